@@ -75,8 +75,8 @@ static int best(const struct contender *c, const struct result *r, uint32_t coun
 {
     int best = -1;
     for (uint32_t i = 0; i < count; i++) {
-        bool wanted =
-            family == NULL ? c[i].is_bound : c[i].family != NULL && strcmp(c[i].family, family) == 0;
+        bool wanted = family == NULL ? c[i].is_bound
+                                     : c[i].family != NULL && strcmp(c[i].family, family) == 0;
         if (wanted && r[i].median_ns > 0 && (best < 0 || r[i].median_ns < r[best].median_ns))
             best = (int)i;
     }

@@ -178,8 +178,8 @@ static uint32_t word_of(ditto_dtype dtype, uint32_t value, size_t index)
 static bool can_check(const struct work *work)
 {
     ditto_dtype t = work->dtype;
-    bool known =
-        t == DITTO_F32 || t == DITTO_F64 || t == DITTO_I32 || (t == DITTO_BF16 && work->replicas < 16);
+    bool known = t == DITTO_F32 || t == DITTO_F64 || t == DITTO_I32 ||
+                 (t == DITTO_BF16 && work->replicas < 16);
     return !bench_facts[work->kind].reduces || (known && work->op == DITTO_SUM);
 }
 

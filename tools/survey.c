@@ -147,8 +147,8 @@ static void warn_of_nodes_that(struct survey *s, bool (*are)(const ditto_node *n
         ditto_node node;
         check(ditto_topology_node(s->topology, i, &node));
         if (are(&node) && used < sizeof list - 16)
-            used +=
-                (size_t)snprintf(list + used, sizeof list - used, "%s%u", used > 0 ? ", " : "", node.number);
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%u", used > 0 ? ", " : "",
+                                     node.number);
         else if (are(&node) && list[used - 1] != '.')
             used += (size_t)snprintf(list + used, sizeof list - used, ", ...");
     }

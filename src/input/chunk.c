@@ -38,8 +38,8 @@ ditto_status dti_chunk_row(struct dti_chunk *chunk, struct dti_reader *reader, s
     if (!chunk->together)
         DTI_TRY(dti_dataset_fill(chunk->dataset, reader, dti_rows_from(rows, index), 1, chunk->component));
     for (uint32_t k = 0; k < chunk->dataset->components; k++)
-        at[k] =
-            (char *)chunk->component[k] + (chunk->together ? index : 0) * chunk->dataset->component[k].bytes;
+        at[k] = (char *)chunk->component[k] +
+                (chunk->together ? index : 0) * chunk->dataset->component[k].bytes;
     dti_row_tensors(chunk->dataset, at, out);
     return DITTO_OK;
 }

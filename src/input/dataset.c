@@ -83,8 +83,9 @@ ditto_status dti_dataset_set_component(ditto_dataset *d, uint32_t k, const ditto
                         DITTO_MAX_RANK - 1);
     size_t bytes;
     DTI_TRY(dti_tensor_check(&spec, &bytes));
-    d->component[k] =
-        (struct dti_row_component_spec){ .dtype = spec.dtype, .rank = spec.rank, .bytes = bytes };
+    d->component[k] = (struct dti_row_component_spec){ .dtype = spec.dtype,
+                                                       .rank = spec.rank,
+                                                       .bytes = bytes };
     memcpy(d->component[k].shape, spec.shape, spec.rank * sizeof spec.shape[0]);
     return DITTO_OK;
 }

@@ -125,8 +125,8 @@ static ditto_status make_replica(ditto_strategy *strategy)
     atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
     team->strategy = strategy;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status =
-        dti_sync_create(team, &(struct dti_sync_options){ .kernels = DITTO_KERNELS_DEFAULT });
+    ditto_status status = dti_sync_create(team,
+                                          &(struct dti_sync_options){ .kernels = DITTO_KERNELS_DEFAULT });
     dti_cross_leave(team, &frame);
     if (status != DITTO_OK) {
         ditto_error kept = *dti_error_get();

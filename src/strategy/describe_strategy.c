@@ -41,8 +41,8 @@ static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, di
     for (uint32_t d = 0; d < r->pus; d++) {
         DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, d, &place)));
         uint32_t foreign_threads = foreign_threads_on(team, &place);
-        out->num_foreign_threads =
-            foreign_threads > out->num_foreign_threads ? foreign_threads : out->num_foreign_threads;
+        out->num_foreign_threads = foreign_threads > out->num_foreign_threads ? foreign_threads
+                                                                              : out->num_foreign_threads;
     }
     return DITTO_OK;
 }

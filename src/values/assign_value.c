@@ -63,8 +63,8 @@ static ditto_status assign_variable(ditto_variable *v, enum dti_rule rule, ditto
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
-    ditto_status status =
-        has_component_for_each(v, from) ? copy_components(v, rule, from) : copy_whole(v, rule, from);
+    ditto_status status = has_component_for_each(v, from) ? copy_components(v, rule, from)
+                                                          : copy_whole(v, rule, from);
     dti_cross_leave(v->team, &frame);
     return status;
 }

@@ -106,8 +106,8 @@ ditto_status dti_value_allocate(ditto_value *v)
     if (bytes > sizeof v->small && v->capacity < bytes) {
         free(v->memory);
         v->capacity = 0;
-        v->memory =
-            aligned_alloc(DTI_CACHE_LINE, (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE);
+        v->memory = aligned_alloc(DTI_CACHE_LINE,
+                                  (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE);
         if (v->memory == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a value of %zu bytes", bytes);
         v->capacity = bytes;

@@ -13,8 +13,8 @@
 static ditto_status call_all(struct waiting *w)
 {
     for (size_t i = 0; i < CALLS_OF_LOOKING + CALLS_IN_TURN; i++) {
-        ditto_status status =
-            i < CALLS_OF_LOOKING ? calls_of_looking[i](w) : calls_in_turn[i - CALLS_OF_LOOKING](w);
+        ditto_status status = i < CALLS_OF_LOOKING ? calls_of_looking[i](w)
+                                                   : calls_in_turn[i - CALLS_OF_LOOKING](w);
         if (status != DITTO_ERR_CONTEXT)
             return DITTO_ERR_USER;
     }

@@ -151,8 +151,9 @@ static ditto_status merge_the_slow_one(ditto_replica *self, void *dependent)
 
 static int destroy_beside_a_change_of_the_list(void *unused)
 {
-    static struct dti_dependent slow = { .kind =
-                                             &slow_to_leave }; /* for ever: the replica may still use it */
+    static struct dti_dependent slow = {
+        .kind = &slow_to_leave
+    }; /* for ever: the replica may still use it */
     ditto_strategy *strategy;
     ditto_status status;
     (void)unused;

@@ -151,12 +151,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     data += 4 + 2 * components;
     size -= 4 + 2 * components;
     const char *name = write_file(data, size);
-    ditto_status status =
-        ditto_dataset_from_fixed(&(ditto_files){ .names = &name, .count = 1 }, row, components, &options, &d);
+    ditto_status status = ditto_dataset_from_fixed(&(ditto_files){ .names = &name, .count = 1 }, row,
+                                                   components, &options, &d);
     size_t around = options.header_bytes + options.footer_bytes,
            stride = options.stride_bytes != 0 ? options.stride_bytes : record,
-           rows =
-               record > 0 ? count_rows(size, options.header_bytes, options.footer_bytes, record, stride) : 0;
+           rows = record > 0 ? count_rows(size, options.header_bytes, options.footer_bytes, record, stride)
+                             : 0;
     bool whole = size >= around && (stride != record || rows * record == size - around);
     ditto_status expected = record == 0 || overlaps_within_elements(row, components, record, stride)
                                 ? DITTO_ERR_INVALID

@@ -36,8 +36,8 @@ static ditto_variable *make(ditto_strategy *s, const struct kind *k)
     options.name = k->name;
     options.synchronization = k->synchronization;
     options.aggregation = k->aggregation;
-    options.partitioner =
-        (ditto_partitioner){ k->shards != 0 ? DITTO_PARTITION_FIXED : DITTO_PARTITION_NONE, k->shards, 0 };
+    options.partitioner = (ditto_partitioner){ k->shards != 0 ? DITTO_PARTITION_FIXED : DITTO_PARTITION_NONE,
+                                               k->shards, 0 };
     assert_ok(ditto_variable_create(s, &initial, &options, &v));
     return v;
 }

@@ -203,8 +203,9 @@ static ditto_status rows_of(uint32_t replica, uint32_t replicas, ditto_tensor *c
     static float rows[3][2] = { { 1, 2 }, { 3, 4 }, { 5, 6 } };
     const char *wrong = user;
     (void)replicas;
-    *component =
-        (ditto_tensor){ .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { replica % 3 + 1, 2 } };
+    *component = (ditto_tensor){
+        .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { replica % 3 + 1, 2 }
+    };
     if (replica == 1 && wrong != NULL && strcmp(wrong, "dtype") == 0)
         component->dtype = DITTO_I32;
     if (replica == 1 && wrong != NULL && strcmp(wrong, "rank") == 0)

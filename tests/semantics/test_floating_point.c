@@ -115,8 +115,8 @@ static void functions_run_in_the_contracts_environment_or_in_the_hosts(void **st
                 set_modes(environments[e]);
                 ditto_status ran = ditto_strategy_run(s, see, &seen);
                 unsigned after = modes();
-                ditto_status updated =
-                    ditto_variable_update(v, see_update, (void *)&across, NULL, 0, NULL, NULL);
+                ditto_status updated = ditto_variable_update(v, see_update, (void *)&across, NULL, 0, NULL,
+                                                             NULL);
                 unsigned after_update = modes();
                 set_modes(before);
                 assert_string_equal(seen.report.first_failure, "");
@@ -144,8 +144,8 @@ static void the_default_strategys_loops_restore_the_callers_environment(void **s
     (void)state;
     for (int e = 0; e < ENVIRONMENTS; e++) {
         set_modes(environments[e]);
-        ditto_status ran =
-            ditto_parallel_for(ditto_get_replica_context(), 0, 1, 1, DITTO_STATIC, see_in_loop, &seen);
+        ditto_status ran = ditto_parallel_for(ditto_get_replica_context(), 0, 1, 1, DITTO_STATIC, see_in_loop,
+                                              &seen);
         unsigned after = modes();
         set_modes(before);
         assert_ok(ran);

@@ -395,8 +395,8 @@ static ditto_status average(ditto_replica *self, void *argument)
            ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 6.0 / (2 * n));
     weights.shape[0] = 1;
     EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_ERR_SHAPE);
-    weights =
-        (ditto_tensor){ .data = weight, .dtype = DITTO_F32 }; /* one for all; what is divided by stays */
+    weights = (ditto_tensor){ .data = weight,
+                              .dtype = DITTO_F32 }; /* one for all; what is divided by stays */
     EXPECT(&l->report,
            ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 20.0 / (2 * n));
     EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 5, &out) == DITTO_OK && out == 4);

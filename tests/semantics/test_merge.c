@@ -186,8 +186,8 @@ static ditto_status run_values_again(ditto_strategy *strategy, ditto_value *cons
                                      void *user, ditto_value **result)
 {
     (void)count;
-    ditto_status status =
-        ditto_strategy_run_values(strategy, nest_with_values, user, arguments[0], NULL, result);
+    ditto_status status = ditto_strategy_run_values(strategy, nest_with_values, user, arguments[0], NULL,
+                                                    result);
     *(ditto_status *)user = status != DITTO_OK ? status : *(ditto_status *)user;
     return DITTO_OK; /* too deep: handled */
 }

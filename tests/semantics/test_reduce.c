@@ -728,8 +728,8 @@ static void reductions_are_those_of_all_reduce(void **state)
         const void **sources = calloc(n, sizeof *sources);
         ditto_value *value, *sum;
         for (size_t i = 0; i < n * count; i++)
-            numbers[i] =
-                ldexpf((float)(test_random(&seed) % 1000) - 500, (int)(test_random(&seed) % 40) - 20);
+            numbers[i] = ldexpf((float)(test_random(&seed) % 1000) - 500,
+                                (int)(test_random(&seed) % 40) - 20);
         for (uint32_t r = 0; r < n; r++) {
             t[r] = (ditto_tensor){
                 .data = numbers + r * count, .dtype = DITTO_F32, .rank = 1, .shape = { count }

@@ -80,8 +80,8 @@ static void rule_8_7_and_9_hold_for_every_dtype(void **state)
             for (int sync = DITTO_ON_WRITE; sync <= DITTO_ON_READ; sync++) {
                 ditto_strategy *s = make_strategy(n, NULL);
                 struct writing w = { .dtype = (ditto_dtype)dtype, .add = 5, .subtract = 2 };
-                w.v =
-                    make(s, w.dtype, (ditto_synchronization)sync, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+                w.v = make(s, w.dtype, (ditto_synchronization)sync, DITTO_AGGREGATE_SUM,
+                           DITTO_COPIES_DEFAULT);
                 run_all(s, write_own, &w, &w.report);
                 expect(&w, 3 * (int)n);
                 assert_ok(ditto_variable_destroy(w.v));
@@ -137,8 +137,8 @@ static void rule_8_6_and_12_hold_for_every_dtype(void **state)
             expect(&w, 5);
             assert_ok(ditto_variable_destroy(w.v));
         }
-    ditto_variable *flags =
-        make(s, DITTO_BOOL, DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA, DITTO_COPIES_DEFAULT);
+    ditto_variable *flags = make(s, DITTO_BOOL, DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
+                                 DITTO_COPIES_DEFAULT);
     memset(value, 1, COUNT);
     assert_ok(ditto_variable_assign(flags, value, COUNT));
     assert_status(ditto_variable_assign_add(flags, value, COUNT), DITTO_ERR_UNSUPPORTED);
@@ -155,8 +155,8 @@ static void rule_8_11_parts_of_every_integer_add_up(void **state)
     for (size_t c = 0; c < replica_counts_length; c++)
         for (int dtype = DITTO_I8; dtype < DITTO_BOOL; dtype++) {
             ditto_strategy *s = make_strategy(replica_counts[c], NULL);
-            ditto_variable *v =
-                make(s, (ditto_dtype)dtype, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+            ditto_variable *v = make(s, (ditto_dtype)dtype, DITTO_ON_READ, DITTO_AGGREGATE_SUM,
+                                     DITTO_COPIES_DEFAULT);
             size_t bytes = ditto_dtype_bytes((ditto_dtype)dtype);
             char value[COUNT * 8], found[COUNT * 8];
             for (size_t i = 0; i < COUNT; i++)
@@ -187,8 +187,9 @@ static void make_different(ditto_strategy *s, ditto_variable *v, uint32_t n, dit
     for (uint32_t i = 0; i < n; i++) {
         for (int k = 0; k < COUNT; k++)
             components[i][k] = i + 1;
-        tensors[i] =
-            (ditto_tensor){ .data = components[i], .dtype = DITTO_F64, .rank = 1, .shape = { COUNT } };
+        tensors[i] = (ditto_tensor){
+            .data = components[i], .dtype = DITTO_F64, .rank = 1, .shape = { COUNT }
+        };
     }
     assert_ok(ditto_strategy_value_from_tensors(s, tensors, 1, each));
     const ditto_value *arguments[] = { *each };
@@ -268,8 +269,8 @@ static void rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregat
     double found[COUNT];
     (void)state;
     ditto_strategy *s = make_strategy(3, NULL);
-    struct reading r = { .v =
-                             make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
+    struct reading r = { .v = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE,
+                                   DITTO_COPIES_DEFAULT) };
     make_different(s, r.v, 3, &each);
     run_all(s, read_own, &r, &r.report);
     assert_ok(ditto_variable_read(r.v, found, sizeof found));

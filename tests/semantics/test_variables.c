@@ -164,8 +164,8 @@ static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
     FOR_EACH_COUNT(n)
     {
         ditto_strategy *s = make_strategy(n, NULL);
-        ditto_variable *v =
-            make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE); /* NONE: one copy per replica */
+        ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE,
+                                 DITTO_AGGREGATE_NONE); /* NONE: one copy per replica */
         assert_ok(ditto_variable_assign(v, &three, sizeof three));
         assert_ok(ditto_variable_assign_add(v, &three, sizeof three));
         assert_ok(ditto_variable_assign_sub(v, &two, sizeof two));

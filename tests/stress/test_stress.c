@@ -81,11 +81,11 @@ static ditto_status play(ditto_replica *self, void *argument)
         }
         nap(&own);
         uint64_t draw = test_random(&common);
-        ditto_status status =
-            draw % 5 == 0 ? ditto_barrier(self, NULL)
-            : draw % 5 == 1
-                ? add_to_shared(self, p)
-                : sum_numbers(self, p, memory, (size_t)(draw >> 8) % (draw & 64 ? 20 : MOST), draw & 128);
+        ditto_status status = draw % 5 == 0 ? ditto_barrier(self, NULL)
+                              : draw % 5 == 1
+                                  ? add_to_shared(self, p)
+                                  : sum_numbers(self, p, memory,
+                                                (size_t)(draw >> 8) % (draw & 64 ? 20 : MOST), draw & 128);
         if (status != DITTO_OK) {
             memset(memory, 0xee, 2 * MOST * sizeof(float));
             DITTO_TRY(ditto_free(self, memory));

@@ -14,8 +14,8 @@ bool refuse_system_calls_with(const uint32_t *numbers, size_t count, int error_n
         return false;
     for (size_t i = 0; i < count; i++) {
         filter[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, numbers[i], 0, 1);
-        filter[length++] =
-            (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error_number);
+        filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+                                                        SECCOMP_RET_ERRNO | (unsigned)error_number);
     }
     filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = { length, filter };

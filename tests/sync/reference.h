@@ -43,8 +43,8 @@ static inline uint16_t reference_to_half(double value, int exponent_bits, int fr
     if (value == 0)
         return sign;
     frexp(value, &exponent); /* 0.5 <= |value| / 2^exponent < 1 */
-    int unit =
-        (exponent - 1 > 1 - bias ? exponent - 1 : 1 - bias) - fraction_bits; /* the last bit's exponent */
+    int unit = (exponent - 1 > 1 - bias ? exponent - 1 : 1 - bias) -
+               fraction_bits;                             /* the last bit's exponent */
     double scaled = nearbyint(ldexp(fabs(value), -unit)); /* at most fraction_bits + 1 bits, and a carry */
     uint32_t digits = (uint32_t)scaled;
     uint32_t bits = digits + ((uint32_t)(unit + fraction_bits + bias - 1)

@@ -191,8 +191,8 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
                               ? DITTO_OK
                               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
     for (uint32_t w = 0; w < plan->pipelines && status == DITTO_OK; w++) {
-        status =
-            make_one(function, user, &(ditto_input_context){ plan->pipelines, w, team->n }, &(*datasets)[w]);
+        status = make_one(function, user, &(ditto_input_context){ plan->pipelines, w, team->n },
+                          &(*datasets)[w]);
         if (status == DITTO_OK)
             status = check_alike((*datasets)[0], (*datasets)[w], w);
         if (status == DITTO_OK && (*datasets)[w]->batch_rows > plan->global)

@@ -170,8 +170,8 @@ static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticke
     struct dti_wait_policy wait_policy = { .yield_ns = p->long_waits % DTI_SPIN_EVERY == 0 ? YIELD_NS : 0 };
     struct ditto_iterator *it = p->iterator;
     struct ticket_wait w = { p, ticket, why };
-    uint32_t awaited =
-        why == DTI_TICKET_UNKNOWN ? DTI_AWAITS_PROGRESS(it) : p->pipeline->first_replica + ticket->replica;
+    uint32_t awaited = why == DTI_TICKET_UNKNOWN ? DTI_AWAITS_PROGRESS(it)
+                                                 : p->pipeline->first_replica + ticket->replica;
     uint64_t begin = dti_now_ns();
     /* Wakes consumers, which then check whether that replica has returned. */
     dti_wait_queue_signal(&it->team->wait_queue, DTI_AWAITS_INPUT(it->team));
@@ -205,8 +205,8 @@ static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket
 static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
 {
     struct ditto_iterator *it = p->iterator;
-    struct dti_batch_slot *slot =
-        dti_ring_slot(it->ring[p->pipeline->first_replica + ticket->replica], ticket->number);
+    struct dti_batch_slot *slot = dti_ring_slot(it->ring[p->pipeline->first_replica + ticket->replica],
+                                                ticket->number);
     void *destination[DITTO_MAX_COMPONENTS];
     uint64_t begin = dti_now_ns();
     slot->rows = ticket->count;
@@ -267,8 +267,8 @@ static void *producer_main(void *argument)
 ditto_status dti_producers_start(struct ditto_iterator *it)
 {
     for (; it->started < it->producers; it->started++) {
-        int failed =
-            dti_thread_start(&it->producer[it->started].thread, 0, producer_main, &it->producer[it->started]);
+        int failed = dti_thread_start(&it->producer[it->started].thread, 0, producer_main,
+                                      &it->producer[it->started]);
         if (failed != 0)
             return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "the thread of producer %u of %u was refused",
                                   it->started, it->producers);

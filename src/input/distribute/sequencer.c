@@ -183,8 +183,9 @@ static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *
         uint32_t r = crew->replica[crew->next];
         /* After a restore some replicas may begin later than others. */
         if (!s->ended[r] && crew->step >= s->begins[r]) {
-            *ticket =
-                (struct dti_ticket){ .replica = r, .step = crew->step, .number = crew->step - s->begins[r] };
+            *ticket = (struct dti_ticket){ .replica = r,
+                                           .step = crew->step,
+                                           .number = crew->step - s->begins[r] };
             return true;
         }
         ended = s->ended[r] ? ended + 1 : 0;

@@ -342,8 +342,9 @@ ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeo
     /* A failure stays in its slot, and the next call finds it again. */
     if (__builtin_expect(e->kind == DTI_QUEUE_SLOT_FAILED, 0))
         return dti_queue_failure(q);
-    *out =
-        (ditto_queue_item){ .item = e->item, .bytes = e->bytes, .ticket = ticket, .producer = e->producer };
+    *out = (ditto_queue_item){
+        .item = e->item, .bytes = e->bytes, .ticket = ticket, .producer = e->producer
+    };
     q->next = ticket + 1;
     if (q->payload == NULL)
         give_back(q, e->claimed_bytes);

@@ -15,8 +15,8 @@ void dti_ring_init(struct dti_ring *ring, uint32_t slots, size_t payload_bytes, 
     ring->slots = slots;
     ring->slot = memory;
     for (uint32_t i = 0; i < slots; i++) {
-        ring->slot[i] =
-            (struct dti_batch_slot){ .payload = (char *)(ring->slot + slots) + i * payload_bytes };
+        ring->slot[i] = (struct dti_batch_slot){ .payload = (char *)(ring->slot + slots) +
+                                                            i * payload_bytes };
         atomic_init(&ring->slot[i].turn, 2 * (uint64_t)i);
     }
 }

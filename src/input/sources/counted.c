@@ -14,8 +14,8 @@ ditto_status dti_counted_open(const ditto_dataset *dataset, const struct dti_pas
     struct counted_cursor *c = calloc(1, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
-    bool other_pipeline =
-        dataset->files > 0 && pass->shards > 1 && pass->first_file % pass->shards != pass->shard;
+    bool other_pipeline = dataset->files > 0 && pass->shards > 1 &&
+                          pass->first_file % pass->shards != pass->shard;
     c->rows = other_pipeline ? 0 : ((const struct dti_counted *)dataset)->rows;
     *out = &c->base;
     return DITTO_OK;

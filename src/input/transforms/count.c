@@ -77,8 +77,8 @@ static ditto_status skip_rows(struct count_cursor *c, struct dti_rows rows, size
     while (c->skip_left > 0) {
         size_t got;
         DTI_TRY(dti_closing_check(c->pass.closing));
-        ditto_status status =
-            next_over_passes(c, rows, capacity < c->skip_left ? capacity : (size_t)c->skip_left, &got);
+        ditto_status status = next_over_passes(
+            c, rows, capacity < c->skip_left ? capacity : (size_t)c->skip_left, &got);
         dti_rows_drop(c->base.dataset, rows, got);
         c->skip_left -= got;
         DTI_TRY(status);

@@ -96,8 +96,8 @@ static ditto_status next_filter(struct dti_cursor *cursor, struct dti_rows rows,
         size_t left = want - *got, more, kept;
         struct dti_rows some = dti_rows_from(rows, *got);
         DTI_TRY(dti_closing_check(c->reader.closing));
-        ditto_status status =
-            dti_cursor_next(c->from, some, left < c->chunk.most ? left : c->chunk.most, &more);
+        ditto_status status = dti_cursor_next(c->from, some, left < c->chunk.most ? left : c->chunk.most,
+                                              &more);
         ditto_error error = status < 0 ? *dti_error_get() : (ditto_error){ 0 };
         ditto_status sifted = sift(c, some, more, &kept); /* these rows come before `status` */
         *got += kept;

@@ -22,8 +22,8 @@ static ditto_status open_zip(const ditto_dataset *dataset, const struct dti_pass
                              struct dti_cursor **out)
 {
     struct zip_cursor *c = calloc(1, sizeof *c + dataset->inputs * sizeof(struct dti_cursor *));
-    ditto_status status =
-        c != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    ditto_status status = c != NULL ? DITTO_OK
+                                    : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
     if (c == NULL)
         return status;
     c->base.dataset = dataset;

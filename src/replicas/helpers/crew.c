@@ -65,8 +65,8 @@ static bool call_on(struct dti_device *d, const struct call *call)
     uint32_t serial = dti_error_serial;
     if (stopped(d))
         return false;
-    const char *outer_function =
-        dti_public_enter(call->task != NULL ? call->task->caller : call->loop->caller);
+    const char *outer_function = dti_public_enter(call->task != NULL ? call->task->caller
+                                                                     : call->loop->caller);
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_DEVICE, d->crew->replica, NULL);
     frame.device = d->index;
     ditto_status status = call_function(d, call);
@@ -274,8 +274,8 @@ static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function
         drain(d);
     else if (device != 0)
         await(r, device, task_is_finished, wait.number); /* F1: the entry is free */
-    d->ring[submitted % DTI_DEVICE_TASKS] =
-        (struct dti_device_task){ function, argument, dti_public_function };
+    d->ring[submitted % DTI_DEVICE_TASKS] = (struct dti_device_task){ function, argument,
+                                                                      dti_public_function };
     atomic_store_explicit(&d->submitted, submitted + 1, memory_order_release); /* P0 */
     if (device != 0)
         dti_wait_queue_signal(&r->crew->wait_queue, awaits_work(d));

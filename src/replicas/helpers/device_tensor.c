@@ -55,8 +55,8 @@ ditto_status dti_devices_copy(struct dti_replica *r, const ditto_tensor *from, c
     DTI_TRY(dti_arena_alloc(r->arena, count * sizeof(struct copy), 0, &memory));
     struct copy *copies = memory;
     for (uint32_t i = 0; i < count; i++) {
-        copies[i] =
-            (struct copy){ from, parts, parts != NULL ? dti_split_block(from, parts, i) : *from, false };
+        copies[i] = (struct copy){ from, parts, parts != NULL ? dti_split_block(from, parts, i) : *from,
+                                   false };
         copies[i].to.data = NULL;
         copies[i].to.device = first_device + i;
     }

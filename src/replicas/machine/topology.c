@@ -77,8 +77,8 @@ static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const struct a
         for (uint32_t k = 0; k < nodes; k++) {
             uint32_t reported = t->distance[(size_t)i * nodes + k], unreported = 0;
             if (reported == 0 && i != k)
-                unreported =
-                    UINT32_MAX - (uint32_t)hwloc_get_common_ancestor_obj(hw, where[i].to, where[k].to)->depth;
+                unreported = UINT32_MAX -
+                             (uint32_t)hwloc_get_common_ancestor_obj(hw, where[i].to, where[k].to)->depth;
             t->apart[(size_t)i * nodes + k] = reported != 0 ? reported : unreported;
         }
 }
@@ -104,8 +104,8 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     t->counts.machine_nodes = count;
     for (uint32_t i = 0; i < count; i++) {
         hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
-        bool ours =
-            hwloc_bitmap_isset(allowed, node->os_index) && (!reported || dti_mask_has(&mems, node->os_index));
+        bool ours = hwloc_bitmap_isset(allowed, node->os_index) &&
+                    (!reported || dti_mask_has(&mems, node->os_index));
         t->nodes[i] = (ditto_node){ .number = node->os_index,
                                     .allowed = ours,
                                     .memory_bytes = node->attr->numanode.local_memory };

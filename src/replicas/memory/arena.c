@@ -109,8 +109,8 @@ static void ask_for_mbind(struct dti_arena *a)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     int kept_errno = errno;
-    void *memory =
-        mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                        0);
     if (memory != MAP_FAILED) {
         (void)bind_range(a, memory, page);
         munmap(memory, page);
@@ -152,8 +152,8 @@ static void *map_aligned(size_t bytes, size_t alignment)
         errno = ENOMEM;
         return NULL;
     }
-    char *raw =
-        mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *raw = mmap(NULL, padded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                     0);
     if (raw == MAP_FAILED)
         return NULL;
     char *start = (char *)(((uintptr_t)raw + slack) / alignment * alignment);

@@ -109,8 +109,8 @@ static bool list_box(const struct boxes *b, const ditto_pu *origin, uint32_t *pu
                     const int64_t increment[DITTO_MESH_RANK] = { p, n, c, s };
                     for (int d = 0; d < DITTO_MESH_RANK; d++)
                         wanted.is.mesh[d] = origin->mesh[d] + (uint32_t)(increment[d] * b->stride[d]);
-                    const struct dti_pu *found =
-                        bsearch(&wanted, b->t->pus, b->t->counts.pus, sizeof wanted, by_coordinates);
+                    const struct dti_pu *found = bsearch(&wanted, b->t->pus, b->t->counts.pus, sizeof wanted,
+                                                         by_coordinates);
                     if (found == NULL)
                         return false;
                     pu[listed++] = (uint32_t)(found - b->t->pus);

@@ -184,8 +184,8 @@ ditto_status dti_placement_read(const ditto_topology *topology, const char *text
     struct placement_reader r = { .at = text, .end = text + length };
     ditto_placement *p = NULL;
     r.sizes = calloc(DITTO_MAX_REPLICAS, sizeof *r.sizes);
-    ditto_status status =
-        r.sizes != NULL ? read_lines(&r) : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement");
+    ditto_status status = r.sizes != NULL ? read_lines(&r)
+                                          : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement");
     if (status == DITTO_OK)
         status = dti_placement_from_sets(topology, r.pus, r.sizes, r.replicas, true, &p);
     if (status == DITTO_OK && r.checked && r.check != hardware_check(p)) {

@@ -50,8 +50,8 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
     DTI_TRY(dti_context_check_cross(team));
     if (dti_team_forked(team))
         return dti_fail_forked();
-    bool pinned =
-        binding == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin && !team->options.caller_waits;
+    bool pinned = binding == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin &&
+                  !team->options.caller_waits;
     bool has_turn = dti_team_take_turn(team);
     ditto_status status = DITTO_OK;
     if (team->poisoned)

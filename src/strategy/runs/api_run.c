@@ -74,8 +74,8 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *
 
 const ditto_value *ditto_arguments(const ditto_replica *self)
 {
-    const struct dti_run_call *call =
-        dti_self_in("ditto_arguments", self) != NULL ? dti_current_run_call() : NULL;
+    const struct dti_run_call *call = dti_self_in("ditto_arguments", self) != NULL ? dti_current_run_call()
+                                                                                   : NULL;
     return call != NULL ? call->values : NULL;
 }
 

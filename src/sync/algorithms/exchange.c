@@ -182,8 +182,8 @@ static ditto_status combine_own(struct exchange_range *l, struct block *b)
                 next++;
                 continue;
             }
-            flow->workspace->counters.read_near +=
-                (l->part[p].end - l->part[p].first) * count * r->element_bytes;
+            flow->workspace->counters.read_near += (l->part[p].end - l->part[p].first) * count *
+                                                   r->element_bytes;
             dti_fold(r, l->part[p], &next, count,
                      partial_at(l, l->group, b->number, p) + at * r->accumulator_bytes, scratch);
         }
@@ -219,8 +219,8 @@ static void count_values(const struct exchange_range *l, const struct block *b, 
     for (uint32_t g = 0; g < l->groups->groups; g++) {
         struct dti_span members = { l->groups->start[g], l->groups->start[g + 1] };
         uint32_t parts = dti_tree_subtrees(l->flow->sync->team->n, members, part);
-        uint64_t *counter =
-            g == l->group ? &l->flow->workspace->counters.read_near : &l->flow->workspace->counters.read_far;
+        uint64_t *counter = g == l->group ? &l->flow->workspace->counters.read_near
+                                          : &l->flow->workspace->counters.read_far;
         for (uint32_t p = 0; p < parts; p++)
             *counter += count * (part[p].end - part[p].first == 1 ? b->reduction.element_bytes
                                                                   : b->reduction.accumulator_bytes);
@@ -245,8 +245,8 @@ static ditto_status combine_piece(struct exchange_range *l, struct block *b)
         size_t count = end - at < step ? end - at : step;
         unsigned char *out = result_at(l, l->group, b->number) + (at - first) * r->element_bytes;
         gather_values(l, b, at, value);
-        const void *sum =
-            dti_fold(r, (struct dti_span){ 0, flow->sync->team->n }, &next, count, tile, scratch);
+        const void *sum = dti_fold(r, (struct dti_span){ 0, flow->sync->team->n }, &next, count, tile,
+                                   scratch);
         if (r->failed != DITTO_OK)
             return r->failed;
         dti_finish(r, flow->sync->team->n, sum, tile, count, out);
@@ -275,8 +275,8 @@ static ditto_status write_block(struct exchange_range *l, struct block *b)
         size_t first, end, bytes;
         piece_of(l, b, g, &first, &end);
         bytes = (end - first) * b->reduction.element_bytes;
-        *(g == l->group ? &flow->workspace->counters.read_near : &flow->workspace->counters.read_far) +=
-            bytes;
+        *(g == l->group ? &flow->workspace->counters.read_near
+                        : &flow->workspace->counters.read_far) += bytes;
         dti_flow_write(flow, result_at(l, g, b->number), b->first + first, end - first, destinations, far);
     }
     return DITTO_OK;

@@ -86,8 +86,8 @@ static bool fill_in(struct dti_flow *flow, struct dti_segment *segment)
     segment->from = dti_flow_is_combined(call) ? DTI_ALL : one;
     segment->to = shape_of[call->pattern].to_all ? DTI_ALL : one;
     if (dti_call_has_items(call))
-        flow->reduction =
-            dti_reduction_of(flow->sync->kernels, call->list[segment->index].dtype, (ditto_op)call->op);
+        flow->reduction = dti_reduction_of(flow->sync->kernels, call->list[segment->index].dtype,
+                                           (ditto_op)call->op);
     return true;
 }
 
@@ -197,9 +197,10 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
         uint32_t near_to = set != NULL ? set->copy[i].owner : i;
         if (near_to < first || near_to >= end || (segment->to != DTI_ALL && segment->to != near_to))
             continue;
-        flow->workspace->destination[found++] =
-            set != NULL ? (char *)set->copy[i].data + segment->dst_first * flow->reduction.element_bytes
-                        : destination_of(flow, segment, i);
+        flow->workspace->destination[found++] = set != NULL
+                                                    ? (char *)set->copy[i].data +
+                                                          segment->dst_first * flow->reduction.element_bytes
+                                                    : destination_of(flow, segment, i);
         *far += dti_is_far(flow->sync, self, near_to);
     }
     return found;

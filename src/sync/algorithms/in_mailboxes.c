@@ -38,9 +38,9 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_round
         struct dti_span part[DTI_TREE_PARTS] = { { step->start[b], step->start[b + 1] } };
         uint32_t parts = round > 0 ? dti_tree_subtrees(sync->team->n, part[0], part) : 1;
         for (uint32_t p = 0; p < parts; p++) {
-            const void *data =
-                round > 0 ? partial_in_mailbox(mailbox, call, c, p, parts)
-                          : dti_mailbox_payload(mailbox, call, c->count * c->reduction.element_bytes);
+            const void *data = round > 0 ? partial_in_mailbox(mailbox, call, c, p, parts)
+                                         : dti_mailbox_payload(mailbox, call,
+                                                               c->count * c->reduction.element_bytes);
             value[values++] = (struct dti_tree_value){ part[p].first, part[p].end, data };
         }
     } while (++b < step->count);
@@ -56,16 +56,16 @@ static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_v
     struct dti_sync *sync = self->sync;
     struct dti_mailbox *mailbox = dti_mailbox_of(sync, self->id, seq, round + 1);
     struct dti_span part[DTI_TREE_PARTS];
-    uint32_t parts =
-        dti_tree_subtrees(sync->team->n, (struct dti_span){ step->start[0], step->start[step->count] }, part);
+    uint32_t parts = dti_tree_subtrees(sync->team->n,
+                                       (struct dti_span){ step->start[0], step->start[step->count] }, part);
     char *scratch = sync->state[self->id].workspace.scratch;
     for (uint32_t p = 0; p < parts; p++) {
         unsigned char *out = partial_in_mailbox(mailbox, call, c, p, parts);
         bool single = part[p].end - part[p].first == 1;
         /* `value` is never uninitialized, because a block has subtrees and there is a value for each. */
         /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
-        const void *result =
-            single ? (value++)->data : dti_fold(&c->reduction, part[p], &value, c->count, out, scratch);
+        const void *result = single ? (value++)->data
+                                    : dti_fold(&c->reduction, part[p], &value, c->count, out, scratch);
         if (result != out)
             memcpy(out, result,
                    c->count * (single ? c->reduction.element_bytes : c->reduction.accumulator_bytes));

@@ -115,10 +115,10 @@ static void combine(const struct walk *w, size_t first, size_t end)
     struct dti_flow *flow = w->flow;
     struct dti_reduction *r = &flow->reduction;
     char *tile = flow->workspace->scratch, *below = tile + DTI_TILE_BYTES;
-    size_t chunk =
-        flow->streams && r->kernel != NULL ? STREAM_CHUNK_BYTES / r->element_bytes : dti_tile_count(r);
-    bool directly =
-        w->destinations == 1 && !flow->streams && !is_a_source(w, flow->workspace->destination[0]);
+    size_t chunk = flow->streams && r->kernel != NULL ? STREAM_CHUNK_BYTES / r->element_bytes
+                                                      : dti_tile_count(r);
+    bool directly = w->destinations == 1 && !flow->streams &&
+                    !is_a_source(w, flow->workspace->destination[0]);
     for (; first < end; first += chunk) {
         size_t count = chunk_at(first, end, chunk);
         if (flow->streams)

@@ -122,8 +122,8 @@ static ditto_status sort_entries(struct slices_reduction *g)
         for (size_t k = 0; k < in->rows; k++, order++) {
             int64_t index = in->indices[k];
             DTI_TRY(check_index(g, r, k, index));
-            g->indexed[order] =
-                (struct indexed_row){ index, order, (const char *)in->values + k * g->row_bytes };
+            g->indexed[order] = (struct indexed_row){ index, order,
+                                                      (const char *)in->values + k * g->row_bytes };
         }
     }
     qsort(g->indexed, g->total, sizeof *g->indexed, by_index_then_order);
@@ -154,8 +154,8 @@ static void merge_tile(struct slices_reduction *g, size_t first, size_t end, siz
     struct dti_reduction *r = &g->reduction;
     const struct dti_tree_value *next = g->value;
     for (size_t k = first; k < end; k++)
-        g->value[k - first] =
-            (struct dti_tree_value){ k - first, k - first + 1, g->indexed[k].values + at * r->element_bytes };
+        g->value[k - first] = (struct dti_tree_value){ k - first, k - first + 1,
+                                                       g->indexed[k].values + at * r->element_bytes };
     const void *sum = dti_fold(r, (struct dti_span){ 0, end - first }, &next, count, out, scratch);
     if (sum != out)
         memcpy(out, sum, count * r->accumulator_bytes);
@@ -190,8 +190,8 @@ static ditto_status merge(struct slices_reduction *g)
     for (size_t first = 0, end; first < g->total; first = end, row++) {
         end = end_of_index(g, first);
         size_t target = g->own->out != NULL ? row : (size_t)g->indexed[first].index;
-        char *to =
-            (char *)(g->own->out != NULL ? g->own->out->values : g->own->dense) + target * g->row_bytes;
+        char *to = (char *)(g->own->out != NULL ? g->own->out->values : g->own->dense) +
+                   target * g->row_bytes;
         for (size_t at = 0; at < g->row_count; at += chunk) {
             size_t count = g->row_count - at < chunk ? g->row_count - at : chunk;
             merge_tile(g, first, end, at, count, tile, scratch);

@@ -166,8 +166,8 @@ static void OF(pair_prod_combine)(void *out, const void *left, const void *right
 {
     for (size_t i = 0; i < count; i += PAIR_BLOCK)
         OF(pair_prod_block)
-        ((TYPE *)out + 2 * i, (const TYPE *)left + 2 * i, (const TYPE *)right + 2 * i,
-         count - i < PAIR_BLOCK ? count - i : PAIR_BLOCK);
+    ((TYPE *)out + 2 * i, (const TYPE *)left + 2 * i, (const TYPE *)right + 2 * i,
+     count - i < PAIR_BLOCK ? count - i : PAIR_BLOCK);
 }
 
 static void OF(pair_prod_into_two)(void *out0, void *out1, const void *left, const void *right, size_t count)

@@ -84,8 +84,8 @@ static uint32_t pieces_of(const struct dti_flow *flow)
 /* Claims pieces of one share and works on them until none is left. This replica has access (access.h). */
 static void work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces)
 {
-    struct dti_pending_operation *operation =
-        dti_pending_operation_of(flow->sync, share, flow->pending_number);
+    struct dti_pending_operation *operation = dti_pending_operation_of(flow->sync, share,
+                                                                       flow->pending_number);
     uint64_t none_left = (uint64_t)flow->pending_number << 32 | pieces;
     /* relaxed: the claim only decides which replica works. The data was published by the word of the
      * entry. */

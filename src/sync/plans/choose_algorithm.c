@@ -66,9 +66,9 @@ struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, co
     const ditto_tuning *t = &sync->tuning.given;
     struct dti_algorithm_choice choice = { .algorithm = DTI_ALGORITHM_OWNERS,
                                            .streams = size->all >= t->stream_bytes };
-    bool wants_groups =
-        call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
-        (call->implementation == DITTO_IMPLEMENTATION_AUTO && size->own >= t->hierarchical_bytes);
+    bool wants_groups = call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
+                        (call->implementation == DITTO_IMPLEMENTATION_AUTO &&
+                         size->own >= t->hierarchical_bytes);
     if (fits_lines(sync, call, size))
         choice.algorithm = DTI_ALGORITHM_MAILBOXES;
     else if (wants_groups && sync->groups.groups > 1)

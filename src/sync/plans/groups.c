@@ -29,8 +29,8 @@ void dti_groups_make(const struct dti_machine_shape *shape, uint32_t near, struc
     out->start[out->groups] = shape->n;
     for (uint32_t g = 0; g < out->groups; g++) {
         uint32_t size = dti_groups_size(out, g);
-        uint32_t found =
-            dti_tree_subtrees(shape->n, (struct dti_span){ out->start[g], out->start[g + 1] }, parts);
+        uint32_t found = dti_tree_subtrees(shape->n, (struct dti_span){ out->start[g], out->start[g + 1] },
+                                           parts);
         out->ranges = size > out->ranges ? size : out->ranges;
         out->most_parts = found > out->most_parts ? found : out->most_parts;
     }

@@ -211,8 +211,8 @@ double dti_rounds_ns(const struct dti_rounds *r, const struct dti_machine_shape 
                     shape, i, dti_rounds_representative(r, round, (uint32_t)b, i));
                 farthest = distance > farthest ? distance : farthest;
             }
-            double cost =
-                dti_round_ns(costs, (enum dti_distance)farthest, (uint32_t)(siblings.end - siblings.first));
+            double cost = dti_round_ns(costs, (enum dti_distance)farthest,
+                                       (uint32_t)(siblings.end - siblings.first));
             slowest = cost > slowest ? cost : slowest;
         }
         total += slowest;

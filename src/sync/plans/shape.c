@@ -15,8 +15,8 @@ void dti_machine_shape_of_placement(const ditto_placement *placement, struct dti
     out->n = placement->replicas;
     out->border[0] = DTI_DISTANCE_CACHE;
     for (uint32_t i = 1; i < out->n; i++)
-        out->border[i] =
-            (uint8_t)between(dti_placement_leader(placement, i - 1), dti_placement_leader(placement, i));
+        out->border[i] = (uint8_t)between(dti_placement_leader(placement, i - 1),
+                                          dti_placement_leader(placement, i));
 }
 
 /* Returns the part of replica i, if n replicas are divided into `parts` equal parts. */

@@ -134,9 +134,9 @@ static ditto_status reduce_column(ditto_strategy *strategy, struct dti_column *c
     c->partial = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
     if (c->partial == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu blocks of %zu elements", c->blocks, c->kept);
-    ditto_status status =
-        dti_share(strategy->base.team, c->rows * c->kept * ditto_dtype_bytes(c->part[0].dtype),
-                  c->blocks * c->tiles, 1, fold_tasks, c);
+    ditto_status status = dti_share(strategy->base.team,
+                                    c->rows * c->kept * ditto_dtype_bytes(c->part[0].dtype),
+                                    c->blocks * c->tiles, 1, fold_tasks, c);
     struct dti_fenv saved = dti_fenv_enter();
     if (status == DITTO_OK)
         dti_column_finish(c);
@@ -210,8 +210,8 @@ static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const di
         status = reduce_along_axes(strategy, op, parts.part, one ? 1 : strategy->base.team->n, axes, num_axes,
                                    out);
     else
-        status =
-            one ? copy_one(strategy, parts.part, out) : reduce_over_replicas(strategy, op, parts.part, out);
+        status = one ? copy_one(strategy, parts.part, out)
+                     : reduce_over_replicas(strategy, op, parts.part, out);
     dti_value_parts_close(&parts);
     return status;
 }

@@ -18,8 +18,9 @@ static ditto_status ensure_capacity(const ditto_value *like, size_t rows, ditto_
                         first.row_count);
     size_t aligned = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
     DTI_TRY(dti_value_make(like->strategy, DITTO_SLICES, &value));
-    value->plain =
-        (ditto_tensor){ .dtype = DITTO_U8, .rank = 1, .shape = { aligned + (rows + 8) * sizeof(int64_t) } };
+    value->plain = (ditto_tensor){ .dtype = DITTO_U8,
+                                   .rank = 1,
+                                   .shape = { aligned + (rows + 8) * sizeof(int64_t) } };
     ditto_status status = dti_value_allocate(value);
     for (uint32_t i = 0; i < like->strategy->base.team->n && status == DITTO_OK; i++) {
         value->part[i] = (ditto_tensor){
@@ -115,8 +116,8 @@ static ditto_status sort(const ditto_value *v, struct sorted *s)
     }
     for (uint32_t i = 0; i < parts_of(v); i++)
         for (size_t k = 0; k < v->part[i].shape[0]; k++, order++)
-            s->indexed[order] =
-                (struct slice_row){ v->index[i][k], order, (const char *)v->part[i].data + k * row_bytes };
+            s->indexed[order] = (struct slice_row){ v->index[i][k], order,
+                                                    (const char *)v->part[i].data + k * row_bytes };
     qsort(s->indexed, s->rows, sizeof *s->indexed, by_index_then_order);
     return DITTO_OK;
 }

@@ -246,8 +246,8 @@ static ditto_status begin_writing(ditto_checkpointer *c)
             c->running = true;
             return DITTO_OK;
         }
-        ditto_status status =
-            DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "starting the thread that writes checkpoints");
+        ditto_status status = DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
+                                             "starting the thread that writes checkpoints");
         forget_work(c);
         return status;
     }

@@ -16,8 +16,8 @@ static ditto_status no_memory(void)
 struct dti_contents_entry *dti_contents_add(struct dti_contents *c, const char *name)
 {
     char *own = strdup(name);
-    struct dti_contents_entry *entry =
-        own != NULL ? realloc(c->entry, (c->entries + 1) * sizeof *entry) : NULL;
+    struct dti_contents_entry *entry = own != NULL ? realloc(c->entry, (c->entries + 1) * sizeof *entry)
+                                                   : NULL;
     if (entry == NULL) {
         free(own);
         (void)no_memory();

@@ -119,8 +119,8 @@ static ditto_status read_values(struct restoring *r)
 {
     for (size_t i = 0; i < r->moves; i++) {
         size_t bytes = ditto_tensor_bytes(&r->moving[i].entry->spec);
-        r->moving[i].value =
-            aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
+        r->moving[i].value = aligned_alloc(DTI_CACHE_LINE,
+                                           bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
         if (r->moving[i].value == NULL)
             return no_memory();
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what is moved has an entry of the file */

@@ -97,11 +97,11 @@ ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_opti
     if (o->num_data != 0)
         DTI_TRY(dti_not_null(o->data, "data"));
     DTI_TRY(dti_select_variables(strategy, o->variables, o->num_variables, variable, &count, held));
-    ditto_status status =
-        count + o->num_data != 0
-            ? fill_contents(contents, *variable, count, o)
-            : DTI_FAIL(DITTO_ERR_INVALID,
-                       "a checkpoint of no variables and no data: there is nothing to save");
+    ditto_status status = count + o->num_data != 0
+                              ? fill_contents(contents, *variable, count, o)
+                              : DTI_FAIL(
+                                    DITTO_ERR_INVALID,
+                                    "a checkpoint of no variables and no data: there is nothing to save");
     if (status != DITTO_OK) {
         dti_contents_free(contents);
         free(*variable);

@@ -18,8 +18,8 @@ static void fill_defaults(ditto_optimizer_options *o)
 {
     o->name = o->name != NULL ? o->name : "optimizer";
     o->aggregation = o->aggregation != 0 ? o->aggregation : DITTO_SUM;
-    o->learning_rate =
-        or_else(o->has_learning_rate, o->learning_rate, o->rule == DITTO_RULE_SGD ? 0.01 : 0.001);
+    o->learning_rate = or_else(o->has_learning_rate, o->learning_rate,
+                               o->rule == DITTO_RULE_SGD ? 0.01 : 0.001);
     o->beta1 = or_else(o->has_beta1, o->beta1, 0.9);
     o->beta2 = or_else(o->has_beta2, o->beta2, 0.999);
     o->epsilon = or_else(o->has_epsilon, o->epsilon, 1e-8);

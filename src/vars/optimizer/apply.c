@@ -26,8 +26,8 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
         uint32_t p = dti_variable_piece_of(slot, base + first);
         size_t last = slot->piece[p].first + slot->piece[p].count - base;
         *end = *end < last ? *end : last;
-        range->slot[s] =
-            (char *)slot->copy[p].data + (base + first - slot->piece[p].first) * ditto_dtype_bytes(dtype);
+        range->slot[s] = (char *)slot->copy[p].data +
+                         (base + first - slot->piece[p].first) * ditto_dtype_bytes(dtype);
     }
     range->count = *end - first;
 }

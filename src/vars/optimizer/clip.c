@@ -184,8 +184,8 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *broug
     (void)brought;
     for (size_t item = 0; item < o->items; item++) {
         const ditto_variable *sum = o->sum[o->item[item].variable];
-        const struct dti_variable_piece *whole =
-            &o->variable[o->item[item].variable]->piece[o->item[item].piece];
+        const struct dti_variable_piece *whole = &o->variable[o->item[item].variable]
+                                                      ->piece[o->item[item].piece];
         uint32_t p = whole->count != 0 ? dti_variable_piece_of(sum, whole->first) : sum->pieces;
         for (; p < sum->pieces && sum->piece[p].first < whole->first + whole->count; p++) {
             size_t first = sum->piece[p].first > whole->first ? sum->piece[p].first - whole->first : 0;

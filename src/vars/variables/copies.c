@@ -105,9 +105,9 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
     v->copies = (uint32_t)shards;
     for (uint32_t i = 0; i < v->pieces; i++) {
         size_t from = dti_partition_row(v->spec.shape[0], shards, i);
-        v->piece[i] =
-            (struct dti_variable_piece){ from * row,
-                                         (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row };
+        v->piece[i] = (struct dti_variable_piece){
+            from * row, (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row
+        };
         v->copies_of_piece[i] = (struct dti_copy_set){ 1, &v->copy[i] };
     }
     return DITTO_OK;
@@ -123,8 +123,8 @@ void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
     while (!v->central && node_number(v->team, nodes) != UINT32_MAX)
         nodes++;
     for (uint32_t i = 0; i < v->pieces; i++) {
-        v->copy_node[i] =
-            v->central ? v->node : node_number(v->team, (uint32_t)((shards_assigned + i) % nodes));
+        v->copy_node[i] = v->central ? v->node
+                                     : node_number(v->team, (uint32_t)((shards_assigned + i) % nodes));
         v->copy[i].owner = owner_on(v->team, v->copy_node[i]);
     }
 }

@@ -41,9 +41,9 @@ static void the_logarithm_is_off_by_less_than_one_ulp(void **state)
     (void)state;
     skip_without_long_double();
     for (int i = 0; i < TRIALS; i++) {
-        double x =
-            i == 1 ? 0.70710016805045861 : fraction(&random); /* the largest error that is known: 0.994 */
-        if (i % 3 == 0)                                       /* any normal number */
+        double x = i == 1 ? 0.70710016805045861
+                          : fraction(&random); /* the largest error that is known: 0.994 */
+        if (i % 3 == 0)                        /* any normal number */
             x = ldexp(1 + x / 2, (int)(test_random(&random) % 2000) - 1000);
         double error = x != 1 ? error_of(dti_log(x), logl((long double)x)) : fabs(dti_log(x));
         worst = error > worst ? error : worst;

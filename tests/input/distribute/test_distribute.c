@@ -348,8 +348,8 @@ static void rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas
 static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelines(void **state)
 {
     ditto_strategy *strategy = make_strategy(6, NULL);
-    ditto_dataset *d =
-        then(then(then(range(0, 300), shuffle_by, 40), keep_residues, 7), ditto_dataset_repeat, 2);
+    ditto_dataset *d = then(then(then(range(0, 300), shuffle_by, 40), keep_residues, 7), ditto_dataset_repeat,
+                            2);
     (void)state;
     for (uint64_t global = 1; global < 40; global += 6)
         for (int partial = DITTO_PARTIAL_FILL; partial <= DITTO_PARTIAL_EVEN; partial++) {

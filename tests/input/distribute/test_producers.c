@@ -461,8 +461,8 @@ static void numbers_in_files_do_not_depend_on_it_either(void **state)
         struct csv_bits c = { { 0 }, NULL };
         ditto_dataset *d;
         set_modes(other_modes[m]);
-        ditto_status made =
-            ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &component, 1, NULL, &d);
+        ditto_status made = ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 },
+                                                   &component, 1, NULL, &d);
         if (made == DITTO_OK)
             c.iterator = iterate(s, d, 1, 1, 0);
         set_modes(before);

@@ -60,8 +60,8 @@ static bool next_cut(struct cutting *c)
         with += !c->ended[w];
     }
     for (uint32_t w = 0; w < pipelines; w++) {
-        enum dti_step_existence outcome =
-            dti_cut_existence(all_or_none, pipelines, with, pipelines - with, !c->ended[w]);
+        enum dti_step_existence outcome = dti_cut_existence(all_or_none, pipelines, with, pipelines - with,
+                                                            !c->ended[w]);
         uint64_t rows = outcome == DTI_STEP_EXISTS_WITH_ROWS ? got[w] : 0;
         uint64_t before = dti_cut_before(&c->cut[w], c->step, rows, 0);
         assert_true(outcome != DTI_STEP_EXISTENCE_UNKNOWN);

@@ -164,11 +164,12 @@ static void nodes_follow_one_another_by_distance(void **state)
     (void)state;
     t.counts.machine_nodes = 4;
     for (uint32_t i = 0; i < 4; i++)
-        raw[i] =
-            (struct dti_raw_pu){ .pu = { .is = { .number = i, .package = i / 2, .numa_node = i, .core = i } },
-                                 .node = i,
-                                 .locality = i,
-                                 .llc = i };
+        raw[i] = (struct dti_raw_pu){
+            .pu = { .is = { .number = i, .package = i / 2, .numa_node = i, .core = i } },
+            .node = i,
+            .locality = i,
+            .llc = i
+        };
     assert_true(dti_mesh_order(&t, raw, 4));
     assert_int_equal(pus[0].is.number, 0);
     assert_int_equal(pus[1].is.number, 1);
@@ -224,8 +225,8 @@ static void without_distances_the_nearest_is_what_shares_most(void **state)
 
 static void what_a_recording_does_not_allow_is_cut_out(void **state)
 {
-    ditto_topology *t =
-        changed_recording("memoryless.xml", "allowed_cpuset=\"0x0000000f\"", "allowed_cpuset=\"0x00000007\"");
+    ditto_topology *t = changed_recording("memoryless.xml", "allowed_cpuset=\"0x0000000f\"",
+                                          "allowed_cpuset=\"0x00000007\"");
     ditto_topology_counts counts;
     (void)state;
     assert_ok(ditto_topology_count(t, &counts));

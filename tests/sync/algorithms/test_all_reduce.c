@@ -33,8 +33,8 @@ static ditto_status reduce(ditto_replica *self, void *argument)
     if (t->flush_to_zero)
         __builtin_ia32_ldmxcsr(mxcsr | 0x8040u);
 #endif
-    ditto_status status =
-        ditto_all_reduce(self, src, t->in_place ? src : dst, t->count, t->dtype, t->op, NULL);
+    ditto_status status = ditto_all_reduce(self, src, t->in_place ? src : dst, t->count, t->dtype, t->op,
+                                           NULL);
 #if defined(__x86_64__)
     if (t->flush_to_zero)
         EXPECT(&t->report, (__builtin_ia32_stmxcsr() & 0x8040u) == 0x8040u);

@@ -148,8 +148,8 @@ static ditto_status reduce_matrices(ditto_replica *self, void *argument)
     options.implementation = t->implementation;
     for (size_t i = 0; i < t->count; i++)
         m[i] = matrix_of(id, i);
-    ditto_status status =
-        ditto_all_reduce_with(self, m, m, t->count, sizeof *m, multiply_all, &fails, &options);
+    ditto_status status = ditto_all_reduce_with(self, m, m, t->count, sizeof *m, multiply_all, &fails,
+                                                &options);
     for (size_t i = 0; status == DITTO_OK && i < t->count; i++) {
         expected = matrix_of(0, i);
         for (uint32_t r = 1; r < n; r++) {

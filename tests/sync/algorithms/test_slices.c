@@ -102,8 +102,8 @@ static void compare_merged(const struct task *t, uint32_t n)
         if (t->way == MERGED && found != 0)
             assert_int_equal(t->out_indices[0][row], index);
         for (size_t at = 0; at < t->row_count; at++) {
-            const char *result =
-                t->out_values[0] + ((t->way == MERGED ? row : (size_t)index) * t->row_count + at) * size;
+            const char *result = t->out_values[0] +
+                                 ((t->way == MERGED ? row : (size_t)index) * t->row_count + at) * size;
             const char *old = t->dense + ((size_t)index * t->row_count + at) * size;
             if (occurrences(t, n, index, at, e) != 0) {
                 struct element sum = reference_tree(t->dtype, DITTO_SUM, e, 0, (uint32_t)found),

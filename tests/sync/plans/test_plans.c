@@ -201,8 +201,8 @@ static double rounds_of_two_ns(uint32_t n, uint32_t packages)
 {
     double ns = 0;
     for (uint32_t step = 1; step < n; step *= 2)
-        ns +=
-            dti_round_ns(&costs, step >= n / packages ? DTI_DISTANCE_BEYOND_PACKAGE : DTI_DISTANCE_CACHE, 2);
+        ns += dti_round_ns(&costs, step >= n / packages ? DTI_DISTANCE_BEYOND_PACKAGE : DTI_DISTANCE_CACHE,
+                           2);
     return ns;
 }
 

@@ -24,8 +24,8 @@ struct model {
 static void fill(unsigned char out[BYTES], int variable, int seed)
 {
     for (int i = 0; i < BYTES; i++)
-        out[i] =
-            (unsigned char)(dtypes[variable] == DITTO_BOOL ? (i + seed) % 2 : 7 * i + 3 * seed + variable);
+        out[i] = (unsigned char)(dtypes[variable] == DITTO_BOOL ? (i + seed) % 2
+                                                                : 7 * i + 3 * seed + variable);
 }
 
 static ditto_status begin(struct model *m)
@@ -61,8 +61,8 @@ static bool has(struct model *m, int seed)
     for (int i = 0; same && i < VARIABLES; i++) {
         size_t count = ELEMENTS * ditto_dtype_bytes(dtypes[i]);
         fill(bytes, i, seed);
-        same =
-            ditto_variable_read(m->variable[i], found, count) == DITTO_OK && memcmp(bytes, found, count) == 0;
+        same = ditto_variable_read(m->variable[i], found, count) == DITTO_OK &&
+               memcmp(bytes, found, count) == 0;
     }
     return same;
 }

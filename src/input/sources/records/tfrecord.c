@@ -120,8 +120,8 @@ ditto_status dti_tfrecord_create(const ditto_files *files, const ditto_tfrecord_
                         (unsigned long long)options->max_bytes, (unsigned long long)MOST_BYTES);
     if (packed)
         DTI_TRY(dti_gzip_check());
-    struct dti_tfrecord *t =
-        dti_dataset_new(sizeof *t, packed ? &dti_tfrecord_packed_kind : &dti_tfrecord_plain_kind, NULL, 0);
+    struct dti_tfrecord *t = dti_dataset_new(
+        sizeof *t, packed ? &dti_tfrecord_packed_kind : &dti_tfrecord_plain_kind, NULL, 0);
     if (t == NULL)
         return DITTO_ERR_NO_MEMORY;
     t->options = *options;

@@ -86,8 +86,8 @@ static ditto_status refuse_length(const struct lines_cursor *c, const struct lin
 static ditto_status find_row(struct lines_cursor *c, bool quotes, struct found *f)
 {
     struct line_search s = { .quotes = quotes };
-    uint64_t most =
-        c->lines->most_bytes > DTI_TEXT_LINE_MOST_BYTES ? c->lines->most_bytes : DTI_TEXT_LINE_MOST_BYTES;
+    uint64_t most = c->lines->most_bytes > DTI_TEXT_LINE_MOST_BYTES ? c->lines->most_bytes
+                                                                    : DTI_TEXT_LINE_MOST_BYTES;
     size_t have, before = 0;
     bool ended;
     DTI_TRY(dti_window_need(&c->window, 1, &f->data, &have));
@@ -240,6 +240,7 @@ ditto_status dti_text_lines_finish(struct dti_text_lines *l)
     dti_cursor_close(cursor);
     if (status != DITTO_END_OF_INPUT)
         return status;
-    return DTI_FAIL(DITTO_ERR_INVALID, "%s%s has no row after the %llu lines that are skipped", l->files.file[0].name,
-                    l->files.count > 1 ? " and the files behind it" : "", (unsigned long long)l->skip_lines);
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s%s has no row after the %llu lines that are skipped",
+                    l->files.file[0].name, l->files.count > 1 ? " and the files behind it" : "",
+                    (unsigned long long)l->skip_lines);
 }

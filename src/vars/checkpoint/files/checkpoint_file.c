@@ -183,10 +183,10 @@ ditto_status dti_checkpoint_flush_folder(const char *path)
     while (fd >= 0 && failed == EINTR);
     if (fd >= 0)
         close(fd);
-    ditto_status status =
-        failed == 0 || failed == EINVAL /* EINVAL: the file system cannot flush folders */
-            ? DITTO_OK
-            : DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing the folder %s", DTI_SHOWN(folder));
+    ditto_status status = failed == 0 || failed == EINVAL /* EINVAL: the file system cannot flush folders */
+                              ? DITTO_OK
+                              : DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "flushing the folder %s",
+                                               DTI_SHOWN(folder));
     free(folder);
     return status;
 }

@@ -412,8 +412,8 @@ static ditto_status add_pending(struct hdf5_reader *r, char *path, const unsigne
         return no_memory(r);
     }
     r->pending = grown;
-    r->pending[r->pendings++] =
-        (struct pending_group){ path, dti_get_number(group, 8), dti_get_number(group + 8, 8) };
+    r->pending[r->pendings++] = (struct pending_group){ path, dti_get_number(group, 8),
+                                                        dti_get_number(group + 8, 8) };
     return DITTO_OK;
 }
 

@@ -640,8 +640,8 @@ static void rows_of_a_damaged_state_are_refused(void **state)
     for (size_t n = 0; n < sizeof damaged / sizeof damaged[0]; n++) {
         uint64_t word[3];
         memcpy(word, damaged[n], sizeof word);
-        ditto_status status =
-            dti_dataset_fill(d, &reader, (struct dti_rows){ word, 3 }, 1, (void *const[]){ f, &i });
+        ditto_status status = dti_dataset_fill(d, &reader, (struct dti_rows){ word, 3 }, 1,
+                                               (void *const[]){ f, &i });
         assert_true(status == DITTO_ERR_CORRUPT || status == DITTO_ERR_IO);
     }
     dti_reader_free(&reader);
