@@ -38,12 +38,13 @@ bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (
     own.hold = hold;
     own.argument = argument;
     own.stepping = true;
-    /* Over the red zone, in which the compiler may keep something. */
+    /* The first 128 bytes below the stack pointer are the red zone, where the compiler may keep values. */
     __asm__ volatile("subq $128, %%rsp; pushfq; orq $0x100, (%%rsp); popfq; addq $128, %%rsp" ::
                          : "memory", "cc");
     function(argument);
     bool held = !own.stepping;
-    own.stepping = false; /* the next instruction's signal, if there is one, ends it */
+    /* If the trap flag is still set, the handler clears it at the next instruction. */
+    own.stepping = false;
     return held;
 }
 

@@ -1,11 +1,12 @@
-/* tests/support/single_step.h - a thread that is held after a chosen number of its machine instructions, so that every point of a race can be
- * tried, one after the other, and none is left to chance. x86-64 alone: its trap flag gives a signal after each instruction. */
+/* tests/support/single_step.h - holds a thread after a chosen number of its machine instructions. A test can
+ * so try every point of a race, one after the other. It works only on x86-64, whose trap flag raises a signal
+ * after each instruction. */
 #ifndef SINGLE_STEP_H
 #define SINGLE_STEP_H
 
 #include "support/support.h"
 
-/* Sanitizers make thousands of instructions of each. */
+/* 0 with a sanitizer, which executes thousands of instructions for each one of the program. */
 #if defined(__x86_64__) && !SANITIZED
 #define SINGLE_STEPS 1
 #else
@@ -13,8 +14,9 @@
 #endif
 
 #if SINGLE_STEPS
-/* Calls function(argument), and after its first `steps` instructions hold(argument), in a signal handler on the same thread: only
- * what is safe there may be done. False: the function returned before. */
+/* Calls function(argument), and after its first `steps` instructions hold(argument). hold runs in a signal
+ * handler on the same thread, so it may only do what is safe there. Returns false if the function returned
+ * before. */
 bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (*hold)(void *argument),
                    void *argument);
 #endif

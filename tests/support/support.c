@@ -82,7 +82,8 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
 const uint32_t replica_counts[] = { 1, 2, 3, 8, 64 };
 size_t replica_counts_length = sizeof replica_counts / sizeof replica_counts[0];
 
-/* 64 replicas on two cores, under a sanitizer, are most of its time and show it nothing that 8 do not. */
+/* Under a sanitizer, 64 replicas on two cores take most of the time, and find nothing that 8 replicas
+ * do not. */
 __attribute__((constructor)) static void shorten_counts(void)
 {
     if (getenv("DITTO_TEST_SHORT") != NULL)
@@ -127,7 +128,7 @@ uint64_t test_random(uint64_t *state)
     return x ^ x >> 31;
 }
 
-/* Signals that cmocka catches in a test. In a child it would go on with the next test. */
+/* Signals that cmocka catches in a test. In a child process it would continue with the next test. */
 static const int deadly[] = { SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS };
 
 int in_child(int (*body)(void *argument), void *argument, unsigned seconds)

@@ -1,4 +1,5 @@
-/* tests/support/support.h - what tests share: running on replicas, recording what went wrong there, and reporting it here. */
+/* tests/support/support.h - functions that all tests share: they run code on replicas, record failures there,
+ * and report them on the main thread. */
 #ifndef SUPPORT_H
 #define SUPPORT_H
 
@@ -15,15 +16,15 @@
 
 #include <ditto.h>
 
-/* Replicas record, they never assert: a cmocka assertion off the main thread would end the whole program. The first
- * failure of any replica is kept. */
+/* The first failure of any replica. Replicas record failures and never assert, because a cmocka assertion
+ * outside the main thread would end the whole program. */
 struct report {
     _Atomic int claimed;
     char first_failure[700];
 };
 void report_failure(struct report *report, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* In a replica's function: records and returns. */
+/* For a replica's function. Records a failure and returns DITTO_ERR_USER if the condition is false. */
 #define EXPECT(report, condition)                                                           \
     do {                                                                                    \
         if (!(condition)) {                                                                 \
@@ -33,11 +34,13 @@ void report_failure(struct report *report, const char *file, int line, const cha
         }                                                                                   \
     } while (0)
 
-/* A strategy with n replicas, sharing PUs as they must; NULL options: defaults. Fails the test if it can't be made. */
+/* Creates a strategy of n replicas, which share PUs if there are fewer PUs than replicas. NULL options are
+ * the defaults. Fails the test if the strategy cannot be created. */
 ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options);
-/* The same with `devices` logical devices each; they take the machine's PUs in turn. */
+/* The same with `devices` logical devices for each replica. The devices take the machine's PUs in turn. */
 ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_strategy_options *options);
-/* Runs and fails the test with the replica's own report or the run's error. */
+/* Runs the function on all replicas. Fails the test with the first reported failure, or with the run's
+ * error. */
 void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument, struct report *report);
 
 /* The numbers of replicas that every feature is tried with: 1, 2, 3, 8, and, without DITTO_TEST_SHORT, 64. */
@@ -47,19 +50,20 @@ extern size_t replica_counts_length;
 #define assert_status(call, expected) assert_status_((call), (expected), #call, __FILE__, __LINE__)
 void assert_status_(ditto_status found, ditto_status expected, const char *call, const char *file, int line);
 #define assert_ok(call) assert_status((call), DITTO_OK)
-/* The last error's message contains `text`. */
+/* Asserts that the message of the last error contains `text`. */
 #define assert_message(text) assert_message_((text), __FILE__, __LINE__)
 void assert_message_(const char *text, const char *file, int line);
 
-/* Deterministic random numbers; the seed comes from DITTO_TEST_SEED, or is the given one. */
+/* Deterministic random numbers. The seed is DITTO_TEST_SEED if that is set, and `otherwise` if not. */
 uint64_t test_seed(uint64_t otherwise);
 uint64_t test_random(uint64_t *state);
 
-/* How often something is tried: `full` times, a fifth of it where DITTO_TEST_SHORT is set (sanitizers make it slow). */
+/* How many times a test tries something: `full` times, or a fifth of it if DITTO_TEST_SHORT is set, because
+ * sanitizers make the test slow. */
 int test_trials(int full);
 
-/* Whether a sanitizer is at work: its shadow memory and threads do not fit under limits, and its malloc is not whole in the child of a
- * process whose other threads use it. */
+/* 1 if a sanitizer is compiled in. Its shadow memory and its threads do not fit under limits, and its malloc
+ * does not work in the child of a process whose other threads use it. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -71,9 +75,8 @@ int test_trials(int full);
 #define SANITIZED 0
 #endif
 
-/* Runs `body` in a child process and returns its exit status (128 + signal when it was killed), 124 after `seconds`. What a
- * process can't take back (limits, seccomp, another user) is tried there. */
-/* In a child process there is no cmocka: REQUIRE prints and returns 1. */
+/* For the body of a child process, where cmocka does not work. Prints and returns 1 if the condition is
+ * false. */
 #define REQUIRE(condition)                                                                  \
     do {                                                                                    \
         if (!(condition)) {                                                                 \
@@ -82,64 +85,73 @@ int test_trials(int full);
             return 1;                                                                       \
         }                                                                                   \
     } while (0)
+/* Runs `body` in a child process. Returns its exit status, 128 + signal if a signal ended it, or 124 if it
+ * was still running after `seconds`. Tests use it for changes that a process cannot undo (limits, seccomp,
+ * another user). */
 int in_child(int (*body)(void *argument), void *argument, unsigned seconds);
 
-/* A new file under a temporary directory with this text, or these bytes; its name is malloced. */
+/* Writes the text, or the bytes, to a new temporary file and returns its malloced name. */
 char *temporary_file(const char *text);
 char *temporary_bytes(const char *bytes, size_t length);
-void forget_file(char *name); /* removes the file, frees the name */
+/* Removes the file and frees the name. */
+void forget_file(char *name);
 
-/* A folder of the test program's own, for cmocka_run_group_tests; it is empty again, but for files that begin with a dot, when it is
- * removed. */
+/* A temporary folder of this test program. make_own_folder and remove_own_folder are the group setup and
+ * teardown of cmocka_run_group_tests. The teardown removes the files in the folder, but it fails if files
+ * remain whose names begin with a dot. */
 extern char own_folder[];
 int make_own_folder(void **state);
 int remove_own_folder(void **state);
-const char *own_path(const char *name); /* of a file in it; one of eight, in turn */
+/* Returns the path of a file in own_folder. The text is in one of eight static buffers, which are used in
+ * turn. */
+const char *own_path(const char *name);
 
-/* The bytes of a file, malloced, and how many they are. Fails the test if it can't be read. */
+/* Reads a whole file into malloced memory and returns its size in bytes. Fails the test if it cannot
+ * be read. */
 size_t read_file(const char *path, unsigned char **out);
 
-/* Writes `text` to root/path, with the folders that it needs: made-up proc and sys trees. */
+/* Writes `text` to root/path and creates the folders on the way. Tests build imitations of /proc and /sys
+ * with it. */
 void put_file(const char *root, const char *path, const char *text);
 
-/* Files of a folder, but for those that begin with a dot: how many; removes them. */
+/* Count, or remove, the files of a folder whose names do not begin with a dot. */
 int count_files(const char *folder);
 void empty_folder(const char *folder);
 
-/* From now on memory that is freed is filled at once, so that it is not taken for what it was. */
+/* From now on free overwrites the memory at once, so that a later read of it does not find the old
+ * contents. */
 void spoil_freed_memory(void);
 
 void sleep_ms(long ms);
 
-/* Waits until the kernel says that this process's thread sleeps; an id of 0 is not known yet. False after ten
- * seconds. */
+/* Waits until the kernel reports that the thread of this process sleeps. While the id is 0, it is not known
+ * yet. Returns false if the thread does not sleep within ten seconds. */
 bool await_sleep(_Atomic int *thread_id);
 
-/* Calls in which every replica takes part, for tests of where they are refused: a barrier, a merge function that
- * does nothing, and the creation of a variable. */
+/* Calls in which every replica takes part, for tests of the contexts in which they are refused: a barrier, a
+ * merge_call whose function does nothing, and the creation of a variable. */
 ditto_status call_barrier(ditto_replica *self);
 ditto_status call_merge(ditto_replica *self);
 ditto_status call_create(ditto_replica *self);
 
-/* Numbers of this process from /proc: how many threads, mappings, KiB of resident memory, and bytes of address
- * space it has. */
+/* Numbers of this process from /proc: threads, mappings, KiB of resident memory, and bytes of address
+ * space. */
 long count_threads(void);
 long count_mappings(void);
 long resident_kib(void);
 size_t mapped_bytes(void);
 
-/* A kernel that refuses: what seccomp profiles of containers do to a process. */
-
-/* From now on these system calls give EPERM to this process and to what it starts, for good. False: not possible here. */
+/* From now on these system calls fail with EPERM in this process and its children, as under the seccomp
+ * profile of a container. It cannot be undone. Returns false if the kernel does not allow it. */
 bool refuse_system_calls(const uint32_t *numbers, size_t count);
 /* The same with another error number. */
 bool refuse_system_calls_with(const uint32_t *numbers, size_t count, int error_number);
 
-/* Whether something was given back to the allocator. The linker puts this free before the C
- * library's, in the test program and in what it links statically. */
-
-/* From now on this address is watched, and no other. The handle itself: the first free of it counts. */
+/* From now on calls of free with this address are noticed, and with no other. `memory` may be the address of
+ * a handle, because freeing the handle itself counts. The linker (--wrap=free) replaces free in the test
+ * program and in the libraries that it links statically. */
 void watch_free(const void *memory);
+/* True if the watched address has been freed. */
 bool was_freed(void);
 
 #endif
