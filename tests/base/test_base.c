@@ -27,7 +27,7 @@ static void a_failure_is_recorded_with_errno_kept(void **state)
     assert_string_equal(ditto_last_error()->message, "file x: No such file or directory");
 }
 
-static void words_can_be_put_before_the_last_message(void **state)
+static void text_can_be_put_before_the_last_message(void **state)
 {
     (void)state;
     DTI_FAIL(DITTO_ERR_RANGE, "axis 3 of 2");
@@ -47,11 +47,12 @@ static void a_long_message_is_cut_not_overrun(void **state)
     assert_string_equal(message + strlen(message) - strlen(end), end);
 }
 
-static void what_stands_behind_a_long_name_stays(void **state)
+static void text_after_a_long_name_stays(void **state)
 {
     char name[600], other[300];
     (void)state;
-    for (size_t length = 350; length < 600; length++) { /* the cut goes through every byte of a character */
+    /* With these lengths the message is cut at every byte of a three-byte character. */
+    for (size_t length = 350; length < 600; length++) {
         for (size_t i = 0; i < length; i++)
             name[i] = "\xe2\x82\xac"[i % 3];
         name[length / 3 * 3] = '\0';
@@ -63,7 +64,7 @@ static void what_stands_behind_a_long_name_stays(void **state)
         assert_non_null(strstr(message, " (-3 of 12.35%, 7, 1099511627776, x  |000a) and \"o"));
         assert_non_null(strstr(message, "\": do this"));
         if (strlen(name) + strlen(other) + 59 > 511)
-            assert_non_null(strstr(message, "\xe2\x82\xac... (")); /* not a part of a character */
+            assert_non_null(strstr(message, "\xe2\x82\xac... (")); /* no part of a character is left */
     }
 }
 
@@ -86,7 +87,7 @@ static void a_text_that_does_not_fit_ends_with_a_mark(void **state)
     assert_int_equal(text.length, 18);
 }
 
-static void sets_of_numbers_are_ranges_and_a_count(void **state)
+static void sets_of_numbers_are_written_as_ranges_and_a_count(void **state)
 {
     char words[100] = "";
     struct dti_text text = { words, sizeof words, 0 };
@@ -185,18 +186,19 @@ static void sizes_that_overflow_are_found(void **state)
     assert_ok(dti_buffer_check(NULL, 0, DITTO_F32, "src"));
 }
 
-static void numbers_are_read_without_locale(void **state)
+static void numbers_are_read_without_the_locale(void **state)
 {
     double value;
     (void)state;
-    setlocale(LC_ALL, "de_DE.UTF-8"); /* where it is installed, "1,5" is a number to strtod */
+    /* With this locale, if it is installed, strtod would read "1,5" as a number. */
+    setlocale(LC_ALL, "de_DE.UTF-8");
     assert_true(dti_parse_f64("1.5", 3, &value));
     assert_true(value == 1.5);
     assert_false(dti_parse_f64("1,5", 3, &value));
     setlocale(LC_ALL, "C");
 }
 
-static void only_whole_numbers_pass(void **state)
+static void only_complete_numbers_are_accepted(void **state)
 {
     static const char *const bad[] = {
         "",     "-",   "1x",  " 1",    "1 ",     "abc", "--1", "1e",  "0x",
@@ -216,7 +218,7 @@ static void only_whole_numbers_pass(void **state)
     assert_true(dti_parse_i64("+12", 3, &whole) && whole == 12);
     assert_true(dti_parse_f64("+1.5e-3", 7, &real) && real == 1.5e-3);
     assert_true(dti_parse_f64(".5", 2, &real) && real == 0.5);
-    char zeros[100] = { 0 }; /* a long number is one, too */
+    char zeros[100] = { 0 }; /* a number of many digits */
     memset(zeros, '0', 90);
     zeros[89] = '7';
     assert_true(dti_parse_f64(zeros, 90, &real) && real == 7);
@@ -234,7 +236,7 @@ static void text_counts_what_it_could_not_hold(void **state)
     assert_int_equal(text.length, 10);
 }
 
-static void the_floating_point_environment_is_put_right_and_back(void **state)
+static void the_floating_point_environment_is_set_and_restored(void **state)
 {
     (void)state;
 #if defined(__x86_64__)
@@ -272,22 +274,22 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_a_name_and_a_sentence),
         cmocka_unit_test(a_failure_is_recorded_with_errno_kept),
-        cmocka_unit_test(words_can_be_put_before_the_last_message),
+        cmocka_unit_test(text_can_be_put_before_the_last_message),
         cmocka_unit_test(a_long_message_is_cut_not_overrun),
-        cmocka_unit_test(what_stands_behind_a_long_name_stays),
+        cmocka_unit_test(text_after_a_long_name_stays),
         cmocka_unit_test(a_message_is_one_line),
         cmocka_unit_test(a_text_that_does_not_fit_ends_with_a_mark),
-        cmocka_unit_test(sets_of_numbers_are_ranges_and_a_count),
+        cmocka_unit_test(sets_of_numbers_are_written_as_ranges_and_a_count),
         cmocka_unit_test(each_thread_has_its_own_record),
         cmocka_unit_test(a_shorter_option_struct_is_padded_with_zeros),
         cmocka_unit_test(an_unknown_tail_must_be_zero),
         cmocka_unit_test(a_forgotten_size_is_refused),
         cmocka_unit_test(sizes_that_overflow_are_found),
-        cmocka_unit_test(numbers_are_read_without_locale),
-        cmocka_unit_test(only_whole_numbers_pass),
+        cmocka_unit_test(numbers_are_read_without_the_locale),
+        cmocka_unit_test(only_complete_numbers_are_accepted),
         cmocka_unit_test(text_counts_what_it_could_not_hold),
         cmocka_unit_test(processor_features_are_those_that_the_kernel_reports),
-        cmocka_unit_test(the_floating_point_environment_is_put_right_and_back),
+        cmocka_unit_test(the_floating_point_environment_is_set_and_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

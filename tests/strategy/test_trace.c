@@ -1,4 +1,4 @@
-/* tests/strategy/test_trace.c - traces, statistics, counts of calls. */
+/* tests/strategy/test_trace.c - traces, statistics and counts of calls. */
 #include "support/support.h"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *
     return DITTO_OK;
 }
 
-/* The last replica computes longest. */
+/* A function in which the last replica computes longest. */
 static ditto_status work(ditto_replica *self, void *argument)
 {
     struct traced *t = argument;
@@ -73,7 +73,7 @@ static void operations_are_counted_and_timed(void **state)
         assert_true(t.time_ns > 0 && t.wait_ns <= t.time_ns && t.own_ns <= t.time_ns);
         if (n > 1) {
             assert_int_equal(t.slowest, n - 1);
-            assert_true(t.wait_ns > 1000000 * (n - 1) / n); /* for the one that sleeps */
+            assert_true(t.wait_ns > 1000000 * (n - 1) / n); /* the others wait for replica n - 1 */
         }
         t = times_of(strategy, "run");
         assert_int_equal(t.calls, 2);
@@ -87,7 +87,7 @@ static void operations_are_counted_and_timed(void **state)
         assert_ok(ditto_strategy_statistics(strategy, text, sizeof text, &length));
         assert_true(length < sizeof text && strstr(text, "ditto_all_reduce") != NULL &&
                     strstr(text, "computing") != NULL);
-        assert_ok(ditto_strategy_trace_start(strategy, NULL)); /* anew */
+        assert_ok(ditto_strategy_trace_start(strategy, NULL)); /* forgets the old trace */
         assert_status(ditto_strategy_operation_times(strategy, 0, &t), DITTO_ERR_NOT_FOUND);
         assert_ok(ditto_strategy_destroy(strategy));
     }
@@ -117,9 +117,9 @@ static void events_are_kept_up_to_the_capacity(void **state)
     for (char *at = text; (at = strstr(at, "\"ph\":\"X\"")) != NULL; at++)
         events++;
     assert_int_equal(events, 3 * 7);
-    /* 20 rounds, start, wait, merge_call, pause, run: 25 of each replica */
+    /* Each replica has 25 events: two in each of 10 rounds, start, wait, merge_call, pause and run. */
     assert_non_null(strstr(text, "\"events not kept\":\"54\""));
-    assert_int_equal(times_of(strategy, "ditto_all_reduce").calls, 10); /* counted all the same */
+    assert_int_equal(times_of(strategy, "ditto_all_reduce").calls, 10); /* all calls are counted */
     assert_status(ditto_strategy_trace_write(strategy, "/nowhere/trace.json"), DITTO_ERR_IO);
     assert_message("No such file");
     options.events = SIZE_MAX / 2;
@@ -153,8 +153,8 @@ static ditto_iterator *iterate(ditto_strategy *strategy, ditto_dataset *d, uint3
     return iterator;
 }
 
-/* Of a trace: the tracks of batches that were filled have one name each, which tells the producer. Returns the
- * number of batches, and the set of producers. */
+/* Returns the number of filled batches in a trace, and the set of their producers. Checks that each track of
+ * such batches has exactly one name, which contains the number of its producer. */
 static int count_fillings(const char *text, uint64_t *producers)
 {
     int fillings = 0;
@@ -165,7 +165,7 @@ static int count_fillings(const char *text, uint64_t *producers)
         while (strncmp(tid, "\"tid\":", 6) != 0)
             tid--;
         int track = atoi(tid + 6);
-        assert_in_range(track, 2, 63); /* behind the replicas' */
+        assert_in_range(track, 2, 63); /* tracks 0 and 1 belong to the replicas */
         tracks |= (uint64_t)1 << track;
         assert_true(atof(strstr(at, "\"ts\":") + 5) < 1e9); /* microseconds since the first event */
     }
@@ -181,7 +181,8 @@ static int count_fillings(const char *text, uint64_t *producers)
     return fillings;
 }
 
-/* A batch that was filled before tracing began is not told of; iterators of the past and those in between have no tracks. */
+/* The trace does not show batches that were filled before it began. Iterators without a filled batch in it
+ * have no tracks. */
 static void batches_are_shown_on_their_producers_tracks(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
@@ -195,8 +196,8 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
     struct taking first = { .iterator = iterate(strategy, d, 2), .steps = 10 };
     run_all(strategy, take_steps, &first, &first.report);
     ditto_input_stats stats = { 0 };
-    for (int ms = 0; stats.depth < 4 && ms < 20000;
-         ms++, usleep(1000)) /* until both queues are full: two batches each */
+    /* Wait until both queues are full, with two batches each. */
+    for (int ms = 0; stats.depth < 4 && ms < 20000; ms++, usleep(1000))
         assert_ok(ditto_iterator_stats(first.iterator, DITTO_ALL_REPLICAS, &stats));
     assert_ok(ditto_strategy_trace_start(strategy, NULL));
     run_all(strategy, take_steps, &first, &first.report);
@@ -211,7 +212,8 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
     text[fread(text, 1, sizeof text - 1, written)] = '\0';
     fclose(written);
     assert_int_equal(count_fillings(text, &producers), 2 * 8 + 2 * 10);
-    /* Of the first iterator one producer may have filled all. The iterators between took 40 numbers. */
+    /* One producer of the first iterator may have filled all its batches. The 20 iterators in between used 40
+     * numbers of producers. */
     const uint64_t of_first = 3, of_second = UINT64_C(1) << 42;
     assert_int_equal(producers & of_second, of_second);
     assert_int_not_equal(producers & of_first, 0);
@@ -262,7 +264,7 @@ static void calls_are_counted_on_request(void **state)
     assert_non_null(strstr(text, "        1500  ditto_all_reduce\n"));
     assert_non_null(strstr(text, "           1  ditto_strategy_run\n"));
     char *first = strchr(text, '\n');
-    assert_true(first != NULL && strstr(text, "1500") < first); /* the most frequent first */
+    assert_true(first != NULL && strstr(text, "1500") < first); /* the most frequent call is first */
     assert_ok(ditto_strategy_destroy(strategy));
 }
 

@@ -1,5 +1,5 @@
-/* tests/stress/test_stress.c - random programs on many replicas: mixed collectives, naps, failures, with a printed seed.
- * DITTO_STRESS_SECONDS sets how long (default 6). */
+/* tests/stress/test_stress.c - random programs on many replicas, with mixed collectives, naps and failures.
+ * The seed is printed. DITTO_STRESS_SECONDS sets the duration in seconds (default 6). */
 #include "support/support.h"
 
 #include <sched.h>
@@ -13,13 +13,16 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A program is drawn from a seed that all replicas share, so they make the same calls; what each does between them (naps of
- * its own length, or failing at some place) comes from a seed of its own. */
+/* The calls of a program are drawn from a seed that all replicas share, so all make the same calls. The naps
+ * of each replica are drawn from its own seed. */
 struct program {
     struct report report;
     uint64_t seed;
     int length;
-    int64_t failer, fails_at; /* -1: nobody */
+
+    /* The replica that fails, and the number of the call before which it fails. -1 if no replica fails. */
+    int64_t failer, fails_at;
+
     ditto_variable *shared, *local;
     _Atomic uint64_t calls;
 };
@@ -30,8 +33,8 @@ static void nap(uint64_t *own)
 {
     switch (test_random(own) % 40) {
     case 0:
-        nanosleep(&(struct timespec){ .tv_nsec = (long)(test_random(own) % 200000) },
-                  NULL); /* past spinning: peers sleep */
+        /* This is often longer than peers spin, so that they sleep. */
+        nanosleep(&(struct timespec){ .tv_nsec = (long)(test_random(own) % 200000) }, NULL);
         break;
     case 1:
     case 2:
@@ -75,7 +78,7 @@ static ditto_status play(ditto_replica *self, void *argument)
     DITTO_TRY(ditto_alloc(self, 2 * MOST * sizeof(float), 64, &memory));
     for (int i = 0; i < p->length; i++) {
         if (p->failer == (int64_t)ditto_replica_id(self) && p->fails_at == i) {
-            memset(memory, 0xee, 2 * MOST * sizeof(float)); /* nobody may be at it */
+            memset(memory, 0xee, 2 * MOST * sizeof(float)); /* no other replica may read it now */
             DITTO_TRY(ditto_free(self, memory));
             return ditto_fail(self, i, "planned");
         }
@@ -105,7 +108,7 @@ static void stress(uint32_t n, double seconds, bool failing, ditto_caller caller
     struct program p = { .failer = -1, .fails_at = -1 };
     uint64_t runs = 0, stopped = 0;
     options.caller = caller;
-    options.timeout_ms = 120000; /* a lost wake-up ends the test with names, not the machine's patience */
+    options.timeout_ms = 120000; /* a lost wake-up becomes an error that names replicas */
     ditto_strategy *s = make_strategy(n, &options);
     on_read.synchronization = DITTO_ON_READ;
     on_read.aggregation = on_write.aggregation = DITTO_AGGREGATE_SUM;
@@ -143,7 +146,7 @@ static void random_programs_give_right_results(void **state)
     stress(3, seconds_each(), false, DITTO_CALLER_WAITS);
 }
 
-static void random_failures_stop_everyone_and_touch_nothing(void **state)
+static void random_failures_stop_all_replicas_and_no_freed_buffer_is_touched(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
@@ -155,7 +158,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_programs_give_right_results),
-        cmocka_unit_test(random_failures_stop_everyone_and_touch_nothing),
+        cmocka_unit_test(random_failures_stop_all_replicas_and_no_freed_buffer_is_touched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

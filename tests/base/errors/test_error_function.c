@@ -1,5 +1,5 @@
-/* tests/base/errors/test_error_function.c - the claims of src/base/errors/status.h: an error names the public function
- * that the user called, on whatever thread it happened. */
+/* tests/base/errors/test_error_function.c - the claims of src/base/errors/status.h: an error names the public
+ * function that the user called, even if it happened on another thread. */
 #include "support/support.h"
 
 #include <dirent.h>
@@ -10,7 +10,7 @@ static ditto_status nothing(ditto_replica *self, void *user)
     return DITTO_OK;
 }
 
-/* What destroying is refused for on a replica. */
+/* Objects whose destroy functions are called on a replica, where they must fail. */
 static ditto_strategy *strategy;
 static ditto_variable *variable;
 static ditto_optimizer *optimizer;
@@ -218,7 +218,7 @@ static const struct {
 #define COUNT(name, arguments) +1
 enum { EVERYWHERE_LENGTH = 0 EVERYWHERE(COUNT), CALLS_LENGTH = sizeof calls / sizeof calls[0] };
 
-/* Replaces the thread's record by another function's. */
+/* Replaces this thread's last error by one of a function other than `name`. */
 static void forget(const char *name)
 {
     bool barrier = strcmp(name, "ditto_barrier") == 0;
@@ -256,7 +256,7 @@ static ditto_status call_all(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void so_it_does_on_replicas(void **state)
+static void an_error_on_a_replica_names_the_function_that_was_called(void **state)
 {
     struct report report = { 0 };
     ditto_tensor scalar = { .dtype = DITTO_F64 };
@@ -283,7 +283,7 @@ static void so_it_does_on_replicas(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- failures on other threads, and behind other calls -- */
+/* -- failures on other threads, and inside other calls -- */
 
 static ditto_status calls_and_fails(ditto_replica *self, void *user)
 {
@@ -385,7 +385,7 @@ static ditto_status update_fails(ditto_strategy *s)
     ditto_tensor spec = { .dtype = DITTO_F64 };
     assert_ok(ditto_variable_create(s, &spec, NULL, &variable));
     ditto_status status = ditto_variable_update(variable, copy_fails, NULL, NULL, 0, NULL, NULL);
-    assert_ok(ditto_variable_destroy(variable)); /* does not fail, so it leaves the record alone */
+    assert_ok(ditto_variable_destroy(variable)); /* succeeds, so it keeps the last error */
     return status;
 }
 
@@ -453,7 +453,7 @@ static ditto_status device_fails(ditto_strategy *s)
     return ditto_strategy_run(s, gives_to_device, NULL);
 }
 
-/* In a producer's thread, where the user's function has called something before it failed. */
+/* Runs on the thread of a producer, and calls a ditto function that succeeds before it fails itself. */
 static ditto_status map(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
 {
     (void)in, (void)out, (void)random, (void)user;
@@ -540,7 +540,9 @@ static ditto_status replica_info_fails(ditto_strategy *s)
 static const struct {
     const char *function;
     ditto_status (*fails)(ditto_strategy *s);
-    int32_t replica; /* -2: any */
+
+    /* The replica that the error names, or -2 if any is right. */
+    int32_t replica;
 } deep[] = {
     { "ditto_strategy_run", run_fails, 2 },
     { "ditto_strategy_run_values", run_values_fails, 2 },
@@ -583,24 +585,25 @@ static void fail_deeply(ditto_caller caller)
     assert_string_equal(wrong, "");
     assert_ok(ditto_strategy_destroy(s));
 }
-static void failures_on_replicas_and_other_threads_name_the_function_too(void **state)
+static void failures_on_replicas_and_other_threads_name_the_function(void **state)
 {
     (void)state;
     fail_deeply(DITTO_CALLER_DEFAULT);
 }
-static void so_they_do_where_the_caller_waits(void **state)
+static void failures_name_the_function_if_the_caller_waits(void **state)
 {
     (void)state;
     fail_deeply(DITTO_CALLER_WAITS);
 }
 
-/* -- nothing is left out above -- */
+/* -- the lists above are complete -- */
 
 static void add_function(const char *at, char *missing, size_t size)
 {
     size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyz_0123456789");
     for (size_t i = 0; i < CALLS_LENGTH; i++)
-        /* ditto_queue_destroy fails when a thread sleeps in the queue: tests/input/queue/test_queue.c */
+        /* ditto_queue_destroy fails only while a thread sleeps in the queue. tests/input/queue/test_queue.c
+         * tests that. */
         if (strncmp("ditto_queue_destroy", at, length) == 0 ||
             (strlen(calls[i].name) == length && strncmp(calls[i].name, at, length) == 0))
             return;
@@ -634,7 +637,7 @@ static void every_function_that_returns_a_status_is_tried_here(void **state)
     while ((entry = readdir(folder)) != NULL) {
         char path[300];
         snprintf(path, sizeof path, "include/ditto/%s", entry->d_name);
-        /* checkpoints are of another library: tests/semantics/test_checkpoint.c */
+        /* Checkpoints belong to another library, which tests/semantics/test_checkpoint.c tests. */
         if (entry->d_name[0] != '.' && strcmp(entry->d_name, "checkpoint.h") != 0)
             list_untried(path, missing, sizeof missing);
     }
@@ -646,9 +649,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_names_the_function_that_was_called),
-        cmocka_unit_test(so_it_does_on_replicas),
-        cmocka_unit_test(failures_on_replicas_and_other_threads_name_the_function_too),
-        cmocka_unit_test(so_they_do_where_the_caller_waits),
+        cmocka_unit_test(an_error_on_a_replica_names_the_function_that_was_called),
+        cmocka_unit_test(failures_on_replicas_and_other_threads_name_the_function),
+        cmocka_unit_test(failures_name_the_function_if_the_caller_waits),
         cmocka_unit_test(every_function_that_returns_a_status_is_tried_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

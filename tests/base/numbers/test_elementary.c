@@ -1,5 +1,5 @@
-/* tests/base/numbers/test_elementary.c - the claims of src/base/numbers/elementary.h: error bounds against long double
- * functions, and values that are exact. Its bits: tests/golden/. */
+/* tests/base/numbers/test_elementary.c - the claims of src/base/numbers/elementary.h: error bounds, measured
+ * against the long double functions, and exact values. tests/golden/ compares the bits of results. */
 #include "support/support.h"
 
 #include <float.h>
@@ -9,7 +9,8 @@
 
 enum { TRIALS = 300000 };
 
-/* The distance from the exact result, of which long double has 11 bits more, in ulp. */
+/* The distance from the exact result in ulp. The long double result has 11 more bits, so it counts as
+ * exact. */
 static double error_of(double found, long double exact)
 {
     double size = (double)(exact < 0 ? -exact : exact);
@@ -26,7 +27,7 @@ static void skip_without_long_double(void)
     }
 }
 
-/* A multiple of 2^-53 in (0, 1], often near one of the ends. */
+/* A random multiple of 2^-53 in (0, 1], often near one of the ends. */
 static double fraction(uint64_t *random)
 {
     uint64_t bits = test_random(random);
@@ -41,9 +42,9 @@ static void the_logarithm_is_off_by_less_than_one_ulp(void **state)
     (void)state;
     skip_without_long_double();
     for (int i = 0; i < TRIALS; i++) {
-        double x = i == 1 ? 0.70710016805045861
-                          : fraction(&random); /* the largest error that is known: 0.994 */
-        if (i % 3 == 0)                        /* any normal number */
+        /* 0.70710016805045861 has the largest error that is known, 0.994 ulp. */
+        double x = i == 1 ? 0.70710016805045861 : fraction(&random);
+        if (i % 3 == 0) /* a number of any magnitude */
             x = ldexp(1 + x / 2, (int)(test_random(&random) % 2000) - 1000);
         double error = x != 1 ? error_of(dti_log(x), logl((long double)x)) : fabs(dti_log(x));
         worst = error > worst ? error : worst;
@@ -62,7 +63,7 @@ static void sine_and_cosine_are_off_by_less_than_two_ulp(void **state)
     skip_without_long_double();
     for (int i = 0; i < TRIALS; i++) {
         double turns = fraction(&random), found[2];
-        if (i % 3 == 0) { /* near multiples of an eighth of a turn */
+        if (i % 3 == 0) { /* near a multiple of an eighth of a turn */
             turns = (double)(test_random(&random) % 8) / 8 + (double)(test_random(&random) % 2001) * 0x1p-53;
         }
         dti_sin_cos_of_turns(turns, &found[0], &found[1]);
@@ -115,7 +116,8 @@ static void powers_are_rounded_from_more_digits(void **state)
     assert_true(dti_power(0.999, INT64_MAX) == 0);
 }
 
-/* Factors of 26 bits have exact products, and their sum has one rounding. */
+/* The products of 32-bit integers are exact in 128 bits, so the conversion of their sum is the only
+ * rounding. */
 static void sums_of_products_are_rounded_once(void **state)
 {
     uint64_t random = test_seed(14);
@@ -127,7 +129,8 @@ static void sums_of_products_are_rounded_once(void **state)
         __extension__ __int128 exact = (__int128)a * (__int128)b + (__int128)c * (__int128)d;
         assert_true(dti_sum_of_products(a, b, c, d) == (double)exact);
     }
-    /* What the first product has lost by rounding is all that is left of the sum. */
+    /* The second product cancels the rounded first one. The sum is the rounding error of the first
+     * product. */
     double a = 1 + 0x1p-30, rounded = a * a;
     assert_true(dti_sum_of_products(a, a, -1, rounded) == 0x1p-60);
 }

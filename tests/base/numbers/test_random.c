@@ -1,4 +1,5 @@
-/* tests/base/numbers/test_random.c - random numbers: the generator's known answers, places, streams. */
+/* tests/base/numbers/test_random.c - random numbers: known answers of the generator, positions, distributions
+ * and streams. */
 #include "support/support.h"
 
 #include <math.h>
@@ -33,7 +34,7 @@ static void a_number_depends_on_its_position_alone(void **state)
     ditto_random random = ditto_random_make(5, 7);
     ditto_random_f64(&random, all, N);
     ditto_random_normal_f64(&random, normals, N);
-    for (size_t first = 0; first < N; first += 100) { /* as ten threads would take them */
+    for (size_t first = 0; first < N; first += 100) { /* in ten pieces, as ten threads would */
         random = ditto_random_make(5, 7);
         ditto_random_skip(&random, 2 * first);
         ditto_random_f64(&random, pieces + first, 100);
@@ -52,7 +53,7 @@ static void a_number_depends_on_its_position_alone(void **state)
     assert_memory_equal(words, one, sizeof words);
 }
 
-/* Means and variances of 10^6 numbers lie within 5 standard errors. */
+/* Means and variances of 10^6 numbers are within 5 standard errors of the expected values. */
 static void numbers_have_their_distributions(void **state)
 {
     enum { N = 1000000 };
@@ -94,8 +95,9 @@ static void numbers_have_their_distributions(void **state)
     free(single);
 }
 
-/* Moments of 4 million normal numbers, how many lie in each hundredth of the distribution and in the tails, and how the two
- * of a pair hang together: all within 5 standard errors. */
+/* Tests 4 million normal numbers: their moments, their counts in each hundredth of the distribution and in
+ * the tails, and the correlation of the two numbers of a pair. All are within 5 standard errors of the
+ * expected values. */
 static void normal_numbers_have_the_normal_distribution(void **state)
 {
     enum { N = 4000000, BINS = 100, TAILS = 5 };
@@ -128,7 +130,8 @@ static void normal_numbers_have_the_normal_distribution(void **state)
         squares += ((double)bin[k] - N / BINS) * ((double)bin[k] - N / BINS) / (N / BINS);
     print_message("  chi-square of %d bins %.1f, largest %.3f\n", BINS, squares, largest);
     assert_true(fabs(squares - (BINS - 1)) < 5 * sqrt(2.0 * (BINS - 1)));
-    assert_true(largest < 8.6); /* sqrt(2 * 53 * log 2): uniform numbers are multiples of 2^-53 */
+    /* The bound is sqrt(2 * 53 * log 2), because the uniform numbers are multiples of 2^-53. */
+    assert_true(largest < 8.6);
     free(x);
 }
 
@@ -147,7 +150,7 @@ static ditto_status draw(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void replicas_have_streams_of_their_own(void **state)
+static void each_replica_has_its_own_stream(void **state)
 {
     static struct drawing eight, again;
     (void)state;
@@ -159,7 +162,7 @@ static void replicas_have_streams_of_their_own(void **state)
         for (int k = 0; k < i; k++)
             assert_true(eight.own[i] != eight.own[k]);
     }
-    for (int i = 0; i < 3; i++) /* with any number of replicas */
+    for (int i = 0; i < 3; i++) /* the number of replicas does not matter */
         assert_true(again.own[i] == eight.own[i]);
     ditto_random random;
     assert_status(ditto_random_of(NULL, 1, &random), DITTO_ERR_INVALID);
@@ -174,7 +177,7 @@ int main(void)
         cmocka_unit_test(a_number_depends_on_its_position_alone),
         cmocka_unit_test(numbers_have_their_distributions),
         cmocka_unit_test(normal_numbers_have_the_normal_distribution),
-        cmocka_unit_test(replicas_have_streams_of_their_own),
+        cmocka_unit_test(each_replica_has_its_own_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tests/base/waiting/test_wait.c - the claims of src/base/waiting/wait.h: no wake-up is lost, deadlines hold, the right seats wake. */
+/* tests/base/waiting/test_wait.c - the claims of src/base/waiting/wait.h: no wake-up is lost, and deadlines
+ * are kept. */
 #include "support/support.h"
 
 #include "base/base.h"
@@ -7,7 +8,8 @@
 
 #define ROUNDS 20000
 
-/* Two threads hand a number to and fro; each sleeps at once (no patience), so every hand-over is a sleep and a wake-up. */
+/* Two threads hand a number to and fro. With an empty wait policy a thread sleeps at once, so every hand-over
+ * takes a sleep and a wake-up. */
 struct ping {
     struct dti_wait_queue queue;
     _Atomic uint32_t ball;
@@ -32,7 +34,7 @@ static void *play(void *argument)
 {
     struct side *side = argument;
     struct ping *p = side->ping;
-    struct dti_wait_policy wait_policy = p->wait_policy; /* each its own */
+    struct dti_wait_policy wait_policy = p->wait_policy; /* a copy for each thread */
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct turn turn = { p, 2 * i + side->me };
         struct dti_deadline deadline = { .timeout_ms = 60000 };
@@ -60,13 +62,13 @@ static void play_with(struct dti_wait_policy wait_policy)
     dti_wait_queue_free(&ping.queue);
 }
 
-static void no_wake_up_is_lost_by_sleepers(void **state)
+static void no_wake_up_is_lost_if_threads_sleep_at_once(void **state)
 {
     (void)state;
     play_with((struct dti_wait_policy){ 0 });
 }
 
-static void no_wake_up_is_lost_at_the_border_of_spinning_and_sleeping(void **state)
+static void no_wake_up_is_lost_between_spinning_and_sleeping(void **state)
 {
     (void)state;
     play_with((struct dti_wait_policy){ .spin_ns = 2000 });
@@ -105,8 +107,8 @@ static void a_deadline_ends_the_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_wake_up_is_lost_by_sleepers),
-        cmocka_unit_test(no_wake_up_is_lost_at_the_border_of_spinning_and_sleeping),
+        cmocka_unit_test(no_wake_up_is_lost_if_threads_sleep_at_once),
+        cmocka_unit_test(no_wake_up_is_lost_between_spinning_and_sleeping),
         cmocka_unit_test(no_wake_up_is_lost_without_membarrier),
         cmocka_unit_test(a_deadline_ends_the_wait),
     };
