@@ -1,5 +1,6 @@
-/* tests/strategy/test_messages.c - what errors of values, reductions, merge_call, update and contexts say:
- * what was asked, what was found, what to do. One row of the table for each. */
+/* tests/strategy/test_messages.c - messages of errors of values, reductions, merge_call, update and contexts.
+ * A message says what the caller asked for, what was found, and what to do. Each row of the table
+ * tests one. */
 #include "support/support.h"
 
 #include <stdatomic.h>
@@ -253,7 +254,8 @@ static ditto_status passes_on(ditto_replica *self, void *argument)
 {
     struct handles *h = argument;
     (void)self;
-    void *memory; /* of replica 0 of another strategy, whose run this thread is not in */
+    void *memory;
+    /* The handle belongs to replica 0 of another strategy. This thread is in no run of that strategy. */
     return ditto_alloc((ditto_replica *)(uintptr_t)h->mine, 8, 0, &memory);
 }
 static ditto_status runs_other(ditto_replica *self, void *argument)
@@ -467,7 +469,7 @@ static ditto_status row_without_rank(ditto_strategy *s)
     ditto_generator g = DITTO_GENERATOR_INIT;
     ditto_dataset *d;
     (void)s;
-    g.next = (ditto_status(*)(void *, void *, const ditto_tensor *))1; /* not called */
+    g.next = (ditto_status(*)(void *, void *, const ditto_tensor *))1; /* is not called */
     return ditto_dataset_from_generator(&g, &t, 1, &d);
 }
 static ditto_status returns_without_rank(ditto_replica *self, void *unused)
@@ -629,7 +631,7 @@ static const struct {
     { long_failure, DITTO_ERR_USER, { "\xc3\xa4...", "..., and this is what to do" } },
 };
 
-static void errors_say_what_was_asked_and_found_and_what_to_do(void **state)
+static void a_message_says_what_was_asked_and_found_and_what_to_do(void **state)
 {
     int wrong = 0;
     (void)state;
@@ -651,6 +653,6 @@ static void errors_say_what_was_asked_and_found_and_what_to_do(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(
-        errors_say_what_was_asked_and_found_and_what_to_do) };
+        a_message_says_what_was_asked_and_found_and_what_to_do) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

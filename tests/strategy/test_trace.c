@@ -181,8 +181,8 @@ static int count_fillings(const char *text, uint64_t *producers)
     return fillings;
 }
 
-/* The trace does not show batches that were filled before it began. Iterators without a filled batch in it
- * have no tracks. */
+/* A batch is recorded when a replica takes it, unless it was filled before the trace began. Iterators from
+ * which no replica takes a batch during the trace have no tracks. */
 static void batches_are_shown_on_their_producers_tracks(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);

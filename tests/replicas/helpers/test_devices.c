@@ -1,4 +1,5 @@
-/* tests/replicas/helpers/test_devices.c - the claims of include/ditto/device.h: loops and functions on the devices of a replica. */
+/* tests/replicas/helpers/test_devices.c - the claims of include/ditto/device.h about loops and functions on
+ * the devices of a replica. */
 #include "support/support.h"
 
 #include <dirent.h>
@@ -14,7 +15,7 @@
 
 struct loops {
     struct report report;
-    _Atomic uint8_t hits[8][MOST_INDICES]; /* per replica */
+    _Atomic uint8_t hits[8][MOST_INDICES]; /* of each replica */
     uint32_t devices;
     uint64_t seed;
 };
@@ -55,7 +56,7 @@ static ditto_status try_loops(ditto_replica *self, void *argument)
         EXPECT(&all->report,
                ditto_parallel_for(self, l.begin, l.end, l.grain, schedule, hit, &l) == DITTO_OK);
         EXPECT(&all->report, l.wrong == 0);
-        for (size_t i = 0; i < MOST_INDICES; i++) /* each index once, no other */
+        for (size_t i = 0; i < MOST_INDICES; i++) /* each index of the loop once, and no other */
             EXPECT(&all->report, all->hits[id][i] == (i >= l.begin && i < l.end));
         if (schedule == DITTO_STATIC)
             EXPECT(&all->report, l.calls <= all->devices);
@@ -80,11 +81,11 @@ static void every_index_runs_once_with_both_schedules(void **state)
         }
 }
 
-/* -- functions: order, more of them than a ring holds, together with loops -- */
+/* -- functions: their order, alone and with loops, and more functions than a ring holds -- */
 
 struct order {
     struct report report;
-    uint32_t next[64]; /* per device: what it expects */
+    uint32_t next[64]; /* of each device: the number of the item that it expects */
     _Atomic uint32_t wrong, ran;
 };
 struct item {
@@ -111,7 +112,7 @@ static ditto_status after_all_functions(size_t begin, size_t end, uint32_t devic
 {
     struct order *o = argument;
     (void)begin, (void)end;
-    if (o->next[device] != 300) /* a device's functions come before its part of a loop */
+    if (o->next[device] != 300) /* the functions of a device run before its part of a loop */
         atomic_fetch_add(&o->wrong, 1);
     return DITTO_OK;
 }
@@ -129,9 +130,9 @@ static ditto_status post_many(ditto_replica *self, void *argument)
     EXPECT(&o->report,
            ditto_parallel_for(self, 0, devices, 1, DITTO_STATIC, after_all_functions, o) == DITTO_OK);
     EXPECT(&o->report, o->wrong == 0 && o->ran == 300 * devices);
-    EXPECT(&o->report, ditto_join(self) == DITTO_OK); /* nothing is left */
+    EXPECT(&o->report, ditto_join(self) == DITTO_OK); /* there is nothing to wait for */
     memset(o->next, 0, sizeof o->next);
-    for (uint32_t d = 0; d < devices; d++) /* not joined: the end of the function does it */
+    for (uint32_t d = 0; d < devices; d++) /* the end of this function joins them */
         EXPECT(&o->report, ditto_on_logical_device(self, d, in_order, &items[0]) == DITTO_OK);
     return DITTO_OK;
 }
@@ -155,7 +156,7 @@ struct failing {
     struct report report;
     uint32_t devices, fail_on;
     bool loop, join, silent;
-    ditto_status status[8]; /* what each replica's call gave */
+    ditto_status status[8]; /* of the call of each replica */
     _Atomic uint32_t begun;
     char message[8][1024];
 };
@@ -188,9 +189,9 @@ static ditto_status run_failing(ditto_replica *self, void *argument)
             status = ditto_join(self);
         f->status[id] = status;
         snprintf(f->message[id], sizeof f->message[id], "%s", ditto_last_error()->message);
-        return DITTO_OK; /* even if the leader does not care: the run is stopped */
+        return DITTO_OK; /* the run is stopped although the leader ignores the error */
     }
-    f->status[id] = ditto_barrier(self, NULL); /* never complete: replica 1 does not come */
+    f->status[id] = ditto_barrier(self, NULL); /* never completes, because replica 1 does not call it */
     return f->status[id];
 }
 
@@ -223,7 +224,7 @@ static void a_failing_function_stops_the_run_like_a_leader(void **state)
                 }
                 assert_int_equal(f->status[0], DITTO_ERR_PEER_STOPPED);
                 assert_int_equal(f->status[2], DITTO_ERR_PEER_STOPPED);
-                /* and the next run works */
+                /* The next run works. */
                 struct loops *all = calloc(1, sizeof *all);
                 all->devices = devices;
                 run_all(s, try_loops, all, &all->report);
@@ -257,7 +258,8 @@ static ditto_status loop_until_stopped(ditto_replica *self, void *argument)
             sched_yield();
         return ditto_fail(self, 7, "enough");
     }
-    p->status = ditto_parallel_for(self, 0, 1000000, 1, DITTO_DYNAMIC, slow_piece, p); /* half an hour */
+    /* Without a stop this loop would take minutes. */
+    p->status = ditto_parallel_for(self, 0, 1000000, 1, DITTO_DYNAMIC, slow_piece, p);
     atomic_store(&p->late, atomic_load(&p->started) - atomic_load(&p->finished));
     return p->status;
 }
@@ -274,7 +276,7 @@ static void a_stop_ends_a_loop_and_waits_for_pieces_that_have_begun(void **state
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- what is refused -- */
+/* -- calls that are refused -- */
 
 struct refused {
     struct report report;
@@ -337,7 +339,8 @@ static void nesting_and_foreign_handles_are_refused(void **state)
 
 /* -- threads -- */
 
-/* Threads of this process whose name begins so; -1 as a number: how many of them may run on other than one CPU. */
+/* Counts the threads of this process whose names begin with `prefix`. If wide_only is set, counts only those
+ * of them that may run on more than one CPU. */
 static int count_named(const char *prefix, bool wide_only)
 {
     int count = 0;
@@ -361,14 +364,13 @@ static int count_named(const char *prefix, bool wide_only)
     return count;
 }
 
-static void helpers_are_pinned_and_gone_with_the_strategy(void **state)
+static void helpers_are_pinned_and_end_with_the_strategy(void **state)
 {
     long before = count_threads();
     ditto_device_info info;
     (void)state;
     ditto_strategy *s = make_wide_strategy(2, 3, NULL);
-    assert_int_equal(count_named("ditto-r", false),
-                     5); /* two replicas of three, and one of the six is the caller */
+    assert_int_equal(count_named("ditto-r", false), 5); /* two replicas of three threads, less the caller */
     assert_int_equal(count_named("ditto-r", true), 0);
     assert_ok(ditto_strategy_device_info(s, 1, 2, &info));
     assert_int_equal(info.cpu, info.place.pu.number);
@@ -405,7 +407,7 @@ static void without_helpers_the_leader_may_run_on_all_pus_of_its_replica(void **
     assert_ok(ditto_topology_count(here, &counts));
     ditto_topology_destroy(here);
     options.per = DITTO_PER_MACHINE;
-    options.replicas = 2; /* sharing all of it */
+    options.replicas = 2; /* both use all PUs */
     options.helpers = DITTO_HELPERS_OFF;
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
     run_all(s, look_at_mask, &m, &m.report);
@@ -429,7 +431,7 @@ static void stopped(uint32_t replica, void *user)
     atomic_fetch_add(&((struct hooked *)user)->stopped, 1);
 }
 
-static void hooks_see_helpers_too(void **state)
+static void hooks_are_called_for_helpers_too(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct hooked h = { 0 };
@@ -478,7 +480,8 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
         assert_ok(ditto_strategy_replica_info(one, 0, &info));
         assert_int_equal(info.num_foreign_threads, 0);
         assert_ok(ditto_strategy_destroy(one));
-        wide.per = DITTO_PER_MACHINE; /* reaches `other` with a PU that is not its leader's, helpers or not */
+        /* The replica shares a PU with `other` that is not the PU of its leader, with helpers and without. */
+        wide.per = DITTO_PER_MACHINE;
         for (int helpers = DITTO_HELPERS_ON; helpers <= DITTO_HELPERS_OFF; helpers++) {
             wide.helpers = (ditto_helpers)helpers;
             assert_ok(ditto_strategy_create(DITTO_MIRRORED, &wide, &one));
@@ -522,7 +525,8 @@ static void *host_of_a_side(void *argument)
     return NULL;
 }
 
-/* On its own part of the machine each, where there are parts; from two threads of the host at the same time. */
+/* Two threads run two strategies at the same time. Each strategy has its own part of the machine if there is
+ * more than one PU. */
 static void two_strategies_work_side_by_side(void **state)
 {
     struct side side[2] = { 0 };
@@ -556,12 +560,12 @@ static void two_strategies_work_side_by_side(void **state)
         assert_true(side[i].sum == 3);
         assert_ok(ditto_strategy_replica_info(side[i].strategy, 0, &info));
         if (counts.pus > 1)
-            assert_int_equal(info.num_foreign_threads, 0); /* unaware of each other */
+            assert_int_equal(info.num_foreign_threads, 0);
         assert_ok(ditto_strategy_destroy(side[i].strategy));
     }
 }
 
-static void threads_that_the_host_places_are_not_bound(void **state)
+static void without_pinning_threads_are_not_bound(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct mask_check m = { 0 };
@@ -589,7 +593,8 @@ struct leaving {
     ditto_status other;
 };
 
-/* Ends when the other replica has been told of the stop: if the leader's error waited for this, nobody would end. */
+/* Returns after the other replica has noticed the stop. If the leader's error were reported only after this
+ * function, neither would end. */
 static ditto_status until_released(uint32_t device, void *argument)
 {
     struct leaving *l = argument;
@@ -620,12 +625,12 @@ static ditto_status leave_without_joining(ditto_replica *self, void *argument)
     DITTO_TRY(ditto_on_logical_device(self, 1, until_released, l));
     while (atomic_load(&l->begun) == 0)
         sched_yield();
-    for (int i = 0; i < 20; i++) /* not begun when the leader fails: left out */
+    for (int i = 0; i < 20; i++) /* these have not begun when the leader fails, so they never run */
         DITTO_TRY(ditto_on_logical_device(self, 1, count_runs, l));
     return ditto_fail(self, 1, "the leader fails first");
 }
 
-static void a_failing_leader_reports_at_once_and_waits_for_what_has_begun(void **state)
+static void a_failing_leader_reports_at_once_and_waits_for_functions_that_have_begun(void **state)
 {
     struct leaving l = { 0 };
     ditto_strategy *s = make_wide_strategy(2, 2, NULL);
@@ -638,7 +643,7 @@ static void a_failing_leader_reports_at_once_and_waits_for_what_has_begun(void *
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- tensors on devices leave the user's functions alone -- */
+/* -- placing a tensor on a device does not report errors of the user's functions -- */
 
 static ditto_status fail_late(uint32_t device, void *argument)
 {
@@ -653,14 +658,14 @@ static ditto_status assign_beside_a_failure(ditto_replica *self, void *argument)
     float values[4] = { 1, 2, 3, 4 };
     ditto_tensor placed, t = { .data = values, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     EXPECT(report, ditto_on_logical_device(self, 2, fail_late, NULL) == DITTO_OK);
-    EXPECT(report, ditto_assign_to_logical_device(self, &t, 1, &placed) ==
-                       DITTO_OK); /* another device, another matter */
+    /* The function of device 2 does not affect device 1. */
+    EXPECT(report, ditto_assign_to_logical_device(self, &t, 1, &placed) == DITTO_OK);
     EXPECT(report, memcmp(placed.data, values, sizeof values) == 0);
     EXPECT(report, ditto_free(self, placed.data) == DITTO_OK);
     ditto_status status = ditto_join(self);
     EXPECT(report, status == DITTO_ERR_USER && ditto_last_error()->user_code == 9);
     EXPECT(report, strcmp(ditto_last_error()->function, "ditto_fail") == 0);
-    /* the run is stopped: what would never run is not taken */
+    /* The run is stopped, so functions that would never run are refused. */
     EXPECT(report, ditto_on_logical_device(self, 1, fail_late, NULL) == DITTO_ERR_PEER_STOPPED);
     EXPECT(report, ditto_assign_to_logical_device(self, &t, 1, &placed) == DITTO_ERR_PEER_STOPPED);
     return status;
@@ -709,7 +714,7 @@ static void a_child_that_forked_inside_a_run_gets_FORKED(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- a helper that does not come back -- */
+/* -- a helper that does not return -- */
 
 struct stuck {
     _Atomic bool release, ended;
@@ -735,7 +740,8 @@ static ditto_status wait_for_stuck_helper(ditto_replica *self, void *argument)
     return status;
 }
 
-/* In a process of its own: if the leader is not quite home yet, what it has is left. */
+/* Runs in a child process, because the strategy stays in memory if its leader has not returned before
+ * destroy. */
 static int stick_and_come_home(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -751,22 +757,22 @@ static int stick_and_come_home(void *unused)
     for (int i = 0; i < 10000 && !atomic_load(&stuck.ended); i++)
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     REQUIRE(stuck.ended);
-    nanosleep(&(struct timespec){ .tv_nsec = 100000000 },
-              NULL); /* it returns a moment after it has said so */
+    /* The leader returns a moment after it has set `ended`. */
+    nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
     ditto_status status = ditto_strategy_destroy(s);
     REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED);
     REQUIRE(status != DITTO_OK || count_threads() == before);
     return 0;
 }
 
-static void a_stuck_helper_poisons_the_strategy_until_it_comes_home(void **state)
+static void a_stuck_helper_poisons_the_strategy_until_it_returns(void **state)
 {
     (void)state;
     assert_int_equal(in_child(stick_and_come_home, NULL, 60), 0);
 }
 
-/* Destroyed while the helper is still away: when it comes back, all threads of its replica end. In a process of its own,
- * because what is given up on is left. */
+/* The strategy is destroyed before the function of the helper returns. When it returns, all threads of its
+ * replica end. Runs in a child process, because the poisoned strategy stays in memory. */
 static int give_up_on_a_helper(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -788,7 +794,7 @@ static int give_up_on_a_helper(void *unused)
     return 0;
 }
 
-static void helpers_that_were_given_up_on_still_go_home(void **state)
+static void threads_of_a_poisoned_strategy_end_when_they_return(void **state)
 {
     (void)state;
     assert_int_equal(in_child(give_up_on_a_helper, NULL, 60), 0);
@@ -806,8 +812,8 @@ static ditto_status wait_as_replica_0(ditto_replica *self, void *argument)
     return ditto_join(self);
 }
 
-/* The caller can't be given up on, but its peers are let go when its time is over. */
-static void a_caller_that_waits_for_its_helper_too_long_stops_the_run(void **state)
+/* The run cannot return without its caller. But when its time is over, the other replicas are stopped. */
+static void a_caller_that_waits_too_long_for_its_helper_stops_the_run(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct leaving l = { 0 };
@@ -845,16 +851,16 @@ int main(void)
         cmocka_unit_test(a_failing_function_stops_the_run_like_a_leader),
         cmocka_unit_test(a_stop_ends_a_loop_and_waits_for_pieces_that_have_begun),
         cmocka_unit_test(nesting_and_foreign_handles_are_refused),
-        cmocka_unit_test(helpers_are_pinned_and_gone_with_the_strategy),
+        cmocka_unit_test(helpers_are_pinned_and_end_with_the_strategy),
         cmocka_unit_test(without_helpers_the_leader_may_run_on_all_pus_of_its_replica),
-        cmocka_unit_test(hooks_see_helpers_too),
+        cmocka_unit_test(hooks_are_called_for_helpers_too),
         cmocka_unit_test(overlapping_strategies_are_described_as_shared_and_disjoint_ones_are_not),
         cmocka_unit_test(two_strategies_work_side_by_side),
-        cmocka_unit_test(threads_that_the_host_places_are_not_bound),
-        cmocka_unit_test(a_stuck_helper_poisons_the_strategy_until_it_comes_home),
-        cmocka_unit_test(helpers_that_were_given_up_on_still_go_home),
-        cmocka_unit_test(a_caller_that_waits_for_its_helper_too_long_stops_the_run),
-        cmocka_unit_test(a_failing_leader_reports_at_once_and_waits_for_what_has_begun),
+        cmocka_unit_test(without_pinning_threads_are_not_bound),
+        cmocka_unit_test(a_stuck_helper_poisons_the_strategy_until_it_returns),
+        cmocka_unit_test(threads_of_a_poisoned_strategy_end_when_they_return),
+        cmocka_unit_test(a_caller_that_waits_too_long_for_its_helper_stops_the_run),
+        cmocka_unit_test(a_failing_leader_reports_at_once_and_waits_for_functions_that_have_begun),
         cmocka_unit_test(placing_a_tensor_leaves_errors_of_functions_to_join),
         cmocka_unit_test(a_child_that_forked_inside_a_run_gets_FORKED),
         cmocka_unit_test(a_child_process_destroys_a_strategy_with_helpers),

@@ -1,4 +1,5 @@
-/* tests/replicas/machine/machines.h - machines that are not here: synthetic ones, and recordings of emulated ones. */
+/* tests/replicas/machine/machines.h - machines other than the one that runs the test: synthetic ones, and
+ * recordings of emulated ones. */
 #ifndef MACHINES_H
 #define MACHINES_H
 
@@ -6,17 +7,29 @@
 
 struct machine {
     const char *name;
-    const char *
-        text; /* hwloc's synthetic language, or the name of a recording in tests/replicas/machine/machines/ */
+
+    /* A description in hwloc's synthetic language, or the name of a recording in the folder machines. */
+    const char *text;
 };
 enum {
-    MACHINE_SERVER, /* PUs numbered as Linux does: first those of all cores, then their siblings */
+    /* PUs are numbered as Linux does: first one PU of every core, then their siblings. */
+    MACHINE_SERVER,
+
     MACHINE_PACKAGES,
     MACHINE_SUB_NUMA,
-    MACHINE_HBM, /* each node has DRAM and HBM beside it: nodes 1, 3, ... have no PUs of their own */
+
+    /* Each group of cores has a DRAM node and an HBM node. The HBM nodes 1, 3, ... have no PUs. */
+    MACHINE_HBM,
+
     MACHINE_HBM_RECORDED,
-    MACHINE_CPULESS, /* node 1 has no PUs; node 0 has two packages */
-    MACHINE_MEMORYLESS, /* node 1 has no memory, is as near to node 0 as to node 2; package 1 has nodes 1 and 2 */
+
+    /* Node 1 has no PUs. Node 0 has two packages. */
+    MACHINE_CPULESS,
+
+    /* Node 1 has no memory. Its distance to node 2 is 21, and to node 0 it is 31. Package 1 has nodes 1 and
+     * 2. */
+    MACHINE_MEMORYLESS,
+
     MACHINE_AMD,
     MACHINE_ONE_CORE,
     MACHINE_LARGEST,
@@ -24,11 +37,13 @@ enum {
 };
 extern const struct machine machines[MACHINES];
 
-/* The machine, or the part of it that `cpus` names; fails the test if it can't be made. The caller's to destroy. */
+/* Create the topology of a machine, or of the part of it that the list of PUs `cpus` names (NULL for the
+ * whole). They fail the test if it cannot be created. The caller destroys the topology. */
 ditto_topology *machine_part(const char *text, const char *cpus);
 ditto_topology *machine_topology(int machine);
 
-/* Text of a placement without its title, check and end lines: "0: 0-3\n1: 4-7\n". Static storage. */
+/* Returns the text of a placement without its title, check and end lines, for example "0: 0-3\n1: 4-7\n". The
+ * text is in static storage. */
 const char *placement_lines(const ditto_placement *placement);
 
 #endif

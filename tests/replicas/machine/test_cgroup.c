@@ -1,4 +1,5 @@
-/* tests/replicas/machine/test_cgroup.c - the claims of src/replicas/machine/limits.h, on made-up proc and sys trees. */
+/* tests/replicas/machine/test_cgroup.c - the claims of src/replicas/machine/limits.h about quotas of cgroups,
+ * on imitations of /proc and /sys. */
 #include "support/support.h"
 
 #include "replicas/machine/limits.h"

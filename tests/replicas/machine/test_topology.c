@@ -1,4 +1,5 @@
-/* tests/replicas/machine/test_topology.c - the claims of include/ditto/topology.h and limits.h, on machines that are not here. */
+/* tests/replicas/machine/test_topology.c - the claims of include/ditto/topology.h and limits.h, mostly on the
+ * machines of machines.h. */
 #include "replicas/machine/machines.h"
 
 #include "replicas/machine/topology.h"
@@ -46,7 +47,7 @@ static void pus_are_listed_in_the_order_of_the_mesh(void **state)
     assert_ok(ditto_topology_count(t, &counts));
     assert_memory_equal(counts.mesh, ((uint32_t[]){ 2, 1, 64, 2 }), sizeof counts.mesh);
     assert_int_equal(pu_at(t, 0).number, 0);
-    assert_int_equal(pu_at(t, 1).number, 128); /* the sibling */
+    assert_int_equal(pu_at(t, 1).number, 128); /* the sibling of PU 0 */
     assert_int_equal(pu_at(t, 1).smt, 1);
     assert_int_equal(pu_at(t, 128).number, 64);
     assert_memory_equal(pu_at(t, 131).mesh, ((uint32_t[]){ 1, 0, 1, 1 }), 16);
@@ -55,7 +56,7 @@ static void pus_are_listed_in_the_order_of_the_mesh(void **state)
     ditto_topology_destroy(t);
 }
 
-static void a_part_of_a_machine_is_cut_out(void **state)
+static void a_topology_may_be_a_part_of_a_machine(void **state)
 {
     ditto_topology *t = machine_part(machines[MACHINE_PACKAGES].text, "8-12,16,31");
     ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
@@ -67,7 +68,7 @@ static void a_part_of_a_machine_is_cut_out(void **state)
     assert_int_equal(counts.packages, 3);
     assert_int_equal(counts.regular, 0);
     assert_memory_equal(counts.mesh, ((uint32_t[]){ 3, 1, 5, 1 }), sizeof counts.mesh);
-    assert_int_equal(pu_at(t, 5).package, 2); /* the machine's number; its coordinate is 1 */
+    assert_int_equal(pu_at(t, 5).package, 2); /* its number on the whole machine */
     assert_int_equal(pu_at(t, 5).mesh[0], 1);
     ditto_topology_destroy(t);
     options.synthetic = "pack:1 [numa] core:2 pu:1";
@@ -105,14 +106,14 @@ static void a_node_without_memory_gets_it_from_the_nearest(void **state)
     assert_int_equal(node_at(t, 2).kind, DITTO_NODE_ORDINARY);
     assert_int_equal(ditto_topology_distance(t, 0, 2), 31);
     assert_int_equal(ditto_topology_distance(t, 1, 1), 10);
-    assert_int_equal(ditto_topology_distance(t, 1, 3), 0); /* there is no such node */
+    assert_int_equal(ditto_topology_distance(t, 1, 3), 0); /* node 3 does not exist */
     assert_int_equal(pu_at(t, 2).numa_node, 1);
-    assert_int_equal(pu_at(t, 2).memory_node, 2); /* 21 away; node 0 is 31 away */
+    assert_int_equal(pu_at(t, 2).memory_node, 2); /* its distance is 21, that of node 0 is 31 */
     assert_int_equal(pu_at(t, 3).memory_node, 2);
     ditto_topology_destroy(t);
 }
 
-static void nodes_without_pus_never_count(void **state)
+static void nodes_without_pus_are_not_counted(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_CPULESS);
     ditto_topology_counts counts;
@@ -128,11 +129,11 @@ static void nodes_without_pus_never_count(void **state)
     assert_int_equal(counts.numa_nodes, 8);
     assert_int_equal(counts.machine_nodes, 16);
     for (uint32_t i = 0; i < counts.pus; i++)
-        assert_int_equal(pu_at(t, i).numa_node, i / 28 * 2); /* DRAM has the even numbers */
+        assert_int_equal(pu_at(t, i).numa_node, i / 28 * 2); /* DRAM nodes have even numbers */
     ditto_topology_destroy(t);
 }
 
-static void caches_are_reported_with_their_sharers(void **state)
+static void caches_are_reported_with_the_number_of_their_pus(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_AMD);
     ditto_cache cache[DITTO_MAX_CACHES];
@@ -150,9 +151,10 @@ static void caches_are_reported_with_their_sharers(void **state)
     ditto_topology_destroy(t);
 }
 
-/* Two packages with two nodes each. From node 0 the other package's node 3 is the nearest, but packages stay together: 1,
- * and from there 3. */
-static void nodes_follow_one_another_by_distance(void **state)
+/* There are two packages with two nodes each. Node 3 of the other package is the nearest to node 0. Node 1
+ * still follows node 0, because the nodes of a package stay together. Node 3 follows node 1, because it is
+ * nearer to it than node 2. */
+static void nodes_are_ordered_by_distance_within_packages(void **state)
 {
     static const uint32_t distance[4][4] = {
         { 10, 12, 40, 11 }, { 12, 10, 40, 20 }, { 40, 40, 10, 12 }, { 11, 20, 12, 10 }
@@ -178,7 +180,7 @@ static void nodes_follow_one_another_by_distance(void **state)
     assert_memory_equal(pus[2].is.mesh, ((uint32_t[]){ 1, 0, 0, 0 }), 16);
 }
 
-/* Writes a recording with one piece of its text replaced and opens it. */
+/* Opens a copy of a recording in which one piece of text is replaced. */
 static ditto_topology *changed_recording(const char *name, const char *from, const char *to)
 {
     static char text[1 << 15], changed[1 << 15];
@@ -201,8 +203,8 @@ static ditto_topology *changed_recording(const char *name, const char *from, con
     return t;
 }
 
-/* The recording, with its node 0 declared to be HBM: then node 1 is where PUs belong. */
-static void ordinary_memory_goes_before_hbm_whatever_its_number(void **state)
+/* In this copy of the recording node 0 is HBM, so the PUs belong to node 1. */
+static void ordinary_memory_goes_before_hbm_of_a_lower_number(void **state)
 {
     ditto_topology *t = changed_recording("hbm.xml", "<object type=\"NUMANode\" os_index=\"0\"",
                                           "<object type=\"NUMANode\" subtype=\"HBM\" os_index=\"0\"");
@@ -212,8 +214,9 @@ static void ordinary_memory_goes_before_hbm_whatever_its_number(void **state)
     ditto_topology_destroy(t);
 }
 
-/* Node 1 has no memory; of nodes 0 and 2, which are not told to be at any distance, 2 is in its package. */
-static void without_distances_the_nearest_is_what_shares_most(void **state)
+/* Node 1 has no memory. The copy of the recording has no distances. Of nodes 0 and 2, node 2 is in the
+ * package of node 1. */
+static void without_distances_the_nearest_node_is_in_the_same_package(void **state)
 {
     ditto_topology *t = changed_recording("memoryless.xml", "NUMALatency", "NoSuchName");
     (void)state;
@@ -223,7 +226,7 @@ static void without_distances_the_nearest_is_what_shares_most(void **state)
     ditto_topology_destroy(t);
 }
 
-static void what_a_recording_does_not_allow_is_cut_out(void **state)
+static void pus_that_a_recording_does_not_allow_are_left_out(void **state)
 {
     ditto_topology *t = changed_recording("memoryless.xml", "allowed_cpuset=\"0x0000000f\"",
                                           "allowed_cpuset=\"0x00000007\"");
@@ -238,7 +241,7 @@ static void what_a_recording_does_not_allow_is_cut_out(void **state)
 
 static void caches_of_any_level_are_distinguished_and_never_cross_packages(void **state)
 {
-    /* without any cache, the PUs of a node that reaches into two packages share none across them */
+    /* This machine has no caches. Each node has two packages, which share no last-level cache. */
     ditto_topology *t = machine_part("numa:2 pack:2 core:2 pu:1", NULL);
     ditto_topology_counts counts;
     (void)state;
@@ -246,7 +249,8 @@ static void caches_of_any_level_are_distinguished_and_never_cross_packages(void 
     assert_int_equal(counts.packages, 4);
     assert_int_equal(counts.llcs, 4);
     ditto_topology_destroy(t);
-    /* package 0 loses its L3, so that its cores end in L2 caches, number 0 among them; package 1 ends in L3 number 0 */
+    /* Package 0 loses its L3, so the L2 caches of its two cores are last-level caches. One of them has number
+     * 0, as the L3 of package 1 has. */
     t = changed_recording(
         "cpuless.xml",
         "<object type=\"L3Cache\" os_index=\"0\" cpuset=\"0x00000003\" complete_cpuset=\"0x00000003\" "
@@ -283,7 +287,7 @@ static int ask_with_a_lie(void *unused)
     return 0;
 }
 
-static void a_machine_that_the_environment_makes_up_is_not_this_one(void **state)
+static void a_synthetic_machine_from_the_environment_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(in_child(ask_with_a_lie, NULL, 60), 0);
@@ -367,7 +371,7 @@ static void an_empty_cpuset_is_refused(void **state)
     assert_message("no PU is left");
 }
 
-static void this_machine_is_cut_to_the_affinity(void **state)
+static void the_topology_of_this_machine_is_limited_to_the_affinity(void **state)
 {
     struct dti_mask before, one;
     ditto_topology *topology;
@@ -392,23 +396,23 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_machine_is_counted),
         cmocka_unit_test(pus_are_listed_in_the_order_of_the_mesh),
-        cmocka_unit_test(a_part_of_a_machine_is_cut_out),
+        cmocka_unit_test(a_topology_may_be_a_part_of_a_machine),
         cmocka_unit_test(sets_of_numbers_are_written_as_they_are_read),
         cmocka_unit_test(a_node_without_memory_gets_it_from_the_nearest),
-        cmocka_unit_test(nodes_without_pus_never_count),
-        cmocka_unit_test(ordinary_memory_goes_before_hbm_whatever_its_number),
-        cmocka_unit_test(caches_are_reported_with_their_sharers),
-        cmocka_unit_test(nodes_follow_one_another_by_distance),
-        cmocka_unit_test(without_distances_the_nearest_is_what_shares_most),
-        cmocka_unit_test(what_a_recording_does_not_allow_is_cut_out),
+        cmocka_unit_test(nodes_without_pus_are_not_counted),
+        cmocka_unit_test(ordinary_memory_goes_before_hbm_of_a_lower_number),
+        cmocka_unit_test(caches_are_reported_with_the_number_of_their_pus),
+        cmocka_unit_test(nodes_are_ordered_by_distance_within_packages),
+        cmocka_unit_test(without_distances_the_nearest_node_is_in_the_same_package),
+        cmocka_unit_test(pus_that_a_recording_does_not_allow_are_left_out),
         cmocka_unit_test(caches_of_any_level_are_distinguished_and_never_cross_packages),
         cmocka_unit_test(a_core_in_two_nodes_is_one_core),
-        cmocka_unit_test(a_machine_that_the_environment_makes_up_is_not_this_one),
+        cmocka_unit_test(a_synthetic_machine_from_the_environment_is_refused),
         cmocka_unit_test(lists_that_do_not_fit_end_in_dots),
         cmocka_unit_test(limits_are_read_from_the_kernel_s_files),
         cmocka_unit_test(malformed_machines_are_refused),
         cmocka_unit_test(an_empty_cpuset_is_refused),
-        cmocka_unit_test(this_machine_is_cut_to_the_affinity),
+        cmocka_unit_test(the_topology_of_this_machine_is_limited_to_the_affinity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

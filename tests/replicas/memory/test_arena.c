@@ -3,7 +3,7 @@
 
 #include "replicas/replicas.h"
 
-static void memory_is_aligned_writable_and_apart(void **state)
+static void blocks_are_aligned_writable_and_do_not_overlap(void **state)
 {
     struct dti_arena *arena;
     void *block[64];
@@ -26,7 +26,7 @@ static void memory_is_aligned_writable_and_apart(void **state)
     dti_arena_destroy(arena);
 }
 
-static void what_is_freed_is_used_again(void **state)
+static void freed_memory_is_used_again(void **state)
 {
     struct dti_arena *arena;
     (void)state;
@@ -67,7 +67,7 @@ static void a_request_beyond_memory_is_refused(void **state)
     dti_arena_destroy(arena);
 }
 
-static void arenas_come_and_go_without_growth(void **state)
+static void creating_and_destroying_arenas_does_not_leak(void **state)
 {
     struct dti_arena *arena;
     long mappings = 0, resident = 0;
@@ -83,17 +83,17 @@ static void arenas_come_and_go_without_growth(void **state)
         }
     }
     assert_true(count_mappings() <= mappings + 4);
-    assert_true(resident_kib() <= resident + 8192); /* sanitizers keep books that grow a little */
+    assert_true(resident_kib() <= resident + 8192); /* the records of a sanitizer grow a little */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_aligned_writable_and_apart),
-        cmocka_unit_test(what_is_freed_is_used_again),
+        cmocka_unit_test(blocks_are_aligned_writable_and_do_not_overlap),
+        cmocka_unit_test(freed_memory_is_used_again),
         cmocka_unit_test(reserved_memory_costs_pages_only_when_touched),
         cmocka_unit_test(a_request_beyond_memory_is_refused),
-        cmocka_unit_test(arenas_come_and_go_without_growth),
+        cmocka_unit_test(creating_and_destroying_arenas_does_not_leak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

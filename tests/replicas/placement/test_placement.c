@@ -1,12 +1,12 @@
-/* tests/replicas/placement/test_placement.c - the claims of include/ditto/placement.h, on machines that are not here; the expected
- * placements were written by hand. */
+/* tests/replicas/placement/test_placement.c - the claims of include/ditto/placement.h, on the machines of
+ * machines.h. The expected placements were written by hand. */
 #include "replicas/machine/machines.h"
 
 #include <time.h>
 
 #include "replicas/replicas.h"
 
-/* Builds on a machine and compares with the expected lines. NULL expected: only builds. */
+/* Builds a placement on a machine and compares it with the expected lines, unless they are NULL. */
 static void expect(int machine, const ditto_placement_options *options, const char *expected)
 {
     ditto_topology *topology = machine_topology(machine);
@@ -40,12 +40,12 @@ static void expect_per(int machine, ditto_per per, uint32_t flags, uint32_t repl
     expect(machine, &o, expected);
 }
 
-/* -- expected by hand: the 2 x 64 SMT server -- */
+/* -- the 2 x 64 SMT server -- */
 
-static void names_on_the_server(void **state)
+static void candidates_on_the_server(void **state)
 {
     (void)state;
-    expect_per(MACHINE_SERVER, DITTO_PER_PU, 0, 3, "0: 0\n1: 1\n2: 64\n"); /* spread, siblings last */
+    expect_per(MACHINE_SERVER, DITTO_PER_PU, 0, 3, "0: 0\n1: 1\n2: 64\n"); /* siblings come last */
     expect_per(MACHINE_SERVER, DITTO_PER_CORE, 0, 3, "0: 0,128\n1: 1,129\n2: 64,192\n");
     expect_per(MACHINE_SERVER, DITTO_PER_LLC, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
     expect_per(MACHINE_SERVER, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
@@ -62,8 +62,8 @@ static void shapes_on_the_server(void **state)
     expect_shape(MACHINE_SERVER, NULL, NULL, 4, DITTO_COMPACT, "0: 0\n1: 1\n2: 2\n3: 3\n");
     expect_shape(MACHINE_SERVER, half, NULL, 3, DITTO_SPREAD,
                  "0: 0-31,128-159\n1: 32-63,160-191\n2: 64-95,192-223\n");
-    expect_shape(MACHINE_SERVER, cores, NULL, 5,
-                 DITTO_COMPACT, /* the fifth takes siblings: no first PU is left */
+    /* The fifth replica gets siblings, because no box of first PUs is left. */
+    expect_shape(MACHINE_SERVER, cores, NULL, 5, DITTO_COMPACT,
                  "0: 0-31\n1: 128-159\n2: 32-63\n3: 64-95\n4: 96-127\n");
     expect_shape(MACHINE_SERVER, both, NULL, 2, DITTO_SPREAD, "0: 0,64\n1: 1,65\n");
     expect_shape(MACHINE_SERVER, all, NULL, 1, DITTO_SPREAD, "0: 0-255\n");
@@ -75,7 +75,7 @@ static void shapes_on_the_server(void **state)
 
 /* -- sub-NUMA clusters: 2 packages of 4 nodes of 8 cores -- */
 
-static void names_on_sub_numa_clusters(void **state)
+static void candidates_on_sub_numa_clusters(void **state)
 {
     (void)state;
     expect_per(MACHINE_SUB_NUMA, DITTO_PER_NUMA_NODE, DITTO_PLACEMENT_NO_SMT, 0,
@@ -83,8 +83,8 @@ static void names_on_sub_numa_clusters(void **state)
     expect_per(MACHINE_SUB_NUMA, DITTO_PER_PACKAGE, 0, 0, "0: 0-31,64-95\n1: 32-63,96-127\n");
     expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 2, 8, 1 }, NULL, 4, DITTO_SPREAD,
                  "0: 0-15\n1: 16-31\n2: 32-47\n3: 48-63\n");
-    expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 1, 4, 2 }, NULL, 9,
-                 DITTO_SPREAD, /* one each, then a second one */
+    /* Eight replicas go to one node each, and the ninth is the second on its node. */
+    expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 1, 4, 2 }, NULL, 9, DITTO_SPREAD,
                  "0: 0-3,64-67\n1: 4-7,68-71\n2: 8-11,72-75\n3: 16-19,80-83\n4: 24-27,88-91\n5: 32-35,96-99\n"
                  "6: 40-43,104-107\n7: 48-51,112-115\n8: 56-59,120-123\n");
 }
@@ -101,14 +101,14 @@ static void caches_on_amd(void **state)
 
 /* -- recordings: nodes without memory, nodes without PUs, a node in two packages -- */
 
-static void odd_nodes(void **state)
+static void candidates_on_unusual_nodes(void **state)
 {
     (void)state;
     expect_per(MACHINE_MEMORYLESS, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-1\n1: 2\n2: 3\n");
-    expect_per(MACHINE_MEMORYLESS, DITTO_PER_LLC, 0, 0, "0: 0-1\n1: 2-3\n"); /* wider than its nodes */
+    expect_per(MACHINE_MEMORYLESS, DITTO_PER_LLC, 0, 0, "0: 0-1\n1: 2-3\n"); /* wider than a node */
     expect_per(MACHINE_MEMORYLESS, DITTO_PER_PU, 0, 4, "0: 0\n1: 1\n2: 2\n3: 3\n");
-    expect_per(MACHINE_CPULESS, DITTO_PER_NUMA_NODE, 0, 0,
-               "0: 0-1\n1: 2-3\n"); /* a node's part in each package */
+    /* Node 0 gives one candidate in each of its packages. */
+    expect_per(MACHINE_CPULESS, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-1\n1: 2-3\n");
     expect_per(MACHINE_CPULESS, DITTO_PER_MACHINE, 0, 0, "0: 0-3\n");
     expect_per(MACHINE_ONE_CORE, DITTO_PER_PACKAGE, 0, 0, "0: 0\n");
 }
@@ -123,12 +123,12 @@ static void an_irregular_mesh_is_filled_in_order(void **state)
     o.shape_rank = 4;
     o.replicas = 3;
     assert_ok(ditto_placement_build(t, &o, &p));
-    assert_string_equal(placement_lines(p), "0: 0-1\n1: 8-9\n2: 10-11\n"); /* whole boxes first */
+    assert_string_equal(placement_lines(p), "0: 0-1\n1: 8-9\n2: 10-11\n"); /* full boxes are used first */
     ditto_placement_destroy(p);
     o.replicas = 4;
     assert_ok(ditto_placement_build(t, &o, &p));
-    assert_string_equal(placement_lines(p),
-                        "0: 0-1\n1: 2,12\n2: 8-9\n3: 10-11\n"); /* then what is left over */
+    /* The remaining PUs, 2 and 12, are used last. */
+    assert_string_equal(placement_lines(p), "0: 0-1\n1: 2,12\n2: 8-9\n3: 10-11\n");
     ditto_placement_destroy(p);
     o.replicas = 5;
     assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
@@ -136,8 +136,9 @@ static void an_irregular_mesh_is_filled_in_order(void **state)
     ditto_topology_destroy(t);
 }
 
-/* Every PU at most once, in every name and for many shapes of every machine, whatever part of it may be used. */
-static void nobody_shares_unless_asked(void **state)
+/* Tries every kind of candidate and random shapes on random parts of every machine. No PU is in two
+ * replicas. */
+static void no_pu_is_shared_without_the_share_flag(void **state)
 {
     uint64_t random = test_seed(5), built = 0;
     (void)state;
@@ -177,7 +178,7 @@ static void nobody_shares_unless_asked(void **state)
             assert_false(p->shared);
             for (uint32_t i = 0; i < p->num_pus; i++)
                 assert_true(p->sharers[i] <= 1);
-            for (uint32_t r = 1; r < p->replicas; r++) /* ids follow the mesh */
+            for (uint32_t r = 1; r < p->replicas; r++) /* replicas are numbered in the order of the mesh */
                 assert_true(p->list[p->blocks[r].first] > p->list[p->blocks[r - 1].first]);
             ditto_placement_destroy(p);
         }
@@ -212,8 +213,8 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     o.set_sizes = sizes;
     o.replicas = 3;
     assert_ok(ditto_placement_build(t, &o, &p));
-    assert_string_equal(placement_lines(p),
-                        "0: 0-1\n1: 3\n2: 9,8\n"); /* ids node by node; the leader's PU first */
+    /* Replicas are numbered node by node. The PU of a leader comes first. */
+    assert_string_equal(placement_lines(p), "0: 0-1\n1: 3\n2: 9,8\n");
     assert_ok(ditto_placement_get(p, 2, 1, &place));
     assert_int_equal(place.pu.number, 8);
     assert_int_equal(place.device, 1);
@@ -222,7 +223,7 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     assert_int_equal(ditto_placement_devices(p, 2), 2);
     assert_int_equal(ditto_placement_devices(p, 3), 0);
     ditto_placement_destroy(p);
-    pus[4] = 9; /* in two sets */
+    pus[4] = 9; /* PU 9 is in two sets */
     assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
     assert_message("names PU 9 again");
     o.flags = DITTO_PLACEMENT_SHARE;
@@ -230,7 +231,7 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     assert_ok(ditto_placement_get(p, 2, 0, &place));
     assert_int_equal(place.sharers, 2);
     ditto_placement_destroy(p);
-    pus[4] = 0; /* twice in one set: two logical devices share it */
+    pus[4] = 0; /* PU 0 is twice in one set, so two logical devices share it */
     assert_ok(ditto_placement_build(t, &o, &p));
     assert_string_equal(placement_lines(p), "0: 0,0\n1: 3\n2: 9,8\n");
     ditto_placement_destroy(p);
@@ -314,7 +315,7 @@ static void levels_list_their_members(void **state)
     ditto_topology_destroy(t);
 }
 
-static void the_largest_machine_of_the_design_is_placed(void **state)
+static void replicas_are_placed_on_the_largest_machine_of_the_design(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_LARGEST);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -342,7 +343,7 @@ static void the_largest_machine_of_the_design_is_placed(void **state)
 
 /* -- text -- */
 
-static void text_is_read_back_as_it_was_written(void **state)
+static void text_that_was_written_is_read_back(void **state)
 {
     (void)state;
     for (int machine = 0; machine < MACHINES; machine++)
@@ -360,7 +361,7 @@ static void text_is_read_back_as_it_was_written(void **state)
             assert_ok(ditto_placement_read(t, text, length, &q));
             assert_ok(ditto_placement_write(q, again, sizeof again, NULL));
             assert_string_equal(text, again);
-            assert_ok(ditto_placement_write(p, NULL, 0, &half)); /* how much room it needs */
+            assert_ok(ditto_placement_write(p, NULL, 0, &half)); /* only asks for the length */
             assert_int_equal(half, length);
             ditto_placement_destroy(p);
             ditto_placement_destroy(q);
@@ -385,7 +386,8 @@ static void text_of_another_machine_is_refused(void **state)
     assert_message("other hardware");
     ditto_topology_destroy(there);
     ditto_topology_destroy(here);
-    /* the same numbers of PUs, nodes and of everything that is used, but for the package, or the core, of one PU */
+    /* The machines of a pair have equal numbers of PUs and nodes. PU 3 differs only in its package, or in its
+     * core. */
     static const char *const pairs[][2] = { { "pack:1 numa:2 core:2 pu:1", "pack:2 numa:1 core:2 pu:1" },
                                             { "pack:1 [numa] core:4 pu:1", "pack:1 [numa] core:2 pu:2" } };
     for (int i = 0; i < 2; i++) {
@@ -404,7 +406,7 @@ static void text_of_another_machine_is_refused(void **state)
         ditto_topology_destroy(there);
         ditto_topology_destroy(here);
     }
-    /* one PU that is the same on both, but the machines differ in size */
+    /* The PU of the placement is the same on both machines, but the machines differ in size. */
     there = machine_part("pack:8 [numa] core:16 pu:1", NULL);
     here = machine_part("pack:1 [numa] core:2 pu:1", NULL);
     assert_ok(ditto_placement_build(there, NULL, &p));
@@ -447,12 +449,12 @@ static void malformed_text_names_its_line(void **state)
     }
     static const char by_hand[] = "ditto-placement 1\r\nreplica 0: 8,0\r\nreplica 1: 1-3\r\nend\r\n\r\n";
     assert_ok(ditto_placement_read(t, by_hand, sizeof by_hand - 1, &p));
-    assert_string_equal(placement_lines(p), "0: 1-3\n1: 8,0\n"); /* numbered node by node */
+    assert_string_equal(placement_lines(p), "0: 1-3\n1: 8,0\n"); /* replicas are numbered node by node */
     ditto_placement_destroy(p);
     ditto_topology_destroy(t);
 }
 
-/* Not a claim: the table of machines for people, `meson test -v placement`. */
+/* Checks nothing. Prints a table of the machines, which `meson test -v placement` shows. */
 static void the_table_of_machines(void **state)
 {
     static const char *const names[] = { "", "PU", "core", "LLC", "NUMA node", "package", "machine" };
@@ -478,19 +480,19 @@ static void the_table_of_machines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_on_the_server),
+        cmocka_unit_test(candidates_on_the_server),
         cmocka_unit_test(shapes_on_the_server),
-        cmocka_unit_test(names_on_sub_numa_clusters),
+        cmocka_unit_test(candidates_on_sub_numa_clusters),
         cmocka_unit_test(caches_on_amd),
-        cmocka_unit_test(odd_nodes),
+        cmocka_unit_test(candidates_on_unusual_nodes),
         cmocka_unit_test(an_irregular_mesh_is_filled_in_order),
-        cmocka_unit_test(nobody_shares_unless_asked),
+        cmocka_unit_test(no_pu_is_shared_without_the_share_flag),
         cmocka_unit_test(more_replicas_than_candidates_share_them_evenly),
         cmocka_unit_test(given_sets_keep_their_order_and_are_checked),
         cmocka_unit_test(contradictions_and_unknown_values_are_refused),
         cmocka_unit_test(levels_list_their_members),
-        cmocka_unit_test(the_largest_machine_of_the_design_is_placed),
-        cmocka_unit_test(text_is_read_back_as_it_was_written),
+        cmocka_unit_test(replicas_are_placed_on_the_largest_machine_of_the_design),
+        cmocka_unit_test(text_that_was_written_is_read_back),
         cmocka_unit_test(text_of_another_machine_is_refused),
         cmocka_unit_test(malformed_text_names_its_line),
         cmocka_unit_test(the_table_of_machines),
