@@ -1,4 +1,5 @@
-/* tests/semantics/test_checkpoint.c - semantics.md, section 8, rule 14: checkpoints. Each test carries its rule's number. */
+/* tests/semantics/test_checkpoint.c - docs/semantics.md, section 8, rule 14: checkpoints. The names of tests
+ * contain the numbers of their rules. */
 #include "support/support.h"
 
 #include <ditto/checkpoint.h>
@@ -42,7 +43,8 @@ static ditto_variable *make(ditto_strategy *s, const struct kind *k)
     return v;
 }
 
-/* Whole numbers of each dtype, below 100 and divisible by 3 and 4 so that parts of sums are exact. */
+/* Fills an array with whole numbers below 100. They are divisible by 3 and 4, so that parts of sums are
+ * exact. */
 static void fill(const struct kind *k, size_t count, int seed, void *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -96,7 +98,7 @@ static void destroy_all(ditto_strategy *s, ditto_variable *v[KINDS])
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other(void **state)
+static void rule_8_14_a_checkpoint_is_restored_with_any_number_of_replicas(void **state)
 {
     (void)state;
     for (size_t a = 0; a < replica_counts_length; a++)
@@ -119,7 +121,7 @@ static void rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other(
         }
 }
 
-static void rule_8_14_one_entry_per_variable_that_says_what_it_is(void **state)
+static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(void **state)
 {
     static float value[2100];
     ditto_variable *v[KINDS];
@@ -176,7 +178,7 @@ static ditto_status hold_own(ditto_replica *self, void *argument)
     return ditto_assign(self, argument, &mine);
 }
 
-static void rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by_rule_11(void **state)
+static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores_by_rule_11(void **state)
 {
     static const struct kind sum = { "sum", DITTO_F64, 0, { 0 }, DITTO_ON_READ, DITTO_AGGREGATE_SUM, 0 };
     static const struct kind plain = { "sum", DITTO_F64, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 };
@@ -188,7 +190,7 @@ static void rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by
     assert_ok(ditto_strategy_run(s, hold_own, v)); /* 0 + 1 + 2 + 3 */
     assert_ok(ditto_checkpoint_save(s, own_path("sum.h5"), NULL));
     assert_ok(ditto_variable_destroy(v));
-    v = make(s, &plain); /* into a plain variable, and back */
+    v = make(s, &plain); /* restores into a plain variable, and then back into a sync-on-read one */
     assert_ok(ditto_checkpoint_restore(s, own_path("sum.h5"), NULL, NULL));
     assert_ok(ditto_variable_read(v, &value, sizeof value));
     assert_true(value == 6);
@@ -229,7 +231,7 @@ static void rule_8_14_a_split_variable_saves_its_first_component_and_is_restored
     ditto_variable *v = make(s, &plain), *w;
     assert_ok(ditto_strategy_run(s, split_by_update, v));
     assert_ok(ditto_checkpoint_save(s, own_path("split.h5"), NULL));
-    for (int round = 0; round < 2; round++) { /* as they are, and split once more */
+    for (int round = 0; round < 2; round++) { /* in the second round the components differ again */
         assert_ok(ditto_checkpoint_restore(s, own_path("split.h5"), NULL, NULL));
         for (uint32_t i = 0; i < 3; i++) {
             assert_ok(ditto_variable_component(v, i, &component[i]));
@@ -240,7 +242,7 @@ static void rule_8_14_a_split_variable_saves_its_first_component_and_is_restored
         for (uint32_t i = 0; i < 3; i++)
             assert_true(*(const double *)component[i] == i + 1);
     }
-    w = make(other, &plain); /* whose copies are shared */
+    w = make(other, &plain); /* its copies may be shared */
     assert_ok(ditto_checkpoint_restore(other, own_path("split.h5"), NULL, NULL));
     assert_ok(ditto_variable_read(w, &value, sizeof value));
     assert_true(value == 1);
@@ -250,7 +252,7 @@ static void rule_8_14_a_split_variable_saves_its_first_component_and_is_restored
     assert_ok(ditto_strategy_destroy(other));
 }
 
-static void rule_8_14_what_has_no_name_or_value_of_its_own_is_refused(void **state)
+static void rule_8_14_a_variable_without_its_own_name_or_value_is_refused(void **state)
 {
     static const struct {
         struct kind first, second;
@@ -282,14 +284,14 @@ static void rule_8_14_what_has_no_name_or_value_of_its_own_is_refused(void **sta
         assert_message(refused[i].says);
         assert_string_equal(ditto_last_error()->function, "ditto_checkpoint_save");
         assert_int_equal(count_files(own_folder), before);
-        options.variables = &a; /* chosen alone it can be saved */
+        options.variables = &a; /* the first variable can be saved alone */
         options.num_variables = 1;
         assert_ok(ditto_checkpoint_save(s, own_path("refused.h5"), &options));
         unlink(own_path("refused.h5"));
         assert_ok(ditto_variable_destroy(a));
         assert_ok(ditto_variable_destroy(b));
-        assert_status(ditto_checkpoint_save(s, own_path("refused.h5"), NULL),
-                      DITTO_ERR_INVALID); /* nothing to save */
+        /* There is no variable to save. */
+        assert_status(ditto_checkpoint_save(s, own_path("refused.h5"), NULL), DITTO_ERR_INVALID);
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -330,11 +332,11 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     v[KINDS - 1] = make(s, &kinds[KINDS - 1]);
     unsigned char flags[9];
     assert_ok(ditto_variable_read(v[KINDS - 2], flags, sizeof flags));
-    assert_int_equal(flags[0] + flags[1] + flags[2], 0); /* given up: its own initial value */
+    assert_int_equal(flags[0] + flags[1] + flags[2], 0); /* its initial value, not the dropped one */
     destroy_all(s, v);
 }
 
-static void rule_8_14_what_does_not_fit_or_is_missing_restores_nothing(void **state)
+static void rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored(void **state)
 {
     ditto_variable *v[KINDS], *more;
     ditto_restore_options partial = DITTO_RESTORE_OPTIONS_INIT, chosen = DITTO_RESTORE_OPTIONS_INIT;
@@ -373,8 +375,8 @@ static void rule_8_14_what_does_not_fit_or_is_missing_restores_nothing(void **st
     partial.partial = 1;
     assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &partial, &found));
     assert_int_equal(found.missing, 1);
-    ditto_variable_options unnamed =
-        DITTO_VARIABLE_OPTIONS_INIT; /* two of one name, which nobody has chosen */
+    /* Two variables with equal names do not disturb a restore of chosen variables. */
+    ditto_variable_options unnamed = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_F32 };
     ditto_variable *twins[2];
     assert_ok(ditto_variable_create(s, &scalar, &unnamed, &twins[0]));
@@ -404,10 +406,10 @@ static void save_steps(ditto_strategy *s, ditto_variable *v[KINDS], int backgrou
     assert_ok(ditto_checkpointer_create(s, own_folder, &options, &c));
     assert_status(ditto_checkpoint_latest(own_folder, options.prefix, path, sizeof path, NULL, &step),
                   DITTO_ERR_NOT_FOUND);
-    for (what.step = 8; what.step <= 12; what.step++) { /* 8, 9, 10: not by the alphabet */
+    for (what.step = 8; what.step <= 12; what.step++) { /* alphabetically, 10 comes before 8 */
         assign_all(v, (int)what.step);
         assert_ok(ditto_checkpointer_save(c, &what));
-        assign_all(v, 0); /* what is written is what was there */
+        assign_all(v, 0); /* does not change the values that are being written */
     }
     assert_ok(ditto_checkpointer_wait(c));
     assert_int_equal(count_files(own_folder), 3);
@@ -425,7 +427,7 @@ static void save_steps(ditto_strategy *s, ditto_variable *v[KINDS], int backgrou
     assert_ok(ditto_checkpointer_destroy(c));
 }
 
-static void the_newest_checkpoints_of_a_folder_stay(void **state)
+static void the_newest_checkpoints_of_a_folder_are_kept(void **state)
 {
     ditto_variable *v[KINDS];
     ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
@@ -446,7 +448,7 @@ static void the_newest_checkpoints_of_a_folder_stay(void **state)
     assert_ok(ditto_checkpointer_create(s, own_folder, &options, &c));
     back.step = 500;
     assert_ok(ditto_checkpointer_save(c, &back));
-    back.step = 50; /* somebody went back: what has just been saved stays */
+    back.step = 50; /* the file that was just saved is kept, although its step is lower */
     assert_ok(ditto_checkpointer_save(c, &back));
     assert_int_equal(count_files(own_folder), 2);
     assert_int_equal(access(own_path("back-50.h5"), F_OK), 0);
@@ -461,7 +463,7 @@ static void the_newest_checkpoints_of_a_folder_stay(void **state)
     assert_ok(ditto_checkpointer_wait(c));
     assert_int_equal(errno, 77);
     destroy_all(s, v);
-    assert_status(ditto_checkpointer_save(c, NULL), DITTO_ERR_CONTEXT); /* its strategy is gone */
+    assert_status(ditto_checkpointer_save(c, NULL), DITTO_ERR_CONTEXT); /* the strategy is destroyed */
     assert_ok(ditto_checkpointer_destroy(c));
 }
 
@@ -479,8 +481,8 @@ static ditto_status step(ditto_replica *self, void *argument)
     struct training *t = argument;
     void *data;
     DITTO_TRY(ditto_alloc(self, ROWS * sizeof(float), 64, &data));
-    for (int i = 0; i < ROWS;
-         i++) /* whole numbers whose sum over 8 parts is the same for 1, 2, 4 and 8 replicas */
+    /* The sum of these whole numbers over all replicas is equal for 1, 2, 4 and 8 replicas. */
+    for (int i = 0; i < ROWS; i++)
         ((float *)data)[i] = (float)(i % 13 - 6) * (float)(8 / ditto_num_replicas(self));
     ditto_tensor gradient = ditto_variable_spec(t->w);
     gradient.data = data;
@@ -506,7 +508,7 @@ static void end(ditto_strategy *s, struct training *t)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(void **state)
+static void training_continues_from_a_checkpoint_with_the_same_bits(void **state)
 {
     static float whole[ROWS], resumed[ROWS];
     struct training t = { .w = NULL };
@@ -522,7 +524,7 @@ static void training_goes_on_from_a_checkpoint_as_if_nothing_had_happened(void *
     end(s, &t);
     for (uint32_t n = 1; n <= 8; n *= 2) {
         s = make_strategy(n, NULL);
-        if (n == 2) /* before there is anything, or after */
+        if (n == 2) /* restores before the variables are created, and otherwise after */
             assert_ok(ditto_checkpoint_restore(s, own_path("adam.h5"), NULL, NULL));
         begin(s, &t);
         if (n != 2)
@@ -563,8 +565,8 @@ static void errors_name_the_function_that_was_called(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* 0 if the call returned IO, and its error names the function and the file; else -1, with a line that says what it
- * names. */
+/* Returns 0 if the status is DITTO_ERR_IO and the last error names the function and the file. Otherwise
+ * prints the error and returns -1. */
 static int names(ditto_status status, const char *function, const char *file)
 {
     const ditto_error *error = ditto_last_error();
@@ -590,7 +592,7 @@ static void an_error_of_a_background_save_names_the_call_that_returns_it(void **
     assert_ok(ditto_checkpointer_create(s, folder, &options, &c));
     assert_int_equal(rmdir(folder), 0);
     what.step = 1;
-    assert_ok(ditto_checkpointer_save(c, &what)); /* its thread finds out that the folder is gone */
+    assert_ok(ditto_checkpointer_save(c, &what)); /* its thread fails, because the folder is removed */
     wrong |= names(ditto_checkpointer_wait(c), "ditto_checkpointer_wait", "checkpoint-1.h5");
     what.step = 2;
     assert_ok(ditto_checkpointer_save(c, &what));
@@ -608,15 +610,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_name_the_function_that_was_called),
         cmocka_unit_test(an_error_of_a_background_save_names_the_call_that_returns_it),
-        cmocka_unit_test(rule_8_14_saved_with_one_number_of_replicas_restored_with_any_other),
-        cmocka_unit_test(rule_8_14_one_entry_per_variable_that_says_what_it_is),
-        cmocka_unit_test(rule_8_14_sync_on_read_saves_what_a_cross_read_gives_and_restores_by_rule_11),
+        cmocka_unit_test(rule_8_14_a_checkpoint_is_restored_with_any_number_of_replicas),
+        cmocka_unit_test(rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it),
+        cmocka_unit_test(rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores_by_rule_11),
         cmocka_unit_test(rule_8_14_a_split_variable_saves_its_first_component_and_is_restored_to_all),
-        cmocka_unit_test(rule_8_14_what_has_no_name_or_value_of_its_own_is_refused),
+        cmocka_unit_test(rule_8_14_a_variable_without_its_own_name_or_value_is_refused),
         cmocka_unit_test(rule_8_14_a_value_is_held_until_its_variable_is_created),
-        cmocka_unit_test(rule_8_14_what_does_not_fit_or_is_missing_restores_nothing),
-        cmocka_unit_test(the_newest_checkpoints_of_a_folder_stay),
-        cmocka_unit_test(training_goes_on_from_a_checkpoint_as_if_nothing_had_happened),
+        cmocka_unit_test(rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored),
+        cmocka_unit_test(the_newest_checkpoints_of_a_folder_are_kept),
+        cmocka_unit_test(training_continues_from_a_checkpoint_with_the_same_bits),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }

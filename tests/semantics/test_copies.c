@@ -1,7 +1,7 @@
-/* tests/semantics/test_copies.c - rule 8.0: which copies variables have, and when shared ones are split.
+/* tests/semantics/test_copies.c - rule 8.0: which copies variables have, and when shared copies are split.
  *
- * Half of the replicas are told that their memory is on another node, so that variables have two copies on
- * a machine of one node too. */
+ * The tests give half of the replicas another memory node, so that variables have two copies even on a
+ * machine of one node. */
 #include "support/support.h"
 
 #include "vars/variables/copies.h"
@@ -67,7 +67,7 @@ static void expect_components(ditto_variable *v, uint32_t n, double first, doubl
                          first + step * r);
 }
 
-/* A scalar for each replica: 1, 2, 3, ... */
+/* Returns a value with a scalar for each replica: 1, 2, 3, ... */
 static ditto_value *ids_from_1(ditto_strategy *s)
 {
     double number[64];
@@ -83,7 +83,7 @@ static ditto_value *ids_from_1(ditto_strategy *s)
 
 static _Atomic uint32_t calls;
 
-/* Adds its argument, a scalar or an array, to each element. */
+/* An update function that adds its argument, a scalar or an array, to the elements of the copy. */
 static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                                  void *user, ditto_tensor *result)
 {
@@ -109,7 +109,7 @@ static void split(ditto_strategy *s, ditto_variable *v)
     assert_ok(ditto_value_destroy(ids));
 }
 
-/* -- when they are split -- */
+/* -- when copies are split -- */
 
 static void rule_8_0_copies_without_aggregation_are_shared_until_they_are_split(void **state)
 {
@@ -124,7 +124,8 @@ static void rule_8_0_copies_without_aggregation_are_shared_until_they_are_split(
         ditto_value *ids = ids_from_1(s), *one;
         assert_ok(ditto_strategy_value(s, &plain, &one));
         assert_int_equal(count_copies(v, n), nodes_of(n));
-        assert_ok(update_with(v, one)); /* the same for all: nothing can differ, and nothing is split */
+        /* The argument is equal for all replicas, so components cannot differ and nothing is split. */
+        assert_ok(update_with(v, one));
         assert_int_equal(calls, nodes_of(n));
         assert_int_equal(count_copies(v, n), nodes_of(n));
         const double *first = component(v, 0);
@@ -132,21 +133,21 @@ static void rule_8_0_copies_without_aggregation_are_shared_until_they_are_split(
         assert_ok(update_with(v, ids));
         assert_int_equal(calls, n);
         assert_int_equal(count_copies(v, n), n);
-        assert_ptr_equal(component(v, 0), first); /* who owns a copy keeps it */
+        assert_ptr_equal(component(v, 0), first); /* the owner of a copy keeps it */
         assert_int_equal(ditto_variable_generation(v), before + n);
         expect_components(v, n, 16, 1);
         assert_ok(ditto_variable_describe(v, text, sizeof text, NULL));
         snprintf(expected, sizeof expected, ", %u cop%s on NUMA node", n, n == 1 ? "y" : "ies");
         assert_non_null(strstr(text, expected));
-        assert_ok(update_with(v, one)); /* once for each copy, split or not */
+        assert_ok(update_with(v, one)); /* is called once for each copy, split or not */
         assert_int_equal(calls, n);
         expect_components(v, n, 26, 1);
         double value[COUNT];
         assert_ok(ditto_variable_read(v, value, sizeof value));
         assert_true(value[COUNT - 1] == 26);
-        assert_ok(ditto_variable_assign(v, value, sizeof value)); /* one value for all */
+        assert_ok(ditto_variable_assign(v, value, sizeof value)); /* makes all components equal */
         expect_components(v, n, 26, 0);
-        assert_int_equal(count_copies(v, n), n); /* a split stays */
+        assert_int_equal(count_copies(v, n), n); /* the copies stay split */
         assert_ok(ditto_value_destroy(ids));
         assert_ok(ditto_value_destroy(one));
         assert_ok(ditto_variable_destroy(v));
@@ -157,7 +158,7 @@ static void rule_8_0_copies_without_aggregation_are_shared_until_they_are_split(
 struct inside {
     struct report report;
     ditto_variable *v;
-    const void *at[64]; /* the copies that the update's function saw */
+    const void *at[64]; /* the copies that the function of the update got */
 };
 
 static ditto_status note_and_add(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
@@ -192,7 +193,8 @@ static ditto_status update_twice(ditto_replica *self, void *argument)
         EXPECT(&in->report, in->at[ditto_replica_id(self)] == own);
         EXPECT(&in->report, ditto_generation(self, in->v) == before + 1);
     }
-    DITTO_TRY(ditto_local(self, merged, &merged_tensor)); /* a split is no merge_call of the program's */
+    /* A split does not release the result of the last merge_call. */
+    DITTO_TRY(ditto_local(self, merged, &merged_tensor));
     EXPECT(&in->report, *(const double *)merged_tensor.data == 42);
     return DITTO_OK;
 }
@@ -222,7 +224,7 @@ static ditto_status update_another(ditto_replica *self, void *argument)
                         &(ditto_tensor){ .data = &one, .dtype = DITTO_F64 }, 1, NULL);
 }
 
-static void splits_of_different_variables_are_divergence(void **state)
+static void updates_of_different_variables_are_refused_as_diverged(void **state)
 {
     (void)state;
     ditto_strategy *s = make_on_two_nodes(2);
@@ -236,7 +238,7 @@ static void splits_of_different_variables_are_divergence(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void rule_8_0_a_variable_whose_components_differ_splits_what_it_is_an_argument_for(void **state)
+static void rule_8_0_an_argument_whose_components_differ_splits_the_updated_variable(void **state)
 {
     (void)state;
     uint32_t n = 4;
@@ -246,14 +248,14 @@ static void rule_8_0_a_variable_whose_components_differ_splits_what_it_is_an_arg
     ditto_variable *sums = make(s, 100, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     ditto_value *value;
     assert_ok(ditto_variable_value(from, &value));
-    assert_ok(update_with(to, value)); /* one value, as yet */
+    assert_ok(update_with(to, value)); /* the components of `from` are still equal */
     assert_int_equal(calls, 2);
     split(s, from);
     assert_ok(update_with(to, value));
     assert_int_equal(count_copies(to, n), n);
     expect_components(to, n, 101, 1);
-    assert_status(update_with(sums, value),
-                  DITTO_ERR_INVALID); /* a copy for two replicas, with an argument of one */
+    /* Two replicas share a copy of `sums`, but their arguments differ. */
+    assert_status(update_with(sums, value), DITTO_ERR_INVALID);
     assert_message("it aggregates");
     assert_int_equal(calls, 0);
     expect_components(sums, n, 100, 0);
@@ -264,7 +266,7 @@ static void rule_8_0_a_variable_whose_components_differ_splits_what_it_is_an_arg
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void rule_8_0_a_colocated_variable_is_split_by_itself(void **state)
+static void rule_8_0_a_colocated_variable_is_split_independently(void **state)
 {
     (void)state;
     uint32_t n = 4;
@@ -274,7 +276,7 @@ static void rule_8_0_a_colocated_variable_is_split_by_itself(void **state)
     ditto_tensor spec = ditto_variable_spec(v);
     options.colocate_with = v;
     assert_ok(ditto_variable_create(s, &spec, &options, &with_it));
-    options.synchronization = DITTO_ON_READ; /* one for each: they lie on the same nodes */
+    options.synchronization = DITTO_ON_READ; /* has one copy for each replica, on the same nodes */
     assert_ok(ditto_variable_create(s, &spec, &options, &counter));
     options.synchronization = DITTO_ON_WRITE;
     assert_int_equal(count_copies(with_it, n), 2);
@@ -285,7 +287,7 @@ static void rule_8_0_a_colocated_variable_is_split_by_itself(void **state)
     split(s, with_it);
     assert_int_equal(count_copies(with_it, n), n);
     expect_components(with_it, n, 1, 1);
-    assert_ok(ditto_variable_create(s, &spec, &options, &later)); /* lies as the other does now */
+    assert_ok(ditto_variable_create(s, &spec, &options, &later)); /* has copies like `v`, which is split */
     assert_int_equal(count_copies(later, n), n);
     ditto_variable *all[] = { v, with_it, counter, later };
     for (int i = 0; i < 4; i++)
@@ -299,7 +301,7 @@ static ditto_status update_here(ditto_replica *self, void *argument)
     double mine = ditto_replica_id(self) + 1.0;
     ditto_tensor t = { .data = &mine, .dtype = DITTO_F64 };
     EXPECT(&in->report, ditto_update(self, in->v, add_argument, NULL, &t, 1, NULL) == DITTO_ERR_INVALID);
-    EXPECT(&in->report, ditto_barrier(self, NULL) == DITTO_OK); /* the run goes on */
+    EXPECT(&in->report, ditto_barrier(self, NULL) == DITTO_OK); /* the run continues */
     return DITTO_OK;
 }
 
@@ -369,10 +371,10 @@ static ditto_status update_large(ditto_replica *self, void *argument)
     ditto_status status = ditto_update(self, l->v, count_call, l, NULL, 0, NULL);
     if (status == DITTO_ERR_NO_MEMORY && ditto_generation(self, l->v) == before)
         l->failed++;
-    return ditto_barrier(self, NULL); /* the run goes on */
+    return ditto_barrier(self, NULL); /* the run continues */
 }
 
-/* Three replicas share a copy, and there is room for one more, not for two. */
+/* Three replicas share a copy. There is memory for one more copy, but not for two. */
 static int split_without_memory(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -395,21 +397,22 @@ static int split_without_memory(void *unused)
     rlim_t all = limit.rlim_cur;
     limit.rlim_cur = mapped_bytes() + LARGE + LARGE / 2;
     REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
-    for (int round = 0; round < 3; round++) { /* what one replica had got is given back */
+    /* Each round frees the copy that could be allocated, or the next round would have less memory. */
+    for (int round = 0; round < 3; round++) {
         uint64_t before = ditto_variable_generation(l.v);
         REQUIRE(ditto_variable_update(l.v, count_call, &l, (const ditto_value *[]){ each }, 1, NULL, NULL) ==
                 DITTO_ERR_NO_MEMORY);
         REQUIRE(ditto_variable_generation(l.v) == before);
         l.failed = 0;
         REQUIRE(ditto_strategy_run(s, update_large, &l) == DITTO_OK);
-        REQUIRE(l.failed == 3); /* on all */
+        REQUIRE(l.failed == 3); /* the call fails on all replicas */
     }
     REQUIRE(l.called == 0);
     for (uint32_t i = 0; i < 3; i++)
         REQUIRE(ditto_variable_component(l.v, i, &component[i]) == DITTO_OK && component[i] == component[0]);
     limit.rlim_cur = all;
     REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
-    REQUIRE(ditto_strategy_run(s, update_large, &l) == DITTO_OK); /* and now there is room */
+    REQUIRE(ditto_strategy_run(s, update_large, &l) == DITTO_OK); /* now there is enough memory */
     REQUIRE(l.called == 3);
     for (uint32_t i = 0; i < 3; i++)
         REQUIRE(ditto_variable_component(l.v, i, &component[i]) == DITTO_OK &&
@@ -420,7 +423,8 @@ static int split_without_memory(void *unused)
     return 0;
 }
 
-static void rule_8_0_without_memory_for_a_split_the_call_fails_on_all_and_nothing_has_changed(void **state)
+static void rule_8_0_without_memory_for_a_split_the_call_fails_on_all_replicas_and_changes_nothing(
+    void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -428,7 +432,7 @@ static void rule_8_0_without_memory_for_a_split_the_call_fails_on_all_and_nothin
     assert_int_equal(in_child(split_without_memory, NULL, 60), 0);
 }
 
-/* -- what works on copies, after a split -- */
+/* -- operations on copies after a split -- */
 
 enum { STEPS = 2 };
 
@@ -436,7 +440,9 @@ struct training {
     struct report report;
     ditto_optimizer *optimizer;
     ditto_variable *v;
-    uint32_t sum_of; /* not 0: one replica gives what so many give together */
+
+    /* If not 0, the only replica uses the sum of the gradients of this many replicas. */
+    uint32_t sum_of;
 };
 
 static double gradient_of(uint32_t replica, int i)
@@ -453,13 +459,13 @@ static ditto_status train(ditto_replica *self, void *argument)
     gradient.data = values;
     for (int i = 0; i < COUNT; i++)
         for (uint32_t r = id; r < (t->sum_of != 0 ? t->sum_of : id + 1); r++)
-            values[i] += gradient_of(r, i); /* small whole numbers: exact in any order */
+            values[i] += gradient_of(r, i); /* sums of small whole numbers are exact in any order */
     for (int step = 0; step < STEPS; step++)
         DITTO_TRY(ditto_apply(self, t->optimizer, &gradient, NULL));
     return DITTO_OK;
 }
 
-/* A function whose slot remembers, and whose value changes by what it was. */
+/* A rule in which the slot sums all gradients, and the new value depends on the old one. */
 static void halve_and_add(const ditto_rule_range *range, void *user)
 {
     (void)user;
@@ -481,7 +487,8 @@ static const struct {
     { { .rule = DITTO_RULE_ADAM, .learning_rate = 0.1, .clip_norm = 3 }, "m" },
 };
 
-/* What a rule makes of a variable of one replica that is `start` everywhere. */
+/* Trains a variable of a strategy of one replica, whose elements begin as `start`. Returns its value, and its
+ * slot if the rule has one. */
 static void train_alone(size_t rule, uint32_t n, double start, double *value, double *slot)
 {
     ditto_optimizer_options o = rules[rule].options;
@@ -529,7 +536,7 @@ static void train_split(size_t rule, uint32_t n, ditto_copies copies, bool split
         train_alone(rule, n, r + 1.0, value, slot);
         assert_memory_equal(component(t.v, r), value, sizeof value);
     }
-    if (rules[rule].slot != NULL) { /* once for all components */
+    if (rules[rule].slot != NULL) { /* the slot is updated once for all components */
         assert_ok(ditto_optimizer_slot(t.optimizer, 0, rules[rule].slot, &remembered));
         assert_ok(ditto_variable_read(remembered, found, sizeof found));
         assert_memory_equal(found, slot, sizeof slot);
@@ -548,7 +555,8 @@ static void rule_8_0_an_optimizer_updates_every_copy_from_its_own_value(void **s
                         way & 2, way & 4);
 }
 
-/* What an optimizer knows of copies changes back too. */
+/* The variable is split after its optimizer is created, and then gets one value by an assignment. The
+ * optimizer must notice both. */
 static void train_equal_again(size_t rule, uint32_t n, bool in_groups)
 {
     double values[COUNT], slot[COUNT];
@@ -572,7 +580,7 @@ static void train_equal_again(size_t rule, uint32_t n, bool in_groups)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void rule_8_0_an_optimizer_updates_a_variable_that_was_assigned_one_value_as_one(void **state)
+static void rule_8_0_after_an_assignment_an_optimizer_updates_all_components_alike(void **state)
 {
     (void)state;
     for (size_t rule = 0; rule < sizeof rules / sizeof rules[0]; rule++)
@@ -580,7 +588,7 @@ static void rule_8_0_an_optimizer_updates_a_variable_that_was_assigned_one_value
             train_equal_again(rule, in_groups ? 5 : 2, in_groups);
 }
 
-/* -- a value that is the variable's own component -- */
+/* -- writes whose value is a component of the variable -- */
 
 struct from_own {
     struct report report;
@@ -655,11 +663,11 @@ static ditto_status add_ids(ditto_replica *self, void *argument)
     DITTO_TRY(ditto_assign_add(self, a->v, values));
     DITTO_TRY(ditto_scatter(self, a->v, DITTO_SCATTER_ADD, &a->slices));
     DITTO_TRY(ditto_read(self, a->v, &own));
-    return ditto_assign_sub(self, a->v, own); /* its own component as the value */
+    return ditto_assign_sub(self, a->v, own); /* the value is the replica's own component */
 }
 
-/* Components that differ keep their differences: what all give is added to each. */
-static void rule_8_7_a_replicas_add_changes_each_component_that_differs(void **state)
+/* Components that differ keep their differences, because the aggregated value is added to each. */
+static void rule_8_7_an_add_in_a_run_changes_each_component_that_differs(void **state)
 {
     static int64_t row = COUNT - 1;
     static double more = 1000;
@@ -669,7 +677,7 @@ static void rule_8_7_a_replicas_add_changes_each_component_that_differs(void **s
         ditto_strategy *s = make_on_two_nodes(n);
         struct adding a = { .v = make(s, 0, (ditto_aggregation)how, DITTO_COPIES_PER_REPLICA),
                             .slices = { &row, &more, 1, 1, DITTO_F64 } };
-        split(s, a.v); /* 1, 2, 3, 4 */
+        split(s, a.v); /* the components are 1, 2, 3 and 4 */
         run_all(s, add_ids, &a, &a.report);
         double added = how == DITTO_AGGREGATE_SUM ? 10 : how == DITTO_AGGREGATE_MEAN ? 2.5 : 1;
         double rows = how == DITTO_AGGREGATE_SUM ? 4000 : 1000;
@@ -690,7 +698,7 @@ static void rule_8_7_a_replicas_add_changes_each_component_that_differs(void **s
     }
 }
 
-static void rule_8_6_assigning_from_components_that_differ_splits(void **state)
+static void rule_8_6_an_assignment_from_components_that_differ_splits(void **state)
 {
     (void)state;
     uint32_t n = 4;
@@ -700,13 +708,14 @@ static void rule_8_6_assigning_from_components_that_differ_splits(void **state)
     ditto_variable *shared = make(s, 10, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     ditto_value *value;
     assert_ok(ditto_variable_value(from, &value));
-    assert_ok(ditto_variable_assign_value(to, value)); /* they do not differ yet */
+    assert_ok(ditto_variable_assign_value(to, value)); /* the components of `from` are still equal */
     assert_int_equal(count_copies(to, n), 2);
     split(s, from);
     assert_ok(ditto_variable_assign_add_value(to, value));
     assert_ok(ditto_variable_assign_add_value(to, value));
     expect_components(to, n, 2, 2);
-    assert_ok(ditto_variable_assign_value(shared, value)); /* never split: the first one's, for all */
+    assert_ok(
+        ditto_variable_assign_value(shared, value)); /* is never split, so all get the first component */
     assert_int_equal(count_copies(shared, n), 2);
     expect_components(shared, n, 1, 0);
     ditto_variable *all[] = { from, to, shared };
@@ -739,7 +748,7 @@ static void lookups_gathers_and_indexed_updates_see_the_components_of_a_split_va
     ditto_tensor t;
     uint32_t count;
     split(s, a.v);
-    assert_ok(ditto_variable_scatter(a.v, DITTO_SCATTER_ADD, &a.slices)); /* once, to every copy */
+    assert_ok(ditto_variable_scatter(a.v, DITTO_SCATTER_ADD, &a.slices)); /* adds once to every copy */
     run_all(s, look_up_own, &a, &a.report);
     assert_ok(ditto_variable_value(a.v, &value));
     assert_ok(ditto_strategy_gather(s, value, 0, &all));
@@ -761,13 +770,13 @@ static void lookups_gathers_and_indexed_updates_see_the_components_of_a_split_va
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- another thread looks, while copies are split -- */
+/* -- another thread reads while copies are split -- */
 
 struct watching {
     ditto_variable *v;
     _Atomic bool ready, over;
     int failures;
-    const void *last; /* what it saw at last */
+    const void *last; /* the address that it read last */
 };
 
 static void *watch(void *argument)
@@ -775,7 +784,7 @@ static void *watch(void *argument)
     struct watching *w = argument;
     char text[300];
     bool over;
-    do { /* once more when it is over */
+    do { /* reads once more after `over` is set */
         over = w->over;
         if (ditto_variable_component(w->v, 3, &w->last) != DITTO_OK ||
             ((const volatile double *)w->last)[0] != 1 ||
@@ -793,7 +802,7 @@ static ditto_status set_nothing(const ditto_tensor *copy, const ditto_tensor *ar
     return DITTO_OK;
 }
 
-static void a_thread_that_looks_during_a_split_sees_the_old_copies_or_the_new_ones(void **state)
+static void a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_ones(void **state)
 {
     (void)state;
     ditto_strategy *s = make_on_two_nodes(4);
@@ -820,7 +829,7 @@ static void a_thread_that_looks_during_a_split_sees_the_old_copies_or_the_new_on
 
 /* -- shards -- */
 
-static void rule_8_0_shards_are_dealt_over_all_variables(void **state)
+static void rule_8_0_shards_of_all_variables_are_placed_on_the_nodes_in_turn(void **state)
 {
     (void)state;
     ditto_strategy *s = make_on_two_nodes(4);
@@ -832,26 +841,26 @@ static void rule_8_0_shards_are_dealt_over_all_variables(void **state)
     options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .shards = 3 };
     for (uint32_t k = 0; k < 3; k++) {
         assert_ok(ditto_variable_create(s, &spec, &options, &v[k]));
-        assert_ok(ditto_variable_create(s, &spec, NULL, &whole)); /* takes no turn, */
+        /* Neither a variable without shards nor a creation that fails changes where the next shard goes. */
+        assert_ok(ditto_variable_create(s, &spec, NULL, &whole));
         assert_ok(ditto_variable_destroy(whole));
         wrong.dtype = DITTO_I32;
         options.aggregation = DITTO_AGGREGATE_MEAN;
-        assert_status(ditto_variable_create(s, &wrong, &options, &none),
-                      DITTO_ERR_INVALID); /* nor what fails */
+        assert_status(ditto_variable_create(s, &wrong, &options, &none), DITTO_ERR_INVALID);
         options.aggregation = DITTO_AGGREGATE_DEFAULT;
         for (uint32_t i = 0; i < 3; i++) {
             assert_int_equal(v[k]->copy_node[i], home + (3 * k + i) % 2);
             on[v[k]->copy_node[i] - home]++;
         }
     }
-    assert_int_equal(on[0], 5); /* not 6 to 3 */
+    assert_int_equal(on[0], 5); /* not 6 and 3, as if each variable began on the first node */
     assert_int_equal(on[1], 4);
     for (int k = 0; k < 3; k++)
         assert_ok(ditto_variable_destroy(v[k]));
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- assignments end the difference -- */
+/* -- assignments make components equal -- */
 
 struct assigning {
     struct report report;
@@ -876,9 +885,10 @@ static ditto_status differ_once_more(ditto_replica *self, void *argument)
                         1, NULL);
 }
 
-static const char *const ways_to_assign[] = { "across", "a plain value", "a variable", "in a run" };
+static const char *const ways_to_assign[] = { "in cross-replica context", "a plain value", "a variable",
+                                              "in a run" };
 
-/* 7 to all components. */
+/* Assigns 7 to all components. */
 static void assign(ditto_strategy *s, ditto_variable *v, size_t way)
 {
     struct assigning a = { .v = v };
@@ -919,11 +929,11 @@ static void rule_8_0_an_assignment_makes_a_variable_one_value_again(void **state
         assert_status(update_with(sums, value), DITTO_ERR_INVALID);
         assign(s, from, way);
         expect_components(from, n, 7, 0);
-        assert_ok(update_with(sums, value)); /* one value: it needs no copy for each replica */
+        assert_ok(update_with(sums, value)); /* the components of the argument are equal again */
         assert_int_equal(calls, 2);
         assert_ok(update_with(shared, value));
         assert_ok(ditto_variable_assign_value(shared, value));
-        assert_int_equal(count_copies(shared, n), 2); /* and splits nothing */
+        assert_int_equal(count_copies(shared, n), 2); /* nothing was split */
         run_all(s, differ_once_more, &a, &a.report);
         expect_components(from, n, 7, 1);
         assert_status(update_with(sums, value), DITTO_ERR_INVALID);
@@ -937,7 +947,7 @@ static void rule_8_0_an_assignment_makes_a_variable_one_value_again(void **state
 
 /* -- central storage -- */
 
-static void rule_8_4_copies_that_central_storage_does_not_make_are_reported(void **state)
+static void rule_8_4_a_request_for_copies_that_central_storage_ignores_is_reported(void **state)
 {
     (void)state;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -964,21 +974,22 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_8_0_copies_without_aggregation_are_shared_until_they_are_split),
         cmocka_unit_test(rule_8_0_an_update_by_all_replicas_splits_before_its_function_is_called),
-        cmocka_unit_test(splits_of_different_variables_are_divergence),
-        cmocka_unit_test(rule_8_0_a_variable_whose_components_differ_splits_what_it_is_an_argument_for),
-        cmocka_unit_test(rule_8_0_a_colocated_variable_is_split_by_itself),
+        cmocka_unit_test(updates_of_different_variables_are_refused_as_diverged),
+        cmocka_unit_test(rule_8_0_an_argument_whose_components_differ_splits_the_updated_variable),
+        cmocka_unit_test(rule_8_0_a_colocated_variable_is_split_independently),
         cmocka_unit_test(rule_8_0_sharded_and_central_variables_and_slots_are_never_split),
-        cmocka_unit_test(rule_8_0_without_memory_for_a_split_the_call_fails_on_all_and_nothing_has_changed),
+        cmocka_unit_test(
+            rule_8_0_without_memory_for_a_split_the_call_fails_on_all_replicas_and_changes_nothing),
         cmocka_unit_test(rule_8_0_an_optimizer_updates_every_copy_from_its_own_value),
-        cmocka_unit_test(rule_8_0_an_optimizer_updates_a_variable_that_was_assigned_one_value_as_one),
+        cmocka_unit_test(rule_8_0_after_an_assignment_an_optimizer_updates_all_components_alike),
         cmocka_unit_test(a_replicas_own_component_may_be_the_value_of_a_write),
-        cmocka_unit_test(rule_8_7_a_replicas_add_changes_each_component_that_differs),
-        cmocka_unit_test(rule_8_6_assigning_from_components_that_differ_splits),
+        cmocka_unit_test(rule_8_7_an_add_in_a_run_changes_each_component_that_differs),
+        cmocka_unit_test(rule_8_6_an_assignment_from_components_that_differ_splits),
         cmocka_unit_test(lookups_gathers_and_indexed_updates_see_the_components_of_a_split_variable),
-        cmocka_unit_test(a_thread_that_looks_during_a_split_sees_the_old_copies_or_the_new_ones),
-        cmocka_unit_test(rule_8_0_shards_are_dealt_over_all_variables),
+        cmocka_unit_test(a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_ones),
+        cmocka_unit_test(rule_8_0_shards_of_all_variables_are_placed_on_the_nodes_in_turn),
         cmocka_unit_test(rule_8_0_an_assignment_makes_a_variable_one_value_again),
-        cmocka_unit_test(rule_8_4_copies_that_central_storage_does_not_make_are_reported),
+        cmocka_unit_test(rule_8_4_a_request_for_copies_that_central_storage_ignores_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* tests/semantics/test_merge.c - section 7: merge_call and update; of section 2, what merge functions may do. */
+/* tests/semantics/test_merge.c - docs/semantics.md, section 7: merge_call and update, and the rules of
+ * section 2 about merge functions. */
 #include "support/support.h"
 
 #include "strategy/strategy.h"
@@ -40,7 +41,7 @@ static ditto_status call_add_up(ditto_replica *self, void *argument)
         EXPECT(&m->report, ditto_merge_call(self, add_up, m, arguments, 2, &result) == DITTO_OK);
         EXPECT(&m->report, ditto_local(self, result, &t) == DITTO_OK);
         sum = *(double *)t.data;
-        EXPECT(&m->report, sum == n * (n - 1) / 2.0 + (double)n * i); /* all get it */
+        EXPECT(&m->report, sum == n * (n - 1) / 2.0 + (double)n * i); /* on every replica */
         EXPECT(&m->report, ditto_merge_call(self, add_up, m, arguments, 2, NULL) == DITTO_OK);
         EXPECT(&m->report, ditto_barrier(self, NULL) == DITTO_OK);
     }
@@ -63,7 +64,7 @@ static void rule_7_1_the_merge_function_runs_once_in_cross_context(void **state)
         }
 }
 
-/* What it gives: each replica ten times what it gave. */
+/* Makes the component of each replica ten times the component that the replica passed to merge_call. */
 static ditto_status times_ten(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
 {
     static double number;
@@ -78,7 +79,7 @@ static ditto_status give_each(ditto_strategy *strategy, ditto_value *const *argu
                               void *user, ditto_value **result)
 {
     (void)count;
-    if (user != NULL) { /* the argument itself */
+    if (user != NULL) { /* returns the argument itself */
         *result = arguments[0];
         return DITTO_OK;
     }
@@ -95,12 +96,12 @@ static ditto_status take_each(ditto_replica *self, void *report)
                ditto_merge_call(self, give_each, itself ? report : NULL, &argument, 1, &result) == DITTO_OK);
         EXPECT((struct report *)report, ditto_local(self, result, &t) == DITTO_OK);
         EXPECT((struct report *)report, *(double *)t.data == (itself ? 1 : 10) * mine);
-        EXPECT((struct report *)report, result->references == 1); /* the call's own, whatever it was before */
+        EXPECT((struct report *)report, result->references == 1); /* only merge_call holds it */
     }
     return DITTO_OK;
 }
 
-static void rule_7_1_per_replica_results_are_handed_out(void **state)
+static void rule_7_1_each_replica_gets_its_component_of_a_per_replica_result(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -141,7 +142,7 @@ static ditto_status nest(ditto_replica *self, void *argument)
     double one = 1, sum;
     ditto_pending pending;
     uint32_t started = id, total = 0;
-    /* what is open outside stays as it is while runs inside come and go */
+    /* An operation that is pending here is not disturbed by the runs inside. */
     EXPECT(&n->m.report, ditto_all_reduce_start(self, &started, &total, 1, DITTO_U32, DITTO_SUM, NULL,
                                                 &pending) == DITTO_OK);
     if (depth == 0)
@@ -149,7 +150,7 @@ static ditto_status nest(ditto_replica *self, void *argument)
     else {
         ditto_replica *outer = self;
         EXPECT(&n->m.report, ditto_merge_call(self, run_again, n, NULL, 0, NULL) == DITTO_OK);
-        EXPECT(&n->m.report, ditto_replica_id(outer) == id); /* the handle is good again */
+        EXPECT(&n->m.report, ditto_replica_id(outer) == id); /* the handle is valid again */
     }
     EXPECT(&n->m.report, ditto_wait(self, &pending, NULL) == DITTO_OK);
     EXPECT(&n->m.report, total == replicas * (replicas - 1) / 2);
@@ -158,7 +159,7 @@ static ditto_status nest(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void rule_7_2_runs_inside_merge_functions_and_merge_calls_inside_those(void **state)
+static void rule_7_2_runs_in_merge_functions_and_merge_calls_in_those_runs(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
@@ -170,12 +171,12 @@ static void rule_7_2_runs_inside_merge_functions_and_merge_calls_inside_those(vo
             run_all(strategy, nest, &n, &n.m.report);
             run_all(strategy, nest, &n, &n.m.report);
             assert_int_equal(n.innermost, 2 * replica_counts[k]);
-            n.deepest = 8; /* nine runs: one too many */
+            n.deepest = 8; /* nine runs, which is one too many */
             assert_status(ditto_strategy_run(strategy, nest, &n), DITTO_ERR_RANGE);
             assert_message("a run inside 8 runs");
             memset(&n.m.report, 0, sizeof n.m.report);
             n.deepest = 7;
-            run_all(strategy, nest, &n, &n.m.report); /* and the next one works */
+            run_all(strategy, nest, &n, &n.m.report); /* the next run works */
             assert_ok(ditto_strategy_destroy(strategy));
         }
 }
@@ -189,7 +190,7 @@ static ditto_status run_values_again(ditto_strategy *strategy, ditto_value *cons
     ditto_status status = ditto_strategy_run_values(strategy, nest_with_values, user, arguments[0], NULL,
                                                     result);
     *(ditto_status *)user = status != DITTO_OK ? status : *(ditto_status *)user;
-    return DITTO_OK; /* too deep: handled */
+    return DITTO_OK; /* the error is handled */
 }
 
 static ditto_status nest_with_values(ditto_replica *self, void *deepest)
@@ -206,7 +207,7 @@ static ditto_status nest_with_values(ditto_replica *self, void *deepest)
     return ditto_return_f64(self, NULL, id);
 }
 
-static void rule_7_2_too_deep_with_values_is_an_error_that_can_be_handled(void **state)
+static void rule_7_2_too_many_runs_with_values_are_an_error_that_can_be_handled(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length - 1; k++) {
@@ -234,7 +235,7 @@ static ditto_status merge_inner_failure(ditto_strategy *strategy, ditto_value *c
     (void)count;
     (void)result;
     ditto_status status = ditto_strategy_run(strategy, fail_inside, NULL);
-    return user != NULL ? DITTO_OK : status; /* handled, or passed on */
+    return user != NULL ? DITTO_OK : status; /* handles the error, or returns it */
 }
 static ditto_status call_inner_failure(ditto_replica *self, void *handles)
 {
@@ -326,7 +327,7 @@ static ditto_status call_others(ditto_replica *self, void *which)
                             odd && *(int *)which == 1 ? 0 : 1, NULL);
 }
 
-static void rule_2_4_who_does_not_come_to_a_merge_call_ends_the_run(void **state)
+static void rule_2_4_a_replica_that_makes_another_call_than_merge_call_ends_the_run(void **state)
 {
     (void)state;
     static const uint32_t counts[] = { 2, 3, 8, 64 };
@@ -360,7 +361,7 @@ static ditto_status do_everything(ditto_strategy *strategy, ditto_value *const *
     EXPECT(&m->report, ditto_variable_assign(variable, &number, sizeof number) == DITTO_OK);
     EXPECT(&m->report, ditto_variable_read(variable, &number, sizeof number) == DITTO_OK && number == 7);
     EXPECT(&m->report, ditto_variable_destroy(variable) == DITTO_OK);
-    EXPECT(&m->report, ditto_strategy_scope_enter(strategy) == DITTO_OK); /* it is in the scope already */
+    EXPECT(&m->report, ditto_strategy_scope_enter(strategy) == DITTO_OK); /* enters it once more */
     EXPECT(&m->report, ditto_strategy_scope_leave(strategy) == DITTO_OK);
     EXPECT(&m->report, ditto_strategy_scope_leave(strategy) == DITTO_ERR_CONTEXT);
     EXPECT(&m->report, ditto_set_default(strategy) == DITTO_ERR_CONTEXT);
@@ -380,7 +381,8 @@ static ditto_status leave_at_once(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-/* One comes about as late as the others wait for: some find the meeting complete, some too late. */
+/* One replica is late by about the time limit of the meeting. Some replicas find the meeting complete, and
+ * for others the time is over. */
 struct lateness {
     uint32_t late;
     int us;
@@ -405,7 +407,7 @@ static ditto_status merge_in_time_or_not(ditto_replica *self, void *argument)
     return ditto_merge_call(self, merge_what_comes, NULL, NULL, 0, NULL);
 }
 
-static void a_merge_call_that_is_in_time_for_some_alone_ends_for_all(void **state)
+static void a_merge_call_that_is_in_time_for_only_some_replicas_ends_for_all(void **state)
 {
     uint64_t seed = test_seed(17);
     int well = 0, late = 0, trials = test_trials(400);
@@ -481,7 +483,7 @@ static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *a
     EXPECT(&u->report, count == 1 && ditto_get_update_replica() >= 0);
     EXPECT(&u->report, ditto_variable_read(u->variable, &seen, sizeof seen) == DITTO_OK && seen == *own);
     EXPECT(&u->report, ditto_variable_assign_add(u->variable, &more, sizeof more) == DITTO_OK);
-    EXPECT(&u->report, *own == seen + more); /* reads and writes are of this copy */
+    EXPECT(&u->report, *own == seen + more); /* the functions read and write this copy */
     EXPECT(&u->report, ditto_strategy_run(u->strategy, call_everything, NULL) == DITTO_ERR_CONTEXT);
     EXPECT(&u->report, ditto_get_replica_context() == NULL && !ditto_in_cross_replica_context());
     given = *own;
@@ -521,12 +523,12 @@ static void rule_7_3_update_works_on_each_copy_once_with_matching_arguments(void
                                         NULL));
         assert_string_equal(u.report.first_failure, "");
         assert_int_equal(u.calls, n);
-        expect_components(u.variable, n, 11, 0); /* nothing summed, nothing divided */
+        expect_components(u.variable, n, 11, 0); /* the argument is neither summed nor divided */
         ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
         ungrouped.ungrouped = 1;
         assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1,
                                         &ungrouped, &results));
-        expect_components(u.variable, n, 11, 1); /* components may differ then */
+        expect_components(u.variable, n, 11, 1); /* now the components differ */
         for (uint32_t r = 0; r < n; r++) {
             ditto_tensor found;
             assert_ok(ditto_value_component(results, r, &found));
@@ -578,7 +580,7 @@ static ditto_status update_inside(ditto_replica *self, void *argument)
     ditto_tensor t = { .data = &mine, .dtype = DITTO_F64 }, result;
     const void *own;
     EXPECT(&u->report, ditto_update(self, u->variable, add_argument, u, &t, 1, &result) == DITTO_OK);
-    mine = -1; /* nobody needs it any more */
+    mine = -1; /* the update no longer reads it */
     EXPECT(&u->report, ditto_read(self, u->variable, &own) == DITTO_OK);
     EXPECT(&u->report, *(const double *)own == *(double *)result.data);
     return ditto_free(self, result.data);
@@ -591,12 +593,12 @@ static void rule_7_4_update_in_replica_context(void **state)
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
         struct updating u = { .strategy = strategy };
-        u.variable = make_variable(strategy, 100, DITTO_COPIES_PER_REPLICA); /* each its own */
+        u.variable = make_variable(strategy, 100, DITTO_COPIES_PER_REPLICA);
         run_all(strategy, update_inside, &u, &u.report);
         expect_components(u.variable, n, 101, 1);
         assert_ok(ditto_variable_destroy(u.variable));
-        u.variable = make_variable(
-            strategy, 100, DITTO_COPIES_DEFAULT); /* shared: replica 0's arguments are used everywhere */
+        /* The replicas share a copy, so the arguments of replica 0 are used for all. */
+        u.variable = make_variable(strategy, 100, DITTO_COPIES_DEFAULT);
         run_all(strategy, update_inside, &u, &u.report);
         expect_components(u.variable, n, 101, 0);
         assert_ok(ditto_variable_destroy(u.variable));
@@ -619,7 +621,7 @@ static ditto_status call_fail_update(ditto_replica *self, void *variable)
     return ditto_update(self, variable, fail_update, NULL, NULL, 0, NULL);
 }
 
-static void a_failing_update_ends_with_its_error(void **state)
+static void an_update_returns_the_error_of_its_function(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -644,7 +646,7 @@ static ditto_status double_it(const ditto_tensor *copy, const ditto_tensor *argu
     if (ditto_strategy_value(ditto_get_strategy(), copy, (ditto_value **)&(void *){ NULL }) !=
         DITTO_ERR_CONTEXT)
         return DITTO_ERR_USER;
-    *result = *copy; /* a view of the copy itself: it is copied at once */
+    *result = *copy; /* refers to the copy itself, whose contents are copied at once */
     return DITTO_OK;
 }
 
@@ -662,15 +664,16 @@ static void rule_7_5_ungrouped_gives_one_result_for_each_copy(void **state)
         assert_ok(ditto_value_component(results, 0, &first));
         assert_ok(ditto_value_component(results, 2, &last));
         assert_true(*(double *)first.data == 8 && *(double *)last.data == 8);
-        assert_true((first.data == last.data) == (copies == DITTO_COPIES_DEFAULT)); /* one node: one copy */
-        ditto_value *grouped = results;                                             /* anything but NULL */
-        assert_ok(
-            ditto_variable_update(variable, double_it, NULL, NULL, 0, NULL, &grouped)); /* grouped: dropped */
+        /* There is one result for each copy, and all replicas of a node share a copy by default. */
+        assert_true((first.data == last.data) == (copies == DITTO_COPIES_DEFAULT));
+        ditto_value *grouped = results; /* anything but NULL */
+        /* Without `ungrouped` the results are dropped. */
+        assert_ok(ditto_variable_update(variable, double_it, NULL, NULL, 0, NULL, &grouped));
         assert_null(grouped);
         assert_true(*(double *)first.data == 8);
         assert_ok(ditto_value_destroy(results));
         assert_ok(ditto_variable_update(variable, double_it, &ungrouped, NULL, 0, &ungrouped, &results));
-        assert_null(results); /* it gave none */
+        assert_null(results); /* the function set none */
         assert_status(ditto_variable_update(variable, double_it, NULL, NULL, 0, &ungrouped, NULL),
                       DITTO_ERR_INVALID);
         assert_ok(ditto_variable_destroy(variable));
@@ -682,20 +685,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_7_1_the_merge_function_runs_once_in_cross_context),
-        cmocka_unit_test(rule_7_1_per_replica_results_are_handed_out),
-        cmocka_unit_test(rule_7_2_runs_inside_merge_functions_and_merge_calls_inside_those),
-        cmocka_unit_test(rule_7_2_too_deep_with_values_is_an_error_that_can_be_handled),
+        cmocka_unit_test(rule_7_1_each_replica_gets_its_component_of_a_per_replica_result),
+        cmocka_unit_test(rule_7_2_runs_in_merge_functions_and_merge_calls_in_those_runs),
+        cmocka_unit_test(rule_7_2_too_many_runs_with_values_are_an_error_that_can_be_handled),
         cmocka_unit_test(rule_2_3_a_merge_function_may_handle_an_inner_runs_error),
         cmocka_unit_test(rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run),
-        cmocka_unit_test(rule_2_4_who_does_not_come_to_a_merge_call_ends_the_run),
-        cmocka_unit_test(a_merge_call_that_is_in_time_for_some_alone_ends_for_all),
+        cmocka_unit_test(rule_2_4_a_replica_that_makes_another_call_than_merge_call_ends_the_run),
+        cmocka_unit_test(a_merge_call_that_is_in_time_for_only_some_replicas_ends_for_all),
         cmocka_unit_test(merge_functions_may_make_cross_calls),
         cmocka_unit_test(rule_7_2_a_merge_call_in_cross_context_is_refused),
         cmocka_unit_test(rule_7_3_update_works_on_each_copy_once_with_matching_arguments),
         cmocka_unit_test(rule_7_3_per_replica_arguments_need_a_copy_for_each_replica),
         cmocka_unit_test(rule_7_4_update_in_replica_context),
         cmocka_unit_test(rule_7_5_ungrouped_gives_one_result_for_each_copy),
-        cmocka_unit_test(a_failing_update_ends_with_its_error),
+        cmocka_unit_test(an_update_returns_the_error_of_its_function),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

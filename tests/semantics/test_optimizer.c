@@ -1,5 +1,5 @@
-/* tests/semantics/test_optimizer.c - ditto_apply: every rule against its formula, element by element, on plain, sharded and
- * per-replica variables; slots, clipping, errors. */
+/* tests/semantics/test_optimizer.c - ditto_apply: compares every rule with its formula, element by element,
+ * on plain, sharded and per-replica variables. Also tests slots, clipping and errors. */
 #include "support/support.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 static const size_t rows[VARIABLES] = { 1, 300, 7, 5000 };
 
-/* What a rule should give, kept by the test itself. */
+/* An element and its slots as they should be, computed by the test. */
 struct expected {
     double value, slot[2];
 };
@@ -26,7 +26,7 @@ struct training {
     int step;
 };
 
-/* Small whole numbers: their sums are exact, in any order. */
+/* Returns small whole numbers, whose sums are exact in any order. */
 static double gradient_of(int step, uint32_t replica, uint32_t k, size_t i)
 {
     return (double)((step * 7 + (int)replica * 5 + (int)k * 3 + (int)(i % 1000) * 11) % 17 - 8);
@@ -80,7 +80,7 @@ static ditto_status take_step(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Variable 1 in three shards, variable 2 with a copy for each replica. */
+/* Variable 1 has three shards, and variable 2 a copy for each replica. */
 static void create_variables(ditto_strategy *s, struct training *t)
 {
     static char initial[5000 * 2 * 8];
@@ -108,7 +108,7 @@ static void destroy_all(ditto_strategy *s, struct training *t)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* One element, one step, in single precision or double. */
+/* Updates one element by one step, in single or double precision. */
 #define ARITHMETIC(type, root)                                                                             \
     static void expect_##type(struct expected *e, const ditto_optimizer_options *o, double sum, int step)  \
     {                                                                                                      \
@@ -138,7 +138,7 @@ static void destroy_all(ditto_strategy *s, struct training *t)
 ARITHMETIC(float, sqrtf)
 ARITHMETIC(double, sqrt)
 
-/* slot0 = the sum of all gradients; x = x - slot0 * step. */
+/* A rule of the test: slot0 is the sum of all gradients, and x = x - slot0 * step. */
 static void own_rule(const ditto_rule_range *range, void *user)
 {
     (void)user;
@@ -182,7 +182,7 @@ static void check_values(struct training *t, const ditto_optimizer_options *o, u
     }
 }
 
-/* `near` replicas are a group, and reductions go through groups; 0: as usual. */
+/* If near is not 0, reductions use the algorithm of groups, with groups of `near` replicas. */
 static void train(uint32_t n, uint32_t near, ditto_dtype dtype, const ditto_optimizer_options *o)
 {
     static struct training t;
@@ -224,7 +224,7 @@ static const ditto_optimizer_options rules[] = {
     { .rule = DITTO_RULE_FUNCTION, .learning_rate = 0.1, .function = own_rule, .slots = 1 },
 };
 
-static void every_rule_gives_what_its_formula_gives(void **state)
+static void every_rule_computes_its_formula(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
@@ -236,11 +236,11 @@ static void every_rule_gives_what_its_formula_gives(void **state)
         }
 }
 
-/* Whatever instructions there are: the same bits. */
-static void all_sets_of_loops_give_the_same_bits(void **state)
+/* The loops of every instruction set give the bits of the portable ones. */
+static void the_loops_of_all_instruction_sets_give_the_same_bits(void **state)
 {
     enum { COUNT = 1003 };
-    static double start[4][COUNT], found[2][4][COUNT]; /* as floats half of it is used */
+    static double start[4][COUNT], found[2][4][COUNT]; /* tests of f32 use half of each array */
     uint64_t random = test_seed(81);
     (void)state;
     for (int which = DITTO_KERNELS_PORTABLE + 1; which <= DITTO_KERNELS_AVX512; which++) {
@@ -276,7 +276,7 @@ static double norm_of(uint32_t n, int step)
     for (uint32_t k = 0; k < VARIABLES; k++)
         for (size_t i = 0; i < rows[k] * 2; i++)
             squares += summed(step, n, k, i) * summed(step, n, k, i);
-    return sqrt(squares); /* whole numbers, below 2^53: exact before the root */
+    return sqrt(squares); /* the sum is a whole number below 2^53, so it is exact */
 }
 
 static void clip_once(uint32_t n, double clip)
@@ -312,7 +312,7 @@ static void gradients_are_clipped_by_the_norm_over_all_variables(void **state)
     }
 }
 
-/* Gradients whose squares are not exact: another order of additions would give another norm. */
+/* The squares of these gradients are not exact, so another order of additions would give another norm. */
 static ditto_status measure_norm(ditto_replica *self, void *argument)
 {
     struct training *t = argument;
@@ -360,7 +360,7 @@ static double norm_with(uint32_t near, ditto_dtype dtype, float *first)
     return norm;
 }
 
-static void the_norm_has_the_same_bits_whoever_adds_up_what(void **state)
+static void the_norm_has_the_same_bits_with_every_algorithm(void **state)
 {
     float owners[100], groups[100];
     (void)state;
@@ -374,14 +374,14 @@ static void the_norm_has_the_same_bits_whoever_adds_up_what(void **state)
     }
 }
 
-/* -- numbers that are really 0 -- */
+/* -- options that are set to 0 -- */
 
-/* One step of all variables, with the gradients of gradient_of and these options. */
+/* A step of all variables with the gradients of gradient_of and with these options. */
 struct step_with {
     struct training *t;
     ditto_apply_options options;
     double norm[DITTO_MAX_REPLICAS];
-    uint32_t asking; /* replicas that ask for the norm */
+    uint32_t asking; /* how many replicas ask for the norm */
 };
 
 static ditto_status take_step_with(ditto_replica *self, void *argument)
@@ -408,7 +408,7 @@ static double value_at(struct training *t, uint32_t k, size_t i)
     return get(t->dtype, values, i);
 }
 
-static void a_learning_rate_of_0_that_is_said_is_0(void **state)
+static void a_learning_rate_can_be_set_to_0(void **state)
 {
     static struct training t;
     struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT };
@@ -420,26 +420,26 @@ static void a_learning_rate_of_0_that_is_said_is_0(void **state)
     o.rule = DITTO_RULE_SGD;
     o.learning_rate = 0.5;
     assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
-    w.options.has_learning_rate = 1; /* a warm-up that begins with 0 */
+    w.options.has_learning_rate = 1; /* the rate of this step is 0 */
     assert_ok(ditto_strategy_run(s, take_step_with, &w));
     assert_true(value_at(&t, 3, 1234) == first_value(3, 1234));
     w.options.learning_rate = 0.25;
     assert_ok(ditto_strategy_run(s, take_step_with, &w));
     assert_true(value_at(&t, 3, 1234) == first_value(3, 1234) - 0.25 * summed(1, 3, 3, 1234));
-    w.options = (ditto_apply_options)DITTO_APPLY_OPTIONS_INIT; /* nothing is said: the optimizer's */
+    w.options = (ditto_apply_options)DITTO_APPLY_OPTIONS_INIT; /* the rate of the optimizer is used */
     assert_ok(ditto_strategy_run(s, take_step_with, &w));
     assert_true(value_at(&t, 3, 1234) == first_value(3, 1234) - 0.75 * summed(1, 3, 3, 1234));
     assert_ok(ditto_optimizer_destroy(t.optimizer));
     o.learning_rate = 0;
-    o.has_learning_rate = 1; /* as an optimizer's own */
+    o.has_learning_rate = 1; /* the rate of the optimizer is 0 */
     assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
     assert_ok(ditto_strategy_run(s, take_step_with, &w));
     assert_true(value_at(&t, 3, 1234) == first_value(3, 1234) - 0.75 * summed(1, 3, 3, 1234));
     destroy_all(s, &t);
 }
 
-/* Adam whose moments forget at once: x = x - rate g / (|g| + epsilon). */
-static void betas_and_an_epsilon_of_0_that_are_said_are_0(void **state)
+/* With betas of 0, Adam keeps nothing of earlier gradients: x = x - rate g / (|g| + epsilon). */
+static void betas_and_epsilon_can_be_set_to_0(void **state)
 {
     static struct training t;
     struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT };
@@ -456,7 +456,7 @@ static void betas_and_an_epsilon_of_0_that_are_said_are_0(void **state)
     for (size_t i = 0; i < 2; i++) {
         double g = summed(1, 2, 0, i);
         assert_true(g != 0);
-        expected[i] = first_value(0, i) - (g > 0 ? 1.0 : -1.0); /* two steps of 0.5, whatever g is */
+        expected[i] = first_value(0, i) - (g > 0 ? 1.0 : -1.0); /* two steps of 0.5 */
     }
     assert_ok(ditto_strategy_run(s, take_step_with, &w));
     assert_ok(ditto_strategy_run(s, take_step_with, &w));
@@ -483,7 +483,7 @@ static void the_norm_is_computed_without_clipping_too(void **state)
         for (uint32_t i = 0; i < n; i++)
             assert_true(w.norm[i] == norm_of(n, 2));
         assert_true(value_at(&t, 1, 77) == first_value(1, 77) - 0.5 * summed(2, n, 1, 77));
-        if (n > 1) { /* all ask, or none */
+        if (n > 1) { /* either all replicas must ask for the norm, or none */
             w.asking = 1;
             assert_status(ditto_strategy_run(s, take_step_with, &w), DITTO_ERR_DIVERGED);
         }
@@ -531,12 +531,13 @@ static void two_optimizers_of_one_name_are_refused(void **state)
     assert_ok(ditto_variable_create(other, &spec, NULL, &far));
     o.rule = DITTO_RULE_ADAM;
     assert_ok(ditto_optimizer_create(&v, 1, &o, &first));
-    o.name = "optimizer"; /* what the first one is called without a name */
+    o.name = "optimizer"; /* the default name, which the first optimizer has */
     assert_status(ditto_optimizer_create(&w, 1, &o, &second), DITTO_ERR_INVALID);
     assert_message("an optimizer called \"optimizer\" already");
     assert_ok(ditto_strategy_variables(s, NULL, 0, &count));
-    assert_int_equal(count, 2 + 3);                             /* nothing of it is left */
-    assert_ok(ditto_optimizer_create(&far, 1, &o, &elsewhere)); /* another strategy's names are its own */
+    assert_int_equal(count, 2 + 3); /* the refused optimizer has left no variables */
+    /* Names in another strategy do not matter. */
+    assert_ok(ditto_optimizer_create(&far, 1, &o, &elsewhere));
     o.name = "second";
     assert_ok(ditto_optimizer_create(&w, 1, &o, &second));
     assert_ok(ditto_optimizer_destroy(first));
@@ -580,7 +581,7 @@ static ditto_status apply_wrongly(ditto_replica *self, void *argument)
     ditto_tensor gradient[VARIABLES];
     for (uint32_t k = 0; k < VARIABLES; k++) {
         gradient[k] = ditto_variable_spec(t->variable[k]);
-        gradient[k].data = t->norm; /* aligned, and not reached */
+        gradient[k].data = t->norm; /* is aligned, and is not read */
     }
     gradient[1].shape[0]++;
     EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_SHAPE);
@@ -620,7 +621,7 @@ static void wrong_gradients_and_rates_are_refused(void **state)
     assert_ok(ditto_optimizer_slot(t.optimizer, 1, "v", &slot));
     assert_string_equal(ditto_variable_name(slot), "adam/v/b/c");
     assert_false(ditto_variable_is_trainable(slot));
-    assert_status(ditto_variable_destroy(slot), DITTO_ERR_BUSY); /* the optimizer's own */
+    assert_status(ditto_variable_destroy(slot), DITTO_ERR_BUSY); /* the optimizer owns it */
     assert_int_equal(ditto_variable_num_shards(slot), 1);
     size_t first, count;
     assert_ok(ditto_variable_shard(slot, 0, &first, &count));
@@ -675,13 +676,13 @@ static void wrong_options_are_refused(void **state)
     o.rule = DITTO_RULE_ADD;
     assert_status(ditto_optimizer_create(list, 0, &o, &out), DITTO_ERR_INVALID);
     list[0] = v;
-    list[1] = i; /* of two types: what adds may */
+    list[1] = i; /* has another dtype, which is allowed for DITTO_RULE_ADD */
     assert_ok(ditto_optimizer_create(list, 2, &o, &out));
     ditto_variable *steps;
     assert_ok(ditto_optimizer_iterations(out, &steps));
     assert_ok(ditto_strategy_destroy(s));
     assert_status(ditto_variable_destroy(steps), DITTO_ERR_BUSY);
-    assert_ok(ditto_optimizer_destroy(out)); /* after its strategy */
+    assert_ok(ditto_optimizer_destroy(out)); /* after the destruction of its strategy */
     ditto_variable_destroy(v);
     ditto_variable_destroy(i);
     ditto_variable_destroy(local);
@@ -692,12 +693,12 @@ static void wrong_options_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rule_gives_what_its_formula_gives),
-        cmocka_unit_test(all_sets_of_loops_give_the_same_bits),
+        cmocka_unit_test(every_rule_computes_its_formula),
+        cmocka_unit_test(the_loops_of_all_instruction_sets_give_the_same_bits),
         cmocka_unit_test(gradients_are_clipped_by_the_norm_over_all_variables),
-        cmocka_unit_test(the_norm_has_the_same_bits_whoever_adds_up_what),
-        cmocka_unit_test(a_learning_rate_of_0_that_is_said_is_0),
-        cmocka_unit_test(betas_and_an_epsilon_of_0_that_are_said_are_0),
+        cmocka_unit_test(the_norm_has_the_same_bits_with_every_algorithm),
+        cmocka_unit_test(a_learning_rate_can_be_set_to_0),
+        cmocka_unit_test(betas_and_epsilon_can_be_set_to_0),
         cmocka_unit_test(the_norm_is_computed_without_clipping_too),
         cmocka_unit_test(a_norm_of_integers_is_refused),
         cmocka_unit_test(two_optimizers_of_one_name_are_refused),

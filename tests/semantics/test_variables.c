@@ -1,4 +1,5 @@
-/* tests/semantics/test_variables.c - semantics.md, section 8, rules 1, 2 and 6 to 12. Each test carries its rule's number. */
+/* tests/semantics/test_variables.c - docs/semantics.md, section 8, rules 1 to 7 and 9 to 12. The names of
+ * tests contain the numbers of their rules. */
 #include "support/support.h"
 
 #include <stdatomic.h>
@@ -35,7 +36,7 @@ static int64_t read_i64(ditto_variable *v)
     return value;
 }
 
-static void rule_8_1_auto_and_on_write_are_mirrored_on_read_is_not_trainable(void **state)
+static void rule_8_1_auto_and_on_write_are_trainable_and_on_read_is_not(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     (void)state;
@@ -61,7 +62,7 @@ static void rule_8_1_none_and_mean_of_integers_are_refused_at_creation(void **st
     options.aggregation = DITTO_AGGREGATE_MEAN;
     assert_status(ditto_variable_create(s, &i64_scalar, &options, &v), DITTO_ERR_INVALID);
     options.name = "w";                                 /* messages name the variable and the option */
-    options.aggregation = (ditto_aggregation)DITTO_SUM; /* an op is no aggregation */
+    options.aggregation = (ditto_aggregation)DITTO_SUM; /* an operator is no aggregation */
     assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_RANGE);
     assert_message("options->aggregation of the variable \"w\" is 1");
     assert_message("DITTO_AGGREGATE_SUM, not DITTO_SUM");
@@ -84,7 +85,7 @@ static void rule_8_1_none_and_mean_of_integers_are_refused_at_creation(void **st
     assert_status(ditto_variable_create(s, &bad, NULL, &v), DITTO_ERR_RANGE);
     bad = (ditto_tensor){ .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)1 << 50 } };
     assert_status(ditto_variable_create(s, &bad, NULL, &v), DITTO_ERR_NO_MEMORY);
-    v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE); /* the strategy still works */
+    v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE); /* the strategy is still usable */
     ditto_variable_destroy(v);
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -126,7 +127,7 @@ static void rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all(void 
         result = DITTO_ERR_IO;
         assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_IO);
         v = make(s, initial, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
-        assert_true(read_f32(v) == (float)n); /* so an ON_READ SUM variable created with 1.0 reads N */
+        assert_true(read_f32(v) == (float)n); /* the sum of n components of 1.0 */
         ditto_variable_destroy(v);
         assert_ok(ditto_strategy_destroy(s));
     }
@@ -140,8 +141,8 @@ static void components_that_cannot_differ_share_a_copy(void **state)
     ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM);
     (void)state;
     assert_ok(ditto_variable_component(v, 0, &first));
-    assert_ok(
-        ditto_variable_component(v, 1, &second)); /* on a machine of one node; the numa suite tries two */
+    /* This needs a machine of one node. The numa suite tests two nodes. */
+    assert_ok(ditto_variable_component(v, 1, &second));
     assert_int_equal(first == second, 1);
     assert_status(ditto_variable_component(v, 3, &second), DITTO_ERR_RANGE);
     ditto_variable_destroy(v);
@@ -164,8 +165,7 @@ static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
     FOR_EACH_COUNT(n)
     {
         ditto_strategy *s = make_strategy(n, NULL);
-        ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE,
-                                 DITTO_AGGREGATE_NONE); /* NONE: one copy per replica */
+        ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE);
         assert_ok(ditto_variable_assign(v, &three, sizeof three));
         assert_ok(ditto_variable_assign_add(v, &three, sizeof three));
         assert_ok(ditto_variable_assign_sub(v, &two, sizeof two));
@@ -184,7 +184,7 @@ static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
 struct writing {
     struct report report;
     ditto_variable *v;
-    int what; /* 0 assign, 1 add, 2 sub */
+    int what; /* 0: assign, 1: assign_add, 2: assign_sub */
     ditto_status expected;
 };
 static ditto_status write_id(ditto_replica *self, void *argument)
@@ -196,7 +196,7 @@ static ditto_status write_id(ditto_replica *self, void *argument)
                           : w->what == 1 ? ditto_assign_add(self, w->v, &id)
                                          : ditto_assign_sub(self, w->v, &id);
     EXPECT(&w->report, status == w->expected);
-    if (status == DITTO_OK) { /* seen by all replicas when the call returns */
+    if (status == DITTO_OK) { /* all replicas see the value when the call returns */
         DITTO_TRY(ditto_read(self, w->v, &data));
         float seen = *(const float *)data, least = seen, most = seen;
         DITTO_TRY(ditto_all_reduce(self, &least, &least, 1, DITTO_F32, DITTO_MIN, NULL));
@@ -225,7 +225,7 @@ static void rule_8_7_replicas_values_are_reduced_and_applied_once(void **state)
     {
         ditto_strategy *s = make_strategy(n, NULL);
         float sum = (float)(n * (n - 1) / 2), mean = sum / (float)n;
-        assert_true(written(s, DITTO_AGGREGATE_MEAN, 1, DITTO_OK) == 1 + mean); /* N = 2: 1.5 */
+        assert_true(written(s, DITTO_AGGREGATE_MEAN, 1, DITTO_OK) == 1 + mean);
         assert_true(written(s, DITTO_AGGREGATE_SUM, 1, DITTO_OK) == 1 + sum);
         assert_true(written(s, DITTO_AGGREGATE_SUM, 2, DITTO_OK) == 1 - sum);
         assert_true(written(s, DITTO_AGGREGATE_SUM, 0, DITTO_OK) == sum);
@@ -236,7 +236,7 @@ static void rule_8_7_replicas_values_are_reduced_and_applied_once(void **state)
     }
 }
 
-static void rule_8_7_without_aggregation_a_replicas_write_is_refused(void **state)
+static void rule_8_7_without_aggregation_a_write_in_a_run_is_refused(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     (void)state;
@@ -293,7 +293,7 @@ static ditto_status write_different_variables(ditto_replica *self, void *argumen
     return ditto_assign_add(self, v[ditto_replica_id(self) % 2], &one);
 }
 
-static void writing_different_variables_is_divergence(void **state)
+static void writes_to_different_variables_are_refused_as_diverged(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_variable *v[2] = { make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM),
@@ -322,7 +322,7 @@ static ditto_status count_locally(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void rule_8_9_a_replica_touches_its_own_component_alone(void **state)
+static void rule_8_9_a_replica_reads_and_writes_only_its_own_component(void **state)
 {
     (void)state;
     FOR_EACH_COUNT(n)
@@ -330,16 +330,16 @@ static void rule_8_9_a_replica_touches_its_own_component_alone(void **state)
         ditto_strategy *s = make_strategy(n, NULL);
         struct writing w = { .v = make(s, i64_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM) };
         run_all(s, count_locally, &w, &w.report);
-        assert_int_equal(read_i64(w.v), n * (n + 1) / 2); /* 8.10: a cross read aggregates */
+        assert_int_equal(read_i64(w.v), n * (n + 1) / 2); /* rule 8.10: a cross read aggregates */
         ditto_variable_destroy(w.v);
-        w.v = make(s, i64_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE); /* whatever the aggregation */
+        w.v = make(s, i64_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE); /* the aggregation does not matter */
         run_all(s, count_locally, &w, &w.report);
         ditto_variable_destroy(w.v);
         assert_ok(ditto_strategy_destroy(s));
     }
 }
 
-static void rule_8_10_a_cross_read_is_sum_mean_or_the_first_replicas(void **state)
+static void rule_8_10_without_aggregation_cross_reads_and_assigns_are_refused(void **state)
 {
     (void)state;
     FOR_EACH_COUNT(n)
@@ -361,7 +361,7 @@ static ditto_status put_id(ditto_replica *self, void *argument)
     return ditto_assign(self, argument, &id);
 }
 
-static void rule_8_10_mean_divides_the_sum_of_components(void **state)
+static void rule_8_10_a_cross_read_is_the_mean_or_the_first_component(void **state)
 {
     (void)state;
     FOR_EACH_COUNT(n)
@@ -395,8 +395,8 @@ static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(vo
             assert_ok(ditto_variable_component(v, 0, &first));
             assert_ok(ditto_variable_component(v, n - 1, &last));
             int64_t difference = *(const int64_t *)first - *(const int64_t *)last;
-            assert_true(difference * (values[i] < 0 ? -1 : 1) ==
-                        (values[i] % n != 0)); /* the first get the remainder */
+            /* The first components get the remainder. */
+            assert_true(difference * (values[i] < 0 ? -1 : 1) == (values[i] % n != 0));
         }
         ditto_variable_destroy(v);
         float value = 6;
@@ -415,7 +415,7 @@ static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(vo
     }
 }
 
-static void rule_8_12_a_cross_add_needs_mean_or_first(void **state)
+static void rule_8_12_a_cross_add_needs_mean_or_only_first_replica(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
     float one = 1;
@@ -464,10 +464,13 @@ static void a_variable_of_another_strategy_is_refused(void **state)
 struct creating {
     struct report report;
     ditto_variable *made[64];
-    const char *names[2]; /* of replica 0, and of the others */
-    int extra;            /* creations of replica 0 alone */
-    int unset;            /* replica 1 forgot DITTO_VARIABLE_OPTIONS_INIT */
-    int longer;           /* replica 1's is a vector */
+
+    /* The name that replica 0 gives, and the name that the others give. */
+    const char *names[2];
+
+    int extra;  /* how many more variables replica 0 creates */
+    int unset;  /* replica 1 does not use DITTO_VARIABLE_OPTIONS_INIT */
+    int longer; /* replica 1 creates a vector */
 };
 
 static ditto_status create_inside(ditto_replica *self, void *argument)
@@ -483,7 +486,7 @@ static ditto_status create_inside(ditto_replica *self, void *argument)
     options.aggregation = DITTO_AGGREGATE_SUM;
     if (c->unset && id == 1) {
         options.struct_size = 0;
-        options.name = (const char *)1; /* must not be looked at */
+        options.name = (const char *)1; /* must not be read */
     }
     DITTO_TRY(ditto_create_variable(self, &t, &options, &c->made[id]));
     DITTO_TRY(ditto_assign_add(self, c->made[id], &one)); /* it can be used at once */
@@ -492,7 +495,7 @@ static ditto_status create_inside(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void rule_8_3_created_inside_a_run_it_is_one_variable(void **state)
+static void rule_8_3_a_variable_created_in_a_run_is_one_variable(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -504,10 +507,10 @@ static void rule_8_3_created_inside_a_run_it_is_one_variable(void **state)
         for (uint32_t i = 1; i < n; i++)
             assert_ptr_equal(c.made[i], c.made[0]);
         assert_ok(ditto_variable_read(c.made[0], &value, sizeof value));
-        assert_true(value == 5.0 + n); /* replica 0's initial value */
+        assert_true(value == 5.0 + n); /* the initial value is that of replica 0 */
         ditto_variable *first = c.made[0];
         run_all(strategy, create_inside, &c, &c.report);
-        assert_true(c.made[0] != first); /* the next run creates again */
+        assert_true(c.made[0] != first); /* the next run creates another variable */
         assert_ok(ditto_variable_destroy(first));
         assert_ok(ditto_variable_destroy(c.made[0]));
         if (n > 1) {
@@ -530,7 +533,7 @@ static void rule_8_3_created_inside_a_run_it_is_one_variable(void **state)
         }
         assert_ok(ditto_strategy_destroy(strategy));
     }
-    double one = 1; /* without a strategy too */
+    double one = 1; /* also in the default strategy */
     ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
     ditto_variable *alone;
     assert_ok(ditto_create_variable(ditto_get_replica_context(), &t, NULL, &alone));
@@ -561,7 +564,7 @@ static void rule_8_4_components_have_names(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void rule_8_5_colocated_variables_lie_together(void **state)
+static void rule_8_5_colocated_variables_have_copies_on_the_same_nodes(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL), *other = make_strategy(2, NULL);
@@ -579,7 +582,7 @@ static void rule_8_5_colocated_variables_lie_together(void **state)
     const void *a, *b;
     assert_ok(ditto_variable_component(with_it, 0, &a));
     assert_ok(ditto_variable_component(with_it, 1, &b));
-    assert_true(a != b); /* a copy for each, as the other has */
+    assert_true(a != b); /* it has a copy for each replica, like `apart` */
     assert_true(ditto_strategy_created_in_scope(strategy, with_it));
     assert_false(ditto_strategy_created_in_scope(other, with_it));
     assert_status(ditto_variable_create(other, &t, &options, &refused), DITTO_ERR_INVALID);
@@ -598,23 +601,23 @@ static void rule_8_5_colocated_variables_lie_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rule_8_3_created_inside_a_run_it_is_one_variable),
+        cmocka_unit_test(rule_8_3_a_variable_created_in_a_run_is_one_variable),
         cmocka_unit_test(rule_8_4_components_have_names),
-        cmocka_unit_test(rule_8_5_colocated_variables_lie_together),
-        cmocka_unit_test(rule_8_1_auto_and_on_write_are_mirrored_on_read_is_not_trainable),
+        cmocka_unit_test(rule_8_5_colocated_variables_have_copies_on_the_same_nodes),
+        cmocka_unit_test(rule_8_1_auto_and_on_write_are_trainable_and_on_read_is_not),
         cmocka_unit_test(rule_8_1_none_and_mean_of_integers_are_refused_at_creation),
         cmocka_unit_test(rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all),
         cmocka_unit_test(components_that_cannot_differ_share_a_copy),
         cmocka_unit_test(rule_8_6_a_cross_write_goes_to_every_component),
         cmocka_unit_test(rule_8_7_replicas_values_are_reduced_and_applied_once),
-        cmocka_unit_test(rule_8_7_without_aggregation_a_replicas_write_is_refused),
+        cmocka_unit_test(rule_8_7_without_aggregation_a_write_in_a_run_is_refused),
         cmocka_unit_test(rule_8_7_holds_for_large_variables_and_every_copy),
-        cmocka_unit_test(writing_different_variables_is_divergence),
-        cmocka_unit_test(rule_8_9_a_replica_touches_its_own_component_alone),
-        cmocka_unit_test(rule_8_10_a_cross_read_is_sum_mean_or_the_first_replicas),
-        cmocka_unit_test(rule_8_10_mean_divides_the_sum_of_components),
+        cmocka_unit_test(writes_to_different_variables_are_refused_as_diverged),
+        cmocka_unit_test(rule_8_9_a_replica_reads_and_writes_only_its_own_component),
+        cmocka_unit_test(rule_8_10_without_aggregation_cross_reads_and_assigns_are_refused),
+        cmocka_unit_test(rule_8_10_a_cross_read_is_the_mean_or_the_first_component),
         cmocka_unit_test(rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up),
-        cmocka_unit_test(rule_8_12_a_cross_add_needs_mean_or_first),
+        cmocka_unit_test(rule_8_12_a_cross_add_needs_mean_or_only_first_replica),
         cmocka_unit_test(a_variable_of_another_strategy_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,8 +152,8 @@ static void caches_are_reported_with_the_number_of_their_pus(void **state)
 }
 
 /* There are two packages with two nodes each. Node 3 of the other package is the nearest to node 0. Node 1
- * still follows node 0, because the nodes of a package stay together. Node 3 follows node 1, because it is
- * nearer to it than node 2. */
+ * still follows node 0, because the nodes of a package stay together. Then comes node 3, which is nearer to
+ * node 1 than node 2 is. */
 static void nodes_are_ordered_by_distance_within_packages(void **state)
 {
     static const uint32_t distance[4][4] = {
