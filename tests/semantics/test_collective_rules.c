@@ -1,4 +1,5 @@
-/* tests/semantics/test_collective_rules.c - section 6: collectives, by rule. What each gives, to the bit: tests/sync/. */
+/* tests/semantics/test_collective_rules.c - docs/semantics.md, section 6: the rules of collectives.
+ * tests/sync/ compares the bits of their results. */
 #include "support/support.h"
 
 #include <unistd.h>
@@ -6,7 +7,7 @@
 struct trial {
     struct report report;
     ditto_variable *mirrored, *local;
-    uint32_t odd; /* the replica that does otherwise; UINT32_MAX: none */
+    uint32_t odd; /* the replica that behaves differently, or UINT32_MAX */
 };
 
 #define MUST(call) EXPECT(&t->report, (call) == DITTO_OK)
@@ -21,8 +22,8 @@ static ditto_status reduce_everything(ditto_replica *self, void *argument)
     MUST(ditto_all_reduce(self, a, b, 3, DITTO_F64, DITTO_SUM, NULL)); /* out of place */
     EXPECT(&t->report, b[0] == n * (n - 1) / 2.0 && b[2] == 2.0 * n && a[0] == id);
     ditto_list_item list[] = { { a, a, 3, DITTO_F64 }, { c, d, 2, DITTO_F32 } };
-    MUST(ditto_all_reduce_list(self, list, 2, DITTO_MEAN,
-                               NULL)); /* in place and out of place, of several types */
+    /* The items have different dtypes. One is in place and one out of place. */
+    MUST(ditto_all_reduce_list(self, list, 2, DITTO_MEAN, NULL));
     EXPECT(&t->report, a[1] == 1 && a[0] == (n - 1) / 2.0 && d[0] == 1);
     EXPECT(&t->report,
            ditto_all_reduce(self, &whole, &whole, 1, DITTO_I32, DITTO_MEAN, NULL) == DITTO_ERR_UNSUPPORTED);
@@ -39,7 +40,7 @@ static ditto_status list_differently(ditto_replica *self, void *argument)
     return ditto_all_reduce_list(self, list, 2, DITTO_SUM, NULL);
 }
 
-static void rule_6_1_all_get_the_same_and_a_list_is_one_operation(void **state)
+static void rule_6_1_all_replicas_get_the_same_result_and_a_list_is_one_operation(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -62,10 +63,10 @@ static ditto_status reduce_variables(ditto_replica *self, void *argument)
     const void *own;
     MUST(ditto_assign(self, t->local, &id));
     MUST(ditto_read(self, t->local, &own));
-    MUST(ditto_all_reduce(self, own, &sum, 1, DITTO_F64, DITTO_SUM, NULL)); /* its own component */
+    MUST(ditto_all_reduce(self, own, &sum, 1, DITTO_F64, DITTO_SUM, NULL)); /* the replica's component */
     EXPECT(&t->report, sum == n * (n - 1) / 2.0);
     MUST(ditto_read(self, t->mirrored, &own));
-    MUST(ditto_all_reduce(self, own, &sum, 1, DITTO_F64, DITTO_SUM, NULL)); /* the value */
+    MUST(ditto_all_reduce(self, own, &sum, 1, DITTO_F64, DITTO_SUM, NULL)); /* the common value */
     EXPECT(&t->report, sum == 7.0 * n);
     return DITTO_OK;
 }
@@ -101,7 +102,7 @@ static ditto_status reduce_with_options(ditto_replica *self, void *argument)
     for (int i = 0; i < 4; at += sizes[i++])
         list[i] = (ditto_list_item){ a + at, plain + at, sizes[i], DITTO_F32 };
     MUST(ditto_all_reduce_list(self, list, 4, DITTO_SUM, NULL));
-    for (int which = 0; which <= DITTO_IMPLEMENTATION_HIERARCHICAL; which++) { /* values never change */
+    for (int which = 0; which <= DITTO_IMPLEMENTATION_HIERARCHICAL; which++) { /* the result never changes */
         ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
         options.bytes_per_pack = 200;
         options.timeout_ms = 60000;
@@ -121,14 +122,14 @@ static ditto_status come_or_not(ditto_replica *self, void *argument)
 {
     struct trial *t = argument;
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    options.timeout_ms = 50; /* wins over the strategy's */
+    options.timeout_ms = 50; /* replaces the timeout of the strategy */
     if (ditto_replica_id(self) != t->odd)
         return ditto_barrier(self, &options);
     usleep(400000);
     return DITTO_OK;
 }
 
-static void rule_6_3_options_change_speed_never_values(void **state)
+static void rule_6_3_options_change_the_speed_and_never_the_values(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -180,7 +181,8 @@ static void rule_6_5_started_operations_are_waited_for_in_any_order(void **state
     }
 }
 
-/* Of all-gather with uneven counts the adjoint is a reduce-scatter with the same: <y, G x> = <R y, x>. */
+/* The adjoint of an all-gather G with uneven counts is the reduce-scatter R with the same counts: <y, G x> =
+ * <R y, x>. */
 static ditto_status check_adjoint(ditto_replica *self, void *argument)
 {
     struct trial *t = argument;
@@ -219,9 +221,9 @@ static void rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rule_6_1_all_get_the_same_and_a_list_is_one_operation),
+        cmocka_unit_test(rule_6_1_all_replicas_get_the_same_result_and_a_list_is_one_operation),
         cmocka_unit_test(rule_6_2_variables_give_their_own_component_or_their_value),
-        cmocka_unit_test(rule_6_3_options_change_speed_never_values),
+        cmocka_unit_test(rule_6_3_options_change_the_speed_and_never_the_values),
         cmocka_unit_test(rule_6_5_started_operations_are_waited_for_in_any_order),
         cmocka_unit_test(rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter),
     };

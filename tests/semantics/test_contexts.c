@@ -1,5 +1,5 @@
-/* tests/semantics/test_contexts.c - semantics.md, section 1: contexts and scope; and of section 2 what run has today.
- * Each test carries its rule's number. */
+/* tests/semantics/test_contexts.c - docs/semantics.md, section 1: contexts and scope, and rules 2.1 and 6.4
+ * about run. The names of tests contain the numbers of their rules. */
 #include "support/support.h"
 
 #include <pthread.h>
@@ -27,7 +27,7 @@ static void rule_1_2_the_same_scope_may_be_entered_again(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void rule_1_2_another_strategys_scope_is_refused_and_the_state_stays(void **state)
+static void rule_1_2_another_strategys_scope_is_refused_and_nothing_changes(void **state)
 {
     ditto_strategy *a = make_strategy(2, NULL), *b = make_strategy(2, NULL);
     (void)state;
@@ -42,7 +42,7 @@ static void rule_1_2_another_strategys_scope_is_refused_and_the_state_stays(void
     assert_ok(ditto_strategy_destroy(b));
 }
 
-static void rule_1_2_leaving_restores_the_affinity_of_before(void **state)
+static void rule_1_2_leaving_a_scope_restores_the_affinity(void **state)
 {
     cpu_set_t before, inside, after;
     ditto_strategy *s = make_strategy(2, NULL);
@@ -54,13 +54,13 @@ static void rule_1_2_leaving_restores_the_affinity_of_before(void **state)
     sched_getaffinity(0, sizeof after, &after);
     assert_int_equal(CPU_COUNT(&inside), 1);
     assert_true(CPU_EQUAL(&before, &after));
-    assert_ok(ditto_strategy_run(s, nothing, NULL)); /* and so does a run outside a scope */
+    assert_ok(ditto_strategy_run(s, nothing, NULL)); /* a run outside a scope also restores it */
     sched_getaffinity(0, sizeof after, &after);
     assert_true(CPU_EQUAL(&before, &after));
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void rule_1_4_a_cross_call_in_another_strategys_scope_is_mixing(void **state)
+static void rule_1_4_a_cross_call_in_another_strategys_scope_is_refused(void **state)
 {
     ditto_strategy *a = make_strategy(1, NULL), *b = make_strategy(1, NULL);
     ditto_tensor scalar = { .dtype = DITTO_F32 };
@@ -94,8 +94,8 @@ static ditto_status make_cross_calls(ditto_replica *self, void *argument)
     EXPECT(&c->report, strstr(ditto_last_error()->message, "merge_call") != NULL);
     EXPECT(&c->report, ditto_variable_read(c->variable, &value, sizeof value) == DITTO_ERR_CONTEXT);
     EXPECT(&c->report, ditto_variable_assign(c->variable, &value, sizeof value) == DITTO_ERR_CONTEXT);
-    EXPECT(&c->report,
-           ditto_variable_destroy(c->variable) == DITTO_ERR_CONTEXT); /* it would wait for its own run */
+    /* Destroying it would wait for this run. */
+    EXPECT(&c->report, ditto_variable_destroy(c->variable) == DITTO_ERR_CONTEXT);
     return ditto_barrier(self, NULL);
 }
 
@@ -144,14 +144,14 @@ static void rule_1_5_a_replica_call_needs_the_threads_own_self(void **state)
     ditto_strategy *s = make_strategy(3, NULL);
     (void)state;
     run_all(s, keep_handle, &h, &h.report);
-    assert_status(ditto_barrier(h.kept[0], NULL),
-                  DITTO_ERR_CONTEXT); /* a foreign thread: it runs no replica now */
+    assert_status(ditto_barrier(h.kept[0], NULL), DITTO_ERR_CONTEXT);
     assert_message("this thread runs no replica");
     assert_status(ditto_barrier(NULL, NULL), DITTO_ERR_INVALID);
     run_all(s, use_kept_handle, &h, &h.report);
     run_all(s, use_neighbours_handle, &h, &h.report);
     assert_ok(ditto_strategy_destroy(s));
-    assert_status(ditto_barrier(h.kept[1], NULL), DITTO_ERR_CONTEXT); /* of a destroyed strategy: no crash */
+    /* A handle of a destroyed strategy is an error and not a crash. */
+    assert_status(ditto_barrier(h.kept[1], NULL), DITTO_ERR_CONTEXT);
 }
 
 static void rule_1_6_variables_remember_their_strategy(void **state)
@@ -164,10 +164,9 @@ static void rule_1_6_variables_remember_their_strategy(void **state)
     assert_ok(ditto_strategy_scope_enter(s));
     assert_ok(ditto_variable_create(s, &scalar, NULL, &v));
     assert_ok(ditto_strategy_scope_leave(s));
-    assert_ok(ditto_variable_assign(v, &value, sizeof value)); /* usable outside the scope */
+    assert_ok(ditto_variable_assign(v, &value, sizeof value)); /* works outside the scope */
     assert_ok(ditto_strategy_destroy(s));
-    assert_status(ditto_variable_read(v, &value, sizeof value),
-                  DITTO_ERR_CONTEXT); /* not after its strategy */
+    assert_status(ditto_variable_read(v, &value, sizeof value), DITTO_ERR_CONTEXT);
     assert_message("destroyed");
     ditto_variable_destroy(v);
 }
@@ -186,12 +185,12 @@ static ditto_status count_call(ditto_replica *self, void *argument)
     o->thread[id] = pthread_self();
     atomic_fetch_add(&o->calls[id], 1);
     atomic_fetch_add(&o->together, 1);
-    while (atomic_load(&o->together) < n) /* would never end if replicas ran in turn */
+    while (atomic_load(&o->together) < n) /* would never end if replicas ran one after the other */
         sched_yield();
     return DITTO_OK;
 }
 
-static void rule_2_1_fn_is_called_once_per_replica_at_the_same_time(void **state)
+static void rule_2_1_the_function_is_called_once_per_replica_at_the_same_time(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
@@ -270,7 +269,7 @@ static void rule_6_4_two_strategies_at_once_never_mix_up_their_messages(void **s
     assert_ok(ditto_strategy_destroy(b));
 }
 
-/* -- design: what a replica's thread is -- */
+/* -- the threads of replicas -- */
 
 struct threads {
     struct report report;
@@ -307,7 +306,7 @@ static ditto_status look_at_thread(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void replicas_are_pinned_named_and_leave_signals_alone(void **state)
+static void threads_of_replicas_are_pinned_and_named_and_block_signals(void **state)
 {
     struct threads t = { 0 };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -332,7 +331,7 @@ static ditto_status count_cpus(ditto_replica *self, void *argument)
     return ditto_barrier(self, NULL);
 }
 
-static void a_host_that_places_threads_itself_is_left_alone(void **state)
+static void threads_are_not_pinned_if_the_host_places_them(void **state)
 {
     struct report report = { 0 };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -375,13 +374,13 @@ static ditto_status set_flush_to_zero(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void a_run_that_succeeds_leaves_the_callers_state_alone(void **state)
+static void a_successful_run_keeps_the_callers_last_error_and_floating_point_environment(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     (void)state;
     assert_status(ditto_strategy_run(s, NULL, NULL), DITTO_ERR_INVALID);
     assert_ok(ditto_strategy_run(s, set_flush_to_zero, NULL));
-    assert_message("function is NULL"); /* the last error is still the last error */
+    assert_message("function is NULL"); /* the last error is that of the earlier call */
 #if defined(__x86_64__)
     assert_int_equal(__builtin_ia32_stmxcsr() & 0x8040u, 0);
 #endif
@@ -392,18 +391,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_1_2_the_same_scope_may_be_entered_again),
-        cmocka_unit_test(rule_1_2_another_strategys_scope_is_refused_and_the_state_stays),
-        cmocka_unit_test(rule_1_2_leaving_restores_the_affinity_of_before),
-        cmocka_unit_test(rule_1_4_a_cross_call_in_another_strategys_scope_is_mixing),
+        cmocka_unit_test(rule_1_2_another_strategys_scope_is_refused_and_nothing_changes),
+        cmocka_unit_test(rule_1_2_leaving_a_scope_restores_the_affinity),
+        cmocka_unit_test(rule_1_4_a_cross_call_in_another_strategys_scope_is_refused),
         cmocka_unit_test(rule_1_4_a_cross_call_on_a_replicas_thread_names_merge_call),
         cmocka_unit_test(rule_1_5_a_replica_call_needs_the_threads_own_self),
         cmocka_unit_test(rule_1_6_variables_remember_their_strategy),
-        cmocka_unit_test(rule_2_1_fn_is_called_once_per_replica_at_the_same_time),
+        cmocka_unit_test(rule_2_1_the_function_is_called_once_per_replica_at_the_same_time),
         cmocka_unit_test(rule_6_4_calls_from_several_host_threads_take_turns),
         cmocka_unit_test(rule_6_4_two_strategies_at_once_never_mix_up_their_messages),
-        cmocka_unit_test(replicas_are_pinned_named_and_leave_signals_alone),
-        cmocka_unit_test(a_run_that_succeeds_leaves_the_callers_state_alone),
-        cmocka_unit_test(a_host_that_places_threads_itself_is_left_alone),
+        cmocka_unit_test(threads_of_replicas_are_pinned_and_named_and_block_signals),
+        cmocka_unit_test(a_successful_run_keeps_the_callers_last_error_and_floating_point_environment),
+        cmocka_unit_test(threads_are_not_pinned_if_the_host_places_them),
         cmocka_unit_test(a_description_says_where_replicas_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

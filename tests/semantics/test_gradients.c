@@ -1,5 +1,5 @@
-/* tests/semantics/test_gradients.c - the lesson's first gradients are those of a plain serial program that adds the replicas'
- * parts in the tree's order: bit by bit. */
+/* tests/semantics/test_gradients.c - the first gradients of examples/train_digits have the bits that a serial
+ * program gets which adds the parts of the replicas in the order of the tree. */
 #include "support/support.h"
 
 #include "network.h"
@@ -11,8 +11,8 @@ struct step {
     struct report report;
     struct network network;
     ditto_iterator *iterator;
-    struct network gradient[8];  /* what each replica has after the all-reduce */
-    float pixel[BATCH * INPUTS]; /* the step's rows, put together again */
+    struct network gradient[8];  /* of each replica, after the all-reduce */
+    float pixel[BATCH * INPUTS]; /* the rows of all replicas in the step */
     int32_t label[BATCH];
     uint64_t first[8], rows[8];
 };
@@ -59,7 +59,7 @@ static void compare_with_serial(uint32_t n)
     ditto_dataset_destroy(data);
     assert_ok(ditto_strategy_destroy(strategy));
 
-    for (uint32_t r = 0; r < n; r++) { /* one thread, no ditto */
+    for (uint32_t r = 0; r < n; r++) { /* the serial program, which does not use ditto */
         int64_t hits = 0;
         network_learn(&s.network, s.pixel + s.first[r] * INPUTS, s.label + s.first[r], s.rows[r],
                       1.0f / BATCH, &part[r], &hits);

@@ -327,7 +327,7 @@ static ditto_status call_others(ditto_replica *self, void *which)
                             odd && *(int *)which == 1 ? 0 : 1, NULL);
 }
 
-static void rule_2_4_a_replica_that_makes_another_call_than_merge_call_ends_the_run(void **state)
+static void rule_2_4_a_replica_that_does_not_make_the_same_merge_call_ends_the_run(void **state)
 {
     (void)state;
     static const uint32_t counts[] = { 2, 3, 8, 64 };
@@ -690,7 +690,7 @@ int main(void)
         cmocka_unit_test(rule_7_2_too_many_runs_with_values_are_an_error_that_can_be_handled),
         cmocka_unit_test(rule_2_3_a_merge_function_may_handle_an_inner_runs_error),
         cmocka_unit_test(rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run),
-        cmocka_unit_test(rule_2_4_a_replica_that_makes_another_call_than_merge_call_ends_the_run),
+        cmocka_unit_test(rule_2_4_a_replica_that_does_not_make_the_same_merge_call_ends_the_run),
         cmocka_unit_test(a_merge_call_that_is_in_time_for_only_some_replicas_ends_for_all),
         cmocka_unit_test(merge_functions_may_make_cross_calls),
         cmocka_unit_test(rule_7_2_a_merge_call_in_cross_context_is_refused),

@@ -1,4 +1,5 @@
-/* tests/semantics/test_reduce.c - sections 4 and 5: reduce, reduce_to, broadcast_to, gather, all_gather. */
+/* tests/semantics/test_reduce.c - docs/semantics.md, sections 4 and 5: reduce, reduce_to, broadcast_to,
+ * gather, all_gather. */
 #include "support/support.h"
 
 #include "sync/reference.h"
@@ -6,7 +7,8 @@
 
 #include <math.h>
 
-/* A per-replica value of f64 vectors: `rows[r]` entries on replica r, counting on from replica to replica. */
+/* Returns a per-replica value of f64 vectors. Replica r has rows[r] elements. The elements of all replicas
+ * are 0, 1, 2, ... in order. */
 static ditto_value *counting(ditto_strategy *strategy, const size_t *rows)
 {
     uint32_t n = ditto_strategy_num_replicas(strategy);
@@ -58,7 +60,7 @@ static void rule_4_1_without_axes_replicas_combine_elementwise(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_ok(ditto_strategy_reduce(strategy, cases[i].op, value, NULL, 0, &result));
         assert_ok(ditto_value_tensor(result, &t));
-        assert_true(t.rank == 1 && t.shape[0] == 4); /* the shape is kept */
+        assert_true(t.rank == 1 && t.shape[0] == 4);
         assert_true(((double *)t.data)[3] == cases[i].want);
         assert_ok(ditto_value_destroy(result));
     }
@@ -83,7 +85,7 @@ static void rule_4_2_the_mean_is_never_a_mean_of_means(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void rule_4_2_the_mean_of_integers_is_f64_and_of_nothing_nan(void **state)
+static void rule_4_2_the_mean_of_integers_is_f64_and_that_of_no_elements_is_nan(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
@@ -99,7 +101,7 @@ static void rule_4_2_the_mean_of_integers_is_f64_and_of_nothing_nan(void **state
     assert_true(*(double *)t.data == 7.0 / 3);
     assert_ok(ditto_value_destroy(result));
     assert_ok(ditto_value_destroy(value));
-    parts[0].rank = parts[1].rank = 0; /* and over replicas alone */
+    parts[0].rank = parts[1].rank = 0; /* the same for a mean over replicas only */
     parts[0].shape[0] = parts[1].shape[0] = 0;
     assert_ok(ditto_strategy_value_from_tensors(strategy, parts, 1, &value));
     assert_true(reduced(strategy, DITTO_MEAN, value, NULL, 0) == 2.5);
@@ -113,14 +115,14 @@ static void rule_4_2_the_mean_of_integers_is_f64_and_of_nothing_nan(void **state
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void rule_4_3_axes_count_from_the_end_and_stand_once(void **state)
+static void rule_4_3_negative_axes_count_from_the_end_and_none_is_given_twice(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = counting(strategy, (const size_t[]){ 4, 2 }), *result;
     assert_true(reduced(strategy, DITTO_SUM, value, (const int32_t[]){ -1 }, 1) == 15);
-    assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, value, axis_0, 0, &result),
-                  DITTO_ERR_SHAPE); /* no axes */
+    /* With 0 axes the shapes must be equal. */
+    assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, value, axis_0, 0, &result), DITTO_ERR_SHAPE);
     assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, value, (const int32_t[]){ 1 }, 1, &result),
                   DITTO_ERR_RANGE);
     assert_message("axis 1 of a tensor of rank 1");
@@ -133,7 +135,7 @@ static void rule_4_3_axes_count_from_the_end_and_stand_once(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* The tree over blocks. */
+/* Adds the sums of blocks a to b - 1 in the order of the tree. */
 static float tree_of(const float *sums, size_t a, size_t b)
 {
     if (b - a == 1)
@@ -143,7 +145,7 @@ static float tree_of(const float *sums, size_t a, size_t b)
     return left + tree_of(sums, m, b);
 }
 
-/* A column summed as docs/semantics.md says, one element at a time. */
+/* Sums a column as docs/semantics.md says, one element at a time. */
 static float column_sum(const float *column, size_t rows)
 {
     float sums[1024], block[DITTO_BLOCK];
@@ -161,7 +163,8 @@ static float column_sum(const float *column, size_t rows)
     return tree_of(sums, 0, blocks);
 }
 
-/* [a, b, c] cut along its first axis over the replicas; reduced along `mask`; by hand, one element at a time. */
+/* Splits an array of shape [a, b, c] along its first axis over n replicas, sums it along the axes in `mask`,
+ * and compares each element of the result with column_sum. */
 static void check_axes(uint32_t n, size_t a, size_t b, size_t c, uint32_t mask, uint64_t *seed)
 {
     ditto_strategy *strategy = make_strategy(n, NULL);
@@ -173,7 +176,7 @@ static void check_axes(uint32_t n, size_t a, size_t b, size_t c, uint32_t mask, 
     size_t shape[3] = { a, b, c }, first = 0;
     for (size_t i = 0; i < a * b * c; i++)
         all[i] = ldexpf((float)(test_random(seed) % 1000) - 500, (int)(test_random(seed) % 20) - 10);
-    for (uint32_t r = 0; r < n; r++) { /* uneven, and not so that blocks end with replicas */
+    for (uint32_t r = 0; r < n; r++) { /* parts are uneven, and blocks reach over their ends */
         size_t rows = r + 1 == n ? a - first : test_random(seed) % (a - first + 1);
         parts[r] = (ditto_tensor){
             .data = all + first * b * c, .dtype = DITTO_F32, .rank = 3, .shape = { rows, b, c }
@@ -213,20 +216,21 @@ static void check_axes(uint32_t n, size_t a, size_t b, size_t c, uint32_t mask, 
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void sums_along_axes_have_the_bits_of_the_blocks(void **state)
+static void sums_along_axes_have_the_bits_of_the_sum_over_blocks(void **state)
 {
-    static const uint32_t masks[] = { 1, 3, 5, 7 }; /* the first axis is cut over replicas: it is reduced */
+    /* The first axis is in every mask, because it is split over the replicas. */
+    static const uint32_t masks[] = { 1, 3, 5, 7 };
     uint64_t seed = test_seed(11);
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
         for (size_t m = 0; m < 4; m++) {
             check_axes(replica_counts[k], 40, 7, 5, masks[m], &seed);
             check_axes(replica_counts[k], 2500, 3, 2, masks[m], &seed);
-            check_axes(replica_counts[k], 1500, 2, 300, masks[m], &seed); /* wide: tiles, and shared out */
+            check_axes(replica_counts[k], 1500, 2, 300, masks[m], &seed); /* many tiles, for all replicas */
         }
 }
 
-static void rule_4_4_one_value_for_all_is_not_counted_n_times(void **state)
+static void rule_4_4_a_value_that_all_replicas_share_is_not_counted_n_times(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL), *alone = make_strategy(1, NULL);
@@ -250,12 +254,12 @@ static void rule_4_4_one_value_for_all_is_not_counted_n_times(void **state)
             assert_memory_equal(t.data, numbers, sizeof numbers);
             assert_ok(ditto_value_destroy(result));
         }
-        assert_true(reduced(strategy, DITTO_MEAN, both[i], axis_0, 1) == 7.0 / 3); /* axes still combine */
+        assert_true(reduced(strategy, DITTO_MEAN, both[i], axis_0, 1) == 7.0 / 3);
         assert_true(reduced(strategy, DITTO_MAX, both[i], axis_0, 1) == 4);
         assert_ok(ditto_value_destroy(both[i]));
     }
     t = (ditto_tensor){ .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 3 } };
-    assert_ok(ditto_strategy_value(alone, &t, &plain)); /* N = 1: as it is */
+    assert_ok(ditto_strategy_value(alone, &t, &plain)); /* one replica: the result is the value itself */
     assert_ok(ditto_strategy_reduce(alone, DITTO_SUM, plain, NULL, 0, &result));
     assert_ptr_equal(result, plain);
     assert_ok(ditto_value_destroy(result));
@@ -291,7 +295,7 @@ static void rule_4_5_a_nest_is_reduced_leaf_by_leaf(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- to places -- */
+/* -- reductions to destinations -- */
 
 static ditto_variable *make_variable(ditto_strategy *strategy, ditto_copies copies)
 {
@@ -312,7 +316,7 @@ static void expect_vector(const ditto_value *value, uint32_t replica, double x, 
     assert_true(t.shape[0] == 2 && ((double *)t.data)[0] == x && ((double *)t.data)[1] == y);
 }
 
-static void rule_4_6_a_reduction_goes_where_its_destination_lies(void **state)
+static void rule_4_6_a_reduction_is_stored_where_its_destination_is(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -332,12 +336,12 @@ static void rule_4_6_a_reduction_goes_where_its_destination_lies(void **state)
             expect_vector(all, r, x, y);
             assert_ok(ditto_value_component(all, r, &a));
             assert_ok(ditto_value_component(all, 0, &b));
-            assert_true(r == 0 || a.data != b.data); /* one for each */
+            assert_true(r == 0 || a.data != b.data); /* each replica has its own */
         }
         assert_ok(
             ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .replica = n - 1 }, &one));
         expect_vector(one, 0, x, y);
-        for (uint32_t r = 0; r < n; r++) /* there alone */
+        for (uint32_t r = 0; r < n; r++) /* only replica n - 1 has a component */
             assert_int_equal(one->part[r].rank == DTI_NO_PART, r != n - 1);
         assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_places){ .of = to_variable },
                                            &shared));
@@ -352,7 +356,7 @@ static void rule_4_6_a_reduction_goes_where_its_destination_lies(void **state)
     }
 }
 
-static void rule_4_6_a_batch_gives_what_single_calls_give_in_order(void **state)
+static void rule_4_6_a_batch_gives_the_results_of_single_calls_in_order(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -380,7 +384,7 @@ static void rule_4_6_a_batch_gives_what_single_calls_give_in_order(void **state)
     assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, uneven },
                                                  places, 2, out),
                   DITTO_ERR_SHAPE);
-    assert_null(out[0]); /* nothing is set */
+    assert_null(out[0]); /* no output is set */
     places[1].replica = 3;
     assert_status(
         ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out),
@@ -411,7 +415,7 @@ static void rule_4_7_broadcast_to_makes_one_copy_per_destination(void **state)
 
 /* -- slices -- */
 
-/* Replica r has rows r and 1, with values 10 r + 1, 10 r + 2 and so on. */
+/* Replica r has the rows r and 1, with the values 10 r + 1, 10 r + 2 and so on. */
 static ditto_value *make_slices(ditto_strategy *strategy, size_t dense_rows)
 {
     static int64_t indices[3][2] = { { 0, 1 }, { 1, 1 }, { 2, 1 } };
@@ -454,7 +458,7 @@ static void rule_4_8_slices_are_concatenated_and_stay_sparse(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void rule_4_8_into_a_dense_destination_they_are_added_row_by_row(void **state)
+static void rule_4_8_slices_are_added_row_by_row_to_a_dense_destination(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -481,7 +485,7 @@ static void rule_4_8_into_a_dense_destination_they_are_added_row_by_row(void **s
         DITTO_ERR_RANGE);
     assert_message("a slice of row 2");
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = value }, &dense),
-                  DITTO_ERR_INVALID); /* slices say no places */
+                  DITTO_ERR_INVALID);
     assert_message("places.of names no places, because it is slices");
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_places){ .of = to }, &dense),
                   DITTO_ERR_UNSUPPORTED);
@@ -489,8 +493,8 @@ static void rule_4_8_into_a_dense_destination_they_are_added_row_by_row(void **s
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, huge, (ditto_places){ .replica = 0 }, &dense),
                   DITTO_ERR_RANGE);
     assert_ok(ditto_value_destroy(huge));
-    assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0,
-                                    &once)); /* one value for all: counted once */
+    /* All replicas share this result, so its sum over replicas is refused. */
+    assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &once));
     assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, once, (ditto_places){ .of = to }, &dense),
                   DITTO_ERR_INVALID);
     assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, once, (ditto_places){ .of = to }, &dense));
@@ -518,7 +522,7 @@ static void expect_slices(const ditto_value *value, const int64_t *indices, size
     assert_true(((double *)s.values)[4] == third);
 }
 
-static void rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known(void **state)
+static void rule_4_8_slices_stay_sparse_without_a_known_dense_destination(void **state)
 {
     static const int64_t want[] = { 0, 1, 1, 1, 2, 1 };
     (void)state;
@@ -543,13 +547,13 @@ static void rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known(void
                   DITTO_ERR_UNSUPPORTED);
     assert_status(
         ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = to_number }, &one),
-        DITTO_ERR_SHAPE); /* dense, and too small */
+        DITTO_ERR_SHAPE); /* the destination is dense and has another shape */
     ditto_places places[4] = { { .replica = 0 }, { .of = to }, { .replica = 1 }, { .replica = 2 } };
     assert_ok(ditto_strategy_batch_reduce_to(
         strategy, DITTO_SUM, (const ditto_value *[]){ value, value, known, value }, places, 4, out));
     expect_slices(out[0], want, 6, 11);
     expect_slices(out[3], want, 6, 11);
-    for (int i = 1; i < 3; i++) { /* to a variable, or with the number of rows: dense */
+    for (int i = 1; i < 3; i++) { /* dense: sent to a variable, or with a known number of rows */
         assert_int_equal(ditto_value_kind_of(out[i]), DITTO_MIRRORED_VALUE);
         assert_ok(ditto_value_tensor(out[i], &t));
         assert_int_equal(t.shape[0], i == 1 ? 4 : 3);
@@ -558,7 +562,7 @@ static void rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known(void
     for (int i = 0; i < 4; i++)
         assert_ok(ditto_value_destroy(out[i]));
     out[0] = NULL;
-    places[1].of = to_number; /* one that fails: nothing is set */
+    places[1].of = to_number; /* one reduction fails, so no output is set */
     assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value, value },
                                                  places, 2, out),
                   DITTO_ERR_SHAPE);
@@ -573,7 +577,7 @@ static void rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known(void
 
 /* -- gather -- */
 
-/* Replica r has shape [r + 1, 2] or, along the other axis, [2, r + 1]; element = 100 r + its place. */
+/* Replica r has shape [r + 1, 2], or [2, r + 1] for axis 1. Its element i is 1000 r + i. */
 static ditto_value *ragged(ditto_strategy *strategy, uint32_t axis)
 {
     uint32_t n = ditto_strategy_num_replicas(strategy);
@@ -591,7 +595,7 @@ static ditto_value *ragged(ditto_strategy *strategy, uint32_t axis)
     return value;
 }
 
-/* Whole[..] along `axis` is the parts side by side. */
+/* Returns true if t is the components of ragged, concatenated along `axis`. */
 static bool is_gathered(const ditto_tensor *t, uint32_t n, uint32_t axis)
 {
     size_t entries = (size_t)n * (n + 1) / 2;
@@ -624,7 +628,7 @@ static void rule_5_1_gather_concatenates_along_an_axis(void **state)
         }
 }
 
-static void rule_5_1_four_errors_that_differ(void **state)
+static void rule_5_1_errors_of_gather_have_their_own_messages(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -645,7 +649,7 @@ static void rule_5_1_four_errors_that_differ(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void rule_5_2_nests_leaf_by_leaf_slices_not_plain_itself(void **state)
+static void rule_5_2_nests_are_gathered_leaf_by_leaf_and_slices_are_refused(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -686,8 +690,8 @@ static ditto_status gather_inside(ditto_replica *self, void *argument)
         numbers[i] = (int32_t)(1000 * id) + i;
     EXPECT(&g->report, ditto_all_gather_tensor(self, &own, g->axis, &whole) == DITTO_OK);
     EXPECT(&g->report, is_gathered(&whole, n, g->axis));
-    EXPECT(&g->report, ditto_free(self, whole.data) == DITTO_OK); /* its own memory */
-    if (n > 1) {                                                  /* errors on all, and the run goes on */
+    EXPECT(&g->report, ditto_free(self, whole.data) == DITTO_OK); /* the replica owns the memory */
+    if (n > 1) { /* all replicas get the error, and the run continues */
         own.shape[1 - g->axis] = id == 1 ? 1 : 2;
         EXPECT(&g->report, ditto_all_gather_tensor(self, &own, g->axis, &whole) == DITTO_ERR_SHAPE);
         own.rank = id == 1 ? 1 : 2;
@@ -703,7 +707,7 @@ static ditto_status gather_inside(ditto_replica *self, void *argument)
     return ditto_barrier(self, NULL);
 }
 
-static void rule_5_3_all_gather_gives_every_replica_the_same(void **state)
+static void rule_5_3_all_gather_gives_every_replica_the_same_result(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
@@ -715,9 +719,10 @@ static void rule_5_3_all_gather_gives_every_replica_the_same(void **state)
         }
 }
 
-static void reductions_are_those_of_all_reduce(void **state)
+/* The bits are those of the tree, with one replica that works or with all. */
+static void reductions_have_the_bits_of_all_reduce(void **state)
 {
-    (void)state; /* shared out or not, the bits are the tree's */
+    (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
@@ -759,22 +764,22 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_4_1_without_axes_replicas_combine_elementwise),
         cmocka_unit_test(rule_4_2_the_mean_is_never_a_mean_of_means),
-        cmocka_unit_test(rule_4_2_the_mean_of_integers_is_f64_and_of_nothing_nan),
-        cmocka_unit_test(rule_4_3_axes_count_from_the_end_and_stand_once),
-        cmocka_unit_test(sums_along_axes_have_the_bits_of_the_blocks),
-        cmocka_unit_test(rule_4_4_one_value_for_all_is_not_counted_n_times),
+        cmocka_unit_test(rule_4_2_the_mean_of_integers_is_f64_and_that_of_no_elements_is_nan),
+        cmocka_unit_test(rule_4_3_negative_axes_count_from_the_end_and_none_is_given_twice),
+        cmocka_unit_test(sums_along_axes_have_the_bits_of_the_sum_over_blocks),
+        cmocka_unit_test(rule_4_4_a_value_that_all_replicas_share_is_not_counted_n_times),
         cmocka_unit_test(rule_4_5_a_nest_is_reduced_leaf_by_leaf),
-        cmocka_unit_test(rule_4_6_a_reduction_goes_where_its_destination_lies),
-        cmocka_unit_test(rule_4_6_a_batch_gives_what_single_calls_give_in_order),
+        cmocka_unit_test(rule_4_6_a_reduction_is_stored_where_its_destination_is),
+        cmocka_unit_test(rule_4_6_a_batch_gives_the_results_of_single_calls_in_order),
         cmocka_unit_test(rule_4_7_broadcast_to_makes_one_copy_per_destination),
         cmocka_unit_test(rule_4_8_slices_are_concatenated_and_stay_sparse),
-        cmocka_unit_test(rule_4_8_into_a_dense_destination_they_are_added_row_by_row),
-        cmocka_unit_test(rule_4_8_slices_stay_sparse_where_no_dense_destination_is_known),
+        cmocka_unit_test(rule_4_8_slices_are_added_row_by_row_to_a_dense_destination),
+        cmocka_unit_test(rule_4_8_slices_stay_sparse_without_a_known_dense_destination),
         cmocka_unit_test(rule_5_1_gather_concatenates_along_an_axis),
-        cmocka_unit_test(rule_5_1_four_errors_that_differ),
-        cmocka_unit_test(rule_5_2_nests_leaf_by_leaf_slices_not_plain_itself),
-        cmocka_unit_test(rule_5_3_all_gather_gives_every_replica_the_same),
-        cmocka_unit_test(reductions_are_those_of_all_reduce),
+        cmocka_unit_test(rule_5_1_errors_of_gather_have_their_own_messages),
+        cmocka_unit_test(rule_5_2_nests_are_gathered_leaf_by_leaf_and_slices_are_refused),
+        cmocka_unit_test(rule_5_3_all_gather_gives_every_replica_the_same_result),
+        cmocka_unit_test(reductions_have_the_bits_of_all_reduce),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

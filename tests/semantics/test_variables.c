@@ -36,7 +36,7 @@ static int64_t read_i64(ditto_variable *v)
     return value;
 }
 
-static void rule_8_1_auto_and_on_write_are_trainable_and_on_read_is_not(void **state)
+static void rule_8_1_auto_is_trainable_and_on_read_is_not(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     (void)state;
@@ -604,7 +604,7 @@ int main(void)
         cmocka_unit_test(rule_8_3_a_variable_created_in_a_run_is_one_variable),
         cmocka_unit_test(rule_8_4_components_have_names),
         cmocka_unit_test(rule_8_5_colocated_variables_have_copies_on_the_same_nodes),
-        cmocka_unit_test(rule_8_1_auto_and_on_write_are_trainable_and_on_read_is_not),
+        cmocka_unit_test(rule_8_1_auto_is_trainable_and_on_read_is_not),
         cmocka_unit_test(rule_8_1_none_and_mean_of_integers_are_refused_at_creation),
         cmocka_unit_test(rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all),
         cmocka_unit_test(components_that_cannot_differ_share_a_copy),
