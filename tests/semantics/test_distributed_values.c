@@ -1,16 +1,18 @@
-/* tests/semantics/test_distributed_values.c - section 3: distributed values, and how long they live. */
+/* tests/semantics/test_distributed_values.c - docs/semantics.md, section 3: distributed values and their
+ * lifetime. */
 #include "support/support.h"
 
 #include "strategy/strategy.h"
 
 #include <unistd.h>
 
-/* Component r is r, r + 0.5: all in the same memory, one after the other. */
+/* Gives component r the elements r and r + 0.5. All components are given in the same memory, one after the
+ * other. */
 static ditto_status pair_of(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
 {
     static double pair[2];
     uint32_t *calls = user;
-    assert_int_equal(*calls, replica); /* ids ascending, each once */
+    assert_int_equal(*calls, replica); /* called once for each replica, in the order of ids */
     ++*calls;
     assert_true(replicas > replica);
     pair[0] = replica;
@@ -39,7 +41,7 @@ static void rule_3_1_a_function_gives_each_replica_its_component(void **state)
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         ditto_value *value = make_pairs(strategy);
-        assert_int_equal(ditto_value_kind_of(value), DITTO_PER_REPLICA); /* also for one replica */
+        assert_int_equal(ditto_value_kind_of(value), DITTO_PER_REPLICA); /* also with one replica */
         for (uint32_t r = 0; r < replica_counts[k]; r++) {
             ditto_tensor t;
             assert_ok(ditto_value_component(value, r, &t));
@@ -70,8 +72,8 @@ static void rule_3_1_arrays_of_one_shape_are_stacked(void **state)
     arrays[3].shape[0] = 2;
     assert_status(ditto_strategy_value_from_tensors(strategy, arrays, 2, &value), DITTO_ERR_SHAPE);
     assert_message("stacked");
-    assert_ok(ditto_strategy_value_from_tensors(
-        strategy, arrays, 1, &value)); /* unstacked they may differ; only two are looked at */
+    /* Arrays that are not stacked may differ in shape. This call reads only the first two. */
+    assert_ok(ditto_strategy_value_from_tensors(strategy, arrays, 1, &value));
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -97,14 +99,14 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
     assert_ok(ditto_strategy_local_results(strategy, plain, results, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(results[0], plain);
-    assert_null(results[1]); /* beyond the count */
+    assert_null(results[1]); /* is beyond the count */
     assert_null(results[2]);
     assert_ok(ditto_value_destroy(results[0]));
     const ditto_value *members[] = { value, plain };
     assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "pair", "seven" }, members, 2, &nest));
     assert_ok(ditto_strategy_local_results(strategy, nest, results, &count));
     assert_int_equal(count, 3);
-    for (uint32_t i = 0; i < 3; i++) { /* one nest per replica, the plain leaf in each */
+    for (uint32_t i = 0; i < 3; i++) { /* one nest for each replica, with the plain leaf in each */
         const ditto_value *member;
         double number;
         assert_ok(ditto_value_member(results[i], "pair", &member));
@@ -141,8 +143,8 @@ static void rule_3_2_a_variable_gives_its_components(void **state)
         assert_ptr_equal(ditto_value_container(results[i]), value);
         assert_ok(ditto_value_destroy(results[i]));
     }
-    assert_ok(ditto_value_select(
-        value, 2, &selected)); /* rule 3.4: selecting replica r of a variable gives the variable */
+    /* Rule 3.4: selecting replica r of a variable gives the variable. */
+    assert_ok(ditto_value_select(value, 2, &selected));
     assert_ptr_equal(ditto_value_variable(selected), variable);
     assert_ok(ditto_value_destroy(selected));
     assert_ok(ditto_value_destroy(value));
@@ -161,7 +163,7 @@ static void rule_3_3_a_per_replica_value_is_not_one_tensor(void **state)
     assert_message("reduce it");
     assert_ok(ditto_value_select(value, 0, &first));
     assert_ok(ditto_value_tensor(first, &t));
-    assert_ok(ditto_value_destroy(value)); /* its component keeps it */
+    assert_ok(ditto_value_destroy(value)); /* the selected component keeps the value in memory */
     assert_true(((double *)t.data)[1] == 0.5);
     assert_ok(ditto_value_destroy(first));
     assert_ok(ditto_strategy_destroy(strategy));
@@ -186,7 +188,7 @@ static void rule_3_4_a_mirrored_value_stands_for_its_first_component(void **stat
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void rule_3_5_what_has_no_container_is_its_own(void **state)
+static void rule_3_5_a_value_without_a_container_is_its_own_container(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
@@ -197,7 +199,8 @@ static void rule_3_5_what_has_no_container_is_its_own(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* Rows of two numbers: replica r has r + 1 of them; as wrong as `user` says. */
+/* Gives replica r a component of r + 1 rows of two numbers. `user` names an error in the component of replica
+ * 1, or is NULL. */
 static ditto_status rows_of(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
 {
     static float rows[3][2] = { { 1, 2 }, { 3, 4 }, { 5, 6 } };
@@ -235,7 +238,7 @@ static void rule_3_6_components_may_differ_in_shape_alone(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void regroup_is_the_other_way_round(void **state)
+static void regroup_is_the_inverse_of_local_results(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -248,8 +251,8 @@ static void regroup_is_the_other_way_round(void **state)
     assert_ok(ditto_value_component(again, 2, &t));
     assert_true(((double *)t.data)[0] == 2);
     assert_ok(ditto_value_destroy(again));
-    const ditto_value *one[3] = { results[0], results[0],
-                                  results[0] }; /* one and the same stays that, unless it is wrapped */
+    /* Regrouping the same value for every replica gives that value, unless `always_wrap` is set. */
+    const ditto_value *one[3] = { results[0], results[0], results[0] };
     assert_ok(ditto_strategy_regroup(strategy, one, 0, &same));
     assert_ptr_equal(same, results[0]);
     assert_ok(ditto_value_destroy(same));
@@ -285,7 +288,7 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
             assert_ptr_equal(again, value);
             assert_ok(ditto_value_destroy(again));
         }
-        if (n > 1) { /* not in the replicas' order: the components alone */
+        if (n > 1) { /* in another order they are components and not the variable */
             ditto_value *first = part[0];
             part[0] = part[1];
             part[1] = first;
@@ -393,7 +396,7 @@ static ditto_status stay_away(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-/* In a child process: the strategy is left behind. */
+/* Runs in a child process, because the poisoned strategy stays in memory. */
 static int use_poisoned_values(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -459,7 +462,7 @@ static uint64_t allocations(const ditto_strategy *strategy)
     return sum;
 }
 
-static void a_values_life_allocates_nothing_on_the_steady_path(void **state)
+static void creating_and_destroying_values_allocates_nothing_in_a_steady_state(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -492,15 +495,15 @@ int main(void)
         cmocka_unit_test(rule_3_2_a_variable_gives_its_components),
         cmocka_unit_test(rule_3_3_a_per_replica_value_is_not_one_tensor),
         cmocka_unit_test(rule_3_4_a_mirrored_value_stands_for_its_first_component),
-        cmocka_unit_test(rule_3_5_what_has_no_container_is_its_own),
+        cmocka_unit_test(rule_3_5_a_value_without_a_container_is_its_own_container),
         cmocka_unit_test(rule_3_6_components_may_differ_in_shape_alone),
-        cmocka_unit_test(regroup_is_the_other_way_round),
+        cmocka_unit_test(regroup_is_the_inverse_of_local_results),
         cmocka_unit_test(a_variables_components_are_regrouped_to_the_variable),
         cmocka_unit_test(nests_have_members_by_path),
         cmocka_unit_test(values_of_a_destroyed_or_another_strategy_are_refused),
         cmocka_unit_test(nests_have_a_limit),
         cmocka_unit_test(values_of_a_poisoned_strategy_or_of_before_a_fork_are_refused),
-        cmocka_unit_test(a_values_life_allocates_nothing_on_the_steady_path),
+        cmocka_unit_test(creating_and_destroying_values_allocates_nothing_in_a_steady_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

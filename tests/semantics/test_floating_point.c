@@ -1,5 +1,5 @@
-/* tests/semantics/test_floating_point.c - in which floating-point environment functions run on replicas, and that nothing of what the
- * library computes depends on it. */
+/* tests/semantics/test_floating_point.c - the floating-point environment of functions on replicas. No result
+ * of the library depends on it. */
 #include "support/support.h"
 
 #include <ditto/optimizer.h>
@@ -32,7 +32,7 @@ static ditto_strategy *make(uint32_t n, ditto_floating floating, ditto_caller ca
     return make_strategy(n, &options);
 }
 
-/* -- which one a function has -- */
+/* -- the environment of a function -- */
 
 struct seen {
     unsigned function[MOST], device[MOST], loop[MOST], inner[MOST], update[MOST];
@@ -93,7 +93,7 @@ static ditto_status see(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void functions_run_in_the_contracts_environment_or_in_the_hosts(void **state)
+static void functions_run_in_the_environment_of_the_contract_or_of_the_host(void **state)
 {
     static const ditto_floating floating[] = { DITTO_FLOATING_DEFAULT, DITTO_FLOATING_CONTRACT,
                                                DITTO_FLOATING_HOST };
@@ -164,9 +164,10 @@ static void an_unknown_environment_is_refused(void **state)
     assert_message("floating = 3");
 }
 
-/* -- what the library computes -- */
+/* -- results of the library -- */
 
-/* Numbers whose sums and products round, and some that are denormal. Made of integers alone, so that no environment changes them. */
+/* Returns numbers whose sums and products are rounded. Some of them are denormal. They are made from
+ * integers, so no environment changes them. */
 static float number(uint64_t *random)
 {
     uint32_t bits = (uint32_t)test_random(random);
@@ -185,7 +186,7 @@ struct results {
 struct computing {
     ditto_variable *mirrored, *table, *counter, *trained, *descended;
     ditto_optimizer *adam, *sgd;
-    struct results *results; /* [MOST] */
+    struct results *results; /* shape [MOST] */
     struct report report;
 };
 
@@ -331,7 +332,7 @@ static void compute_all(unsigned environment, struct results *results)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void what_the_library_computes_has_the_same_bits_in_every_environment(void **state)
+static void results_of_the_library_have_the_same_bits_in_every_environment(void **state)
 {
     struct results *first = calloc(MOST, sizeof *first), *own = calloc(MOST, sizeof *own);
     (void)state;
@@ -370,10 +371,10 @@ static void what_the_library_computes_has_the_same_bits_in_every_environment(voi
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_run_in_the_contracts_environment_or_in_the_hosts),
+        cmocka_unit_test(functions_run_in_the_environment_of_the_contract_or_of_the_host),
         cmocka_unit_test(the_default_strategys_loops_restore_the_callers_environment),
         cmocka_unit_test(an_unknown_environment_is_refused),
-        cmocka_unit_test(what_the_library_computes_has_the_same_bits_in_every_environment),
+        cmocka_unit_test(results_of_the_library_have_the_same_bits_in_every_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
@@ -382,7 +383,7 @@ int main(void)
 
 int main(void)
 {
-    return 77; /* the modes are x86's */
+    return 77; /* skipped: the test sets modes of x86-64 */
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* tests/semantics/test_gradients.c - the first gradients of examples/train_digits have the bits that a serial
- * program gets which adds the parts of the replicas in the order of the tree. */
+/* tests/semantics/test_gradients.c - the gradients of examples/network.c in the first step. They have the
+ * same bits as in a serial program that adds the parts of the replicas in the order of the tree. */
 #include "support/support.h"
 
 #include "network.h"

@@ -1,5 +1,5 @@
-/* tests/semantics/test_kinds.c - sections 1.1, 1.3, 1.7: the default strategy and contexts; 8.15: central storage, one
- * device. */
+/* tests/semantics/test_kinds.c - docs/semantics.md, rules 1.1, 1.2, 1.3 and 1.7: the default strategy and
+ * contexts, rule 8.15: central storage and one device, and rule 11.1: losses. */
 #include "support/support.h"
 
 #include "replicas/team/team.h"
@@ -40,7 +40,7 @@ static ditto_status merge_with_cross_calls(ditto_strategy *strategy, ditto_value
     return ditto_strategy_value_from_tensors(strategy, &t, 1, result);
 }
 
-/* What code for replica context does, on a thread that has entered nothing. */
+/* Makes calls of replica context on a thread that has entered no strategy. Returns 0 if all of them work. */
 static int act_as_replica(void)
 {
     ditto_replica *self = ditto_get_replica_context();
@@ -82,7 +82,7 @@ static void rule_1_1_a_thread_without_a_strategy_is_replica_0_of_1(void **state)
     assert_false(ditto_has_strategy());
     assert_false(ditto_in_cross_replica_context());
     assert_int_equal(act_as_replica(), 0);
-    for (int i = 0; i < 4; i++) /* each thread for itself, at the same time */
+    for (int i = 0; i < 4; i++) /* each thread is a replica of its own, at the same time */
         assert_int_equal(pthread_create(&thread[i], NULL, act_on_thread, &failed[i]), 0);
     for (int i = 0; i < 4; i++) {
         pthread_join(thread[i], NULL);
@@ -122,12 +122,11 @@ static void rule_1_3_a_default_stays_until_it_is_replaced_or_cleared(void **stat
     assert_ptr_equal(ditto_get_strategy(), one);
     assert_true(ditto_in_cross_replica_context());
     assert_ok(ditto_strategy_run(one, expect_contexts, one));
-    assert_status(ditto_strategy_run(other, expect_contexts, other),
-                  DITTO_ERR_CONTEXT); /* mixing, as in a scope */
+    assert_status(ditto_strategy_run(other, expect_contexts, other), DITTO_ERR_CONTEXT);
     assert_ok(ditto_strategy_scope_enter(one));
-    assert_status(ditto_set_default(other), DITTO_ERR_CONTEXT); /* inside any scope */
+    assert_status(ditto_set_default(other), DITTO_ERR_CONTEXT); /* is refused inside any scope */
     assert_ok(ditto_strategy_scope_leave(one));
-    assert_status(ditto_strategy_scope_leave(one), DITTO_ERR_CONTEXT); /* it was not entered */
+    assert_status(ditto_strategy_scope_leave(one), DITTO_ERR_CONTEXT); /* its scope is not entered */
     assert_message("ditto_set_default(NULL)");
     assert_ok(ditto_set_default(other));
     assert_ptr_equal(ditto_get_strategy(), other);
@@ -179,15 +178,15 @@ static void rule_1_2_a_scope_that_a_function_leaves_open_ends_with_the_call(void
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void rule_1_2_the_default_strategys_scope_gives_way_to_real_ones(void **state)
+static void rule_1_2_other_scopes_may_be_entered_inside_the_default_strategys(void **state)
 {
     (void)state;
     ditto_strategy *plain = ditto_get_strategy(), *real = make_strategy(2, NULL);
     assert_ok(ditto_strategy_scope_enter(plain));
     assert_true(ditto_in_cross_replica_context() && !ditto_has_strategy());
-    assert_ok(ditto_strategy_scope_enter(real)); /* a real one inside is allowed */
+    assert_ok(ditto_strategy_scope_enter(real)); /* another scope inside is allowed */
     assert_ptr_equal(ditto_get_strategy(), real);
-    assert_status(ditto_strategy_scope_enter(plain), DITTO_ERR_CONTEXT); /* the other way round not */
+    assert_status(ditto_strategy_scope_enter(plain), DITTO_ERR_CONTEXT); /* the reverse is not */
     assert_message("the default strategy's scope is not entered inside another strategy's");
     assert_ok(ditto_strategy_scope_leave(real));
     assert_ok(ditto_strategy_scope_leave(plain));
@@ -213,7 +212,7 @@ static void rule_1_7_the_default_strategy_is_the_identity(void **state)
     assert_int_equal(ditto_strategy_num_replicas(plain), 1);
     assert_ok(ditto_strategy_value(plain, &t, &value));
     assert_ok(ditto_strategy_reduce(plain, DITTO_SUM, value, NULL, 0, &result));
-    assert_ptr_equal(result, value); /* the value itself */
+    assert_ptr_equal(result, value); /* the result is the value itself */
     assert_ok(ditto_value_destroy(result));
     assert_ok(ditto_strategy_gather(plain, value, 0, &result));
     assert_ptr_equal(result, value);
@@ -222,13 +221,14 @@ static void rule_1_7_the_default_strategy_is_the_identity(void **state)
     assert_true(count == 1 && local[0] == value);
     assert_ok(ditto_value_destroy(local[0]));
     assert_ok(ditto_value_destroy(value));
-    assert_ptr_equal(ditto_get_strategy(), plain); /* there is one of it */
+    assert_ptr_equal(ditto_get_strategy(), plain); /* there is only one default strategy */
     assert_status(ditto_strategy_create(DITTO_DEFAULT_STRATEGY, NULL, &made), DITTO_ERR_RANGE);
     assert_status(ditto_strategy_destroy(plain), DITTO_ERR_CONTEXT);
-    assert_null(ditto_strategy_placement(plain)); /* no device lists */
+    assert_null(ditto_strategy_placement(plain)); /* it has no devices */
     assert_int_equal(ditto_last_error()->status, DITTO_ERR_CONTEXT);
     assert_int_equal(ditto_strategy_parameter_devices(plain, nodes, 4), 0);
-    ditto_variable *variable; /* runs, variables and the plain replica belong together */
+    /* A run and the replica of this thread can use a variable of the default strategy. */
+    ditto_variable *variable;
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     options.aggregation = DITTO_AGGREGATE_MEAN;
     t.rank = 0;
@@ -242,7 +242,7 @@ static void rule_1_7_the_default_strategy_is_the_identity(void **state)
     assert_ok(ditto_variable_destroy(variable));
 }
 
-static void the_default_strategy_does_not_crowd_others(void **state)
+static void the_default_strategy_is_not_counted_as_sharing_pus(void **state)
 {
     (void)state;
     char before[4096], after[4096];
@@ -297,7 +297,7 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         ditto_tensor t = { .data = &zero, .dtype = DITTO_F64 }, each[64];
         ditto_variable_options requested = DITTO_VARIABLE_OPTIONS_INIT;
         ditto_variable *variable, *mute, *refused;
-        requested.copies = DITTO_COPIES_PER_REPLICA; /* no wish makes it more */
+        requested.copies = DITTO_COPIES_PER_REPLICA; /* is ignored */
         requested.aggregation = DITTO_AGGREGATE_SUM;
         assert_ok(ditto_variable_create(strategy, &t, &requested, &variable));
         const void *first, *last;
@@ -308,8 +308,8 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         assert_ok(ditto_variable_read(variable, &number, sizeof number));
         assert_true(number == n * (n - 1) / 2.0);
         assert_ok(ditto_variable_create(strategy, &t, NULL, &mute));
-        assert_status(ditto_strategy_run(strategy, assign_ids, mute),
-                      DITTO_ERR_INVALID); /* replica assigns need an aggregation */
+        /* Writes in a run need an aggregation. */
+        assert_status(ditto_strategy_run(strategy, assign_ids, mute), DITTO_ERR_INVALID);
         assert_message("aggregation");
         for (uint32_t r = 0; r < n; r++) {
             parts[r] = r;
@@ -317,7 +317,7 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         }
         ditto_value *value;
         assert_ok(ditto_strategy_value_from_tensors(strategy, each, 1, &value));
-        if (n > 1) /* rule 8.15: update with per-replica arguments */
+        if (n > 1) /* rule 8.15: updates with per-replica arguments are refused */
             assert_status(ditto_variable_update(variable, (ditto_update_fn)(uintptr_t)assign_ids, NULL,
                                                 (const ditto_value *[]){ value }, 1, NULL, NULL),
                           DITTO_ERR_INVALID);
@@ -359,9 +359,9 @@ static void rule_8_15_one_device_has_one_replica(void **state)
     assert_status(ditto_strategy_create(DITTO_ONE_DEVICE, &options, &strategy), DITTO_ERR_INVALID);
 }
 
-/* -- options whose 0 may be meant -- */
+/* -- options that can be set to 0 -- */
 
-static void spinning_for_0_us_that_is_said_is_not_spinning(void **state)
+static void spinning_can_be_set_to_0_us(void **state)
 {
     (void)state;
     for (int said = 0; said < 2; said++) {
@@ -395,8 +395,8 @@ static ditto_status average(ditto_replica *self, void *argument)
            ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 6.0 / (2 * n));
     weights.shape[0] = 1;
     EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_ERR_SHAPE);
-    weights = (ditto_tensor){ .data = weight,
-                              .dtype = DITTO_F32 }; /* one for all; what is divided by stays */
+    /* A scalar is the weight of all losses. It does not change the divisor. */
+    weights = (ditto_tensor){ .data = weight, .dtype = DITTO_F32 };
     EXPECT(&l->report,
            ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 20.0 / (2 * n));
     EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 5, &out) == DITTO_OK && out == 4);
@@ -420,7 +420,7 @@ static void rule_11_1_losses_add_up_to_the_global_mean(void **state)
         run_all(strategy, average, &l, &l.report);
         double out;
         ditto_tensor t = { .dtype = DITTO_F32, .rank = 1 };
-        assert_ok(ditto_strategy_scope_enter(strategy)); /* in cross context */
+        assert_ok(ditto_strategy_scope_enter(strategy)); /* cross-replica context */
         assert_status(ditto_average_loss((ditto_replica *)&t, &t, NULL, 1, &out), DITTO_ERR_CONTEXT);
         assert_status(ditto_average_loss(ditto_get_replica_context(), &t, NULL, 1, &out), DITTO_ERR_CONTEXT);
         assert_status(ditto_scale_regularization((ditto_replica *)&t, 1, &out), DITTO_ERR_CONTEXT);
@@ -434,17 +434,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_1_1_a_thread_without_a_strategy_is_replica_0_of_1),
         cmocka_unit_test(rule_1_1_a_thread_is_in_exactly_one_context),
-        cmocka_unit_test(rule_1_2_the_default_strategys_scope_gives_way_to_real_ones),
+        cmocka_unit_test(rule_1_2_other_scopes_may_be_entered_inside_the_default_strategys),
         cmocka_unit_test(rule_1_3_a_default_stays_until_it_is_replaced_or_cleared),
         cmocka_unit_test(rule_1_3_a_default_ends_with_its_thread),
         cmocka_unit_test(rule_1_2_a_scope_that_a_function_leaves_open_ends_with_the_call),
         cmocka_unit_test(rule_1_7_the_default_strategy_is_the_identity),
-        cmocka_unit_test(the_default_strategy_does_not_crowd_others),
+        cmocka_unit_test(the_default_strategy_is_not_counted_as_sharing_pus),
         cmocka_unit_test(after_fork_there_is_another_default_strategy),
         cmocka_unit_test(rule_8_15_central_storage_keeps_one_copy),
         cmocka_unit_test(rule_8_15_a_parameter_node_must_have_memory),
         cmocka_unit_test(rule_8_15_one_device_has_one_replica),
-        cmocka_unit_test(spinning_for_0_us_that_is_said_is_not_spinning),
+        cmocka_unit_test(spinning_can_be_set_to_0_us),
         cmocka_unit_test(rule_11_1_losses_add_up_to_the_global_mean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

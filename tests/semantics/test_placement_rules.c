@@ -1,4 +1,5 @@
-/* tests/semantics/test_placement_rules.c - docs/semantics.md, placement: rules 1 to 5, one test per sentence. */
+/* tests/semantics/test_placement_rules.c - docs/semantics.md, section 10: placement, rules 1 to 5. There is a
+ * test for each sentence. */
 #include "replicas/machine/machines.h"
 
 #include "replicas/replicas.h"
@@ -54,12 +55,12 @@ static void rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, NULL, &s));
     assert_int_equal(ditto_strategy_num_replicas(s), expected);
     assert_ok(ditto_strategy_destroy(s));
-    here->counts.cpu_quota = 0.5; /* a quota rounds up */
+    here->counts.cpu_quota = 0.5; /* is rounded up */
     assert_int_equal(ditto_topology_default_replicas(here), 1);
     ditto_topology_destroy(here);
 }
 
-static void rule_10_1_a_strategy_given_only_a_number_places_it_and_shares_if_it_must(void **state)
+static void rule_10_1_a_strategy_given_only_a_number_of_replicas_shares_pus_if_it_must(void **state)
 {
     (void)state;
     for (size_t i = 0; i < replica_counts_length; i++) {
@@ -106,11 +107,12 @@ static void rule_10_2_shape_x_stride_must_fit_the_mesh_in_each_dimension(void **
     ditto_placement_options both = shaped((int64_t[]){ 1, 1, 3, 1 }, two, 1);
     assert_status(try_on("pack:2 [numa] core:4 pu:2", &both), DITTO_ERR_RANGE);
     assert_message("3 x 2 cores of a node, but the mesh has 4");
-    both = shaped((int64_t[]){ 1, 1, INT64_MAX, 1 }, two, 1); /* their product overflows */
+    both = shaped((int64_t[]){ 1, 1, INT64_MAX, 1 }, two, 1); /* the product overflows */
     assert_status(try_on("pack:2 [numa] core:4 pu:2", &both), DITTO_ERR_RANGE);
 }
 
-/* prod(floor(mesh / (shape x stride)) x stride), for every shape and stride that fits. */
+/* The largest number is prod(floor(mesh / (shape x stride)) x stride). Tests every shape and stride that
+ * fits. */
 static void rule_10_2_the_largest_number_is_the_product_of_the_blocks(void **state)
 {
     static const int64_t mesh[] = { 2, 2, 5, 2 };
@@ -144,7 +146,7 @@ static void rule_10_2_the_largest_number_is_the_product_of_the_blocks(void **sta
     ditto_topology_destroy(t);
 }
 
-static void rule_10_2_given_sets_must_be_there_and_apart_unless_sharing_is_asked_for(void **state)
+static void rule_10_2_given_pus_must_exist_and_be_distinct_unless_sharing_is_requested(void **state)
 {
     static const uint32_t twice[] = { 0, 1, 0 }, missing[] = { 0, 99 };
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -186,7 +188,7 @@ static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by
                 const uint32_t *members;
                 uint32_t count;
                 assert_ok(ditto_placement_members(p, DITTO_LEVEL_NODE, g, &members, &count));
-                assert_int_equal(members[0], before); /* the ids of a node follow one another */
+                assert_int_equal(members[0], before); /* the ids of a node are consecutive */
                 before += count;
                 assert_int_equal(members[count - 1], before - 1);
                 least = count < least ? count : least;
@@ -225,7 +227,8 @@ static void rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates(void *
     ditto_topology_destroy(t);
 }
 
-/* Serialising is tested for all machines in tests/replicas/placement/test_placement.c; here on this machine, into a strategy. */
+/* tests/replicas/placement/test_placement.c tests text for all machines. This test uses the machine that runs
+ * it, and creates a strategy. */
 static void rule_10_3_a_placement_is_written_read_back_and_made_a_strategy(void **state)
 {
     char text[4096];
@@ -252,7 +255,7 @@ static void rule_10_3_a_placement_is_written_read_back_and_made_a_strategy(void 
     ditto_topology_destroy(here);
 }
 
-static void rule_10_3_a_placement_of_another_machine_makes_no_strategy_here(void **state)
+static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
 {
     ditto_topology *there = machine_topology(MACHINE_SUB_NUMA);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -264,11 +267,11 @@ static void rule_10_3_a_placement_of_another_machine_makes_no_strategy_here(void
     assert_ok(ditto_placement_build(there, &o, &p));
     options.placement = p;
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &s);
-    assert_true(status == DITTO_ERR_INVALID ||
-                status == DITTO_ERR_RANGE); /* other hardware, or PUs that are not here */
+    /* INVALID if the hardware differs, RANGE if PUs do not exist on this machine. */
+    assert_true(status == DITTO_ERR_INVALID || status == DITTO_ERR_RANGE);
     ditto_placement_destroy(p);
     ditto_topology_destroy(there);
-    /* PU 0 is everywhere, but here it is on node 0 of package 0 */
+    /* PU 0 exists on every machine. In this topology it is on node 1, but usually on node 0. */
     there = machine_part("pack:2 [numa(indexes=1,0)] core:2 pu:1", "0");
     assert_int_equal(there->pus[0].is.numa_node, 1);
     assert_ok(ditto_placement_build(there, NULL, &p));
@@ -307,7 +310,7 @@ static void rule_10_4_more_replicas_than_pus_share_and_the_description_says_so(v
             least = p->sharers[i] < least ? p->sharers[i] : least;
             most = p->sharers[i] > most ? p->sharers[i] : most;
         }
-        assert_true(most - least <= 1); /* round robin */
+        assert_true(most - least <= 1); /* replicas are placed round robin */
         assert_non_null(strstr(text, "PU shared by"));
     }
     assert_ok(ditto_strategy_destroy(s));
@@ -346,7 +349,8 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* One replica of `devices` PUs, which share those that there are; with helpers off it has one device. */
+/* Creates a strategy of one replica with `devices` logical devices, which share PUs if there are too few.
+ * Without helpers the replica has one device. */
 static ditto_strategy *wide(uint32_t devices, ditto_helpers helpers, struct devices *d)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -386,7 +390,7 @@ static ditto_status cut(ditto_replica *self, void *argument)
                                            (int32_t)((i * 2 * n + 2 * b + j) * 2 + k));
         EXPECT(&d->report, ditto_free(self, blocks[b].data) == DITTO_OK);
     }
-    /* in this order: entries, divisibility, product */
+    /* The checks are made in this order: number of entries, divisibility, product. */
     EXPECT(&d->report, ditto_split(self, &t, (uint32_t[]){ 2, 7 }, 2, blocks) == DITTO_ERR_SHAPE);
     EXPECT(&d->report, strstr(ditto_last_error()->message, "one per dimension") != NULL);
     EXPECT(&d->report, ditto_split(self, &t, (uint32_t[]){ 2, n + 1, 1 }, 3, blocks) == DITTO_ERR_SHAPE);
@@ -408,7 +412,7 @@ static ditto_status copy(ditto_replica *self, void *argument)
         EXPECT(&d->report, memcmp(copies[i].data, values, sizeof values) == 0);
         EXPECT(&d->report, ditto_free(self, copies[i].data) == DITTO_OK);
     }
-    EXPECT(&d->report, t.device == 0); /* what is not marked is on device 0 */
+    EXPECT(&d->report, t.device == 0); /* an unmarked tensor is on device 0 */
     EXPECT(&d->report, ditto_assign_to_logical_device(self, &t, d->devices - 1, &placed) == DITTO_OK);
     EXPECT(&d->report, placed.device == d->devices - 1 && memcmp(placed.data, values, sizeof values) == 0);
     d->runs = 0;
@@ -430,7 +434,7 @@ static void rule_10_5_split_gives_each_device_its_block(void **state)
     }
 }
 
-static void rule_10_5_replicate_gives_all_the_whole_and_assign_marks_where_it_is(void **state)
+static void rule_10_5_replicate_copies_to_all_devices_and_assign_marks_the_device(void **state)
 {
     struct devices d = { 0 };
     ditto_strategy *s = wide(3, DITTO_HELPERS_ON, &d);
@@ -439,7 +443,7 @@ static void rule_10_5_replicate_gives_all_the_whole_and_assign_marks_where_it_is
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- the strategy's row of worker and parameter devices -- */
+/* -- worker and parameter devices -- */
 
 static void worker_and_parameter_devices_come_from_the_placement(void **state)
 {
@@ -462,21 +466,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_10_1_an_explicit_build_defaults_to_one_replica_of_one_pu),
         cmocka_unit_test(rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_the_quota),
-        cmocka_unit_test(rule_10_1_a_strategy_given_only_a_number_places_it_and_shares_if_it_must),
+        cmocka_unit_test(rule_10_1_a_strategy_given_only_a_number_of_replicas_shares_pus_if_it_must),
         cmocka_unit_test(rule_10_2_shape_and_stride_must_be_positive),
         cmocka_unit_test(rule_10_2_shape_x_stride_must_fit_the_mesh_in_each_dimension),
         cmocka_unit_test(rule_10_2_the_largest_number_is_the_product_of_the_blocks),
-        cmocka_unit_test(rule_10_2_given_sets_must_be_there_and_apart_unless_sharing_is_asked_for),
+        cmocka_unit_test(rule_10_2_given_pus_must_exist_and_be_distinct_unless_sharing_is_requested),
         cmocka_unit_test(rule_10_2_a_shape_of_another_rank_is_refused),
         cmocka_unit_test(rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by_node),
         cmocka_unit_test(rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates),
         cmocka_unit_test(rule_10_3_a_placement_is_written_read_back_and_made_a_strategy),
-        cmocka_unit_test(rule_10_3_a_placement_of_another_machine_makes_no_strategy_here),
+        cmocka_unit_test(rule_10_3_a_placement_of_another_machine_is_refused),
         cmocka_unit_test(rule_10_4_irregular_machines_are_filled_in_order),
         cmocka_unit_test(rule_10_4_more_replicas_than_pus_share_and_the_description_says_so),
         cmocka_unit_test(rule_10_5_functions_run_on_their_device_and_join_waits),
         cmocka_unit_test(rule_10_5_split_gives_each_device_its_block),
-        cmocka_unit_test(rule_10_5_replicate_gives_all_the_whole_and_assign_marks_where_it_is),
+        cmocka_unit_test(rule_10_5_replicate_copies_to_all_devices_and_assign_marks_the_device),
         cmocka_unit_test(worker_and_parameter_devices_come_from_the_placement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

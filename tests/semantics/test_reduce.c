@@ -719,7 +719,7 @@ static void rule_5_3_all_gather_gives_every_replica_the_same_result(void **state
         }
 }
 
-/* The bits are those of the tree, with one replica that works or with all. */
+/* The bits are those of the tree, whether one replica does the work or all replicas divide it. */
 static void reductions_have_the_bits_of_all_reduce(void **state)
 {
     (void)state;
