@@ -271,7 +271,7 @@ static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
     assert_true(status == DITTO_ERR_INVALID || status == DITTO_ERR_RANGE);
     ditto_placement_destroy(p);
     ditto_topology_destroy(there);
-    /* PU 0 exists on every machine. In this topology it is on node 1, but usually on node 0. */
+    /* The machine that runs the test has a PU 0 too, but on node 0 and not on node 1. */
     there = machine_part("pack:2 [numa(indexes=1,0)] core:2 pu:1", "0");
     assert_int_equal(there->pus[0].is.numa_node, 1);
     assert_ok(ditto_placement_build(there, NULL, &p));

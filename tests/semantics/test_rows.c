@@ -1,5 +1,5 @@
-/* tests/semantics/test_rows.c - semantics.md, section 8, rules 13 (indexed updates) and 16 (shards). Each test carries its rule's
- * number. */
+/* tests/semantics/test_rows.c - docs/semantics.md, section 8, rules 13 (indexed updates) and 16 (shards). The
+ * names of tests contain the numbers of their rules. */
 #include "support/support.h"
 
 #define ROWS 23
@@ -38,7 +38,7 @@ static void put(ditto_dtype dtype, void *array, size_t i, double x)
         ((int32_t *)array)[i] = (int32_t)x;
 }
 
-/* -- the slices of a replica: their numbers differ, rows repeat -- */
+/* -- the slices of a replica: their number differs between replicas, and rows repeat -- */
 
 static size_t slices_of(uint32_t replica)
 {
@@ -75,7 +75,7 @@ static double combine(ditto_dtype dtype, ditto_scatter_op op, double old, double
     }
 }
 
-/* What the rule says, one slice after the other. */
+/* Applies the slices of all replicas to an array as the rule says, one slice after the other. */
 static void expect(ditto_dtype dtype, ditto_scatter_op op, uint32_t replicas, double divisor, void *array)
 {
     for (uint32_t r = 0; r < replicas; r++)
@@ -92,7 +92,7 @@ struct scattering {
     ditto_scatter_op op;
     ditto_dtype dtype;
     ditto_status expected;
-    uint32_t wrong; /* the replica whose last index is no row */
+    uint32_t wrong; /* the replica whose last index is out of range */
 };
 
 static size_t fill(uint32_t replica, ditto_dtype dtype, int64_t *indices, void *values)
@@ -194,14 +194,15 @@ static void rule_8_13_an_index_out_of_range_writes_nothing(void **state)
                                          .dtype = DITTO_F64,
                                          .expected = DITTO_ERR_RANGE,
                                          .wrong = n - 1 };
-        run_all(s, scatter, &scattering, &scattering.report); /* the run goes on: all have found the same */
+        /* The run continues, because all replicas get the same error. */
+        run_all(s, scatter, &scattering, &scattering.report);
         check(scattering.v, DITTO_F64, table);
         assert_ok(ditto_variable_destroy(scattering.v));
         assert_ok(ditto_strategy_destroy(s));
     }
 }
 
-static void rule_8_13_across_replicas_slices_are_applied_once_and_not_scaled(void **state)
+static void rule_8_13_in_cross_replica_context_slices_are_applied_once_and_not_scaled(void **state)
 {
     static const ditto_aggregation hows[] = { DITTO_AGGREGATE_NONE, DITTO_AGGREGATE_SUM, DITTO_AGGREGATE_MEAN,
                                               DITTO_AGGREGATE_ONLY_FIRST_REPLICA };
@@ -265,7 +266,7 @@ static ditto_status scatter_wrongly(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void rule_8_13_what_has_no_meaning_is_refused(void **state)
+static void rule_8_13_updates_without_a_meaning_are_refused(void **state)
 {
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_F64 };
@@ -288,7 +289,7 @@ static void rule_8_13_what_has_no_meaning_is_refused(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* In the function of an update: the copy at hand alone. */
+/* An update function that scatters into its variable. Only the copy that it updates changes. */
 static ditto_status scatter_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                                  void *v, ditto_tensor *result)
 {
@@ -299,7 +300,7 @@ static ditto_status scatter_copy(const ditto_tensor *copy, const ditto_tensor *a
     return ditto_variable_scatter(v, DITTO_SCATTER_ADD, &slices);
 }
 
-static void rule_8_13_in_the_function_of_an_update_it_is_the_copy_at_hand(void **state)
+static void rule_8_13_in_an_update_function_a_scatter_changes_the_copy_being_updated(void **state)
 {
     double rows[2 * ROW];
     int64_t indices[] = { 2, 1 };
@@ -315,7 +316,7 @@ static void rule_8_13_in_the_function_of_an_update_it_is_the_copy_at_hand(void *
 
 /* -- shards -- */
 
-/* The formulas of the rule, written once more. */
+/* The formulas of the rule, written a second time. */
 static size_t shards_by_rule(const ditto_partitioner *p, size_t rows, size_t row_bytes)
 {
     size_t k = 1, bytes = p->bytes != 0 ? p->bytes : 256 << 10;
@@ -335,7 +336,7 @@ static size_t shards_by_rule(const ditto_partitioner *p, size_t rows, size_t row
     return k > 1 ? k : 1;
 }
 
-static void rule_8_16_partitioners_count_as_the_rule_says(void **state)
+static void rule_8_16_partitioners_choose_the_number_of_shards_by_the_rule(void **state)
 {
     static const size_t rows[] = { 1, 2, 7, 100, 4096 }, widths[] = { 1, 3, 1000 },
                         bytes[] = { 4, 100, 4096, 1 << 20 };
@@ -358,10 +359,10 @@ static void rule_8_16_partitioners_count_as_the_rule_says(void **state)
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 1000000 } };
     size_t shards;
     assert_ok(ditto_partitioner_shards(&smallest, &spec, &shards));
-    assert_int_equal(shards, 1); /* max_shards = 1 */
+    assert_int_equal(shards, 1); /* `shards` = 0 means at most 1 */
     smallest.shards = 100;
     assert_ok(ditto_partitioner_shards(&smallest, &spec, &shards));
-    assert_int_equal(shards, 16); /* of 256 KiB */
+    assert_int_equal(shards, 16); /* `bytes` = 0 means 256 KiB */
     assert_status(ditto_partitioner_shards(&bad, &spec, &shards), DITTO_ERR_INVALID);
     bad.kind = DITTO_PARTITION_MAX_SIZE;
     assert_status(ditto_partitioner_shards(&bad, &spec, &shards), DITTO_ERR_INVALID);
@@ -385,7 +386,7 @@ static ditto_status initialize(const ditto_tensor *value, size_t first_row, void
     return DITTO_OK;
 }
 
-static void rule_8_16_the_first_shards_have_one_row_more_and_initializers_know_it(void **state)
+static void rule_8_16_the_first_shards_have_one_row_more_and_initializers_get_their_rows(void **state)
 {
     double found[ROWS * ROW];
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
@@ -430,7 +431,8 @@ struct sharded {
     ditto_variable *v;
 };
 
-/* Every replica adds its id + 1 to all elements, and looks rows up in all shards. */
+/* Every replica adds its id + 1 to all elements, looks up rows of several shards, and subtracts its id + 1
+ * again. */
 static ditto_status add_and_look(ditto_replica *self, void *argument)
 {
     struct sharded *t = argument;
@@ -506,8 +508,8 @@ static void rule_8_16_one_shard_is_a_plain_variable(void **state)
         assert_int_equal(ditto_variable_num_shards(v), 1);
         assert_ok(ditto_variable_component(v, 1, &data));
         assert_ok(ditto_variable_describe(v, words, sizeof words, NULL));
-        assert_non_null(
-            strstr(words, "not used: the partitioner MAX_SIZE")); /* rule 8.4: reported, not dropped */
+        /* Rule 8.4: an option that is not used is reported. */
+        assert_non_null(strstr(words, "not used: the partitioner MAX_SIZE"));
         assert_ok(ditto_variable_destroy(v));
     }
     options.synchronization = DITTO_ON_READ;
@@ -526,11 +528,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_8_13_slices_of_all_replicas_are_applied_once_in_order),
         cmocka_unit_test(rule_8_13_an_index_out_of_range_writes_nothing),
-        cmocka_unit_test(rule_8_13_across_replicas_slices_are_applied_once_and_not_scaled),
-        cmocka_unit_test(rule_8_13_what_has_no_meaning_is_refused),
-        cmocka_unit_test(rule_8_13_in_the_function_of_an_update_it_is_the_copy_at_hand),
-        cmocka_unit_test(rule_8_16_partitioners_count_as_the_rule_says),
-        cmocka_unit_test(rule_8_16_the_first_shards_have_one_row_more_and_initializers_know_it),
+        cmocka_unit_test(rule_8_13_in_cross_replica_context_slices_are_applied_once_and_not_scaled),
+        cmocka_unit_test(rule_8_13_updates_without_a_meaning_are_refused),
+        cmocka_unit_test(rule_8_13_in_an_update_function_a_scatter_changes_the_copy_being_updated),
+        cmocka_unit_test(rule_8_16_partitioners_choose_the_number_of_shards_by_the_rule),
+        cmocka_unit_test(rule_8_16_the_first_shards_have_one_row_more_and_initializers_get_their_rows),
         cmocka_unit_test(rule_8_16_shards_are_assigned_added_read_and_looked_up),
         cmocka_unit_test(rule_8_16_one_shard_is_a_plain_variable),
     };

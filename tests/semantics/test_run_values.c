@@ -1,4 +1,5 @@
-/* tests/semantics/test_run_values.c - section 2: run with arguments, results, options and steps. */
+/* tests/semantics/test_run_values.c - docs/semantics.md, section 2: run with arguments, results, options and
+ * steps. */
 #include "support/support.h"
 
 /* -- arguments and results -- */
@@ -32,7 +33,7 @@ static ditto_status mean_of_rows(ditto_replica *self, void *unused)
     return ditto_return_f64(self, NULL, sum / (double)x.shape[0]);
 }
 
-static void rule_2_2_each_replica_gets_its_component_and_results_come_in_order(void **state)
+static void rule_2_2_each_replica_gets_its_component_and_results_are_in_order(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -41,7 +42,7 @@ static void rule_2_2_each_replica_gets_its_component_and_results_come_in_order(v
         ditto_value *x = make_rows(strategy, 0), *means;
         double sum;
         assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means));
-        assert_int_equal(ditto_value_kind_of(means), DITTO_PER_REPLICA); /* also for N = 1 */
+        assert_int_equal(ditto_value_kind_of(means), DITTO_PER_REPLICA); /* also with one replica */
         for (uint32_t r = 0; r < n; r++) {
             ditto_tensor t;
             assert_ok(ditto_value_component(means, r, &t));
@@ -68,7 +69,7 @@ static ditto_status look_at_nest(ditto_replica *self, void *argument)
     DITTO_TRY(ditto_argument(self, "rows/0", &t));
     EXPECT(&seen->report, ((double *)t.data)[0] == ditto_replica_id(self));
     DITTO_TRY(ditto_argument(self, "scale", &t));
-    EXPECT(&seen->report, t.data == seen->plain); /* plain: given to all as it is */
+    EXPECT(&seen->report, t.data == seen->plain); /* all replicas get the plain value itself */
     EXPECT(&seen->report, ditto_argument(self, "rows", &t) == DITTO_ERR_INVALID);
     EXPECT(&seen->report, ditto_argument(self, "missing", &t) == DITTO_ERR_NOT_FOUND);
     EXPECT(&seen->report, ditto_value_members(ditto_arguments(self)) == 2);
@@ -90,7 +91,7 @@ static void rule_2_2_a_nest_is_given_leaf_by_leaf(void **state)
     ditto_status status = ditto_strategy_run_values(strategy, look_at_nest, &seen, nest, NULL, &nothing);
     assert_string_equal(seen.report.first_failure, "");
     assert_ok(status);
-    assert_null(nothing); /* nothing was returned */
+    assert_null(nothing); /* the function returned nothing */
     ditto_value *all[] = { rows, plain, list, nest };
     for (int i = 0; i < 4; i++)
         assert_ok(ditto_value_destroy(all[i]));
@@ -102,17 +103,17 @@ static ditto_status return_two(ditto_replica *self, void *numbered)
     double id = ditto_replica_id(self);
     float wide[3] = { 1, 2, (float)id };
     ditto_tensor t = { .data = wide, .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
-    bool first = ditto_replica_id(self) == 0; /* the order in which they are given does not matter */
+    bool first = ditto_replica_id(self) == 0; /* replica 0 returns the results in another order */
     const char *a = numbered != NULL ? "0" : "id", *b = numbered != NULL ? "1" : "wide";
     if (first)
-        DITTO_TRY(ditto_return_f64(self, a, -1)); /* given twice, the last one counts */
+        DITTO_TRY(ditto_return_f64(self, a, -1)); /* is replaced by the next one of this name */
     if (first)
         DITTO_TRY(ditto_return(self, b, &t));
     DITTO_TRY(ditto_return_f64(self, a, id));
     return first ? DITTO_OK : ditto_return(self, b, &t);
 }
 
-static void rule_2_2_results_come_by_name_or_number(void **state)
+static void rule_2_2_results_have_names_or_numbers(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -176,7 +177,7 @@ static ditto_status return_wrongly(ditto_replica *self, void *argument)
     return wrong == MORE && odd ? ditto_return(self, "accuracy", &t) : DITTO_OK;
 }
 
-static void rule_2_2_results_that_differ_have_diverged(void **state)
+static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
 {
     static const struct {
         enum wrong wrong;
@@ -206,7 +207,7 @@ static void rule_2_2_results_that_differ_have_diverged(void **state)
         assert_message(cases[i].message);
         assert_null(result);
     }
-    ditto_value *means, *x = make_rows(strategy, 0); /* and the next run works */
+    ditto_value *means, *x = make_rows(strategy, 0); /* for the next run, which works */
     assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means));
     assert_ok(ditto_value_destroy(means));
     assert_ok(ditto_value_destroy(x));
@@ -231,8 +232,7 @@ static void results_and_arguments_belong_to_run_values(void **state)
     assert_status(ditto_strategy_run_values(strategy, NULL, NULL, NULL, NULL, NULL), DITTO_ERR_INVALID);
     assert_message("function is NULL");
     ditto_value *x = make_rows(strategy, 0);
-    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL,
-                                        NULL)); /* nobody wants the results */
+    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, NULL)); /* drops the results */
     ditto_strategy *other = make_strategy(2, NULL);
     assert_status(ditto_strategy_run_values(other, mean_of_rows, NULL, x, NULL, NULL), DITTO_ERR_CONTEXT);
     assert_message("mixing strategies");
@@ -271,8 +271,8 @@ static void rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off(void **s
     fixed.dynamic_batch = DITTO_OFF;
     assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, even, &fixed, &means));
     assert_ok(ditto_value_destroy(means));
-    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, NULL,
-                                        &means)); /* on is the default */
+    /* dynamic_batch is on by default. */
+    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, NULL, &means));
     assert_ok(ditto_value_destroy(means));
     assert_status(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, &fixed, &means),
                   DITTO_ERR_SHAPE);
@@ -291,7 +291,7 @@ static ditto_status count_side_effect(ditto_replica *self, void *counts)
     return ditto_return_f64(self, NULL, 0);
 }
 
-static void rule_2_6_side_effects_happen_whether_or_not_results_are_looked_at(void **state)
+static void rule_2_6_side_effects_happen_even_if_results_are_dropped(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -341,13 +341,13 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_int_equal(done, 2);
     assert_int_equal(steps, 4);
     assert_ok(ditto_value_member(result, "sum", &member));
-    assert_int_equal(ditto_value_kind_of(member), DITTO_PLAIN); /* reduced */
+    assert_int_equal(ditto_value_kind_of(member), DITTO_PLAIN); /* it is reduced */
     assert_ok(ditto_value_f64(member, &number));
     assert_true(number == 4 + 5 + 6 + 7);
     assert_ok(ditto_value_member(result, "rows", &member));
-    assert_int_equal(ditto_value_kind_of(member), DITTO_PER_REPLICA); /* as it is */
+    assert_int_equal(ditto_value_kind_of(member), DITTO_PER_REPLICA); /* it is not reduced */
     assert_ok(ditto_value_destroy(result));
-    /* the input ends first: news, with the last step's results */
+    /* The input ends before the tenth step. The results are those of the last step that ran. */
     assert_int_equal(
         ditto_strategy_run_steps(strategy, iterator, 10, sum_batch, &steps, &options, &done, &result),
         DITTO_END_OF_INPUT);
@@ -356,7 +356,7 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_ok(ditto_value_f64(member, &number));
     assert_true(number == 16 + 17 + 18 + 19);
     assert_ok(ditto_value_destroy(result));
-    result = (ditto_value *)&done; /* no step at all: nothing to give */
+    result = (ditto_value *)&done; /* becomes NULL, because no step runs */
     assert_int_equal(
         ditto_strategy_run_steps(strategy, iterator, 1, sum_batch, &steps, &options, &done, &result),
         DITTO_END_OF_INPUT);
@@ -376,7 +376,7 @@ static ditto_status name_the_step(ditto_replica *self, const ditto_batch *batch,
     return ditto_return_f64(self, name, (double)batch->step);
 }
 
-static void rule_2_7_results_of_earlier_steps_are_gone(void **state)
+static void rule_2_7_results_of_earlier_steps_are_dropped(void **state)
 {
     (void)state;
     double numbers[12] = { 0 };
@@ -401,7 +401,8 @@ static void rule_2_7_results_of_earlier_steps_are_gone(void **state)
 static ditto_status return_moments(ditto_replica *self, void *unused)
 {
     (void)unused;
-    DITTO_TRY(ditto_return_f64(self, "1st moment", 1)); /* names, though they begin with digits */
+    /* These are names and not numbers, although they begin with digits. */
+    DITTO_TRY(ditto_return_f64(self, "1st moment", 1));
     return ditto_return_f64(self, "2nd moment", 2);
 }
 
@@ -412,7 +413,7 @@ static ditto_status stop_early(ditto_replica *self, const ditto_batch *batch, vo
     return batch->step == 1 ? DITTO_END_OF_INPUT : DITTO_OK;
 }
 
-static void rule_2_7_steps_are_whole_when_batches_must_not_differ_and_return_no_positive_status(void **state)
+static void rule_2_7_steps_with_fixed_batches_refuse_short_ones_and_positive_statuses(void **state)
 {
     (void)state;
     double numbers[14] = { 0 };
@@ -459,7 +460,7 @@ static ditto_status return_variable(ditto_replica *self, void *variable)
     return ditto_return_variable(self, NULL, variable);
 }
 
-static void rule_2_8_a_variable_comes_back_as_that_variable(void **state)
+static void rule_2_8_a_returned_variable_is_that_variable(void **state)
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -479,18 +480,18 @@ static void rule_2_8_a_variable_comes_back_as_that_variable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rule_2_2_each_replica_gets_its_component_and_results_come_in_order),
+        cmocka_unit_test(rule_2_2_each_replica_gets_its_component_and_results_are_in_order),
         cmocka_unit_test(rule_2_2_a_nest_is_given_leaf_by_leaf),
-        cmocka_unit_test(rule_2_2_results_come_by_name_or_number),
-        cmocka_unit_test(rule_2_2_results_that_differ_have_diverged),
+        cmocka_unit_test(rule_2_2_results_have_names_or_numbers),
+        cmocka_unit_test(rule_2_2_results_that_differ_are_refused_as_diverged),
         cmocka_unit_test(results_and_arguments_belong_to_run_values),
         cmocka_unit_test(rule_2_3_the_original_error_reaches_the_caller_with_its_replica),
         cmocka_unit_test(rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off),
-        cmocka_unit_test(rule_2_6_side_effects_happen_whether_or_not_results_are_looked_at),
+        cmocka_unit_test(rule_2_6_side_effects_happen_even_if_results_are_dropped),
         cmocka_unit_test(rule_2_7_run_steps_gives_the_results_of_the_last_step),
-        cmocka_unit_test(rule_2_7_results_of_earlier_steps_are_gone),
-        cmocka_unit_test(rule_2_7_steps_are_whole_when_batches_must_not_differ_and_return_no_positive_status),
-        cmocka_unit_test(rule_2_8_a_variable_comes_back_as_that_variable),
+        cmocka_unit_test(rule_2_7_results_of_earlier_steps_are_dropped),
+        cmocka_unit_test(rule_2_7_steps_with_fixed_batches_refuse_short_ones_and_positive_statuses),
+        cmocka_unit_test(rule_2_8_a_returned_variable_is_that_variable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* tests/semantics/test_variable_values.c - semantics.md, section 8: writes of every dtype (6, 7, 9), from values (6), in parts (11),
- * reads (8); generations, lists of variables. Each test carries its rule's number. */
+/* tests/semantics/test_variable_values.c - docs/semantics.md, section 8: writes of every dtype (rules 6, 7,
+ * 9, 12 and 13), writes from values (rule 6), writes in parts (rule 11), reads (rule 8), generations, and
+ * lists of variables. The names of tests contain the numbers of their rules. */
 #include "support/support.h"
 
 #include "sync/reference.h"
@@ -20,7 +21,7 @@ static ditto_variable *make(ditto_strategy *s, ditto_dtype dtype, ditto_synchron
     return v;
 }
 
-/* Element i as a small whole number, in any dtype but bool: exact in all of them. */
+/* Fills an array of any dtype except bool with small whole numbers, which every dtype represents exactly. */
 static void put_all(ditto_dtype dtype, void *array, int factor)
 {
     size_t bytes = ditto_dtype_bytes(dtype);
@@ -39,7 +40,7 @@ static void put_all(ditto_dtype dtype, void *array, int factor)
         else if (dtype == DITTO_F64 || dtype == DITTO_C128)
             memcpy(at, &d, 8);
         else
-            memcpy(at, &whole, bytes); /* little-endian two's complement: the low bytes are the number */
+            memcpy(at, &whole, bytes); /* little-endian two's complement: the low bytes come first */
     }
 }
 
@@ -47,7 +48,7 @@ struct writing {
     struct report report;
     ditto_variable *v;
     ditto_dtype dtype;
-    int add, subtract; /* how often each replica does */
+    int add, subtract; /* how often each replica adds and subtracts */
 };
 
 static ditto_status write_own(ditto_replica *self, void *argument)
@@ -69,7 +70,7 @@ static void expect(const struct writing *w, int factor)
     assert_ok(ditto_variable_read(w->v, found, bytes));
     put_all(w->dtype, expected, factor);
     if (memcmp(found, expected, bytes) != 0)
-        fail_msg("%s, %d times: other bits", ditto_dtype_name(w->dtype), factor);
+        fail_msg("%s: the bits are not those of %d times the value", ditto_dtype_name(w->dtype), factor);
 }
 
 static void rule_8_7_and_9_hold_for_every_dtype(void **state)
@@ -179,7 +180,7 @@ static ditto_status fill_copy(const ditto_tensor *copy, const ditto_tensor *argu
     return DITTO_OK;
 }
 
-/* Replica i's component gets i + 1. */
+/* Sets the component of replica i to i + 1. */
 static void make_different(ditto_strategy *s, ditto_variable *v, uint32_t n, ditto_value **each)
 {
     static double components[8][COUNT];
@@ -205,7 +206,7 @@ static double component(ditto_variable *v, uint32_t replica)
     return *(const double *)data;
 }
 
-static void rule_8_6_from_a_mirrored_variable_component_goes_to_component(void **state)
+static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_component(void **state)
 {
     uint32_t n = 4;
     ditto_value *each, *value, *foreign;
@@ -224,14 +225,14 @@ static void rule_8_6_from_a_mirrored_variable_component_goes_to_component(void *
     for (uint32_t i = 0; i < n; i++)
         assert_true(component(to, i) == 2 * (i + 1));
     assert_ok(ditto_variable_assign_sub_value(to, value));
-    assert_ok(ditto_variable_assign_value(shared, value)); /* with one copy: the first one */
+    assert_ok(ditto_variable_assign_value(shared, value)); /* assigns the first component */
     assert_true(component(shared, 3) == 1);
     assert_ok(ditto_variable_assign_value(total, value));
     double whole[COUNT];
     assert_ok(ditto_variable_read(total, whole, sizeof whole));
     assert_true(whole[0] == 1);
-    assert_status(ditto_variable_assign_value(to, each),
-                  DITTO_ERR_INVALID); /* a component for each replica */
+    /* A per-replica value is refused. */
+    assert_status(ditto_variable_assign_value(to, each), DITTO_ERR_INVALID);
     assert_message("reduce it first");
     assert_status(ditto_variable_assign_value(small, value), DITTO_ERR_INVALID);
     assert_status(ditto_variable_assign_value(to, NULL), DITTO_ERR_INVALID);
@@ -300,7 +301,7 @@ static ditto_status count_writes(ditto_replica *self, void *argument)
     EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored + 1);
     if (ditto_replica_id(self) != 0)
         return DITTO_OK;
-    DITTO_TRY(ditto_assign_add(self, c->own, value)); /* no meeting */
+    DITTO_TRY(ditto_assign_add(self, c->own, value)); /* works on one replica alone */
     DITTO_TRY(ditto_component(self, c->own, &data));
     *(double *)data += 5;
     EXPECT(&c->report, ditto_generation(self, c->own) == own + 2);
@@ -354,7 +355,7 @@ static void a_strategy_lists_its_variables_in_order(void **state)
     assert_ok(ditto_strategy_variables(s, found, 3, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(found[0], v[2]);
-    assert_ok(ditto_strategy_destroy(s)); /* before its variables */
+    assert_ok(ditto_strategy_destroy(s)); /* before its variables are destroyed */
     assert_ok(ditto_variable_destroy(v[1]));
     assert_ok(ditto_variable_destroy(v[2]));
     assert_ok(ditto_strategy_destroy(other));
@@ -367,7 +368,7 @@ int main(void)
         cmocka_unit_test(rule_8_13_holds_for_every_dtype),
         cmocka_unit_test(rule_8_6_and_12_hold_for_every_dtype),
         cmocka_unit_test(rule_8_11_parts_of_every_integer_add_up),
-        cmocka_unit_test(rule_8_6_from_a_mirrored_variable_component_goes_to_component),
+        cmocka_unit_test(rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_component),
         cmocka_unit_test(rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregates),
         cmocka_unit_test(generations_say_whether_a_variable_was_written),
         cmocka_unit_test(a_strategy_lists_its_variables_in_order),
