@@ -7,7 +7,7 @@
 struct trial {
     struct report report;
     ditto_variable *mirrored, *local;
-    uint32_t odd; /* the replica that behaves differently, or UINT32_MAX */
+    uint32_t odd; /* the replica that differs, or UINT32_MAX */
 };
 
 #define MUST(call) EXPECT(&t->report, (call) == DITTO_OK)

@@ -423,8 +423,7 @@ static int split_without_memory(void *unused)
     return 0;
 }
 
-static void rule_8_0_without_memory_for_a_split_the_call_fails_on_all_replicas_and_changes_nothing(
-    void **state)
+static void rule_8_0_without_memory_a_split_fails_on_all_replicas_and_changes_nothing(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -714,8 +713,8 @@ static void rule_8_6_an_assignment_from_components_that_differ_splits(void **sta
     assert_ok(ditto_variable_assign_add_value(to, value));
     assert_ok(ditto_variable_assign_add_value(to, value));
     expect_components(to, n, 2, 2);
-    assert_ok(
-        ditto_variable_assign_value(shared, value)); /* is never split, so all get the first component */
+    /* This variable is never split, so all its components get the first component of `from`. */
+    assert_ok(ditto_variable_assign_value(shared, value));
     assert_int_equal(count_copies(shared, n), 2);
     expect_components(shared, n, 1, 0);
     ditto_variable *all[] = { from, to, shared };
@@ -978,8 +977,7 @@ int main(void)
         cmocka_unit_test(rule_8_0_an_argument_whose_components_differ_splits_the_updated_variable),
         cmocka_unit_test(rule_8_0_a_colocated_variable_is_split_independently),
         cmocka_unit_test(rule_8_0_sharded_and_central_variables_and_slots_are_never_split),
-        cmocka_unit_test(
-            rule_8_0_without_memory_for_a_split_the_call_fails_on_all_replicas_and_changes_nothing),
+        cmocka_unit_test(rule_8_0_without_memory_a_split_fails_on_all_replicas_and_changes_nothing),
         cmocka_unit_test(rule_8_0_an_optimizer_updates_every_copy_from_its_own_value),
         cmocka_unit_test(rule_8_0_after_an_assignment_an_optimizer_updates_all_components_alike),
         cmocka_unit_test(a_replicas_own_component_may_be_the_value_of_a_write),

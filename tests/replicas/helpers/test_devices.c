@@ -85,7 +85,10 @@ static void every_index_runs_once_with_both_schedules(void **state)
 
 struct order {
     struct report report;
-    uint32_t next[64]; /* of each device: the number of the item that it expects */
+
+    /* For each device, the number of the item that must come next. */
+    uint32_t next[64];
+
     _Atomic uint32_t wrong, ran;
 };
 struct item {
@@ -603,7 +606,7 @@ static ditto_status until_released(uint32_t device, void *argument)
     for (int i = 0; i < 20000 && !atomic_load(&l->told); i++)
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     atomic_fetch_add(&l->ended, 1);
-    return atomic_load(&l->told) ? ditto_fail(NULL, 2, "later") : ditto_fail(NULL, 3, "never told");
+    return atomic_load(&l->told) ? ditto_fail(NULL, 2, "later") : ditto_fail(NULL, 3, "no stop was noticed");
 }
 
 static ditto_status count_runs(uint32_t device, void *argument)

@@ -26,8 +26,7 @@ enum {
     /* Node 1 has no PUs. Node 0 has two packages. */
     MACHINE_CPULESS,
 
-    /* Node 1 has no memory. Its distance to node 2 is 21, and to node 0 it is 31. Package 1 has nodes 1 and
-     * 2. */
+    /* Node 1 has no memory. Its distance is 21 to node 2, and 31 to node 0. Package 1 has nodes 1 and 2. */
     MACHINE_MEMORYLESS,
 
     MACHINE_AMD,

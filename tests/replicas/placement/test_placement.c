@@ -62,7 +62,7 @@ static void shapes_on_the_server(void **state)
     expect_shape(MACHINE_SERVER, NULL, NULL, 4, DITTO_COMPACT, "0: 0\n1: 1\n2: 2\n3: 3\n");
     expect_shape(MACHINE_SERVER, half, NULL, 3, DITTO_SPREAD,
                  "0: 0-31,128-159\n1: 32-63,160-191\n2: 64-95,192-223\n");
-    /* The fifth replica gets siblings, because no box of first PUs is left. */
+    /* The fifth replica gets siblings, because no block of 32 first PUs of cores is left. */
     expect_shape(MACHINE_SERVER, cores, NULL, 5, DITTO_COMPACT,
                  "0: 0-31\n1: 128-159\n2: 32-63\n3: 64-95\n4: 96-127\n");
     expect_shape(MACHINE_SERVER, both, NULL, 2, DITTO_SPREAD, "0: 0,64\n1: 1,65\n");
@@ -123,7 +123,7 @@ static void an_irregular_mesh_is_filled_in_order(void **state)
     o.shape_rank = 4;
     o.replicas = 3;
     assert_ok(ditto_placement_build(t, &o, &p));
-    assert_string_equal(placement_lines(p), "0: 0-1\n1: 8-9\n2: 10-11\n"); /* full boxes are used first */
+    assert_string_equal(placement_lines(p), "0: 0-1\n1: 8-9\n2: 10-11\n"); /* full blocks are used first */
     ditto_placement_destroy(p);
     o.replicas = 4;
     assert_ok(ditto_placement_build(t, &o, &p));
