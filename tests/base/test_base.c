@@ -225,7 +225,7 @@ static void only_complete_numbers_are_accepted(void **state)
     assert_true(dti_parse_i64(zeros, 90, &whole) && whole == 7);
 }
 
-static void text_counts_what_it_could_not_hold(void **state)
+static void the_length_of_a_text_includes_the_part_that_does_not_fit(void **state)
 {
     char buffer[8];
     struct dti_text text = { buffer, sizeof buffer, 0 };
@@ -287,7 +287,7 @@ int main(void)
         cmocka_unit_test(sizes_that_overflow_are_found),
         cmocka_unit_test(numbers_are_read_without_the_locale),
         cmocka_unit_test(only_complete_numbers_are_accepted),
-        cmocka_unit_test(text_counts_what_it_could_not_hold),
+        cmocka_unit_test(the_length_of_a_text_includes_the_part_that_does_not_fit),
         cmocka_unit_test(processor_features_are_those_that_the_kernel_reports),
         cmocka_unit_test(the_floating_point_environment_is_set_and_restored),
     };

@@ -138,7 +138,7 @@ static ditto_status use_neighbours_handle(ditto_replica *self, void *argument)
     return ditto_barrier(self, NULL);
 }
 
-static void rule_1_5_a_replica_call_needs_the_threads_own_self(void **state)
+static void rule_1_5_a_replica_call_needs_the_handle_of_its_own_thread(void **state)
 {
     struct handles h = { 0 };
     ditto_strategy *s = make_strategy(3, NULL);
@@ -395,7 +395,7 @@ int main(void)
         cmocka_unit_test(rule_1_2_leaving_a_scope_restores_the_affinity),
         cmocka_unit_test(rule_1_4_a_cross_call_in_another_strategys_scope_is_refused),
         cmocka_unit_test(rule_1_4_a_cross_call_on_a_replicas_thread_names_merge_call),
-        cmocka_unit_test(rule_1_5_a_replica_call_needs_the_threads_own_self),
+        cmocka_unit_test(rule_1_5_a_replica_call_needs_the_handle_of_its_own_thread),
         cmocka_unit_test(rule_1_6_variables_remember_their_strategy),
         cmocka_unit_test(rule_2_1_the_function_is_called_once_per_replica_at_the_same_time),
         cmocka_unit_test(rule_6_4_calls_from_several_host_threads_take_turns),

@@ -911,7 +911,7 @@ static void assign(ditto_strategy *s, ditto_variable *v, size_t way)
     assert_ok(ditto_variable_destroy(like));
 }
 
-static void rule_8_0_an_assignment_makes_a_variable_one_value_again(void **state)
+static void rule_8_0_an_assignment_makes_components_equal_again(void **state)
 {
     (void)state;
     for (size_t way = 0; way < sizeof ways_to_assign / sizeof ways_to_assign[0]; way++) {
@@ -986,7 +986,7 @@ int main(void)
         cmocka_unit_test(lookups_gathers_and_indexed_updates_see_the_components_of_a_split_variable),
         cmocka_unit_test(a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_ones),
         cmocka_unit_test(rule_8_0_shards_of_all_variables_are_placed_on_the_nodes_in_turn),
-        cmocka_unit_test(rule_8_0_an_assignment_makes_a_variable_one_value_again),
+        cmocka_unit_test(rule_8_0_an_assignment_makes_components_equal_again),
         cmocka_unit_test(rule_8_4_a_request_for_copies_that_central_storage_ignores_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

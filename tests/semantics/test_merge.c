@@ -381,8 +381,8 @@ static ditto_status leave_at_once(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-/* One replica is late by about the time limit of the meeting. Some replicas find the meeting complete, and
- * for others the time is over. */
+/* One replica is late by about the time limit of the merge_call. Some of the others find that all have
+ * arrived, and for some the time is over. */
 struct lateness {
     uint32_t late;
     int us;

@@ -229,7 +229,7 @@ static void rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates(void *
 
 /* tests/replicas/placement/test_placement.c tests text for all machines. This test uses the machine that runs
  * it, and creates a strategy. */
-static void rule_10_3_a_placement_is_written_read_back_and_made_a_strategy(void **state)
+static void rule_10_3_a_placement_is_written_and_read_back_and_used_by_a_strategy(void **state)
 {
     char text[4096];
     ditto_topology *here;
@@ -474,7 +474,7 @@ int main(void)
         cmocka_unit_test(rule_10_2_a_shape_of_another_rank_is_refused),
         cmocka_unit_test(rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by_node),
         cmocka_unit_test(rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates),
-        cmocka_unit_test(rule_10_3_a_placement_is_written_read_back_and_made_a_strategy),
+        cmocka_unit_test(rule_10_3_a_placement_is_written_and_read_back_and_used_by_a_strategy),
         cmocka_unit_test(rule_10_3_a_placement_of_another_machine_is_refused),
         cmocka_unit_test(rule_10_4_irregular_machines_are_filled_in_order),
         cmocka_unit_test(rule_10_4_more_replicas_than_pus_share_and_the_description_says_so),

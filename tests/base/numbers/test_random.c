@@ -54,7 +54,7 @@ static void a_number_depends_on_its_position_alone(void **state)
 }
 
 /* Means and variances of 10^6 numbers are within 5 standard errors of the expected values. */
-static void numbers_have_their_distributions(void **state)
+static void numbers_have_the_expected_means_and_variances(void **state)
 {
     enum { N = 1000000 };
     (void)state;
@@ -175,7 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_generator_gives_its_known_answers),
         cmocka_unit_test(a_number_depends_on_its_position_alone),
-        cmocka_unit_test(numbers_have_their_distributions),
+        cmocka_unit_test(numbers_have_the_expected_means_and_variances),
         cmocka_unit_test(normal_numbers_have_the_normal_distribution),
         cmocka_unit_test(each_replica_has_its_own_stream),
     };

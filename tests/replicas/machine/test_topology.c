@@ -315,7 +315,7 @@ static void lists_that_do_not_fit_end_in_dots(void **state)
 
 /* -- limits -- */
 
-static void limits_are_read_from_the_kernel_s_files(void **state)
+static void limits_are_read_from_files_of_the_kernel(void **state)
 {
     char root[] = "/tmp/ditto-limits-XXXXXX", command[64];
     ditto_limits limits;
@@ -409,7 +409,7 @@ int main(void)
         cmocka_unit_test(a_core_in_two_nodes_is_one_core),
         cmocka_unit_test(a_synthetic_machine_from_the_environment_is_refused),
         cmocka_unit_test(lists_that_do_not_fit_end_in_dots),
-        cmocka_unit_test(limits_are_read_from_the_kernel_s_files),
+        cmocka_unit_test(limits_are_read_from_files_of_the_kernel),
         cmocka_unit_test(malformed_machines_are_refused),
         cmocka_unit_test(an_empty_cpuset_is_refused),
         cmocka_unit_test(the_topology_of_this_machine_is_limited_to_the_affinity),

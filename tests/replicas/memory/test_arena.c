@@ -41,7 +41,7 @@ static void freed_memory_is_used_again(void **state)
     dti_arena_destroy(arena);
 }
 
-static void reserved_memory_costs_pages_only_when_touched(void **state)
+static void reserved_memory_uses_pages_only_when_it_is_touched(void **state)
 {
     struct dti_arena *arena;
     void *memory;
@@ -91,7 +91,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_aligned_writable_and_do_not_overlap),
         cmocka_unit_test(freed_memory_is_used_again),
-        cmocka_unit_test(reserved_memory_costs_pages_only_when_touched),
+        cmocka_unit_test(reserved_memory_uses_pages_only_when_it_is_touched),
         cmocka_unit_test(a_request_beyond_memory_is_refused),
         cmocka_unit_test(creating_and_destroying_arenas_does_not_leak),
     };
