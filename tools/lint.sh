@@ -47,6 +47,10 @@ for file in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]'); d
         target=$(echo "$included" | cut -d/ -f1)
         echo " $(may_include "$module") " | grep -q " $target " ||
             complain "$file: $module may not include $target ($included)"
+        case $included in
+        *_private.h) [ "$(dirname "$included")" = "$(dirname "${file#src/}")" ] ||
+            complain "$file: $included is for the files of its own folder" ;;
+        esac
         [ "$target" = "$module" ] || [ "$target" = base ] ||
             echo " $(shown_headers "$target") " | grep -q " $included " ||
             complain "$file: include one of $(shown_headers "$target"), not $included"

@@ -4,12 +4,12 @@
 ditto_strategy *ditto_get_strategy(void)
 {
     DTI_ENTER();
-    return dti_frame_top != NULL ? dti_frame_top->team->strategy : dti_default_strategy();
+    return dti_frame_top != NULL ? dti_team_strategy(dti_frame_top->team) : dti_default_strategy();
 }
 
 int ditto_has_strategy(void)
 {
-    return dti_frame_top != NULL && !dti_is_default(dti_frame_top->team->strategy);
+    return dti_frame_top != NULL && !dti_is_default(dti_team_strategy(dti_frame_top->team));
 }
 
 int ditto_in_cross_replica_context(void)
@@ -42,7 +42,7 @@ ditto_status ditto_set_default(ditto_strategy *strategy)
     /* DTI_HOLD_STRATEGY would not enter the gate inside a scope of the strategy. But this function may end
      * that scope. */
     DTI_LEAVES_GATE(held, NULL);
-    (void)dti_team_hold(dti_team_of(strategy), &dti_team_of(strategy)->gate, &held);
+    (void)dti_team_hold(dti_team_of(strategy), dti_team_gate(dti_team_of(strategy)), &held);
     DTI_TRY(dti_strategy_check_usable(strategy));
     DTI_TRY(dti_scope_clear_standing());
     return dti_scope_enter(strategy, true);
@@ -51,5 +51,5 @@ ditto_status ditto_set_default(ditto_strategy *strategy)
 int ditto_strategy_created_in_scope(const ditto_strategy *strategy, const ditto_variable *variable)
 {
     return strategy != NULL && variable != NULL && variable->team != NULL &&
-           variable->team->strategy == strategy;
+           dti_team_strategy(variable->team) == strategy;
 }

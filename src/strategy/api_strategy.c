@@ -65,7 +65,7 @@ ditto_kind ditto_strategy_kind(const ditto_strategy *strategy)
 
 uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy)
 {
-    return strategy != NULL ? dti_team_of(strategy)->n : 0;
+    return strategy != NULL ? dti_base_of(strategy)->num_replicas : 0;
 }
 
 static bool has_devices(const ditto_strategy *strategy)

@@ -121,9 +121,9 @@ static ditto_status make_replica(ditto_strategy *strategy)
 {
     struct dti_team *team;
     struct dti_frame frame;
-    DTI_TRY(dti_team_create(&strategy->base.team->options, &team));
+    DTI_TRY(dti_team_create(dti_team_options(strategy->base.team), &team));
     atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
-    team->strategy = strategy;
+    dti_team_set_strategy(team, strategy);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = dti_sync_create(team,
                                           &(struct dti_sync_options){ .kernels = DITTO_KERNELS_DEFAULT });
@@ -134,7 +134,7 @@ static ditto_status make_replica(ditto_strategy *strategy)
         dti_error_set(&kept);
         return status;
     }
-    dti_plain_replica = &team->replica[0];
+    dti_plain_replica = dti_team_replica(team, 0);
     dti_plain_self = dti_replica_handle(dti_plain_replica);
     if (has_key)
         pthread_setspecific(at_thread_end, team);

@@ -6,15 +6,16 @@
 
 static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
 {
-    if (replica >= team->n)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, team->n);
+    if (replica >= dti_team_num_replicas(team))
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica,
+                        dti_team_num_replicas(team));
     return DITTO_OK;
 }
 
 /* Returns the number of threads of other strategies on a PU. */
 static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_place *place)
 {
-    uint32_t bound = team->options.pin ? dti_load_on(place->pu.number) : 0;
+    uint32_t bound = dti_team_options(team)->pin ? dti_load_on(place->pu.number) : 0;
     uint32_t own = dti_team_threads_on(team, place->pu.number);
     return bound > own ? bound - own : 0;
 }
@@ -27,7 +28,7 @@ static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, di
     ditto_place place;
     DTI_TRY(check_replica(team, replica));
     DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, 0, &place)));
-    const struct dti_replica *r = &team->replica[replica];
+    const struct dti_replica *r = dti_team_replica(team, replica);
     struct dti_arena_report memory = dti_arena_inspect(r->arena);
     dti_remote_memory_inspect(r->remote_memory, &memory);
     *out = (ditto_replica_info){ .place = place,
@@ -53,7 +54,7 @@ static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t repl
     const struct dti_team *team = strategy->base.team;
     ditto_place place;
     DTI_TRY(check_replica(team, replica));
-    const struct dti_replica *r = &team->replica[replica];
+    const struct dti_replica *r = dti_team_replica(team, replica);
     if (device >= r->crew->devices)
         return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, replica,
                         r->crew->devices);
@@ -69,9 +70,9 @@ static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t repl
 /* Returns the number of helpers that were not found on their PU after pinning. */
 static uint32_t astray(const ditto_strategy *strategy, uint32_t replica)
 {
-    const struct dti_crew *crew = strategy->base.team->replica[replica].crew;
+    const struct dti_crew *crew = dti_team_replica(strategy->base.team, replica)->crew;
     uint32_t count = 0;
-    for (uint32_t d = 1; d < crew->devices && strategy->base.team->options.pin; d++)
+    for (uint32_t d = 1; d < crew->devices && dti_team_options(strategy->base.team)->pin; d++)
         count += crew->device[d].cpu != (int32_t)crew->device[d].pu.number;
     return count;
 }
@@ -142,15 +143,16 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
     const struct dti_team *team = strategy->base.team;
     const ditto_topology_counts *m = &strategy->machine;
     dti_text_add(text, "%s strategy, %u replica%s on %u package%s, %u NUMA node%s, %u core%s, %u PU%s%s\n",
-                 strategy->kind->name, team->n, team->n == 1 ? "" : "s", m->packages,
-                 m->packages == 1 ? "" : "s", m->numa_nodes, m->numa_nodes == 1 ? "" : "s", m->cores,
-                 m->cores == 1 ? "" : "s", m->pus, m->pus == 1 ? "" : "s",
-                 team->crowded ? "; more threads than PUs: waiting threads yield" : "");
+                 strategy->kind->name, dti_team_num_replicas(team),
+                 dti_team_num_replicas(team) == 1 ? "" : "s", m->packages, m->packages == 1 ? "" : "s",
+                 m->numa_nodes, m->numa_nodes == 1 ? "" : "s", m->cores, m->cores == 1 ? "" : "s", m->pus,
+                 m->pus == 1 ? "" : "s",
+                 dti_team_is_crowded(team) ? "; more threads than PUs: waiting threads yield" : "");
     if (strategy->base.central)
         dti_text_add(text, "variables have one copy, on NUMA node %u\n", strategy->base.parameter_node);
     describe_limits(strategy, text);
     dti_text_add(text, "replica  package  node        PUs    runs on    thread  devices  memory\n");
-    for (uint32_t i = 0; i < team->n; i++) {
+    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
         ditto_replica_info info;
         DTI_TRY(look_at(strategy, i, &info));
         describe_replica(strategy, &info, text);

@@ -53,7 +53,8 @@ static uint32_t default_node(const ditto_strategy *strategy)
 {
     const struct dti_team *team = strategy->base.team;
     bool known = strategy->caller_node >= 0 && dti_node_has_memory((uint32_t)strategy->caller_node);
-    return team->n > 1 && known ? (uint32_t)strategy->caller_node : team->replica[0].pu.memory_node;
+    return dti_team_num_replicas(team) > 1 && known ? (uint32_t)strategy->caller_node
+                                                    : dti_team_replica(team, 0)->pu.memory_node;
 }
 
 static ditto_status settle_central(ditto_strategy *strategy, const ditto_strategy_options *o)

@@ -41,11 +41,11 @@ static void watch_thread_end(void)
 
 static ditto_status pin(const struct dti_team *team, struct dti_frame *frame, bool *pinned)
 {
-    *pinned = team->options.pin && !team->options.caller_waits;
+    *pinned = dti_team_options(team)->pin && !dti_team_options(team)->caller_waits;
     if (!*pinned)
         return DITTO_OK;
     DTI_TRY(dti_affinity_get(&frame->saved));
-    return dti_pin_to(&team->replica[0].mask);
+    return dti_pin_to(&dti_team_replica(team, 0)->mask);
 }
 
 ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
@@ -54,7 +54,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
     DTI_TRY(dti_context_check_scope(team));
     if (dti_team_forked(team))
         return dti_fail_forked();
-    if (team->poisoned)
+    if (dti_team_is_poisoned(team))
         return dti_fail_poisoned();
     if (is_own_scope(dti_frame_top, team)) {
         dti_frame_top->scope_depth++;
@@ -69,8 +69,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
         free(frame);
         return status;
     }
-    /* relaxed: see dti_frame_end_scope. */
-    atomic_fetch_add_explicit(&team->scopes, 1, memory_order_relaxed);
+    dti_team_scope_entered(team);
     dti_frame_push_cross(frame, team);
     frame->is_scope = true;
     frame->scope_depth = 1;

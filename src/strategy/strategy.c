@@ -95,21 +95,24 @@ static void release(ditto_strategy *strategy)
 static ditto_status make_pools(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
-    strategy->pool = aligned_alloc(DTI_CACHE_LINE_PAIR, team->n * sizeof *strategy->pool);
-    strategy->merging = aligned_alloc(DTI_CACHE_LINE, team->n * sizeof *strategy->merging);
+    strategy->pool = aligned_alloc(DTI_CACHE_LINE_PAIR, dti_team_num_replicas(team) * sizeof *strategy->pool);
+    strategy->merging = aligned_alloc(DTI_CACHE_LINE,
+                                      dti_team_num_replicas(team) * sizeof *strategy->merging);
     if (strategy->pool == NULL || strategy->merging == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas", team->n);
-    memset(strategy->pool, 0, team->n * sizeof *strategy->pool);
-    memset(strategy->merging, 0, team->n * sizeof *strategy->merging);
-    for (uint32_t i = 0; i < team->n; i++)
-        strategy->pool[i].replica = &team->replica[i];
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas",
+                        dti_team_num_replicas(team));
+    memset(strategy->pool, 0, dti_team_num_replicas(team) * sizeof *strategy->pool);
+    memset(strategy->merging, 0, dti_team_num_replicas(team) * sizeof *strategy->merging);
+    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++)
+        strategy->pool[i].replica = dti_team_replica(team, i);
     return DITTO_OK;
 }
 
 /* Makes all parts of the strategy except the team, which exists already. */
 static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
-    strategy->base.team->strategy = strategy;
+    dti_team_set_strategy(strategy->base.team, strategy);
+    strategy->base.num_replicas = dti_team_num_replicas(strategy->base.team);
     DTI_TRY(dti_values_make(strategy));
     DTI_TRY(make_sync(strategy->base.team, o));
     DTI_TRY(make_pools(strategy));
@@ -197,10 +200,10 @@ static ditto_status close(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
     DTI_TRY(dti_team_close(team));
-    /* acquire: the partner is the release in dti_frame_end_scope. So what the calls in scopes did that have
+    /* So what the calls in scopes did that have
      * been left happens before this. No scope can be entered meanwhile, because that is a call that enters
      * the closed gate. */
-    if (atomic_load_explicit(&team->scopes, memory_order_acquire) == 0)
+    if (!dti_team_has_scopes(team))
         return DITTO_OK;
     ditto_status status = fail_entered(team);
     dti_team_reopen(team);
@@ -210,7 +213,7 @@ static ditto_status close(ditto_strategy *strategy)
 /* All replicas have returned after all. So the strategy can be freed as usual. */
 static void unpoison(ditto_strategy *strategy)
 {
-    strategy->base.team->poisoned = false;
+    dti_team_clear_poison(strategy->base.team);
     /* The poisoned run did not drop these, because its replicas could still use them. */
     for (uint32_t level = 0; level < DTI_LEVELS; level++) {
         dti_value_drop(strategy->merged[level]);
@@ -229,9 +232,9 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
                         "inside a run of the strategy (in a merge function): destroy it when that has "
                         "returned");
     DTI_TRY(close(strategy));
-    if (team->poisoned && dti_team_all_returned(team))
+    if (dti_team_is_poisoned(team) && dti_team_all_returned(team))
         unpoison(strategy);
-    if (team->poisoned)
+    if (dti_team_is_poisoned(team))
         return leave(strategy);
     return end(strategy);
 }

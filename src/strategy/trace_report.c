@@ -22,12 +22,12 @@ static const struct dti_total *find(const struct dti_tracer *t, const char *name
  * replica 0 does not have, and so on. Replicas end operations in about the same order. */
 static const struct dti_total *name_at(const struct dti_team *team, uint32_t index)
 {
-    for (uint32_t r = 0; r < team->n; r++) {
-        const struct dti_tracer *t = team->replica[r].traced;
+    for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
+        const struct dti_tracer *t = dti_team_replica(team, r)->traced;
         for (uint32_t i = 0; i < t->totals; i++) {
             uint32_t before = 0;
             while (before < r &&
-                   find(team->replica[before].traced, t->total[i].name, t->total[i].kind) == NULL)
+                   find(dti_team_replica(team, before)->traced, t->total[i].name, t->total[i].kind) == NULL)
                 before++;
             if (before == r && index-- == 0)
                 return &t->total[i];
@@ -47,15 +47,15 @@ static void add_up(const struct dti_team *team, const struct dti_total *named, d
 {
     const struct dti_total *slowest = NULL;
     *out = (ditto_operation_times){ .name = named->name };
-    for (uint32_t r = 0; r < team->n; r++) {
-        const struct dti_total *own = find(team->replica[r].traced, named->name, named->kind);
+    for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
+        const struct dti_total *own = find(dti_team_replica(team, r)->traced, named->name, named->kind);
         if (own == NULL)
             continue;
         out->calls = own->count > out->calls ? own->count : out->calls;
         out->bytes += own->bytes;
-        out->time_ns += own->ns / team->n;
-        out->wait_ns += own->waited_ns / team->n;
-        out->own_ns += own->own_ns / team->n;
+        out->time_ns += own->ns / dti_team_num_replicas(team);
+        out->wait_ns += own->waited_ns / dti_team_num_replicas(team);
+        out->own_ns += own->own_ns / dti_team_num_replicas(team);
         if (slowest == NULL || is_slower(own, slowest)) {
             slowest = own;
             out->slowest = r;
@@ -70,7 +70,7 @@ static ditto_status fail_empty(void)
 
 ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_times *out)
 {
-    if (team->replica[0].traced == NULL)
+    if (dti_team_replica(team, 0)->traced == NULL)
         return fail_empty();
     const struct dti_total *named = name_at(team, index);
     if (named == NULL)
@@ -132,7 +132,7 @@ ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *
 {
     struct shares shares = { 0 };
     const struct dti_total *named;
-    if (team->replica[0].traced == NULL)
+    if (dti_team_replica(team, 0)->traced == NULL)
         return fail_empty();
     dti_text_add(text, "%-30s %10s %14s %10s %10s %10s  %s\n", "operation", "calls", "bytes", "ms", "own ms",
                  "waited ms", "slowest replica");
@@ -186,8 +186,8 @@ static struct range_of_events range_of(const struct dti_team *team)
 {
     uint32_t first = UINT32_MAX, end = 0;
     uint64_t begin = UINT64_MAX;
-    for (uint32_t r = 0; r < team->n; r++) {
-        const struct dti_tracer *t = team->replica[r].traced;
+    for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
+        const struct dti_tracer *t = dti_team_replica(team, r)->traced;
         for (size_t i = 0; i < t->events; i++) {
             const struct dti_event *e = &t->event[i];
             begin = e->begin_ns < begin ? e->begin_ns : begin;
@@ -223,12 +223,12 @@ static void write_events(const struct dti_team *team, FILE *file)
         "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
         "\"args\":{\"name\":\"ditto\"}}",
         (int)getpid());
-    for (uint32_t r = 0; r < team->n; r++) {
-        const struct dti_tracer *t = team->replica[r].traced;
+    for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
+        const struct dti_tracer *t = dti_team_replica(team, r)->traced;
         write_track(file, r, "replica", r);
         for (size_t i = 0; i < t->events; i++)
             if (t->event[i].kind == DTI_TRACE_FILLING)
-                write_filling(file, team->n, &t->event[i], &range, named);
+                write_filling(file, dti_team_num_replicas(team), &t->event[i], &range, named);
             else
                 write_event(file, r, &t->event[i], range.begin_ns);
         dropped += t->dropped;
@@ -239,7 +239,7 @@ static void write_events(const struct dti_team *team, FILE *file)
 
 ditto_status dti_trace_write(const struct dti_team *team, const char *path)
 {
-    if (team->replica[0].traced == NULL)
+    if (dti_team_replica(team, 0)->traced == NULL)
         return fail_empty();
     FILE *file = fopen(path, "we");
     if (file == NULL)

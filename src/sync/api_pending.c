@@ -53,8 +53,7 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
  * destroyed. */
 static bool is_own_replica(const struct dti_team *team, const void *replica)
 {
-    return (uintptr_t)replica >= (uintptr_t)team->replica &&
-           (uintptr_t)replica < (uintptr_t)(team->replica + team->n);
+    return dti_team_has_replica(team, replica);
 }
 
 /* Returns the number of the operation in *number, if the handle belongs to this replica and is open. */

@@ -14,7 +14,7 @@ ditto_status ditto_strategy_tuning(const ditto_strategy *strategy, ditto_tuning 
     ditto_tuning known;
     size_t bytes = out->struct_size;
     DTI_TRY(dti_options_copy(&known, sizeof known, out, "ditto_tuning"));
-    known = dti_team_of(strategy)->sync->tuning.given;
+    known = dti_team_sync(dti_team_of(strategy))->tuning.given;
     known.struct_size = bytes;
     memcpy(out, &known, bytes < sizeof known ? bytes : sizeof known);
     return DITTO_OK;
@@ -41,14 +41,15 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
                         "operation %d, implementation %d: one of them is not a value of its enum",
                         (int)operation, (int)implementation);
     const struct dti_team *team = dti_team_of(strategy);
-    const struct dti_sync *sync = team->sync;
-    struct dti_call call = { .pattern = (uint8_t)pattern_of[operation],
-                             .implementation = (uint8_t)(implementation != 0 ? implementation
-                                                                             : sync->defaults.implementation),
-                             .dtype = DITTO_U8,
-                             .count = operation == DITTO_OPERATION_REDUCE_SCATTER ? bytes / team->n : bytes,
-                             .element_bytes = 1 };
-    struct dti_call_size size = dti_call_size_of(&call, team->n);
+    const struct dti_sync *sync = dti_team_sync(team);
+    struct dti_call call = {
+        .pattern = (uint8_t)pattern_of[operation],
+        .implementation = (uint8_t)(implementation != 0 ? implementation : sync->defaults.implementation),
+        .dtype = DITTO_U8,
+        .count = operation == DITTO_OPERATION_REDUCE_SCATTER ? bytes / dti_team_num_replicas(team) : bytes,
+        .element_bytes = 1
+    };
+    struct dti_call_size size = dti_call_size_of(&call, dti_team_num_replicas(team));
     struct dti_algorithm_choice choice = dti_choose_algorithm(sync, &call, &size);
     const struct dti_rounds *rounds = &sync->rounds[call.implementation];
     bool counted = dti_meets_by_counter(team, &call),
@@ -59,8 +60,9 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     out->rounds = counted ? 1 : rounds->rounds;
     out->groups = !lines && choice.algorithm == DTI_ALGORITHM_GROUPS ? sync->groups.groups : 1;
     out->streams = !lines && choice.streams;
-    out->predicted_ns = out->meetings * (counted ? sync->tuning.costs.hop_ns[DTI_DISTANCE_CACHE] * team->n
-                                                 : dti_rounds_ns(rounds, &sync->shape, &sync->tuning.costs));
+    out->predicted_ns = out->meetings *
+                        (counted ? sync->tuning.costs.hop_ns[DTI_DISTANCE_CACHE] * dti_team_num_replicas(team)
+                                 : dti_rounds_ns(rounds, &sync->shape, &sync->tuning.costs));
     return DITTO_OK;
 }
 
@@ -69,21 +71,22 @@ const char *ditto_strategy_diagnose(const ditto_strategy *strategy)
     if (strategy == NULL)
         return "no strategy";
     const struct dti_team *team = dti_team_of(strategy);
-    struct dti_text text = { team->sync->diagnosis, dti_diagnosis_bytes(team->n), 0 };
-    dti_text_add(&text, "%u replicas, run %llu%s\n", team->n, (unsigned long long)dti_team_run_number(team),
-                 dti_stopped(&team->stop) ? ", stopped" : "");
-    for (uint32_t i = 0; i < team->n; i++) {
-        const struct dti_replica_state *a = &team->replica[i].sync->state[i];
+    struct dti_text text = { dti_team_sync(team)->diagnosis, dti_diagnosis_bytes(dti_team_num_replicas(team)),
+                             0 };
+    dti_text_add(&text, "%u replicas, run %llu%s\n", dti_team_num_replicas(team),
+                 (unsigned long long)dti_team_run_number(team), dti_team_is_stopped(team) ? ", stopped" : "");
+    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
+        const struct dti_replica_state *a = &dti_team_replica(team, i)->sync->state[i];
         /* All loads are relaxed, because the values may change meanwhile. The text is only a snapshot. */
         const char *name = atomic_load_explicit(&a->name, memory_order_relaxed);
         uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);
         bool in = atomic_load_explicit(&a->finished, memory_order_relaxed) != number;
         dti_text_add(&text, "replica %u: %s", i,
-                     dti_replica_returned(&team->replica[i]) ? "returned from its function; " : "");
-        if (name == NULL || !dti_is_in_last_run(team->replica[i].sync, i))
+                     dti_replica_returned(dti_team_replica(team, i)) ? "returned from its function; " : "");
+        if (name == NULL || !dti_is_in_last_run(dti_team_replica(team, i)->sync, i))
             dti_text_add(&text, "in no collective yet\n");
         else
             dti_text_add(&text, "%s %s #%u\n", in ? "in" : "last in", name, number);
     }
-    return team->sync->diagnosis;
+    return dti_team_sync(team)->diagnosis;
 }

@@ -9,7 +9,7 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
     const struct dti_team *team = a->replica->team;
     const ditto_reduce_options *defaults = &a->replica->sync->defaults;
     a->options = *defaults;
-    a->options.timeout_ms = team->options.timeout_ms;
+    a->options.timeout_ms = dti_team_options(team)->timeout_ms;
     if (options != NULL) {
         ditto_reduce_options known;
         DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_reduce_options"));
@@ -55,7 +55,7 @@ ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, c
 
 ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root)
 {
-    uint32_t n = a->replica->team->n;
+    uint32_t n = a->replica->num_replicas;
     if (root >= n)
         return DTI_FAIL(DITTO_ERR_RANGE, "root = %u is no replica: there are 0 to %u", root, n - 1);
     a->call.root = root;
@@ -109,7 +109,7 @@ struct parts {
 
 static ditto_status add_parts(struct dti_arguments *a, size_t count, const size_t *counts, struct parts *out)
 {
-    uint32_t n = a->replica->team->n;
+    uint32_t n = a->replica->num_replicas;
     a->call.count = count;
     a->call.counts = counts;
     *out = (struct parts){ .own = counts != NULL ? counts[a->replica->id] : count };

@@ -21,8 +21,8 @@ ditto_status dti_allocate(struct dti_replica *r, size_t bytes, void *out)
 
 ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *workspace)
 {
-    DTI_TRY(dti_allocate(r, r->team->n * sizeof *workspace->source, &workspace->source));
-    DTI_TRY(dti_allocate(r, r->team->n * sizeof *workspace->destination, &workspace->destination));
+    DTI_TRY(dti_allocate(r, r->num_replicas * sizeof *workspace->source, &workspace->source));
+    DTI_TRY(dti_allocate(r, r->num_replicas * sizeof *workspace->destination, &workspace->destination));
     /* Not zeroed. Only the pages that are used are touched. */
     return dti_replica_alloc(r, DTI_WORKSPACE_BYTES, DTI_CACHE_LINE_PAIR, &workspace->scratch);
 }
@@ -70,7 +70,7 @@ static void begin(struct dti_sync *sync)
      * them. */
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&sync->release, 0, memory_order_relaxed);
-    for (uint32_t i = 0; i < sync->team->n; i++) {
+    for (uint32_t i = 0; i < sync->num_replicas; i++) {
         struct dti_replica_state *a = &sync->state[i];
         a->seq = 0;
         atomic_store_explicit(&a->run, 0, memory_order_relaxed);
@@ -123,7 +123,7 @@ static ditto_status calibrate(struct dti_sync *sync, bool known, const ditto_tun
     struct dti_tuning measured = sync->tuning; /* the costs are measured already */
     measured.given = (ditto_tuning){ .struct_size = sizeof measured.given };
     /* If it is false, the numbers are not kept for later strategies. */
-    bool ordinary = given->near_replicas == 0 && !sync->team->crowded;
+    bool ordinary = given->near_replicas == 0 && !sync->crowded;
     bool in_time;
     if (known)
         return DITTO_OK;
@@ -148,11 +148,11 @@ static ditto_status make(struct dti_team *team, const struct dti_sync_options *o
 {
     ditto_tuning given;
     DTI_TRY(dti_kernels_choose(options->kernels, &sync->kernels));
-    dti_machine_shape_of_placement(team->options.placement, &sync->shape);
+    dti_machine_shape_of_placement(dti_team_options(team)->placement, &sync->shape);
     sync->defaults = options->defaults;
     DTI_TRY(dti_tuning_read(options->tuning, &given));
     sync->tuning = dti_tuning_usual;
-    bool known = !team->crowded && dti_tuning_find(&sync->shape, &sync->tuning);
+    bool known = !dti_team_is_crowded(team) && dti_tuning_find(&sync->shape, &sync->tuning);
     if (!known)
         DTI_TRY(dti_measure_hops(team, &sync->shape, &sync->tuning.costs));
     ditto_tuning found = sync->tuning.given;
@@ -181,32 +181,37 @@ static ditto_status allocate(struct dti_team *team, struct dti_sync **out)
     if (sync != NULL) {
         memset(sync, 0, sizeof *sync);
         sync->team = team;
-        sync->state = aligned_alloc(DTI_CACHE_LINE_PAIR, team->n * sizeof *sync->state);
+        sync->num_replicas = dti_team_num_replicas(team);
+        sync->crowded = dti_team_is_crowded(team);
+        sync->state = aligned_alloc(DTI_CACHE_LINE_PAIR, dti_team_num_replicas(team) * sizeof *sync->state);
         sync->result = aligned_alloc(DTI_CACHE_LINE_PAIR, DTI_PAYLOAD_BYTES);
-        sync->diagnosis = malloc(dti_diagnosis_bytes(team->n));
+        sync->diagnosis = malloc(dti_diagnosis_bytes(dti_team_num_replicas(team)));
         if (sync->state != NULL && sync->result != NULL && sync->diagnosis != NULL) {
-            memset(sync->state, 0, team->n * sizeof *sync->state);
+            memset(sync->state, 0, dti_team_num_replicas(team) * sizeof *sync->state);
             *out = sync;
             return DITTO_OK;
         }
         release(sync);
     }
-    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the collectives of %u replicas", team->n);
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the collectives of %u replicas",
+                    dti_team_num_replicas(team));
 }
 
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options)
 {
     /* On failure the strategy destroys the team, and the team's collectives with it. */
-    DTI_TRY(allocate(team, &team->sync));
-    for (uint32_t i = 0; i < team->n; i++)
-        team->replica[i].sync = team->sync;
-    return make(team, options, team->sync);
+    struct dti_sync *sync;
+    DTI_TRY(allocate(team, &sync));
+    dti_team_set_sync(team, sync);
+    for (uint32_t i = 0; i < sync->num_replicas; i++)
+        dti_team_replica(team, i)->sync = sync;
+    return make(team, options, sync);
 }
 
 /* Copies the options and the tuning of the outer run. Nothing is measured. */
 ditto_status dti_sync_make_inner(struct dti_team *team)
 {
-    struct dti_sync *outer = team->replica[0].sync, *inner;
+    struct dti_sync *outer = dti_team_replica(team, 0)->sync, *inner;
     if (outer->inner != NULL)
         return DITTO_OK;
     DTI_TRY(allocate(team, &inner));
@@ -237,7 +242,7 @@ void dti_sync_go_out(struct dti_replica *self)
 
 void dti_sync_renew(struct dti_team *team)
 {
-    begin(team->pauses == 0 ? team->sync : team->replica[0].sync->inner);
+    begin(dti_team_pauses(team) == 0 ? dti_team_sync(team) : dti_team_replica(team, 0)->sync->inner);
 }
 
 void dti_sync_function_begins(struct dti_replica *self)
@@ -264,8 +269,8 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 
 void dti_sync_destroy(struct dti_team *team)
 {
-    struct dti_sync *sync = team->sync; /* the outermost one, because no run is active */
-    team->sync = NULL;
+    struct dti_sync *sync = dti_team_sync(team); /* the outermost one, because no run is active */
+    dti_team_set_sync(team, NULL);
     while (sync != NULL) {
         struct dti_sync *inner = sync->inner;
         release(sync);

@@ -22,7 +22,7 @@ struct dti_sync_options {
 
 /* -- Cross-replica context, no run is active, the caller is between dti_cross_enter and dti_cross_leave -- */
 
-/* Sets team->sync. Fails with NO_MEMORY, with UNSUPPORTED or RANGE because of the kernels, or with INVALID or
+/* Sets dti_team_sync(team). Fails with NO_MEMORY, with UNSUPPORTED or RANGE because of the kernels, or with INVALID or
  * RANGE because of the tuning. */
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options);
 
@@ -37,7 +37,7 @@ void dti_sync_renew(struct dti_team *team);
 ditto_status dti_sync_make_inner(struct dti_team *team);
 
 /* -- Any thread, no run is active -- */
-void dti_sync_destroy(struct dti_team *team); /* team->sync may be NULL */
+void dti_sync_destroy(struct dti_team *team); /* dti_team_sync(team) may be NULL */
 
 /* -- The replica's own thread -- */
 

@@ -178,6 +178,8 @@ static inline void dti_finish_call(struct dti_replica_state *me)
 
 struct dti_sync {
     struct dti_team *team;
+    uint32_t num_replicas;
+    bool crowded; /* replicas must share PUs */
 
     /* The states of the surrounding run and of a run inside this one. Each run has its own state and disturbs
      * no other. */

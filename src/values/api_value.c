@@ -69,15 +69,15 @@ ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out)
     DTI_ENTER();
     DTI_HOLD_VARIABLE(variable);
     DTI_TRY(dti_variable_check_whole(variable, "the value of"));
-    DTI_TRY(check_making(variable->team->strategy, variable, "variable", out));
-    return dti_value_make_variable(variable->team->strategy, variable, out);
+    DTI_TRY(check_making(dti_team_strategy(variable->team), variable, "variable", out));
+    return dti_value_make_variable(dti_team_strategy(variable->team), variable, out);
 }
 
 static ditto_status assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
 {
     DTI_HOLD_VARIABLE(v);
     DTI_LEAVES_GATES(held);
-    DTI_TRY(dti_value_hold_own(value, v->team->strategy, "the value", &held));
+    DTI_TRY(dti_value_hold_own(value, dti_team_strategy(v->team), "the value", &held));
     DTI_TRY(dti_context_check_cross(v->team));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
     return dti_assign_value(v, rule, value);
@@ -119,7 +119,7 @@ ditto_status ditto_strategy_regroup(ditto_strategy *strategy, const ditto_value 
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, values, "values", out));
     DTI_LEAVES_GATES(held);
-    for (uint32_t i = 0; i < dti_team_of(strategy)->n; i++)
+    for (uint32_t i = 0; i < dti_base_of(strategy)->num_replicas; i++)
         DTI_TRY(dti_value_hold_item(values[i], strategy, "values", i, &held));
     return dti_regroup(strategy, values, always_wrap != 0, out);
 }
@@ -172,9 +172,9 @@ ditto_status ditto_value_f64(const ditto_value *value, double *out)
 
 static ditto_status check_replica(const ditto_value *value, uint32_t replica)
 {
-    if (replica >= value->strategy->base.team->n)
+    if (replica >= value->strategy->base.num_replicas)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica,
-                        value->strategy->base.team->n);
+                        value->strategy->base.num_replicas);
     return DITTO_OK;
 }
 
@@ -267,7 +267,7 @@ ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_te
     if (r == NULL)
         return dti_error_get()->status;
     DTI_LEAVES_GATES(held);
-    DTI_TRY(dti_value_hold_own(value, r->team->strategy, "value", &held));
+    DTI_TRY(dti_value_hold_own(value, dti_team_strategy(r->team), "value", &held));
     DTI_TRY(dti_not_null(out, "out"));
     return dti_look_component(value, r->id, out);
 }

@@ -17,7 +17,7 @@ static ditto_status copy_range(size_t first, size_t end, void *context)
     size_t offset = first * ditto_dtype_bytes(c->to->spec.dtype);
     if (first == 0)
         dti_all_changed(c->to);
-    for (uint32_t i = 0; i < c->to->team->n; i++) {
+    for (uint32_t i = 0; i < c->to->num_replicas; i++) {
         char *to = (char *)dti_variable_component(c->to, i) + offset;
         const char *from = (const char *)dti_variable_component(c->from, i) + offset;
         dti_rule_apply(c->rule, c->to->spec.dtype, to, to, from, end - first);
@@ -45,7 +45,7 @@ static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const
     struct assign_copy copying = { v, from, rule };
     if (from->may_differ)
         DTI_TRY(dti_variable_split(v));
-    DTI_TRY(dti_share(v->team, v->bytes * v->team->n, v->count, DTI_CACHE_LINE, copy_range, &copying));
+    DTI_TRY(dti_share(v->team, v->bytes * v->num_replicas, v->count, DTI_CACHE_LINE, copy_range, &copying));
     if (rule == DTI_RULE_ASSIGN && !from->may_differ)
         dti_variable_set_equal(v);
     return DITTO_OK;

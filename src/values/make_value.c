@@ -142,7 +142,7 @@ static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t r
 /* Copies each component before the next call, because the function may return the same memory each time. */
 static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_fn function, void *user)
 {
-    uint32_t n = value->strategy->base.team->n;
+    uint32_t n = value->strategy->base.num_replicas;
     for (uint32_t i = 0; i < n; i++) {
         ditto_tensor component = { .data = NULL };
         uint32_t serial = dti_error_serial;
@@ -186,7 +186,7 @@ static ditto_status copy_in_turn(struct value_copy *c)
 
 ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tensors, uint32_t each)
 {
-    uint32_t n = value->strategy->base.team->n;
+    uint32_t n = value->strategy->base.num_replicas;
     if (each > UINT32_MAX / n)
         return DTI_FAIL(DITTO_ERR_RANGE, "each = %u arrays for each of %u replicas", each, n);
     for (uint32_t i = 0; i < n * each; i++)
@@ -220,7 +220,7 @@ ditto_status dti_slices_check(const ditto_slices *s, size_t dense_rows, uint32_t
 
 ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices, size_t dense_rows)
 {
-    uint32_t n = value->strategy->base.team->n;
+    uint32_t n = value->strategy->base.num_replicas;
     for (uint32_t i = 0; i < n; i++) {
         DTI_TRY(dti_slices_check(&slices[i], dense_rows, i));
         if (slices[i].dtype != slices[0].dtype || slices[i].row_count != slices[0].row_count)
@@ -372,5 +372,5 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
 ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap,
                          ditto_value **out)
 {
-    return regroup(strategy, values, strategy->base.team->n, wrap, out);
+    return regroup(strategy, values, strategy->base.num_replicas, wrap, out);
 }

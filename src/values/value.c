@@ -56,7 +56,7 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
     ditto_value *v = values->kept[wide];
     if (v != NULL)
         values->kept[wide] = v->next;
-    else if ((v = allocate(wide, strategy->base.team->n)) != NULL)
+    else if ((v = allocate(wide, strategy->base.num_replicas)) != NULL)
         values->allocations++;
     if (v != NULL) {
         add_used(values, v);
@@ -151,7 +151,7 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
  * that the strategy is not destroyed meanwhile. */
 static void give_components(ditto_value *v)
 {
-    uint32_t n = v->wide && v->strategy != NULL ? v->strategy->base.team->n : 0;
+    uint32_t n = v->wide && v->strategy != NULL ? v->strategy->base.num_replicas : 0;
     for (uint32_t i = 0; i < n; i++) {
         dti_value_buffer_give(v->component[i]);
         v->component[i] = NULL;
@@ -251,7 +251,7 @@ ditto_status dti_values_make(ditto_strategy *strategy)
     if (values == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     pthread_mutex_init(&values->lock, NULL);
-    values->process = team->process;
+    values->process = dti_process_number();
     values->references = 1;
     values->values_freed_by = values->dependent.freed_by = DTI_FREED_BY_TEAM;
     values->dependent.kind = &values_kind;
@@ -268,7 +268,7 @@ ditto_status dti_strategy_check_usable(const ditto_strategy *strategy)
     if (dti_team_forked(team))
         return dti_fail_forked();
     /* relaxed: this is only an early check, which is repeated when a call takes the turn. */
-    if (atomic_load_explicit(&team->poisoned, memory_order_relaxed))
+    if (dti_team_is_poisoned(team))
         return dti_fail_poisoned();
     return DITTO_OK;
 }

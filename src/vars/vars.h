@@ -44,6 +44,7 @@ struct ditto_variable {
     _Atomic uint32_t references;
 
     struct dti_team *team; /* NULL after the strategy was destroyed */
+    uint32_t num_replicas;
     const struct dti_variable_kind *kind;
     char *name;
     ditto_tensor spec;
@@ -238,7 +239,7 @@ static inline void dti_changed(const ditto_variable *v, uint32_t replica)
 /* Records that all components may have changed. Cross context. */
 static inline void dti_all_changed(const ditto_variable *v)
 {
-    for (uint32_t i = 0; i < v->team->n; i++)
+    for (uint32_t i = 0; i < v->num_replicas; i++)
         dti_changed(v, i);
 }
 

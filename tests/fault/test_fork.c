@@ -1,7 +1,7 @@
 /* tests/fault/test_fork.c - children of a process that has strategies: what a function does in a child that
  * it has forked ends with DITTO_ERR_FORKED and never waits, and a child makes strategies of its own. */
 #include "support/support.h"
-#include "replicas/team/team.h"
+#include "replicas/team/team_private.h"
 #include "support/support.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * destroyed beside an iterator. The allocator's functions are wrapped by the linker, in this program and in the library. */
 #include "input/written_rows.h"
 
-#include "replicas/replicas.h"
+#include "replicas/team/team_private.h"
 
 #include <malloc.h>
 #include <pthread.h>

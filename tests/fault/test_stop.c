@@ -303,7 +303,7 @@ static void a_poisoned_strategy_whose_replicas_came_home_is_destroyed_whole(void
 static ditto_status late_but_comes(ditto_replica *self, void *argument)
 {
     const struct dti_team *team = dti_team_of(argument);
-    for (int ms = 0; ditto_replica_id(self) == 1 && !dti_stopped(&team->stop) && ms < 60000; ms++)
+    for (int ms = 0; ditto_replica_id(self) == 1 && !dti_team_is_stopped(team) && ms < 60000; ms++)
         sleep_ms(1);
     return DITTO_OK;
 }

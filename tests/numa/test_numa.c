@@ -1,6 +1,7 @@
 /* tests/numa/test_numa.c - where threads and pages really are, asked of the kernel without ditto: /proc/self/task, sysfs and
  * move_pages(2). Runs on any machine; what it has too few nodes for, it says. guest.sh boots machines of many kinds.
  * The word after the program's name says under which condition it runs: plain, no-mbind, interleave, bind-1, cpuset. */
+#include "replicas/team/team_private.h"
 #include "support/support.h"
 
 #include "input/distribute/iterator.h"

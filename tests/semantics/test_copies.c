@@ -2,6 +2,7 @@
  *
  * The tests give half of the replicas another memory node, so that variables have two copies even on a
  * machine of one node. */
+#include "replicas/team/team_private.h"
 #include "support/support.h"
 
 #include "vars/variables/copies.h"

@@ -2,7 +2,7 @@
  * contexts, rule 8.15: central storage and one device, and rule 11.1: losses. */
 #include "support/support.h"
 
-#include "replicas/team/team.h"
+#include "replicas/team/team_private.h"
 
 #include <pthread.h>
 

@@ -83,9 +83,9 @@ static ditto_status hold_own(const struct dti_replica *r, const ditto_iterator *
     DTI_TRY(dti_iterator_hold(iterator, held));
     DTI_TRY(dti_not_null(out, "out"));
     const struct dti_team *team = dti_iterator_team(iterator);
-    if (team == r->team || (team->options.plain && r->team->options.plain))
+    if (team == r->team || (dti_team_options(team)->plain && dti_team_options(r->team)->plain))
         return DITTO_OK;
-    if (r->team->options.plain)
+    if (dti_team_options(r->team)->plain)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,
             "mixing strategies: self is the default strategy's, but the iterator belongs to another one: "
@@ -158,7 +158,7 @@ ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t repli
     DTI_ENTER();
     DTI_HOLD_ITERATOR(iterator);
     DTI_TRY(dti_not_null(out, "out"));
-    uint32_t n = dti_iterator_team(iterator)->n;
+    uint32_t n = dti_team_num_replicas(dti_iterator_team(iterator));
     if (replica != DITTO_ALL_REPLICAS && replica >= n)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, n);
     dti_iterator_stats(iterator, replica, out);

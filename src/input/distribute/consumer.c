@@ -33,7 +33,8 @@ static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
     /* If the ring has been emptied meanwhile, the producers just have not woken up yet. relaxed: the store of
      * blocked_on has published it. */
     uint64_t ticket = atomic_load_explicit(&crew->blocked_ticket, memory_order_relaxed);
-    if (!dti_replica_returned(&it->team->replica[replica]) || dti_ring_reached(it->ring[replica], ticket))
+    if (!dti_replica_returned(dti_team_replica(it->team, replica)) ||
+        dti_ring_reached(it->ring[replica], ticket))
         return false;
     *left = replica;
     return true;
@@ -120,7 +121,7 @@ static bool batch_ready(void *argument)
     const struct batch_wait *w = argument;
     uint32_t left;
     return dti_order_next_delivery(w->iterator, w->replica) != DTI_NEXT_DELIVERY_NONE ||
-           dti_stopped(&w->iterator->team->stop) || starved(w->iterator, w->replica, &left);
+           dti_team_is_stopped(w->iterator->team) || starved(w->iterator, w->replica, &left);
 }
 
 static void count(_Atomic uint64_t *total, uint64_t more)
@@ -134,10 +135,10 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
 {
     struct dti_consumer *c = &it->consumer[self->id];
     struct batch_wait w = { it, self->id };
-    struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
+    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     uint64_t begin = dti_now_ns();
     uint32_t left = 0;
-    bool ready = dti_wait(&self->team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, &deadline,
+    bool ready = dti_wait(self->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, &deadline,
                           batch_ready, &w);
     count(&c->wait_ns, dti_now_ns() - begin);
     dti_trace_waited(self, begin);
@@ -148,13 +149,13 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
                  "slow, or "
                  "another replica does not take its batches",
                  self->id, (unsigned long long)c->ring.next, of_run ? "run_timeout_ms" : "timeout_ms",
-                 of_run ? self->team->options.run_timeout_ms : deadline.timeout_ms);
+                 of_run ? dti_team_options(self->team)->run_timeout_ms : deadline.timeout_ms);
         dti_replica_stop_late(self, &deadline);
         return DITTO_ERR_TIMED_OUT;
     }
     if (dti_order_next_delivery(it, self->id) != DTI_NEXT_DELIVERY_NONE)
         return DITTO_OK;
-    if (dti_stopped(&self->team->stop))
+    if (dti_stopped(self->stop))
         return dti_team_stop_status(self->team);
     /* A batch may have arrived after that check and before `starved` became true. So this checks once
      * more. */
@@ -229,7 +230,7 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
         return end_of(self, it, c->last);
     if (dti_ring_release(&c->ring))
         dti_wait_queue_signal(&it->wait_queue, self->id);
-    if (dti_team_forked(self->team))
+    if (dti_replica_is_forked(self))
         return dti_fail_forked();
     for (; (turn = dti_order_next_delivery(it, self->id)) == DTI_NEXT_DELIVERY_NONE; waited = true)
         DTI_TRY(wait_for_batch(self, it));

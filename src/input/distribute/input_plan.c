@@ -34,14 +34,14 @@ static ditto_status check_ranges(const ditto_input_options *o)
 static ditto_status begin(const struct dti_team *team, const ditto_input_options *o, uint32_t pipelines,
                           struct dti_input_plan *plan)
 {
-    if (pipelines > team->n || team->n % pipelines != 0)
+    if (pipelines > dti_team_num_replicas(team) || dti_team_num_replicas(team) % pipelines != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "%u pipelines for %u replicas: each serves equally many",
-                        pipelines, team->n);
+                        pipelines, dti_team_num_replicas(team));
     *plan = (struct dti_input_plan){
         .pass = o->pass,
         .max_bytes = o->max_bytes != 0 ? o->max_bytes : UINT64_MAX,
         .pipelines = pipelines,
-        .replicas_each = team->n / pipelines,
+        .replicas_each = dti_team_num_replicas(team) / pipelines,
         .producers = o->producers != 0 ? o->producers : dti_producers_default(team, pipelines),
         .is_static = (o->flags & DITTO_INPUT_STATIC) != 0,
         .host_memory = (o->flags & DITTO_INPUT_HOST_MEMORY) != 0,
@@ -179,19 +179,20 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
     DTI_TRY(check_ranges(o));
     DTI_TRY(check_no_rebatching(o));
     bool each = o->replication == DITTO_PER_REPLICA_INPUT;
-    if (each && o->pipelines != 0 && o->pipelines != team->n)
+    if (each && o->pipelines != 0 && o->pipelines != dti_team_num_replicas(team))
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "replication is PER_REPLICA_INPUT, but pipelines is %u, not the number of replicas, %u",
-            o->pipelines, team->n);
-    DTI_TRY(begin(team, o, each ? team->n : o->pipelines != 0 ? o->pipelines : 1, plan));
+            o->pipelines, dti_team_num_replicas(team));
+    DTI_TRY(begin(team, o, each ? dti_team_num_replicas(team) : o->pipelines != 0 ? o->pipelines : 1, plan));
     plan->each = true;
     *datasets = calloc(plan->pipelines, sizeof(ditto_dataset *));
     ditto_status status = *datasets != NULL
                               ? DITTO_OK
                               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
     for (uint32_t w = 0; w < plan->pipelines && status == DITTO_OK; w++) {
-        status = make_one(function, user, &(ditto_input_context){ plan->pipelines, w, team->n },
+        status = make_one(function, user,
+                          &(ditto_input_context){ plan->pipelines, w, dti_team_num_replicas(team) },
                           &(*datasets)[w]);
         if (status == DITTO_OK)
             status = check_alike((*datasets)[0], (*datasets)[w], w);

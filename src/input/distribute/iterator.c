@@ -20,12 +20,13 @@ static ditto_status lay_out(struct ditto_iterator *it)
     if (!dti_dataset_layout(dataset, most, it->offset, &it->payload_bytes))
         return DTI_FAIL(DITTO_ERR_RANGE, "a batch of %llu rows has more bytes than size_t can count",
                         (unsigned long long)most);
-    if (!dti_ring_bytes(1, it->payload_bytes, &bytes) || !dti_multiply(bytes, it->team->n, &all))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count", it->team->n);
+    if (!dti_ring_bytes(1, it->payload_bytes, &bytes) || !dti_multiply(bytes, it->num_replicas, &all))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count",
+                        it->num_replicas);
     if (all > it->plan.max_bytes)
         return DTI_FAIL(DITTO_ERR_RANGE,
                         "max_bytes is %llu, but one batch for each of %u replicas takes %zu bytes",
-                        (unsigned long long)it->plan.max_bytes, it->team->n, all);
+                        (unsigned long long)it->plan.max_bytes, it->num_replicas, all);
     if (it->plan.slots > it->plan.max_bytes / all)
         it->plan.slots = (uint32_t)(it->plan.max_bytes / all);
     return dti_multiply(all, it->plan.slots, &all)
@@ -61,8 +62,8 @@ static ditto_status allocate_rings(struct ditto_iterator *it)
         dti_team_renew(it->team); /* the job uses no collective, so nothing else has to be renewed */
         return status;
     }
-    for (uint32_t r = 0; r < it->team->n; r++) {
-        DTI_TRY(allocate_ring(&it->team->replica[r], it));
+    for (uint32_t r = 0; r < it->num_replicas; r++) {
+        DTI_TRY(allocate_ring(dti_team_replica(it->team, r), it));
         memset(it->consumer[r].ring.slot[0].payload, 0, it->payload_bytes * it->plan.slots); /* first touch */
     }
     return DITTO_OK;
@@ -70,8 +71,8 @@ static ditto_status allocate_rings(struct ditto_iterator *it)
 
 static void free_rings(struct ditto_iterator *it)
 {
-    for (uint32_t i = 0; !it->plan.host_memory && it->consumer != NULL && i < it->team->n; i++)
-        dti_arena_free_remote(it->team->replica[i].arena, it->consumer[i].memory);
+    for (uint32_t i = 0; !it->plan.host_memory && it->consumer != NULL && i < it->num_replicas; i++)
+        dti_arena_free_remote(dti_team_replica(it->team, i)->arena, it->consumer[i].memory);
 }
 
 /* -- pipelines -- */
@@ -247,10 +248,8 @@ ditto_status dti_iterator_destroy(ditto_iterator *it)
 
 const ditto_iterator *dti_iterator_after(const struct dti_team *team, const ditto_iterator *before)
 {
-    const struct dti_dependent *d = before == NULL ? team->dependents : before->dependent.next;
-    while (d != NULL && d->kind != &kind)
-        d = d->next;
-    return (const ditto_iterator *)d;
+    return (const ditto_iterator *)dti_team_dependent_before(team, before == NULL ? NULL : &before->dependent,
+                                                             &kind);
 }
 
 static void *zeroed(size_t count, size_t bytes)
@@ -271,6 +270,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
         return NULL;
     it->dependent.kind = &kind;
     it->team = team;
+    it->num_replicas = dti_team_num_replicas(team);
     it->plan = *plan;
     it->producers = plan->pipelines * plan->producers;
     it->begin_ns = dti_now_ns();
@@ -284,8 +284,8 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
         atomic_init(&it->progress.pipeline_progress[w].failed, DTI_NO_POINT);
     it->pipeline = zeroed(plan->pipelines, sizeof *it->pipeline);
     it->producer = zeroed(it->producers, sizeof *it->producer);
-    it->consumer = zeroed(team->n, sizeof *it->consumer);
-    it->ring = calloc(team->n, sizeof(struct dti_ring *));
+    it->consumer = zeroed(dti_team_num_replicas(team), sizeof *it->consumer);
+    it->ring = calloc(dti_team_num_replicas(team), sizeof(struct dti_ring *));
     for (uint32_t w = 0; it->pipeline != NULL && w < plan->pipelines; w++) {
         it->pipeline[w].dataset = dataset[w];
         dti_dataset_retain(dataset[w]);
@@ -295,7 +295,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
         release(it);
         return NULL;
     }
-    for (uint32_t r = 0; r < team->n; r++)
+    for (uint32_t r = 0; r < dti_team_num_replicas(team); r++)
         it->ring[r] = &it->consumer[r].ring;
     return it;
 }
@@ -426,12 +426,12 @@ void dti_iterator_stats(const ditto_iterator *it, uint32_t replica, ditto_input_
     bool all = replica == DITTO_ALL_REPLICAS;
     dti_ring_bytes(it->plan.slots, it->payload_bytes, &bytes);
     *out = (ditto_input_stats){ .elapsed_ns = dti_now_ns() - it->begin_ns,
-                                .queue_bytes = bytes * (all ? it->team->n : 1),
-                                .replicas = all ? it->team->n : 1,
+                                .queue_bytes = bytes * (all ? it->num_replicas : 1),
+                                .replicas = all ? it->num_replicas : 1,
                                 .pipelines = it->plan.pipelines,
                                 .producers = it->producers,
                                 .slots = it->plan.slots };
-    for (uint32_t r = 0; r < it->team->n; r++)
+    for (uint32_t r = 0; r < it->num_replicas; r++)
         if (all || r == replica)
             add_consumer(it, r, out);
     for (uint32_t i = 0; i < it->producers; i++) {

@@ -84,6 +84,7 @@ struct dti_input_plan {
 struct ditto_iterator {
     struct dti_dependent dependent; /* first */
     struct dti_team *team;          /* NULL if the strategy is destroyed */
+    uint32_t num_replicas;
     struct dti_input_plan plan;
     struct dti_pipeline *pipeline; /* [plan.pipelines] */
     struct dti_pipelines_progress progress;
@@ -96,12 +97,12 @@ struct ditto_iterator {
     _Atomic uint32_t use;
     uint32_t producers, started;
     struct dti_producer *producer; /* [producers] */
-    struct dti_consumer *consumer; /* [team->n] */
-    struct dti_ring **ring;        /* [team->n], the rings of the consumers */
+    struct dti_consumer *consumer; /* [dti_team_num_replicas(team)] */
+    struct dti_ring **ring;        /* [dti_team_num_replicas(team)], the rings of the consumers */
     size_t offset[DITTO_MAX_COMPONENTS], payload_bytes;
     uint64_t begin_ns;
 };
-#define DTI_AWAITS_PROGRESS(iterator) ((iterator)->team->n)
+#define DTI_AWAITS_PROGRESS(iterator) ((iterator)->num_replicas)
 
 /* Returns one of the datasets. Rows of all datasets have the same components. */
 static inline const ditto_dataset *dti_iterator_dataset(const ditto_iterator *iterator)

@@ -42,7 +42,7 @@ static bool host_mask(struct dti_mask *mask)
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines)
 {
     struct dti_mask allowed, free;
-    uint32_t each = team->n / pipelines;
+    uint32_t each = dti_team_num_replicas(team) / pipelines;
     uint32_t count = host_mask(&allowed) ? left_over(&allowed, DITTO_NO_NODE, &free) / pipelines : 1;
     return count < 1 ? 1 : count < each ? count : each;
 }
@@ -54,7 +54,7 @@ static void set_affinity(struct dti_producer *p)
     p->has_affinity = host_mask(&allowed);
     if (!p->has_affinity)
         return;
-    if (left_over(&allowed, p->iterator->team->replica[replica].pu.numa_node, &p->affinity) == 0 &&
+    if (left_over(&allowed, dti_team_replica(p->iterator->team, replica)->pu.numa_node, &p->affinity) == 0 &&
         left_over(&allowed, DITTO_NO_NODE, &p->affinity) == 0)
         p->affinity = allowed; /* replicas use all PUs */
 }
@@ -80,8 +80,8 @@ static ditto_status make_crews(struct ditto_iterator *it, struct dti_pipeline *p
     /* Numbers the nodes in the order of their first replica, and sets node[j] to the number of replica j's
      * node. */
     for (uint32_t j = 0; j < n; j++) {
-        uint32_t own = it->team->replica[p->first_replica + j].pu.numa_node, before = 0;
-        while (before < j && it->team->replica[p->first_replica + before].pu.numa_node != own)
+        uint32_t own = dti_team_replica(it->team, p->first_replica + j)->pu.numa_node, before = 0;
+        while (before < j && dti_team_replica(it->team, p->first_replica + before)->pu.numa_node != own)
             before++;
         node[j] = before < j ? node[before] : nodes++;
     }
@@ -112,7 +112,7 @@ ditto_status dti_producers_prepare(struct ditto_iterator *it)
             p->pipeline = pipeline;
             p->crew = &pipeline->crew[i % pipeline->crews];
             p->index = w * it->plan.producers + i;
-            p->number = it->team->producers++;
+            p->number = dti_team_number_producer(it->team);
             p->reader.closing = &it->closing;
             set_affinity(p);
         }
@@ -174,7 +174,7 @@ static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticke
                                                  : p->pipeline->first_replica + ticket->replica;
     uint64_t begin = dti_now_ns();
     /* Wakes consumers, which then check whether that replica has returned. */
-    dti_wait_queue_signal(&it->team->wait_queue, DTI_AWAITS_INPUT(it->team));
+    dti_wait_queue_signal(dti_team_wait_queue(it->team), DTI_AWAITS_INPUT(it->num_replicas));
     /* Wakes other producers, because this pipeline may have cut a step. */
     if (why == DTI_TICKET_UNKNOWN)
         dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it));
@@ -229,7 +229,7 @@ static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
     bool handed_over = dti_order_finish(p->pipeline, ticket);
     DTI_PROBE1(queue_put, ticket->number);
     if (handed_over)
-        dti_wait_queue_signal(&it->team->wait_queue, DTI_AWAITS_INPUT(it->team));
+        dti_wait_queue_signal(dti_team_wait_queue(it->team), DTI_AWAITS_INPUT(it->num_replicas));
     if (it->plan.pipelines > 1) /* a step may have been cut for this ticket */
         dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it));
     add_time(&p->filling_ns, begin);

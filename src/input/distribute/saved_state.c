@@ -86,7 +86,7 @@ ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
     dti_bytes_put(to, &print, sizeof print);
     dti_bytes_put_u64(to, it->plan.pipelines);
     dti_bytes_put_u64(to, it->plan.global);
-    dti_bytes_put_u64(to, it->team->n);
+    dti_bytes_put_u64(to, it->num_replicas);
     dti_bytes_put_u64(to, it->plan.pass);
     dti_bytes_put_u64(to, (uint64_t)it->plan.sharing);
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
@@ -171,22 +171,22 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
     struct dti_sequencer *s = &p->sequencer;
     s->first = s->cut = s->kept = dti_bytes_get_u64(from);
     bool together = dti_bytes_get_below(from, 1) != 0;
-    if (!together && it->plan.state_replicas != it->team->n)
+    if (!together && it->plan.state_replicas != it->num_replicas)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "the state was saved when replicas had taken different numbers of batches: it goes on with %u "
             "replicas, not %u",
-            it->plan.state_replicas, it->team->n);
+            it->plan.state_replicas, it->num_replicas);
     for (uint32_t j = 0; j < it->plan.replicas_each; j++)
         s->begins[j] = together ? s->first : dti_bytes_get_u64(from);
     for (uint32_t j = 0; j < it->plan.replicas_each; j++)
         from->failed |= s->begins[j] < s->first || s->begins[j] - s->first > (uint64_t)UINT32_MAX;
-    if (p != it->pipeline && it->plan.state_replicas != it->team->n &&
+    if (p != it->pipeline && it->plan.state_replicas != it->num_replicas &&
         s->first != it->pipeline[0].sequencer.first)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "the state was saved when pipelines were at different steps: it goes on with %u replicas, not %u",
-            it->plan.state_replicas, it->team->n);
+            it->plan.state_replicas, it->num_replicas);
     return dti_bytes_reader_status(from);
 }
 

@@ -43,7 +43,7 @@ struct call {
 
 static bool stopped(const struct dti_device *d)
 {
-    return dti_stopped(&d->crew->replica->team->stop);
+    return dti_stopped(d->crew->replica->stop);
 }
 
 static DTI_GUARDED ditto_status call_function(const struct dti_device *d, const struct call *call)
@@ -136,7 +136,7 @@ static void *helper_main(void *argument)
     struct dti_device *d = argument;
     struct dti_crew *crew = d->crew;
     struct dti_replica *r = crew->replica;
-    const struct dti_team_options *o = &r->team->options;
+    const struct dti_team_options *o = dti_team_options(r->team);
     struct work_wait wait = { d, GO_NONE };
     char name[16];
     snprintf(name, sizeof name, "ditto-r%u.%u", r->id, d->index);
@@ -161,7 +161,7 @@ static void *helper_main(void *argument)
             dti_wait_queue_signal(&crew->wait_queue, d->index);
         }
         /* A function has forked, and this is the child process. See dti_team_thread_main. */
-        if (dti_team_forked(r->team))
+        if (dti_replica_is_forked(r))
             return NULL;
     }
     dti_thread_hook(o->thread_stop, r->id, o->thread_user);
@@ -195,7 +195,7 @@ static bool task_is_finished(void *argument)
 static void await(struct dti_replica *r, uint32_t device, dti_condition *condition, uint32_t number)
 {
     struct dti_crew *crew = r->crew;
-    if (dti_team_forked(r->team))
+    if (dti_replica_is_forked(r))
         return;
     struct loop_wait w = { &crew->device[device], number };
     struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER),
@@ -204,7 +204,7 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
         return;
     DTI_FAIL(DITTO_ERR_TIMED_OUT,
              "run_timeout_ms = %u passed, and logical device %u of replica %u had not returned",
-             r->team->options.run_timeout_ms, device, r->id);
+             dti_team_options(r->team)->run_timeout_ms, device, r->id);
     dti_replica_stop_late(r, &limit);
     dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &none, condition, &w);
 }
@@ -212,7 +212,7 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
 /* The leader calls this first. Returns FORKED in a child process, in which there are no helpers. */
 static ditto_status check_alive(struct dti_replica *r)
 {
-    if (!dti_team_forked(r->team))
+    if (!dti_replica_is_forked(r))
         return DITTO_OK;
     r->crew->outstanding = false;
     return dti_fail_forked();
@@ -224,7 +224,7 @@ static ditto_status outcome(struct dti_replica *r)
 {
     struct dti_crew *crew = r->crew;
     crew->outstanding = false;
-    if (dti_team_forked(r->team))
+    if (dti_replica_is_forked(r))
         return dti_fail_forked();
     if (dti_stopped(&crew->failed)) {
         ditto_error error = crew->failed.error;
@@ -232,7 +232,7 @@ static ditto_status outcome(struct dti_replica *r)
         dti_error_set(&error);
         return error.status;
     }
-    return dti_stopped(&r->team->stop) ? dti_team_stop_status(r->team) : DITTO_OK;
+    return dti_stopped(r->stop) ? dti_team_stop_status(r->team) : DITTO_OK;
 }
 
 ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
@@ -289,7 +289,7 @@ ditto_status dti_crew_submit(struct dti_replica *r, uint32_t device, ditto_devic
         return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u%s", device, r->id,
                         crew->devices,
                         crew->devices == 1 && r->pus > 1 ? ", because its helpers are off" : "");
-    if (dti_stopped(&r->team->stop)) /* the function would never run */
+    if (dti_stopped(r->stop)) /* the function would never run */
         return dti_crew_join(r);
     put(r, device, function, argument);
     crew->outstanding = true;
@@ -349,7 +349,7 @@ static ditto_status settle(uint32_t device, void *argument)
     dti_mask_clear(&own);
     dti_mask_add(&own, d->pu.number);
     DTI_TRY(dti_team_settle_thread(d->crew->replica->team, &own));
-    d->cpu = d->crew->replica->team->options.pin ? sched_getcpu() : -1;
+    d->cpu = dti_team_options(d->crew->replica->team)->pin ? sched_getcpu() : -1;
     return DITTO_OK;
 }
 
@@ -359,10 +359,10 @@ static ditto_status start_helpers(struct dti_crew *crew)
     while (crew->started < crew->devices) {
         uint32_t index = crew->started;
         struct dti_device *d = &crew->device[index];
-        int failed = dti_thread_start(&d->thread, r->team->options.stack_bytes, helper_main, d);
+        int failed = dti_thread_start(&d->thread, dti_team_options(r->team)->stack_bytes, helper_main, d);
         if (failed != 0)
-            return dti_thread_refused(failed, r->team->options.stack_bytes, "helper %u of %u of replica %u",
-                                      index, crew->devices - 1, r->id);
+            return dti_thread_refused(failed, dti_team_options(r->team)->stack_bytes,
+                                      "helper %u of %u of replica %u", index, crew->devices - 1, r->id);
         /* Counted before anything else can fail, because dti_crew_end_threads joins only the threads that are
          * counted. */
         crew->started++;
@@ -388,7 +388,7 @@ static void init_devices(struct dti_crew *crew, const ditto_placement *placement
 
 ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *placement, struct dti_crew **out)
 {
-    uint32_t devices = r->team->options.helpers ? r->pus : 1;
+    uint32_t devices = dti_team_options(r->team)->helpers ? r->pus : 1;
     void *memory, *device;
     /* In the replica's arena, so on its node. It is freed with the arena. */
     DTI_TRY(dti_arena_alloc(r->arena, sizeof(struct dti_crew), DTI_CACHE_LINE_PAIR, &memory));

@@ -50,7 +50,7 @@ ditto_status dti_devices_copy(struct dti_replica *r, const ditto_tensor *from, c
                               uint32_t first_device, uint32_t count, ditto_tensor *out)
 {
     void *memory;
-    if (dti_team_forked(r->team))
+    if (dti_replica_is_forked(r))
         return dti_fail_forked();
     DTI_TRY(dti_arena_alloc(r->arena, count * sizeof(struct copy), 0, &memory));
     struct copy *copies = memory;

@@ -64,7 +64,7 @@ ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t byt
     struct allocation_request request = { .where = find(r, node),
                                           .bytes = bytes,
                                           .alignment = alignment,
-                                          .strict = r->team->options.strict_memory };
+                                          .strict = dti_team_options(r->team)->strict_memory };
     if (request.where == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
     dti_crew_ask(r, device, allocate_there, &request);
@@ -85,7 +85,7 @@ ditto_status dti_node_alloc(struct dti_replica *r, uint32_t node, size_t bytes, 
     if (where == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
     if (where->arena == NULL)
-        DTI_TRY(dti_arena_create(node, DTI_NO_PU, r->team->options.strict_memory, &where->arena));
+        DTI_TRY(dti_arena_create(node, DTI_NO_PU, dti_team_options(r->team)->strict_memory, &where->arena));
     return dti_arena_alloc(where->arena, bytes, alignment, out);
 }
 

@@ -1,5 +1,6 @@
 /* src/replicas/team/api_replica.c - include/ditto/replica.h, and ditto_random_of of include/ditto/random.h.
  * The functions check their arguments and then call. */
+#include "replicas/team/team_private.h"
 #include "base/base.h"
 #include "replicas/memory/remote_memory.h"
 #include "replicas/replicas.h"

@@ -1,4 +1,5 @@
 /* src/replicas/team/context.c - the stack of contexts of each thread. See context.h. */
+#include "replicas/team/team_private.h"
 #include "replicas/team/context.h"
 #include "base/base.h"
 #include "replicas/team/team.h"
@@ -30,9 +31,7 @@ void dti_frame_end_scope(void)
     dti_frame_top = scope->below;
     if (scope->pinned)
         dti_affinity_restore(&scope->saved);
-    /* release: pairs with the acquire of a destroy function, which then sees what the calls in the scope did.
-     * The team must not be used after this, because another thread may now destroy it. */
-    atomic_fetch_sub_explicit(&scope->team->scopes, 1, memory_order_release);
+    dti_team_scope_left(scope->team); /* the last access to the team */
     free(scope);
 }
 

@@ -23,7 +23,7 @@ bool dti_pause_begin(struct dti_replica *self)
         return true;
     }
     atomic_store_explicit(state_of(self), DTI_PAUSE_DECLINED, memory_order_release);
-    dti_wait_queue_signal(&self->team->wait_queue, DTI_AWAITS_GO(self->team));
+    dti_wait_queue_signal(&self->team->wait_queue, DTI_AWAITS_GO(self->num_replicas));
     return false;
 }
 
@@ -37,7 +37,7 @@ void dti_pause_end(struct dti_replica *self)
          * job is not changed. The outer run is stopped. The other replicas leave it when they have finished
          * the jobs that they have begun, as if the pause had been declined. */
         atomic_store_explicit(state_of(self), DTI_PAUSE_DECLINED, memory_order_release); /* E0 */
-        dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team));
+        dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team->n));
         return;
     }
     /* The end of the pause is posted as a job that is NULL. All other replicas wait in dti_pause_serve, and
@@ -77,7 +77,7 @@ bool dti_pause_serve(struct dti_replica *self)
         /* The function of an inner run has forked. No thread of this child process will post a job. */
         if (dti_team_forked(team))
             return false;
-        dti_wait(&team->wait_queue, self->id, DTI_AWAITS_GO(team), &self->wait_policy, &never, is_called,
+        dti_wait(&team->wait_queue, self->id, DTI_AWAITS_GO(team->n), &self->wait_policy, &never, is_called,
                  self);
         uint64_t number = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
         if (number == self->seen) {

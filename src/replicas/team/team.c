@@ -80,7 +80,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     dti_wait_queue_signal(&team->wait_queue, r->id);
     /* Peers may wait in a meeting at which this replica will not arrive. They check again when a replica
      * returns. */
-    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_MEETING(team));
+    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_MEETING(team->n));
 }
 
 bool dti_team_go_changed(void *argument)
@@ -105,7 +105,7 @@ static bool is_called(void *argument)
 static bool await_go(struct dti_replica *r)
 {
     struct dti_team *team = r->team;
-    dti_wait(&team->wait_queue, r->id, DTI_AWAITS_GO(team), &r->wait_policy,
+    dti_wait(&team->wait_queue, r->id, DTI_AWAITS_GO(team->n), &r->wait_policy,
              &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, is_called, r);
     r->seen = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
     return !dti_team_is_ending(team);
@@ -146,14 +146,14 @@ uint64_t dti_team_next_number(const struct dti_team *team)
 void dti_team_post(struct dti_team *team, uint64_t number)
 {
     atomic_store_explicit(&team->go, number, memory_order_release); /* G0 */
-    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team));
+    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team->n));
 }
 
 void dti_team_end_threads(struct dti_team *team)
 {
     /* release: pairs with the acquire in dti_team_is_ending */
     atomic_store_explicit(&team->ending, true, memory_order_release);
-    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team));
+    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team->n));
 }
 
 /* A run, from the poster's point of view. */

@@ -49,6 +49,7 @@ struct dti_replica {
 
     /* The members from here on are constant while the team runs, unless their comment says otherwise. */
     alignas(DTI_CACHE_LINE_PAIR) uint32_t id;
+    uint32_t num_replicas;
     struct dti_team *team;
     struct dti_arena *arena;
     ditto_pu pu;  /* the leader's */
@@ -57,6 +58,15 @@ struct dti_replica {
 
     /* The state of src/sync for the run that the replica is in. */
     struct dti_sync *sync;
+
+    /* The team's, here because every meeting reads them. */
+    const struct dti_stop *stop;
+    struct dti_wait_queue *wait_queue;
+    uint32_t timeout_ms;
+    uint32_t process;
+
+    /* When the present run ends, for replica 0 if it is the thread that called run. DTI_NEVER for all others. */
+    const uint64_t *run_deadline_ns;
 
     /* See recorder.h. NULL unless the replica is being traced. */
     struct dti_tracer *tracer;
@@ -199,106 +209,59 @@ struct dti_dependent {
 
 typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
 
-struct dti_team {
-    uint32_t n;
-    struct dti_replica *replica; /* [n] */
-    struct dti_team_options options;
-
-    /* True if threads of this team must share a PU, or if the CPU quota is below the number of its threads.
-     * Threads of other strategies do not count. */
-    bool crowded;
-
-    /* No run will follow, and the threads end. It is set once. All replicas poll it, so nothing that changes
-     * is stored near it. */
-    _Atomic bool ending;
-
-    /* How long a crowded replica yields before it sleeps. */
-    uint64_t yield_ns;
-
-    /* The process that created the team. The team is dead in children of that process
-     * (base/waiting/fork.h). */
-    uint32_t process;
-
-    /* The state of src/sync for runs that are not inside other runs. It is opaque here. */
-    struct dti_sync *sync;
-
-    /* The strategy to which the team belongs. It is opaque here, and only compared. */
-    struct ditto_strategy *strategy;
-
-    /* Waiters 0 .. n-1 are the replicas. Waiter n is a poster that is not replica 0. */
-    struct dti_wait_queue wait_queue;
-    struct dti_stop stop;
-
-    /* The deadline of the present run, or DTI_NEVER. `go` publishes it. */
-    uint64_t run_deadline_ns;
-
-    /* Set by a poster that gives up on a replica. It is read under `lock`, or relaxed as a hint. */
-    _Atomic bool poisoned;
-
-    /* The number of the last run that was not inside another run. Protected by `lock`. */
-    uint64_t outermost;
-
-    /* The number of scopes that have been entered on any thread and not left. */
-    _Atomic uint32_t scopes;
-
-    /* One word for each depth of pauses. It is not 0 if a replica refuses to pause. */
-    _Atomic uint32_t refused[DTI_PAUSES];
-
-    /* Protected by `lock`. */
-    struct dti_dependent *dependents;
-
-    /* The number of producers that iterators have started since the team was created, which is also the
-     * number of the next producer. Protected by `lock`. */
-    uint32_t producers;
-
-    /* The registry of src/vars. Protected by `lock`, and opaque here. */
-    struct dti_registry *variables;
-
-    /* The turn: at most one cross call runs at a time. */
-    pthread_mutex_t lock;
-
-    /* Entered by cross calls, including those that still wait for their turn. */
-    struct dti_gate gate;
-
-    /* The number that was posted last. */
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t go;
-
-    /* The number of the innermost run. relaxed, because `go` publishes it. */
-    _Atomic uint64_t run;
-    dti_job job;    /* plain, because `go` publishes it */
-    void *argument; /* plain, because `go` publishes it */
-
-    /* Used only with options.host_floating. Plain, because `go` publishes it. */
-    struct dti_fenv host;
-
-    /* The public function that posted the job. Errors of the replicas name it. */
-    const char *function;
-
-    /* The number of nested pauses in the present run. Only replica 0 uses it, or the poster if that is
-     * another thread. It is not beside the members that other threads read, because every merge_call would
-     * take their cache line from them. */
-    alignas(DTI_CACHE_LINE_PAIR) uint32_t pauses;
-
-    /* The number of the run that ended last. It is written by the threads that write `pauses`. */
-    uint64_t ended;
-
-    /* pause[k] is an enum dti_pause_state, and belongs to the run that is inside k pauses. */
-    _Atomic uint32_t pause[DTI_PAUSES];
-
-    /* The number of replicas that have returned from the present run. It is counted in crowded teams only. */
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t returned;
-};
-
 /* The events for which a waiter of the team's wait queue can wait, beside the ids of replicas. Producers
  * signal DTI_AWAITS_INPUT. Consumers wait for DTI_EVERYONE, which includes it. */
-#define DTI_AWAITS_GO(team)      ((team)->n)
-#define DTI_AWAITS_MEETING(team) ((team)->n + 1)
-#define DTI_AWAITS_INPUT(team)   ((team)->n + 2)
+#define DTI_AWAITS_GO(num_replicas)      (num_replicas)
+#define DTI_AWAITS_MEETING(num_replicas) ((num_replicas) + 1)
+#define DTI_AWAITS_INPUT(num_replicas)   ((num_replicas) + 2)
+
+/* -- What other modules may ask of a team. Any thread -- */
+/* Constant from the creation of the team to its end. */
+uint32_t dti_team_num_replicas(const struct dti_team *team);
+struct dti_replica *dti_team_replica(const struct dti_team *team, uint32_t id);
+const struct dti_team_options *dti_team_options(const struct dti_team *team);
+bool dti_team_is_crowded(const struct dti_team *team);
+struct dti_wait_queue *dti_team_wait_queue(struct dti_team *team);
+struct dti_gate *dti_team_gate(struct dti_team *team);
+/* Whether the address is that of a replica of the team. The replica is not read. */
+bool dti_team_has_replica(const struct dti_team *team, const void *replica);
+
+/* Whether the innermost run has been stopped. */
+bool dti_team_is_stopped(const struct dti_team *team);
+/* Whether a replica has returned from the present run. Only crowded teams count, all others answer false. */
+bool dti_team_any_returned(const struct dti_team *team);
+/* The number of pauses inside each other in the present run. The poster's thread. */
+uint32_t dti_team_pauses(const struct dti_team *team);
+/* Whether a replica was given up on. A hint, unless the calling thread has the turn. */
+bool dti_team_is_poisoned(const struct dti_team *team);
+/* All replicas have returned after all. The calling thread has the turn. */
+void dti_team_clear_poison(struct dti_team *team);
+
+/* Counts the scopes of the team that are entered, on all threads. */
+void dti_team_scope_entered(struct dti_team *team);
+void dti_team_scope_left(struct dti_team *team);
+bool dti_team_has_scopes(const struct dti_team *team);
+
+/* -- What other modules keep on a team. Each is set before other threads know the team, or under the turn -- */
+ditto_strategy *dti_team_strategy(const struct dti_team *team);
+void dti_team_set_strategy(struct dti_team *team, ditto_strategy *strategy);
+struct dti_sync *dti_team_sync(const struct dti_team *team);
+void dti_team_set_sync(struct dti_team *team, struct dti_sync *sync);
+struct dti_registry *dti_team_variables(const struct dti_team *team);
+void dti_team_set_variables(struct dti_team *team, struct dti_registry *variables);
+/* The dependent of a kind that was added before `later`, or the last one of this kind. NULL if there is none.
+ * The calling thread has the turn. */
+struct dti_dependent *dti_team_dependent_before(const struct dti_team *team,
+                                                const struct dti_dependent *later,
+                                                const struct dti_dependent_kind *kind);
+/* Numbers the producers that iterators start. The calling thread has the turn. */
+uint32_t dti_team_number_producer(struct dti_team *team);
 
 /* The part of a strategy that the modules below src/strategy see. The struct of src/strategy begins with
  * it. */
 struct dti_strategy_base {
     struct dti_team *team;
+    uint32_t num_replicas;
 
     /* True if variables have a single copy, which lies on NUMA node parameter_node. */
     bool central;
@@ -323,9 +286,10 @@ void dti_team_reopen(struct dti_team *team);
 /* Destroys a closed team, or in a child process any team. Joins all threads that can be joined. Returns
  * POISONED if some replicas never returned. Their threads and the memory of the team are then not freed. */
 ditto_status dti_team_destroy(struct dti_team *team);
-static inline bool dti_team_forked(const struct dti_team *team)
+bool dti_team_forked(const struct dti_team *team);
+static inline bool dti_replica_is_forked(const struct dti_replica *replica)
 {
-    return dti_process_differs(team->process);
+    return dti_process_differs(replica->process);
 }
 /* Returns FORKED with its message. */
 ditto_status dti_fail_forked(void);
@@ -354,11 +318,7 @@ void dti_team_renew(struct dti_team *team);
 /* Called before a job that calls functions of the user. If the option host_floating is set, they run in the
  * floating-point environment of the calling thread. Functions of a run inside another run have the
  * environment of the outermost run. */
-static inline void dti_team_note_host(struct dti_team *team)
-{
-    if (team->options.host_floating && team->pauses == 0)
-        team->host = dti_fenv_current();
-}
+void dti_team_note_host(struct dti_team *team);
 /* Whether the calling thread is inside a run or another cross call of the team. */
 bool dti_team_has_turn(const struct dti_team *team);
 /* Takes the turn, for callers that need nothing else of dti_cross_enter. Returns false if the calling thread
@@ -414,12 +374,7 @@ static inline bool dti_team_hold(const struct dti_team *team, struct dti_gate *g
 }
 /* The same for the gate of the team itself. A thread in the scope of the strategy does not enter it, because
  * no strategy is destroyed while its scope is entered on any thread. */
-static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held)
-{
-    const struct dti_frame *top = dti_frame_top;
-    if (top == NULL || top->team != team || !top->is_scope)
-        (void)dti_team_hold(team, &team->gate, held);
-}
+void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held);
 /* The first statement of a public function that takes a strategy in cross-replica context. NULL is refused
  * with INVALID. Any other strategy is not destroyed before the function returns. Passing a strategy that has
  * already been destroyed is an error of the caller, and is not detected. */
@@ -456,19 +411,15 @@ bool dti_team_all_returned(const struct dti_team *team);
 static inline struct dti_deadline dti_replica_deadline(const struct dti_replica *replica, uint32_t timeout_ms)
 {
     struct dti_deadline deadline = { .timeout_ms = timeout_ms };
-    const struct dti_team *team = replica->team;
-    if (replica->id == 0 && team->run_deadline_ns != DTI_NEVER && !team->options.caller_waits) {
+    uint64_t of_run = *replica->run_deadline_ns;
+    if (of_run != DTI_NEVER) {
         uint64_t own = dti_deadline_at(&deadline);
-        deadline.at_ns = team->run_deadline_ns < own ? team->run_deadline_ns : own;
+        deadline.at_ns = of_run < own ? of_run : own;
     }
     return deadline;
 }
 /* Whether a deadline is the deadline of the run. Messages then name run_timeout_ms. */
-static inline bool dti_deadline_is_of_run(const struct dti_replica *replica,
-                                          const struct dti_deadline *deadline)
-{
-    return replica->team->run_deadline_ns != DTI_NEVER && deadline->at_ns == replica->team->run_deadline_ns;
-}
+bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline);
 /* Ends the run with the error record of the calling thread, because a wait on this replica has reached its
  * deadline. If that is the deadline of the outermost run, it ends all runs. */
 void dti_replica_stop_late(const struct dti_replica *replica, const struct dti_deadline *deadline);

@@ -189,6 +189,7 @@ static void release(struct dti_team *team)
 
 static void init_replicas(struct dti_team *team, const ditto_placement *placement)
 {
+    static const uint64_t never = DTI_NEVER;
     for (uint32_t i = 0; i < team->n; i++) {
         struct dti_replica *r = &team->replica[i];
         atomic_init(&r->done, DTI_GO_NONE);
@@ -197,6 +198,12 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         r->depth = 0;
         r->id = i;
         r->team = team;
+        r->num_replicas = team->n;
+        r->stop = &team->stop;
+        r->wait_queue = &team->wait_queue;
+        r->timeout_ms = team->options.timeout_ms;
+        r->process = team->process;
+        r->run_deadline_ns = i == 0 && !team->options.caller_waits ? &team->run_deadline_ns : &never;
         r->arena = NULL;
         r->pu = dti_placement_leader(placement, i)->is;
         r->pus = placement->blocks[i].count;

@@ -1,8 +1,98 @@
-/* src/replicas/team/team_private.h - declarations that only team.c, team_life.c and pause.c share. */
+/* src/replicas/team/team_private.h - the team itself, for the files of this folder. */
 #ifndef DTI_TEAM_PRIVATE_H
 #define DTI_TEAM_PRIVATE_H
 
 #include "replicas/team/team.h"
+
+struct dti_team {
+    uint32_t n;
+    struct dti_replica *replica; /* [n] */
+    struct dti_team_options options;
+
+    /* True if threads of this team must share a PU, or if the CPU quota is below the number of its threads.
+     * Threads of other strategies do not count. */
+    bool crowded;
+
+    /* No run will follow, and the threads end. It is set once. All replicas poll it, so nothing that changes
+     * is stored near it. */
+    _Atomic bool ending;
+
+    /* How long a crowded replica yields before it sleeps. */
+    uint64_t yield_ns;
+
+    /* The process that created the team. The team is dead in children of that process
+     * (base/waiting/fork.h). */
+    uint32_t process;
+
+    /* The state of src/sync for runs that are not inside other runs. It is opaque here. */
+    struct dti_sync *sync;
+
+    /* The strategy to which the team belongs. It is opaque here, and only compared. */
+    struct ditto_strategy *strategy;
+
+    /* Waiters 0 .. n-1 are the replicas. Waiter n is a poster that is not replica 0. */
+    struct dti_wait_queue wait_queue;
+    struct dti_stop stop;
+
+    /* The deadline of the present run, or DTI_NEVER. `go` publishes it. */
+    uint64_t run_deadline_ns;
+
+    /* Set by a poster that gives up on a replica. It is read under `lock`, or relaxed as a hint. */
+    _Atomic bool poisoned;
+
+    /* The number of the last run that was not inside another run. Protected by `lock`. */
+    uint64_t outermost;
+
+    /* The number of scopes that have been entered on any thread and not left. */
+    _Atomic uint32_t scopes;
+
+    /* One word for each depth of pauses. It is not 0 if a replica refuses to pause. */
+    _Atomic uint32_t refused[DTI_PAUSES];
+
+    /* Protected by `lock`. */
+    struct dti_dependent *dependents;
+
+    /* The number of producers that iterators have started since the team was created, which is also the
+     * number of the next producer. Protected by `lock`. */
+    uint32_t producers;
+
+    /* The registry of src/vars. Protected by `lock`, and opaque here. */
+    struct dti_registry *variables;
+
+    /* The turn: at most one cross call runs at a time. */
+    pthread_mutex_t lock;
+
+    /* Entered by cross calls, including those that still wait for their turn. */
+    struct dti_gate gate;
+
+    /* The number that was posted last. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t go;
+
+    /* The number of the innermost run. relaxed, because `go` publishes it. */
+    _Atomic uint64_t run;
+    dti_job job;    /* plain, because `go` publishes it */
+    void *argument; /* plain, because `go` publishes it */
+
+    /* Used only with options.host_floating. Plain, because `go` publishes it. */
+    struct dti_fenv host;
+
+    /* The public function that posted the job. Errors of the replicas name it. */
+    const char *function;
+
+    /* The number of nested pauses in the present run. Only replica 0 uses it, or the poster if that is
+     * another thread. It is not beside the members that other threads read, because every merge_call would
+     * take their cache line from them. */
+    alignas(DTI_CACHE_LINE_PAIR) uint32_t pauses;
+
+    /* The number of the run that ended last. It is written by the threads that write `pauses`. */
+    uint64_t ended;
+
+    /* pause[k] is an enum dti_pause_state, and belongs to the run that is inside k pauses. */
+    _Atomic uint32_t pause[DTI_PAUSES];
+
+    /* The number of replicas that have returned from the present run. It is counted in crowded teams only. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t returned;
+};
 
 #define DTI_GO_NONE UINT64_C(0) /* the run number before the first run */
 

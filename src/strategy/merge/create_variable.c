@@ -18,7 +18,7 @@ static ditto_status check_alike(const ditto_strategy *strategy)
 {
     const struct dti_merge_part *part = strategy->merging;
     char own[DTI_SPEC_WORDS], first[DTI_SPEC_WORDS];
-    for (uint32_t i = 1; i < strategy->base.team->n; i++) {
+    for (uint32_t i = 1; i < strategy->base.num_replicas; i++) {
         bool same_name = strcmp(part[i].name, part[0].name) == 0;
         if (same_name && dti_spec_equal(part[i].arguments, part[0].arguments))
             continue;
@@ -68,7 +68,7 @@ ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *init
     known.struct_size = sizeof known;
     /* Without a run this is the default strategy, whose single replica has nothing to compare. */
     if (dti_current_run_call() != NULL)
-        r->team->strategy->merging[r->id].name = dti_variable_name(&known);
+        dti_team_strategy(r->team)->merging[r->id].name = dti_variable_name(&known);
     DTI_TRY(dti_merge_call(r, &merge, initial, &made));
     *out = made->variable;
     return DITTO_OK;

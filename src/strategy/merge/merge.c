@@ -12,7 +12,7 @@ static ditto_status view_argument(ditto_strategy *strategy, uint32_t k, ditto_va
 {
     ditto_value *value;
     DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
-    for (uint32_t i = 0; i < strategy->base.team->n; i++) {
+    for (uint32_t i = 0; i < strategy->base.num_replicas; i++) {
         value->part[i] = strategy->merging[i].arguments[k];
         ditto_status status = dti_check_alike(&value->part[0], &value->part[i], i);
         if (status != DITTO_OK)
@@ -107,7 +107,7 @@ static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, d
         merged = &nothing;
     dti_value_drop(*merged);
     *merged = NULL;
-    ditto_status status = work_alone(r->team->strategy, merge, false, merged);
+    ditto_status status = work_alone(dti_team_strategy(r->team), merge, false, merged);
     if (status != DITTO_OK)
         dti_team_stop(r->team);
     dti_pause_end(r);
@@ -141,10 +141,10 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
                             const ditto_tensor *arguments, const ditto_value **result)
 {
     const struct dti_run_call *call = dti_current_run_call();
-    ditto_strategy *strategy = r->team->strategy;
+    ditto_strategy *strategy = dti_team_strategy(r->team);
     if (call == NULL)
         return merge_plain(merge, arguments, result);
-    struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     ditto_value **merged = &strategy->merged[call->level];
     struct dti_matched_call same = { .name = merge->name,
                                      .object = merge->object,
@@ -167,7 +167,7 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
         status = dti_team_stop_status(r->team);
     dti_trace_end(r, 0);
     DTI_TRY(status);
-    if (dti_stopped(&r->team->stop))
+    if (dti_stopped(r->stop))
         return dti_team_stop_status(r->team);
     if (result != NULL)
         *result = *merged;

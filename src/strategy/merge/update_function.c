@@ -84,7 +84,7 @@ static ditto_status keep_result(const struct updating *u, uint32_t replica, cons
     ditto_tensor *part = &u->results->part[replica];
     *part = *result;
     part->device = 0;
-    DTI_TRY(dti_value_buffer_take(&u->variable->team->strategy->pool[replica], bytes,
+    DTI_TRY(dti_value_buffer_take(&dti_team_strategy(u->variable->team)->pool[replica], bytes,
                                   &u->results->component[replica], &data));
     if (bytes != 0)
         memcpy(data, result->data, bytes);
@@ -110,7 +110,7 @@ static ditto_status call_on_copy(struct dti_replica *r, void *context)
 /* Gives each replica the result of the copy that it uses. */
 static ditto_status complete(const ditto_variable *v, ditto_value *results, bool *any)
 {
-    uint32_t n = v->team->n;
+    uint32_t n = v->num_replicas;
     const ditto_tensor *first = &results->part[v->copy[0].owner];
     *any = first->dtype != 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -149,12 +149,12 @@ ditto_status dti_update_cross(ditto_variable *v, const struct dti_update_request
     bool any = false;
     DTI_LEAVES_GATES(held);
     for (uint32_t k = 0; k < request->count; k++) {
-        DTI_TRY(dti_value_hold_item(arguments[k], v->team->strategy, "arguments", k, &held));
+        DTI_TRY(dti_value_hold_item(arguments[k], dti_team_strategy(v->team), "arguments", k, &held));
         DTI_TRY_OF(check_argument(arguments[k]), "arguments[%u]", k);
     }
     if (results == NULL)
         return call_on_all_copies(&u);
-    DTI_TRY(dti_value_make(v->team->strategy, DITTO_PER_REPLICA, &u.results));
+    DTI_TRY(dti_value_make(dti_team_strategy(v->team), DITTO_PER_REPLICA, &u.results));
     ditto_status status = call_on_all_copies(&u);
     if (status == DITTO_OK)
         status = complete(v, u.results, &any);
@@ -190,14 +190,15 @@ static ditto_status call_on_own_copies(struct dti_replica *r, ditto_variable *v,
                                        const struct dti_update_request *request,
                                        const ditto_tensor *arguments)
 {
-    struct dti_merge_part *mine = &r->team->strategy->merging[r->id];
+    struct dti_merge_part *mine = &dti_team_strategy(r->team)->merging[r->id];
     ditto_tensor result = { .data = NULL };
     dti_changed(v, r->id);
     /* Other replicas read this only in later calls. */
     if (r->id == 0 && v->mirrored && v->own_copies)
         dti_variable_set_may_differ(v);
     if (dti_owns_copy(v, r->id)) {
-        const ditto_tensor *used = v->own_copies ? arguments : r->team->strategy->merging[0].arguments;
+        const ditto_tensor *used = v->own_copies ? arguments
+                                                 : dti_team_strategy(r->team)->merging[0].arguments;
         DTI_TRY(call_function(r, v, request, used, &result));
         if (result.dtype != 0)
             DTI_TRY(copy_result(r, &result, &mine->result));
@@ -229,7 +230,7 @@ static bool any_result(const ditto_variable *v)
 {
     bool any = false;
     for (uint32_t c = 0; c < v->copies; c++)
-        any |= v->team->strategy->merging[v->copy[c].owner].result.dtype != 0;
+        any |= dti_team_strategy(v->team)->merging[v->copy[c].owner].result.dtype != 0;
     return any;
 }
 
@@ -238,8 +239,8 @@ static bool any_result(const ditto_variable *v)
 static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
                                  const struct dti_matched_call *same, ditto_tensor *result)
 {
-    struct dti_merge_part *merging = r->team->strategy->merging;
-    struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    struct dti_merge_part *merging = dti_team_strategy(r->team)->merging;
+    struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     const ditto_tensor *theirs = &merging[dti_copy_of(v, r->id)->owner].result;
     ditto_tensor own = { .data = NULL };
     if (!any_result(v)) {
@@ -313,14 +314,14 @@ static ditto_status split_in_run(struct dti_replica *r, ditto_variable *v)
 
 static bool needs_split(const ditto_variable *v)
 {
-    return v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE && !v->own_copies && v->team->n > 1;
+    return v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE && !v->own_copies && v->num_replicas > 1;
 }
 
 ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
                                    const struct dti_update_request *request, const ditto_tensor *arguments,
                                    ditto_tensor *result)
 {
-    struct dti_deadline deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     struct dti_matched_call same = { .name = "ditto_update",
                                      .object = v->name,
                                      .arguments = request->count,
@@ -332,7 +333,7 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
         return call_in_default_strategy(r, v, request, arguments, result);
     /* The result of the previous update must stay until all replicas have met, because a slower replica may
      * still read it. */
-    r->team->strategy->merging[r->id].arguments = arguments;
+    dti_team_strategy(r->team)->merging[r->id].arguments = arguments;
     DTI_TRY(dti_sync_meet(r, &same, &deadline));
     /* If copies are shared, the replica that owns the copy of another node works with the arguments of
      * replica 0, and replica 0 must not leave the call meanwhile. Otherwise each replica works with its own
@@ -345,11 +346,11 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
         dti_access_end(r);
     if (status != DITTO_OK)
         return finish_update_function(r, status);
-    deadline = dti_replica_deadline(r, r->team->options.timeout_ms);
+    deadline = dti_replica_deadline(r, r->timeout_ms);
     status = dti_sync_meet(r, &same, &deadline);
     if (status != DITTO_OK) {
         /* No other replica reads this replica's result any more. */
-        dti_replica_free(r, r->team->strategy->merging[r->id].result.data);
+        dti_replica_free(r, dti_team_strategy(r->team)->merging[r->id].result.data);
         return status;
     }
     return share_result(r, v, &same, result);

@@ -55,7 +55,7 @@ static ditto_status make_component(ditto_strategy *strategy, const ditto_batch *
                                    ditto_tensor *part, ditto_value **out)
 {
     ditto_value *value;
-    for (uint32_t r = 0; r < strategy->base.team->n; r++)
+    for (uint32_t r = 0; r < strategy->base.num_replicas; r++)
         part[r] = batch[r].component[k];
     DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
     return dti_value_finish(value, dti_make_from_tensors(value, part, 1), out);
@@ -93,8 +93,8 @@ static ditto_status check_across(const struct dti_team *team)
 
 ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out)
 {
-    ditto_strategy *strategy = dti_iterator_team(iterator)->strategy;
-    uint32_t n = strategy->base.team->n;
+    ditto_strategy *strategy = dti_team_strategy(dti_iterator_team(iterator));
+    uint32_t n = strategy->base.num_replicas;
     DTI_TRY(check_across(strategy->base.team));
     DTI_TRY(dti_iterator_claim(iterator, DTI_USE_CROSS));
     ditto_batch *batch = malloc(n * sizeof *batch);

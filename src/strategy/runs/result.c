@@ -8,7 +8,7 @@
 void dti_results_again(struct dti_replica *r, const struct dti_run_call *call)
 {
     if (call->returns)
-        dti_results_drop(r->team->strategy->pool[r->id].results[call->level]);
+        dti_results_drop(dti_team_strategy(r->team)->pool[r->id].results[call->level]);
 }
 
 static struct dti_results *results_of(const ditto_strategy *strategy, const struct dti_run_call *call,
@@ -19,7 +19,7 @@ static struct dti_results *results_of(const ditto_strategy *strategy, const stru
 
 void dti_results_give_back(ditto_strategy *strategy, const struct dti_run_call *call)
 {
-    for (uint32_t i = 0; i < strategy->base.team->n; i++)
+    for (uint32_t i = 0; i < strategy->base.num_replicas; i++)
         dti_results_drop(results_of(strategy, call, i));
 }
 
@@ -113,13 +113,13 @@ static ditto_status take_result(ditto_strategy *strategy, const struct dti_run_c
 {
     struct dti_result *first = &results_of(strategy, call, 0)->result[at];
     ditto_value *value;
-    for (uint32_t i = 1; i < strategy->base.team->n; i++)
+    for (uint32_t i = 1; i < strategy->base.num_replicas; i++)
         DTI_TRY(check_same_kind(first, find(results_of(strategy, call, i), first->name, at), i));
     if (first->kind == DITTO_VARIABLE)
         return dti_value_make_variable(strategy, first->variable, out);
     DTI_TRY(dti_value_make(strategy, first->kind, &value));
     value->dense_rows = first->dense_rows;
-    for (uint32_t i = 0; i < strategy->base.team->n; i++)
+    for (uint32_t i = 0; i < strategy->base.num_replicas; i++)
         take_part(value, i, find(results_of(strategy, call, i), first->name, at));
     *out = value;
     return DITTO_OK;
@@ -194,7 +194,7 @@ static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call 
 {
     struct dti_results *first = results_of(strategy, call, 0);
     ditto_value *nest;
-    for (uint32_t i = 1; i < strategy->base.team->n; i++)
+    for (uint32_t i = 1; i < strategy->base.num_replicas; i++)
         DTI_TRY(check_same_set(first, results_of(strategy, call, i), i));
     bool no_step = call->step != NULL && call->done == 0;
     if (!no_step)

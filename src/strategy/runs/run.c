@@ -81,7 +81,7 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
 {
     struct dti_run_call *call = argument;
     if (call->returns)
-        DTI_TRY(dti_results_begin(&r->team->strategy->pool[r->id], call->level));
+        DTI_TRY(dti_results_begin(&dti_team_strategy(r->team)->pool[r->id], call->level));
     if (call->level == 0)
         return call_function(r, call);
     dti_sync_go_in(r);
@@ -106,9 +106,9 @@ static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct
 
 static ditto_status begin_inner(struct dti_team *team)
 {
-    if (team->strategy->levels == DTI_LEVELS)
+    if (dti_team_strategy(team)->levels == DTI_LEVELS)
         return DTI_FAIL(DITTO_ERR_RANGE, "a run inside %d runs: runs can't be nested deeper", DTI_LEVELS);
-    if (team->pauses == 0)
+    if (dti_team_pauses(team) == 0)
         return DITTO_OK;
     ditto_status status = dti_sync_make_inner(team);
     if (status != DITTO_OK)
@@ -119,7 +119,7 @@ static ditto_status begin_inner(struct dti_team *team)
 /* Resets what a stopped run has left behind. All replicas are parked, or serve in a pause. */
 static void renew_stopped(struct dti_team *team)
 {
-    if (!dti_stopped(&team->stop) || team->poisoned)
+    if (!dti_team_is_stopped(team) || dti_team_is_poisoned(team))
         return;
     dti_sync_renew(team);
     dti_team_renew(team);
@@ -134,9 +134,9 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     *call = describe_call(strategy, request);
     strategy->levels++;
     dti_team_note_host(team);
-    ditto_status status = dti_team_run(team, enter_function, *call, team->options.run_timeout_ms);
+    ditto_status status = dti_team_run(team, enter_function, *call, dti_team_options(team)->run_timeout_ms);
     /* If the team is poisoned, replica 0 may still be in a run inside this one, and change these. */
-    if (!team->poisoned) {
+    if (!dti_team_is_poisoned(team)) {
         strategy->levels--;
         dti_value_drop(strategy->merged[strategy->levels]);
         strategy->merged[strategy->levels] = NULL;
@@ -168,7 +168,7 @@ static ditto_status do_meeting_job(struct dti_replica *r, void *argument)
 ditto_status dti_meeting_run(ditto_strategy *strategy, dti_job job, void *argument)
 {
     struct dti_team *team = strategy->base.team;
-    struct meeting_job meeting = { job, argument, team->pauses != 0 };
+    struct meeting_job meeting = { job, argument, dti_team_pauses(team) != 0 };
     DTI_TRY(begin_inner(team));
     ditto_status status = dti_team_run(team, do_meeting_job, &meeting, DITTO_FOREVER);
     renew_stopped(team);

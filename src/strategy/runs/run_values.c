@@ -7,7 +7,7 @@
 
 static ditto_status check_batch(const ditto_value *v, const char *name)
 {
-    for (uint32_t i = 1; v->kind == DITTO_PER_REPLICA && i < v->strategy->base.team->n; i++)
+    for (uint32_t i = 1; v->kind == DITTO_PER_REPLICA && i < v->strategy->base.num_replicas; i++)
         for (uint32_t d = 0; d < v->part[0].rank; d++)
             if (v->part[i].shape[d] != v->part[0].shape[d])
                 return DTI_FAIL(
@@ -41,7 +41,7 @@ static ditto_status run_and_collect(ditto_strategy *strategy, const struct dti_r
         return status;
     if (request->step != NULL && status >= 0 && steps_done != NULL)
         *steps_done = call->done;
-    if (strategy->base.team->poisoned || dti_team_forked(strategy->base.team))
+    if (dti_team_is_poisoned(strategy->base.team) || dti_team_forked(strategy->base.team))
         return status;
     if (status < 0 || !request->wanted)
         dti_results_give_back(strategy, call);
@@ -111,7 +111,7 @@ ditto_status dti_result_reserve(struct dti_replica *r, const char *name, ditto_v
         return DTI_FAIL(DITTO_ERR_CONTEXT, "this run takes no results: use ditto_strategy_run_values");
     if (name != NULL && name[0] == '\0')
         return dti_name_check(name);
-    *list = r->team->strategy->pool[r->id].results[call->level];
+    *list = dti_team_strategy(r->team)->pool[r->id].results[call->level];
     DTI_TRY(find_result(*list, name != NULL ? name : "", out));
     (*out)->kind = kind;
     (*out)->variable = NULL;

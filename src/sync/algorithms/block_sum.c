@@ -72,7 +72,7 @@ static void collect(const struct row *r, size_t first, size_t end, char *out)
 static void sum_block(const struct row *r, size_t block, void *sum)
 {
     char *elements = r->self->sync->state[r->self->id].workspace.scratch, *wide = elements + BLOCK_BYTES;
-    size_t total = r->start[r->self->team->n], first = block * DITTO_BLOCK;
+    size_t total = r->start[r->self->num_replicas], first = block * DITTO_BLOCK;
     size_t end = total - first < DITTO_BLOCK ? total : first + DITTO_BLOCK;
     collect(r, first, end, elements);
     if (r->reduction.kernel->widen != NULL) {
@@ -116,7 +116,7 @@ static size_t blocks_before(const struct row *r, uint32_t replica)
 static uint32_t subtrees_of(const struct row *r, uint32_t replica, struct dti_span *part)
 {
     struct dti_span own = { blocks_before(r, replica), blocks_before(r, replica + 1) };
-    return dti_tree_subtrees(blocks_before(r, r->self->team->n), own, part);
+    return dti_tree_subtrees(blocks_before(r, r->self->num_replicas), own, part);
 }
 
 static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *context)
@@ -124,7 +124,7 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     struct row *r = context;
     struct dti_span part[MOST_PARTS];
     r->start[0] = 0;
-    for (uint32_t i = 0; i < self->team->n; i++) {
+    for (uint32_t i = 0; i < self->num_replicas; i++) {
         r->of[i] = dti_call_of(self->sync, i, seq)->more;
         /* Cannot overflow, because all elements are in one address space. */
         r->start[i + 1] = r->start[i] + r->of[i]->count;
@@ -168,7 +168,7 @@ static ditto_status sum_all(struct row *r, const struct dti_call *call, struct d
                                                         : DTI_INLINE_PAYLOAD_BYTES + 1,
                                    .goes_on = true };
     struct cursor c = { .row = r };
-    size_t blocks = blocks_before(r, r->self->team->n);
+    size_t blocks = blocks_before(r, r->self->num_replicas);
     alignas(MOST_BYTES) char sum[MOST_BYTES];
     *deadline = dti_replica_deadline(r->self, deadline->timeout_ms);
     DTI_TRY(dti_meet(r->self, &arrival, deadline, &c.seq));

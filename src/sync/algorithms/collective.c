@@ -30,7 +30,7 @@ ditto_status dti_collective_with_access(struct dti_replica *self, const struct d
     ditto_status status = work(self, seq, context);
     dti_access_end(self);
     if (status != DITTO_OK) {
-        if (!dti_stopped(&self->team->stop))
+        if (!dti_stopped(self->stop))
             status = dti_fail_function(self, call, status, serial);
         return dti_leave_collective(self, status);
     }
@@ -109,7 +109,7 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
         flow.reduction.user = &combining;
     }
     if (m->choice.algorithm != DTI_ALGORITHM_GROUPS)
-        return dti_flow_flat(&flow, 0, sync->team->n);
+        return dti_flow_flat(&flow, 0, sync->num_replicas);
     return dti_flow_is_combined(m->call)
                ? dti_flow_exchange(&flow, m->timeout_ms)
                : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
@@ -130,7 +130,7 @@ ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, con
                             struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
-    struct dti_call_size size = dti_call_size_of(call, self->team->n);
+    struct dti_call_size size = dti_call_size_of(call, self->num_replicas);
     if (target != NULL)
         size.all = written_bytes(call, target);
     struct collective_move moving = { call, target, dti_choose_algorithm(sync, call, &size),

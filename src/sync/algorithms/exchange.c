@@ -110,7 +110,7 @@ static void say(const struct exchange_range *l, _Atomic uint64_t *word, uint32_t
 {
     /* release: Q0 or R0. It publishes the partials or the results. */
     atomic_store_explicit(word, (uint64_t)l->flow->seq << 32 | (block + 1), memory_order_release);
-    dti_wait_queue_signal(&l->flow->self->team->wait_queue, l->flow->self->id);
+    dti_wait_queue_signal(l->flow->self->wait_queue, l->flow->self->id);
 }
 
 struct word_wait {
@@ -126,7 +126,7 @@ static bool is_said(const struct word_wait *w)
 static bool word_ready(void *argument)
 {
     const struct word_wait *w = argument;
-    return is_said(w) || dti_stopped(&w->team->stop);
+    return is_said(w) || dti_team_is_stopped(w->team);
 }
 
 /* Waits until all counterparts have announced `block` by their word at `offset` of their buffers. */
@@ -143,7 +143,8 @@ static ditto_status await_counterparts(const struct exchange_range *l, size_t of
         uint32_t peer = dti_groups_owner(l->groups, group, l->index);
         _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)((char *)area_of(l, group) + offset);
         struct word_wait w = { team, word, (uint64_t)l->flow->seq << 32 | (block + 1) };
-        if (!dti_wait(&team->wait_queue, self->id, peer, &self->wait_policy, &deadline, word_ready, &w)) {
+        if (!dti_wait(dti_team_wait_queue(team), self->id, peer, &self->wait_policy, &deadline, word_ready,
+                      &w)) {
             char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS];
             struct dti_text mine = { words, sizeof words, 0 }, its = { who, sizeof who, 0 };
             dti_call_describe(l->flow->call, atomic_load_explicit(&l->flow->me->number, memory_order_relaxed),
@@ -201,7 +202,7 @@ static void gather_values(const struct exchange_range *l, const struct block *b,
     struct dti_span part[DTI_TREE_PARTS];
     for (uint32_t g = 0; g < l->groups->groups; g++) {
         struct dti_span members = { l->groups->start[g], l->groups->start[g + 1] };
-        uint32_t parts = dti_tree_subtrees(l->flow->sync->team->n, members, part);
+        uint32_t parts = dti_tree_subtrees(l->flow->sync->num_replicas, members, part);
         for (uint32_t p = 0; p < parts; p++) {
             const char *data = part[p].end - part[p].first == 1
                                    ? dti_flow_source(l->flow, &b->segment, (uint32_t)part[p].first) +
@@ -218,7 +219,7 @@ static void count_values(const struct exchange_range *l, const struct block *b, 
     struct dti_span part[DTI_TREE_PARTS];
     for (uint32_t g = 0; g < l->groups->groups; g++) {
         struct dti_span members = { l->groups->start[g], l->groups->start[g + 1] };
-        uint32_t parts = dti_tree_subtrees(l->flow->sync->team->n, members, part);
+        uint32_t parts = dti_tree_subtrees(l->flow->sync->num_replicas, members, part);
         uint64_t *counter = g == l->group ? &l->flow->workspace->counters.read_near
                                           : &l->flow->workspace->counters.read_far;
         for (uint32_t p = 0; p < parts; p++)
@@ -245,11 +246,11 @@ static ditto_status combine_piece(struct exchange_range *l, struct block *b)
         size_t count = end - at < step ? end - at : step;
         unsigned char *out = result_at(l, l->group, b->number) + (at - first) * r->element_bytes;
         gather_values(l, b, at, value);
-        const void *sum = dti_fold(r, (struct dti_span){ 0, flow->sync->team->n }, &next, count, tile,
+        const void *sum = dti_fold(r, (struct dti_span){ 0, flow->sync->num_replicas }, &next, count, tile,
                                    scratch);
         if (r->failed != DITTO_OK)
             return r->failed;
-        dti_finish(r, flow->sync->team->n, sum, tile, count, out);
+        dti_finish(r, flow->sync->num_replicas, sum, tile, count, out);
         if (target != NULL && target->calls)
             dti_flow_suspend_access(flow);
         if (target != NULL && target->finish != NULL)
@@ -365,7 +366,7 @@ ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
                                 .block_bytes = flow->sync->tuning.given.block_bytes };
     flow->streams = false; /* a block is small, and in the cache because it has just been read */
     struct dti_span members = { g->start[l.group], g->start[l.group + 1] };
-    l.parts = dti_tree_subtrees(flow->sync->team->n, members, l.part);
+    l.parts = dti_tree_subtrees(flow->sync->num_replicas, members, l.part);
     for (l.index = flow->self->id - g->start[l.group]; l.index < g->ranges;
          l.index += dti_groups_size(g, l.group)) {
         l.blocks = 0;

@@ -68,7 +68,7 @@ static size_t number_of_segments(const struct dti_flow *flow)
 {
     const struct dti_call *call = flow->call;
     return dti_call_has_items(call)              ? call->count
-           : shape_of[call->pattern].per_replica ? flow->sync->team->n
+           : shape_of[call->pattern].per_replica ? flow->sync->num_replicas
                                                  : 1;
 }
 
@@ -189,7 +189,7 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
                                uint32_t end, uint32_t *far)
 {
     const struct dti_copy_set *set = flow->target != NULL ? &flow->target->copy_set[segment->index] : NULL;
-    uint32_t self = flow->self->id, found = 0, n = set != NULL ? set->copies : flow->sync->team->n;
+    uint32_t self = flow->self->id, found = 0, n = set != NULL ? set->copies : flow->sync->num_replicas;
     *far = 0;
     /* Each replica begins with its own destination, so that the writers spread over the buffers. */
     for (uint32_t k = 0; k < n; k++) {

@@ -88,7 +88,7 @@ bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32
     /* acquire: B1. The wait is bounded, because all pieces that are not done have been begun. If an
      * optimizer's function has forked, there are no helpers in the child process. */
     while (atomic_load_explicit(&helper_work->done, memory_order_acquire) != pieces &&
-           !dti_team_forked(flow->self->team))
+           !dti_replica_is_forked(flow->self))
         if (flow->self->wait_policy.spin_ns != 0)
             dti_pause();
         else

@@ -36,7 +36,7 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_round
     do { /* there is at least the replica's own block */
         struct dti_mailbox *mailbox = dti_mailbox_of(sync, dti_round_representative(step, b), seq, round);
         struct dti_span part[DTI_TREE_PARTS] = { { step->start[b], step->start[b + 1] } };
-        uint32_t parts = round > 0 ? dti_tree_subtrees(sync->team->n, part[0], part) : 1;
+        uint32_t parts = round > 0 ? dti_tree_subtrees(sync->num_replicas, part[0], part) : 1;
         for (uint32_t p = 0; p < parts; p++) {
             const void *data = round > 0 ? partial_in_mailbox(mailbox, call, c, p, parts)
                                          : dti_mailbox_payload(mailbox, call,
@@ -56,7 +56,7 @@ static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_v
     struct dti_sync *sync = self->sync;
     struct dti_mailbox *mailbox = dti_mailbox_of(sync, self->id, seq, round + 1);
     struct dti_span part[DTI_TREE_PARTS];
-    uint32_t parts = dti_tree_subtrees(sync->team->n,
+    uint32_t parts = dti_tree_subtrees(sync->num_replicas,
                                        (struct dti_span){ step->start[0], step->start[step->count] }, part);
     char *scratch = sync->state[self->id].workspace.scratch;
     for (uint32_t p = 0; p < parts; p++) {
@@ -78,7 +78,7 @@ static void finish_local(struct dti_replica *self, struct small_all_reduce *c,
     struct dti_sync *sync = self->sync;
     /* The result may have two tiles, because f16 and bf16 are widened to twice their size. */
     char *tile = sync->state[self->id].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
-    uint32_t n = sync->team->n;
+    uint32_t n = sync->num_replicas;
     const void *sum = dti_fold(&c->reduction, (struct dti_span){ 0, n }, &value, c->count, tile, scratch);
     dti_finish(&c->reduction, n, sum, tile, c->count, dst);
 }
@@ -116,7 +116,7 @@ static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round,
     struct small_all_reduce *c = arrival->context;
     struct dti_tree_value value[DITTO_MAX_REPLICAS];
     (void)round;
-    for (uint32_t i = 0; i < sync->team->n; i++)
+    for (uint32_t i = 0; i < sync->num_replicas; i++)
         value[i] = (struct dti_tree_value){ i, i + 1,
                                             dti_mailbox_payload(dti_mailbox_of(sync, i, seq, 0),
                                                                 arrival->call, arrival->payload_bytes) };

@@ -183,7 +183,7 @@ static void walk_range(struct dti_flow *flow, const struct dti_segment *segment,
     bool finishes = flow->target != NULL && flow->target->finish != NULL;
     if (first == end || (w.destinations == 0 && !(finishes && segment->from == DTI_ALL)))
         return;
-    w.sources = dti_flow_sources(flow, segment, 0, flow->sync->team->n, &far);
+    w.sources = dti_flow_sources(flow, segment, 0, flow->sync->num_replicas, &far);
     flow->workspace->counters.read_near += (w.sources - far) * bytes;
     flow->workspace->counters.read_far += far * bytes;
     bool streams = flow->streams;

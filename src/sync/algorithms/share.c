@@ -16,7 +16,7 @@ static ditto_status work_on_share(struct dti_replica *r, void *argument)
 {
     const struct sharing *s = argument;
     size_t first, end;
-    dti_tree_part(s->items, r->team->n, r->id, s->grain, &first, &end);
+    dti_tree_part(s->items, r->num_replicas, r->id, s->grain, &first, &end);
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = first < end ? s->work(first, end, s->context) : DITTO_OK;
     dti_fenv_leave(saved);
@@ -45,7 +45,8 @@ ditto_status dti_share(struct dti_team *team, size_t bytes, size_t items, size_t
         return dti_fail_forked();
     if (items == 0)
         return DITTO_OK;
-    if (team->n == 1 || items <= grain || bytes / team->n < LEAST_BYTES)
+    if (dti_team_num_replicas(team) == 1 || items <= grain ||
+        bytes / dti_team_num_replicas(team) < LEAST_BYTES)
         return work_alone(team, &sharing);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_team_run(team, work_on_share, &sharing, DITTO_FOREVER);

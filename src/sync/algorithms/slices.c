@@ -46,7 +46,7 @@ static ditto_status check_index(const struct slices_reduction *g, uint32_t repli
 
 static ditto_status check_capacities(const struct slices_reduction *g, size_t needed)
 {
-    for (uint32_t r = 0; r < g->self->team->n && g->own->out != NULL; r++)
+    for (uint32_t r = 0; r < g->self->num_replicas && g->own->out != NULL; r++)
         if (g->of[r]->capacity < needed)
             return DTI_FAIL(DITTO_ERR_RANGE,
                             "the output of replica %u has capacity for %zu rows, but the result has %zu", r,
@@ -73,13 +73,13 @@ static void copy_values(struct slices_reduction *g, const char *from, size_t cou
             r->kernel->widen(tile, from + at * r->element_bytes, part);
         else
             memcpy(tile, from + at * r->element_bytes, part * r->element_bytes);
-        dti_finish(r, g->self->team->n, tile, tile, part, to + at * r->element_bytes);
+        dti_finish(r, g->self->num_replicas, tile, tile, part, to + at * r->element_bytes);
     }
 }
 
 static ditto_status check_indices(const struct slices_reduction *g)
 {
-    for (uint32_t r = 0; r < g->self->team->n; r++)
+    for (uint32_t r = 0; r < g->self->num_replicas; r++)
         for (size_t k = 0; k < g->of[r]->in.rows; k++)
             DTI_TRY(check_index(g, r, k, g->of[r]->in.indices[k]));
     return DITTO_OK;
@@ -91,7 +91,7 @@ static ditto_status concatenate(struct slices_reduction *g)
     size_t row = 0;
     DTI_TRY(check_indices(g));
     DTI_TRY(check_capacities(g, g->total));
-    for (uint32_t r = 0; r < g->self->team->n; r++) {
+    for (uint32_t r = 0; r < g->self->num_replicas; r++) {
         const ditto_slices *in = &g->of[r]->in;
         if (in->rows != 0)
             memcpy(out->indices + row, in->indices, in->rows * sizeof *in->indices);
@@ -117,7 +117,7 @@ static int by_index_then_order(const void *left, const void *right)
 static ditto_status sort_entries(struct slices_reduction *g)
 {
     size_t order = 0;
-    for (uint32_t r = 0; r < g->self->team->n; r++) {
+    for (uint32_t r = 0; r < g->self->num_replicas; r++) {
         const ditto_slices *in = &g->of[r]->in;
         for (size_t k = 0; k < in->rows; k++, order++) {
             int64_t index = in->indices[k];
@@ -160,7 +160,7 @@ static void merge_tile(struct slices_reduction *g, size_t first, size_t end, siz
     if (sum != out)
         memcpy(out, sum, count * r->accumulator_bytes);
     if (r->kernel->divide != NULL)
-        r->kernel->divide(out, count, g->self->team->n);
+        r->kernel->divide(out, count, g->self->num_replicas);
 }
 
 /* Writes a sum to a row. If the result is dense, the old elements of the row are added. Rounds once. */
@@ -212,7 +212,7 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
     struct slices_reduction *g = context;
     void *memory;
     g->total = 0;
-    for (uint32_t r = 0; r < self->team->n; r++) {
+    for (uint32_t r = 0; r < self->num_replicas; r++) {
         g->of[r] = dti_call_of(self->sync, r, seq)->more;
         g->total += g->of[r]->in.rows; /* cannot overflow, because all rows are in one address space */
     }

@@ -61,19 +61,19 @@ void dti_target_owners(const struct dti_team *team, const struct dti_target_redu
                        dti_target_owner_fn *report, void *context)
 {
     struct dti_call call = call_of(targeted);
-    struct dti_call_size size = dti_call_size_of(&call, team->n);
-    struct dti_flow flow = { .self = &team->replica[0],
-                             .sync = team->sync,
+    struct dti_call_size size = dti_call_size_of(&call, dti_team_num_replicas(team));
+    struct dti_flow flow = { .self = dti_team_replica(team, 0),
+                             .sync = dti_team_sync(team),
                              .call = &call,
-                             .reduction = dti_flow_reduction(team->sync, &call) };
-    if (dti_choose_algorithm(team->sync, &call, &size).algorithm == DTI_ALGORITHM_GROUPS &&
+                             .reduction = dti_flow_reduction(dti_team_sync(team), &call) };
+    if (dti_choose_algorithm(dti_team_sync(team), &call, &size).algorithm == DTI_ALGORITHM_GROUPS &&
         dti_flow_is_combined(&call)) {
         dti_exchange_owners(&flow, report, context);
         return;
     }
     size_t grains = dti_flow_all_grains(&flow), from, to;
-    for (uint32_t i = 0; i < team->n; i++) {
-        dti_tree_part(grains, team->n, i, 1, &from, &to);
+    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
+        dti_tree_part(grains, dti_team_num_replicas(team), i, 1, &from, &to);
         report_grains(&flow, from, to, i, report, context);
     }
 }
@@ -88,7 +88,7 @@ struct together {
 static ditto_status work_with_access(struct dti_replica *self, uint32_t seq, void *context)
 {
     struct together *t = context;
-    for (uint32_t i = 0; i < self->team->n; i++)
+    for (uint32_t i = 0; i < self->num_replicas; i++)
         t->brought[i] = dti_call_of(self->sync, i, seq)->more;
     if (t->request->calls)
         dti_access_end(self);

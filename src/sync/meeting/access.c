@@ -11,7 +11,7 @@ bool dti_access_begin(struct dti_replica *self)
     _Atomic uint32_t *accessing = &self->sync->state[self->id].accessing;
     atomic_store_explicit(accessing, 1, memory_order_relaxed); /* I0; the fence orders it */
     dti_fence_light();
-    if (!dti_stopped(&self->team->stop)) /* I1 */
+    if (!dti_stopped(self->stop)) /* I1 */
         return true;
     atomic_store_explicit(accessing, 0, memory_order_relaxed); /* no buffer was touched */
     return false;
@@ -44,9 +44,9 @@ ditto_status dti_leave_collective(struct dti_replica *self, ditto_status status)
     uint32_t last = 0;
     dti_fence_heavy(); /* I2 */
     /* I3. In a child process no other replica exists, so no `accessing` word would ever become 0. */
-    for (uint32_t i = 0; i < self->team->n; i++)
+    for (uint32_t i = 0; i < self->num_replicas; i++)
         while (atomic_load_explicit(&sync->state[i].accessing, memory_order_acquire) != 0 && /* O1 */
-               !dti_team_forked(self->team)) {
+               !dti_replica_is_forked(self)) {
             begin = begin != 0 ? begin : dti_now_ns();
             waited = dti_now_ns() - begin;
             last = i;

@@ -8,9 +8,9 @@ bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica)
 {
     uint64_t own = atomic_load_explicit(&sync->state[replica].run, memory_order_relaxed);
     uint32_t i = 0;
-    while (i < sync->team->n && atomic_load_explicit(&sync->state[i].run, memory_order_relaxed) <= own)
+    while (i < sync->num_replicas && atomic_load_explicit(&sync->state[i].run, memory_order_relaxed) <= own)
         i++;
-    return i == sync->team->n;
+    return i == sync->num_replicas;
 }
 
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
@@ -19,7 +19,7 @@ void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct 
     const char *last = atomic_load_explicit(&a->name, memory_order_relaxed);
     uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);
     dti_text_add(text, "replica %u (", replica);
-    if (dti_replica_returned(&sync->team->replica[replica]))
+    if (dti_replica_returned(dti_team_replica(sync->team, replica)))
         dti_text_add(text, "returned from its function; ");
     if (last != NULL && dti_is_in_last_run(sync, replica))
         dti_text_add(text, "last in %s #%u)", last, number);
@@ -32,7 +32,7 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
 {
     /* Each replica is checked once, because it may come meanwhile. */
     bool missing[DITTO_MAX_REPLICAS];
-    uint32_t n = sync->team->n, count = 0, described = 0;
+    uint32_t n = sync->num_replicas, count = 0, described = 0;
     for (uint32_t i = 0; i < n; i++) {
         missing[i] = is_missing(sync, i, what);
         count += missing[i];
@@ -63,7 +63,7 @@ ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *
 {
     if (dti_deadline_is_of_run(self, deadline))
         DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed while replica %u waited in %s for %s",
-                 self->team->options.run_timeout_ms, self->id, waits_in, who);
+                 dti_team_options(self->team)->run_timeout_ms, self->id, waits_in, who);
     else
         DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms,
                  waits_in, who);

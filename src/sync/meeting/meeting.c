@@ -30,7 +30,7 @@ static bool has_not_come(const struct dti_sync *sync, uint32_t replica, uint64_t
 }
 static bool will_not_come(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
 {
-    return has_not_come(sync, replica, seq) && dti_replica_returned(&sync->team->replica[replica]);
+    return has_not_come(sync, replica, seq) && dti_replica_returned(dti_team_replica(sync->team, replica));
 }
 
 /* -- the errors of a meeting -- */
@@ -42,8 +42,8 @@ static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
     struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
     while (dti_describe_missing(sync, will_not_come, seq, &text) == 0) {
-        /* Crowded: a replica has counted itself in team->returned, and is about to store its done number. */
-        if (dti_stopped(&self->team->stop))
+        /* Crowded: a replica has been counted as returned, and is about to store its done number. */
+        if (dti_stopped(self->stop))
             return dti_team_stop_status(self->team);
         sched_yield();
     }
@@ -74,7 +74,7 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
         if (dti_call_same(one, other))
             dti_text_add(&text, " (after a different number of started operations)");
         else
-            dti_call_difference(one, other, self->team->n, &text);
+            dti_call_difference(one, other, self->num_replicas, &text);
         dti_access_end(self);
     }
     DTI_FAIL(DITTO_ERR_DIVERGED,
@@ -101,7 +101,7 @@ ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
     const struct dti_call *mine = dti_call_of(sync, self->id, seq);
     bool own_results = mine->count != 0 &&
                        (mine->pattern == DTI_PATTERN_ALL_REDUCE || mine->pattern == DTI_PATTERN_BROADCAST);
-    for (uint32_t i = 0; i < self->team->n; i++) {
+    for (uint32_t i = 0; i < self->num_replicas; i++) {
         const struct dti_call *theirs = dti_call_of(sync, i, seq);
         if (!dti_call_same(dti_call_of(sync, 0, seq), theirs))
             return dti_leave_collective(self, fail_different(self, 0, i, seq));
@@ -130,8 +130,8 @@ static bool round_ready(void *argument)
 {
     const struct round_wait *w = argument;
     const struct dti_team *team = w->self->team;
-    if (word_of(w->self->sync, w->peer, w->seq, w->round) >> 32 == w->seq || dti_stopped(&team->stop) ||
-        dti_replica_returned(&team->replica[w->peer]))
+    if (word_of(w->self->sync, w->peer, w->seq, w->round) >> 32 == w->seq || dti_team_is_stopped(team) ||
+        dti_replica_returned(dti_team_replica(team, w->peer)))
         return true;
     dti_pending_help(w->self);
     /* A replica that meets crowded writes only its first mailbox. */
@@ -145,7 +145,7 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
     struct dti_team *team = self->team;
     uint32_t seq = (uint32_t)(word >> 32);
     struct round_wait w = { self, peer, seq, round, word };
-    if (!dti_wait(&team->wait_queue, self->id, peer, &self->wait_policy, deadline, round_ready, &w))
+    if (!dti_wait(dti_team_wait_queue(team), self->id, peer, &self->wait_policy, deadline, round_ready, &w))
         return fail_late(self, seq, deadline);
     /* Checked again, because the peer may have come, finished the meeting and returned between two checks. */
     uint64_t theirs = word_of(self->sync, peer, seq, round);
@@ -154,7 +154,7 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
     if (theirs >> 32 == seq || is_other_call(&w, word_of(self->sync, peer, seq, 0)))
         return fail_different(self, self->id < peer ? self->id : peer, self->id < peer ? peer : self->id,
                               seq);
-    return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
+    return dti_team_is_stopped(team) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
 
 /* Prefetches the first mailbox of the next meeting. Peers have had its cache lines since the meeting before
@@ -180,7 +180,7 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
         const struct dti_round_view *step = &route->step[round];
         /* M0 */
         atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word, memory_order_release);
-        dti_wait_queue_signal(&team->wait_queue, self->id);
+        dti_wait_queue_signal(dti_team_wait_queue(team), self->id);
         /* Starts behind the replica's own block, so that the watching replicas spread over the cache
          * lines. */
         for (uint32_t k = 1; k < step->count; k++) {
@@ -216,8 +216,7 @@ static bool crowded_ready(void *argument)
     dti_pending_help(w->self);
     /* acquire: a replica that has returned after this meeting has seen its release. This replica then sees
      * the release too, in meet_crowded. */
-    return released(w->self->sync, w->seq) || dti_stopped(&team->stop) ||
-           atomic_load_explicit(&team->returned, memory_order_acquire) != 0;
+    return released(w->self->sync, w->seq) || dti_team_is_stopped(team) || dti_team_any_returned(team);
 }
 
 static ditto_status lead_crowded(struct dti_replica *self, const struct dti_arrival *arrival, uint64_t number)
@@ -225,7 +224,7 @@ static ditto_status lead_crowded(struct dti_replica *self, const struct dti_arri
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
     uint32_t seq = (uint32_t)number;
-    for (uint32_t i = 1; i < team->n; i++)
+    for (uint32_t i = 1; i < dti_team_num_replicas(team); i++)
         if (word_of(sync, i, seq, 0) != word_of(sync, 0, seq, 0))
             return fail_different(self, 0, i, seq);
     if (arrival->join != NULL)
@@ -233,7 +232,7 @@ static ditto_status lead_crowded(struct dti_replica *self, const struct dti_arri
     /* relaxed: no replica touches arrived again before C3, and C3 comes after this store (I3) */
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&sync->release, number, memory_order_release); /* C2 */
-    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_MEETING(team));
+    dti_wait_queue_signal(dti_team_wait_queue(team), DTI_AWAITS_MEETING(dti_team_num_replicas(team)));
     return DITTO_OK;
 }
 
@@ -250,17 +249,17 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_arri
     atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, 0)->word, word, memory_order_release);
     /* A replica that waits for this one in a started operation or in a meeting in rounds sees that the calls
      * have diverged. */
-    dti_wait_queue_signal(&team->wait_queue, self->id);
+    dti_wait_queue_signal(dti_team_wait_queue(team), self->id);
     sync->state[self->id].workspace.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
-    if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == team->n - 1)
+    if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == dti_team_num_replicas(team) - 1)
         return lead_crowded(self, arrival, number);
-    if (!dti_wait(&team->wait_queue, self->id, DTI_AWAITS_MEETING(team), &self->wait_policy, deadline,
-                  crowded_ready, &w))
+    if (!dti_wait(dti_team_wait_queue(team), self->id, DTI_AWAITS_MEETING(dti_team_num_replicas(team)),
+                  &self->wait_policy, deadline, crowded_ready, &w))
         return fail_late(self, seq, deadline);
     if (released(sync, number))
         return DITTO_OK;
-    return dti_stopped(&team->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
+    return dti_team_is_stopped(team) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
 
 /* -- both -- */
@@ -302,7 +301,7 @@ static void refresh_words(struct dti_replica *self, uint32_t number)
 /* A team that shares PUs meets by the counter, unless the call requests an implementation. */
 bool dti_meets_by_counter(const struct dti_team *team, const struct dti_call *call)
 {
-    return team->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
+    return dti_team_is_crowded(team) && call->implementation == DITTO_IMPLEMENTATION_AUTO;
 }
 
 ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,
@@ -311,7 +310,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
     struct dti_team *team = self->team;
     struct dti_replica_state *me = &self->sync->state[self->id];
     /* Checked before anything is written, so that the mailboxes of an unfinished meeting stay unchanged. */
-    if (dti_stopped(&team->stop))
+    if (dti_team_is_stopped(team))
         return dti_leave_collective(self, dti_team_stop_status(team));
     /* A function has forked. Its peers do not exist in the child process. */
     if (dti_team_forked(team))

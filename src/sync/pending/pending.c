@@ -65,7 +65,7 @@ static bool combine_pair(struct dti_replica *self, uint64_t number)
     struct dti_sync *sync = self->sync;
     const struct dti_call *call = &dti_pending_operation_of(sync, self->id, number)->call;
     const struct dti_kernel *kernel = &(*sync->kernels)[call->dtype][call->op];
-    if (self->team->n != 2 || call->pattern != DTI_PATTERN_ALL_REDUCE || kernel->widen != NULL ||
+    if (self->num_replicas != 2 || call->pattern != DTI_PATTERN_ALL_REDUCE || kernel->widen != NULL ||
         kernel->divide != NULL)
         return false;
     size_t bytes = call->count * call->element_bytes;
@@ -76,8 +76,8 @@ static bool combine_pair(struct dti_replica *self, uint64_t number)
 
 static uint32_t pieces_of(const struct dti_flow *flow)
 {
-    struct dti_call_size size = dti_call_size_of(flow->call, flow->sync->team->n);
-    size_t pieces = size.all / flow->sync->team->n / PIECE_BYTES;
+    struct dti_call_size size = dti_call_size_of(flow->call, flow->sync->num_replicas);
+    size_t pieces = size.all / flow->sync->num_replicas / PIECE_BYTES;
     return pieces < 1 ? 1 : pieces > MOST_PIECES ? MOST_PIECES : (uint32_t)pieces;
 }
 
@@ -95,9 +95,9 @@ static void work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces
                                                    memory_order_relaxed))
             continue;
         size_t all = dti_flow_all_grains(flow), first, end, from, to;
-        dti_tree_part(all, flow->sync->team->n, share, 1, &first, &end);
+        dti_tree_part(all, flow->sync->num_replicas, share, 1, &first, &end);
         dti_tree_part(end - first, pieces, (uint32_t)claim, 1, &from, &to);
-        dti_flow_range(flow, first + from, first + to, 0, flow->sync->team->n);
+        dti_flow_range(flow, first + from, first + to, 0, flow->sync->num_replicas);
         atomic_fetch_add_explicit(&operation->done, 1, memory_order_release); /* W0 */
         claim = atomic_load_explicit(&operation->claim, memory_order_relaxed);
     }
@@ -105,7 +105,7 @@ static void work_on_share(struct dti_flow *flow, uint32_t share, uint32_t pieces
 
 static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 {
-    for (uint32_t i = 0; i < flow->sync->team->n; i++)
+    for (uint32_t i = 0; i < flow->sync->num_replicas; i++)
         /* W1 */
         if (atomic_load_explicit(&dti_pending_operation_of(flow->sync, i, flow->pending_number)->done,
                                  memory_order_acquire) != ((uint64_t)flow->pending_number << 32 | pieces))
@@ -116,7 +116,7 @@ static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 /* Works on a ready operation as far as possible. Returns true if this replica's result is complete. */
 static bool work_on(struct dti_replica *self, uint64_t number)
 {
-    uint32_t n = self->team->n;
+    uint32_t n = self->num_replicas;
     if (dti_pending_operation_of(self->sync, self->id, number)->small && combine_pair(self, number))
         return true;
     struct dti_flow flow = flow_of(self, number);
@@ -132,7 +132,7 @@ static bool work_on(struct dti_replica *self, uint64_t number)
         work_on_share(&flow, (self->id + k) % n, pieces);
     dti_access_end(self);
     bool done = all_pieces_done(&flow, pieces);
-    dti_wait_queue_signal(&self->team->wait_queue, self->id); /* a peer may wait for the last piece */
+    dti_wait_queue_signal(self->wait_queue, self->id); /* a peer may wait for the last piece */
     return done;
 }
 
@@ -153,7 +153,7 @@ static bool is_ready(struct dti_replica *self, uint64_t number)
     struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
     if (own->ready >= number)
         return true;
-    for (uint32_t i = 0; i < self->team->n; i++)
+    for (uint32_t i = 0; i < self->num_replicas; i++)
         if (!dti_has_started(self->sync, i, number) || !dti_pending_is_same(self, i, number))
             return false;
     own->ready = number;
@@ -163,14 +163,14 @@ static bool is_ready(struct dti_replica *self, uint64_t number)
 void dti_pending_advance(struct dti_replica *self)
 {
     struct dti_replica_state *me = dti_replica_state_of(self);
-    if (dti_stopped(&self->team->stop))
+    if (dti_stopped(self->stop))
         return;
     struct dti_fenv saved = dti_fenv_enter();
     while (me->consumed != me->started && is_ready(self, me->consumed + 1) &&
            work_on(self, me->consumed + 1)) {
         me->consumed++;
         atomic_store_explicit(&me->pending->consumed, me->consumed, memory_order_release); /* U0 */
-        dti_wait_queue_signal(&self->team->wait_queue, self->id);
+        dti_wait_queue_signal(self->wait_queue, self->id);
     }
     dti_fenv_leave(saved);
 }

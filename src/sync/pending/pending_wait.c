@@ -20,14 +20,14 @@ static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bo
 {
     const struct dti_sync *sync = self->sync;
     *different = false;
-    for (uint32_t i = 0; i < self->team->n; i++) {
+    for (uint32_t i = 0; i < self->num_replicas; i++) {
         if (!dti_has_started(sync, i, number))
             return i;
         *different = !dti_pending_is_same(self, i, number);
         if (*different)
             return i;
     }
-    return self->team->n;
+    return self->num_replicas;
 }
 
 bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
@@ -46,9 +46,9 @@ static ditto_status check_hope(struct dti_replica *self, uint64_t number)
     uint32_t other = find_missing(self, number, &different);
     char mine[DTI_CALL_WORDS], theirs[DTI_CALL_WORDS + 100];
     struct dti_text text = { theirs, sizeof theirs, 0 };
-    if (other == self->team->n)
+    if (other == self->num_replicas)
         return DITTO_OK;
-    bool returned = dti_replica_returned(&self->team->replica[other]),
+    bool returned = dti_replica_returned(dti_team_replica(self->team, other)),
          ahead = dti_is_ahead_in_meeting(self, other);
     /* Checked again, because the replica may have started the operation and continued between the checks. */
     if (!different && ((!returned && !ahead) || dti_has_started(sync, other, number)))
@@ -96,7 +96,7 @@ static bool consumed_ready(void *argument)
     struct consumed_wait *w = argument;
     const struct dti_replica_state *me = dti_replica_state_of(w->self);
     dti_pending_advance(w->self);
-    if (me->consumed >= w->number || dti_stopped(&w->self->team->stop))
+    if (me->consumed >= w->number || dti_stopped(w->self->stop))
         return true;
     w->hopeless = check_hope(w->self, me->consumed + 1);
     return w->hopeless != DITTO_OK;
@@ -109,8 +109,8 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
     struct consumed_wait w = { self, number, DITTO_OK };
     if (dti_team_forked(team))
         return dti_fail_forked();
-    bool ended = deadline != NULL ? dti_wait(&team->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy,
-                                             deadline, consumed_ready, &w)
+    bool ended = deadline != NULL ? dti_wait(dti_team_wait_queue(team), self->id, DTI_EVERYONE,
+                                             &self->wait_policy, deadline, consumed_ready, &w)
                                   : consumed_ready(&w);
     if (me->consumed >= number) {
         me->pending->open[number % DITTO_MAX_PENDING].number = 0;
@@ -119,7 +119,7 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
     }
     if (w.hopeless != DITTO_OK)
         return dti_leave_collective(self, w.hopeless);
-    if (dti_stopped(&team->stop))
+    if (dti_team_is_stopped(team))
         return dti_leave_collective(self, dti_team_stop_status(team));
     return ended || deadline == NULL
                ? DITTO_PENDING

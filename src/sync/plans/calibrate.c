@@ -97,12 +97,13 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
 {
     struct hops *h = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *h);
     uint32_t first = DTI_DISTANCES;
-    if (team->crowded || team->n == 1) {
+    if (dti_team_is_crowded(team) || dti_team_num_replicas(team) == 1) {
         free(h);
         return DITTO_OK;
     }
     if (h == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to calibrate %u replicas", team->n);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to calibrate %u replicas",
+                        dti_team_num_replicas(team));
     memset(h, 0, sizeof *h);
     for (uint32_t i = shape->n - 1; i > 0; i--)
         h->pair[shape->border[i]] = i;
@@ -237,7 +238,7 @@ static ditto_status compare(struct dti_replica *self, struct trial *trial, float
  * faster than two meetings without. */
 static ditto_status find_small(struct dti_replica *self, struct trial *trial, float *data, size_t *out)
 {
-    uint32_t others = self->team->n - 1;
+    uint32_t others = self->num_replicas - 1;
     *out = 512;
     for (size_t total = 1024; total <= DTI_PAYLOAD_BYTES; total *= 2) {
         struct attempt lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX },
@@ -320,11 +321,11 @@ ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measure
                                        ? MOST_BYTES
                                        : 2 * DTI_PAYLOAD_BYTES,
                            .begin_ns = dti_now_ns() };
-    size_t cache = cache_bytes(team->options.placement);
+    size_t cache = cache_bytes(dti_team_options(team)->placement);
     if (measured->stream_bytes == 0 && cache != 0)
         measured->stream_bytes = cache / 8 * 3;
     *in_time = true;
-    if (team->crowded || team->n == 1)
+    if (dti_team_is_crowded(team) || dti_team_num_replicas(team) == 1)
         return DITTO_OK;
     ditto_status status = dti_team_run(team, measure, &trial, DITTO_FOREVER);
     *in_time = !trial.over;

@@ -49,8 +49,8 @@ static bool fits_lines(const struct dti_sync *sync, const struct dti_call *call,
                        const struct dti_call_size *size)
 {
     const ditto_tuning *t = &sync->tuning.given;
-    uint32_t n = sync->team->n;
-    bool combined_once = sync->team->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
+    uint32_t n = sync->num_replicas;
+    bool combined_once = sync->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
     /* True if partial results are passed on from round to round. */
     bool carried = call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0;
     size_t read = carried && (combined_once || n == 1) ? size->own : size->read;

@@ -45,7 +45,7 @@ static ditto_status gather(ditto_replica *self, struct dti_replica *r, const dit
                            const ditto_tensor *part, uint32_t axis, ditto_tensor *out)
 {
     size_t counts[DITTO_MAX_REPLICAS];
-    uint32_t n = r->team->n;
+    uint32_t n = r->num_replicas;
     void *data, *parts;
     DTI_TRY(dti_gather_shape(part, n, axis, out));
     for (uint32_t i = 0; i < n; i++)
@@ -72,7 +72,7 @@ ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, c
 {
     struct shape own = { .dtype = (uint32_t)in->dtype, .rank = in->rank, .axis = axis }, *shapes;
     ditto_tensor *part, whole = { .data = NULL };
-    uint32_t n = r->team->n;
+    uint32_t n = r->num_replicas;
     void *memory;
     for (uint32_t d = 0; d < in->rank; d++)
         own.shape[d] = in->shape[d];

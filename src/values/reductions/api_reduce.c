@@ -62,7 +62,7 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
                                        struct dti_gates *held)
 {
     if (destinations->of == NULL) {
-        uint32_t n = dti_team_of(strategy)->n;
+        uint32_t n = dti_base_of(strategy)->num_replicas;
         if (destinations->replica >= n)
             return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a place: the strategy has %u",
                             destinations->replica, n);

@@ -78,7 +78,7 @@ static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 
 static ditto_status plan_delivery(const struct deliveries *all, struct delivery *d)
 {
-    uint32_t n = all->strategy->base.team->n;
+    uint32_t n = all->strategy->base.num_replicas;
     if (d->from == NULL)
         return DITTO_OK;
     if (d->from->kind == DITTO_NEST)
@@ -124,7 +124,7 @@ static ditto_status make_copies(struct dti_replica *r, const struct deliveries *
 static ditto_status deliver_range(const struct deliveries *all, const struct delivery *d, size_t first,
                                   size_t end)
 {
-    uint32_t n = all->strategy->base.team->n;
+    uint32_t n = all->strategy->base.num_replicas;
     size_t bytes = ditto_dtype_bytes(d->spec.dtype);
     const char *from = d->whole;
     for (uint32_t i = 0; i < n && first < end; i++) {
@@ -152,8 +152,8 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
         size_t first, end;
         if (all->delivery[i].sparse)
             continue;
-        dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->team->n, r->id, DTI_CACHE_LINE, &first,
-                      &end);
+        dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->num_replicas, r->id, DTI_CACHE_LINE,
+                      &first, &end);
         status = deliver_range(all, &all->delivery[i], first, end);
     }
     dti_fenv_leave(saved);

@@ -71,7 +71,7 @@ static ditto_status copy_parts(size_t first, size_t end, void *context)
 static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *part, uint32_t axis,
                                  ditto_value *out)
 {
-    uint32_t n = strategy->base.team->n;
+    uint32_t n = strategy->base.num_replicas;
     DTI_TRY(dti_gather_check(part, n, axis));
     DTI_TRY(dti_gather_shape(part, n, axis, &out->plain));
     DTI_TRY(dti_value_allocate(out));

@@ -28,7 +28,7 @@ ditto_status dti_reduce_check(ditto_op op, ditto_dtype dtype)
 
 ditto_status dti_reduce_check_once(const ditto_strategy *strategy, ditto_op op)
 {
-    uint32_t n = strategy->base.team->n;
+    uint32_t n = strategy->base.num_replicas;
     if (n == 1 || (op != DITTO_SUM && op != DITTO_PROD))
         return DITTO_OK;
     return DTI_FAIL(
@@ -106,7 +106,7 @@ static ditto_status reduce_elements(size_t first, size_t end, void *context)
 static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, const ditto_tensor *part,
                                          ditto_value *out)
 {
-    uint32_t n = strategy->base.team->n;
+    uint32_t n = strategy->base.num_replicas;
     DTI_TRY(dti_reduce_check_shapes(part, n));
     out->plain = part[0];
     out->plain.dtype = dti_reduce_dtype(op, part[0].dtype);
@@ -207,8 +207,8 @@ static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const di
     DTI_TRY(dti_value_parts_open(v, &parts));
     ditto_status status;
     if (axes != NULL)
-        status = reduce_along_axes(strategy, op, parts.part, one ? 1 : strategy->base.team->n, axes, num_axes,
-                                   out);
+        status = reduce_along_axes(strategy, op, parts.part, one ? 1 : strategy->base.num_replicas, axes,
+                                   num_axes, out);
     else
         status = one ? copy_one(strategy, parts.part, out)
                      : reduce_over_replicas(strategy, op, parts.part, out);

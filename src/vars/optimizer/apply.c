@@ -117,7 +117,7 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
                                 double *norm)
 {
     ditto_optimizer *o = a->optimizer;
-    struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
+    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     struct dti_target target = { .finish = finish,
                                  .context = a,
                                  .copy_set = o->copies_of_item,

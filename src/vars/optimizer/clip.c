@@ -71,12 +71,12 @@ static ditto_status aggregate(const struct dti_applying *a, const void *const *b
 {
     const ditto_variable *v = a->optimizer->variable[k];
     const void *source[DITTO_MAX_REPLICAS];
-    for (uint32_t i = 0; i < v->team->n; i++) {
+    for (uint32_t i = 0; i < v->num_replicas; i++) {
         const ditto_tensor *gradient = brought[i];
         source[i] = (const char *)gradient[k].data + first * ditto_dtype_bytes(v->spec.dtype);
     }
-    return dti_reduce_local(v->spec.dtype, a->optimizer->options.aggregation, source, v->team->n, end - first,
-                            values);
+    return dti_reduce_local(v->spec.dtype, a->optimizer->options.aggregation, source, v->num_replicas,
+                            end - first, values);
 }
 
 struct measuring {
@@ -92,7 +92,7 @@ static ditto_status measure(struct dti_replica *self, const void *const *brought
     const ditto_optimizer *o = m->applying->optimizer;
     size_t from, to, block = 0;
     alignas(DTI_CACHE_LINE) double values[BLOCK]; /* holds f32 or f64 */
-    dti_tree_part(o->blocks, self->team->n, self->id, 1, &from, &to);
+    dti_tree_part(o->blocks, self->num_replicas, self->id, 1, &from, &to);
     for (uint32_t k = 0; k < o->count; k++)
         for (size_t first = 0; first < o->variable[k]->count; first += BLOCK, block++) {
             size_t end = first + BLOCK < o->variable[k]->count ? first + BLOCK : o->variable[k]->count;

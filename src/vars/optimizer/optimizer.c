@@ -125,7 +125,7 @@ static ditto_status make_slot(const ditto_optimizer *o, const struct division *d
         first++;
     while (first + pieces < d->pieces && d->piece[first + pieces].variable == k)
         pieces++;
-    ditto_status status = dti_optimizer_slot_create(dti_base_of(v->team->strategy), name, &v->spec,
+    ditto_status status = dti_optimizer_slot_create(dti_base_of(dti_team_strategy(v->team)), name, &v->spec,
                                                     d->piece + first, pieces, out);
     free(name);
     return status;
@@ -161,8 +161,8 @@ static ditto_status make_iterations(ditto_optimizer *o)
     char *name = join(o->name, "iterations", "");
     if (name == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer");
-    ditto_status status = dti_optimizer_slot_create(dti_base_of(o->variable[0]->team->strategy), name, &spec,
-                                                    &whole, 1, &o->iterations);
+    ditto_status status = dti_optimizer_slot_create(dti_base_of(dti_team_strategy(o->variable[0]->team)),
+                                                    name, &spec, &whole, 1, &o->iterations);
     free(name);
     return status;
 }

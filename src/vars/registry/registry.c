@@ -25,7 +25,7 @@ static void forget_held(struct dti_waiting_value *held)
 static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
 {
     if (end != DTI_TEAM_IS_LEFT)
-        ((struct dti_registry *)dependent)->team->variables = NULL;
+        dti_team_set_variables(((struct dti_registry *)dependent)->team, NULL);
 }
 
 static void release(struct dti_dependent *dependent)
@@ -43,7 +43,7 @@ static const struct dti_dependent_kind kind = { .team_ends = team_ends, .release
 
 ditto_status dti_registry_make(struct dti_team *team)
 {
-    if (team->variables != NULL)
+    if (dti_team_variables(team) != NULL)
         return DITTO_OK;
     struct dti_registry *registry = calloc(1, sizeof *registry);
     if (registry == NULL)
@@ -54,20 +54,20 @@ ditto_status dti_registry_make(struct dti_team *team)
     registry->end = &registry->first;
     registry->held_end = &registry->held;
     dti_dependent_add(team, &registry->dependent);
-    team->variables = registry;
+    dti_team_set_variables(team, registry);
     return DITTO_OK;
 }
 
 void dti_registry_add(ditto_variable *v)
 {
-    struct dti_registry *registry = v->team->variables;
+    struct dti_registry *registry = dti_team_variables(v->team);
     *registry->end = v;
     registry->end = &v->next;
 }
 
 void dti_registry_remove(ditto_variable *v)
 {
-    struct dti_registry *registry = v->team->variables;
+    struct dti_registry *registry = dti_team_variables(v->team);
     ditto_variable **at = &registry->first;
     while (*at != v)
         at = &(*at)->next;
@@ -78,17 +78,17 @@ void dti_registry_remove(ditto_variable *v)
 
 ditto_variable *dti_registry_first(const struct dti_team *team)
 {
-    return team->variables != NULL ? team->variables->first : NULL;
+    return dti_team_variables(team) != NULL ? dti_team_variables(team)->first : NULL;
 }
 
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team)
 {
-    return team->variables != NULL ? &team->variables->optimizers : NULL;
+    return dti_team_variables(team) != NULL ? &dti_team_variables(team)->optimizers : NULL;
 }
 
 uint64_t *dti_registry_shards_assigned(const struct dti_team *team)
 {
-    return &team->variables->shards_assigned;
+    return &dti_team_variables(team)->shards_assigned;
 }
 
 /* -- Waiting values -- */
@@ -113,14 +113,14 @@ ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, cons
     }
     if (bytes != 0)
         memcpy(held->value, value->data, bytes);
-    *team->variables->held_end = held;
-    team->variables->held_end = &held->next;
+    *dti_team_variables(team)->held_end = held;
+    dti_team_variables(team)->held_end = &held->next;
     return DITTO_OK;
 }
 
 const struct dti_waiting_value *dti_waiting_value_first(const struct dti_team *team)
 {
-    return team->variables != NULL ? team->variables->held : NULL;
+    return dti_team_variables(team) != NULL ? dti_team_variables(team)->held : NULL;
 }
 
 const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *team, const char *name)
@@ -133,7 +133,7 @@ const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *te
 
 void dti_waiting_value_drop(struct dti_team *team, const char *name)
 {
-    struct dti_registry *registry = team->variables;
+    struct dti_registry *registry = dti_team_variables(team);
     struct dti_waiting_value **at = registry != NULL ? &registry->held : NULL;
     while (at != NULL && *at != NULL) {
         struct dti_waiting_value *held = *at;

@@ -119,8 +119,8 @@ ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t rep
     DTI_HOLD_VARIABLE(v);
     if (size > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
-    if (replica >= v->team->n)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->team->n);
+    if (replica >= v->num_replicas)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->num_replicas);
     if (replica == 0)
         dti_text_add(&text, "%s", v->name);
     else
@@ -161,7 +161,7 @@ uint64_t ditto_variable_generation(const ditto_variable *v)
     DTI_LEAVES_GATE(held, NULL);
     if (v == NULL || !dti_dependent_hold(&v->dependent, &held))
         return 0;
-    for (uint32_t i = 0; i < v->team->n; i++) /* relaxed: the numbers are only compared */
+    for (uint32_t i = 0; i < v->num_replicas; i++) /* relaxed: the numbers are only compared */
         sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
     return sum;
 }
@@ -292,8 +292,8 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
     DTI_HOLD_VARIABLE(v);
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_context_check_cross(v->team));
-    if (replica >= v->team->n)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->team->n);
+    if (replica >= v->num_replicas)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->num_replicas);
     DTI_TRY(dti_variable_check_whole(v, "a component of"));
     *data = dti_variable_component(v, replica);
     return DITTO_OK;
@@ -343,7 +343,7 @@ ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_vari
     if (r == NULL)
         return dti_error_get()->status;
     DTI_TRY(dti_variable_hold(v, held));
-    if (v->team->strategy != r->team->strategy)
+    if (dti_team_strategy(v->team) != dti_team_strategy(r->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "mixing strategies: \"%s\" belongs to another strategy than replica %u", v->name,
                         r->id);

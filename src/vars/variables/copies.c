@@ -15,7 +15,7 @@ static ditto_status ensure_capacity(ditto_variable *v, size_t pieces, size_t cop
     v->copies_of_piece = calloc(pieces, sizeof *v->copies_of_piece);
     v->copy = calloc(copies, sizeof *v->copy);
     v->copy_node = calloc(copies, sizeof *v->copy_node);
-    v->copy_of = calloc(v->team->n, sizeof *v->copy_of);
+    v->copy_of = calloc(v->num_replicas, sizeof *v->copy_of);
     if (v->piece == NULL || v->copies_of_piece == NULL || v->copy == NULL || v->copy_node == NULL ||
         v->copy_of == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the copies of \"%s\"", v->name);
@@ -29,8 +29,8 @@ static ditto_status ensure_capacity(ditto_variable *v, size_t pieces, size_t cop
 /* Returns a replica on the node. If there is none, it returns replica 0. */
 static uint32_t owner_on(const struct dti_team *team, uint32_t node)
 {
-    uint32_t i = team->n - 1;
-    while (i > 0 && team->replica[i].pu.memory_node != node)
+    uint32_t i = dti_team_num_replicas(team) - 1;
+    while (i > 0 && dti_team_replica(team, i)->pu.memory_node != node)
         i--;
     return i;
 }
@@ -40,10 +40,11 @@ static uint32_t owner_on(const struct dti_team *team, uint32_t node)
 static void share_by_node(ditto_variable *v)
 {
     const struct dti_team *team = v->team;
-    for (uint32_t i = 0; i < team->n; i++) {
+    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
         uint32_t c = 0;
-        while (c < v->copies && !(!v->own_copies && team->replica[v->copy[c].owner].pu.memory_node ==
-                                                        team->replica[i].pu.memory_node))
+        while (c < v->copies &&
+               !(!v->own_copies && dti_team_replica(team, v->copy[c].owner)->pu.memory_node ==
+                                       dti_team_replica(team, i)->pu.memory_node))
             c++;
         if (c == v->copies)
             v->copy[v->copies++] = (struct dti_copy){ .owner = i };
@@ -55,7 +56,7 @@ static void share_as(ditto_variable *v, const ditto_variable *like)
 {
     v->copies = like->copies;
     memcpy(v->copy_node, like->copy_node, v->copies * sizeof *v->copy_node);
-    for (uint32_t i = 0; i < v->team->n; i++)
+    for (uint32_t i = 0; i < v->num_replicas; i++)
         v->copy_of[i] = like->copy_of[i];
     for (uint32_t c = 0; c < v->copies; c++)
         v->copy[c].owner = like->copy[c].owner;
@@ -63,7 +64,7 @@ static void share_as(ditto_variable *v, const ditto_variable *like)
 
 static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
 {
-    DTI_TRY(ensure_capacity(v, 1, v->team->n));
+    DTI_TRY(ensure_capacity(v, 1, v->num_replicas));
     v->pieces = 1;
     v->piece[0].count = v->count;
     if (like != NULL) {
@@ -85,12 +86,13 @@ static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
  * UINT32_MAX if there are fewer nodes. */
 static uint32_t node_number(const struct dti_team *team, uint32_t k)
 {
-    for (uint32_t i = 0; i < team->n; i++) {
+    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
         uint32_t before = 0;
-        while (before < i && team->replica[before].pu.memory_node != team->replica[i].pu.memory_node)
+        while (before < i &&
+               dti_team_replica(team, before)->pu.memory_node != dti_team_replica(team, i)->pu.memory_node)
             before++;
         if (before == i && k-- == 0)
-            return team->replica[i].pu.memory_node;
+            return dti_team_replica(team, i)->pu.memory_node;
     }
     return UINT32_MAX;
 }
@@ -221,7 +223,7 @@ ditto_status dti_copies_allocate(ditto_variable *v, const void *value)
 void dti_copies_free(ditto_variable *v)
 {
     for (uint32_t c = 0; c < v->copies; c++) {
-        dti_replica_free_remote(&v->team->replica[v->copy[c].owner], v->copy[c].data);
+        dti_replica_free_remote(dti_team_replica(v->team, v->copy[c].owner), v->copy[c].data);
         v->copy[c].data = NULL;
     }
 }
@@ -236,7 +238,7 @@ bool dti_variable_is_splittable(const ditto_variable *v)
 
 ditto_status dti_variable_check_each(const ditto_variable *v)
 {
-    if (v->own_copies || v->team->n == 1 || dti_variable_is_splittable(v))
+    if (v->own_copies || v->num_replicas == 1 || dti_variable_is_splittable(v))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID,
                     "an update of \"%s\" in which each replica has its own arguments needs a copy for each "
@@ -269,7 +271,7 @@ static ditto_status make_own(struct dti_replica *r, void *argument)
 static void use_own(ditto_variable *v, const struct splitting *s)
 {
     uint32_t copies = v->copies;
-    for (uint32_t i = 0; i < v->team->n; i++) {
+    for (uint32_t i = 0; i < v->num_replicas; i++) {
         if (dti_owns_copy(v, i))
             continue;
         v->copy[copies] = (struct dti_copy){ i, s->made[i] };
@@ -291,14 +293,14 @@ static ditto_status split(ditto_variable *v)
         use_own(v, &splitting);
         return DITTO_OK;
     }
-    for (uint32_t i = 0; i < v->team->n; i++)
-        dti_replica_free_remote(&v->team->replica[i], splitting.made[i]);
+    for (uint32_t i = 0; i < v->num_replicas; i++)
+        dti_replica_free_remote(dti_team_replica(v->team, i), splitting.made[i]);
     return status;
 }
 
 ditto_status dti_variable_split(ditto_variable *v)
 {
-    if (!v->own_copies && v->team->n > 1)
+    if (!v->own_copies && v->num_replicas > 1)
         DTI_TRY(split(v));
     dti_variable_set_may_differ(v);
     return DITTO_OK;
@@ -314,7 +316,7 @@ static void note_difference(ditto_variable *v, bool may_differ)
 
 void dti_variable_set_may_differ(ditto_variable *v)
 {
-    note_difference(v, v->team->n > 1 && v->count != 0);
+    note_difference(v, v->num_replicas > 1 && v->count != 0);
 }
 
 void dti_variable_set_equal(ditto_variable *v)

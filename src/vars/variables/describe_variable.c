@@ -18,8 +18,9 @@ static const char *aggregation_words(ditto_aggregation aggregation)
 
 static uint32_t node_of(const ditto_variable *v, uint32_t copy)
 {
-    return v->copy_node[copy] != DTI_OWN_NODE ? v->copy_node[copy]
-                                              : v->team->replica[v->copy[copy].owner].pu.memory_node;
+    return v->copy_node[copy] != DTI_OWN_NODE
+               ? v->copy_node[copy]
+               : dti_team_replica(v->team, v->copy[copy].owner)->pu.memory_node;
 }
 
 static void add_parts(const ditto_variable *v, struct dti_text *text)
@@ -40,10 +41,10 @@ static void add_parts(const ditto_variable *v, struct dti_text *text)
 static void add_copies(const ditto_variable *v, struct dti_text *text)
 {
     uint32_t copies = 0, described = 0;
-    for (uint32_t i = 0; i < v->team->n; i++)
+    for (uint32_t i = 0; i < v->num_replicas; i++)
         copies += dti_owns_copy(v, i);
     dti_text_add(text, ", %u cop%s on NUMA node", copies, copies == 1 ? "y" : "ies");
-    for (uint32_t i = 0; i < v->team->n; i++)
+    for (uint32_t i = 0; i < v->num_replicas; i++)
         if (dti_owns_copy(v, i) && described++ < 16)
             dti_text_add(text, " %u", node_of(v, (uint32_t)(dti_copy_of(v, i) - v->copy)));
     if (copies > 16)

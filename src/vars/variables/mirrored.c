@@ -67,13 +67,13 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
     const ditto_variable *v = w->v;
     const void *source[DITTO_MAX_REPLICAS];
     size_t element = ditto_dtype_bytes(v->spec.dtype), step = sizeof tile / element, first, end;
-    dti_tree_part(v->count, self->team->n, self->id, DTI_CACHE_LINE, &first, &end);
+    dti_tree_part(v->count, self->num_replicas, self->id, DTI_CACHE_LINE, &first, &end);
     for (size_t count; first < end; first += count) {
         count = end - first < step ? end - first : step;
-        for (uint32_t i = 0; i < v->team->n; i++)
+        for (uint32_t i = 0; i < v->num_replicas; i++)
             source[i] = (const char *)brought[i] + first * element;
         if (w->op != 0)
-            DTI_TRY(dti_reduce_local(v->spec.dtype, w->op, source, v->team->n, count, tile));
+            DTI_TRY(dti_reduce_local(v->spec.dtype, w->op, source, v->num_replicas, count, tile));
         else
             /* The tile is needed because the source may be one of the copies. */
             /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): there is a replica 0 */
@@ -152,7 +152,7 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
                                              .name = names[rule],
                                              .object = v->name,
                                              .target = &target };
-    struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
+    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     DTI_TRY(check_aggregation(v));
     dti_changed(v, self->id); /* also if the write fails, because it may have changed something */
     if (v->may_differ)

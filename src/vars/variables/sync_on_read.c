@@ -36,10 +36,10 @@ static ditto_status read_range(size_t first, size_t end, void *context)
         dti_copies_read(v, 0, first, end, a->dst + offset);
         return DITTO_OK;
     }
-    for (uint32_t i = 0; i < v->team->n; i++)
+    for (uint32_t i = 0; i < v->num_replicas; i++)
         component[i] = (const char *)dti_variable_component(v, i) + offset;
     return dti_reduce_local(v->spec.dtype, v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN,
-                            component, v->team->n, end - first, a->dst + offset);
+                            component, v->num_replicas, end - first, a->dst + offset);
 }
 
 static ditto_status read_cross(ditto_variable *v, void *dst)
@@ -47,7 +47,7 @@ static ditto_status read_cross(ditto_variable *v, void *dst)
     struct dti_cross_access across = { .v = v, .dst = dst };
     if (v->aggregation == DITTO_AGGREGATE_NONE)
         return refuse_none(v, "a read");
-    return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_CACHE_LINE, read_range, &across);
+    return dti_share(v->team, v->bytes * v->num_replicas, v->count, DTI_CACHE_LINE, read_range, &across);
 }
 
 static ditto_status write_range(size_t first, size_t end, void *context)
@@ -57,10 +57,10 @@ static ditto_status write_range(size_t first, size_t end, void *context)
     size_t offset = first * ditto_dtype_bytes(v->spec.dtype);
     if (first == 0) /* true on one thread only, which works with the turn */
         dti_all_changed(v);
-    for (uint32_t i = 0; i < v->team->n; i++) {
+    for (uint32_t i = 0; i < v->num_replicas; i++) {
         char *own = (char *)dti_variable_component(v, i) + offset;
         if (v->aggregation == DITTO_AGGREGATE_SUM)
-            dti_spread_part(v->spec.dtype, a->value + offset, i, v->team->n, own, end - first);
+            dti_spread_part(v->spec.dtype, a->value + offset, i, v->num_replicas, own, end - first);
         else
             dti_rule_apply(a->rule, v->spec.dtype, own, own, a->value + offset, end - first);
     }
@@ -77,8 +77,8 @@ static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const voi
             DITTO_ERR_INVALID,
             "\"%s\" aggregates by SUM, so what is added to every component is added once for each "
             "replica (%u): assign the sum, or add inside run",
-            v->name, v->team->n);
-    return dti_share(v->team, v->bytes * v->team->n, v->count, DTI_CACHE_LINE, write_range, &across);
+            v->name, v->num_replicas);
+    return dti_share(v->team, v->bytes * v->num_replicas, v->count, DTI_CACHE_LINE, write_range, &across);
 }
 
 const struct dti_variable_kind dti_sync_on_read_kind = { "sync-on-read", write_own, read_cross, write_cross };

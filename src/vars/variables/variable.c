@@ -167,7 +167,7 @@ static ditto_status fill_in(ditto_variable *v, const void *value)
  * on the nodes on which one copy for each replica would lie. The caller has the turn. */
 static ditto_status plan_colocated(ditto_variable *v, const ditto_variable *like)
 {
-    if (v->own_copies && !like->own_copies && v->team->n > 1 && !dti_variable_is_splittable(like))
+    if (v->own_copies && !like->own_copies && v->num_replicas > 1 && !dti_variable_is_splittable(like))
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "\"%s\" needs a copy for each replica, but \"%s\", with which it is colocated, shares its copies",
@@ -206,16 +206,17 @@ static ditto_variable *describe(const struct dti_strategy_base *base, const ditt
     if (v == NULL)
         return NULL;
     v->name = strdup(dti_variable_name(o));
-    v->generation = aligned_alloc(alignof(struct dti_generation), base->team->n * sizeof *v->generation);
+    v->generation = aligned_alloc(alignof(struct dti_generation), base->num_replicas * sizeof *v->generation);
     atomic_init(&v->references, 1);
     if (v->name == NULL || v->generation == NULL) {
         dti_variable_drop(v);
         return NULL;
     }
-    for (uint32_t i = 0; i < base->team->n; i++)
+    for (uint32_t i = 0; i < base->num_replicas; i++)
         atomic_init(&v->generation[i].count, 0);
     v->dependent.kind = &kind;
     v->team = base->team;
+    v->num_replicas = base->num_replicas;
     v->central = base->central;
     v->node = base->parameter_node;
     v->mirrored = o->synchronization != DITTO_ON_READ;

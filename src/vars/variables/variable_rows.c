@@ -108,13 +108,13 @@ static ditto_status scatter(struct dti_replica *self, const void *const *brought
 {
     struct scattering *s = context;
     size_t first, end;
-    s->sources = s->v->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA ? 1 : self->team->n;
+    s->sources = s->v->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA ? 1 : self->num_replicas;
     for (uint32_t i = 0; i < s->sources; i++)
         s->of[i] = brought[i];
     s->found = check_all(s);
     if (s->found != DITTO_OK)
         return DITTO_OK;
-    dti_tree_part(rows_of(s->v), self->team->n, self->id, 1, &first, &end);
+    dti_tree_part(rows_of(s->v), self->num_replicas, self->id, 1, &first, &end);
     apply_rows(s, first, end);
     return DITTO_OK;
 }
@@ -132,9 +132,9 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
     struct dti_joint_work together = {
         .name = names[rule], .object = v->name, .brought = slices, .work = scatter, .context = &s
     };
-    struct dti_deadline deadline = dti_replica_deadline(self, self->team->options.timeout_ms);
+    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     begin(&s, v, rule);
-    s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->team->n : 1;
+    s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->num_replicas : 1;
     dti_changed(v, self->id);
     DTI_TRY(dti_do_joint_work(self, &together, &deadline));
     return s.found;

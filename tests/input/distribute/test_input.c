@@ -425,7 +425,7 @@ static void files_that_cannot_be_read_are_refused(void **state)
     assert_status(csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
     options.skip_lines = 1;
     assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
-    assert_message("has no row");
+    assert_message("there is no row after the 1 lines");
     assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
     bad = (ditto_csv_component){ .count = 1, .dtype = DITTO_C64 };
     assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_UNSUPPORTED);

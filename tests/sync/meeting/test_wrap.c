@@ -2,7 +2,7 @@
  * minutes of barriers go through; runs by 64. The numbers are set here, in place of as many meetings. */
 #include "support/support.h"
 
-#include "replicas/replicas.h"
+#include "replicas/team/team_private.h"
 #include "sync/pending/pending.h"
 #include "sync/sync_state.h"
 

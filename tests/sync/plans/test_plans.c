@@ -2,6 +2,7 @@
  * packages; and that the engine, where it runs for real, counts what the plan says. */
 #include "support/support.h"
 
+#include "replicas/team/team_private.h"
 #include "sync/plans/cost.h"
 #include "sync/sync.h"
 

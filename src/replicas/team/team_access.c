@@ -1,0 +1,151 @@
+/* src/replicas/team/team_access.c - what other modules may ask of a team, and keep on it (team.h). */
+#include "replicas/team/team_private.h"
+
+uint32_t dti_team_num_replicas(const struct dti_team *team)
+{
+    return team->n;
+}
+
+struct dti_replica *dti_team_replica(const struct dti_team *team, uint32_t id)
+{
+    return &team->replica[id];
+}
+
+const struct dti_team_options *dti_team_options(const struct dti_team *team)
+{
+    return &team->options;
+}
+
+bool dti_team_is_crowded(const struct dti_team *team)
+{
+    return team->crowded;
+}
+
+struct dti_wait_queue *dti_team_wait_queue(struct dti_team *team)
+{
+    return &team->wait_queue;
+}
+
+struct dti_gate *dti_team_gate(struct dti_team *team)
+{
+    return &team->gate;
+}
+
+bool dti_team_has_replica(const struct dti_team *team, const void *replica)
+{
+    return (uintptr_t)replica >= (uintptr_t)team->replica &&
+           (uintptr_t)replica < (uintptr_t)(team->replica + team->n);
+}
+
+bool dti_team_forked(const struct dti_team *team)
+{
+    return dti_process_differs(team->process);
+}
+
+bool dti_team_is_stopped(const struct dti_team *team)
+{
+    return dti_stopped(&team->stop);
+}
+
+bool dti_team_any_returned(const struct dti_team *team)
+{
+    return atomic_load_explicit(&team->returned, memory_order_acquire) != 0;
+}
+
+uint32_t dti_team_pauses(const struct dti_team *team)
+{
+    return team->pauses;
+}
+
+bool dti_team_is_poisoned(const struct dti_team *team)
+{
+    return atomic_load_explicit(&team->poisoned, memory_order_relaxed);
+}
+
+void dti_team_clear_poison(struct dti_team *team)
+{
+    atomic_store_explicit(&team->poisoned, false, memory_order_relaxed);
+}
+
+void dti_team_scope_entered(struct dti_team *team)
+{
+    /* relaxed: see dti_team_scope_left. */
+    atomic_fetch_add_explicit(&team->scopes, 1, memory_order_relaxed);
+}
+
+void dti_team_scope_left(struct dti_team *team)
+{
+    /* release: the partner is the acquire in dti_team_has_scopes. The thread that destroys the strategy then sees what the
+     * calls in the scope did. The team must not be used after this, because another thread may now destroy it. */
+    atomic_fetch_sub_explicit(&team->scopes, 1, memory_order_release);
+}
+
+bool dti_team_has_scopes(const struct dti_team *team)
+{
+    /* acquire: the partner is the release in dti_team_scope_left. */
+    return atomic_load_explicit(&team->scopes, memory_order_acquire) != 0;
+}
+
+ditto_strategy *dti_team_strategy(const struct dti_team *team)
+{
+    return team->strategy;
+}
+
+void dti_team_set_strategy(struct dti_team *team, ditto_strategy *strategy)
+{
+    team->strategy = strategy;
+}
+
+struct dti_sync *dti_team_sync(const struct dti_team *team)
+{
+    return team->sync;
+}
+
+void dti_team_set_sync(struct dti_team *team, struct dti_sync *sync)
+{
+    team->sync = sync;
+}
+
+struct dti_registry *dti_team_variables(const struct dti_team *team)
+{
+    return team->variables;
+}
+
+void dti_team_set_variables(struct dti_team *team, struct dti_registry *variables)
+{
+    team->variables = variables;
+}
+
+struct dti_dependent *dti_team_dependent_before(const struct dti_team *team,
+                                                const struct dti_dependent *later,
+                                                const struct dti_dependent_kind *kind)
+{
+    struct dti_dependent *d = later == NULL ? team->dependents : later->next;
+    while (d != NULL && d->kind != kind)
+        d = d->next;
+    return d;
+}
+
+uint32_t dti_team_number_producer(struct dti_team *team)
+{
+    return team->producers++;
+}
+
+void dti_team_note_host(struct dti_team *team)
+{
+    if (team->options.host_floating && team->pauses == 0)
+        team->host = dti_fenv_current();
+}
+
+void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (top == NULL || top->team != team || !top->is_scope)
+        (void)dti_team_hold(team, &team->gate, held);
+}
+
+bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline)
+{
+    uint64_t of_run = replica->team->run_deadline_ns;
+    return of_run != DTI_NEVER && deadline->at_ns == of_run;
+}
