@@ -63,6 +63,35 @@ for tag in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]' |
     complain "the tag $tag is defined twice under src/"
 done
 
+code=$(git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.cc' '*.pml' '*.py' '*.sh' '*meson.build' run)
+pages=$(git ls-files --cached --others --exclude-standard '*.md')
+
+echo "lint: at most 110 columns"
+# shellcheck disable=SC2086 # lists of words
+wide=$(LC_ALL=C.UTF-8 awk 'length > 110 && !/https?:/ { print FILENAME ":" FNR }' $code)
+# In pages, tables and blocks of code or output may be wider.
+# shellcheck disable=SC2086
+wide="$wide $(LC_ALL=C.UTF-8 awk 'FNR == 1 { block = 0 } /^ *```/ { block = !block }
+    length > 110 && !block && !/^(\||    )/ && !/https?:/ { print FILENAME ":" FNR }' $pages)"
+for place in $wide; do complain "$place has more than 110 columns"; done
+
+echo "lint: no declaration is torn"
+# Lines that end in "=", or consist of a type and a name alone.
+# shellcheck disable=SC2086
+torn=$(grep -nE '^[a-z ].* =$|^ +([a-z]\w* )*[a-z]\w* \*?[a-z]\w*$|^ +\*?[a-z]\w*$' $ours |
+    grep -vE ':[0-9]+: +(else|do|return|\*( .*)?)$' | cut -d: -f1,2 || true)
+for place in $torn; do complain "$place: a declaration is torn"; done
+
+echo "lint: pages that are made from the code"
+python3 tools/file_table.py --check || complain "docs/architecture.md: run tools/file_table.py"
+archives=build-check
+[ -e $archives/src/libditto.a ] || { archives=build && ninja -C build src/libditto.a src/libditto-hdf5.a >/dev/null; }
+python3 tools/process_state.py $archives || complain "docs/architecture.md: the table of process-wide state is wrong"
+
+echo "lint: the documentation of the public headers is complete"
+warnings=$(doxygen tools/Doxyfile 2>&1)
+[ -z "$warnings" ] || complain "doxygen: $warnings"
+
 sources() { git ls-files --cached --others --exclude-standard 'src/*.c'; }
 
 echo "lint: cppcheck"
