@@ -1,13 +1,18 @@
 /* tests/fault/lifetime.c - see lifetime.h. */
 #include "fault/lifetime.h"
 
+const uint32_t counts[COUNTS] = { 1, 2, 3, 8 };
+
+/* -- Creation and destruction -- */
+
 bool make(uint32_t replicas, ditto_caller caller, uint32_t run_timeout_ms, ditto_strategy **out)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     options.replicas = replicas;
     options.placement_flags = DITTO_PLACEMENT_SHARE;
     options.caller = caller;
-    options.pin = DITTO_PIN_NONE; /* after a call no system call lets another thread take its turn first */
+    /* Without pinning, a call makes no system call at its end, at which another thread could take its turn. */
+    options.pin = DITTO_PIN_NONE;
     options.run_timeout_ms = run_timeout_ms;
     return ditto_strategy_create(DITTO_MIRRORED, &options, out) == DITTO_OK;
 }
@@ -34,12 +39,45 @@ bool make_iterator(ditto_strategy *strategy, uint32_t flags, ditto_iterator **ou
     return status == DITTO_OK;
 }
 
-const uint32_t counts[COUNTS] = { 1, 2, 3, 8 }; /* of replicas */
+bool make_all(struct waiting *w)
+{
+    return make(2, DITTO_CALLER_DEFAULT, 0, &w->strategy) && make_variable(w->strategy, &w->variable) &&
+           make_variable(w->strategy, &w->other) && ditto_variable_value(w->variable, &w->value) == DITTO_OK;
+}
+
+bool drop_all(struct waiting *w)
+{
+    return ditto_value_destroy(w->value) == DITTO_OK &&
+           (w->variable == NULL || ditto_variable_destroy(w->variable) == DITTO_OK) &&
+           ditto_variable_destroy(w->other) == DITTO_OK && ditto_strategy_destroy(w->strategy) == DITTO_OK;
+}
+
+ditto_status destroy_when_idle(ditto_strategy *strategy)
+{
+    ditto_status status;
+    while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
+        ;
+    return status;
+}
+
+ditto_status drop_made(ditto_status status, ditto_value *made)
+{
+    return status == DITTO_OK ? ditto_value_destroy(made) : status;
+}
+
+/* -- Functions that strategies run -- */
 
 ditto_status nothing(ditto_replica *self, void *unused)
 {
     (void)self, (void)unused;
     return DITTO_OK;
+}
+
+ditto_status look_at_argument(ditto_replica *self, void *unused)
+{
+    ditto_tensor part;
+    (void)unused;
+    return ditto_argument(self, NULL, &part);
 }
 
 ditto_status keep_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *unused,
@@ -51,17 +89,7 @@ ditto_status keep_copy(const ditto_tensor *copy, const ditto_tensor *arguments, 
     return DITTO_OK;
 }
 
-ditto_status look_at_argument(ditto_replica *self, void *unused)
-{
-    ditto_tensor part;
-    (void)unused;
-    return ditto_argument(self, NULL, &part);
-}
-
-ditto_status drop_made(ditto_status status, ditto_value *made)
-{
-    return status == DITTO_OK ? ditto_value_destroy(made) : status;
-}
+/* -- Calls that read w->value, after they have waited for their turn -- */
 
 ditto_status call_assign_value(struct waiting *w)
 {
@@ -126,6 +154,8 @@ ditto_status (*const calls_in_turn[CALLS_IN_TURN])(struct waiting *) = {
     call_reduce,       call_reduce_to, call_broadcast_to, call_gather,
 };
 
+/* -- Calls that inspect w->value without taking the turn -- */
+
 ditto_status call_component(struct waiting *w)
 {
     ditto_tensor part;
@@ -148,26 +178,8 @@ ditto_status call_local_results(struct waiting *w)
     return status;
 }
 
-ditto_status (*const calls_of_looking[CALLS_OF_LOOKING])(struct waiting *) = { call_component, call_spec,
-                                                                               call_local_results };
-
-bool make_all(struct waiting *w)
-{
-    return make(2, DITTO_CALLER_DEFAULT, 0, &w->strategy) && make_variable(w->strategy, &w->variable) &&
-           make_variable(w->strategy, &w->other) && ditto_variable_value(w->variable, &w->value) == DITTO_OK;
-}
-
-bool drop_all(struct waiting *w)
-{
-    return ditto_value_destroy(w->value) == DITTO_OK &&
-           (w->variable == NULL || ditto_variable_destroy(w->variable) == DITTO_OK) &&
-           ditto_variable_destroy(w->other) == DITTO_OK && ditto_strategy_destroy(w->strategy) == DITTO_OK;
-}
-
-ditto_status destroy_when_idle(ditto_strategy *strategy)
-{
-    ditto_status status;
-    while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
-        ;
-    return status;
-}
+ditto_status (*const calls_of_looking[CALLS_OF_LOOKING])(struct waiting *) = {
+    call_component,
+    call_spec,
+    call_local_results,
+};

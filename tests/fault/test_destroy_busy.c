@@ -1,5 +1,5 @@
-/* tests/fault/test_destroy_busy.c - destroying an object while a call is inside: DITTO_ERR_BUSY, and nothing is freed.
- * Each case runs in a child process, because memory that is freed too early crashes or hangs. */
+/* tests/fault/test_destroy_busy.c - destroying an object while a call uses it returns DITTO_ERR_BUSY and frees nothing.
+ * Each case runs in a child process, because a use of memory that was freed too early crashes or hangs. */
 #include "replicas/team/team.h"
 #include "support/support.h"
 #include "fault/lifetime.h"
@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* -- Calls that wait for their turn while the object is destroyed -- */
 
 static ditto_status call_run(struct waiting *w)
 {
@@ -36,8 +38,8 @@ static void *call_and_return(void *argument)
     return NULL;
 }
 
-/* A run that ends when the other thread waits for its turn; what follows comes before that
- * thread has got it. */
+/* A run that ends when the other thread waits for its turn. The test destroys the object directly after it, usually
+ * before the other thread gets the turn. */
 static ditto_status await_the_other(ditto_replica *self, void *argument)
 {
     struct waiting *w = argument;
@@ -132,7 +134,7 @@ static void destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_it
                          0);
 }
 
-static void destroying_a_variable_is_busy_while_one_is_created_beside_it(void **state)
+static void destroying_a_variable_is_busy_while_another_is_colocated_with_it(void **state)
 {
     (void)state;
     assert_int_equal(in_child(destroy_variable_of_value_under,
@@ -140,7 +142,7 @@ static void destroying_a_variable_is_busy_while_one_is_created_beside_it(void **
                      0);
 }
 
-/* -- a thread's replica of the default strategy, which is in no run -- */
+/* -- Calls in replica context of the default strategy, outside any run -- */
 
 static _Atomic int is_inside, may_return;
 
@@ -228,6 +230,8 @@ static void destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_c
     assert_int_equal(in_child(destroy_under_apply, NULL, 60), 0);
 }
 
+/* -- ditto_strategy_run_steps, and the iterator -- */
+
 static ditto_status ignore_batch(ditto_replica *self, const ditto_batch *batch, void *unused)
 {
     (void)self, (void)batch, (void)unused;
@@ -236,12 +240,13 @@ static ditto_status ignore_batch(ditto_replica *self, const ditto_batch *batch, 
 
 static ditto_status call_steps(struct waiting *w)
 {
-    while (!atomic_load(&w->may_begin)) /* without sleeping, which it does in the call alone */
+    /* This loop must not sleep: a thread that sleeps is taken to be inside the call. */
+    while (!atomic_load(&w->may_begin))
         sched_yield();
     return ditto_strategy_run_steps(w->strategy, w->iterator, 3, ignore_batch, NULL, NULL, NULL, NULL);
 }
 
-/* A merge function has the turn, so the other thread waits for it, whatever is destroyed here. */
+/* A merge function. It has the turn, so the other thread waits for its turn until this function has returned. */
 static ditto_status destroy_under_the_other(ditto_strategy *strategy, ditto_value *const *arguments,
                                             uint32_t count, void *user, ditto_value **result)
 {
@@ -288,7 +293,7 @@ int main(void)
         cmocka_unit_test(destroying_a_strategy_is_busy_while_a_call_waits_for_its_turn),
         cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn),
         cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_its_turn),
-        cmocka_unit_test(destroying_a_variable_is_busy_while_one_is_created_beside_it),
+        cmocka_unit_test(destroying_a_variable_is_busy_while_another_is_colocated_with_it),
         cmocka_unit_test(destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call),
         cmocka_unit_test(destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn),
     };

@@ -1,5 +1,5 @@
-/* tests/fault/test_handles_after_destroy.c - handles of objects that are destroyed, or of a strategy that is destroyed, also
- * while other threads call: they are refused, or the call ends before. Each case runs in a child process. */
+/* tests/fault/test_handles_after_destroy.c - calls with a handle whose object, or whose strategy, is being destroyed or
+ * has been destroyed. A call either completes before the destruction, or is refused. Each case runs in a child process. */
 #include "replicas/team/team.h"
 #include "support/support.h"
 #include "fault/lifetime.h"
@@ -10,6 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* -- Values of a variable that has been destroyed -- */
+
+/* Returns DITTO_ERR_CONTEXT if all calls on w->value do. */
 static ditto_status call_all(struct waiting *w)
 {
     for (size_t i = 0; i < CALLS_OF_LOOKING + CALLS_IN_TURN; i++) {
@@ -21,7 +24,7 @@ static ditto_status call_all(struct waiting *w)
     return DITTO_ERR_CONTEXT;
 }
 
-/* The turn is this thread's own here: no gate tells whether a variable is there. */
+/* A merge function. Its thread has the turn, so it destroys the variable and calls without waiting at a gate. */
 static ditto_status destroy_and_call(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                      void *argument, ditto_value **result)
 {
@@ -60,11 +63,11 @@ static int use_value_of_destroyed(void *in_merge)
     w.variable = NULL;
     REQUIRE(call_all(&w) == DITTO_ERR_CONTEXT);
     REQUIRE(strstr(ditto_last_error()->message, "which has been destroyed") != NULL);
-    /* A component lies in a copy that is no more. */
+    /* The memory of a component belonged to a copy of the variable. */
     REQUIRE(ditto_value_tensor(part[1], &tensor) == DITTO_ERR_CONTEXT);
     both[0] = part[1], both[1] = part[0];
     REQUIRE(ditto_strategy_regroup(w.strategy, both, 0, &again) == DITTO_ERR_CONTEXT);
-    /* What is not looked at is handed on as before. */
+    /* A call that does not read the contents still accepts the value. */
     REQUIRE(ditto_value_member(nest, "1", &found) == DITTO_OK && found == w.value);
     REQUIRE(ditto_value_destroy(part[0]) == DITTO_OK && ditto_value_destroy(part[1]) == DITTO_OK);
     REQUIRE(ditto_value_destroy(nest) == DITTO_OK);
@@ -79,7 +82,9 @@ static void a_value_of_a_variable_that_was_destroyed_is_refused(void **state)
     assert_int_equal(in_child(use_value_of_destroyed, &(bool){ true }, 60), 0);
 }
 
-static void *call_until_it_is_gone(void *argument)
+/* -- Calls on a value, while another thread destroys its variable -- */
+
+static void *call_until_refused(void *argument)
 {
     struct waiting *w = argument;
     do {
@@ -96,7 +101,7 @@ static int destroy_under_callers(void *call)
         pthread_t thread;
         ditto_status status;
         REQUIRE(make_all(&w));
-        REQUIRE(pthread_create(&thread, NULL, call_until_it_is_gone, &w) == 0);
+        REQUIRE(pthread_create(&thread, NULL, call_until_refused, &w) == 0);
         while (!atomic_load(&w.has_returned))
             sleep_ms(1);
         while ((status = ditto_variable_destroy(w.variable)) == DITTO_ERR_BUSY)
@@ -110,7 +115,7 @@ static int destroy_under_callers(void *call)
     return 0;
 }
 
-static void calls_on_a_value_see_its_variable_or_that_it_is_gone(void **state)
+static void calls_on_a_value_succeed_until_its_variable_is_destroyed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < CALLS_OF_LOOKING; i++)
@@ -121,15 +126,16 @@ static void calls_on_a_value_see_its_variable_or_that_it_is_gone(void **state)
                      0);
 }
 
-/* -- iterators -- */
+/* -- Calls on an iterator, while another thread destroys its strategy -- */
 
 struct iterating {
     ditto_iterator *iterator;
     _Atomic int looks, may_end;
-    _Atomic int wrong; /* statuses that are neither OK nor, of next, CONTEXT */
+    _Atomic int wrong; /* the number of unexpected results */
 };
 
-/* Its spec is there also when the strategy has gone. */
+/* The spec can always be read. ditto_next is always refused, because this thread has a replica of the default strategy
+ * alone. */
 static void *look_at_iterator(void *argument)
 {
     struct iterating *i = argument;
@@ -171,15 +177,15 @@ static int destroy_under_iterators(void *unused)
     return 0;
 }
 
-static void calls_on_iterators_see_their_strategy_or_that_it_is_gone(void **state)
+static void the_spec_of_an_iterator_can_be_read_while_its_strategy_is_destroyed_and_after(void **state)
 {
     (void)state;
     assert_int_equal(in_child(destroy_under_iterators, NULL, 120), 0);
 }
 
-/* -- handles that outlive the strategy, used inside a run of the next one -- */
+/* -- Handles of a strategy that has been destroyed, used inside a run of the next one -- */
 
-/* The next strategy's team may lie where that of the one before did. */
+/* The allocator may give the next strategy's team the address of the previous one. */
 struct stale {
     ditto_variable *variable;
     ditto_iterator *iterator;
@@ -240,17 +246,17 @@ static void handles_of_a_destroyed_strategy_are_refused_inside_a_run_of_the_next
     assert_int_equal(in_child(use_stale_handles, NULL, 120), 0);
 }
 
-/* -- handles that outlive the strategy, used while it goes -- */
+/* -- Calls on variables and values, while another thread destroys their strategy -- */
 
 struct lookers {
     ditto_variable *variable;
     ditto_value *value;
     ditto_iterator *iterator;
     _Atomic int ready;
-    _Atomic int wrong; /* statuses that are neither OK nor CONTEXT */
+    _Atomic int wrong; /* the number of unexpected results */
 };
 
-static void *look_until_it_is_gone(void *argument)
+static void *look_until_refused(void *argument)
 {
     struct lookers *l = argument;
     ditto_status read, spec;
@@ -258,11 +264,12 @@ static void *look_until_it_is_gone(void *argument)
         float copy[4];
         ditto_tensor tensor;
         ditto_batch batch;
+        /* This thread has a replica of the default strategy alone, so the iterator is refused. */
         if (ditto_next(ditto_get_replica_context(), l->iterator, &batch) != DITTO_ERR_CONTEXT)
-            atomic_fetch_add(&l->wrong, 1); /* this thread is a replica of the default strategy */
+            atomic_fetch_add(&l->wrong, 1);
         read = ditto_variable_read(l->variable, copy, sizeof copy);
         spec = ditto_value_component(l->value, 1, &tensor);
-        (void)ditto_variable_generation(l->variable); /* 0 when it is gone */
+        (void)ditto_variable_generation(l->variable); /* is 0 after the destruction */
         atomic_store(&l->ready, 1);
         if ((read != DITTO_OK && read != DITTO_ERR_CONTEXT) ||
             (spec != DITTO_OK && spec != DITTO_ERR_CONTEXT))
@@ -283,7 +290,7 @@ static int destroy_under_lookers(void *unused)
         REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_variable(strategy, &l.variable));
         REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &l.value) == DITTO_OK);
         REQUIRE(make_iterator(strategy, 0, &l.iterator));
-        REQUIRE(pthread_create(&thread, NULL, look_until_it_is_gone, &l) == 0);
+        REQUIRE(pthread_create(&thread, NULL, look_until_refused, &l) == 0);
         while (!atomic_load(&l.ready))
             sleep_ms(1);
         ditto_status status;
@@ -298,13 +305,13 @@ static int destroy_under_lookers(void *unused)
     return 0;
 }
 
-static void calls_on_variables_values_and_iterators_see_their_strategy_or_that_it_is_gone(void **state)
+static void calls_on_variables_and_values_succeed_until_their_strategy_is_destroyed(void **state)
 {
     (void)state;
     assert_int_equal(in_child(destroy_under_lookers, NULL, 120), 0);
 }
 
-/* -- destroyed by one thread while another destroys the strategy -- */
+/* -- One thread destroys an object while another destroys its strategy -- */
 
 struct beside {
     ditto_optimizer *optimizer;
@@ -326,13 +333,14 @@ static void *destroy_the_optimizer(void *argument)
     return NULL;
 }
 
-/* What the test puts among the things that a strategy tells of its end, the youngest of them first. */
+/* A dependent of the test. A strategy notifies its dependents of its end, beginning with the one that was added last. */
 struct told {
     struct dti_dependent dependent;
     struct beside *beside;
 };
 
-/* The other thread gets a moment, in which it must wait: all gates are shut. */
+/* Lets the other thread begin its destroy call, and waits a little. The call must not return in this time, because all
+ * gates are shut. */
 static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct beside *b = ((struct told *)dependent)->beside;
@@ -344,10 +352,12 @@ static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_e
     b->returned_early = atomic_load(&b->has_returned);
 }
 
-static const struct dti_dependent_kind first_notified = { .what = "the one told first",
-                                                          .team_ends = let_the_other_begin };
+static const struct dti_dependent_kind first_notified = {
+    .what = "the dependent notified first",
+    .team_ends = let_the_other_begin,
+};
 
-/* The optimizer's destroy begins while the strategy's is at work, and ends behind it. */
+/* The destruction of the optimizer begins during that of the strategy, and completes after it. */
 static int destroy_between(void *replicas)
 {
     ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
@@ -371,6 +381,8 @@ static int destroy_between(void *replicas)
     return 0;
 }
 
+/* Two threads destroy the optimizer and the strategy at the same time. The delay between them grows from round to
+ * round. */
 static int destroy_both(void *replicas)
 {
     for (int round = 0; round < test_trials(100); round++) {
@@ -398,18 +410,19 @@ static int destroy_both(void *replicas)
     return 0;
 }
 
-static void an_optimizer_is_destroyed_beside_its_strategy(void **state)
+static void an_optimizer_can_be_destroyed_while_its_strategy_is(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNTS; i++) {
         void *replicas = (void *)(uintptr_t)&counts[i];
         assert_int_equal(in_child(destroy_between, replicas, 60), 0);
-        /* A sanitizer tells of races and leaks when the program ends. */
+        /* A sanitizer reports races and leaks when the program ends, so the test then runs in this process. */
         assert_int_equal(SANITIZED ? destroy_both(replicas) : in_child(destroy_both, replicas, 120), 0);
     }
 }
 
-/* A function of a dataset that returns when the iterator's destroy has, or has had a while to. */
+/* A function of a dataset. It returns when the destroy call of the iterator has returned, and 100 ms after that call
+ * began at the latest. */
 static ditto_status hold_the_producer(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                       void *argument)
 {
@@ -442,11 +455,13 @@ static void let_the_other_go(struct dti_dependent *dependent, enum dti_team_end 
     atomic_store(&((struct told *)dependent)->beside->may_go, 1);
 }
 
-static const struct dti_dependent_kind before_the_iterator = { .what = "the one told first",
-                                                               .team_ends = let_the_other_go };
+static const struct dti_dependent_kind before_the_iterator = {
+    .what = "the dependent notified first",
+    .team_ends = let_the_other_go,
+};
 
-/* The strategy's destroy waits for the producer, whose function waits for the iterator's destroy on another
- * thread. */
+/* The destruction of the strategy waits for the producer. The producer's function waits until another thread destroys
+ * the iterator. */
 static int destroy_iterator_beside(void *replicas)
 {
     struct beside b = { .iterator = NULL };
@@ -473,7 +488,7 @@ static int destroy_iterator_beside(void *replicas)
     return 0;
 }
 
-static void an_iterator_is_destroyed_beside_its_strategy(void **state)
+static void an_iterator_can_be_destroyed_while_its_strategy_is(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNTS; i++)
@@ -484,12 +499,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_of_a_variable_that_was_destroyed_is_refused),
-        cmocka_unit_test(calls_on_a_value_see_its_variable_or_that_it_is_gone),
-        cmocka_unit_test(calls_on_iterators_see_their_strategy_or_that_it_is_gone),
-        cmocka_unit_test(calls_on_variables_values_and_iterators_see_their_strategy_or_that_it_is_gone),
+        cmocka_unit_test(calls_on_a_value_succeed_until_its_variable_is_destroyed),
+        cmocka_unit_test(the_spec_of_an_iterator_can_be_read_while_its_strategy_is_destroyed_and_after),
+        cmocka_unit_test(calls_on_variables_and_values_succeed_until_their_strategy_is_destroyed),
         cmocka_unit_test(handles_of_a_destroyed_strategy_are_refused_inside_a_run_of_the_next_one),
-        cmocka_unit_test(an_optimizer_is_destroyed_beside_its_strategy),
-        cmocka_unit_test(an_iterator_is_destroyed_beside_its_strategy),
+        cmocka_unit_test(an_optimizer_can_be_destroyed_while_its_strategy_is),
+        cmocka_unit_test(an_iterator_can_be_destroyed_while_its_strategy_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* tests/fault/test_poisoned.c - strategies whose run was given up on while a replica's function had not returned: what
- * belongs to them stays until that replica is back, or the process ends. Each case runs in a child process. */
+/* tests/fault/test_poisoned.c - poisoned strategies: a run has passed its time limit, and a replica's function has not
+ * returned. Their objects stay in memory until that replica returns or the process ends. Each case runs in a child
+ * process. */
 #include "replicas/team/team.h"
 #include "support/support.h"
 #include "fault/lifetime.h"
@@ -10,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* -- poisoned inside an inner run -- */
+/* -- The time limit is passed inside an inner run -- */
 
 static _Atomic int inner_may_end, outer_may_end, inner_is_done, outer_has_ended;
 
@@ -22,7 +23,7 @@ static ditto_status inner_waits(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-/* Returns from the inner run, and stays in the function around it. */
+/* A merge function that stays after its inner run has returned. */
 static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                void *unused, ditto_value **result)
 {
@@ -42,7 +43,7 @@ static ditto_status merge_and_end(ditto_replica *self, void *unused)
     return status;
 }
 
-/* All replicas have done the inner run, and none has returned from its function: the strategy is left to
+/* All replicas have completed the inner run, but none has returned from its function. The strategy stays in memory for
  * them. */
 static int destroy_after_the_inner_run(void *unused)
 {
@@ -55,8 +56,8 @@ static int destroy_after_the_inner_run(void *unused)
     while (!atomic_load(&inner_is_done))
         sleep_ms(1);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
-    REQUIRE(atomic_load(&outer_has_ended) <=
-            1); /* replica 1 may serve no more; replica 0 is in its function */
+    /* Replica 1 may have returned from the pause. Replica 0 is still in its merge function. */
+    REQUIRE(atomic_load(&outer_has_ended) <= 1);
     atomic_store(&outer_may_end, 1);
     for (int i = 0; i < 1000 && count_threads() > threads; i++)
         sleep_ms(10);
@@ -64,8 +65,8 @@ static int destroy_after_the_inner_run(void *unused)
     return 0;
 }
 
-/* The inner run itself has not ended: destroy does not wait for the replica that is done with it and sleeps
- * in its own function. */
+/* Here the inner run itself has not ended. ditto_strategy_destroy does not wait for the replica that has completed it and
+ * sleeps in its function. */
 static ditto_status stay_in_inner(ditto_replica *self, void *unused)
 {
     (void)unused;
@@ -97,7 +98,8 @@ static int destroy_during_the_inner_run(void *unused)
     long threads = count_threads();
     REQUIRE(make(2, DITTO_CALLER_WAITS, 50, &strategy));
     REQUIRE(ditto_strategy_run(strategy, merge_and_stay, NULL) == DITTO_ERR_TIMED_OUT);
-    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED); /* and returns: nobody lets it go on */
+    /* The call returns, although both replicas still wait. */
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
     REQUIRE(strstr(ditto_last_error()->message, "replicas 0, 1 never returned") != NULL);
     atomic_store(&inner_may_end, 1);
     atomic_store(&outer_may_end, 1);
@@ -107,14 +109,14 @@ static int destroy_during_the_inner_run(void *unused)
     return 0;
 }
 
-static void a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas(void **state)
+static void a_strategy_that_was_poisoned_inside_an_inner_run_stays_in_memory_for_its_replicas(void **state)
 {
     (void)state;
     assert_int_equal(in_child(destroy_after_the_inner_run, NULL, 60), 0);
     assert_int_equal(in_child(destroy_during_the_inner_run, NULL, 60), 0);
 }
 
-/* -- a merge function of a run that was given up changes the list of its strategy's objects -- */
+/* -- A merge function of a run that passed its time limit changes the list of dependents -- */
 
 static _Atomic int is_leaving, may_leave, has_left;
 
@@ -131,9 +133,11 @@ static void release_nothing(struct dti_dependent *dependent)
     (void)dependent;
 }
 
-static const struct dti_dependent_kind slow_to_leave = { .what = "the slow one",
-                                                         .leave = leave_slowly,
-                                                         .release = release_nothing };
+static const struct dti_dependent_kind slow_to_leave = {
+    .what = "the slow dependent",
+    .leave = leave_slowly,
+    .release = release_nothing,
+};
 
 static ditto_status destroy_the_slow_one(ditto_strategy *strategy, ditto_value *const *arguments,
                                          uint32_t count, void *dependent, ditto_value **result)
@@ -151,9 +155,8 @@ static ditto_status merge_the_slow_one(ditto_replica *self, void *dependent)
 
 static int destroy_beside_a_change_of_the_list(void *unused)
 {
-    static struct dti_dependent slow = {
-        .kind = &slow_to_leave
-    }; /* for ever: the replica may still use it */
+    /* Static, because the replica may use it after this function has returned. */
+    static struct dti_dependent slow = { .kind = &slow_to_leave };
     ditto_strategy *strategy;
     ditto_status status;
     (void)unused;
@@ -166,30 +169,36 @@ static int destroy_beside_a_change_of_the_list(void *unused)
     while (!atomic_load(&has_left))
         sleep_ms(1);
     status = destroy_when_idle(strategy);
-    REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED); /* as its replicas have returned by now */
+    /* DITTO_OK if all replicas have returned by now. */
+    REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED);
     return 0;
 }
 
-static void destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_list(void **state)
+static void destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_dependents(void **state)
 {
     (void)state;
     assert_int_equal(in_child(destroy_beside_a_change_of_the_list, NULL, 60), 0);
 }
 
-/* -- handles of a poisoned strategy -- */
+/* -- Handles of a poisoned strategy -- */
 
-/* The last replica of several; a single one is late while its caller waits. */
 struct late_case {
     uint32_t replicas;
-    bool strategy_first; /* is it destroyed first, or its handles? */
-    uint32_t flags;      /* of the iterator */
+
+    /* True if the strategy is destroyed before its handles. */
+    bool strategy_first;
+
+    /* Options of the iterator. */
+    uint32_t flags;
 };
 
+/* A single replica has a thread of its own, so that the caller can return before it. */
 static bool make_late(uint32_t replicas, ditto_strategy **out)
 {
     return make(replicas, replicas == 1 ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT, 50, out);
 }
 
+/* The last replica is late. */
 static bool is_late(const ditto_replica *self)
 {
     return ditto_replica_id(self) == ditto_num_replicas(self) - 1;
@@ -239,7 +248,8 @@ static ditto_status come_late(ditto_replica *self, void *argument)
 
 static int use_handles_late(void *argument)
 {
-    static struct late l; /* for ever: the replica may still use it */
+    /* Static, because the replica may use it after this function has returned. */
+    static struct late l;
     const struct late_case *c = argument;
     ditto_strategy *strategy;
     float one = 1;
@@ -270,16 +280,18 @@ static int use_handles_late(void *argument)
     REQUIRE(l.assigned == DITTO_ERR_PEER_STOPPED && l.applied == DITTO_ERR_PEER_STOPPED);
     REQUIRE(l.taken == DITTO_OK || l.taken == DITTO_ERR_PEER_STOPPED);
     REQUIRE(l.returned == DITTO_OK || l.returned == DITTO_ERR_NOT_FOUND || l.returned == DITTO_ERR_CONTEXT);
-    REQUIRE(l.taken == DITTO_OK && l.rows == 2); /* a batch was there: its own two rows of the first */
+    /* A batch was ready. It has the replica's own two rows of the first global batch. */
+    REQUIRE(l.taken == DITTO_OK && l.rows == 2);
     REQUIRE(l.row == 2 * (int64_t)(c->replicas - 1));
-    if (!c->strategy_first) { /* then nothing is left */
+    if (!c->strategy_first) {
+        /* All replicas have returned, so the destruction frees everything. */
         REQUIRE(await_all_returned(strategy));
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK && was_freed());
     }
     return 0;
 }
 
-static void handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late(void **state)
+static void handles_of_a_poisoned_strategy_stay_in_memory_while_a_replica_is_late(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNTS; i++)
@@ -289,7 +301,7 @@ static void handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late(voi
         }
 }
 
-/* -- values of a poisoned run -- */
+/* -- Values of a poisoned run -- */
 
 struct merging {
     _Atomic(ditto_value *) merged;
@@ -333,15 +345,17 @@ static ditto_status merge_inside(ditto_replica *self, void *argument)
     return ditto_merge_call(self, run_the_merging, argument, NULL, 0, NULL);
 }
 
-/* A run that is inside another has a place of its own for what its merge functions give. */
+/* Each level of runs has its own memory for the results of merge functions. The outermost level and an inner level are
+ * both tested. */
 struct merging_case {
     uint32_t replicas;
     ditto_replica_fn function;
 };
 
-static int drop_what_a_poisoned_run_merged(void *argument)
+static int destroy_with_a_merged_value(void *argument)
 {
-    static struct merging m; /* for ever: the replica may still use it */
+    /* Static, because the replica may use it after this function has returned. */
+    static struct merging m;
     const struct merging_case *c = argument;
     ditto_value *const nothing = (ditto_value *)&m;
     ditto_value *result = nothing;
@@ -358,24 +372,24 @@ static int drop_what_a_poisoned_run_merged(void *argument)
     return 0;
 }
 
-static void what_a_poisoned_run_merged_goes_with_its_strategy(void **state)
+static void values_of_a_poisoned_runs_merge_functions_are_freed_with_the_strategy(void **state)
 {
     static const ditto_replica_fn functions[] = { merge_and_come_late, merge_inside };
     (void)state;
     for (size_t i = 0; i < COUNTS; i++)
         for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
             struct merging_case c = { counts[i], functions[k] };
-            assert_int_equal(in_child(drop_what_a_poisoned_run_merged, &c, 60), 0);
+            assert_int_equal(in_child(destroy_with_a_merged_value, &c, 60), 0);
         }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_strategy_that_was_poisoned_inside_an_inner_run_is_left_to_its_replicas),
-        cmocka_unit_test(destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_list),
-        cmocka_unit_test(handles_of_a_poisoned_strategy_stay_for_the_replica_that_is_late),
-        cmocka_unit_test(what_a_poisoned_run_merged_goes_with_its_strategy),
+        cmocka_unit_test(a_strategy_that_was_poisoned_inside_an_inner_run_stays_in_memory_for_its_replicas),
+        cmocka_unit_test(destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_dependents),
+        cmocka_unit_test(handles_of_a_poisoned_strategy_stay_in_memory_while_a_replica_is_late),
+        cmocka_unit_test(values_of_a_poisoned_runs_merge_functions_are_freed_with_the_strategy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
