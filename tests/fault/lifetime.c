@@ -11,7 +11,7 @@ bool make(uint32_t replicas, ditto_caller caller, uint32_t run_timeout_ms, ditto
     options.replicas = replicas;
     options.placement_flags = DITTO_PLACEMENT_SHARE;
     options.caller = caller;
-    /* Without pinning, a call makes no system call at its end, at which another thread could take its turn. */
+    /* Pinned calls end with a system call, during which another thread could take its turn first. */
     options.pin = DITTO_PIN_NONE;
     options.run_timeout_ms = run_timeout_ms;
     return ditto_strategy_create(DITTO_MIRRORED, &options, out) == DITTO_OK;

@@ -1,5 +1,5 @@
-/* tests/fault/lifetime.h - what the tests of lifetimes share: they create objects of every kind, and make calls on a
- * variable and on its value. Each test runs in a child process, so nothing here asserts. */
+/* tests/fault/lifetime.h - what the tests of lifetimes share: they create objects of every kind, and make
+ * calls on a variable and on its value. Each test runs in a child process, so nothing here asserts. */
 #ifndef LIFETIME_H
 #define LIFETIME_H
 
@@ -17,8 +17,8 @@ enum { COUNTS = 4, CALLS_IN_TURN = 8, CALLS_OF_LOOKING = 3 };
 /* The numbers of replicas with which tests are repeated. */
 extern const uint32_t counts[COUNTS];
 
-/* The objects that the functions call_... use, and the state of a thread that makes one of these calls while another
- * thread has the turn. */
+/* The objects that the functions call_... use, and the state of a thread that makes one of these calls while
+ * another thread has the turn. */
 struct waiting {
     ditto_strategy *strategy;
     ditto_variable *variable, *other;

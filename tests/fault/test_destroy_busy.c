@@ -1,5 +1,6 @@
-/* tests/fault/test_destroy_busy.c - destroying an object while a call uses it returns DITTO_ERR_BUSY and frees nothing.
- * Each case runs in a child process, because a use of memory that was freed too early crashes or hangs. */
+/* tests/fault/test_destroy_busy.c - destroying an object while a call uses it returns DITTO_ERR_BUSY and
+ * frees nothing. Each case runs in a child process, because a use of memory that was freed too early crashes
+ * or hangs. */
 #include "replicas/team/team.h"
 #include "support/support.h"
 #include "fault/lifetime.h"
@@ -38,8 +39,8 @@ static void *call_and_return(void *argument)
     return NULL;
 }
 
-/* A run that ends when the other thread waits for its turn. The test destroys the object directly after it, usually
- * before the other thread gets the turn. */
+/* A run that ends when the other thread waits for its turn. The test destroys the object directly after it,
+ * usually before the other thread gets the turn. */
 static ditto_status await_the_other(ditto_replica *self, void *argument)
 {
     struct waiting *w = argument;
@@ -246,7 +247,8 @@ static ditto_status call_steps(struct waiting *w)
     return ditto_strategy_run_steps(w->strategy, w->iterator, 3, ignore_batch, NULL, NULL, NULL, NULL);
 }
 
-/* A merge function. It has the turn, so the other thread waits for its turn until this function has returned. */
+/* A merge function. It has the turn, so the other thread waits for its turn until this function has
+ * returned. */
 static ditto_status destroy_under_the_other(ditto_strategy *strategy, ditto_value *const *arguments,
                                             uint32_t count, void *user, ditto_value **result)
 {

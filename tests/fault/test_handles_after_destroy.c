@@ -1,5 +1,6 @@
-/* tests/fault/test_handles_after_destroy.c - calls with a handle whose object, or whose strategy, is being destroyed or
- * has been destroyed. A call either completes before the destruction, or is refused. Each case runs in a child process. */
+/* tests/fault/test_handles_after_destroy.c - calls with a handle whose object, or whose strategy, is being
+ * destroyed or has been destroyed. A call either completes before the destruction, or is refused. Each case
+ * runs in a child process. */
 #include "replicas/team/team.h"
 #include "support/support.h"
 #include "fault/lifetime.h"
@@ -24,7 +25,7 @@ static ditto_status call_all(struct waiting *w)
     return DITTO_ERR_CONTEXT;
 }
 
-/* A merge function. Its thread has the turn, so it destroys the variable and calls without waiting at a gate. */
+/* A merge function. Its thread has the turn, so it waits for no other call before it destroys the variable. */
 static ditto_status destroy_and_call(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                      void *argument, ditto_value **result)
 {
@@ -134,8 +135,8 @@ struct iterating {
     _Atomic int wrong; /* the number of unexpected results */
 };
 
-/* The spec can always be read. ditto_next is always refused, because this thread has a replica of the default strategy
- * alone. */
+/* The spec can always be read. ditto_next is always refused, because this thread has a replica of the default
+ * strategy alone. */
 static void *look_at_iterator(void *argument)
 {
     struct iterating *i = argument;
@@ -333,14 +334,15 @@ static void *destroy_the_optimizer(void *argument)
     return NULL;
 }
 
-/* A dependent of the test. A strategy notifies its dependents of its end, beginning with the one that was added last. */
+/* A dependent of the test. A strategy notifies its dependents of its end, beginning with the one that was
+ * added last. */
 struct told {
     struct dti_dependent dependent;
     struct beside *beside;
 };
 
-/* Lets the other thread begin its destroy call, and waits a little. The call must not return in this time, because all
- * gates are shut. */
+/* Lets the other thread begin its destroy call, and waits a little. The call must not return in this time,
+ * because all gates are shut. */
 static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct beside *b = ((struct told *)dependent)->beside;
@@ -381,8 +383,8 @@ static int destroy_between(void *replicas)
     return 0;
 }
 
-/* Two threads destroy the optimizer and the strategy at the same time. The delay between them grows from round to
- * round. */
+/* Two threads destroy the optimizer and the strategy at the same time. The delay between them grows from
+ * round to round. */
 static int destroy_both(void *replicas)
 {
     for (int round = 0; round < test_trials(100); round++) {
@@ -416,13 +418,13 @@ static void an_optimizer_can_be_destroyed_while_its_strategy_is(void **state)
     for (size_t i = 0; i < COUNTS; i++) {
         void *replicas = (void *)(uintptr_t)&counts[i];
         assert_int_equal(in_child(destroy_between, replicas, 60), 0);
-        /* A sanitizer reports races and leaks when the program ends, so the test then runs in this process. */
+        /* Sanitizers report when a program ends normally, so the test runs in this process for them. */
         assert_int_equal(SANITIZED ? destroy_both(replicas) : in_child(destroy_both, replicas, 120), 0);
     }
 }
 
-/* A function of a dataset. It returns when the destroy call of the iterator has returned, and 100 ms after that call
- * began at the latest. */
+/* A function of a dataset. It returns when the destroy call of the iterator has returned, and 100 ms after
+ * that call began at the latest. */
 static ditto_status hold_the_producer(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                       void *argument)
 {
@@ -460,8 +462,8 @@ static const struct dti_dependent_kind before_the_iterator = {
     .team_ends = let_the_other_go,
 };
 
-/* The destruction of the strategy waits for the producer. The producer's function waits until another thread destroys
- * the iterator. */
+/* The destruction of the strategy waits for the producer. The producer's function waits until another thread
+ * destroys the iterator. */
 static int destroy_iterator_beside(void *replicas)
 {
     struct beside b = { .iterator = NULL };

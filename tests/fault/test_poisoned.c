@@ -1,6 +1,6 @@
-/* tests/fault/test_poisoned.c - poisoned strategies: a run has passed its time limit, and a replica's function has not
- * returned. Their objects stay in memory until that replica returns or the process ends. Each case runs in a child
- * process. */
+/* tests/fault/test_poisoned.c - poisoned strategies: a run has passed its time limit, and a replica's
+ * function has not returned. Their objects stay in memory until that replica returns or the process ends.
+ * Each case runs in a child process. */
 #include "replicas/team/team.h"
 #include "support/support.h"
 #include "fault/lifetime.h"
@@ -43,8 +43,8 @@ static ditto_status merge_and_end(ditto_replica *self, void *unused)
     return status;
 }
 
-/* All replicas have completed the inner run, but none has returned from its function. The strategy stays in memory for
- * them. */
+/* All replicas have completed the inner run, but none has returned from its function. The strategy stays in
+ * memory for them. */
 static int destroy_after_the_inner_run(void *unused)
 {
     ditto_strategy *strategy;
@@ -65,8 +65,8 @@ static int destroy_after_the_inner_run(void *unused)
     return 0;
 }
 
-/* Here the inner run itself has not ended. ditto_strategy_destroy does not wait for the replica that has completed it and
- * sleeps in its function. */
+/* Here the inner run itself has not ended. ditto_strategy_destroy does not wait for the replica that has
+ * completed it and sleeps in its function. */
 static ditto_status stay_in_inner(ditto_replica *self, void *unused)
 {
     (void)unused;
@@ -345,8 +345,8 @@ static ditto_status merge_inside(ditto_replica *self, void *argument)
     return ditto_merge_call(self, run_the_merging, argument, NULL, 0, NULL);
 }
 
-/* Each level of runs has its own memory for the results of merge functions. The outermost level and an inner level are
- * both tested. */
+/* Each level of runs has its own memory for the results of merge functions. The outermost level and an inner
+ * level are both tested. */
 struct merging_case {
     uint32_t replicas;
     ditto_replica_fn function;
