@@ -1,5 +1,6 @@
-/* tests/sync/reference.h - the documented tree and the documented arithmetic, written once more, as plainly as can be: the
- * judge of every reduction. One element at a time, nothing vectorised, nothing shared with the library. */
+/* tests/sync/reference.h - a plain implementation of the documented reduction tree and arithmetic, with which
+ * tests compare every reduction. It computes one element at a time, without vectors, and shares no code with
+ * the library. */
 #ifndef REFERENCE_H
 #define REFERENCE_H
 
@@ -10,13 +11,16 @@
 #include <stdint.h>
 #include <string.h>
 
-/* One element while it is combined: f is a real or, with g, a complex number; u the bits of an integer. */
+/* One element while it is combined. */
 struct element {
+    /* A real number, or the real and the imaginary part of a complex number. */
     double f, g;
+
+    /* The bits of an integer or a bool. */
     uint64_t u;
 };
 
-/* -- 16-bit floats by their definition: sign, exponent, fraction -- */
+/* -- 16-bit floats, converted by the definition of their sign, exponent and fraction -- */
 
 static inline double reference_from_half(uint16_t bits, int exponent_bits, int fraction_bits)
 {
@@ -30,7 +34,8 @@ static inline double reference_from_half(uint16_t bits, int exponent_bits, int f
     return sign * ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
 }
 
-/* The nearest, ties to the one with an even last bit: found by scaling so that the last bit is worth 1. */
+/* Rounds to the nearest number, and a tie to the number whose last bit is 0. The value is scaled so that the
+ * last bit has the value 1. */
 static inline uint16_t reference_to_half(double value, int exponent_bits, int fraction_bits)
 {
     int bias = (1 << (exponent_bits - 1)) - 1, exponent;
@@ -43,16 +48,17 @@ static inline uint16_t reference_to_half(double value, int exponent_bits, int fr
     if (value == 0)
         return sign;
     frexp(value, &exponent); /* 0.5 <= |value| / 2^exponent < 1 */
-    int unit = (exponent - 1 > 1 - bias ? exponent - 1 : 1 - bias) -
-               fraction_bits;                             /* the last bit's exponent */
-    double scaled = nearbyint(ldexp(fabs(value), -unit)); /* at most fraction_bits + 1 bits, and a carry */
+    /* The exponent of the last bit. */
+    int unit = (exponent - 1 > 1 - bias ? exponent - 1 : 1 - bias) - fraction_bits;
+    /* At most fraction_bits + 1 bits, and a carry. */
+    double scaled = nearbyint(ldexp(fabs(value), -unit));
     uint32_t digits = (uint32_t)scaled;
-    uint32_t bits = digits + ((uint32_t)(unit + fraction_bits + bias - 1)
-                              << fraction_bits); /* carries into the exponent */
+    /* The sum carries into the exponent. */
+    uint32_t bits = digits + ((uint32_t)(unit + fraction_bits + bias - 1) << fraction_bits);
     return bits >= infinite ? sign | infinite : (uint16_t)(sign | bits);
 }
 
-/* -- elements -- */
+/* -- Elements -- */
 
 static inline bool reference_is_float(ditto_dtype d)
 {
@@ -90,8 +96,8 @@ static inline struct element reference_load(ditto_dtype d, const void *at)
         e.g = d == DITTO_C128 ? wide[1] : 0;
         return e;
     default:
-        for (size_t i = 0; i < size;
-             i++) /* little endian or not: through the type would be shorter, and the library's way */
+        /* Byte by byte. A load through the type would be shorter, but the library does that. */
+        for (size_t i = 0; i < size; i++)
             e.u |= (uint64_t)((const unsigned char *)at)[i] << 8 * i;
         return e;
     }
@@ -123,8 +129,8 @@ static inline void reference_store(ditto_dtype d, struct element e, void *at)
     }
 }
 
-/* Rounds to what the dtype is combined in: f32 for all but f64 and c128. volatile: gcc 12 at -O2 leaves the rounding out where
- * it packs two of them into one vector. */
+/* Rounds to the type in which the dtype is combined, which is f32 for all but f64 and c128. Without volatile,
+ * gcc 12 at -O2 omits the rounding when it packs two of them into one vector. */
 static inline double reference_round(ditto_dtype d, double x)
 {
     if (d == DITTO_F64 || d == DITTO_C128)
@@ -142,7 +148,8 @@ static inline double reference_extreme(double l, double r, bool least)
     return least == (l < r) ? l : r;
 }
 
-/* A product in double of two f32 is exact, and so is rounding it once; that of two f64 is rounded by the processor. */
+/* The product of two f32 is exact in double, so it is rounded once. The processor rounds the product of two
+ * f64. */
 static inline struct element reference_float(ditto_dtype d, ditto_op op, struct element l, struct element r)
 {
     struct element e = { 0 };
@@ -194,7 +201,7 @@ static inline struct element reference_tree(ditto_dtype d, ditto_op op, const st
     return reference_is_float(d) ? reference_float(d, op, l, r) : reference_integer(d, op, l, r);
 }
 
-/* The reduction of n elements, rounded as the dtype is. */
+/* Reduces n elements, at most 64, and rounds the result to the dtype. */
 static inline void reference_reduce(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n,
                                     void *out)
 {
@@ -209,15 +216,17 @@ static inline void reference_reduce(ditto_dtype d, ditto_op op, const void *cons
     reference_store(d, e, out);
 }
 
-/* -- how often order matters -- */
+/* -- How often the order of a sum matters -- */
 
 struct reference_tally {
-    size_t cases, elements; /* compared */
-    size_t other_cases,
-        other_elements; /* of them, those whose bits a sum from left to right would not have given */
+    /* The number of comparisons. */
+    size_t cases, elements;
+
+    /* How many of them have bits that a sum from left to right does not have. */
+    size_t other_cases, other_elements;
 };
 
-/* Bit for bit, but any NaN for a NaN, part by part. */
+/* Compares the bits. Any NaN equals any other. The two parts of a complex number are compared separately. */
 static inline bool reference_same(ditto_dtype d, const void *left, const void *right)
 {
     struct element l = reference_load(d, left), r = reference_load(d, right);
@@ -227,7 +236,7 @@ static inline bool reference_same(ditto_dtype d, const void *left, const void *r
            ((isnan(l.g) && isnan(r.g)) || (l.g == r.g && !signbit(l.g) == !signbit(r.g)));
 }
 
-/* A sum in another order has other bits than were found. */
+/* Returns true if a sum from left to right has other bits than `found`. */
 static inline bool reference_differs_from_left_fold(ditto_dtype d, ditto_op op, const void *const *source,
                                                     uint32_t n, const void *found)
 {
@@ -241,7 +250,7 @@ static inline bool reference_differs_from_left_fold(ditto_dtype d, ditto_op op, 
     return !reference_same(d, fold, found);
 }
 
-/* -- what each dtype has -- */
+/* -- The operations and values of each dtype -- */
 
 static inline bool reference_has(ditto_dtype d, ditto_op op)
 {
@@ -254,8 +263,9 @@ static inline bool reference_has(ditto_dtype d, ditto_op op)
     return op != DITTO_MEAN;
 }
 
-/* Values whose result depends on the order: exponents spread over 40 bits (as far as the dtype reaches), and now and then a
- * special one. For integers and bool any bits, or 0 and 1. */
+/* Stores a random value. Floating values have exponents spread over 40 bits (26 for f16), so that a sum
+ * depends on its order, and some are a zero, a denormal, an infinity or a NaN. An integer has any bits, and a
+ * bool is 0 or 1. */
 static inline void reference_fill(ditto_dtype d, uint64_t seed, uint32_t replica, size_t i, void *out)
 {
     uint64_t x = seed ^ (replica + 1) * 0x9e3779b97f4a7c15u ^ (i + 1) * 0xc2b2ae3d27d4eb4fu;
@@ -282,7 +292,7 @@ static inline void reference_fill(ditto_dtype d, uint64_t seed, uint32_t replica
     reference_store(d, e, out);
 }
 
-/* The two forms that the tests of min and max use. */
+/* Reduces x[a] to x[b - 1]. */
 static inline float reference_f32(const float *x, uint32_t a, uint32_t b, ditto_op op)
 {
     const void *source[64];

@@ -1,4 +1,6 @@
-/* tests/sync/algorithms/test_all_reduce.c - the claims of include/ditto/collective.h: the tree's bits, on every replica, everywhere. */
+/* tests/sync/algorithms/test_all_reduce.c - what include/ditto/collective.h promises of all-reduce and
+ * barrier: every replica has the bits of the documented tree, with every machine, algorithm and number of
+ * replicas. */
 #include "support/support.h"
 
 #include "sync/reference.h"
@@ -84,14 +86,16 @@ static void reduce_and_compare(ditto_strategy *strategy, struct task *t, struct 
         free(t->result[r]);
 }
 
-/* All sizes for four dtypes (half of them under sanitizers, where the judge is what takes long); a small, a middle and a large one
- * for the others. */
+/* Tries all sizes with four dtypes, and a small, a middle and a large one with the others. With
+ * DITTO_TEST_SHORT it tries fewer, because the reference implementation takes most of the time under
+ * sanitizers. */
 static void try_dtype(ditto_strategy *strategy, ditto_dtype dtype, uint64_t *seed,
                       struct reference_tally *tally)
 {
     static const size_t counts[] = { 3, 513, 4099, 0, 1, 2, 17, 63, 255, 1000, 1025, 20011 };
     bool all = dtype == DITTO_F32 || dtype == DITTO_F64 || dtype == DITTO_I32 || dtype == DITTO_I64;
-    if (!all && ditto_strategy_num_replicas(strategy) > 12) /* of the arithmetic nothing is new with 64 */
+    /* The arithmetic of these dtypes does not change with more replicas. */
+    if (!all && ditto_strategy_num_replicas(strategy) > 12)
         return;
     int sizes = all ? test_trials(sizeof counts / sizeof counts[0] - 3) + 3 : 3;
     for (size_t c = 0; c < (size_t)sizes; c++)
@@ -132,7 +136,8 @@ static void every_replica_has_the_bits_of_the_tree(void **state)
     assert_true(tally.other_elements > 0);
 }
 
-/* Misaligned for vectors and lines, aligned for elements; guards on both sides. */
+/* The buffer is aligned for its elements, but not for vectors and cache lines. It has guard bytes on both
+ * sides. */
 struct guarded {
     struct report report;
     size_t offset, count;
@@ -157,7 +162,7 @@ static ditto_status reduce_guarded(ditto_replica *self, void *argument)
     return ditto_free(self, memory);
 }
 
-static void nothing_beside_the_buffer_is_touched(void **state)
+static void only_the_destination_is_written(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -173,7 +178,7 @@ static void nothing_beside_the_buffer_is_touched(void **state)
 struct exchange {
     struct report report;
     uint32_t rounds;
-    uint32_t written[DITTO_MAX_REPLICAS]; /* plain: only the barrier orders them */
+    uint32_t written[DITTO_MAX_REPLICAS]; /* not atomic: the barrier orders them */
 };
 static ditto_status exchange(ditto_replica *self, void *argument)
 {
@@ -226,10 +231,10 @@ static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_F32, DITTO_XOR, NULL) == DITTO_ERR_UNSUPPORTED);
     EXPECT(r, ditto_all_reduce(self, b, shared_a, 4, DITTO_F32, DITTO_SUM, &options) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce(self, NULL, NULL, 0, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
-    return ditto_barrier(self, NULL); /* refused calls were not part of the sequence */
+    return ditto_barrier(self, NULL); /* refused calls do not count as calls */
 }
 
-static void nonsense_is_refused_before_anyone_waits(void **state)
+static void invalid_arguments_are_refused_before_a_replica_waits(void **state)
 {
     struct bad bad = { 0 };
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -242,9 +247,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_replica_has_the_bits_of_the_tree),
-        cmocka_unit_test(nothing_beside_the_buffer_is_touched),
+        cmocka_unit_test(only_the_destination_is_written),
         cmocka_unit_test(writes_before_a_barrier_are_seen_by_all_after_it),
-        cmocka_unit_test(nonsense_is_refused_before_anyone_waits),
+        cmocka_unit_test(invalid_arguments_are_refused_before_a_replica_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* tests/sync/algorithms/test_collectives.c - the claims of include/ditto/collective.h for every operation and by every way: flat and
- * hierarchical, in lines and in place, with groups of every size; the results are those of the tree, bit by bit. */
+/* tests/sync/algorithms/test_collectives.c - what include/ditto/collective.h promises of every operation,
+ * with every algorithm: flat and hierarchical, in place and not, small and large, and with groups of several
+ * sizes. The results have the bits of the documented tree. */
 #include "support/support.h"
 
 #include "sync/reference.h"
@@ -20,7 +21,7 @@ enum kind {
 struct task {
     struct report report;
     enum kind kind;
-    size_t count; /* as the function takes it */
+    size_t count; /* the argument of the function */
     size_t counts[DITTO_MAX_REPLICAS];
     ditto_dtype dtype;
     ditto_op op;
@@ -49,13 +50,14 @@ static size_t before(const struct task *t, uint32_t i)
     return sum;
 }
 
-/* Elements that replica i brings and receives. */
+/* The numbers of elements that replica i contributes and receives. */
 static size_t brings(const struct task *t, uint32_t i, uint32_t n)
 {
     if (t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN)
         return part_of(t, i);
     return has_parts(t) ? before(t, n) : t->count;
 }
+
 static size_t receives(const struct task *t, uint32_t i, uint32_t n)
 {
     if (t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN)
@@ -101,7 +103,7 @@ static ditto_status call(ditto_replica *self, const struct task *t, const void *
     }
 }
 
-/* Where the source and the destination of an operation in place begin in the one buffer. */
+/* The offsets of source and destination in the buffer of an operation in place. */
 static void offsets_in_place(const struct task *t, uint32_t id, size_t *src, size_t *dst)
 {
     bool gather = t->kind == ALL_GATHER || t->kind == ALL_GATHER_UNEVEN;
@@ -109,13 +111,13 @@ static void offsets_in_place(const struct task *t, uint32_t id, size_t *src, siz
     *dst = has_parts(t) && !gather ? before(t, id) : 0;
 }
 
-/* The call, with the caller's floating-point environment as the task wants it: results must not depend on it. */
+/* Makes the call with the floating-point environment of the task, on which the results must not depend. */
 static ditto_status call_in_environment(ditto_replica *self, struct task *t, const void *src, void *dst)
 {
 #if defined(__x86_64__)
     uint32_t mxcsr = __builtin_ia32_stmxcsr();
     if (t->flush_to_zero)
-        __builtin_ia32_ldmxcsr((mxcsr | 0x8040u) ^ 0x2000u); /* denormals are 0, and rounding down */
+        __builtin_ia32_ldmxcsr((mxcsr | 0x8040u) ^ 0x2000u); /* denormals are 0, and it rounds down */
     uint32_t set = __builtin_ia32_stmxcsr() & 0xe040u;
     ditto_status status = call(self, t, src, dst);
     EXPECT(&t->report, (__builtin_ia32_stmxcsr() & 0xe040u) == set);
@@ -144,9 +146,11 @@ static ditto_status on_replica(ditto_replica *self, void *argument)
     memcpy(kept, a, (one ? whole : in) * size);
     ditto_status status = call_in_environment(self, t, a + src_at * size, b + dst_at * size);
     memcpy(t->result[id], b + dst_at * size, out * size);
+    /* The source is not written. */
     if (status == DITTO_OK && !one)
-        EXPECT(&t->report, memcmp(kept, a, in * size) == 0);           /* sources are read only */
-    if (status == DITTO_OK && t->in_place && has_parts(t) && out < in) /* the rest of src is kept */
+        EXPECT(&t->report, memcmp(kept, a, in * size) == 0);
+    /* In place, the part of the source that is not the destination is not written. */
+    if (status == DITTO_OK && t->in_place && has_parts(t) && out < in)
         EXPECT(&t->report, memcmp(kept, a, dst_at * size) == 0 &&
                                memcmp(kept + (dst_at + out) * size, a + (dst_at + out) * size,
                                       (in - dst_at - out) * size) == 0);
@@ -200,7 +204,8 @@ static void run_and_compare(ditto_strategy *strategy, struct task *t)
         fill(t, r, brings(t, r, n), input[r]);
     }
     for (uint32_t r = 0; r < n; r++) {
-        if (r > 0 && !has_parts(t) && t->kind != REDUCE) { /* everyone has the same bits */
+        /* All replicas have the same bits. */
+        if (r > 0 && !has_parts(t) && t->kind != REDUCE) {
             assert_memory_equal(t->result[r], t->result[0], receives(t, r, n) * size);
             continue;
         }
@@ -222,7 +227,8 @@ static void choose_type(struct task *t, uint64_t *seed)
         t->dtype = (ditto_dtype)(1 + test_random(seed) % DITTO_BOOL);
         t->op = (ditto_op)(1 + test_random(seed) % DITTO_XOR);
     } while (!reference_has(t->dtype, t->op));
-    if (test_random(seed) % 2 == 0) { /* where order matters, half of the time */
+    /* Half of the tasks are sums of floats, whose bits depend on the order. */
+    if (test_random(seed) % 2 == 0) {
         t->dtype = test_random(seed) % 2 == 0 ? DITTO_F32 : DITTO_BF16;
         t->op = DITTO_SUM;
     }
@@ -245,8 +251,9 @@ static struct task random_task(uint32_t n, uint64_t *seed)
     return t;
 }
 
-/* By the number of near replicas, every property that must not matter: kernels, streaming, policy, where small ends. With groups of
- * four all replicas are on one PU. */
+/* A strategy whose groups have `near` replicas. Each size of groups comes with other kernels, streaming
+ * stores, placement and limit of small messages, which must not change the results. With groups of four all
+ * replicas share one PU. */
 static ditto_strategy *make_tuned(uint32_t n, uint32_t near)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -255,7 +262,7 @@ static ditto_strategy *make_tuned(uint32_t n, uint32_t near)
     tuning.near_replicas = near;
     tuning.block_bytes = 4096;
     tuning.stream_bytes = near % 2 == 1 ? 1 : 0;
-    tuning.small_bytes = near == 2 ? 1 : 0; /* everything goes between buffers */
+    tuning.small_bytes = near == 2 ? 1 : 0; /* with 1, no payload is in mailboxes */
     options.tuning = &tuning;
     options.kernels = near == 3 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT;
     if (near == 4) {
@@ -270,7 +277,7 @@ static ditto_strategy *make_tuned(uint32_t n, uint32_t near)
     return make_strategy(n, &options);
 }
 
-static void every_operation_gives_the_bits_of_the_tree_by_every_way(void **state)
+static void every_operation_gives_the_bits_of_the_tree_with_every_algorithm(void **state)
 {
     static const uint32_t replicas[] = { 1, 2, 3, 5, 6, 7, 8, 12, 64 };
     uint64_t seed = test_seed(4711);
@@ -292,7 +299,7 @@ static void every_operation_gives_the_bits_of_the_tree_by_every_way(void **state
     assert_true(tally.other_elements > 0);
 }
 
-static void the_same_with_helpers(void **state)
+static void helpers_do_not_change_the_bits(void **state)
 {
     static const uint32_t devices[] = { 2, 3, 8 };
     uint64_t seed = test_seed(77);
@@ -313,7 +320,8 @@ static void the_same_with_helpers(void **state)
     }
 }
 
-/* Packages, nodes and caches that the replicas are on; the first that there are several of are the groups. */
+/* The groups are the packages of the replicas if there are several, or else their nodes, or else their
+ * caches. */
 static uint32_t expected_groups(ditto_strategy *strategy)
 {
     uint32_t number[3] = { 1, 1, 1 }, before[3] = { 0 };
@@ -329,8 +337,9 @@ static uint32_t expected_groups(ditto_strategy *strategy)
     return number[0] > 1 ? number[0] : number[1] > 1 ? number[1] : number[2];
 }
 
-/* As this machine is. For guests with nodes. */
-static void the_same_on_the_groups_of_this_machine(void **state)
+/* The groups come from the topology of this machine. The test matters on machines with several nodes
+ * (tests/numa). */
+static void groups_of_this_machine_do_not_change_the_bits(void **state)
 {
     uint64_t seed = test_seed(31);
     (void)state;
@@ -341,8 +350,8 @@ static void the_same_on_the_groups_of_this_machine(void **state)
                                         DITTO_IMPLEMENTATION_HIERARCHICAL, &choice));
         assert_int_equal(choice.groups, expected_groups(strategy));
         assert_ok(ditto_strategy_scope_enter(strategy));
-        for (uint32_t trial = 0; trial < 120 / n;
-             trial++) { /* a guest with more CPUs than its host has is slow */
+        /* Few trials, because an emulated machine with more CPUs than its host is slow. */
+        for (uint32_t trial = 0; trial < 120 / n; trial++) {
             struct task t = random_task(n, &seed);
             t.implementation = trial % 4 == 0 ? DITTO_IMPLEMENTATION_FLAT : DITTO_IMPLEMENTATION_HIERARCHICAL;
             t.started = trial % 5 == 0;
@@ -356,7 +365,8 @@ static void the_same_on_the_groups_of_this_machine(void **state)
     print_message("%zu cases\n", tally.cases);
 }
 
-/* -- lists, functions of one's own, rows and block sums, on the groups of this machine; sums of small integers are exact -- */
+/* -- Lists, user functions, slices and block sums with the groups of this machine. Sums of small integers are
+ * exact. -- */
 
 enum { WIDTH = 3000 };
 
@@ -395,7 +405,7 @@ static ditto_status reduce_otherwise(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void the_other_operations_too(void **state)
+static void lists_functions_slices_and_block_sums_work_with_groups(void **state)
 {
     (void)state;
     for (uint32_t n = 2; n <= 8; n *= 2) {
@@ -407,14 +417,14 @@ static void the_other_operations_too(void **state)
     }
 }
 
-/* With a word, only what a guest is asked for. */
+/* With an argument, only the tests for emulated machines run. */
 int main(int count, char **words)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_on_the_groups_of_this_machine),
-        cmocka_unit_test(the_other_operations_too),
-        cmocka_unit_test(every_operation_gives_the_bits_of_the_tree_by_every_way),
-        cmocka_unit_test(the_same_with_helpers),
+        cmocka_unit_test(groups_of_this_machine_do_not_change_the_bits),
+        cmocka_unit_test(lists_functions_slices_and_block_sums_work_with_groups),
+        cmocka_unit_test(every_operation_gives_the_bits_of_the_tree_with_every_algorithm),
+        cmocka_unit_test(helpers_do_not_change_the_bits),
     };
     const struct CMUnitTest in_guest[] = { tests[0], tests[1] };
     (void)words;

@@ -1,9 +1,10 @@
-/* tests/sync/algorithms/test_reductions.c - lists, functions of one's own, and sums that do not depend on the number of replicas. */
+/* tests/sync/algorithms/test_reductions.c - reductions of lists, reductions with user functions, and block
+ * sums. */
 #include "support/support.h"
 
 #include "sync/reference.h"
 
-/* -- lists: the same values as one call per item -- */
+/* -- A list has the same values as one call for each item -- */
 
 enum { ITEMS_MOST = 40 };
 
@@ -75,10 +76,12 @@ static ditto_status bad_lists(ditto_replica *self, void *argument)
     EXPECT(r, ditto_all_reduce_list(self, NULL, 1, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_list(self, item, 3, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, strstr(ditto_last_error()->message, "item 2 of 3") != NULL);
-    item[1] = (ditto_list_item){ b + 2, b + 2, 4, DITTO_F32 }; /* what goes to b is item 1's input */
+    /* The destination of item 0 overlaps the source of item 1. */
+    item[1] = (ditto_list_item){ b + 2, b + 2, 4, DITTO_F32 };
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, strstr(ditto_last_error()->message, "item 1") != NULL);
-    item[1] = (ditto_list_item){ a + 1, c, 4, DITTO_F32 }; /* inputs may overlap */
+    /* Sources may overlap. */
+    item[1] = (ditto_list_item){ a + 1, c, 4, DITTO_F32 };
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_OK);
     item[1].dst = b + 3;
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
@@ -99,17 +102,18 @@ static void bad_lists_are_refused(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- a function of one's own: products of matrices, which do not commute -- */
+/* -- User functions. They multiply matrices, which does not commute. -- */
 
+/* Its size is 24 bytes, which is no power of two, and it has no padding. */
 struct matrix {
     uint32_t a[2][2];
-    char label[8]; /* 24 bytes: no power of two, and nothing between the fields */
+    char label[8];
 };
 
 struct function_task {
     struct report report;
     size_t count;
-    int fails; /* on this replica, once it is called */
+    int fails; /* the replica whose function fails, or -1 */
     ditto_implementation implementation;
 };
 
@@ -179,8 +183,9 @@ static void a_function_need_not_commute_and_may_fail(void **state)
                                            .fails = -1 };
                 t.implementation = near != 0 ? DITTO_IMPLEMENTATION_HIERARCHICAL : DITTO_IMPLEMENTATION_FLAT;
                 run_all(strategy, reduce_matrices, &t, &t.report);
+                /* With fewer elements, the replica that fails may have nothing to combine. */
                 if (t.count * sizeof(struct matrix) < 8192 * replica_counts[k] || replica_counts[k] == 1)
-                    continue; /* some replicas may have nothing to combine */
+                    continue;
                 t.fails = (int)replica_counts[k] - 1;
                 assert_status(ditto_strategy_run(strategy, reduce_matrices, &t), DITTO_ERR_USER);
                 assert_message("function given to ditto_all_reduce_with returned DITTO_ERR_USER");
@@ -192,7 +197,8 @@ static void a_function_need_not_commute_and_may_fail(void **state)
         }
 }
 
-/* Every way in, each refused; the last one's refusal ends the run. */
+/* Makes each call by which a replica can take part in a collective. Each is refused. The error of the last
+ * one ends the run. */
 static ditto_status meet_inside(void *out, const void *left, const void *right, size_t count, void *user)
 {
     ditto_pending none = { 0 };
@@ -214,7 +220,7 @@ static ditto_status meet_in_a_function(ditto_replica *self, void *argument)
     return status;
 }
 
-static void a_function_calls_no_collective(void **state)
+static void a_function_that_calls_a_collective_is_refused(void **state)
 {
     static const size_t counts[] = { 1, 30000 };
     struct report next = { 0 };
@@ -255,17 +261,21 @@ static void bad_functions_are_refused(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- block sums -- */
+/* -- Block sums -- */
 
 struct sum_task {
     struct report report;
     ditto_dtype dtype;
     uint64_t seed;
-    size_t start[65]; /* of each replica's elements */
-    char sum[16];     /* replica 0's */
+
+    /* Replica i has the elements start[i] to start[i + 1] - 1. */
+    size_t start[65];
+
+    /* The result of replica 0. */
+    char sum[16];
 };
 
-/* Finite values: else most sums would be NaN, and the order would not matter. */
+/* The values are finite. Otherwise most sums would be NaN, and would not depend on the order. */
 static void fill_finite(const struct sum_task *t, size_t i, void *out)
 {
     reference_fill(t->dtype, t->seed, 0, i, out);
@@ -280,7 +290,8 @@ static ditto_status sum_blocks(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     size_t count = t->start[id + 1] - t->start[id], size = ditto_dtype_bytes(t->dtype);
     char *values = malloc(count * size + 1), sum[16];
-    for (size_t i = 0; i < count; i++) /* the row of all elements is the same, whoever has them */
+    /* An element has the same value on whichever replica it is. */
+    for (size_t i = 0; i < count; i++)
         fill_finite(t, t->start[id] + i, values + i * size);
     ditto_status status = ditto_block_sum(self, values, count, t->dtype, sum, NULL);
     free(values);
@@ -292,7 +303,7 @@ static ditto_status sum_blocks(ditto_replica *self, void *argument)
     return ditto_barrier(self, NULL);
 }
 
-/* The definition in the header, one element at a time. */
+/* The definition in include/ditto/collective.h, computed one element at a time. */
 static void reference_block_sum(const struct sum_task *t, size_t total, void *out)
 {
     size_t blocks = (total + DITTO_BLOCK - 1) / DITTO_BLOCK, size = ditto_dtype_bytes(t->dtype);
@@ -330,7 +341,9 @@ static void block_sums_depend_on_the_elements_alone(void **state)
             for (int d = DITTO_F16; d < DITTO_BOOL; d++, cases++) {
                 struct sum_task t = { .dtype = (ditto_dtype)d, .seed = 1000 + c };
                 char expected[16], fold[16];
-                for (uint32_t r = 1; r < n; r++) /* spread at random, now and then all on one */
+                /* The elements are distributed at random, and for every fifth dtype all are on one
+                 * replica. */
+                for (uint32_t r = 1; r < n; r++)
                     t.start[r] = d % 5 == 0
                                      ? totals[c]
                                      : t.start[r - 1] + test_random(&seed) % (totals[c] - t.start[r - 1] + 1);
@@ -361,7 +374,7 @@ int main(void)
         cmocka_unit_test(bad_lists_are_refused),
         cmocka_unit_test(a_function_need_not_commute_and_may_fail),
         cmocka_unit_test(bad_functions_are_refused),
-        cmocka_unit_test(a_function_calls_no_collective),
+        cmocka_unit_test(a_function_that_calls_a_collective_is_refused),
         cmocka_unit_test(block_sums_depend_on_the_elements_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* tests/sync/algorithms/test_slices.c - the claims of include/ditto/slices.h, against a plain reference: concatenated, merged, into dense. */
+/* tests/sync/algorithms/test_slices.c - what include/ditto/slices.h promises, compared with a plain
+ * reference: slices that are concatenated, merged, or added to a dense array. */
 #include "support/support.h"
 
 #include "sync/reference.h"
@@ -15,16 +16,27 @@ struct task {
     ditto_op op;
     size_t row_count;
     uint64_t seed;
-    size_t room;     /* CONCATENATED and MERGED */
-    int64_t spoiled; /* an index that replica 1 brings; 0: none */
+
+    /* The number of rows for which a result of CONCATENATED or MERGED has memory. */
+    size_t room;
+
+    /* A wrong index that replica 1 passes, or 0 for none. */
+    int64_t spoiled;
+
     ditto_status expected;
-    size_t rows[64];      /* of each replica */
-    int64_t *indices[64]; /* inputs and results, malloced here */
+
+    /* The inputs of each replica, which the test allocates. */
+    size_t rows[64];
+    int64_t *indices[64];
     char *values[64];
+
+    /* The results of each replica, which the test allocates. */
     int64_t *out_indices[64];
     char *out_values[64];
     size_t out_rows[64];
-    char *dense; /* what every replica's array holds before */
+
+    /* The contents of every replica's dense array before the call. */
+    char *dense;
 };
 
 static ditto_status on_replica(ditto_replica *self, void *argument)
@@ -44,12 +56,12 @@ static ditto_status on_replica(ditto_replica *self, void *argument)
     if (status == DITTO_OK && t->way != INTO_DENSE)
         EXPECT(&t->report, out.row_count == t->row_count && out.dtype == t->dtype);
     if (status != DITTO_OK)
-        EXPECT(&t->report, out.rows == t->room); /* outputs are set on success alone */
+        EXPECT(&t->report, out.rows == t->room); /* outputs are set only on success */
     t->out_rows[id] = out.rows;
-    return ditto_barrier(self, NULL); /* the run goes on, whatever was wrong with the numbers */
+    return ditto_barrier(self, NULL); /* the run continues after such an error */
 }
 
-/* -- the reference: one element at a time -- */
+/* -- The reference, which computes one element at a time -- */
 
 static void divide(const struct task *t, uint32_t n, struct element *e)
 {
@@ -59,7 +71,8 @@ static void divide(const struct task *t, uint32_t n, struct element *e)
     e->g = reference_round(t->dtype, e->g / n);
 }
 
-/* Element `at` of all rows with this index, in the order of the concatenation; how many. */
+/* Stores element `at` of each row that has this index, in the order of the concatenation. Returns the number
+ * of rows. */
 static size_t occurrences(const struct task *t, uint32_t n, int64_t index, size_t at, struct element *out)
 {
     size_t found = 0, size = ditto_dtype_bytes(t->dtype);
@@ -122,7 +135,7 @@ static void compare_merged(const struct task *t, uint32_t n)
         assert_int_equal(t->out_rows[0], row);
 }
 
-/* -- tasks -- */
+/* -- Tasks -- */
 
 static void fill_in(struct task *t, uint32_t n, uint64_t *seed)
 {
@@ -181,7 +194,7 @@ static void run_task(ditto_strategy *strategy, struct task *t, uint64_t *seed)
     release(t, n);
 }
 
-static void slices_of_all_replicas_come_to_all(void **state)
+static void every_replica_has_the_slices_of_all(void **state)
 {
     uint64_t seed = test_seed(3);
     int cases = 0;
@@ -203,7 +216,7 @@ static void slices_of_all_replicas_come_to_all(void **state)
     print_message("%d cases\n", cases);
 }
 
-static void wrong_numbers_are_found_by_all_and_the_run_goes_on(void **state)
+static void wrong_indices_and_sizes_are_errors_on_all_replicas_and_the_run_continues(void **state)
 {
     uint64_t seed = test_seed(8);
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -213,7 +226,9 @@ static void wrong_numbers_are_found_by_all_and_the_run_goes_on(void **state)
             struct task t = {
                 .way = (enum way)way, .op = DITTO_SUM, .dtype = DITTO_F32, .row_count = 3, .seed = 5
             };
-            uint64_t peek = seed; /* replica 1 must bring a row: look ahead */
+            /* The call fails only if replica 1 has a row. fill_in is therefore tried first with the same
+             * seed. */
+            uint64_t peek = seed;
             t.spoiled = way == INTO_DENSE && trial % 2 == 0 ? DENSE_ROWS : -4;
             struct task probe = t;
             fill_in(&probe, 3, &peek);
@@ -242,8 +257,8 @@ static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
     ditto_slices in = { indices, values, 4, 2, DITTO_F32 }, out = { indices, more, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, NULL, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_slices(self, &in, NULL, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
-    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) ==
-                  DITTO_ERR_INVALID); /* the same indices */
+    /* in.indices and out.indices are the same array. */
+    EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_MAX, NULL) == DITTO_ERR_UNSUPPORTED);
     out = (ditto_slices){ room, room, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
@@ -266,7 +281,7 @@ static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
     return ditto_barrier(self, NULL);
 }
 
-static void nonsense_is_refused_before_anyone_waits(void **state)
+static void invalid_arguments_are_refused_before_a_replica_waits(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(2, NULL);
@@ -278,9 +293,9 @@ static void nonsense_is_refused_before_anyone_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slices_of_all_replicas_come_to_all),
-        cmocka_unit_test(wrong_numbers_are_found_by_all_and_the_run_goes_on),
-        cmocka_unit_test(nonsense_is_refused_before_anyone_waits),
+        cmocka_unit_test(every_replica_has_the_slices_of_all),
+        cmocka_unit_test(wrong_indices_and_sizes_are_errors_on_all_replicas_and_the_run_continues),
+        cmocka_unit_test(invalid_arguments_are_refused_before_a_replica_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
