@@ -1,5 +1,5 @@
-/* tests/sync/kernels/test_kernels.c - the claims of src/sync/kernels/kernel.h: every dtype and op that is documented, the same bits with every
- * instruction set, as the reference says. */
+/* tests/sync/kernels/test_kernels.c - what src/sync/kernels/kernel.h promises: there is a kernel for every
+ * documented dtype and operation, and it has the bits of the reference with every instruction set. */
 #include "support/support.h"
 
 #include "sync/reference.h"
@@ -18,7 +18,8 @@ static int find_tables(void **state)
     for (int wish = DITTO_KERNELS_PORTABLE; wish <= DITTO_KERNELS_AVX512; wish++)
         if (dti_kernels_choose((ditto_kernels)wish, &tables[tables_count]) == DITTO_OK)
             tables_count++;
-    printf("  instruction sets here: %u, the best is %s\n", tables_count, table_names[tables_count - 1]);
+    printf("  instruction sets of this processor: %u, the best is %s\n", tables_count,
+           table_names[tables_count - 1]);
     return 0;
 }
 
@@ -40,7 +41,8 @@ static void a_dtype_has_the_operations_that_the_header_lists(void **state)
             }
 }
 
-/* All values of a half, there and back; and every rounding of a value between two of them. */
+/* Converts every value of a 16-bit float to f32 and back. Between each two of them, rounds the middle, which
+ * is a tie, and its two neighbours. */
 static void halves_are_converted_as_their_format_says(void **state)
 {
     static const struct {
@@ -68,7 +70,7 @@ static void halves_are_converted_as_their_format_says(void **state)
                 assert_int_equal(back, half);
                 if (isinf(expected) || (bits & 0x7fff) == 0)
                     continue;
-                next = (uint16_t)(half - 1); /* towards zero; the middle is a tie, its neighbours are not */
+                next = (uint16_t)(half - 1); /* the next value towards zero */
                 float other, middle;
                 kernel->widen(&other, &next, 1);
                 middle = other + (wide - other) / 2;
@@ -122,7 +124,8 @@ static void try_block(dti_kernel_table *table, ditto_dtype d, ditto_op op, uint3
         tally->elements++;
         tally->unlike_left_fold += reference_differs_from_left_fold(d, op, element, n, out + i * size);
     }
-    if (n == 2 && op != DITTO_MEAN) { /* the fused pair: two results, also in place */
+    /* combine_into_two stores the result twice, here in place of the sources. */
+    if (n == 2 && op != DITTO_MEAN) {
         static char one[COUNT * 16];
         memcpy(one, data[1], count * size);
         kernel->combine_into_two(data[0], one, data[0], one, count);
@@ -154,7 +157,7 @@ static void every_dtype_and_op_has_the_bits_of_the_reference_with_every_instruct
     assert_true(tally.unlike_left_fold > 0);
 }
 
-static void what_the_processor_has_not_is_refused(void **state)
+static void an_instruction_set_that_the_processor_lacks_is_refused(void **state)
 {
     dti_kernel_table *table = NULL;
     (void)state;
@@ -173,7 +176,7 @@ int main(void)
         cmocka_unit_test(a_dtype_has_the_operations_that_the_header_lists),
         cmocka_unit_test(halves_are_converted_as_their_format_says),
         cmocka_unit_test(every_dtype_and_op_has_the_bits_of_the_reference_with_every_instruction_set),
-        cmocka_unit_test(what_the_processor_has_not_is_refused),
+        cmocka_unit_test(an_instruction_set_that_the_processor_lacks_is_refused),
     };
     return cmocka_run_group_tests(tests, find_tables, NULL);
 }

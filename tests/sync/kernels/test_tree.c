@@ -1,4 +1,5 @@
-/* tests/sync/kernels/test_tree.c - the claims of src/sync/kernels/tree.h and kernel.h: order, parts, arithmetic. */
+/* tests/sync/kernels/test_tree.c - what src/sync/kernels/tree.h and kernel.h promise of the order of a
+ * reduction, of the parts of an array, and of minima, maxima and integers. */
 #include "support/support.h"
 
 #include "sync/reference.h"
@@ -6,10 +7,12 @@
 
 #include <math.h>
 
-/* A combine that writes down what it is asked: "(left right)". */
+/* An element of a reduction that records how it was combined. */
 struct word {
     char text[4000];
 };
+
+/* The result is the text "(left right)". */
 static ditto_status write_down(void *out, const void *left, const void *right, size_t count, void *user)
 {
     struct word w;
@@ -53,7 +56,8 @@ static void the_tree_splits_at_the_upper_half(void **state)
     expect_tree(8, "(((0 1) (2 3)) ((4 5) (6 7)))");
 }
 
-/* Whatever groups of neighbours combine first: with their subtrees the whole tree comes out as if nobody had grouped. */
+/* Groups of neighbours combine the subtrees that lie within the group. Combining the results gives the tree
+ * that has no groups, however the groups were chosen. */
 static void groups_that_pass_on_their_subtrees_give_the_same_tree(void **state)
 {
     static struct word leaf[40], partial[40][DTI_TREE_PARTS], out, expected, scratch[DTI_TREE_LEVELS];

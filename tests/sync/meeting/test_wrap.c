@@ -1,5 +1,6 @@
-/* tests/sync/meeting/test_wrap.c - numbers that wrap: meetings are compared by 32 bits of their number, which some
- * minutes of barriers go through; runs by 64. The numbers are set here, in place of as many meetings. */
+/* tests/sync/meeting/test_wrap.c - numbers of meetings and runs that wrap. Meetings are compared by 32 bits
+ * of their number, which wrap after some minutes of barriers, and runs by 64 bits. The tests set the numbers
+ * to values shortly before the wrap. */
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"
@@ -8,7 +9,9 @@
 
 enum { REPLICAS = 4, LARGE = 50000, MEETINGS = 600 };
 
-enum order { AUTOMATIC, IN_TURN, ONCE }; /* in which implementations are asked for */
+/* Which implementation each meeting requests. ONCE requests a hierarchical one for the meeting whose 32 bits
+ * are 0, and a flat one for all others. */
+enum order { AUTOMATIC, IN_TURN, ONCE };
 
 struct wrapping {
     struct report report;
@@ -16,7 +19,6 @@ struct wrapping {
     uint64_t start;
 };
 
-/* ONCE: in rounds at the very meeting whose 32 bits are 0, and before that in one round alone. */
 static ditto_implementation implementation_of(enum order order, uint64_t next)
 {
     if (order == AUTOMATIC)
@@ -68,14 +70,14 @@ static ditto_status meet_past_the_wrap(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void meetings_go_on_when_their_numbers_wrap(void **state)
+static void meetings_continue_when_their_numbers_wrap(void **state)
 {
     (void)state;
     for (int order = AUTOMATIC; order <= ONCE; order++) {
         ditto_tuning tuning = DITTO_TUNING_INIT;
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         struct wrapping w = { .order = (enum order)order, .start = 0xfffffe00u };
-        tuning.near_replicas = 2; /* two groups, which swap what they have combined */
+        tuning.near_replicas = 2; /* two groups, which exchange partial results */
         options.tuning = &tuning;
         options.timeout_ms = 60000;
         ditto_strategy *strategy = make_strategy(REPLICAS, &options);
@@ -84,7 +86,7 @@ static void meetings_go_on_when_their_numbers_wrap(void **state)
     }
 }
 
-/* -- runs -- */
+/* -- Runs -- */
 
 static ditto_status nothing(ditto_replica *self, void *unused)
 {
@@ -92,15 +94,15 @@ static ditto_status nothing(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-/* As if 2^32 runs had been posted in this one: the number of the inner run has the lower 32 bits of the outer
- * one's. */
+/* Sets the number of runs as if 2^32 runs had been published inside the outer one. The lower 32 bits of the
+ * inner run's number are then equal to those of the outer run's. */
 static ditto_status run_after_a_wrap(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                      void *unused, ditto_value **result)
 {
     (void)arguments, (void)count, (void)unused, (void)result;
     struct dti_team *team = dti_team_of(strategy);
-    DITTO_TRY(ditto_strategy_run(strategy, nothing,
-                                 NULL)); /* the first one posts jobs that make what inner runs need */
+    /* The first inner run also publishes jobs that allocate what inner runs need. */
+    DITTO_TRY(ditto_strategy_run(strategy, nothing, NULL));
     atomic_store(&team->run, (uint32_t)atomic_load(&team->go) + 1u + ((uint64_t)1 << 32));
     return ditto_strategy_run(strategy, nothing, NULL);
 }
@@ -110,8 +112,9 @@ static ditto_status merge_then_meet(ditto_replica *self, void *unused)
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     (void)unused;
     DITTO_TRY(ditto_merge_call(self, run_after_a_wrap, NULL, NULL, 0, NULL));
+    /* Replica 1 is late, so the other replica checks whether it has returned. */
     for (volatile int i = 0; ditto_replica_id(self) == 1 && i < 30000000; i++)
-        ; /* late: the others look whether it has returned */
+        ;
     options.implementation = DITTO_IMPLEMENTATION_FLAT;
     return ditto_barrier(self, &options);
 }
@@ -127,7 +130,7 @@ static void an_inner_run_differs_from_the_outer_one_after_any_number_of_runs(voi
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(meetings_go_on_when_their_numbers_wrap),
+        cmocka_unit_test(meetings_continue_when_their_numbers_wrap),
         cmocka_unit_test(an_inner_run_differs_from_the_outer_one_after_any_number_of_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,26 +1,32 @@
-/* tests/sync/pending/test_pending.c - the claims of include/ditto/pending.h: the same values as the calls that wait, in any order of
- * waiting; a replica that computes holds nobody up; handles that are misused, and replicas that go away, end in errors. */
+/* tests/sync/pending/test_pending.c - what include/ditto/pending.h promises. Pending operations have the
+ * values of the blocking calls, in whatever order they are waited for, and a replica that computes does not
+ * delay the others. Misused handles and replicas that leave give errors. */
 #include "support/support.h"
 
 #include <stdatomic.h>
 
-/* -- values -- */
+/* -- Values -- */
 
 struct mix {
     struct report report;
-    uint64_t seed; /* the same decisions on all replicas */
+    uint64_t seed; /* so all replicas start the same operations */
     int steps;
 };
 
 enum { SLOTS = 20, MOST = 20000 };
 
-/* One open operation: f32 sums of small integers are exact in any order, so what is right is plain to see. */
+/* One pending operation. Its values are small integers, whose sums are exact in f32 in any order. */
 struct open_one {
     ditto_pending handle;
     float *src, *dst;
     size_t count;
-    int started; /* the how manieth */
-    int kind;    /* 0 all-reduce, 1 reduce-scatter, 2 all-gather */
+
+    /* The number of operations that were started before it. */
+    int started;
+
+    /* 0 is all-reduce, 1 is reduce-scatter, 2 is all-gather. */
+    int kind;
+
     float base;
 };
 
@@ -61,7 +67,8 @@ static bool is_right(ditto_replica *self, const struct open_one *o)
 static ditto_status finish_one(ditto_replica *self, struct mix *m, struct open_one *o, uint64_t *own)
 {
     ditto_status status = DITTO_PENDING;
-    if (test_random(own) % 2 == 0) /* each replica as it likes */
+    /* Each replica decides by itself whether it polls or waits. */
+    if (test_random(own) % 2 == 0)
         while ((status = ditto_test(self, &o->handle)) == DITTO_PENDING)
             ;
     else
@@ -83,7 +90,8 @@ static ditto_status start_and_wait_in_any_order(ditto_replica *self, void *argum
     int started = 0;
     for (int step = 0; step < m->steps; step++) {
         struct open_one *o = &open[test_random(&shared) % SLOTS];
-        for (int i = 0; i < SLOTS; i++) /* the oldest must not fall too far behind */
+        /* At most DITTO_MAX_PENDING operations may be open since the oldest one. */
+        for (int i = 0; i < SLOTS; i++)
             if (open[i].src != NULL && started - open[i].started >= DITTO_MAX_PENDING - 1)
                 DITTO_TRY(finish_one(self, m, &open[i], &own));
         if (o->src != NULL) {
@@ -92,7 +100,8 @@ static ditto_status start_and_wait_in_any_order(ditto_replica *self, void *argum
             DITTO_TRY(start_one(self, o, &shared));
             o->started = started++;
         }
-        if (test_random(&shared) % 7 == 0) { /* calls that wait, in between */
+        /* Blocking calls come in between. */
+        if (test_random(&shared) % 7 == 0) {
             float x = 1;
             DITTO_TRY(ditto_all_reduce(self, &x, &x, 1, DITTO_F32, DITTO_SUM, NULL));
             EXPECT(&m->report, x == (float)ditto_num_replicas(self));
@@ -118,14 +127,15 @@ static void operations_may_be_waited_for_in_any_order(void **state)
     }
 }
 
-/* -- nobody is held up -- */
+/* -- A replica that computes does not delay the others -- */
 
 struct busy {
     struct report report;
     _Atomic int finished; /* replicas whose operation is done */
 };
 
-/* Replica 0 starts, and calls nothing until all others have their results: they do its part. */
+/* Replica 0 starts the operation, and makes no further call until all others have their results. The others
+ * therefore do its part. */
 static ditto_status one_computes_meanwhile(ditto_replica *self, void *argument)
 {
     struct busy *b = argument;
@@ -149,7 +159,7 @@ static ditto_status one_computes_meanwhile(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void whoever_waits_does_the_parts_of_replicas_that_compute(void **state)
+static void replicas_that_wait_do_the_parts_of_replicas_that_compute(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -160,7 +170,7 @@ static void whoever_waits_does_the_parts_of_replicas_that_compute(void **state)
     }
 }
 
-/* -- misuse -- */
+/* -- Misuse -- */
 
 static ditto_pending left_over;
 
@@ -186,14 +196,16 @@ static ditto_status misuse(ditto_replica *self, void *argument)
     copy = handle;
     DITTO_TRY(ditto_wait(self, &handle, NULL));
     EXPECT(r, ditto_wait(self, &handle, NULL) == DITTO_ERR_INVALID);
-    EXPECT(r, ditto_test(self, &copy) == DITTO_ERR_INVALID); /* a copy of one that has been waited for */
+    /* A copy of a handle that has been waited for. */
+    EXPECT(r, ditto_test(self, &copy) == DITTO_ERR_INVALID);
     for (int i = 0; i < DITTO_MAX_PENDING; i++)
         DITTO_TRY(ditto_all_reduce_start(self, &x, &y, 0, DITTO_F32, DITTO_SUM, NULL, &many[i]));
     EXPECT(r,
            ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_SUM, NULL, &handle) == DITTO_ERR_RANGE);
     for (int i = DITTO_MAX_PENDING - 1; i >= 0; i--)
         DITTO_TRY(ditto_wait(self, &many[i], NULL));
-    if (id == 0) { /* of an earlier run: the last one's */
+    /* In the second run, a handle of the first one. */
+    if (id == 0) {
         if (left_over.number != 0)
             EXPECT(r, ditto_wait(self, &left_over, NULL) == DITTO_ERR_CONTEXT);
         left_over = copy;
@@ -212,19 +224,22 @@ static void misused_handles_are_refused(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- going away -- */
+/* -- Replicas that leave -- */
 
 enum fault { LEAVES_OPEN, RETURNS_EARLY, FAILS, STARTS_OTHER, MEETS_INSTEAD, STARTS_LESS, NEVER_STARTS };
 struct going {
     struct report report;
     enum fault fault;
     size_t count;
-    _Atomic int given_up; /* replicas whose wait has ended with an error */
-    void *left
-        [64]; /* buffers of operations that a function has left open: its caller frees them, after the run */
+
+    /* The number of replicas whose wait has returned an error. */
+    _Atomic int given_up;
+
+    /* Buffers of operations that a function has left open. The test frees them after the run. */
+    void *left[64];
 };
 
-/* The last replica does something else; the buffers of all are freed at once. */
+/* The last replica behaves differently. All replicas free their buffers at once. */
 static ditto_status go_away(ditto_replica *self, void *argument)
 {
     struct going *g = argument;
@@ -256,8 +271,8 @@ static ditto_status go_away(ditto_replica *self, void *argument)
         g->left[id] = data;
         return status;
     }
-    memset(data, 0xff,
-           g->count * sizeof *data); /* after ditto_wait they are its own again, whatever it returned */
+    /* After ditto_wait no replica uses the buffer, whatever the status is. */
+    memset(data, 0xff, g->count * sizeof *data);
     free(data);
     return status;
 }
@@ -277,7 +292,7 @@ static void expect_fault(uint32_t n, enum fault fault, size_t count, ditto_statu
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void replicas_that_go_away_end_in_errors_that_name_them(void **state)
+static void replicas_that_leave_give_errors_that_name_them(void **state)
 {
     static const uint32_t replicas[] = { 2, 3, 8 };
     static const size_t counts[] = { 1, 100000 };
@@ -296,9 +311,9 @@ static void replicas_that_go_away_end_in_errors_that_name_them(void **state)
         }
 }
 
-/* -- giving up -- */
+/* -- Abandoned operations -- */
 
-/* Operations on a local array: whoever fails leaves it only after nobody is at it. */
+/* The buffer is a local array. ditto_abandon returns only when no replica uses it any more. */
 static ditto_status fail_with_local_buffers(ditto_replica *self, void *argument)
 {
     enum { COUNT = 60000 };
@@ -330,7 +345,7 @@ static ditto_status abandon_for_no_reason(ditto_replica *self, void *argument)
     return ditto_abandon(self, DITTO_OK);
 }
 
-static void operations_can_be_given_up(void **state)
+static void operations_can_be_abandoned(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -349,11 +364,17 @@ static void operations_can_be_given_up(void **state)
     }
 }
 
-/* -- who keeps a start waiting -- */
+/* -- A start that waits for replicas that are behind -- */
 
 struct room_test {
+    /* Replica 2 comes late. Otherwise it leaves. */
     bool late;
-    _Atomic bool waited, over; /* replica 1 has waited for its two; replica 0 is done */
+
+    /* Replica 1 has waited for its two operations. */
+    _Atomic bool waited;
+
+    /* Replica 0 has completed its calls. */
+    _Atomic bool over;
 };
 
 static void await_flag(_Atomic bool *flag)
@@ -362,7 +383,9 @@ static void await_flag(_Atomic bool *flag)
         sleep_ms(1);
 }
 
-/* All start two. Replica 0 then starts so many that it needs the first ones' places, to which 2 has not come; or 1, while 2 leaves. */
+/* All replicas start two operations. Replica 0 then starts so many more that they need the ring entries of
+ * these two. If `late`, replica 2 has not waited for them. Otherwise replica 1 has not waited for them, and
+ * replica 2 has returned. */
 static ditto_status start_many(ditto_replica *self, void *argument)
 {
     struct room_test *t = argument;
@@ -384,7 +407,8 @@ static ditto_status start_many(ditto_replica *self, void *argument)
     for (int i = 2; i < DITTO_MAX_PENDING + 2 && id == 0 && status == DITTO_OK; i++)
         status = ditto_all_reduce_start(self, &x[i], &x[i], 1, DITTO_F32, DITTO_SUM, &o, &pending[i]);
     atomic_store(id == 0 ? &t->over : &t->waited, true);
-    if (id == 1 && t->late) /* whoever has returned will start nothing more */
+    /* Replica 1 must not return, because a replica that has returned starts no further operation. */
+    if (id == 1 && t->late)
         await_flag(&t->over);
     return ditto_abandon(self, status);
 }
@@ -408,10 +432,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_may_be_waited_for_in_any_order),
-        cmocka_unit_test(whoever_waits_does_the_parts_of_replicas_that_compute),
+        cmocka_unit_test(replicas_that_wait_do_the_parts_of_replicas_that_compute),
         cmocka_unit_test(misused_handles_are_refused),
-        cmocka_unit_test(replicas_that_go_away_end_in_errors_that_name_them),
-        cmocka_unit_test(operations_can_be_given_up),
+        cmocka_unit_test(replicas_that_leave_give_errors_that_name_them),
+        cmocka_unit_test(operations_can_be_abandoned),
         cmocka_unit_test(a_start_without_ring_space_names_the_replicas_that_are_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

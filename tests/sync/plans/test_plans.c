@@ -1,5 +1,6 @@
-/* tests/sync/plans/test_plans.c - the claims of src/sync/plans/rounds.h, groups.h and cost.h on made-up machines of up to 256 replicas on 8
- * packages; and that the engine, where it runs for real, counts what the plan says. */
+/* tests/sync/plans/test_plans.c - what src/sync/plans/rounds.h, groups.h and cost.h promise, on invented
+ * machines of up to 256 replicas on 8 packages. Collectives that really run have the counters of their
+ * plan. */
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"
@@ -10,10 +11,11 @@
 
 static const struct dti_costs costs = { { 50, 60, 90, 130 }, 10, 15 };
 
-/* -- rounds -- */
+/* -- Rounds -- */
 
-/* In each round everyone learns what its siblings know; after the last, everything. */
-static void expect_everyone_hears_of_everyone(const struct dti_rounds *r)
+/* In each round, a replica receives what the representatives of its siblings know. After the last round it
+ * knows the announcements of all replicas. */
+static void expect_all_know_all(const struct dti_rounds *r)
 {
     static bool knows[256][256], next[256][256];
     memset(knows, 0, sizeof knows);
@@ -49,14 +51,15 @@ static void expect_nested_cuts(const struct dti_rounds *r)
         assert_int_equal(r->start[cut][r->blocks[cut]], r->n);
         for (uint32_t b = 0; b < r->blocks[cut]; b++) {
             assert_true(r->start[cut][b] < r->start[cut][b + 1]);
-            if (cut > 0) /* it begins where a block of the finer cut begins */
+            /* A block begins where a block of the finer cut begins. */
+            if (cut > 0)
                 assert_int_equal(r->start[cut - 1][dti_rounds_block(r, cut - 1, r->start[cut][b])],
                                  r->start[cut][b]);
         }
     }
 }
 
-static void in_every_plan_everyone_hears_of_everyone(void **state)
+static void every_plan_brings_the_announcements_of_all_replicas_to_all(void **state)
 {
     uint64_t seed = test_seed(5);
     (void)state;
@@ -64,7 +67,8 @@ static void in_every_plan_everyone_hears_of_everyone(void **state)
         struct dti_machine_shape shape = { .n = 1 +
                                                 (uint32_t)(test_random(&seed) % (trial < 250 ? 40 : 256)) };
         uint32_t near = test_random(&seed) % 3 == 0 ? 1 + (uint32_t)(test_random(&seed) % 9) : 0;
-        for (uint32_t i = 1; i < shape.n; i++) /* any machine, also one that makes no sense */
+        /* The machine need not be one that can be built. */
+        for (uint32_t i = 1; i < shape.n; i++)
             shape.border[i] = test_random(&seed) % 4 == 0 ? (uint8_t)(test_random(&seed) % DTI_DISTANCES) : 0;
         for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++) {
             struct dti_rounds r;
@@ -72,20 +76,27 @@ static void in_every_plan_everyone_hears_of_everyone(void **state)
             assert_true(r.rounds >= 1);
             assert_true(i != DITTO_IMPLEMENTATION_FLAT || r.rounds == 1);
             expect_nested_cuts(&r);
-            expect_everyone_hears_of_everyone(&r);
+            expect_all_know_all(&r);
             dti_rounds_free(&r);
         }
     }
 }
 
-/* -- scale, on paper -- */
+/* -- Predicted costs of large machines -- */
 
 struct row {
     uint32_t n, packages, rounds;
-    struct dti_counters meeting, owners, exchange; /* the most of any replica */
-    size_t link_flat, link_groups;                 /* bytes that come into the package that gets most */
+
+    /* The maximum over all replicas of each counter. */
+    struct dti_counters meeting, owners, exchange;
+
+    /* The bytes that come into a package, of the package with the most. */
+    size_t link_flat, link_groups;
+
     double meeting_ns;
-    bool subtrees; /* every package is one subtree */
+
+    /* Every package is one subtree. */
+    bool subtrees;
 };
 
 static void keep_most(struct dti_counters *most, const struct dti_counters *c)
@@ -140,9 +151,9 @@ static void print_row(const struct row *r, const struct dti_all_reduce_size *siz
         (double)r->link_groups / n, r->subtrees ? "" : "packages are no subtrees");
 }
 
-static void cost_grows_with_the_logarithm_and_bytes_stay(void **state)
+static void latency_grows_with_the_logarithm_and_bytes_do_not_grow(void **state)
 {
-    /* 16 MiB; blocks so large that their borders do not count */
+    /* 16 MiB. The blocks are so large that their borders hardly matter. */
     const struct dti_all_reduce_size size = { 4 << 20, 4, 4, 1 << 20 };
     const double bytes = (double)(size.count * size.element_bytes);
     double one_level[4] = { 0 };
@@ -157,17 +168,18 @@ static void cost_grows_with_the_logarithm_and_bytes_stay(void **state)
             struct row r = count_machine(n, packages, &size);
             double log2n = log2(n);
             print_row(&r, &size);
-            /* lines that a replica waits for, and time: at most so much for each doubling */
+            /* The cache lines that a replica waits for, and the time, grow by at most a constant with each
+             * doubling. */
             assert_true((double)(r.meeting.hops_near + r.meeting.hops_far) <= 4 * log2n + 4);
             one_level[p] = one_level[p] == 0 ? r.meeting_ns : one_level[p];
             assert_true(r.meeting_ns <= one_level[p] + 60 * log2n);
-            /* a core reads and writes 2 N, and what crosses between packages */
+            /* A core reads and writes twice the message. `ideal` is the traffic between packages. */
             double ideal = packages == 1 ? 0 : 2 * bytes * (packages - 1) / packages;
             double core = (double)(r.owners.read_near + r.owners.read_far + r.owners.written_near +
                                    r.owners.written_far);
             assert_true(fabs(core / bytes - 2) < 0.01);
             if (packages > 1) {
-                assert_true(r.subtrees); /* powers of two */
+                assert_true(r.subtrees); /* because all numbers are powers of two */
                 assert_true(fabs((double)r.link_groups - ideal) < 0.01 * bytes);
                 assert_true((double)(r.exchange.written_near) <= 1.01 * bytes);
                 assert_true((double)(r.exchange.read_near) <= (1.01 + 2.0 * packages / n) * bytes);
@@ -183,12 +195,14 @@ static void cost_grows_with_the_logarithm_and_bytes_stay(void **state)
     }
 }
 
-/* -- predicted times, beside what others do; docs/performance.md has the table -- */
+/* -- Predicted times, compared with other algorithms. The table is in docs/performance.md. -- */
 
-/* A server of these years: what a core moves, a node's memory, a link between packages; bytes a nanosecond. */
+/* Bytes per nanosecond of a core, of the memory of a node, and of a link between packages. The figures are
+ * those of a recent server. */
 static const struct dti_bandwidths bandwidths = { 12, 150, 40 };
 
-/* Everyone adds to one counter, whose line goes from neighbour to neighbour; then everyone fetches the line that says go. */
+/* All replicas add to one counter, whose cache line moves from neighbour to neighbour. Then all of them read
+ * the line that releases them. */
 static double counter_ns(uint32_t n, uint32_t packages)
 {
     double far = packages > 1 ? costs.hop_ns[DTI_DISTANCE_BEYOND_PACKAGE] : costs.hop_ns[DTI_DISTANCE_CACHE];
@@ -197,7 +211,8 @@ static double counter_ns(uint32_t n, uint32_t packages)
            n * costs.hop_ns[DTI_DISTANCE_CACHE] / costs.overlap;
 }
 
-/* Rounds of two: those with a distance of a package or more cross between packages for everyone. */
+/* Rounds in which pairs of replicas exchange. From a distance of a package on, every pair is in two
+ * packages. */
 static double rounds_of_two_ns(uint32_t n, uint32_t packages)
 {
     double ns = 0;
@@ -207,7 +222,8 @@ static double rounds_of_two_ns(uint32_t n, uint32_t packages)
     return ns;
 }
 
-/* Of messages that are much larger than their steps' latencies: the slowest of core, memory and link. */
+/* The time of messages so large that latencies hardly matter. The slowest of core, memory and link
+ * decides. */
 static double moved_ns(double core_bytes, double link_bytes, uint32_t n, uint32_t packages)
 {
     double core = core_bytes / bandwidths.core, node = core_bytes * n / packages / bandwidths.node;
@@ -215,7 +231,8 @@ static double moved_ns(double core_bytes, double link_bytes, uint32_t n, uint32_
     return core > node ? (core > link ? core : link) : node > link ? node : link;
 }
 
-/* Each passes a part on to its neighbour, n - 1 times combining and n - 1 times copying: five accesses for each byte. */
+/* A ring. Each replica passes a part to its neighbour 2 (n - 1) times, combining in the first half of them
+ * and copying in the second. This takes five accesses for each byte. */
 static double ring_ns(double bytes, uint32_t n, uint32_t packages)
 {
     double share = (double)(n - 1) / n;
@@ -224,13 +241,14 @@ static double ring_ns(double bytes, uint32_t n, uint32_t packages)
                dti_round_ns(&costs, packages > 1 ? DTI_DISTANCE_BEYOND_PACKAGE : DTI_DISTANCE_CACHE, 2);
 }
 
-/* Through a segment that all ranks map: copied in, combined there by owners, copied out: six accesses. */
+/* A memory segment that all ranks map. The data is copied into it, combined there by owners, and copied out.
+ * This takes six accesses for each byte. */
 static double segment_ns(double bytes, const struct row *r)
 {
     return moved_ns(6 * bytes, (double)r->link_flat, r->n, r->packages) + 3 * r->meeting_ns;
 }
 
-static void predicted_times_grow_slower_than_those_of_others(void **state)
+static void predicted_times_grow_slower_than_those_of_other_algorithms(void **state)
 {
     static const uint32_t machines[][2] = { { 2, 1 },   { 8, 1 },  { 64, 1 },  { 16, 2 }, { 64, 2 },
                                             { 128, 2 }, { 64, 4 }, { 256, 4 }, { 64, 8 }, { 256, 8 } };
@@ -257,7 +275,7 @@ static void predicted_times_grow_slower_than_those_of_others(void **state)
     }
 }
 
-/* -- the engine counts the same -- */
+/* -- The counters of collectives that really run -- */
 
 struct counting {
     struct report report;
@@ -318,7 +336,7 @@ static void expect_counters(ditto_strategy *strategy, ditto_implementation imple
     }
 }
 
-static void the_engine_counts_what_the_plan_says(void **state)
+static void the_counters_of_a_collective_are_those_of_its_plan(void **state)
 {
     static const uint32_t replicas[] = { 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64 };
     (void)state;
@@ -344,10 +362,10 @@ static void the_engine_counts_what_the_plan_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_every_plan_everyone_hears_of_everyone),
-        cmocka_unit_test(cost_grows_with_the_logarithm_and_bytes_stay),
-        cmocka_unit_test(predicted_times_grow_slower_than_those_of_others),
-        cmocka_unit_test(the_engine_counts_what_the_plan_says),
+        cmocka_unit_test(every_plan_brings_the_announcements_of_all_replicas_to_all),
+        cmocka_unit_test(latency_grows_with_the_logarithm_and_bytes_do_not_grow),
+        cmocka_unit_test(predicted_times_grow_slower_than_those_of_other_algorithms),
+        cmocka_unit_test(the_counters_of_a_collective_are_those_of_its_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

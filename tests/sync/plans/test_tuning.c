@@ -1,4 +1,5 @@
-/* tests/sync/plans/test_tuning.c - the claims of include/ditto/tuning.h: what can be set, what is refused, what can be asked. */
+/* tests/sync/plans/test_tuning.c - what include/ditto/tuning.h promises of settings, of their errors, and of
+ * reading them. */
 #include "support/support.h"
 
 static ditto_status tuning_of(const char *text, ditto_tuning *out)
@@ -17,7 +18,7 @@ static ditto_status tuning_of(const char *text, ditto_tuning *out)
     return ditto_strategy_destroy(strategy);
 }
 
-/* The example that the header gives, word by word. */
+/* The text is the example in include/ditto/tuning.h. */
 static void the_environment_sets_what_the_program_does_not(void **state)
 {
     ditto_tuning t;
@@ -31,7 +32,7 @@ static void the_environment_sets_what_the_program_does_not(void **state)
     assert_true(t.small_bytes > 0 && t.helper_bytes > 0 && t.hierarchical_bytes > 0);
 }
 
-static void wrong_settings_are_refused_with_their_words(void **state)
+static void wrong_settings_are_refused_with_a_message_that_quotes_them(void **state)
 {
     static const struct {
         const char *text, *words;
@@ -55,7 +56,7 @@ static void wrong_settings_are_refused_with_their_words(void **state)
     }
 }
 
-static void a_struct_of_an_older_version_is_filled_as_far_as_it_goes(void **state)
+static void only_the_members_that_an_older_struct_has_are_written(void **state)
 {
     struct {
         ditto_tuning tuning;
@@ -75,7 +76,7 @@ static void a_struct_of_an_older_version_is_filled_as_far_as_it_goes(void **stat
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* Whatever the sizes, a function of one's own sees elements as aligned as the header says. */
+/* The elements that a user function receives are aligned as documented, whatever the tuning is. */
 static ditto_status needs_alignment(void *out, const void *left, const void *right, size_t count, void *user)
 {
     struct report *r = user;
@@ -99,7 +100,7 @@ static ditto_status add_pairs(ditto_replica *self, void *argument)
     return ditto_free(self, data);
 }
 
-static void odd_sizes_leave_elements_aligned(void **state)
+static void elements_are_aligned_with_odd_block_sizes(void **state)
 {
     static const size_t sizes[] = { 4096, 4099, 5000, 12345 };
     (void)state;
@@ -121,9 +122,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_environment_sets_what_the_program_does_not),
-        cmocka_unit_test(wrong_settings_are_refused_with_their_words),
-        cmocka_unit_test(a_struct_of_an_older_version_is_filled_as_far_as_it_goes),
-        cmocka_unit_test(odd_sizes_leave_elements_aligned),
+        cmocka_unit_test(wrong_settings_are_refused_with_a_message_that_quotes_them),
+        cmocka_unit_test(only_the_members_that_an_older_struct_has_are_written),
+        cmocka_unit_test(elements_are_aligned_with_odd_block_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
