@@ -1,5 +1,6 @@
-/* tests/fault/test_checkpoint_faults.c - checkpoints that are cut, damaged, foreign, or in the way of a full disk, a missing
- * permission, a kill: an error that says so, and the checkpoint before it can be loaded. Prints how often each was tried. */
+/* tests/fault/test_checkpoint_faults.c - checkpoints that are truncated, damaged or foreign, and saves that
+ * meet a full disk, a missing permission or a kill. Each gives the documented error, and the previous
+ * checkpoint can still be loaded. The test prints how often it tried each. */
 #include "support/support.h"
 
 #include <ditto/checkpoint.h>
@@ -22,7 +23,7 @@
 
 #define ELEMENTS 3000
 
-/* Two variables whose elements are all `number`. */
+/* Two variables. All their elements have the same number, by which a checkpoint is recognised. */
 struct saved {
     ditto_strategy *strategy;
     ditto_variable *v[2];
@@ -38,7 +39,7 @@ static ditto_status assign(const struct saved *s, float number)
     return DITTO_OK;
 }
 
-/* The number that all elements are; -1: they are not one. */
+/* Returns the number that all elements have, or -1 if they differ or cannot be read. */
 static float look(const struct saved *s)
 {
     static float values[2][ELEMENTS];
@@ -73,7 +74,7 @@ static void end(struct saved *s)
     assert_ok(ditto_strategy_destroy(s->strategy));
 }
 
-/* -- damaged files -- */
+/* -- Damaged files -- */
 
 static void write_file(const char *path, const unsigned char *bytes, size_t count)
 {
@@ -82,7 +83,7 @@ static void write_file(const char *path, const unsigned char *bytes, size_t coun
     close(fd);
 }
 
-/* Restoring `path` fails, and the variables keep what they have. */
+/* Expects that restoring `path` fails with one of two statuses, and does not change the variables. */
 static void expect_refused(const struct saved *s, const char *path, ditto_status one, ditto_status other)
 {
     ditto_status status = ditto_checkpoint_restore(s->strategy, path, NULL, NULL);
@@ -111,11 +112,12 @@ static void cut_and_flipped_files_are_refused(void **state)
         unsigned char flip = (unsigned char)(1 + test_random(&random) % 255);
         bytes[at] ^= flip;
         write_file(own_path("flipped.h5"), bytes, count);
-        expect_refused(&s, own_path("flipped.h5"), DITTO_ERR_CORRUPT,
-                       DITTO_ERR_UNSUPPORTED); /* the byte of its version */
+        /* DITTO_ERR_UNSUPPORTED if it is the byte of the version. */
+        expect_refused(&s, own_path("flipped.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED);
         bytes[at] ^= flip;
     }
-    for (size_t at = 0; at < 64; at++) { /* every bit of what is told before the sum */
+    /* Every byte of the header that comes before the checksum. */
+    for (size_t at = 0; at < 64; at++) {
         bytes[at] ^= (unsigned char)(1 << at % 8);
         write_file(own_path("flipped.h5"), bytes, count);
         expect_refused(&s, own_path("flipped.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED);
@@ -141,10 +143,10 @@ static void foreign_files_are_refused(void **state)
     size_t count = read_file(own_path("good.h5"), &bytes);
     put_file(own_folder, "/empty.h5", "");
     expect_refused(&s, own_path("empty.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
-    write_file(own_path("plain.h5"), bytes + 4096, count - 4096); /* HDF5, and no checkpoint */
+    write_file(own_path("plain.h5"), bytes + 4096, count - 4096); /* valid HDF5, but no checkpoint */
     expect_refused(&s, own_path("plain.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
     assert_message("is no checkpoint of ditto");
-    bytes[8] = 2; /* a format that is not there yet */
+    bytes[8] = 2; /* a later version of the format */
     write_file(own_path("newer.h5"), bytes, count);
     expect_refused(&s, own_path("newer.h5"), DITTO_ERR_UNSUPPORTED, DITTO_ERR_UNSUPPORTED);
     assert_message("has format 2, and this version reads up to 1");
@@ -157,7 +159,7 @@ static void foreign_files_are_refused(void **state)
     end(&s);
 }
 
-/* Well-formed on the outside: sealed with a sum that fits, and wrong inside. */
+/* Writes a checkpoint with a valid checksum, after `spoil` has changed its contents. */
 static void seal(void (*spoil)(hid_t file, hid_t set), const char *name)
 {
     double zero = 0;
@@ -199,7 +201,7 @@ static void seal(void (*spoil)(hid_t file, hid_t set), const char *name)
     seal_file(own_path(name));
 }
 
-/* An attribute of so many elements instead of one. */
+/* Replaces an attribute of one element by an attribute of `count` zeros. */
 static void put_many(hid_t object, const char *name, hid_t type, size_t bytes, hsize_t count)
 {
     void *values = calloc(count, bytes);
@@ -235,7 +237,7 @@ static void spoil_dtype(hid_t file, hid_t set)
     hid_t text = H5Tcopy(H5T_C_S1);
     (void)file;
     H5Tset_size(text, 8);
-    put_many(set, "dtype", text, 8, 1); /* empty */
+    put_many(set, "dtype", text, 8, 1); /* an empty text */
     H5Tclose(text);
 }
 static void lose_aggregation(hid_t file, hid_t set)
@@ -252,7 +254,7 @@ static void add_foreign_file(hid_t file, hid_t set)
     H5Sclose(space);
 }
 
-static void sealed_files_that_are_wrong_inside_are_refused(void **state)
+static void files_with_a_valid_checksum_and_wrong_contents_are_refused(void **state)
 {
     static void (*const spoils[])(hid_t, hid_t) = { spoil_step,  spoil_trainable,  spoil_version,
                                                     spoil_dtype, lose_aggregation, add_foreign_file };
@@ -273,9 +275,10 @@ static void sealed_files_that_are_wrong_inside_are_refused(void **state)
     end(&s);
 }
 
-/* -- what can't be written -- */
+/* -- Checkpoints that cannot be written -- */
 
-/* A good checkpoint, then one for which there is no room: in a child, which sets a limit or a small file system up. */
+/* Saves a checkpoint, and tries to save another after `limit` has taken the space. Runs in a child process,
+ * because `limit` cannot be undone. */
 static int save_twice(const char *where, int (*limit)(const char *where))
 {
     struct saved s;
@@ -290,7 +293,7 @@ static int save_twice(const char *where, int (*limit)(const char *where))
     REQUIRE(ditto_checkpoint_save(s.strategy, path, NULL) == DITTO_ERR_IO);
     printf("  %s\n", ditto_last_error()->message);
     REQUIRE(strstr(ditto_last_error()->message, path) != NULL);
-    REQUIRE(count_files(where) <= files + 1); /* + what limit put there */
+    REQUIRE(count_files(where) <= files + 1); /* and the file that `limit` wrote */
     REQUIRE(ditto_checkpoint_restore(s.strategy, path, NULL, NULL) == DITTO_OK);
     REQUIRE(look(&s) == 7);
     return 0;
@@ -310,7 +313,7 @@ static int too_large(void *unused)
     return save_twice(own_folder, limit_files);
 }
 
-static void a_file_that_may_not_be_so_large_leaves_the_old_one(void **state)
+static void a_limit_on_file_sizes_keeps_the_old_checkpoint(void **state)
 {
     (void)state;
     assert_int_equal(in_child(too_large, NULL, 60), 0);
@@ -341,13 +344,13 @@ static int full_disk(void *unused)
     return failed;
 }
 
-static void a_full_disk_leaves_the_old_one(void **state)
+static void a_full_disk_keeps_the_old_checkpoint(void **state)
 {
     (void)state;
     int found = in_child(full_disk, NULL, 60);
     rmdir(own_path("disk"));
     if (found == NO_MOUNT) {
-        printf("  no small file system can be mounted here\n");
+        printf("  this process may not mount a small file system\n");
         skip();
     }
     assert_int_equal(found, 0);
@@ -379,7 +382,7 @@ static int read_only_folder(void *unused)
     return 0;
 }
 
-static void a_folder_that_is_read_only_leaves_the_old_one(void **state)
+static void a_read_only_folder_keeps_the_old_checkpoint(void **state)
 {
     (void)state;
     assert_int_equal(in_child(read_only_folder, NULL, 60), 0);
@@ -399,26 +402,27 @@ static int fail_behind(void *unused)
     REQUIRE(begin(&s, 2) == DITTO_OK);
     REQUIRE(ditto_checkpointer_create(s.strategy, own_folder, &options, &c) == DITTO_OK);
     REQUIRE(limit_files(own_folder) == 0);
-    REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_OK);     /* copied */
-    REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_ERR_IO); /* the one before */
+    /* The first call only copies the variables. The second one returns the error of the first checkpoint. */
+    REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_OK);
+    REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_ERR_IO);
     REQUIRE(strstr(ditto_last_error()->message, "behind-0.h5") != NULL);
     REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_OK);
     REQUIRE(ditto_checkpointer_wait(c) == DITTO_ERR_IO);
-    REQUIRE(ditto_checkpointer_wait(c) == DITTO_OK); /* told once */
+    REQUIRE(ditto_checkpointer_wait(c) == DITTO_OK); /* the error is returned once */
     REQUIRE(ditto_checkpointer_save(c, NULL) == DITTO_OK);
     REQUIRE(ditto_checkpointer_destroy(c) == DITTO_ERR_IO);
     return 0;
 }
 
-static void what_fails_in_the_background_is_reported_once(void **state)
+static void an_error_in_the_background_is_reported_once(void **state)
 {
     (void)state;
     assert_int_equal(in_child(fail_behind, NULL, 60), 0);
 }
 
-/* -- killed -- */
+/* -- Processes that are killed -- */
 
-/* Saves 1, 2, 3 and so on, as fast as it can, until it is killed. */
+/* Saves the steps 1, 2, 3 and so on until it is killed. Stores in *told the last step that is on the disk. */
 static void save_for_ever(int background, _Atomic int64_t *told)
 {
     struct saved s;
@@ -433,11 +437,13 @@ static void save_for_ever(int background, _Atomic int64_t *told)
     for (what.step = 1;; what.step++) {
         if (assign(&s, (float)what.step) != DITTO_OK || ditto_checkpointer_save(c, &what) != DITTO_OK)
             _exit(2);
-        atomic_store(told, background ? what.step - 1 : what.step); /* those are on the disk */
+        /* In the background, a save returns when the previous step is on the disk. */
+        atomic_store(told, background ? what.step - 1 : what.step);
     }
 }
 
-/* The last step of which the process knew that it is on the disk. `early`: killed also before the first one may be there. */
+/* Returns the last step that the process reported as saved, or -1. If `early`, the process may be killed
+ * before the first step is on the disk. */
 static int64_t kill_after(int background, bool early, unsigned microseconds)
 {
     _Atomic int64_t *told = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -459,7 +465,7 @@ static int64_t kill_after(int background, bool early, unsigned microseconds)
     return last;
 }
 
-static void a_killed_process_leaves_a_whole_checkpoint(void **state)
+static void a_killed_process_leaves_a_complete_checkpoint(void **state)
 {
     struct saved s;
     uint64_t random = test_seed(62);
@@ -468,11 +474,13 @@ static void a_killed_process_leaves_a_whole_checkpoint(void **state)
     for (int i = 0; i < kills; i++) {
         char path[200];
         int64_t step;
-        empty_folder(own_folder); /* no strategy here yet: its threads would not be in the child */
+        /* At the fork this process has no strategy, because the child would not have its threads. */
+        empty_folder(own_folder);
         int64_t told = kill_after(i % 2, i % 5 == 4, (unsigned)(20000 + test_random(&random) % 180000));
         unfinished += count_files(own_folder) > 2;
         ditto_status status = ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step);
-        if (status == DITTO_ERR_NOT_FOUND && told <= 0) /* killed before the first one had its name */
+        /* The process was killed before the first file had its final name. */
+        if (status == DITTO_ERR_NOT_FOUND && told <= 0)
             continue;
         assert_ok(status);
         assert_true(step >= told);
@@ -482,8 +490,9 @@ static void a_killed_process_leaves_a_whole_checkpoint(void **state)
         end(&s);
         found++;
     }
-    printf("  %d kills: %d left checkpoints, all whole; %d times with another file that was being written\n",
-           kills, found, unfinished);
+    printf(
+        "  %d kills: %d left checkpoints, all complete; %d times with another file that was being written\n",
+        kills, found, unfinished);
     assert_true(found > 0);
 }
 
@@ -492,12 +501,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cut_and_flipped_files_are_refused),
         cmocka_unit_test(foreign_files_are_refused),
-        cmocka_unit_test(sealed_files_that_are_wrong_inside_are_refused),
-        cmocka_unit_test(a_file_that_may_not_be_so_large_leaves_the_old_one),
-        cmocka_unit_test(a_full_disk_leaves_the_old_one),
-        cmocka_unit_test(a_folder_that_is_read_only_leaves_the_old_one),
-        cmocka_unit_test(what_fails_in_the_background_is_reported_once),
-        cmocka_unit_test(a_killed_process_leaves_a_whole_checkpoint),
+        cmocka_unit_test(files_with_a_valid_checksum_and_wrong_contents_are_refused),
+        cmocka_unit_test(a_limit_on_file_sizes_keeps_the_old_checkpoint),
+        cmocka_unit_test(a_full_disk_keeps_the_old_checkpoint),
+        cmocka_unit_test(a_read_only_folder_keeps_the_old_checkpoint),
+        cmocka_unit_test(an_error_in_the_background_is_reported_once),
+        cmocka_unit_test(a_killed_process_leaves_a_complete_checkpoint),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }

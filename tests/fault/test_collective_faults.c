@@ -1,14 +1,15 @@
-/* tests/fault/test_collective_faults.c - every collective against replicas that return, fail, call something else or come late:
- * the documented error on every replica, buffers that can be freed at once, and a next run that works. */
+/* tests/fault/test_collective_faults.c - every collective with a replica that returns, fails, makes another
+ * call or is late. Every replica has the documented error and can free its buffers at once, and the next run
+ * works. */
 #include "support/support.h"
 
 #include <limits.h>
 #include <stdatomic.h>
 
-/* -- every operation, called the same way -- */
+/* -- Every operation, with the same operands -- */
 
 struct operands {
-    float *src, *dst; /* [n * count] each, malloced by the replica */
+    float *src, *dst; /* [n * count], allocated by the replica */
     size_t count;
     size_t *counts;
     int64_t *indices;
@@ -119,7 +120,7 @@ static bool make_operands(ditto_replica *self, size_t count, const ditto_reduce_
     return o->src != NULL && o->dst != NULL && o->indices != NULL;
 }
 
-/* At once, and written over before: nobody may still read them. */
+/* Overwrites the source before it is freed, because no replica may still read it. */
 static void free_operands(ditto_replica *self, struct operands *o)
 {
     memset(o->src, 0xff, ditto_num_replicas(self) * o->count * sizeof *o->src);
@@ -129,12 +130,13 @@ static void free_operands(ditto_replica *self, struct operands *o)
     free(o->indices);
 }
 
-/* -- faults -- */
+/* -- Faults -- */
 
 enum fault { RETURNS, FAILS, CALLS_OTHER, COMES_LATE, FAULTS };
 static const struct {
-    ditto_status run, others; /* what run returns, and what the others are told */
-    const char *words;
+    ditto_status run;    /* of ditto_strategy_run */
+    ditto_status others; /* of the operation on the other replicas */
+    const char *words;   /* in the message of the run */
 } expected[FAULTS] = {
     [RETURNS] = { DITTO_ERR_DIVERGED, DITTO_ERR_DIVERGED, "returned from its function" },
     [FAILS] = { DITTO_ERR_USER, DITTO_ERR_PEER_STOPPED, "the disk is full" },
@@ -148,7 +150,9 @@ struct task {
     enum fault fault;
     size_t count;
     ditto_implementation implementation;
-    _Atomic int told; /* replicas that got what they should */
+
+    /* The number of replicas that had the expected error. */
+    _Atomic int told;
 };
 
 static ditto_status misbehave(ditto_replica *self, struct task *t)
@@ -160,8 +164,9 @@ static ditto_status misbehave(ditto_replica *self, struct task *t)
     case CALLS_OTHER:
         return ditto_all_reduce(self, three, three, 3, DITTO_I64, DITTO_MIN, NULL);
     case COMES_LATE:
+        /* It waits until the others have timed out, which takes longer on a busy machine. */
         for (int ms = 0; atomic_load(&t->told) < (int)ditto_num_replicas(self) - 1 && ms < 60000; ms++)
-            sleep_ms(1); /* so that the time of the others has passed, however busy the machine is */
+            sleep_ms(1);
         return ditto_barrier(self, NULL);
     default:
         return DITTO_OK;
@@ -178,7 +183,8 @@ static ditto_status take_part(ditto_replica *self, void *argument)
     options.implementation = t->implementation;
     options.timeout_ms = t->fault == COMES_LATE ? 60 : 60000;
     EXPECT(&t->report, make_operands(self, t->count, &options, &o));
-    /* One that is to come late takes part in nothing before: on a busy machine the short limit could pass there. */
+    /* A late replica takes part in no call before. On a busy machine the short time limit could pass in that
+     * call. */
     int rounds = !culprit ? INT_MAX : t->fault == COMES_LATE ? 0 : 3;
     for (int i = 0; status == DITTO_OK && i < rounds; i++)
         status = t->call(self, &o);
@@ -186,8 +192,9 @@ static ditto_status take_part(ditto_replica *self, void *argument)
         free_operands(self, &o);
         return misbehave(self, t);
     }
-    bool right = status == expected[t->fault].others ||
-                 (t->fault == COMES_LATE && status == DITTO_ERR_PEER_STOPPED); /* of another one's timeout */
+    /* With COMES_LATE, a replica may also be stopped by the time limit of another one. */
+    bool right =
+        status == expected[t->fault].others || (t->fault == COMES_LATE && status == DITTO_ERR_PEER_STOPPED);
     bool later = t->call(self, &o) < 0;
     free_operands(self, &o);
     EXPECT(&t->report, right && later);
@@ -243,8 +250,8 @@ static void every_operation_ends_in_the_documented_error(void **state)
             for (int fault = 0; fault < FAULTS; fault++)
                 for (int c = 0; c < 2; c++)
                     for (int i = DITTO_IMPLEMENTATION_AUTO; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
-                        if (fault != COMES_LATE ||
-                            (k == 1 && i != DITTO_IMPLEMENTATION_FLAT)) /* it takes its time */
+                        /* COMES_LATE takes long, so fewer cases are tried. */
+                        if (fault != COMES_LATE || (k == 1 && i != DITTO_IMPLEMENTATION_FLAT))
                             try_operation(strategy, which, (enum fault)fault, counts[c],
                                           (ditto_implementation)i,
                                           k == 1 && c == 1 && i == 0 && which % 4 == 0);
@@ -252,7 +259,7 @@ static void every_operation_ends_in_the_documented_error(void **state)
     }
 }
 
-/* -- the same function, other arguments -- */
+/* -- The same function with different arguments -- */
 
 enum difference { COUNT, OP, DTYPE, ROOT, COUNTS, ITEM, PACK, FUNCTION, WAY, FLAGS, DIFFERENCES };
 static const char *const differences[DIFFERENCES] = {
@@ -306,7 +313,7 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
     }
 }
 
-static void calls_that_differ_are_distinguished(void **state)
+static void calls_with_different_arguments_are_detected(void **state)
 {
     static const uint32_t replicas[] = { 2, 3, 8 };
     (void)state;
@@ -325,19 +332,21 @@ static void calls_that_differ_are_distinguished(void **state)
     }
 }
 
-/* -- many are missing -- */
+/* -- Many replicas are missing -- */
 
 struct away {
     _Atomic uint32_t come, timed_out;
 };
 
-/* Replicas 0 to 3 and 17 come, and only once all five are there; the others stay until the five have given up. */
+/* Replicas 0 to 3 and 17 make the call when all five have begun this function. The others make no call, and
+ * return when one of the five has an error. */
 static ditto_status most_stay_away(ditto_replica *self, void *argument)
 {
     struct away *a = argument;
     ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
     uint32_t id = ditto_replica_id(self);
-    o.timeout_ms = id == 2 ? 2000 : 60000; /* the others' words are in their slots long before */
+    /* When the time limit of replica 2 passes, the others have arrived long ago. */
+    o.timeout_ms = id == 2 ? 2000 : 60000;
     if (id >= 4 && id != 17) {
         for (int i = 0; i < 60000 && atomic_load(&a->timed_out) == 0; i++)
             sleep_ms(1);
@@ -351,7 +360,7 @@ static ditto_status most_stay_away(ditto_replica *self, void *argument)
     return status;
 }
 
-static void all_who_are_missing_are_named(void **state)
+static void all_missing_replicas_are_named(void **state)
 {
     struct away away = { 0 };
     ditto_strategy *strategy = make_strategy(64, NULL);
@@ -362,14 +371,14 @@ static void all_who_are_missing_are_named(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- two replicas, one destination -- */
+/* -- Two replicas with one destination -- */
 
 static ditto_status share_a_buffer(ditto_replica *self, void *argument)
 {
     return ditto_all_reduce(self, argument, argument, 50000, DITTO_F32, DITTO_MAX, NULL);
 }
 
-static void a_destination_for_two_is_refused(void **state)
+static void a_destination_that_two_replicas_share_is_refused(void **state)
 {
     ditto_strategy *strategy = make_strategy(3, NULL);
     float *shared = calloc(50000, sizeof *shared);
@@ -380,7 +389,7 @@ static void a_destination_for_two_is_refused(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- for a debugger -- */
+/* -- ditto_strategy_diagnose, for debuggers -- */
 
 static ditto_status look_around(ditto_replica *self, void *argument)
 {
@@ -400,7 +409,7 @@ static ditto_status look_around(ditto_replica *self, void *argument)
     return ditto_barrier(self, NULL);
 }
 
-static void diagnose_says_what_each_replica_waits_in(void **state)
+static void diagnose_says_in_which_call_each_replica_waits(void **state)
 {
     struct report report = { 0 };
     ditto_strategy *strategy = make_strategy(3, NULL);
@@ -411,7 +420,7 @@ static void diagnose_says_what_each_replica_waits_in(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- numbers -- */
+/* -- Numbers of operations -- */
 
 static ditto_status three_barriers(ditto_replica *self, void *unused)
 {
@@ -435,7 +444,7 @@ static ditto_status one_waits(ditto_replica *self, void *unused)
 
 static ditto_status leaves_one_open(ditto_replica *self, void *unused)
 {
-    static double x[2], y[2]; /* still used when the functions have returned */
+    static double x[2], y[2]; /* used after the functions have returned */
     ditto_pending pending;
     uint32_t id = ditto_replica_id(self);
     (void)unused;
@@ -463,10 +472,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_ends_in_the_documented_error),
-        cmocka_unit_test(calls_that_differ_are_distinguished),
-        cmocka_unit_test(all_who_are_missing_are_named),
-        cmocka_unit_test(a_destination_for_two_is_refused),
-        cmocka_unit_test(diagnose_says_what_each_replica_waits_in),
+        cmocka_unit_test(calls_with_different_arguments_are_detected),
+        cmocka_unit_test(all_missing_replicas_are_named),
+        cmocka_unit_test(a_destination_that_two_replicas_share_is_refused),
+        cmocka_unit_test(diagnose_says_in_which_call_each_replica_waits),
         cmocka_unit_test(operations_are_numbered_within_their_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* tests/fault/test_fork.c - children of a process that has strategies: what a function does in a child that
- * it has forked ends with DITTO_ERR_FORKED and never waits, and a child makes strategies of its own. */
+/* tests/fault/test_fork.c - children of a process that has strategies. In a child, a call on a strategy of
+ * the parent returns DITTO_ERR_FORKED and never waits. A child can create its own strategies. */
 #include "support/support.h"
 #include "replicas/team/team_private.h"
 #include "support/support.h"
@@ -15,7 +15,8 @@
 
 enum { REPLICAS = 2 };
 
-static const uint32_t counts[] = { 1, 2, 3, 8 }; /* of replicas */
+/* The numbers of replicas with which tests are repeated. */
+static const uint32_t counts[] = { 1, 2, 3, 8 };
 enum { COUNTS = sizeof counts / sizeof counts[0] };
 
 static ditto_strategy *make_some(uint32_t replicas)
@@ -32,7 +33,7 @@ static ditto_strategy *make_two(void)
     return make_some(REPLICAS);
 }
 
-/* The child's exit status, or 124 when it has not ended after half a minute. */
+/* Returns the exit status of the child, or 124 if it has not ended after 30 seconds. */
 static int await_child(pid_t child)
 {
     int status;
@@ -46,9 +47,9 @@ static int await_child(pid_t child)
     return 124;
 }
 
-/* -- calls in a child that a replica's function has forked -- */
+/* -- Calls in a child that a replica's function has forked -- */
 
-/* More than a ring of started operations: the last ones would wait for room. */
+/* Starts more operations than can be pending, so that the last ones would wait. */
 static ditto_status call_start(ditto_replica *self)
 {
     static float numbers[65536];
@@ -93,7 +94,7 @@ static void collectives_in_a_child_are_refused_on_every_replica(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- a child that returns from the function -- */
+/* -- A child that returns from the function -- */
 
 static ditto_status fork_and_return(ditto_replica *self, void *argument)
 {
@@ -139,8 +140,8 @@ static ditto_status fork_in_an_inner_run(ditto_replica *self, void *argument)
     return ditto_merge_call(self, run_and_fork, argument, NULL, 0, NULL);
 }
 
-/* As the program that forks and forgets to end the child: where the child's run returns, the program goes on
- * to its end. */
+/* Behaves like a program that forks and does not end the child. In the child, the run returns and the program
+ * continues to its end. */
 static int return_in_a_child(void *argument)
 {
     const ditto_replica_fn *function = argument;
@@ -163,7 +164,7 @@ static void a_child_that_returns_from_its_function_ends_on_every_replica(void **
     static const ditto_replica_fn functions[] = { fork_and_return, fork_in_an_inner_run };
     (void)state;
     if (SANITIZED)
-        skip(); /* their exit waits for threads that the child does not have */
+        skip(); /* at exit, sanitizers wait for threads that the child lacks */
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         assert_int_equal(in_child(return_in_a_child, (void *)(uintptr_t)&functions[i], 120), 0);
 }
@@ -187,7 +188,7 @@ static void a_child_that_returns_from_a_function_on_a_helper_ends(void **state)
     assert_int_equal(in_child(return_in_a_helpers_child, NULL, 120), 0);
 }
 
-/* -- the kernel refuses to clear a page in children -- */
+/* -- The kernel refuses to clear a page in children -- */
 
 static int fork_where_madvise_is_refused(void *unused)
 {
@@ -217,7 +218,7 @@ static int fork_where_madvise_is_refused(void *unused)
     return 0;
 }
 
-static void a_fork_is_noticed_where_the_kernel_does_not_help(void **state)
+static void a_fork_is_noticed_where_the_kernel_refuses_to_clear_a_page(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -228,7 +229,7 @@ static void a_fork_is_noticed_where_the_kernel_does_not_help(void **state)
     assert_int_equal(code, 0);
 }
 
-/* -- a fork while other threads create strategies -- */
+/* -- A fork while other threads create strategies -- */
 
 static _Atomic int may_stop;
 
@@ -267,14 +268,16 @@ static void a_child_makes_strategies_whatever_other_threads_did_at_the_fork(void
 {
     (void)state;
     if (SANITIZED)
-        skip(); /* a sanitizer's malloc is not whole in such a child */
+        skip(); /* a sanitizer's malloc does not work in such a child */
     assert_int_equal(in_child(fork_beside_creation, NULL, 240), 0);
 }
 
-/* -- a fork while a strategy is being destroyed -- */
+/* -- A fork while a strategy is being destroyed -- */
 
 struct ending {
-    struct dti_dependent dependent; /* the youngest, so it is told of the end before all others */
+    /* The dependent that was added last. It is notified of the strategy's end before all others. */
+    struct dti_dependent dependent;
+
     ditto_strategy *strategy;
     ditto_variable *first, *second;
     ditto_iterator *iterator;
@@ -282,17 +285,20 @@ struct ending {
     ditto_status status;
 };
 
-/* All gates are shut. */
+/* All gates are shut when this function is called. */
 static void signal_the_end(struct dti_dependent *dependent, enum dti_team_end end)
 {
     (void)end;
     atomic_store(&((struct ending *)dependent)->is_shut, 1);
 }
 
-static const struct dti_dependent_kind has_been_signalled = { .what = "the one told first",
-                                                              .team_ends = signal_the_end };
+static const struct dti_dependent_kind has_been_signalled = {
+    .what = "the dependent notified first",
+    .team_ends = signal_the_end,
+};
 
-/* A function of the iterator's dataset, without which its producer does not end. */
+/* A function of the iterator's dataset. The producer, and with it the destruction of the strategy, waits for
+ * it. */
 static ditto_status hold_the_end(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                  void *argument)
 {
@@ -324,7 +330,8 @@ static int use_what_is_being_destroyed(struct ending *e)
     ditto_value *batch;
     REQUIRE(ditto_variable_read(e->first, &number, sizeof number) == DITTO_ERR_FORKED);
     REQUIRE(ditto_strategy_run(e->strategy, do_nothing, NULL) == DITTO_ERR_FORKED);
-    ditto_status next = ditto_iterator_next(e->iterator, &batch); /* it may have been let go already */
+    /* DITTO_ERR_CONTEXT if the iterator had left the strategy before the fork. */
+    ditto_status next = ditto_iterator_next(e->iterator, &batch);
     REQUIRE(next == DITTO_ERR_FORKED || next == DITTO_ERR_CONTEXT);
     REQUIRE(ditto_variable_destroy(e->second) == DITTO_OK);
     REQUIRE(ditto_iterator_destroy(e->iterator) == DITTO_OK);
@@ -371,12 +378,12 @@ static void a_child_does_not_wait_for_the_end_of_a_destroy_in_its_parent(void **
 {
     (void)state;
     if (SANITIZED)
-        skip(); /* a sanitizer's malloc is not whole in such a child */
+        skip(); /* a sanitizer's malloc does not work in such a child */
     for (size_t i = 0; i < COUNTS; i++)
         assert_int_equal(in_child(fork_during_a_destroy, (void *)(uintptr_t)&counts[i], 120), 0);
 }
 
-/* -- a fork while another thread writes the error of a run -- */
+/* -- A fork while another thread writes the error of a run -- */
 
 struct claiming {
     struct dti_team *team;
@@ -385,13 +392,13 @@ struct claiming {
     _Atomic int code;
 };
 
-/* As if another thread were writing its error just now: that thread is not in the child. */
+/* Sets the state that it has while another thread writes its error. The child does not have that thread. */
 static ditto_status fork_under_a_claim(struct claiming *c)
 {
     atomic_store(&c->team->stop.state, DTI_STOP_CLAIMED);
     pid_t child = fork();
     if (child == 0)
-        return DITTO_ERR_USER; /* it stops the run as well */
+        return DITTO_ERR_USER; /* the child stops the run, too */
     atomic_store(&c->team->stop.state, DTI_STOP_RUNNING);
     atomic_store(&c->code, await_child(child));
     return DITTO_OK;
@@ -467,7 +474,7 @@ static void a_child_does_not_wait_for_an_error_that_its_parent_was_writing(void 
     static const ditto_replica_fn functions[] = { fork_in_a_run, fork_in_a_run_inside, fork_in_an_update };
     (void)state;
     if (SANITIZED)
-        skip(); /* their exit waits for threads that the child does not have */
+        skip(); /* at exit, sanitizers wait for threads that the child lacks */
     for (size_t i = 0; i < COUNTS; i++)
         for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
             struct claiming_case c = { counts[i], functions[f] };
@@ -481,7 +488,7 @@ int main(void)
         cmocka_unit_test(collectives_in_a_child_are_refused_on_every_replica),
         cmocka_unit_test(a_child_that_returns_from_its_function_ends_on_every_replica),
         cmocka_unit_test(a_child_that_returns_from_a_function_on_a_helper_ends),
-        cmocka_unit_test(a_fork_is_noticed_where_the_kernel_does_not_help),
+        cmocka_unit_test(a_fork_is_noticed_where_the_kernel_refuses_to_clear_a_page),
         cmocka_unit_test(a_child_makes_strategies_whatever_other_threads_did_at_the_fork),
         cmocka_unit_test(a_child_does_not_wait_for_the_end_of_a_destroy_in_its_parent),
         cmocka_unit_test(a_child_does_not_wait_for_an_error_that_its_parent_was_writing),

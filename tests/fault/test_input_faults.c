@@ -1,5 +1,6 @@
-/* tests/fault/test_input_faults.c - input where memory is refused, where a process forks at a bad moment, and where a strategy is
- * destroyed beside an iterator. The allocator's functions are wrapped by the linker, in this program and in the library. */
+/* tests/fault/test_input_faults.c - input where memory is refused, where a process forks at a bad moment, and
+ * where a strategy is destroyed beside an iterator. The allocator's functions are wrapped by the linker, in
+ * this program and in the library. */
 #include "input/written_rows.h"
 
 #include "replicas/team/team_private.h"
@@ -31,7 +32,8 @@ static _Atomic long live;            /* allocations that have not been freed */
 static _Atomic long asked, fails_at; /* requests since fails_at was set; the one that is refused, 0: none */
 static _Atomic bool refused;
 
-/* Calls of allocator functions on other threads than the test's own, and the one behind which its thread is held. */
+/* Calls of allocator functions on other threads than the test's own, and the one behind which its thread is
+ * held. */
 static _Atomic long passed, held_at;
 static _Atomic bool is_held, may_go;
 static _Thread_local bool own_thread;

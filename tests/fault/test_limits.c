@@ -1,4 +1,5 @@
-/* tests/fault/test_limits.c - an operating system that refuses: threads, address space, mbind; fork; coming and going. */
+/* tests/fault/test_limits.c - an operating system that refuses: threads, address space, mbind; fork; coming
+ * and going. */
 #include "support/support.h"
 #include "support/support.h"
 
@@ -103,7 +104,8 @@ static int helper_not_bound(void *unused)
         with.placement = placement;
         REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &with, &strategy) == DITTO_ERR_SYSTEM);
         REQUIRE(ditto_last_error()->system_errno == EINVAL && strategy == NULL);
-        /* A sanitizer may have threads of its own, and the kernel lists one that has been joined for a moment more. */
+        /* A sanitizer may have threads of its own, and the kernel lists one that has been joined for a moment
+         * more. */
         if (i == 0)
             threads = SANITIZED ? count_threads() : 1;
         for (int k = 0; k < 10000 && count_threads() > threads; k++)

@@ -1,6 +1,6 @@
-/* tests/fault/test_refused.c - sandboxes: system calls that the kernel refuses, with any error number, a process without
- * /proc and /sys, and what the error record keeps of a refusal. Each in a child process with a watchdog, because a filter
- * cannot be taken back, and because a wrong library hangs. */
+/* tests/fault/test_refused.c - sandboxes: system calls that the kernel refuses, with any error number, a
+ * process without /proc and /sys, and what the error record keeps of a refusal. Each in a child process with
+ * a watchdog, because a filter cannot be taken back, and because a wrong library hangs. */
 #include "support/support.h"
 #include "support/support.h"
 
@@ -293,7 +293,8 @@ static void a_refused_mapping_keeps_its_error_number(void **state)
     }
 }
 
-/* No memory for what malloc gives, and for the team: the record says ENOMEM although the code made no system call. */
+/* No memory for what malloc gives, and for the team: the record says ENOMEM although the code made no system
+ * call. */
 static int malloc_refused(void *argument)
 {
     const struct refusal *refusal = argument;

@@ -1,5 +1,6 @@
-/* tests/fault/test_stop.c - replicas that fail, return early, diverge or sleep: every one ends in the documented error, names
- * who and what, and leaves a strategy that works. The messages are printed as a user would read them. */
+/* tests/fault/test_stop.c - replicas that fail, return early, diverge or sleep: every one ends in the
+ * documented error, names who and what, and leaves a strategy that works. The messages are printed as a user
+ * would read them. */
 #include "support/support.h"
 
 #include <stdatomic.h>
@@ -94,7 +95,8 @@ static ditto_status count_up(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Tries one way to fail with small and large messages and 2 .. 64 replicas; the next run must work each time. */
+/* Tries one way to fail with small and large messages and 2 .. 64 replicas; the next run must work each
+ * time. */
 static void try_fault(ditto_replica_fn function, ditto_status expected, uint32_t timeout_ms,
                       uint32_t most_replicas, const char *text, ditto_caller caller)
 {
@@ -198,7 +200,8 @@ static ditto_status one_is_stuck(ditto_replica *self, void *argument)
     return ditto_replica_id(self) == 1 ? DITTO_OK : ditto_barrier(self, NULL);
 }
 
-/* In a child: what a poisoned strategy leaves behind is left on purpose, and a leak checker need not hear of it. */
+/* In a child: what a poisoned strategy leaves behind is left on purpose, and a leak checker need not hear of
+ * it. */
 static int poison(void *caller)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;

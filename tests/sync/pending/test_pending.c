@@ -367,7 +367,7 @@ static void operations_can_be_abandoned(void **state)
 /* -- A start that waits for replicas that are behind -- */
 
 struct room_test {
-    /* Replica 2 comes late. Otherwise it leaves. */
+    /* True if replica 2 is late. False if it returns. */
     bool late;
 
     /* Replica 1 has waited for its two operations. */
