@@ -1,6 +1,6 @@
-/* tests/fault/test_input_faults.c - input where memory is refused, where a process forks at a bad moment, and
- * where a strategy is destroyed beside an iterator. The allocator's functions are wrapped by the linker, in
- * this program and in the library. */
+/* tests/fault/test_input_faults.c - input when memory is refused, when the process forks while a producer
+ * works, and when a strategy is destroyed before its iterator. The linker wraps the functions of the
+ * allocator, in this program and in the library. */
 #include "input/written_rows.h"
 
 #include "replicas/team/team_private.h"
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* -- the wrapped functions -- */
+/* -- The wrapped functions -- */
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
@@ -28,14 +28,20 @@ char *__wrap_strdup(const char *text);
 void __wrap_free(void *memory);
 void __wrap_dti_arena_free_remote(struct dti_arena *arena, void *memory);
 
-static _Atomic long live;            /* allocations that have not been freed */
-static _Atomic long asked, fails_at; /* requests since fails_at was set; the one that is refused, 0: none */
+/* The number of allocations that have not been freed. */
+static _Atomic long live;
+
+/* The number of requests since fails_at was set, and the number of the request that is refused, or 0. */
+static _Atomic long asked, fails_at;
+
 static _Atomic bool refused;
 
-/* Calls of allocator functions on other threads than the test's own, and the one behind which its thread is
- * held. */
+/* The number of allocator calls on threads other than the test's own, and the number of the call after which
+ * its thread waits for may_go, or 0. */
 static _Atomic long passed, held_at;
 static _Atomic bool is_held, may_go;
+
+/* True on the test's own thread. */
 static _Thread_local bool own_thread;
 
 static bool is_refused(void)
@@ -46,10 +52,13 @@ static bool is_refused(void)
     atomic_store(&refused, true);
     return true;
 }
+
 static void rest(void)
 {
     nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
 }
+
+/* Every wrapped function calls this at its end. */
 static void pass(void)
 {
     if (own_thread || atomic_load(&held_at) == 0 || atomic_fetch_add(&passed, 1) + 1 != atomic_load(&held_at))
@@ -58,42 +67,52 @@ static void pass(void)
     while (!atomic_load(&may_go))
         rest();
 }
+
+/* Fills new memory with a byte, so that it is not zero by chance. */
 static void *given(void *memory, unsigned char fill)
 {
     if (memory != NULL) {
         atomic_fetch_add(&live, 1);
-        if (fill != 0 && !SANITIZED) /* what an allocation holds is not what it was made with */
+        if (fill != 0 && !SANITIZED)
             memset(memory, fill, malloc_usable_size(memory));
     }
     pass();
     return memory;
 }
+
+/* Fills memory with a byte before it is freed, so that a later use finds no valid data. */
 static void release(void *memory)
 {
     if (memory != NULL) {
         atomic_fetch_sub(&live, 1);
         if (!SANITIZED)
-            memset(memory, 0xA5, malloc_usable_size(memory)); /* whoever still looks at it finds this */
+            memset(memory, 0xA5, malloc_usable_size(memory));
     }
     __real_free(memory);
 }
+
 void *__wrap_malloc(size_t bytes)
 {
     return is_refused() ? NULL : given(__real_malloc(bytes), 0x41);
 }
+
 void *__wrap_calloc(size_t count, size_t bytes)
 {
     return is_refused() ? NULL : given(__real_calloc(count, bytes), 0);
 }
+
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 {
     return is_refused() ? NULL : given(__real_aligned_alloc(alignment, bytes), 0x41);
 }
+
 char *__wrap_strdup(const char *text)
 {
     return is_refused() ? NULL : given(__real_strdup(text), 0);
 }
-void *__wrap_realloc(void *memory, size_t bytes) /* always moves */
+
+/* Always moves the memory. */
+void *__wrap_realloc(void *memory, size_t bytes)
 {
     size_t before = memory != NULL ? malloc_usable_size(memory) : 0;
     if (is_refused())
@@ -108,13 +127,14 @@ void *__wrap_realloc(void *memory, size_t bytes) /* always moves */
     pass();
     return grown;
 }
+
 void __wrap_free(void *memory)
 {
     release(memory);
     pass();
 }
 
-/* -- memory that is refused -- */
+/* -- Memory that is refused -- */
 
 static ditto_status keep_all(const ditto_tensor *row, int *keep, void *user)
 {
@@ -123,6 +143,7 @@ static ditto_status keep_all(const ditto_tensor *row, int *keep, void *user)
     *keep = 1;
     return DITTO_OK;
 }
+
 static ditto_status copy_first(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                void *user)
 {
@@ -277,7 +298,7 @@ static ditto_status count_row(const ditto_tensor *row, void *count)
     return DITTO_OK;
 }
 
-/* All that input does with a dataset; the first error ends it. */
+/* Uses a dataset in every way that the library has, until a call returns an error. */
 static ditto_status use(ditto_strategy *s, enum kind kind)
 {
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT, from_function = DITTO_INPUT_OPTIONS_INIT;
@@ -314,7 +335,7 @@ static ditto_status use(ditto_strategy *s, enum kind kind)
     ditto_state_free(state);
     ditto_dataset_destroy(d);
     if (status < 0 && kept.status != status)
-        return DITTO_ERR_USER; /* an error without its record */
+        return DITTO_ERR_USER; /* the error has no record */
     return status;
 }
 
@@ -325,7 +346,7 @@ static void write_files(void)
     text_file = temporary_file("one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n");
     csv_file = temporary_file("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n");
     fixed_file = temporary_bytes(bytes, sizeof bytes);
-    npy[8] = 118; /* of the header, which ends with a line end at byte 128 */
+    npy[8] = 118; /* the length of the header, which ends at byte 128 */
     memset(npy + 10, ' ', 118);
     memcpy(npy + 10, header, sizeof header - 1);
     npy[127] = '\n';
@@ -348,7 +369,7 @@ static void refused_memory_is_an_error_and_the_next_try_works(void **state)
             ditto_status status = use(s, kind);
             atomic_store(&fails_at, 0);
             long left = atomic_load(&live) - before;
-            /* A producer tries again, row by row, so a request that is refused once may do no harm. */
+            /* A producer tries again, row by row, so one refused request need not lead to an error. */
             bool expected = status == DITTO_OK || (status == DITTO_ERR_NO_MEMORY && atomic_load(&refused));
             if (!expected || left != 0)
                 print_error("%s, request %ld: %s: %s; %ld allocations are left\n", kind_names[kind], k,
@@ -369,14 +390,17 @@ static void refused_memory_is_an_error_and_the_next_try_works(void **state)
     forget_file(npy_file);
 }
 
-/* -- a fork while a producer works -- */
+/* -- A fork while a producer works -- */
 
 struct forking {
     ditto_strategy *strategy;
     ditto_dataset *dataset;
     ditto_iterator *iterator;
+
+    /* True if the strategy is destroyed before the iterator. */
     bool strategy_first;
 };
+
 static int end_in_child(void *argument)
 {
     struct forking *f = argument;
@@ -396,7 +420,7 @@ static int end_in_child(void *argument)
     return 0;
 }
 
-/* More rows than a shuffle has room for at first. */
+/* The file has more rows than a shuffle has memory for at first. */
 static char *long_file(void)
 {
     static char text[3000 * 6];
@@ -406,12 +430,12 @@ static char *long_file(void)
     return temporary_file(text);
 }
 
-static void a_child_ends_the_iterator_wherever_its_producer_was(void **state)
+static void a_child_can_destroy_an_iterator_wherever_its_producer_was(void **state)
 {
     bool held = true;
     (void)state;
-    if (SANITIZED) /* its allocator is not whole in such a child */
-        skip();
+    if (SANITIZED)
+        skip(); /* a sanitizer's malloc does not work in such a child */
     char *name = long_file();
     own_thread = true;
     for (long k = 1; held; k++) {
@@ -434,13 +458,14 @@ static void a_child_ends_the_iterator_wherever_its_producer_was(void **state)
         atomic_store(&may_go, false);
         atomic_store(&held_at, k);
         assert_ok(ditto_strategy_iterate(f.strategy, f.dataset, &options, &f.iterator));
-        for (int waited = 0; waited < 100 && !atomic_load(&is_held);
-             waited++) /* the producer fills its queue, and rests */
+        /* With a large k, the producer fills its queue and sleeps before it makes k calls. */
+        for (int waited = 0; waited < 100 && !atomic_load(&is_held); waited++)
             rest();
         held = atomic_load(&is_held);
         int code = in_child(end_in_child, &f, 20);
         if (code != 0)
-            print_error("held behind call %ld of the allocator: the child ended with %d\n", k, code);
+            print_error("the producer waited after call %ld of the allocator: the child ended with %d\n", k,
+                        code);
         assert_int_equal(code, 0);
         atomic_store(&held_at, 0);
         atomic_store(&may_go, true);
@@ -452,17 +477,18 @@ static void a_child_ends_the_iterator_wherever_its_producer_was(void **state)
     forget_file(name);
 }
 
-/* -- the turn of the strategy whose arenas hold an iterator's queues -- */
+/* -- Queues are freed while the turn is held, because the strategy owns their arenas -- */
 
-static struct dti_team *watched; /* NULL: none */
+/* The team whose frees are counted, or NULL. */
+static struct dti_team *watched;
 static int freed, freed_without_turn;
 
 void __wrap_dti_arena_free_remote(struct dti_arena *arena, void *memory)
 {
     if (watched != NULL) {
         freed++;
-        if (pthread_mutex_trylock(&watched->lock) ==
-            0) { /* nobody has the turn: the strategy may be destroyed now */
+        /* If no thread has the turn, another thread could destroy the strategy now. */
+        if (pthread_mutex_trylock(&watched->lock) == 0) {
             pthread_mutex_unlock(&watched->lock);
             freed_without_turn++;
         }
@@ -470,7 +496,7 @@ void __wrap_dti_arena_free_remote(struct dti_arena *arena, void *memory)
     __real_dti_arena_free_remote(arena, memory);
 }
 
-static void an_iterators_queues_are_freed_before_its_turn_ends(void **state)
+static void the_queues_of_an_iterator_are_freed_while_the_turn_is_held(void **state)
 {
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *s = make_strategy(2, NULL);
@@ -483,7 +509,8 @@ static void an_iterators_queues_are_freed_before_its_turn_ends(void **state)
     assert_ok(ditto_iterator_destroy(it));
     assert_true(freed >= 2); /* a queue for each replica */
     assert_int_equal(freed_without_turn, 0);
-    for (long k = 1; k < 100; k++) { /* and where making it fails, behind the queues */
+    /* The same when the creation fails after the queues were allocated. */
+    for (long k = 1; k < 100; k++) {
         atomic_store(&asked, 0);
         atomic_store(&refused, false);
         atomic_store(&fails_at, k);
@@ -498,13 +525,14 @@ static void an_iterators_queues_are_freed_before_its_turn_ends(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- a replica that never returned in time -- */
+/* -- A replica that did not return in time -- */
 
 struct late {
     ditto_iterator *iterator;
     _Atomic bool gone, took;
     ditto_status status;
 };
+
 static ditto_status come_late(ditto_replica *self, void *argument)
 {
     struct late *l = argument;
@@ -517,9 +545,11 @@ static ditto_status come_late(ditto_replica *self, void *argument)
     atomic_store(&l->took, true);
     return DITTO_OK;
 }
+
 static int iterator_of_a_poisoned_strategy(void *destroys_strategy)
 {
-    static struct late l; /* for ever: the replica may still use it */
+    /* Static, because the replica may use it after this function has returned. */
+    static struct late l;
     ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_input_options io = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *s;
@@ -541,10 +571,11 @@ static int iterator_of_a_poisoned_strategy(void *destroys_strategy)
     for (int waited = 0; waited < 50000 && !atomic_load(&l.took); waited++)
         rest();
     REQUIRE(atomic_load(&l.took));
-    REQUIRE(l.status == DITTO_OK); /* a batch was there */
+    REQUIRE(l.status == DITTO_OK); /* a batch was ready */
     return 0;
 }
-static void a_late_replica_of_a_poisoned_strategy_finds_the_iterator(void **state)
+
+static void a_late_replica_of_a_poisoned_strategy_can_use_the_iterator(void **state)
 {
     (void)state;
     assert_int_equal(in_child(iterator_of_a_poisoned_strategy, NULL, 60), 0);
@@ -555,9 +586,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_memory_is_an_error_and_the_next_try_works),
-        cmocka_unit_test(a_child_ends_the_iterator_wherever_its_producer_was),
-        cmocka_unit_test(an_iterators_queues_are_freed_before_its_turn_ends),
-        cmocka_unit_test(a_late_replica_of_a_poisoned_strategy_finds_the_iterator),
+        cmocka_unit_test(a_child_can_destroy_an_iterator_wherever_its_producer_was),
+        cmocka_unit_test(the_queues_of_an_iterator_are_freed_while_the_turn_is_held),
+        cmocka_unit_test(a_late_replica_of_a_poisoned_strategy_can_use_the_iterator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* tests/fault/test_limits.c - an operating system that refuses: threads, address space, mbind; fork; coming
- * and going. */
+/* tests/fault/test_limits.c - limits of the operating system: refused threads, address space and mbind,
+ * children of fork, and what remains after many strategies have been created and destroyed. */
 #include "support/support.h"
 #include "support/support.h"
 
@@ -29,7 +29,7 @@ static ditto_status sum_a_block(ditto_replica *self, void *argument)
     return ditto_free(self, memory);
 }
 
-/* -- threads refused -- */
+/* -- Threads are refused -- */
 
 static int threads_refused(void *unused)
 {
@@ -37,7 +37,8 @@ static int threads_refused(void *unused)
     ditto_strategy *strategy = NULL;
     struct rlimit few = { 6, 6 };
     (void)unused;
-    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) /* root is above RLIMIT_NPROC */
+    /* RLIMIT_NPROC does not apply to root. */
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
         return 77;
     REQUIRE(setrlimit(RLIMIT_NPROC, &few) == 0);
     options.replicas = 64;
@@ -48,7 +49,7 @@ static int threads_refused(void *unused)
     return 0;
 }
 
-static void refused_threads_are_an_error_and_none_is_left(void **state)
+static void refused_threads_are_an_error_and_no_thread_remains(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -59,11 +60,13 @@ static void refused_threads_are_an_error_and_none_is_left(void **state)
     assert_int_equal(code, 0);
 }
 
-/* -- threads that cannot be bound -- */
+/* -- Threads that cannot be bound -- */
 
-static char unbindable[16]; /* the name of a thread whose binding is refused; empty: none */
+/* The name of the thread whose binding is refused, or "". */
+static char unbindable[16];
 
-/* In place of the C library's: this program is linked before it. */
+/* Replaces the function of the C library, because this program comes first in the search order of the
+ * linker. */
 int sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *mask)
 {
     char name[16] = "";
@@ -98,14 +101,15 @@ static int helper_not_bound(void *unused)
     options.flags = DITTO_PLACEMENT_SHARE;
     REQUIRE(ditto_placement_build(topology, &options, &placement) == DITTO_OK);
     strcpy(unbindable, "ditto-r0.1");
-    for (int i = 0; i < 100; i++) { /* the refusal is told while later helpers are started: sooner or later */
+    /* The error can arrive at any time while later helpers are started, so it is tried often. */
+    for (int i = 0; i < 100; i++) {
         ditto_strategy_options with = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_strategy *strategy = NULL;
         with.placement = placement;
         REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &with, &strategy) == DITTO_ERR_SYSTEM);
         REQUIRE(ditto_last_error()->system_errno == EINVAL && strategy == NULL);
-        /* A sanitizer may have threads of its own, and the kernel lists one that has been joined for a moment
-         * more. */
+        /* A sanitizer may have its own threads. The kernel still lists a thread for a moment after it was
+         * joined. */
         if (i == 0)
             threads = SANITIZED ? count_threads() : 1;
         for (int k = 0; k < 10000 && count_threads() > threads; k++)
@@ -115,13 +119,13 @@ static int helper_not_bound(void *unused)
     return 0;
 }
 
-static void helpers_that_cannot_be_bound_are_an_error_and_none_is_left(void **state)
+static void helpers_that_cannot_be_bound_are_an_error_and_no_thread_remains(void **state)
 {
     (void)state;
     assert_int_equal(in_child(helper_not_bound, NULL, 120), 0);
 }
 
-/* -- address space refused -- */
+/* -- Address space is refused -- */
 
 static int address_space_refused(void *unused)
 {
@@ -129,7 +133,7 @@ static int address_space_refused(void *unused)
     ditto_strategy *strategy;
     size_t huge = (size_t)1 << 28;
     (void)unused;
-    /* Room for one strategy of two replicas and their stacks, not for two blocks of 1 GiB. */
+    /* Enough for a strategy of two replicas and their stacks, but not for two blocks of 1 GiB. */
     struct rlimit limit = { mapped_bytes() + ((size_t)200 << 20), RLIM_INFINITY };
     options.replicas = 2;
     REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
@@ -137,17 +141,17 @@ static int address_space_refused(void *unused)
     REQUIRE(ditto_strategy_run(strategy, sum_a_block, &huge) == DITTO_ERR_NO_MEMORY);
     REQUIRE(strstr(ditto_last_error()->message, "RLIMIT_AS") != NULL);
     size_t small = 1000;
-    REQUIRE(ditto_strategy_run(strategy, sum_a_block, &small) == DITTO_OK); /* it still works */
+    REQUIRE(ditto_strategy_run(strategy, sum_a_block, &small) == DITTO_OK); /* the strategy still works */
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     long threads = count_threads();
-    options.replicas = 500; /* more stacks and arenas than there is room for */
+    options.replicas = 500; /* their stacks and arenas exceed the limit */
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
     REQUIRE(status == DITTO_ERR_NO_MEMORY || status == DITTO_ERR_SYSTEM);
     REQUIRE(count_threads() == threads);
     return 0;
 }
 
-static void refused_address_space_is_an_error_and_nothing_is_left(void **state)
+static void refused_address_space_is_an_error_and_no_thread_remains(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -155,7 +159,7 @@ static void refused_address_space_is_an_error_and_nothing_is_left(void **state)
     assert_int_equal(in_child(address_space_refused, NULL, 60), 0);
 }
 
-/* -- mbind refused, as in default containers -- */
+/* -- mbind is refused, as in default containers -- */
 
 static int mbind_refused(void *unused)
 {
@@ -173,7 +177,7 @@ static int mbind_refused(void *unused)
     REQUIRE(ditto_strategy_run(strategy, sum_a_block, &count) == DITTO_OK);
     REQUIRE(ditto_strategy_replica_info(strategy, 1, &info) == DITTO_OK);
     REQUIRE(info.binding == DITTO_BINDING_FIRST_TOUCH);
-    REQUIRE(info.memory_node == -1); /* move_pages is refused too: unknown, and said so */
+    REQUIRE(info.memory_node == -1); /* unknown, because move_pages is refused, too */
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     return 0;
 }
@@ -187,7 +191,7 @@ static void refused_mbind_becomes_first_touch_and_is_reported(void **state)
     assert_int_equal(code, 0);
 }
 
-/* -- fork -- */
+/* -- Children of fork -- */
 
 static ditto_strategy *before_fork;
 static ditto_variable *variable_before_fork;
@@ -203,17 +207,17 @@ static int use_after_fork(void *unused)
     REQUIRE(ditto_strategy_scope_enter(before_fork) == DITTO_ERR_FORKED);
     REQUIRE(ditto_variable_read(variable_before_fork, &value, sizeof value) == DITTO_ERR_FORKED);
     ditto_iterator_destroy(iterator_before_fork);
-    REQUIRE(ditto_strategy_destroy(before_fork) == DITTO_OK); /* frees without joining */
+    REQUIRE(ditto_strategy_destroy(before_fork) == DITTO_OK); /* joins no threads */
     ditto_variable_destroy(variable_before_fork);
     if (SANITIZED)
-        return 0; /* a sanitizer allows no thread in a child of a process with threads */
+        return 0; /* sanitizers allow no threads in such a child */
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &own) == DITTO_OK);
     REQUIRE(ditto_strategy_run(own, sum_a_block, &count) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(own) == DITTO_OK);
     return 0;
 }
 
-static void a_strategy_is_dead_in_a_child_process(void **state)
+static void a_strategy_cannot_be_used_in_a_child_process(void **state)
 {
     size_t count = 10000;
     ditto_tensor scalar = { .dtype = DITTO_F64 };
@@ -229,7 +233,7 @@ static void a_strategy_is_dead_in_a_child_process(void **state)
     input.global_batch = 2;
     assert_ok(ditto_strategy_iterate(before_fork, forever, &input, &iterator_before_fork));
     assert_int_equal(in_child(use_after_fork, NULL, 60), 0);
-    assert_ok(ditto_strategy_run(before_fork, sum_a_block, &count)); /* the parent's goes on */
+    assert_ok(ditto_strategy_run(before_fork, sum_a_block, &count)); /* it still works in the parent */
     ditto_iterator_destroy(iterator_before_fork);
     ditto_variable_destroy(variable_before_fork);
     ditto_dataset_destroy(forever);
@@ -246,7 +250,7 @@ static int fork_in_scope(void *unused)
     if (SANITIZED)
         return 0;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &own) == DITTO_OK);
-    REQUIRE(ditto_strategy_scope_leave(own) == DITTO_ERR_CONTEXT); /* the dead one's scope is not its own */
+    REQUIRE(ditto_strategy_scope_leave(own) == DITTO_ERR_CONTEXT); /* the scope is of another strategy */
     REQUIRE(ditto_strategy_scope_enter(own) == DITTO_OK);
     REQUIRE(ditto_strategy_run(own, sum_a_block, &count) == DITTO_OK);
     REQUIRE(ditto_strategy_scope_leave(own) == DITTO_OK);
@@ -254,7 +258,7 @@ static int fork_in_scope(void *unused)
     return 0;
 }
 
-static void a_scope_of_before_fork_stands_in_nobodys_way(void **state)
+static void a_scope_of_the_parent_does_not_disturb_the_child(void **state)
 {
     (void)state;
     before_fork = make_strategy(2, NULL);
@@ -264,7 +268,7 @@ static void a_scope_of_before_fork_stands_in_nobodys_way(void **state)
     assert_ok(ditto_strategy_destroy(before_fork));
 }
 
-/* A function that forks: the child has its replica's thread alone. */
+/* The child has only the thread of the replica that forked. */
 static ditto_status fork_inside(ditto_replica *self, void *argument)
 {
     int *exit_code = argument;
@@ -280,7 +284,7 @@ static ditto_status fork_inside(ditto_replica *self, void *argument)
     return ditto_barrier(self, NULL);
 }
 
-static void a_function_that_forks_gets_forked_in_the_child(void **state)
+static void collectives_in_a_child_of_a_function_return_forked(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
     int exit_code = -1;
@@ -290,7 +294,7 @@ static void a_function_that_forks_gets_forked_in_the_child(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* The leader's own share of a loop forks: the child has none of the helpers that the loop would wait for. */
+/* The leader forks in its part of a loop. The child has none of the helpers that the loop waits for. */
 static ditto_status fork_in_the_leaders_share(size_t begin, size_t end, uint32_t device, void *child)
 {
     (void)begin, (void)end;
@@ -312,7 +316,7 @@ static ditto_status loop_over_a_fork(ditto_replica *self, void *argument)
     return status;
 }
 
-static void a_loop_whose_share_forks_ends_in_the_child(void **state)
+static void a_loop_whose_function_forks_ends_in_the_child(void **state)
 {
     int exit_code;
     (void)state;
@@ -324,7 +328,7 @@ static void a_loop_whose_share_forks_ends_in_the_child(void **state)
     }
 }
 
-/* A map's function forks; in the child it destroys the strategy whose iterator called it. */
+/* The function of a map forks. In the child it destroys the strategy whose iterator called it. */
 static ditto_status destroy_in_a_maps_child(const ditto_tensor *in, const ditto_tensor *out,
                                             ditto_random *random, void *user)
 {
@@ -343,7 +347,7 @@ static ditto_status destroy_in_a_maps_child(const ditto_tensor *in, const ditto_
     return DITTO_OK;
 }
 
-static void a_child_of_a_datasets_function_may_destroy_the_strategy(void **state)
+static void a_child_of_a_dataset_function_may_destroy_the_strategy(void **state)
 {
     float row[4] = { 0 };
     int exit_code = -1;
@@ -371,7 +375,7 @@ static void a_child_of_a_datasets_function_may_destroy_the_strategy(void **state
     assert_ok(ditto_strategy_destroy(before_fork));
 }
 
-/* -- a replica that comes back between the end of an inner run and that of the outer one -- */
+/* -- A replica that returns between the end of an inner run and that of the outer run -- */
 
 static _Atomic int inner_was_given_up;
 
@@ -398,7 +402,7 @@ static ditto_status merge_an_inner_run(ditto_replica *self, void *unused)
     return ditto_merge_call(self, run_inner, NULL, NULL, 0, NULL);
 }
 
-static void the_message_of_a_poisoned_run_names_no_replica_that_is_back(void **state)
+static void the_message_of_a_late_run_names_no_replica_that_has_returned(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
@@ -409,12 +413,12 @@ static void the_message_of_a_poisoned_run_names_no_replica_that_is_back(void **s
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
     assert_status(ditto_strategy_run(s, merge_an_inner_run, NULL), DITTO_ERR_TIMED_OUT);
     assert_message("the last replica returned after it had been given up on");
-    assert_ok(ditto_strategy_destroy(s)); /* all have returned, so nothing is left behind */
+    assert_ok(ditto_strategy_destroy(s)); /* not poisoned, because all replicas have returned */
 }
 
-/* -- coming and going -- */
+/* -- Many strategies, one after the other -- */
 
-static void strategies_come_and_go_without_growth(void **state)
+static void strategies_are_created_and_destroyed_without_growth(void **state)
 {
     int rounds = SANITIZED ? 100 : 1000;
     long threads = 0, mappings = 0, resident = 0;
@@ -425,7 +429,8 @@ static void strategies_come_and_go_without_growth(void **state)
         if (i % 10 == 0)
             assert_ok(ditto_strategy_run(strategy, sum_a_block, &count));
         assert_ok(ditto_strategy_destroy(strategy));
-        if (i == rounds / 10) { /* jemalloc and libc have what they keep */
+        /* By now jemalloc and the C library have the memory that they keep. */
+        if (i == rounds / 10) {
             threads = count_threads();
             mappings = count_mappings();
             resident = resident_kib();
@@ -479,17 +484,17 @@ static void wrong_options_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refused_threads_are_an_error_and_none_is_left),
-        cmocka_unit_test(helpers_that_cannot_be_bound_are_an_error_and_none_is_left),
-        cmocka_unit_test(refused_address_space_is_an_error_and_nothing_is_left),
+        cmocka_unit_test(refused_threads_are_an_error_and_no_thread_remains),
+        cmocka_unit_test(helpers_that_cannot_be_bound_are_an_error_and_no_thread_remains),
+        cmocka_unit_test(refused_address_space_is_an_error_and_no_thread_remains),
         cmocka_unit_test(refused_mbind_becomes_first_touch_and_is_reported),
-        cmocka_unit_test(a_strategy_is_dead_in_a_child_process),
-        cmocka_unit_test(a_scope_of_before_fork_stands_in_nobodys_way),
-        cmocka_unit_test(a_function_that_forks_gets_forked_in_the_child),
-        cmocka_unit_test(a_loop_whose_share_forks_ends_in_the_child),
-        cmocka_unit_test(a_child_of_a_datasets_function_may_destroy_the_strategy),
-        cmocka_unit_test(the_message_of_a_poisoned_run_names_no_replica_that_is_back),
-        cmocka_unit_test(strategies_come_and_go_without_growth),
+        cmocka_unit_test(a_strategy_cannot_be_used_in_a_child_process),
+        cmocka_unit_test(a_scope_of_the_parent_does_not_disturb_the_child),
+        cmocka_unit_test(collectives_in_a_child_of_a_function_return_forked),
+        cmocka_unit_test(a_loop_whose_function_forks_ends_in_the_child),
+        cmocka_unit_test(a_child_of_a_dataset_function_may_destroy_the_strategy),
+        cmocka_unit_test(the_message_of_a_late_run_names_no_replica_that_has_returned),
+        cmocka_unit_test(strategies_are_created_and_destroyed_without_growth),
         cmocka_unit_test(wrong_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* tests/fault/test_refused.c - sandboxes: system calls that the kernel refuses, with any error number, a
- * process without /proc and /sys, and what the error record keeps of a refusal. Each in a child process with
- * a watchdog, because a filter cannot be taken back, and because a wrong library hangs. */
+/* tests/fault/test_refused.c - sandboxes: system calls that the kernel refuses with various error numbers, a
+ * process without /proc and /sys, and the error records of refusals. Each case runs in a child process with a
+ * time limit, because a filter cannot be removed and because an incorrect library hangs. */
 #include "support/support.h"
 #include "support/support.h"
 
@@ -26,7 +26,7 @@ struct refusal {
 static const int error_numbers[] = { EPERM, ENOSYS, EINVAL, ENOMEM };
 enum { ERROR_NUMBERS = sizeof error_numbers / sizeof error_numbers[0] };
 
-/* In a child; 77: there is no seccomp here. */
+/* Runs `body` in a child process. An exit status of 77 means that the kernel has no seccomp. */
 static void expect_success(int (*body)(void *), void *argument)
 {
     int code = in_child(body, argument, 30);
@@ -50,14 +50,14 @@ static int affinity_refused(void *argument)
     REQUIRE(ditto_last_error()->system_errno == refusal->error_number);
     REQUIRE(strstr(ditto_last_error()->message, "sched_getaffinity") != NULL);
     REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_ERR_SYSTEM && topology == NULL);
-    other.synthetic = "pack:2 core:4 pu:2"; /* another machine needs nothing of this one */
+    other.synthetic = "pack:2 core:4 pu:2"; /* needs no information about this machine */
     REQUIRE(ditto_topology_create(&other, &topology) == DITTO_OK);
     ditto_topology_destroy(topology);
     REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_ERR_SYSTEM);
     ditto_error before = *ditto_last_error();
     REQUIRE(ditto_limits_read(&limits) == DITTO_OK && limits.affinity[0] == '\0');
-    REQUIRE(memcmp(&before, ditto_last_error(), sizeof before) ==
-            0); /* a call that succeeds leaves it alone */
+    /* A call that succeeds does not change the record. */
+    REQUIRE(memcmp(&before, ditto_last_error(), sizeof before) == 0);
     return 0;
 }
 
@@ -99,14 +99,14 @@ static int binding_refused(void *argument)
     REQUIRE(strstr(ditto_last_error()->message, "DITTO_PIN_NONE") != NULL);
     REQUIRE(refusal->error_number == EINVAL ||
             strstr(ditto_last_error()->message, "sched_setaffinity") != NULL);
-    options.pin = DITTO_PIN_NONE; /* what the message says */
+    options.pin = DITTO_PIN_NONE; /* which the message proposes */
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, sum, NULL) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     return 0;
 }
 
-static void where_binding_is_refused_replicas_run_without(void **state)
+static void if_binding_is_refused_replicas_run_unpinned(void **state)
 {
     (void)state;
     for (int i = 0; i < ERROR_NUMBERS; i++) {
@@ -115,7 +115,7 @@ static void where_binding_is_refused_replicas_run_without(void **state)
     }
 }
 
-/* -- every call that the library or hwloc makes -- */
+/* -- Every system call that the library or hwloc makes -- */
 
 static ditto_status take_batches(ditto_replica *self, void *iterator)
 {
@@ -125,7 +125,7 @@ static ditto_status take_batches(ditto_replica *self, void *iterator)
     return DITTO_OK;
 }
 
-/* A success, or an error that says something. */
+/* Returns true for success, and for an error that has a record with a message. */
 static bool answered(ditto_status status)
 {
     return status == DITTO_OK ||
@@ -160,8 +160,8 @@ static int one_call_refused(void *argument)
     return 0;
 }
 
-/* Not refused are futex, exit and rseq, without which the C library's own threads do not work. */
-static void every_refused_call_ends_in_a_success_or_an_error(void **state)
+/* futex, exit and rseq are not refused, because the threads of the C library do not work without them. */
+static void every_refused_call_leads_to_success_or_an_error(void **state)
 {
     static const struct call calls[] = {
         CALL(sched_getaffinity),
@@ -214,7 +214,7 @@ static void every_refused_call_ends_in_a_success_or_an_error(void **state)
         }
 }
 
-/* -- no /proc, no /sys -- */
+/* -- A process without /proc and /sys -- */
 
 static int empty_root(void *folder)
 {
@@ -241,12 +241,12 @@ static void a_process_without_proc_and_sys_has_replicas(void **state)
     assert_non_null(mkdtemp(folder));
     int code = in_child(empty_root, folder, 30);
     rmdir(folder);
-    if (code == 77) /* only root may */
-        skip();
+    if (code == 77)
+        skip(); /* only root may call chroot */
     assert_int_equal(code, 0);
 }
 
-/* -- what is kept of refused memory -- */
+/* -- The error records of refused memory -- */
 
 struct memory {
     size_t bytes;
@@ -293,14 +293,14 @@ static void a_refused_mapping_keeps_its_error_number(void **state)
     }
 }
 
-/* No memory for what malloc gives, and for the team: the record says ENOMEM although the code made no system
- * call. */
+/* Memory of malloc and of the team is refused. The record has ENOMEM although the library made no system call
+ * itself. */
 static int malloc_refused(void *argument)
 {
     const struct refusal *refusal = argument;
     ditto_strategy *strategy;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.replicas = 1; /* a refused thread would be another error */
+    options.replicas = 1; /* a refused thread would give another error */
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
         return 77;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_NO_MEMORY);
@@ -308,7 +308,7 @@ static int malloc_refused(void *argument)
     return 0;
 }
 
-static void an_error_of_no_memory_is_never_without_a_number(void **state)
+static void an_error_of_no_memory_always_has_an_error_number(void **state)
 {
     struct refusal refusal = { CALL(mmap), ENOMEM };
     (void)state;
@@ -317,7 +317,7 @@ static void an_error_of_no_memory_is_never_without_a_number(void **state)
     expect_success(malloc_refused, &refusal);
 }
 
-/* A thread that is refused for another reason than its stack's size is not blamed on it. */
+/* A thread is refused for another reason than the size of its stack. The error must not name the stack. */
 static int threads_refused(void *unused)
 {
     static const uint32_t calls[] = { SYS_clone, SYS_clone3 };
@@ -332,7 +332,7 @@ static int threads_refused(void *unused)
     return 0;
 }
 
-static void a_refused_thread_with_the_usual_stack_is_no_wrong_stack(void **state)
+static void a_refused_thread_with_the_usual_stack_is_not_blamed_on_the_stack(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -344,12 +344,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_sched_getaffinity_is_an_error_that_names_it),
-        cmocka_unit_test(where_binding_is_refused_replicas_run_without),
-        cmocka_unit_test(every_refused_call_ends_in_a_success_or_an_error),
+        cmocka_unit_test(if_binding_is_refused_replicas_run_unpinned),
+        cmocka_unit_test(every_refused_call_leads_to_success_or_an_error),
         cmocka_unit_test(a_process_without_proc_and_sys_has_replicas),
         cmocka_unit_test(a_refused_mapping_keeps_its_error_number),
-        cmocka_unit_test(an_error_of_no_memory_is_never_without_a_number),
-        cmocka_unit_test(a_refused_thread_with_the_usual_stack_is_no_wrong_stack),
+        cmocka_unit_test(an_error_of_no_memory_always_has_an_error_number),
+        cmocka_unit_test(a_refused_thread_with_the_usual_stack_is_not_blamed_on_the_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

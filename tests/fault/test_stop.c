@@ -1,6 +1,6 @@
-/* tests/fault/test_stop.c - replicas that fail, return early, diverge or sleep: every one ends in the
- * documented error, names who and what, and leaves a strategy that works. The messages are printed as a user
- * would read them. */
+/* tests/fault/test_stop.c - replicas that fail, return early, diverge or are late. Each case gives the
+ * documented error, with a message that names the replica and the cause, and the strategy still works. The
+ * messages are printed as a user reads them. */
 #include "support/support.h"
 
 #include <stdatomic.h>
@@ -9,12 +9,13 @@
 
 struct fault {
     struct report report;
-    size_t count; /* of the all-reduce that the others are in */
+    size_t count; /* the elements of the others' all-reduce */
     uint32_t culprit;
     _Atomic int peer_stopped, diverged, timed_out;
 };
 
-/* The others: a few rounds of a collective, until it fails; then they say how. */
+/* The function of the other replicas. They call a collective until it fails, and count the status with which
+ * it did. */
 static ditto_status work_until_stopped(ditto_replica *self, struct fault *f)
 {
     ditto_status status = DITTO_OK;
@@ -23,15 +24,16 @@ static ditto_status work_until_stopped(ditto_replica *self, struct fault *f)
     memset(memory, 0, f->count * sizeof(float));
     for (int i = 0; i < 1000000 && status == DITTO_OK; i++)
         status = ditto_all_reduce(self, memory, memory, f->count, DITTO_F32, DITTO_SUM, NULL);
+    /* Every later call fails, too. */
     EXPECT(&f->report,
            ditto_all_reduce(self, memory, memory, f->count, DITTO_F32, DITTO_SUM, NULL) == status ||
-               status == DITTO_ERR_TIMED_OUT); /* and every later one too */
+               status == DITTO_ERR_TIMED_OUT);
     EXPECT(&f->report, ditto_barrier(self, NULL) < 0);
     atomic_fetch_add(status == DITTO_ERR_PEER_STOPPED ? &f->peer_stopped
                      : status == DITTO_ERR_DIVERGED   ? &f->diverged
                                                       : &f->timed_out,
                      1);
-    memset(memory, 0xff, f->count * sizeof(float)); /* nobody may still be reading it */
+    memset(memory, 0xff, f->count * sizeof(float)); /* no replica may still read it */
     DITTO_TRY(ditto_free(self, memory));
     return status;
 }
@@ -79,7 +81,7 @@ static ditto_status one_sleeps(ditto_replica *self, void *argument)
     struct fault *f = argument;
     if (ditto_replica_id(self) != f->culprit)
         return work_until_stopped(self, f);
-    /* Until the time of the others has passed, however busy the machine is. */
+    /* It waits until the others have timed out, which takes longer on a busy machine. */
     int others = (int)ditto_num_replicas(self) - 1;
     for (int ms = 0; f->timed_out + f->peer_stopped < others && ms < 60000; ms++)
         sleep_ms(1);
@@ -95,8 +97,8 @@ static ditto_status count_up(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Tries one way to fail with small and large messages and 2 .. 64 replicas; the next run must work each
- * time. */
+/* Tries one fault with small and large messages and with 2 to most_replicas replicas. The next run must work
+ * each time. */
 static void try_fault(ditto_replica_fn function, ditto_status expected, uint32_t timeout_ms,
                       uint32_t most_replicas, const char *text, ditto_caller caller)
 {
@@ -117,8 +119,9 @@ static void try_fault(ditto_replica_fn function, ditto_status expected, uint32_t
                 assert_message(text);
                 if (n == 3 && c == 1 && culprit == n - 1)
                     print_message("  %s: %s\n", ditto_status_name(status), ditto_last_error()->message);
+                /* All replicas detect it, so none has DITTO_ERR_PEER_STOPPED. */
                 if (expected == DITTO_ERR_DIVERGED)
-                    assert_true(f.diverged == (int)n - 1); /* on all of them, never PEER_STOPPED */
+                    assert_true(f.diverged == (int)n - 1);
                 if (expected == DITTO_ERR_USER) {
                     assert_true(f.peer_stopped == (int)n - 1);
                     assert_int_equal(ditto_last_error()->replica, culprit);
@@ -145,13 +148,13 @@ static void a_replica_that_returns_while_others_wait_has_diverged(void **state)
     try_fault(one_returns, DITTO_ERR_DIVERGED, 0, 8, "returned from its function", DITTO_CALLER_WAITS);
 }
 
-static void replicas_that_call_different_things_have_diverged(void **state)
+static void replicas_that_make_different_calls_have_diverged(void **state)
 {
     (void)state;
     try_fault(one_diverges, DITTO_ERR_DIVERGED, 0, 64, "(1 x f64, MAX)", DITTO_CALLER_DEFAULT);
 }
 
-static void a_replica_that_comes_too_late_is_named(void **state)
+static void a_late_replica_is_named(void **state)
 {
     (void)state;
     try_fault(one_sleeps, DITTO_ERR_TIMED_OUT, 300, 3, "waited 300 ms in ditto_all_reduce",
@@ -173,7 +176,7 @@ static void an_error_without_a_message_gets_one(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static ditto_status news(ditto_replica *self, void *argument)
+static ditto_status return_end_of_input(ditto_replica *self, void *argument)
 {
     (void)argument;
     return ditto_replica_id(self) == 0 ? DITTO_OK : DITTO_END_OF_INPUT;
@@ -183,11 +186,11 @@ static void a_positive_status_is_no_error(void **state)
 {
     ditto_strategy *strategy = make_strategy(3, NULL);
     (void)state;
-    assert_int_equal(ditto_strategy_run(strategy, news, NULL), DITTO_END_OF_INPUT);
+    assert_int_equal(ditto_strategy_run(strategy, return_end_of_input, NULL), DITTO_END_OF_INPUT);
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- run timeout -- */
+/* -- Time limits of runs -- */
 
 static _Atomic int release_stuck;
 
@@ -200,8 +203,8 @@ static ditto_status one_is_stuck(ditto_replica *self, void *argument)
     return ditto_replica_id(self) == 1 ? DITTO_OK : ditto_barrier(self, NULL);
 }
 
-/* In a child: what a poisoned strategy leaves behind is left on purpose, and a leak checker need not hear of
- * it. */
+/* Runs in a child process, because a poisoned strategy keeps its memory, which a leak checker would
+ * report. */
 static int poison(void *caller)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -209,14 +212,13 @@ static int poison(void *caller)
     struct report report = { 0 };
     options.replicas = 3;
     options.run_timeout_ms = 50;
-    options.caller = *(
-        ditto_caller *)caller; /* as replica 0 the caller waits in a barrier: the run's end is its end, too */
+    /* As replica 0, the caller waits in a barrier. The time limit of the run then ends the barrier. */
+    options.caller = *(ditto_caller *)caller;
     long threads = count_threads();
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, one_is_stuck, NULL) == DITTO_ERR_TIMED_OUT);
     printf("  %s\n", ditto_last_error()->message);
-    REQUIRE(strstr(ditto_last_error()->message, "run_timeout_ms = 50 passed") !=
-            NULL); /* also in the barrier */
+    REQUIRE(strstr(ditto_last_error()->message, "run_timeout_ms = 50 passed") != NULL);
     REQUIRE(strstr(ditto_last_error()->message, "replicas 1 still run: the strategy is poisoned") != NULL);
     REQUIRE(ditto_strategy_run(strategy, count_up, &report) == DITTO_ERR_POISONED);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
@@ -224,10 +226,10 @@ static int poison(void *caller)
     REQUIRE(strstr(ditto_last_error()->message, "replicas 1 never returned") != NULL);
     REQUIRE(strcmp(ditto_last_error()->function, "ditto_strategy_destroy") == 0);
     atomic_store(&release_stuck, 1);
-    for (int i = 0; i < 1000 && count_threads() > threads;
-         i++) /* the stuck thread ends once it returns after all */
+    /* The stuck thread ends when its function returns. */
+    for (int i = 0; i < 1000 && count_threads() > threads; i++)
         sleep_ms(10);
-    REQUIRE(count_threads() <= threads + 1); /* a sanitizer may have one of its own */
+    REQUIRE(count_threads() <= threads + 1); /* a sanitizer may have its own thread */
     return 0;
 }
 
@@ -253,7 +255,7 @@ static ditto_status all_merge(ditto_replica *self, void *unused)
     return ditto_merge_call(self, merge_stuck, NULL, NULL, 0, NULL);
 }
 
-/* The pause ends when its strategy has been destroyed: the others, who served in it, end all the same. */
+/* The strategy is destroyed before the pause ends. The replicas that wait in the pause end nevertheless. */
 static int destroy_in_a_pause(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -274,14 +276,14 @@ static int destroy_in_a_pause(void *unused)
     return 0;
 }
 
-static void a_poisoned_strategy_is_destroyed_while_a_merge_function_goes_on(void **state)
+static void a_poisoned_strategy_can_be_destroyed_while_a_merge_function_runs(void **state)
 {
     (void)state;
     assert_int_equal(in_child(destroy_in_a_pause, NULL, 60), 0);
 }
 
-/* Comes home after run has given up on it, before destroy. */
-static int come_home(void *unused)
+/* The replica returns after the time limit of the run, and before the strategy is destroyed. */
+static int return_after_the_limit(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
@@ -296,10 +298,10 @@ static int come_home(void *unused)
     return 0;
 }
 
-static void a_poisoned_strategy_whose_replicas_came_home_is_destroyed_whole(void **state)
+static void a_poisoned_strategy_whose_replicas_have_returned_is_destroyed_completely(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(come_home, NULL, 60), 0);
+    assert_int_equal(in_child(return_after_the_limit, NULL, 60), 0);
 }
 
 /* Replica 1 returns as soon as the run has been stopped, however late the machine notices that its time has passed. */
@@ -316,14 +318,15 @@ static void a_run_that_is_late_but_returns_is_timed_out_and_not_poisoned(void **
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct report report = { 0 };
     (void)state;
-    options.run_timeout_ms = 2000; /* and a quarter of it, before the strategy is poisoned */
+    /* The strategy is poisoned only when a quarter of this time more has passed. */
+    options.run_timeout_ms = 4000;
     ditto_strategy *strategy = make_strategy(2, &options);
     assert_status(ditto_strategy_run(strategy, late_but_comes, strategy), DITTO_ERR_TIMED_OUT);
     run_all(strategy, count_up, &report, &report);
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- wrong places -- */
+/* -- Calls in the wrong context -- */
 
 static ditto_status misuse(ditto_replica *self, void *argument)
 {
@@ -364,7 +367,7 @@ static ditto_status wait_inside(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void *run_elsewhere(void *strategy)
+static void *run_on_another_thread(void *strategy)
 {
     return (void *)(intptr_t)ditto_strategy_run(strategy, wait_inside, NULL);
 }
@@ -375,7 +378,7 @@ static void destroy_during_a_run_is_busy_and_changes_nothing(void **state)
     pthread_t runner, destroyer;
     void *result;
     (void)state;
-    pthread_create(&runner, NULL, run_elsewhere, strategy);
+    pthread_create(&runner, NULL, run_on_another_thread, strategy);
     while (atomic_load(&inside_run) == 0)
         sleep_ms(1);
     pthread_create(&destroyer, NULL, destroy_from_outside, strategy);
@@ -392,13 +395,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_replica_that_fails_stops_the_others_and_run_returns_its_error),
         cmocka_unit_test(a_replica_that_returns_while_others_wait_has_diverged),
-        cmocka_unit_test(replicas_that_call_different_things_have_diverged),
-        cmocka_unit_test(a_replica_that_comes_too_late_is_named),
+        cmocka_unit_test(replicas_that_make_different_calls_have_diverged),
+        cmocka_unit_test(a_late_replica_is_named),
         cmocka_unit_test(an_error_without_a_message_gets_one),
         cmocka_unit_test(a_positive_status_is_no_error),
         cmocka_unit_test(a_replica_that_never_returns_poisons_the_strategy),
-        cmocka_unit_test(a_poisoned_strategy_is_destroyed_while_a_merge_function_goes_on),
-        cmocka_unit_test(a_poisoned_strategy_whose_replicas_came_home_is_destroyed_whole),
+        cmocka_unit_test(a_poisoned_strategy_can_be_destroyed_while_a_merge_function_runs),
+        cmocka_unit_test(a_poisoned_strategy_whose_replicas_have_returned_is_destroyed_completely),
         cmocka_unit_test(a_run_that_is_late_but_returns_is_timed_out_and_not_poisoned),
         cmocka_unit_test(run_and_destroy_inside_run_are_refused),
         cmocka_unit_test(destroy_during_a_run_is_busy_and_changes_nothing),

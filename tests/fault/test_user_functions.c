@@ -1,6 +1,6 @@
-/* tests/fault/test_user_functions.c - functions that the user gives to a collective, and what must not happen
- * in them: a call that the other replicas wait for, a fork, and taking longer than the time limits. Each case
- * runs in a child process with a limit. */
+/* tests/fault/test_user_functions.c - functions that the user gives to a collective, an optimizer or an
+ * update, and that make forbidden calls, fail, or take longer than the time limits. Each case runs in a child
+ * process with a time limit. */
 #include "support/support.h"
 #include "support/support.h"
 
@@ -16,9 +16,10 @@ static bool make(uint32_t replicas, const ditto_strategy_options *given, ditto_s
     return ditto_strategy_create(DITTO_MIRRORED, &options, out) == DITTO_OK;
 }
 
-/* -- calls inside a function that combines -- */
+/* -- Calls inside a function that combines -- */
 
-enum { SMALL = 4, LARGE = 65536 }; /* elements: one meeting, and two */
+/* Numbers of elements with which a collective has one meeting, and two. */
+enum { SMALL = 4, LARGE = 65536 };
 
 struct inner_call {
     uint32_t caller;
@@ -28,7 +29,7 @@ struct inner_call {
     _Atomic int called;
 };
 
-/* What the combining function is given. */
+/* The `user` argument of the combining function. */
 struct own {
     ditto_replica *self;
     struct inner_call *inner;
@@ -64,8 +65,8 @@ static int call_inside_a_combining_function(void *argument)
     REQUIRE(make(2, &options, &strategy));
     REQUIRE(ditto_strategy_run(strategy, combine_all, inner) == DITTO_OK);
     REQUIRE(!atomic_load(&inner->called) || atomic_load(&inner->status) == DITTO_ERR_CONTEXT);
-    REQUIRE(atomic_load(&inner->called) ||
-            inner->count == SMALL); /* a small one is combined by the last to arrive alone */
+    /* Small messages may be combined by the last replica to arrive alone. */
+    REQUIRE(atomic_load(&inner->called) || inner->count == SMALL);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     return 0;
 }
@@ -82,12 +83,15 @@ static void a_combining_function_may_start_no_collective_on_any_replica(void **s
             }
 }
 
-/* -- calls inside functions that change variables -- */
+/* -- Calls inside functions that change variables -- */
 
-static _Thread_local ditto_replica *mine; /* of the replica whose function runs on this thread */
+/* The replica whose function runs on this thread. */
+static _Thread_local ditto_replica *mine;
+
 static _Atomic int rule_status, rule_was_called, rule_sleeps_ms;
 
-/* An optimizer's function, once on replica 1. */
+/* The function of an optimizer. On replica 1 it once calls a barrier, or sleeps for rule_sleeps_ms if that is
+ * not 0. */
 static void rule_that_calls(const ditto_rule_range *range, void *unused)
 {
     float *value = range->value;
@@ -110,7 +114,7 @@ static ditto_status apply_once(ditto_replica *self, void *optimizer)
     mine = self;
     ditto_status status = ditto_apply(self, optimizer, &gradient, NULL);
     mine = NULL;
-    memset(ones, 0xff, LARGE * sizeof *ones); /* nobody may still be reading it */
+    memset(ones, 0xff, LARGE * sizeof *ones); /* no replica may still read it */
     free(ones);
     return status;
 }
@@ -186,7 +190,7 @@ static void the_function_of_an_update_may_start_no_collective(void **state)
     assert_int_equal(in_child(call_inside_an_update, NULL, 60), 0);
 }
 
-/* -- results of updates that are not completed -- */
+/* -- Results of updates that are not completed -- */
 
 enum { RESULT_BYTES = 16 << 20, UPDATES = 5 };
 
@@ -205,8 +209,8 @@ static ditto_status give_much(const ditto_tensor *copy, const ditto_tensor *argu
     return *(const bool *)fails ? DITTO_ERR_USER : DITTO_OK;
 }
 
-/* Where copies are shared, the last replica has no memory for its own of the result. Where each replica has a
- * copy, the last one's function fails, and the others have a result already. */
+/* If replicas share copies, the last replica has no memory for its component of the result. If each replica
+ * has a copy, the function fails on the last one, when the others already have a result. */
 static ditto_status update_in_vain(ditto_replica *self, void *argument)
 {
     static const uint32_t refused[] = { SYS_mmap };
@@ -229,7 +233,8 @@ static int keep_no_result(void *argument)
     float zero = 0;
     ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
     long before = 0;
-    options.caller = DITTO_CALLER_WAITS; /* what is refused to a replica is not refused to this thread */
+    /* The filter of system calls is set on the thread of a replica, and must not apply to this thread. */
+    options.caller = DITTO_CALLER_WAITS;
     own.aggregation = DITTO_AGGREGATE_SUM;
     own.copies = c->copies;
     REQUIRE(make(c->replicas, &options, &strategy));
@@ -242,7 +247,8 @@ static int keep_no_result(void *argument)
         if (i == 0)
             before = resident_kib();
     }
-    REQUIRE(resident_kib() - before < 2 * (RESULT_BYTES >> 10)); /* else it is one for each update at least */
+    /* A leak would be one result for each of the UPDATES updates. */
+    REQUIRE(resident_kib() - before < 2 * (RESULT_BYTES >> 10));
     REQUIRE(ditto_variable_destroy(c->variable) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     return 0;
@@ -253,7 +259,7 @@ static void an_update_that_fails_keeps_no_memory(void **state)
     static const uint32_t counts[] = { 2, 3, 8 };
     (void)state;
     if (SANITIZED)
-        skip(); /* it keeps what was freed for a while */
+        skip(); /* a sanitizer keeps freed memory for a while */
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         for (int each = 0; each < 2; each++) {
             struct result_case c = { counts[i], each ? DITTO_COPIES_PER_REPLICA : DITTO_COPIES_DEFAULT,
@@ -265,7 +271,7 @@ static void an_update_that_fails_keeps_no_memory(void **state)
         }
 }
 
-/* -- functions that take longer than the limits -- */
+/* -- Functions that take longer than the time limits -- */
 
 struct slow {
     size_t count;
@@ -290,7 +296,8 @@ static ditto_status combine_all_slowly(ditto_replica *self, void *argument)
     ditto_status status = ditto_all_reduce_with(self, memory, memory + slow->count, slow->count,
                                                 sizeof *memory, combine_slowly, slow, NULL);
     mine = NULL;
-    memset(memory, 0xff, 2 * slow->count * sizeof *memory); /* nobody may still be reading or writing it */
+    /* No replica may still read or write it. */
+    memset(memory, 0xff, 2 * slow->count * sizeof *memory);
     free(memory);
     return status;
 }
@@ -304,8 +311,8 @@ static ditto_strategy_options limited(ditto_caller caller)
     return options;
 }
 
-/* Run returns although the function does not, and what the function does when it returns after all touches
- * nobody's buffers. */
+/* The run returns although the user's function has not. When the function returns later, its replica touches
+ * no buffer of another one. */
 static int outlast_the_limits(void *argument)
 {
     struct slow *slow = argument;
@@ -320,12 +327,12 @@ static int outlast_the_limits(void *argument)
         atomic_store(&slow->may_end, 1);
         for (int i = 0; i < 1000 && count_threads() > threads; i++)
             sleep_ms(10);
-        REQUIRE(count_threads() <= threads + 1); /* a sanitizer may have one of its own */
+        REQUIRE(count_threads() <= threads + 1); /* a sanitizer may have its own thread */
     }
     return 0;
 }
 
-static void a_combining_function_that_does_not_return_is_given_up_on(void **state)
+static void a_combining_function_that_does_not_return_is_not_waited_for(void **state)
 {
     (void)state;
     assert_int_equal(in_child(outlast_the_limits, &(struct slow){ .count = SMALL }, 60), 0);
@@ -341,19 +348,19 @@ static int outlast_the_limits_in_an_optimizer(void *clip_norm)
     REQUIRE(optimizer != NULL);
     atomic_store(&rule_sleeps_ms, 3000);
     REQUIRE(ditto_strategy_run(strategy, apply_once, optimizer) == DITTO_ERR_TIMED_OUT);
-    REQUIRE(strstr(ditto_last_error()->message, "the strategy is poisoned") !=
-            NULL); /* it was given up on, and not waited for */
+    /* The message shows that the run did not wait for the function. */
+    REQUIRE(strstr(ditto_last_error()->message, "the strategy is poisoned") != NULL);
     return 0;
 }
 
-static void an_optimizers_function_that_does_not_return_is_given_up_on(void **state)
+static void an_optimizers_function_that_does_not_return_is_not_waited_for(void **state)
 {
     (void)state;
     assert_int_equal(in_child(outlast_the_limits_in_an_optimizer, &(double){ 0 }, 60), 0);
     assert_int_equal(in_child(outlast_the_limits_in_an_optimizer, &(double){ 1 }, 60), 0);
 }
 
-/* -- limits of a caller that waits, inside a pause -- */
+/* -- Time limits of a caller that waits, inside a pause -- */
 
 static ditto_status keep_working(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                  void *unused, ditto_value **result)
@@ -363,7 +370,8 @@ static ditto_status keep_working(ditto_strategy *strategy, ditto_value *const *a
     ditto_tensor part[3] = { { .data = &x, .dtype = DITTO_F32 },
                              { .data = &x, .dtype = DITTO_F32 },
                              { .data = &x, .dtype = DITTO_F32 } };
-    for (;;) { /* small jobs, each of which renews the run's stop word when it is done */
+    /* Small jobs, each of which renews the stop word of the run when it is done. */
+    for (;;) {
         ditto_value *value;
         DITTO_TRY(ditto_strategy_value_from_tensors(strategy, part, 1, &value));
         DITTO_TRY(ditto_value_destroy(value));
@@ -387,7 +395,7 @@ static int expire_in_a_pause(void *replicas)
         REQUIRE(ditto_strategy_run(strategy, merge_without_end, NULL) == DITTO_ERR_TIMED_OUT);
         if (strstr(ditto_last_error()->message, "poisoned") == NULL)
             continue;
-        /* A busy machine has kept a replica from its PU for longer than it is waited for. */
+        /* On a busy machine, a replica did not get its PU for longer than the run waits. */
         (void)ditto_strategy_destroy(strategy);
         REQUIRE(make(*(uint32_t *)replicas, &options, &strategy));
     }
@@ -395,16 +403,17 @@ static int expire_in_a_pause(void *replicas)
     return 0;
 }
 
-static void a_time_limit_that_comes_in_a_pause_is_never_lost(void **state)
+static void a_time_limit_that_passes_in_a_pause_is_never_lost(void **state)
 {
     (void)state;
     for (uint32_t replicas = 1; replicas <= 3; replicas++)
         assert_int_equal(in_child(expire_in_a_pause, &replicas, 120), 0);
 }
 
-/* The merge function handles the failure of the inner run that the time limit has ended: the run is late all
- * the same. */
+/* The status of the inner run, which the time limit has ended. The merge function handles this error, but the
+ * outer run is late nevertheless. */
 static _Atomic int handled;
+
 static ditto_status inner_outlasts(ditto_replica *self, void *unused)
 {
     (void)unused;
@@ -443,7 +452,7 @@ static int handle_a_late_inner_run(void *caller)
     return 0;
 }
 
-static void a_run_whose_time_ended_inside_an_inner_run_is_timed_out_whatever_is_handled(void **state)
+static void a_time_limit_that_passes_in_an_inner_run_is_an_error_of_the_outer_run(void **state)
 {
     (void)state;
     for (int caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
@@ -457,10 +466,10 @@ int main(void)
         cmocka_unit_test(an_optimizers_function_may_start_no_collective),
         cmocka_unit_test(the_function_of_an_update_may_start_no_collective),
         cmocka_unit_test(an_update_that_fails_keeps_no_memory),
-        cmocka_unit_test(a_combining_function_that_does_not_return_is_given_up_on),
-        cmocka_unit_test(an_optimizers_function_that_does_not_return_is_given_up_on),
-        cmocka_unit_test(a_time_limit_that_comes_in_a_pause_is_never_lost),
-        cmocka_unit_test(a_run_whose_time_ended_inside_an_inner_run_is_timed_out_whatever_is_handled),
+        cmocka_unit_test(a_combining_function_that_does_not_return_is_not_waited_for),
+        cmocka_unit_test(an_optimizers_function_that_does_not_return_is_not_waited_for),
+        cmocka_unit_test(a_time_limit_that_passes_in_a_pause_is_never_lost),
+        cmocka_unit_test(a_time_limit_that_passes_in_an_inner_run_is_an_error_of_the_outer_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
