@@ -1,10 +1,11 @@
 #!/bin/sh
-# Boots a small emulated machine (qemu) with NUMA nodes of its own and runs the numa tests there, plainly and under conditions:
-# a cpuset that cuts into a node, mbind refused by seccomp, a memory policy inherited; and every collective, flat and in the groups
-# that the machine has. In the guest of four nodes it also trains
-# with one replica per node, whose weights must have the same bits as with four replicas here.
+# Boots a small emulated machine (qemu) with its own NUMA nodes, and runs the numa tests on it. They run
+# without and with conditions: a cpuset that takes only a part of a node, mbind refused by seccomp, and an
+# inherited memory policy. Every collective also runs, flat and in the groups of the machine. The machine of
+# four nodes also trains with one replica per node, and its weights must have the same bits as with four
+# replicas on this machine.
 #   usage: guest.sh BUILD_DIRECTORY CACHE_DIRECTORY one|two|four|eight|unequal|memoryless|cpuless
-# Exit 77: skipped, with the reason.
+# An exit status of 77 means that the test was skipped. The reason is printed.
 set -eu
 build=$(realpath "$1") cache=$2 machine=$3
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -15,7 +16,7 @@ for tool in qemu-system-x86_64 cpio gzip; do
 done
 [ -x /bin/busybox ] || skip "busybox-static is not installed (./run test installs it)"
 
-# The kernel of Debian's cloud image, by package name: only its file is taken, nothing is installed.
+# Fetches the kernel of Debian's cloud image. The package is unpacked and not installed.
 fetch_kernel() {
     mkdir -p "$cache"
     command -v apt-get >/dev/null || skip "no apt-get to fetch a kernel with"
@@ -23,18 +24,20 @@ fetch_kernel() {
     if ! apt-cache show linux-image-cloud-amd64 >/dev/null 2>&1; then
         apt-get update >/dev/null 2>&1 || skip "apt-get update failed"
     fi
-    name=$(apt-cache depends linux-image-cloud-amd64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -n 1)
-    (cd "$scratch" && apt-get download "$name" >/dev/null 2>&1) || skip "the package $name could not be fetched"
+    name=$(apt-cache depends linux-image-cloud-amd64 |
+        sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -n 1)
+    (cd "$scratch" && apt-get download "$name" >/dev/null 2>&1) ||
+        skip "the package $name could not be fetched"
     dpkg-deb -x "$scratch"/*.deb "$scratch/files"
     cp "$scratch"/files/boot/vmlinuz-* "$cache/vmlinuz.$$"
-    mv "$cache/vmlinuz.$$" "$cache/vmlinuz" # at once, because other guests may be starting
+    mv "$cache/vmlinuz.$$" "$cache/vmlinuz" # atomically, because other guests may be starting
     rm -rf "$scratch"
 }
 [ -s "$cache/vmlinuz" ] || fetch_kernel
 
-# -- the machines: qemu's words, and what runs inside --
+# -- The machines: arguments of qemu, and the cases that run inside --
 
-# memory N: N backends m0 .. of 384 MiB each; qemu wants the sum of them in -m.
+# memory N: N backends m0, m1, ... of 384 MiB each. qemu requires their sum as -m.
 memory() {
     echo "-m $((384 * $1))M"
     i=0
@@ -51,13 +54,14 @@ one)
     cases="plain no-mbind"
     ;;
 two)
-    qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2-3,memdev=m1
-        -numa dist,src=0,dst=1,val=21"
+    qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-1,memdev=m0
+        -numa node,nodeid=1,cpus=2-3,memdev=m1 -numa dist,src=0,dst=1,val=21"
     cases="plain collectives no-mbind interleave bind-1 cpuset:0-2:0-1 cpuset:0-3:0 cpuset:1,3:1 hidden:0-3:1"
     ;;
 four)
-    qemu="-smp 4,sockets=2,cores=2 $(memory 4) -numa node,nodeid=0,cpus=0,memdev=m0 -numa node,nodeid=1,cpus=1,memdev=m1
-        -numa node,nodeid=2,cpus=2,memdev=m2 -numa node,nodeid=3,cpus=3,memdev=m3"
+    qemu="-smp 4,sockets=2,cores=2 $(memory 4) -numa node,nodeid=0,cpus=0,memdev=m0
+        -numa node,nodeid=1,cpus=1,memdev=m1 -numa node,nodeid=2,cpus=2,memdev=m2
+        -numa node,nodeid=3,cpus=3,memdev=m3"
     cases="plain collectives"
     ;;
 eight)
@@ -66,43 +70,51 @@ eight)
     for i in 0 1 2 3 4 5 6 7; do qemu="$qemu -numa node,nodeid=$i,cpus=$i,memdev=m$i"; done
     ;;
 unequal)
-    qemu="-smp 4,sockets=1,cores=4 $(memory 2) -numa node,nodeid=0,cpus=0-2,memdev=m0 -numa node,nodeid=1,cpus=3,memdev=m1"
+    qemu="-smp 4,sockets=1,cores=4 $(memory 2) -numa node,nodeid=0,cpus=0-2,memdev=m0
+        -numa node,nodeid=1,cpus=3,memdev=m1"
     ;;
 memoryless)
-    qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-1,memdev=m0 -numa node,nodeid=1,cpus=2
-        -numa node,nodeid=2,cpus=3,memdev=m1 -numa dist,src=0,dst=1,val=31 -numa dist,src=0,dst=2,val=31 -numa dist,src=1,dst=2,val=21"
+    qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-1,memdev=m0
+        -numa node,nodeid=1,cpus=2 -numa node,nodeid=2,cpus=3,memdev=m1
+        -numa dist,src=0,dst=1,val=31 -numa dist,src=0,dst=2,val=31 -numa dist,src=1,dst=2,val=21"
     ;;
 cpuless)
-    qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-3,memdev=m0 -numa node,nodeid=1,memdev=m1"
+    qemu="-smp 4,sockets=2,cores=2 $(memory 2) -numa node,nodeid=0,cpus=0-3,memdev=m0
+        -numa node,nodeid=1,memdev=m1"
     ;;
 *) echo "guest.sh: no machine is called $machine" >&2; exit 2 ;;
 esac
 
-# The command line of a case: the test itself, in a cpuset, or started by `under`.
+# Prints the command line of a case. The test runs by itself, in a cpuset, or started by `under`.
 command_of() {
     case $1 in
     plain) echo "/bin/test_numa plain" ;;
-    collectives) echo "DITTO_TEST_SHORT=yes /bin/test_collectives here" ;; # 64 replicas on an emulated machine are most of its time
+    # DITTO_TEST_SHORT leaves out 64 replicas, which would take most of the time on an emulated machine.
+    collectives) echo "DITTO_TEST_SHORT=yes /bin/test_collectives here" ;;
     cpuset:*)
         cpus=${1#cpuset:}
         echo "in_cpuset ${cpus%%:*} ${cpus#*:} /bin/test_numa cpuset"
         ;;
-    hidden:*) # the cpuset holds, but its files are not there, as in some containers: the last case
+    # The cpuset applies, but its files are not visible, as in some containers. This case comes last, because
+    # the later ones need the files.
+    hidden:*)
         cpus=${1#hidden:}
-        echo "in_cpuset ${cpus%%:*} ${cpus#*:} /bin/busybox sh -c '/bin/busybox umount -l /sys/fs/cgroup; exec /bin/test_numa cpuset'"
+        hide="/bin/busybox umount -l /sys/fs/cgroup"
+        echo "in_cpuset ${cpus%%:*} ${cpus#*:} /bin/busybox sh -c '$hide; exec /bin/test_numa cpuset'"
         ;;
     *) echo "/bin/under $1 /bin/test_numa $1" ;;
     esac
 }
 
-# -- what the guest runs, with the libraries that ldd names --
+# -- The files of the guest, with the libraries that ldd names --
 
 tree=$(mktemp -d)
 trap 'rm -rf "$tree" "$tree.cpio"' EXIT
 mkdir -p "$tree/bin" "$tree/proc" "$tree/sys" "$tree/dev" "$tree/tmp"
 cp /bin/busybox "$tree/bin/busybox"
 programs="tests/numa/test_numa tests/test_collectives tests/numa/under tools/ditto-info"
-[ "$machine" != four ] || programs="$programs examples/train_digits" # it brings HDF5's many libraries
+# Only one guest has train_digits, because it needs the many libraries of HDF5.
+[ "$machine" != four ] || programs="$programs examples/train_digits"
 for program in $programs; do cp "$build/$program" "$tree/bin"; done
 cp "$root/examples/data/digits.csv" "$tree/digits.csv"
 for program in $programs; do LD_LIBRARY_PATH=$build/src ldd "$build/$program"; done |
@@ -119,7 +131,8 @@ for program in $programs; do LD_LIBRARY_PATH=$build/src ldd "$build/$program"; d
 /bin/busybox mount -t devtmpfs none /dev
 /bin/busybox mount -t cgroup2 none /sys/fs/cgroup
 echo "guest: up"
-echo 0 >/proc/sys/kernel/numa_balancing # else it moves pages that several nodes use, where they are not bound
+# Otherwise the kernel moves pages that are not bound and that several nodes use.
+echo 0 >/proc/sys/kernel/numa_balancing
 export LD_LIBRARY_PATH=$build/src
 # in_cpuset CPUS MEMS PROGRAM...
 in_cpuset() {
@@ -148,9 +161,11 @@ chmod +x "$tree/init"
 (cd "$tree" && find . | cpio -o -H newc --quiet | gzip -1) >"$tree.cpio"
 
 log=$build/numa-guest-$machine.log
-# One thread emulates all CPUs in turn (thread=single), and goes on to the next CPU at each PAUSE: a replica that waits costs
-# nothing. With a thread for each CPU, the spinning ones take the machine's own CPUs from those that have work, eight to ten times as long.
-# An emulated machine that has not got past its firmware after 40 s (3 are usual) never will: 2, and it is started again.
+# One thread emulates all CPUs in turn (thread=single), and goes to the next CPU at each PAUSE instruction, so
+# a replica that waits costs nothing. With one thread for each CPU, the spinning ones take the real CPUs from
+# those that have work, and the tests take eight to ten times as long. An emulated machine usually passes its
+# firmware in 3 s. If it has not after 40 s, it never will. boot then returns 2, and the machine is started
+# again.
 boot() {
     : >"$log"
     # shellcheck disable=SC2086 # lists of words
@@ -176,17 +191,21 @@ done
 [ "$booted" = 0 ] || { cat "$log"; exit 1; }
 tr -d '\r' <"$log"
 
-# -- the verdict --
+# -- The results --
 
 for case in $cases; do
-    grep -q "case $case: exit 0" "$log" && ! grep "case $case: exit" "$log" | grep -qv "exit 0" || { echo "the numa tests failed in the guest $machine, case $case"; exit 1; }
+    grep -q "case $case: exit 0" "$log" && ! grep "case $case: exit" "$log" | grep -qv "exit 0" || {
+        echo "the numa tests failed in the guest $machine, case $case"
+        exit 1
+    }
 done
-echo "skipped in every guest: real latencies and bandwidths, HBM and CXL memory, hybrid cores, migration by numa_balancing"
+echo "skipped in every guest: real latencies and bandwidths, HBM and CXL memory, hybrid cores," \
+    "migration by numa_balancing"
 [ "$machine" = four ] || exit 0
-here=$(LD_LIBRARY_PATH=$build/src "$build/examples/train_digits" --data "$root/examples/data/digits.csv" --replicas 4 --epochs 3 |
-    grep '^weights:')
+here=$(LD_LIBRARY_PATH=$build/src "$build/examples/train_digits" --data "$root/examples/data/digits.csv" \
+    --replicas 4 --epochs 3 | grep '^weights:')
 there=$(tr -d '\r' <"$log" | grep '^weights:' || true)
-echo "four replicas here:              $here"
-echo "one replica per node, in guest:  $there"
+echo "four replicas on this machine:    $here"
+echo "one replica per node, in guest:   $there"
 grep -q 'training: exit 0' "$log" || { echo "training failed in the guest"; exit 1; }
 [ "$here" = "$there" ] || { echo "the guest's weights have other bits"; exit 1; }

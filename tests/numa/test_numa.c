@@ -1,7 +1,7 @@
-/* tests/numa/test_numa.c - where threads and pages really are, asked of the kernel without ditto: /proc/self/task, sysfs and
- * move_pages(2). Runs on any machine; what it has too few nodes for, it says. guest.sh boots machines of many kinds.
- * The word after the program's name says under which condition it runs: plain, no-mbind, interleave, bind-1, cpuset. */
-#include "replicas/team/team_private.h"
+/* tests/numa/test_numa.c - checks on which CPUs threads and on which nodes pages really are. It asks the
+ * kernel and not ditto, with /proc/self/task, sysfs and move_pages(2). It runs on any machine, and prints
+ * what it skips on a machine with one node. guest.sh boots machines of many kinds. The argument is the
+ * condition under which it runs: plain, no-mbind, interleave, bind-1 or cpuset. */
 #include "support/support.h"
 
 #include "input/distribute/iterator.h"
@@ -17,16 +17,18 @@
 #define LARGE_BYTES ((size_t)8 << 20)
 
 static const char *condition = "plain";
-static int nodes; /* with memory that may be used */
+
+/* The number of nodes whose memory this process may use. */
+static int nodes;
 
 static bool is_condition(const char *name)
 {
     return strcmp(condition, name) == 0;
 }
 
-/* -- the kernel's word -- */
+/* -- What the kernel reports -- */
 
-/* The node of the page at an address; a negative errno if it is not there. */
+/* Returns the node of the page at an address, or a negative errno if the page is not present. */
 static int node_of_page(const void *address)
 {
     void *page = (void *)((uintptr_t)address & ~(uintptr_t)4095);
@@ -34,7 +36,7 @@ static int node_of_page(const void *address)
     return move_pages(0, 1, &page, NULL, &node, 0) == 0 ? node : -1;
 }
 
-/* The node that a CPU belongs to, from sysfs. */
+/* Returns the node of a CPU, which sysfs lists. */
 static int node_of_cpu(int cpu)
 {
     char path[128];
@@ -46,7 +48,7 @@ static int node_of_cpu(int cpu)
     return -1;
 }
 
-/* Is `number` in a list like 0-3,8? */
+/* Returns true if `number` is in a list like 0-3,8. */
 static bool in_list(const char *list, int number)
 {
     for (char *end; *list >= '0' && *list <= '9'; list = *end == ',' ? end + 1 : end) {
@@ -57,7 +59,7 @@ static bool in_list(const char *list, int number)
     return false;
 }
 
-/* The value behind a key of a /proc file; "" if there is none. */
+/* Returns the text after a key in a file of /proc or sysfs, or "" if the key is missing. */
 static const char *value_of(const char *path, const char *key)
 {
     static _Thread_local char line[4096];
@@ -79,7 +81,8 @@ static bool may_use_memory_of(int node)
            in_list(value_of("/proc/self/status", "Mems_allowed_list:"), node);
 }
 
-/* The node that memory for a CPU should come from: its own, or the nearest that has some. */
+/* Returns the node that memory for a CPU should come from. It is the CPU's own node, or the nearest one that
+ * has memory. */
 static int memory_node_of_cpu(int cpu)
 {
     int home = node_of_cpu(cpu), best = -1;
@@ -100,7 +103,7 @@ static int memory_node_of_cpu(int cpu)
     return best;
 }
 
-/* Cpus_allowed_list of a thread, when it is one CPU; else -1. */
+/* Returns the CPU to which a thread is bound, or -1 if it may run on several. */
 static int only_cpu_of_thread(int tid)
 {
     char path[64], *end;
@@ -110,7 +113,7 @@ static int only_cpu_of_thread(int tid)
     return end > list && *end == '\n' ? (int)cpu : -1;
 }
 
-/* -- one PU per replica -- */
+/* -- Replicas of one PU -- */
 
 struct look {
     struct report report;
@@ -120,7 +123,8 @@ struct look {
     int cpu[DITTO_MAX_REPLICAS], large[DITTO_MAX_REPLICAS], host[DITTO_MAX_REPLICAS];
 };
 
-/* Memory that the replica's thread gets past ditto: where its policy, and not ours, decides. */
+/* Returns the node of memory that the thread maps without ditto, so that only the memory policy of the thread
+ * decides. */
 static int node_of_own_mapping(void)
 {
     char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -131,7 +135,7 @@ static int node_of_own_mapping(void)
     for (size_t at = 0; at < 1 << 20; at += 4096) {
         memory[at] = 1;
         int here = node_of_page(memory + at);
-        node = at == 0 || node == here ? here : -1; /* -1: on several */
+        node = at == 0 || node == here ? here : -1; /* -1 if the pages are on several nodes */
     }
     munmap(memory, 1 << 20);
     return node;
@@ -195,14 +199,15 @@ static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
     assert_int_equal(node, info.place.pu.memory_node);
     assert_int_equal(l->arena[i], node);
     assert_int_equal(l->large[i], node);
-    assert_int_equal(node_of_page(mirrored), node); /* the node's own copy */
+    assert_int_equal(node_of_page(mirrored), node); /* the copy of this node */
     assert_int_equal(node_of_page(local), node);
     assert_int_equal(l->batch[i], node);
-    assert_int_equal(info.memory_node, node); /* what ditto says is what is */
+    assert_int_equal(info.memory_node, node); /* what ditto reports */
     assert_int_equal(info.remote_pages, 0);
     assert_int_equal(info.binding,
                      is_condition("no-mbind") ? DITTO_BINDING_FIRST_TOUCH : DITTO_BINDING_PREFERRED);
-    if (i > 0) /* a thread of ours has dropped what it inherited; the caller's is the host's */
+    /* Threads that ditto starts drop the memory policy that they inherit. The caller's thread keeps it. */
+    if (i > 0)
         assert_int_equal(l->host[i], node);
 }
 
@@ -219,7 +224,7 @@ static void everything_of_a_replica_is_on_its_node(void **state)
             run_all(s, look_around, l, &l->report);
             printf("  %u replicas, %s\n  replica  cpu on node  memory from: arena  large block  mirrored  "
                    "sync-on-read  "
-                   "batch  past ditto\n",
+                   "batch  own mapping\n",
                    n, policy == DITTO_SPREAD ? "spread" : "compact");
             for (uint32_t i = 0; i < n; i++)
                 check_replica(s, l, i);
@@ -231,7 +236,7 @@ static void everything_of_a_replica_is_on_its_node(void **state)
         }
 }
 
-/* -- queues, and who fills them -- */
+/* -- Queues, and the producers that fill them -- */
 
 static ditto_status take_some(ditto_replica *self, void *argument)
 {
@@ -241,7 +246,7 @@ static ditto_status take_some(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* The list of CPUs that the thread called so may run on; "" if there is none. */
+/* Returns the list of CPUs on which the thread with this name may run, or "" if there is no such thread. */
 static const char *cpus_of_thread(const char *name)
 {
     static char list[256];
@@ -251,7 +256,8 @@ static const char *cpus_of_thread(const char *name)
     while (tasks != NULL && (task = readdir(tasks)) != NULL) {
         char path[300];
         snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
-        if (strcmp(value_of(path, "Name:"), name) == 0) /* with its line end */
+        /* Both end with a line feed. */
+        if (strcmp(value_of(path, "Name:"), name) == 0)
             snprintf(list, sizeof list, "%s", value_of(path, "Cpus_allowed_list:"));
     }
     closedir(tasks);
@@ -266,7 +272,8 @@ static bool is_replicas(const struct dti_team *team, int cpu)
     return false;
 }
 
-/* Producers are kept off the replicas' CPUs where others are free, and on the node whose replicas they serve, where one is free there. */
+/* If there are CPUs without replicas, producers run only on those. If there is one on the node whose replicas
+ * a producer serves, the producer runs on that node. */
 static void check_producer(const ditto_iterator *it, uint32_t index)
 {
     const struct dti_producer *p = &it->producer[index];
@@ -293,7 +300,7 @@ static void check_producer(const ditto_iterator *it, uint32_t index)
     assert_true(free_here == 0 || (here > 0 && others == 0));
 }
 
-static void queues_lie_on_their_replicas_nodes(void **state)
+static void queues_are_on_their_replicas_nodes(void **state)
 {
     static float rows[4096][64];
     ditto_tensor array = { .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { 4096, 64 } };
@@ -310,7 +317,8 @@ static void queues_lie_on_their_replicas_nodes(void **state)
             options.shard = DITTO_SHARD_OFF;
             assert_ok(ditto_strategy_iterate(s, d, &options, &it));
             assert_ok(ditto_strategy_run(s, take_some, it));
-            printf("  %u replicas, %u pipelines: replica, node; of slots, of their payload\n", n, pipelines);
+            printf("  %u replicas, %u pipelines: replica, its node, node of the slot, node of its payload\n",
+                   n, pipelines);
             for (uint32_t r = 0; r < n; r++) {
                 const struct dti_ring *ring = &it->consumer[r].ring;
                 int home = memory_node_of_cpu((int)it->team->replica[r].pu.number);
@@ -331,8 +339,10 @@ static void queues_lie_on_their_replicas_nodes(void **state)
         }
 }
 
-/* Each node's replicas have producers of their own: those of the first come to row 12, which fails, while those of the last are still at
- * row 3. */
+/* -- Errors of rows -- */
+
+/* The replicas of each node have their own producers. Those of the first node reach row 12, which fails,
+ * while those of the last node are still at row 3. */
 enum { ERROR_REPLICAS = 4, BAD_ROW = 12 };
 
 static ditto_status fail_early(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
@@ -352,6 +362,7 @@ struct until_error {
     ditto_iterator *iterator;
     int rows[ERROR_REPLICAS];
 };
+
 static ditto_status count_rows(ditto_replica *self, void *argument)
 {
     struct until_error *u = argument;
@@ -363,7 +374,7 @@ static ditto_status count_rows(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void rows_before_an_error_come_on_every_node(void **state)
+static void rows_before_an_error_arrive_on_every_node(void **state)
 {
     ditto_strategy *s = make_strategy(ERROR_REPLICAS, NULL);
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -376,8 +387,8 @@ static void rows_before_an_error_come_on_every_node(void **state)
     assert_ok(ditto_dataset_map(range, fail_early, NULL, NULL, &d));
     assert_ok(ditto_strategy_iterate(s, d, &options, &u.iterator));
     run_all(s, count_rows, &u, &u.report);
-    for (int r = 0; r < ERROR_REPLICAS;
-         r++) /* rows behind the bad one may have been given out before it was met */
+    /* Rows after the bad one may have been delivered before a producer reached the bad one. */
+    for (int r = 0; r < ERROR_REPLICAS; r++)
         assert_true(u.rows[r] >= BAD_ROW / ERROR_REPLICAS);
     assert_int_equal(u.rows[0], BAD_ROW / ERROR_REPLICAS);
     assert_ok(ditto_iterator_destroy(u.iterator));
@@ -386,7 +397,9 @@ static void rows_before_an_error_come_on_every_node(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* Components of 1 MiB, however they come into being. */
+/* -- Components of values -- */
+
+/* The components have 256 KiB. */
 enum { VALUE_COUNT = 1 << 16 };
 
 static ditto_status give_rows(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *memory)
@@ -424,7 +437,8 @@ static void components_of_values_are_on_their_replicas_nodes(void **state)
     ditto_strategy *s = make_strategy(8, NULL);
     float *memory = calloc(VALUE_COUNT, sizeof *memory);
     ditto_value *made, *returned, *reduced;
-    for (int i = 0; i < 2; i++) { /* also when their memory is used again */
+    /* In the second round, the memory comes from the buffer pools. */
+    for (int i = 0; i < 2; i++) {
         assert_ok(ditto_strategy_value_from_function(s, give_rows, memory, &made));
         assert_ok(ditto_strategy_run_values(s, echo_rows, NULL, made, NULL, &returned));
         assert_ok(ditto_strategy_reduce_to(s, DITTO_SUM, made, (ditto_places){ .of = made }, &reduced));
@@ -439,6 +453,8 @@ static void components_of_values_are_on_their_replicas_nodes(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* -- Central storage -- */
+
 static void expect_central_storage_on(uint32_t node)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -446,7 +462,7 @@ static void expect_central_storage_on(uint32_t node)
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 100000 } };
     ditto_variable *v;
     const void *data;
-    options.replicas = 2; /* on some nodes no replica is */
+    options.replicas = 2; /* some nodes have no replica */
     options.parameter_node = &node;
     ditto_status status = ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &s);
     assert_int_equal(status, may_use_memory_of((int)node) ? DITTO_OK : DITTO_ERR_RANGE);
@@ -456,13 +472,15 @@ static void expect_central_storage_on(uint32_t node)
     assert_ok(ditto_variable_component(v, 1, &data));
     ditto_replica_info info;
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
-    if (info.binding != DITTO_BINDING_FIRST_TOUCH) /* else it lies where it was touched first */
+    /* With first touch, the memory is on the node that touched it first. */
+    if (info.binding != DITTO_BINDING_FIRST_TOUCH)
         assert_int_equal(node_of_page(data), node);
     assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* The first and the last node that may be used, and two that may not: each strategy costs a guest seconds. */
+/* Tries the first and the last node that may be used, and two that may not. It tries no more, because each
+ * strategy takes seconds on an emulated machine. */
 static void central_storage_is_on_its_node(void **state)
 {
     (void)state;
@@ -477,6 +495,8 @@ static void central_storage_is_on_its_node(void **state)
     expect_central_storage_on(last + 1);
     expect_central_storage_on(63);
 }
+
+/* -- Copies of mirrored variables -- */
 
 static ditto_status set_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                              void *user, ditto_tensor *result)
@@ -499,7 +519,7 @@ static ditto_status update_shared(ditto_replica *self, void *variable)
                       : ditto_fail(self, 1, "the copy has replica %g's argument", (double)found - 1);
 }
 
-static void where_copies_are_shared_replica_0s_arguments_are_used_everywhere(void **state)
+static void shared_copies_are_updated_with_the_arguments_of_replica_0(void **state)
 {
     ditto_strategy *s = make_strategy(8, NULL);
     ditto_tensor spec = { .dtype = DITTO_F32 };
@@ -560,7 +580,7 @@ static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- splits -- */
+/* -- Copies that are split by an update -- */
 
 static ditto_status split_by_update(ditto_replica *self, void *variable)
 {
@@ -569,7 +589,7 @@ static ditto_status split_by_update(ditto_replica *self, void *variable)
                         1, NULL);
 }
 
-static void copies_are_shared_on_each_node_and_after_a_split_lie_with_their_replicas(void **state)
+static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_replicas(void **state)
 {
     enum { ELEMENTS = 100000 };
     ditto_strategy *s = make_strategy(8, NULL);
@@ -598,10 +618,10 @@ static void copies_are_shared_on_each_node_and_after_a_split_lie_with_their_repl
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- shards and slots -- */
+/* -- Shards and slots -- */
 
-/* Not each variable's first shard on the first node. */
-static void shards_of_all_variables_are_dealt_evenly_over_the_nodes(void **state)
+/* The first shards of the variables are not all on the first node. */
+static void shards_of_all_variables_are_distributed_evenly_over_the_nodes(void **state)
 {
     ditto_strategy *s = make_strategy(8, NULL);
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
@@ -628,11 +648,12 @@ static void shards_of_all_variables_are_dealt_evenly_over_the_nodes(void **state
     assert_ok(ditto_strategy_destroy(s));
 }
 
-#define ROWS 60000 /* of two floats: several pages for each shard and slot */
+/* Rows of two floats. Each shard and each slot has several pages. */
+#define ROWS 60000
 
 struct applying {
     struct report report;
-    ditto_variable *v[2]; /* in copies, in shards */
+    ditto_variable *v[2]; /* one with copies, one with shards */
     ditto_optimizer *optimizer;
 };
 
@@ -666,7 +687,8 @@ static void expect_shards_on_nodes_in_turn(ditto_strategy *s, ditto_variable *v)
         for (uint32_t i = 0; i < count; i++)
             known |= node_of_page(data) == (int)devices[i];
         assert_true(known);
-        if (k >= count) { /* round robin: as the one a round before */
+        /* Nodes are used in turn, so the shard is on the same node as the one `count` before it. */
+        if (k >= count) {
             const void *before;
             assert_ok(ditto_variable_shard_data(v, k - count, &before));
             assert_int_equal(node_of_page(data), node_of_page(before));
@@ -674,7 +696,7 @@ static void expect_shards_on_nodes_in_turn(ditto_strategy *s, ditto_variable *v)
     }
 }
 
-/* Each piece of a slot in the memory of the replica that updates it. */
+/* Each piece of a slot is in memory near the replica that updates it. */
 static void expect_slots_near_their_updaters(ditto_strategy *s, ditto_optimizer *o)
 {
     for (uint32_t k = 0; k < 2; k++) {
@@ -716,23 +738,25 @@ static void apply_in(size_t hierarchical_bytes, float *out)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void shards_and_slots_are_where_they_are_used_whatever_the_way(void **state)
+static void shards_and_slots_are_near_their_users_with_every_algorithm(void **state)
 {
     static float owners[4 * ROWS], groups[4 * ROWS];
     (void)state;
     apply_in(SIZE_MAX, owners);
     apply_in(1, groups);
-    assert_memory_equal(owners, groups, sizeof owners); /* the same bits by both ways, */
-    assert_memory_equal(owners, owners + 2 * ROWS, 2 * ROWS * sizeof(float)); /* in copies and in shards */
+    /* Both algorithms give the same bits, in copies and in shards. */
+    assert_memory_equal(owners, groups, sizeof owners);
+    assert_memory_equal(owners, owners + 2 * ROWS, 2 * ROWS * sizeof(float));
 }
 
-/* -- replicas of many PUs -- */
+/* -- Replicas of many PUs -- */
 
 struct wide {
     struct report report;
-    int cpu[8][64]; /* where each device of each replica runs */
+    int cpu[8][64]; /* of each device of each replica */
     uint32_t replica;
 };
+
 struct part {
     struct wide *all;
     uint32_t replica;
@@ -745,7 +769,7 @@ static ditto_status note_cpu(uint32_t device, void *argument)
     return DITTO_OK;
 }
 
-/* Every device is on its PU; blocks of a split tensor are on their devices' nodes. */
+/* Every device runs on its PU. The blocks of a split tensor are on the nodes of their devices. */
 static ditto_status use_devices(ditto_replica *self, void *argument)
 {
     struct wide *w = argument;
@@ -769,7 +793,7 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void devices_and_their_blocks_are_where_they_should_be(void **state)
+static void devices_are_on_their_pus_and_blocks_on_their_nodes(void **state)
 {
     static const ditto_per spans[] = { DITTO_PER_NUMA_NODE, DITTO_PER_PACKAGE, DITTO_PER_MACHINE,
                                        DITTO_PER_LLC };
@@ -802,7 +826,8 @@ static void devices_and_their_blocks_are_where_they_should_be(void **state)
     }
 }
 
-/* With helpers off a leader may run on all PUs of its replica, also on another node: its memory stays on its first PU's. */
+/* Without helpers, a leader may run on all PUs of its replica, also on other nodes. Its memory stays on the
+ * node of its first PU. */
 static ditto_status look_at_own_memory(ditto_replica *self, void *argument)
 {
     struct wide *w = argument;
@@ -817,7 +842,7 @@ static ditto_status look_at_own_memory(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void without_helpers_memory_stays_with_the_first_pu(void **state)
+static void without_helpers_memory_stays_on_the_node_of_the_first_pu(void **state)
 {
     struct wide *w = calloc(1, sizeof *w);
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -837,9 +862,9 @@ static void without_helpers_memory_stays_with_the_first_pu(void **state)
     free(w);
 }
 
-/* -- what ditto says of the process -- */
+/* -- What ditto reports about the process -- */
 
-static void what_limits_the_process_is_reported(void **state)
+static void limits_of_the_process_are_reported(void **state)
 {
     ditto_limits l;
     cpu_set_t own;
@@ -880,18 +905,18 @@ int main(int count, char **word)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_of_a_replica_is_on_its_node),
-        cmocka_unit_test(queues_lie_on_their_replicas_nodes),
-        cmocka_unit_test(rows_before_an_error_come_on_every_node),
+        cmocka_unit_test(queues_are_on_their_replicas_nodes),
+        cmocka_unit_test(rows_before_an_error_arrive_on_every_node),
         cmocka_unit_test(a_mirrored_variable_has_one_equal_copy_per_node),
         cmocka_unit_test(components_of_values_are_on_their_replicas_nodes),
         cmocka_unit_test(central_storage_is_on_its_node),
-        cmocka_unit_test(shards_and_slots_are_where_they_are_used_whatever_the_way),
-        cmocka_unit_test(where_copies_are_shared_replica_0s_arguments_are_used_everywhere),
-        cmocka_unit_test(copies_are_shared_on_each_node_and_after_a_split_lie_with_their_replicas),
-        cmocka_unit_test(shards_of_all_variables_are_dealt_evenly_over_the_nodes),
-        cmocka_unit_test(devices_and_their_blocks_are_where_they_should_be),
-        cmocka_unit_test(without_helpers_memory_stays_with_the_first_pu),
-        cmocka_unit_test(what_limits_the_process_is_reported),
+        cmocka_unit_test(shards_and_slots_are_near_their_users_with_every_algorithm),
+        cmocka_unit_test(shared_copies_are_updated_with_the_arguments_of_replica_0),
+        cmocka_unit_test(copies_are_shared_on_each_node_and_after_a_split_are_near_their_replicas),
+        cmocka_unit_test(shards_of_all_variables_are_distributed_evenly_over_the_nodes),
+        cmocka_unit_test(devices_are_on_their_pus_and_blocks_on_their_nodes),
+        cmocka_unit_test(without_helpers_memory_stays_on_the_node_of_the_first_pu),
+        cmocka_unit_test(limits_of_the_process_are_reported),
     };
     if (count > 1)
         condition = word[1];
@@ -899,6 +924,6 @@ int main(int count, char **word)
         nodes += may_use_memory_of(node);
     printf("== %s: memory of %d NUMA node%s may be used\n", condition, nodes, nodes == 1 ? "" : "s");
     if (nodes == 1)
-        printf("skipped: that pages could be on the wrong node; there is one\n");
+        printf("skipped: no page can be on the wrong node, because there is only one\n");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

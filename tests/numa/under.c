@@ -1,7 +1,7 @@
-/* tests/numa/under.c - runs a program under a condition that it can't take back.
- *     under no-mbind PROGRAM...     mbind, set_mempolicy and get_mempolicy are refused, as in default containers
- *     under interleave PROGRAM...   with the memory policy of numactl --interleave=all
- *     under bind-1 PROGRAM...       with that of numactl --membind=1 */
+/* tests/numa/under.c - runs a program under a condition that the program cannot undo.
+ *     under no-mbind PROGRAM...     mbind, set_mempolicy and get_mempolicy are refused, as in containers
+ *     under interleave PROGRAM...   the memory policy is that of numactl --interleave=all
+ *     under bind-1 PROGRAM...       the memory policy is that of numactl --membind=1 */
 #include "support/support.h"
 
 #include <numaif.h>
