@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The number of rows that are read before the position is saved. */
 enum { BEFORE = 2 };
 
 static uint64_t *row_of(const ditto_dataset *d)
@@ -16,7 +17,7 @@ static uint64_t *row_of(const ditto_dataset *d)
     return row;
 }
 
-/* What the next row is, as bytes; or that there is none. */
+/* Reads the next row and stores it as bytes. Returns the status of the cursor if there is none. */
 static ditto_status next(const ditto_dataset *d, struct dti_cursor *cursor, struct dti_bytes *as)
 {
     uint64_t *row = row_of(d);
@@ -49,7 +50,8 @@ void fuzz_again(const ditto_dataset *d)
     for (int i = 0; i < BEFORE && status == DITTO_OK; i++)
         status = next(d, first, &row[0]);
     row[0].length = 0;
-    if (status == DITTO_OK) { /* else there is no position to go on from, or the end */
+    /* After an error or the end there is no position to restore. */
+    if (status == DITTO_OK) {
         if (dti_cursor_save(first, &state) != DITTO_OK || dti_cursor_open(d, &pass, &second) != DITTO_OK)
             abort();
         struct dti_bytes_reader from = { state.data, state.data + state.length, false };

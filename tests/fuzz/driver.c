@@ -1,6 +1,6 @@
-/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds: DITTO_FUZZ_EXECUTIONS of them,
- * or 250000. --write-seeds FOLDER writes the seeds for libFuzzer (tools/fuzz.sh).
- * The input that is tried lies in a file of its own name when the program dies: fuzz-crash. */
+/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds. The number of inputs is DITTO_FUZZ_EXECUTIONS, or
+ * 250000. With --write-seeds FOLDER the program writes the seeds for libFuzzer (tools/fuzz.sh). If a signal ends the
+ * program, it writes the current input to the file fuzz-crash. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
@@ -34,7 +34,8 @@ static void mutate(uint64_t *random)
 {
     size_t at = input_bytes > 0 ? test_random(random) % input_bytes : 0, count = 0, words = 0;
     uint8_t byte = (uint8_t)test_random(random);
-    if (byte & 1) /* half of them such as the seeds are made of */
+    /* Half of the bytes come from the input, so that they are likely to have a meaning. */
+    if (byte & 1)
         byte = input_bytes > 0 ? input[test_random(random) % input_bytes] : '0';
     while (fuzz_words[words] != NULL)
         words++;
@@ -47,12 +48,12 @@ static void mutate(uint64_t *random)
         if (input_bytes > 0)
             input[at] ^= (uint8_t)(1u << byte % 8);
         break;
-    case 2: /* something less */
+    case 2: /* a part removed */
         count = input_bytes > 0 ? 1 + test_random(random) % (input_bytes - at) : 0;
         memmove(input + at, input + at + count, input_bytes - at - count);
         input_bytes -= count;
         break;
-    case 3: /* something twice */
+    case 3: /* a part repeated elsewhere */
         count = input_bytes > 0 ? 1 + test_random(random) % (input_bytes - at) : 0;
         if (count < 64) {
             uint8_t copy[64];
@@ -60,10 +61,10 @@ static void mutate(uint64_t *random)
             insert(test_random(random) % (input_bytes + 1), copy, count);
         }
         break;
-    case 4:
+    case 4: /* an inserted byte */
         insert(at, &byte, 1);
         break;
-    default: {
+    default: { /* an inserted word */
         const char *word = fuzz_words[test_random(random) % words];
         insert(at, word, strlen(word));
     }
@@ -102,7 +103,7 @@ int main(int count, char **word)
         for (uint64_t rounds = i < seeds ? 0 : 1 + test_random(&random) % 4; rounds > 0; rounds--)
             mutate(&random);
         if (i % 1024 == 0)
-            alarm(20); /* an input that takes so long hangs */
+            alarm(20); /* if 1024 inputs take longer, one of them hangs */
         LLVMFuzzerTestOneInput(input, input_bytes);
     }
     printf("%lu executions, %lu inputs accepted\n", executions, fuzz_accepted);

@@ -1,5 +1,6 @@
-/* tests/fuzz/fuzz.h - one fuzz target per program, in libFuzzer's form. Linked with driver.c it mutates its own seeds and
- * needs no other tool; `clang -fsanitize=fuzzer` in place of driver.c gives libFuzzer's search. */
+/* tests/fuzz/fuzz.h - what each fuzz target defines, in the form of libFuzzer. A program has one target.
+ * Linked with driver.c, it mutates its own seeds and needs no other tool. Linked with `clang
+ * -fsanitize=fuzzer`, it uses the search of libFuzzer. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -7,19 +8,21 @@
 #include <stdint.h>
 #include <ditto/dataset.h>
 
-/* Must not crash, hang or leak, whatever the bytes. */
+/* Tries one input. It must not crash, hang or leak, whatever the bytes are. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Valid and nearly valid inputs to start from, ended by NULL. */
+/* Valid and nearly valid inputs from which mutations start. The last element is NULL. */
 extern const char *const fuzz_seeds[];
-/* Fragments that mutations insert, ended by NULL. */
+
+/* Texts that mutations insert. The last element is NULL. */
 extern const char *const fuzz_words[];
-/* How many inputs the target took as valid: a fuzzer that never gets inside shows nothing. */
+
+/* The number of inputs that the target has accepted as valid. If it is 0, the mutations never passed the
+ * first checks, and the program fails. */
 extern unsigned long fuzz_accepted;
 
-/* What must hold for every dataset, whatever its files hold: a position that is saved after two rows goes on with the
- * same third one, and rows can say where they are. */
-
+/* Checks what must hold for every dataset, whatever its files contain. If a position is saved after two rows,
+ * the restored cursor returns the same third row. Every row can say where in its source it is. */
 void fuzz_again(const ditto_dataset *dataset);
 
 #endif

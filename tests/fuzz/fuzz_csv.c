@@ -1,5 +1,6 @@
-/* tests/fuzz/fuzz_csv.c - CSV files of any bytes, read with options that the first byte chooses. What the reader accepts must be what
- * a slow reference, one byte after the other, makes of the file: rows, texts, numbers. What it refuses must be corrupt. */
+/* tests/fuzz/fuzz_csv.c - CSV files of any bytes, read with options that the first byte chooses. If the
+ * reader accepts a file, its rows, texts and numbers must be those of a slow reference, which reads one byte
+ * after the other. If it refuses a file, the file must be corrupt. */
 #include "fuzz/fuzz.h"
 #include "fuzz/fuzz.h"
 #include "support/support.h"
@@ -10,7 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* '@' + 1: no quotes. + 2: missing values are 7. + 4, + 8: which components. + 16: one line is skipped. + 32: semicolons. */
+/* The first byte is '@' plus bits. 1: no quotes. 2: missing values are 7. 4 and 8: which table of components.
+ * 16: one line is skipped. 32: semicolons instead of commas. */
 const char *const fuzz_seeds[] = {
     "@a,b\n\"c\",\"d,\"\"e\"\"\"\r\n\"\n\",\n",
     "Ax,\"y\n\"\",z\n",
@@ -37,22 +39,23 @@ static const struct {
     { { { 0, 1, DITTO_U8, TEXT, 0, 7 }, { 1, 1, DITTO_U8, TEXT, 0, 7 } }, 2, 2 },
     { { { 0, 1, DITTO_I32, 0, 0, 7 }, { 1, 1, DITTO_F64, 0, 0, 7 } }, 2, 2 },
     { { { 0, 1, DITTO_BOOL, 0, 0, 1 }, { 1, 1, DITTO_U8, 0, 0, 7 }, { 2, 1, DITTO_U8, TEXT, 0, 7 } }, 3, 3 },
-    { { { 0, 3, DITTO_F64, 0, 0, 7 }, { 0, 1, DITTO_F64, 0, 0, 7 } },
-      2,
-      COLUMNS }, /* two columns that nobody uses, one used twice */
+    /* Two columns are not used, and one is used twice. */
+    { { { 0, 3, DITTO_F64, 0, 0, 7 }, { 0, 1, DITTO_F64, 0, 0, 7 } }, 2, COLUMNS },
 };
 
-/* -- the reference -- */
+/* -- The reference -- */
 
 struct row {
-    const char *text[COLUMNS]; /* in `kept` */
+    const char *text[COLUMNS]; /* points into `kept` */
     size_t length[COLUMNS];
     uint32_t columns;
 };
 static struct row rows[MOST];
 static char kept[2 * MOST];
 static size_t num_rows, num_kept;
-static bool good; /* a file that must be accepted when it holds texts that fit */
+
+/* True if the reader must accept the file, unless a text is too long. */
+static bool good;
 
 static const char *at, *end;
 static char delimiter;
@@ -63,7 +66,7 @@ static bool line_ends(void)
     return at == end || *at == '\n' || (*at == '\r' && at + 1 < end && at[1] == '\n');
 }
 
-/* One field; false: it is none. */
+/* Reads a field. Returns false if it is not valid. */
 static bool take_field(struct row *row)
 {
     char *to = kept + num_kept;
@@ -90,7 +93,7 @@ static bool take_field(struct row *row)
     return true;
 }
 
-/* A row, or a blank line. False: it can't be read, nor what is behind it. */
+/* Reads a row or a blank line. Returns false if it is not valid. The rest of the file is then not read. */
 static bool take_row(uint32_t columns)
 {
     struct row *row = &rows[num_rows];
@@ -126,7 +129,7 @@ static void refer(const char *bytes, size_t length, bool skip, uint32_t columns)
         good = take_row(columns);
 }
 
-/* -- what the reader makes of it -- */
+/* -- Comparison with the rows of the reader -- */
 
 static size_t seen;
 static unsigned table;
@@ -159,7 +162,8 @@ static ditto_status same_row(const ditto_tensor *row, void *state)
         for (uint32_t i = 0; i < c->count; i++) {
             const char *text = rows[seen].text[c->first_column + i], zeros[TEXT] = { 0 };
             size_t length = rows[seen].length[c->first_column + i];
-            if (text == NULL) /* the reference gave up in this row: the reader must have, too */
+            /* The reference found this row invalid, so the reader must not return it. */
+            if (text == NULL)
                 abort();
             if (c->text_bytes == 0)
                 same_number(text, &row[k], i);
@@ -172,7 +176,7 @@ static ditto_status same_row(const ditto_tensor *row, void *state)
     return DITTO_OK;
 }
 
-/* Texts that every reader must take. */
+/* Returns true if all texts are ASCII and fit, so that a reader must accept them. */
 static bool plain_texts(void)
 {
     for (size_t r = 0; r < num_rows; r++)
@@ -193,7 +197,8 @@ static const char *file_with(const uint8_t *data, size_t size)
     if (file < 0) {
         file = memfd_create("fuzz", MFD_CLOEXEC);
         snprintf(name, sizeof name, "/proc/self/fd/%d", file);
-        mallopt(M_MMAP_THRESHOLD, 1 << 30); /* windows are large: not mapped anew each time */
+        /* The windows of files are large, and would otherwise be mapped anew for each input. */
+        mallopt(M_MMAP_THRESHOLD, 1 << 30);
         mallopt(M_TRIM_THRESHOLD, 1 << 30);
     }
     require(pwrite(file, data, size, 0) == (ssize_t)size && ftruncate(file, (off_t)size) == 0);
@@ -221,7 +226,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *name = file_with(data + 1, size - 1);
     ditto_status status = ditto_dataset_from_csv(&(ditto_files){ &name, 1, 0 }, components,
                                                  tables[table].components, &options, &d);
-    if (status != DITTO_OK) { /* the only reason */
+    /* The only reason is a file without rows. */
+    if (status != DITTO_OK) {
         require(status == DITTO_ERR_INVALID && num_rows == 0 && good);
         return 0;
     }

@@ -1,9 +1,10 @@
-/* tests/fuzz/fuzz_fixed.c - files of fixed records of any length, with header, footer, stride and components
- * as the input has it. Rows must be those that another reader, below, takes from the bytes one after the
- * other.
+/* tests/fuzz/fuzz_fixed.c - files of fixed records of any length. The input chooses the header, the footer,
+ * the stride and the components. The rows must be those of a second reader in this file, which reads one byte
+ * after the other.
  *
- * Input: header and footer (a byte, mod 16), byte order and number of components (a byte), stride (a byte,
- * mod 48: '0' is 0), two bytes for each component, then the file. */
+ * The input begins with the bytes of the header and of the footer (one byte each, modulo 16), byte order and
+ * number of components (one byte), and the stride (one byte, modulo 48, so that '0' is 0). Two bytes for each
+ * component follow, and then the file. */
 #include "fuzz/fuzz.h"
 #include "fuzz/fuzz.h"
 #include "support/support.h"
@@ -41,7 +42,7 @@ const char *const fuzz_seeds[] = {
     "0"
     ">2"
     "0123456789abcdef",
-    "11" /* five bytes at a stride of four, and two more */
+    "11" /* records of seven bytes with a stride of four */
     "0"
     "4"
     "75"
@@ -107,8 +108,7 @@ static const char *write_file(const uint8_t *data, size_t size)
     return name;
 }
 
-/* How many records lie whole between header and footer, the first byte of each `stride` behind that of the
- * one before. */
+/* Returns the number of complete records between header and footer. Records begin `stride` bytes apart. */
 static size_t count_rows(size_t size, size_t header, size_t footer, size_t record, size_t stride)
 {
     size_t rows = 0;

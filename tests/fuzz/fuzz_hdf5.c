@@ -1,8 +1,9 @@
-/* tests/fuzz/fuzz_hdf5.c - HDF5 parts of checkpoints with any bytes in any place. What is accepted must
- * lie in the file: every value is read, and every name is one that could have been saved.
+/* tests/fuzz/fuzz_hdf5.c - HDF5 parts of checkpoints with any bytes at any offset. If a file is accepted,
+ * every value must be inside the file and can be read, and no name is empty.
  *
- * Input: edits of a good file, three bytes each: an offset in the HDF5 part (two bytes, taken modulo its
- * length) and the byte that is put there. The empty input is the good file. */
+ * The input is a list of edits of a valid file. Each edit has three bytes: two bytes of an offset in the HDF5
+ * part, modulo its length, and the byte that is stored at this offset. With the empty input the file is
+ * valid. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
@@ -20,7 +21,7 @@ static int file = -1;
 static unsigned char *good;
 static size_t good_bytes, file_bytes;
 
-/* A group with several nodes, a group in it, all kinds of attributes. */
+/* The file has a group with several nodes, a group inside it, and all kinds of attributes. */
 static void make_file(void)
 {
     struct dti_contents c = { .step = 3, .version = strdup("0.1.0") };
@@ -60,7 +61,7 @@ static void put(size_t at, const unsigned char *byte)
         exit(2);
 }
 
-/* Of what was accepted. */
+/* Reads every value of a file that was accepted. */
 static void read_values(const struct dti_contents *c)
 {
     for (size_t i = 0; i < c->entries; i++) {

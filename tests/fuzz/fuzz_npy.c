@@ -1,8 +1,10 @@
-/* tests/fuzz/fuzz_npy.c - .npy files of any bytes. What is accepted must be what a slow reader, below, finds in the header
- * by looking for its three keys, and its rows must be the bytes that follow.
+/* tests/fuzz/fuzz_npy.c - .npy files of any bytes. If a file is accepted, its dtype and shape must be those
+ * that a slow reader in this file finds by searching the header for its three keys, and its rows must be the
+ * bytes after the header.
  *
- * Input: a byte of options, then a header's text up to "\n", which gets a right beginning and length, and data; or, where
- * the option says so, the file as it is, with '~' for the byte 0. */
+ * The input begins with a byte of options. Then come the text of a header up to "\n", for which the target
+ * writes a valid magic number and length, and the data. With option bit 4 the rest of the input is the whole
+ * file, in which '~' stands for the byte 0. */
 #include "fuzz/fuzz.h"
 #include "fuzz/fuzz.h"
 #include "support/support.h"
@@ -63,7 +65,7 @@ static void make_file(const uint8_t *data, size_t size)
     file_bytes += size;
 }
 
-/* What follows a key in the header, behind ':' and spaces; of several, the last: there must be one only. */
+/* Returns the text after a key, ':' and white space. The header must have the key exactly once. */
 static const char *value_of(const char *header, const char *key)
 {
     const char *at = strstr(header, key);
@@ -82,7 +84,7 @@ struct expected {
     bool turned, boolean;
 };
 
-/* From a header that was accepted. */
+/* Reads what is expected from a header that was accepted, and compares it with the dataset. */
 static void expect(struct expected *e, const ditto_dataset_spec *spec)
 {
     static char header[sizeof file];
@@ -138,8 +140,8 @@ static ditto_status compare(const ditto_tensor *row, void *state)
             abort();
     }
     e->at += e->row_bytes;
-    return e->rows > 0 && e->row_bytes == 0 ? DITTO_END_OF_INPUT
-                                            : DITTO_OK; /* of nothing there may be 2^60 rows */
+    /* There may be 2^60 rows without bytes, of which only one is read. */
+    return e->rows > 0 && e->row_bytes == 0 ? DITTO_END_OF_INPUT : DITTO_OK;
 }
 
 static const char *write_file(void)

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_placement.c - ditto_placement_read and the list of PUs, on text that does not parse. What is accepted must
- * be written and read back as the same text. */
+/* tests/fuzz/fuzz_placement.c - ditto_placement_read with texts that need not be valid. If a text is
+ * accepted, the placement is written, read and written again, and both written texts must be equal. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 

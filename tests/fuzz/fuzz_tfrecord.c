@@ -1,9 +1,10 @@
-/* tests/fuzz/fuzz_tfrecord.c - TFRecord files of any bytes. Rows and where they end must be those of another reader, below, which looks at
- * the bytes one after the other and has checksums of its own; in half of the executions checksums are made right first, so that mutations
- * get past them.
+/* tests/fuzz/fuzz_tfrecord.c - TFRecord files of any bytes. The rows, and the place where they end, must be
+ * those of a second reader in this file, which reads one byte after the other and computes its own checksums.
+ * Unless an option forbids it, valid checksums are written first, so that mutations pass them.
  *
- * Input: a byte of options, then the file, each byte xor ' ': lengths are mostly zeros, and seeds are strings. It may be wrapped up as a gzip
- * file, in stored blocks; that may be damaged too, at a byte that two more bytes of the input choose. */
+ * The input is a byte of options, and then the file, of which each byte is combined with ' ' by xor, because
+ * lengths are mostly zeros and the seeds are C strings. An option wraps the file as a gzip file of one stored
+ * block. Another one changes a byte of the gzip file, which the last bytes of the input choose. */
 #include "fuzz/fuzz.h"
 #include "fuzz/fuzz.h"
 #include "support/support.h"
@@ -17,7 +18,9 @@
 #endif
 
 #define MAX_BYTES 24
-enum { TRUST = 1, AS_IT_IS = 2, COMPRESSED = 4, DAMAGED = 8 }; /* the byte of options */
+
+/* The byte of options. AS_IT_IS keeps the checksums of the input. */
+enum { TRUST = 1, AS_IT_IS = 2, COMPRESSED = 4, DAMAGED = 8 };
 
 const char *const fuzz_seeds[] = {
     "@#       ccccABCffff",
@@ -41,7 +44,7 @@ unsigned long fuzz_accepted;
 
 static unsigned char file[8192], packed[8192 + 64];
 
-/* Bit by bit. */
+/* The masked CRC-32C of TFRecord files. */
 static uint32_t checksum(const unsigned char *data, size_t bytes)
 {
     static uint32_t table[256];
@@ -65,13 +68,14 @@ static uint64_t number(const unsigned char *at, int bytes)
         value = value << 8 | at[bytes];
     return value;
 }
+
 static void put_checksum(unsigned char *at, uint32_t value)
 {
     for (int i = 0; i < 4; i++)
         at[i] = (unsigned char)(value >> 8 * i);
 }
 
-/* Right checksums, as far as lengths lead. */
+/* Writes valid checksums into the records, up to the first length that exceeds the file. */
 static void repair(size_t size)
 {
     for (size_t at = 0; size - at >= 12;) {
@@ -86,12 +90,13 @@ static void repair(size_t size)
 }
 
 struct expected {
-    size_t size, at; /* of the file; where the next record must be */
+    size_t size; /* of the file */
+    size_t at;   /* of the next record */
     bool trust;
     size_t rows;
 };
 
-/* The next record's length, or -1: there is none, or a wrong one. */
+/* Returns the length of the next record, or -1 if there is none or it is not valid. */
 static int64_t expected_length(const struct expected *e)
 {
     if (e->size - e->at < 12 || checksum(file + e->at, 8) != number(file + e->at + 8, 4))
@@ -118,7 +123,8 @@ static ditto_status compare(const ditto_tensor *row, void *state)
     return DITTO_OK;
 }
 
-/* The file as a gzip file of one stored block (RFC 1951, 3.2.4; RFC 1952); its size, or 0 where there is no zlib. */
+/* Stores the file in `packed` as a gzip file of one stored block (RFC 1951, section 3.2.4, and RFC 1952).
+ * Returns its size, or 0 if there is no zlib. */
 static size_t pack(size_t size)
 {
 #ifdef DTI_HAVE_ZLIB
@@ -140,7 +146,7 @@ static size_t pack(size_t size)
 #endif
 }
 
-/* The file of this execution: its name. */
+/* Writes the file of this execution, and returns its name. */
 static const char *write_file(const unsigned char *bytes, size_t size)
 {
     static char name[48];
