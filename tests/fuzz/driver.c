@@ -1,6 +1,6 @@
-/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds. The number of inputs is DITTO_FUZZ_EXECUTIONS, or
- * 250000. With --write-seeds FOLDER the program writes the seeds for libFuzzer (tools/fuzz.sh). If a signal ends the
- * program, it writes the current input to the file fuzz-crash. */
+/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds. The number of inputs is
+ * DITTO_FUZZ_EXECUTIONS, or 250000. With --write-seeds FOLDER the program writes the seeds for libFuzzer
+ * (tools/fuzz.sh). If a signal ends the program, it writes the current input to the file fuzz-crash. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 

@@ -89,7 +89,7 @@ esac
 command_of() {
     case $1 in
     plain) echo "/bin/test_numa plain" ;;
-    # DITTO_TEST_SHORT leaves out 64 replicas, which would take most of the time on an emulated machine.
+    # Emulated machines are slow, so the tests run in their short form.
     collectives) echo "DITTO_TEST_SHORT=yes /bin/test_collectives here" ;;
     cpuset:*)
         cpus=${1#cpuset:}

@@ -1,6 +1,7 @@
-"""A checkpoint of train_digits, read by h5py and h5dump: plain datasets under the variables' names.
+"""Reads a checkpoint of train_digits with h5py and h5dump. Both must find datasets named like the variables.
 
-check_h5.py PROGRAM REPLICAS; exits with 77 (skipped) where h5py or h5dump is missing."""
+usage: check_h5.py PROGRAM REPLICAS
+The exit status is 77 (skipped) if h5py or h5dump is missing."""
 import shutil, subprocess, sys, tempfile
 
 try:
@@ -12,16 +13,21 @@ if shutil.which("h5dump") is None:
 
 program, replicas = sys.argv[1:3]
 with tempfile.TemporaryDirectory() as folder:
-    subprocess.run([program, "--replicas", replicas, "--epochs", "2", "--checkpoint", folder], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([program, "--replicas", replicas, "--epochs", "2", "--checkpoint", folder], check=True,
+                   stdout=subprocess.DEVNULL)
     path = folder + "/checkpoint-2.h5"
     with h5py.File(path, "r") as file:
         assert file.attrs["ditto_step"] == 2 and file.attrs["ditto_version"], dict(file.attrs)
         weights, momentum = file["weights"], file["sgd/momentum/weights"]
         assert weights.dtype == "float32" and weights.shape == momentum.shape and weights.ndim == 1
         assert abs(weights[:]).max() > 0 and abs(momentum[:]).max() > 0
-        assert file["sgd/iterations"][()] == 2 * 45, file["sgd/iterations"][()]  # 1438 rows in batches of 32
-        assert file["loss"].attrs["synchronization"] == b"ON_READ" and file["loss"].attrs["aggregation"] == b"SUM"
-        print(f"h5py: {sorted(file)}, weights {weights.shape} from {weights[:].min():.3f} to {weights[:].max():.3f}")
+        # Each of the two epochs has 1438 rows in batches of 32.
+        assert file["sgd/iterations"][()] == 2 * 45, file["sgd/iterations"][()]
+        loss = file["loss"].attrs
+        assert loss["synchronization"] == b"ON_READ" and loss["aggregation"] == b"SUM"
+        least, most = weights[:].min(), weights[:].max()
+        print(f"h5py: {sorted(file)}, weights {weights.shape} from {least:.3f} to {most:.3f}")
     header = subprocess.run(["h5dump", "-H", path], check=True, capture_output=True, text=True).stdout
-    assert all(f'DATASET "{name}"' in header for name in ("weights", "iterations", "loss", "hits", "rows")), header
+    names = ("weights", "iterations", "loss", "hits", "rows")
+    assert all(f'DATASET "{name}"' in header for name in names), header
     print(f"h5dump: {header.count('DATASET')} datasets")

@@ -1,5 +1,8 @@
-"""Runs ditto-info --json on several machines and compares what it prints with docs/ditto-info.schema.json: types, required
-members, enums, and that nothing is printed which the schema does not describe.    usage: check_info.py PROGRAM SCHEMA"""
+"""Runs ditto-info --json on several machines and compares its output with docs/ditto-info.schema.json.
+
+It checks types, required members and enums, and that the schema describes every member that is printed.
+
+usage: check_info.py PROGRAM SCHEMA"""
 import json
 import os
 import subprocess
@@ -37,9 +40,10 @@ def problems(value, schema, path):
 
 
 def run(program, words):
-    # A sanitizer must leave signals to the kernel: ditto-info looks for the one that ended its child.
+    # ditto-info reports the signal that ended its child, so a sanitizer must not handle signals.
     options = {name: os.environ.get(name, "") + ":handle_segv=0" for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
-    return subprocess.run([program, *words], capture_output=True, text=True, timeout=60, env={**os.environ, **options})
+    return subprocess.run([program, *words], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, **options})
 
 
 def main(program, schema_path):
@@ -48,7 +52,8 @@ def main(program, schema_path):
     machines = "tests/replicas/machine/machines/"
     for words in (
         [], ["--measure"], ["--replicas", "5"], ["--per", "machine"], ["--per", "machine", "--no-helpers"],
-        ["--topology", machines + "memoryless.xml"], ["--topology", machines + "cpuless.xml", "--per", "node"],
+        ["--topology", machines + "memoryless.xml"],
+        ["--topology", machines + "cpuless.xml", "--per", "node"],
         ["--topology", machines + "hbm.xml", "--shape", "1,1,2,1", "--replicas", "2"],
         ["--synthetic", "pack:2 [numa] core:64 pu:2(indexes=2*128:128*1)", "--per", "llc", "--no-smt"],
         ["--synthetic", "pack:2 [numa] core:4 pu:1", "--cpus", "1-3,6", "--compact"],
@@ -58,20 +63,21 @@ def main(program, schema_path):
             found.append(f"{words}: exit {result.returncode}: {result.stderr}")
             continue
         found += [f"{words}: {problem}" for problem in problems(json.loads(result.stdout), schema, "info")]
-    for words, code in ((["--replicas", "0"], 2), (["--per", "planet"], 2), (["--shape", "1,2"], 1), (["--shape", "a"], 2),
-                        (["--cpus", "9-8"], 1), (["--topology", "/nowhere.xml"], 1), (["--nonsense"], 2),
-                        (["--measure", "--synthetic", "pu:2"], 2)):
+    for words, code in ((["--replicas", "0"], 2), (["--per", "planet"], 2), (["--shape", "1,2"], 1),
+                        (["--shape", "a"], 2), (["--cpus", "9-8"], 1), (["--topology", "/nowhere.xml"], 1),
+                        (["--nonsense"], 2), (["--measure", "--synthetic", "pu:2"], 2)):
         result = run(program, words)
         if result.returncode != code or result.stderr == "":
-            found.append(f"{words}: exit {result.returncode} where {code} was expected, stderr {result.stderr!r}")
-    # hwloc 2.9 crashes on this one; a later one may read it.
+            found.append(f"{words}: exit {result.returncode}, expected {code}, stderr {result.stderr!r}")
+    # hwloc 2.9 crashes when it reads this file. A later version may read it.
     result = run(program, ["--topology", machines + "no_complete_nodeset.xml"])
-    if result.returncode not in (0, 1) or (result.returncode == 1 and not result.stderr.startswith("ditto-info: ")):
-        found.append(f"a file that hwloc does not survive: exit {result.returncode}, stderr {result.stderr!r}")
+    says_why = result.stderr.startswith("ditto-info: ")
+    if result.returncode not in (0, 1) or (result.returncode == 1 and not says_why):
+        found.append(f"a file on which hwloc crashes: exit {result.returncode}, stderr {result.stderr!r}")
     text = run(program, ["--placement", "--per", "machine"])
     if not text.stdout.startswith("ditto-placement 1\n") or not text.stdout.endswith("end\n"):
         found.append(f"--placement printed {text.stdout!r}")
-    print("\n".join(found) if found else "ditto-info prints what its schema says")
+    print("\n".join(found) if found else "the output of ditto-info follows its schema")
     return 1 if found else 0
 
 

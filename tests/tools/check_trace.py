@@ -1,5 +1,5 @@
-"""What train_digits traces: strict JSON, an event for each run of each replica and each batch of a producer, and the times of the table
-that it prints.
+"""Checks the trace of train_digits. It is strict JSON, has an event for each run of each replica and for each
+batch of a producer, and has the times of the table that train_digits prints.
 
 usage: check_trace.py TRAIN_DIGITS REPLICAS"""
 
@@ -32,24 +32,26 @@ def check(program, replicas):
         assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in own)
         ends = [e["ts"] + e["dur"] for e in own]
         assert all(a <= b + 0.002 for a, b in zip(ends, ends[1:])), "events end in order"
-    track = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"] if e["ph"] == "M" and e["name"] == "thread_name"}
-    assert [track[replica] for replica in range(replicas)] == [f"replica {replica}" for replica in range(replicas)]
+    track = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"]
+             if e["ph"] == "M" and e["name"] == "thread_name"}
+    assert all(track[replica] == f"replica {replica}" for replica in range(replicas))
     producers = set(track) - set(range(replicas))
     assert producers and {e["tid"] for e in events} <= set(track)
     for producer in producers:
         assert track[producer].startswith("producer ")
         own = sorted((e["ts"], e["ts"] + e["dur"], e["name"]) for e in events if e["tid"] == producer)
         assert all(name == "fill" for _, _, name in own)
-        assert all(a[1] <= b[0] + 0.002 for a, b in zip(own, own[1:])), "a producer fills one batch after the other"
+        in_order = all(a[1] <= b[0] + 0.002 for a, b in zip(own, own[1:]))
+        assert in_order, "a producer fills one batch after the other"
     taken = sum(e["name"] == "ditto_next" and e["args"]["bytes"] > 0 for e in events)
     filled = sum(e["name"] == "fill" and e["args"]["bytes"] > 0 for e in events)
     assert 0 < filled <= taken, f"{filled} batches filled, {taken} taken"
     collective_ms = sum(e["dur"] for e in events if e["cat"] == "collective") / 1000 / replicas
     rows = re.findall(r"^(ditto_\w+) +(\d+) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+)  (\d+)$", table, re.M)
     table_ms = sum(float(ms) for name, _, _, ms, *_ in rows if name != "ditto_next")
-    assert rows and abs(collective_ms - table_ms) <= 0.05 * table_ms, f"{collective_ms} ms of events, {table_ms} in the table"
-    print(f"{replicas} replicas: {len(events)} events for {runs} runs; collectives {collective_ms:.3f} ms of events, "
-          f"{table_ms:.3f} ms in the table")
+    times = f"collectives take {collective_ms:.3f} ms in the trace, {table_ms:.3f} ms in the table"
+    assert rows and abs(collective_ms - table_ms) <= 0.05 * table_ms, times
+    print(f"{replicas} replicas: {len(events)} events for {runs} runs, {times}")
 
 
 check(sys.argv[1], int(sys.argv[2]))

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The library calls no function of the C library, or of the compiler's, that has other bits in other versions:
-#     no_libm.sh ARCHIVE
-# sqrt, ceil, floor, trunc, ldexp, fabs and copysign are specified exactly. jemalloc's object has arithmetic of
-# its own, which steers only its sampling.
+# Checks that the library calls no function of the C library or of the compiler whose results differ between
+# versions. sqrt, ceil, floor, trunc, ldexp, fabs and copysign are specified exactly, and are allowed. The
+# object of jemalloc is not checked, because it uses such functions only for its sampling.
+#   usage: no_libm.sh ARCHIVE
 set -eu
 functions='a?(cos|sin|tan)h?f?|atan2f?|sincosf?|exp(2|10|m1)?f?|log(2|10|1p)?f?|powf?|cbrtf?|hypotf?'
 functions="$functions|erfc?f?|[lt]gammaf?|fmaf?|fmodf?|remainderf?|c(abs|arg|exp|log|pow|sqrt)f?"
