@@ -61,7 +61,7 @@ ditto_status nothing(ditto_replica *self, void *unused);
 
 ditto_status look_at_argument(ditto_replica *self, void *unused);
 
-/* For an update: copies each argument into the variable. */
+/* The function of an update. It copies each argument into the variable. */
 ditto_status keep_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *unused,
                        ditto_tensor *result);
 

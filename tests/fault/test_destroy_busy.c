@@ -241,7 +241,7 @@ static ditto_status ignore_batch(ditto_replica *self, const ditto_batch *batch, 
 
 static ditto_status call_steps(struct waiting *w)
 {
-    /* This loop must not sleep: a thread that sleeps is taken to be inside the call. */
+    /* This loop must not sleep, because the other thread takes a sleeping thread to be inside the call. */
     while (!atomic_load(&w->may_begin))
         sched_yield();
     return ditto_strategy_run_steps(w->strategy, w->iterator, 3, ignore_batch, NULL, NULL, NULL, NULL);

@@ -164,7 +164,7 @@ static void a_child_that_returns_from_its_function_ends_on_every_replica(void **
     static const ditto_replica_fn functions[] = { fork_and_return, fork_in_an_inner_run };
     (void)state;
     if (SANITIZED)
-        skip(); /* at exit, sanitizers wait for threads that the child lacks */
+        skip(); /* sanitizers wait at exit for threads of the parent */
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         assert_int_equal(in_child(return_in_a_child, (void *)(uintptr_t)&functions[i], 120), 0);
 }
@@ -474,7 +474,7 @@ static void a_child_does_not_wait_for_an_error_that_its_parent_was_writing(void 
     static const ditto_replica_fn functions[] = { fork_in_a_run, fork_in_a_run_inside, fork_in_an_update };
     (void)state;
     if (SANITIZED)
-        skip(); /* at exit, sanitizers wait for threads that the child lacks */
+        skip(); /* sanitizers wait at exit for threads of the parent */
     for (size_t i = 0; i < COUNTS; i++)
         for (size_t f = 0; f < sizeof functions / sizeof *functions; f++) {
             struct claiming_case c = { counts[i], functions[f] };

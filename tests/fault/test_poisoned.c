@@ -192,7 +192,7 @@ struct late_case {
     uint32_t flags;
 };
 
-/* A single replica has a thread of its own, so that the caller can return before it. */
+/* A single replica has its own thread, so that the caller can return before it. */
 static bool make_late(uint32_t replicas, ditto_strategy **out)
 {
     return make(replicas, replicas == 1 ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT, 50, out);

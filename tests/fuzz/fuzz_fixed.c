@@ -42,7 +42,7 @@ const char *const fuzz_seeds[] = {
     "0"
     ">2"
     "0123456789abcdef",
-    "11" /* records of five bytes with a stride of four, then two bytes */
+    "11" /* five bytes at a stride of four, then two bytes */
     "0"
     "4"
     "75"

@@ -135,7 +135,7 @@ static int node_of_own_mapping(void)
     for (size_t at = 0; at < 1 << 20; at += 4096) {
         memory[at] = 1;
         int here = node_of_page(memory + at);
-        node = at == 0 || node == here ? here : -1; /* -1 if the pages are on several nodes */
+        node = at == 0 || node == here ? here : -1; /* -1 for several nodes */
     }
     munmap(memory, 1 << 20);
     return node;

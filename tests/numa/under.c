@@ -31,7 +31,7 @@ static int set_condition(const char *name)
 int main(int count, char **word)
 {
     if (count < 3 || set_condition(word[1]) != 0) {
-        fprintf(stderr, "under: %s is not possible here\n", count > 1 ? word[1] : "nothing");
+        fprintf(stderr, "under: %s is not possible on this machine\n", count > 1 ? word[1] : "nothing");
         return 1;
     }
     execv(word[2], word + 2);

@@ -18,7 +18,7 @@ struct task {
     ditto_op op;
     bool in_place, flush_to_zero;
     uint64_t seed;
-    void *result[DITTO_MAX_REPLICAS]; /* malloced by the replicas, compared afterwards */
+    void *result[DITTO_MAX_REPLICAS]; /* allocated by the test, compared after the run */
 };
 
 static ditto_status reduce(ditto_replica *self, void *argument)
@@ -178,7 +178,7 @@ static void only_the_destination_is_written(void **state)
 struct exchange {
     struct report report;
     uint32_t rounds;
-    uint32_t written[DITTO_MAX_REPLICAS]; /* not atomic: the barrier orders them */
+    uint32_t written[DITTO_MAX_REPLICAS]; /* not atomic, because the barrier orders them */
 };
 static ditto_status exchange(ditto_replica *self, void *argument)
 {

@@ -29,7 +29,7 @@ struct task {
     bool in_place, started, flush_to_zero;
     ditto_implementation implementation;
     uint64_t seed;
-    void *result[DITTO_MAX_REPLICAS]; /* malloced here, compared afterwards */
+    void *result[DITTO_MAX_REPLICAS]; /* allocated by the test, compared after the run */
 };
 
 static bool has_parts(const struct task *t)

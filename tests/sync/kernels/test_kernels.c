@@ -124,7 +124,7 @@ static void try_block(dti_kernel_table *table, ditto_dtype d, ditto_op op, uint3
         tally->elements++;
         tally->unlike_left_fold += reference_differs_from_left_fold(d, op, element, n, out + i * size);
     }
-    /* combine_into_two stores the result twice, here in place of the sources. */
+    /* combine_into_two stores the result twice, and the destinations are the sources. */
     if (n == 2 && op != DITTO_MEAN) {
         static char one[COUNT * 16];
         memcpy(one, data[1], count * size);
