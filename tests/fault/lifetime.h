@@ -34,16 +34,16 @@ struct waiting {
 
 /* -- Creation and destruction. The functions that return bool return false after an error. -- */
 
-/* A mirrored strategy. A run_timeout_ms of 0 means no time limit. */
+/* Creates a mirrored strategy. A run_timeout_ms of 0 means no time limit. */
 bool make(uint32_t replicas, ditto_caller caller, uint32_t run_timeout_ms, ditto_strategy **out);
 
-/* Four elements of DITTO_F32, all zero. */
+/* Creates a mirrored variable of four elements of DITTO_F32, which are zero. */
 bool make_variable(ditto_strategy *strategy, ditto_variable **out);
 
-/* Iterates over the rows 0, 1, ..., 999. Each batch of a replica has two rows. */
+/* Creates an iterator over the rows 0, 1, ..., 999. Each batch of a replica has two rows. */
 bool make_iterator(ditto_strategy *strategy, uint32_t flags, ditto_iterator **out);
 
-/* A strategy of two replicas, two variables, and the value of the first variable. */
+/* Creates a strategy of two replicas, two variables, and the value of the first variable. */
 bool make_all(struct waiting *w);
 
 /* Destroys the objects of make_all. w->variable is NULL if it is destroyed already. */
@@ -52,7 +52,7 @@ bool drop_all(struct waiting *w);
 /* Destroys the strategy, and tries again as long as the result is DITTO_ERR_BUSY. */
 ditto_status destroy_when_idle(ditto_strategy *strategy);
 
-/* Destroys `made` if the status is DITTO_OK. Otherwise it returns the status. */
+/* Returns the status if it is an error. Otherwise it destroys `made` and returns the status of that. */
 ditto_status drop_made(ditto_status status, ditto_value *made);
 
 /* -- Functions that strategies run -- */
@@ -71,7 +71,7 @@ ditto_status call_assign_value(struct waiting *w);
 ditto_status call_update(struct waiting *w);
 ditto_status call_run_values(struct waiting *w);
 
-/* Passes w->value inside a nest to ditto_strategy_run_values. */
+/* Passes a nest of w->value to ditto_strategy_run_values. */
 ditto_status call_run_nest(struct waiting *w);
 
 ditto_status call_reduce(struct waiting *w);

@@ -68,7 +68,7 @@ static void pass(void)
         rest();
 }
 
-/* Fills new memory with a byte, so that it is not zero by chance. */
+/* Fills new memory with a byte, so that it is not zero by chance. A `fill` of 0 leaves it as it is. */
 static void *given(void *memory, unsigned char fill)
 {
     if (memory != NULL) {
@@ -298,7 +298,7 @@ static ditto_status count_row(const ditto_tensor *row, void *count)
     return DITTO_OK;
 }
 
-/* Uses a dataset in every way that the library has, until a call returns an error. */
+/* Makes every kind of call on a dataset and its iterators, until one returns an error. */
 static ditto_status use(ditto_strategy *s, enum kind kind)
 {
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT, from_function = DITTO_INPUT_OPTIONS_INIT;

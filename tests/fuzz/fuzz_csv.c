@@ -129,7 +129,7 @@ static void refer(const char *bytes, size_t length, bool skip, uint32_t columns)
         good = take_row(columns);
 }
 
-/* -- Comparison with the rows of the reader -- */
+/* -- The comparison of the reader with the reference -- */
 
 static size_t seen;
 static unsigned table;

@@ -168,7 +168,7 @@ static void latency_grows_with_the_logarithm_and_bytes_do_not_grow(void **state)
             struct row r = count_machine(n, packages, &size);
             double log2n = log2(n);
             print_row(&r, &size);
-            /* Each doubling adds at most a constant to the time and to the cache lines that are waited for. */
+            /* Each doubling adds at most a constant to the time and to the cache lines waited for. */
             assert_true((double)(r.meeting.hops_near + r.meeting.hops_far) <= 4 * log2n + 4);
             one_level[p] = one_level[p] == 0 ? r.meeting_ns : one_level[p];
             assert_true(r.meeting_ns <= one_level[p] + 60 * log2n);
