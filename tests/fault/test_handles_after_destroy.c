@@ -25,8 +25,8 @@ static ditto_status call_all(struct waiting *w)
     return DITTO_ERR_CONTEXT;
 }
 
-/* A merge function. Its thread has the turn, so it waits for no other call before it destroys the
- * variable. */
+/* A merge function. Its thread has the turn, so its calls enter no gate, and a closed gate cannot show them
+ * that the variable has been destroyed. They must be refused nevertheless. */
 static ditto_status destroy_and_call(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                      void *argument, ditto_value **result)
 {
