@@ -116,7 +116,7 @@ static void cut_and_flipped_files_are_refused(void **state)
         expect_refused(&s, own_path("flipped.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED);
         bytes[at] ^= flip;
     }
-    /* Every byte of the header that comes before the checksum. */
+    /* Flips one bit of each byte of the header before the checksum. */
     for (size_t at = 0; at < 64; at++) {
         bytes[at] ^= (unsigned char)(1 << at % 8);
         write_file(own_path("flipped.h5"), bytes, count);

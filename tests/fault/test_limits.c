@@ -65,8 +65,7 @@ static void refused_threads_are_an_error_and_no_thread_remains(void **state)
 /* The name of the thread whose binding is refused, or "". */
 static char unbindable[16];
 
-/* Replaces the function of the C library, because this program comes first in the search order of the
- * linker. */
+/* Replaces the function of the C library, because the linker finds this definition first. */
 int sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *mask)
 {
     char name[16] = "";
