@@ -193,8 +193,8 @@ static ditto_status take_part(ditto_replica *self, void *argument)
         return misbehave(self, t);
     }
     /* With COMES_LATE, a replica may also be stopped by the time limit of another one. */
-    bool right =
-        status == expected[t->fault].others || (t->fault == COMES_LATE && status == DITTO_ERR_PEER_STOPPED);
+    bool right = status == expected[t->fault].others ||
+                 (t->fault == COMES_LATE && status == DITTO_ERR_PEER_STOPPED);
     bool later = t->call(self, &o) < 0;
     free_operands(self, &o);
     EXPECT(&t->report, right && later);

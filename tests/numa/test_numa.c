@@ -5,6 +5,7 @@
 #include "support/support.h"
 
 #include "input/distribute/iterator.h"
+#include "replicas/team/team_private.h"
 #include "vars/vars.h"
 
 #include <dirent.h>
