@@ -39,7 +39,8 @@ def table():
             headers_first = sorted(paths, key=lambda path: path.suffix, reverse=True)
             sentences = [s for s in map(first_sentence, headers_first) if s]
             names = ", ".join(f"`{path.name}`" for path in headers_first)
-            rows.append(f"| {names} | {sentences[0] if sentences else 'the code of the header that it names'} |\n")
+            sentence = sentences[0] if sentences else "The code of the header that it names"
+            rows.append(f"| {names} | {sentence} |\n")
     return "".join(rows)
 
 

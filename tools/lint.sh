@@ -63,7 +63,8 @@ for tag in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]' |
     complain "the tag $tag is defined twice under src/"
 done
 
-code=$(git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.cc' '*.pml' '*.py' '*.sh' '*meson.build' run)
+code=$(git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.cc' '*.pml' '*.py' '*.sh' \
+    '*meson.build' run)
 pages=$(git ls-files --cached --others --exclude-standard '*.md')
 
 echo "lint: at most 110 columns"
@@ -85,8 +86,12 @@ for place in $torn; do complain "$place: a declaration is torn"; done
 echo "lint: pages that are made from the code"
 python3 tools/file_table.py --check || complain "docs/architecture.md: run tools/file_table.py"
 archives=build-check
-[ -e $archives/src/libditto.a ] || { archives=build && ninja -C build src/libditto.a src/libditto-hdf5.a >/dev/null; }
-python3 tools/process_state.py $archives || complain "docs/architecture.md: the table of process-wide state is wrong"
+if [ ! -e $archives/src/libditto.a ]; then
+    archives=build
+    ninja -C build src/libditto.a src/libditto-hdf5.a >/dev/null
+fi
+python3 tools/process_state.py $archives ||
+    complain "docs/architecture.md: the table of process-wide state is wrong"
 
 echo "lint: the documentation of the public headers is complete"
 warnings=$(doxygen tools/Doxyfile 2>&1)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Compares the state of the process and of threads in ditto's object files with the table in docs/architecture.md.
+"""Compares the state of the process and of threads in ditto's object files with docs/architecture.md.
 
 usage: process_state.py BUILD_DIRECTORY
-Prints each variable that only one of the two has, and exits with 1 if there is one. Left out are the counters of calls
-that DTI_ENTER makes in each public function, what the compiler makes, and the private jemalloc.
+Prints each variable that only the object files have, or only the table, and exits with 1 if there is one.
+Left out are the counters of calls that DTI_ENTER makes in each public function, what the compiler makes,
+and the private jemalloc.
 """
 import pathlib
 import re
@@ -18,7 +19,8 @@ def in_objects(build):
     """Pairs (object of a source file, variable) that lie in writable sections."""
     found = set()
     archives = [str(path) for path in (build / "src").glob("libditto*.a") if "kernels" not in path.name]
-    names = subprocess.run(["nm", "-A", "-f", "sysv", *archives], capture_output=True, text=True, check=True).stdout
+    command = ["nm", "-A", "-f", "sysv", *archives]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for line in names.splitlines():
         fields = [field.strip() for field in line.split("|")]
         if len(fields) < 7 or not WRITABLE.search(fields[6]):

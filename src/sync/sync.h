@@ -22,8 +22,8 @@ struct dti_sync_options {
 
 /* -- Cross-replica context, no run is active, the caller is between dti_cross_enter and dti_cross_leave -- */
 
-/* Sets dti_team_sync(team). Fails with NO_MEMORY, with UNSUPPORTED or RANGE because of the kernels, or with INVALID or
- * RANGE because of the tuning. */
+/* Sets dti_team_sync(team). Fails with NO_MEMORY, with UNSUPPORTED or RANGE because of the kernels, or
+ * with INVALID or RANGE because of the tuning. */
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options);
 
 /* Resets the state after a run was stopped, before the next run on the same level. */

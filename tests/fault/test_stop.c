@@ -304,7 +304,8 @@ static void a_poisoned_strategy_whose_replicas_have_returned_is_destroyed_comple
     assert_int_equal(in_child(return_after_the_limit, NULL, 60), 0);
 }
 
-/* Replica 1 returns as soon as the run has been stopped, however late the machine notices that its time has passed. */
+/* Replica 1 returns as soon as the run has been stopped, however late the machine notices that its time
+ * has passed. */
 static ditto_status late_but_comes(ditto_replica *self, void *argument)
 {
     const struct dti_team *team = dti_team_of(argument);

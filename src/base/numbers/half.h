@@ -1,7 +1,7 @@
 /* src/base/numbers/half.h - conversions between f32 and the 16-bit floating-point formats f16 and bf16.
  *
- * Rounding is to nearest, ties to even. The functions select between results and have no branches, so that the
- * compiler can make vector code of loops over them. */
+ * Rounding is to nearest, ties to even. The functions select between results and have no branches, so that
+ * the compiler can make vector code of loops over them. */
 #ifndef DTI_HALF_H
 #define DTI_HALF_H
 
@@ -30,9 +30,9 @@ static inline float dti_f32_of_f16(uint16_t half)
     return dti_f32_of_bits(bits | (uint32_t)(half & 0x8000) << 16);
 }
 
-/* There are three ranges. Large numbers become infinity, and a NaN stays a NaN. Numbers that are denormal in f16 are
- * shifted and rounded by a floating-point addition. For normal numbers the rounding is added to the bits, and a carry goes
- * into the exponent. */
+/* There are three ranges. Large numbers become infinity, and a NaN stays a NaN. Numbers that are denormal
+ * in f16 are shifted and rounded by a floating-point addition. For normal numbers the rounding is added to
+ * the bits, and a carry goes into the exponent. */
 static inline uint16_t dti_f16_of_f32(float value)
 {
     const uint32_t shift = (127u - 15 + 23 - 10 + 1) << 23;

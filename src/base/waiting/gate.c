@@ -36,8 +36,8 @@ bool dti_gate_try(struct dti_gate *gate)
 
 static bool change(struct dti_gate *gate, uint32_t from, uint32_t to)
 {
-    /* acquire: N1. release: a thread that sees the gate shut also sees the process that shut it, which was stored before
-     * (the load in dti_gate_enter_slowly). */
+    /* acquire: N1. release: a thread that sees the gate shut also sees the process that shut it, which was
+     * stored before (the load in dti_gate_enter_slowly). */
     return atomic_compare_exchange_strong_explicit(&gate->word, &from, to, memory_order_acq_rel,
                                                    memory_order_relaxed);
 }

@@ -1,10 +1,13 @@
 #!/bin/sh
-# Makes ditto's own jemalloc from the distribution's libjemalloc_pic.a: one object in which everything is local except
-# the functions that arena.c calls, and these carry our prefix. So a program that links ditto keeps its own malloc.
-#   usage: rename_jemalloc.sh ARCHIVE OUTPUT.o SCRATCH_DIR
+# Makes ditto's own jemalloc from the distribution's libjemalloc_pic.a: one object in which everything is
+# local except the functions that arena.c calls, and these carry our prefix. So a program that links ditto
+# keeps its own malloc.   usage: rename_jemalloc.sh ARCHIVE OUTPUT.o SCRATCH_DIR
 set -eu
 archive=$1 output=$2 scratch=$3
-[ -f "$archive" ] || { echo "ditto needs $archive (Debian: libjemalloc-dev); see -Djemalloc_archive" >&2; exit 1; }
+[ -f "$archive" ] || {
+    echo "ditto needs $archive (Debian: libjemalloc-dev); see -Djemalloc_archive" >&2
+    exit 1
+}
 archive=$(realpath "$archive") output=$(realpath -m "$output")
 rm -rf "$scratch"; mkdir -p "$scratch"; cd "$scratch"
 ar x "$archive"
@@ -16,5 +19,6 @@ for symbol in mallocx dallocx mallctl mallctlnametomib mallctlbymib malloc_conf;
 done
 objcopy --keep-global-symbols=keep whole.o local.o
 objcopy --redefine-syms=names local.o renamed.o
-# The host's MALLOC_CONF and /etc/malloc.conf are not meant for us: other names of the same length, so that no offset moves.
+# The host's MALLOC_CONF and /etc/malloc.conf are not meant for this copy. It gets other names of the same
+# length, so that no offset moves.
 LC_ALL=C sed -e 's/MALLOC_CONF/DITTOJ_CONF/g' -e 's|/etc/malloc\.conf|/etc/dittoj.conf|g' renamed.o >"$output"

@@ -65,7 +65,8 @@ struct dti_replica {
     uint32_t timeout_ms;
     uint32_t process;
 
-    /* When the present run ends, for replica 0 if it is the thread that called run. DTI_NEVER for all others. */
+    /* When the present run ends, for replica 0 if it is the thread that called run. DTI_NEVER for all
+     * others. */
     const uint64_t *run_deadline_ns;
 
     /* See recorder.h. NULL unless the replica is being traced. */
@@ -242,7 +243,8 @@ void dti_team_scope_entered(struct dti_team *team);
 void dti_team_scope_left(struct dti_team *team);
 bool dti_team_has_scopes(const struct dti_team *team);
 
-/* -- What other modules keep on a team. Each is set before other threads know the team, or under the turn -- */
+/* -- What other modules keep on a team. Each is set before other threads know the team, or under the turn
+ * -- */
 ditto_strategy *dti_team_strategy(const struct dti_team *team);
 void dti_team_set_strategy(struct dti_team *team, ditto_strategy *strategy);
 struct dti_sync *dti_team_sync(const struct dti_team *team);

@@ -75,8 +75,9 @@ void dti_team_scope_entered(struct dti_team *team)
 
 void dti_team_scope_left(struct dti_team *team)
 {
-    /* release: the partner is the acquire in dti_team_has_scopes. The thread that destroys the strategy then sees what the
-     * calls in the scope did. The team must not be used after this, because another thread may now destroy it. */
+    /* release: the partner is the acquire in dti_team_has_scopes. The thread that destroys the strategy
+     * then sees what the calls in the scope did. The team must not be used after this, because another
+     * thread may now destroy it. */
     atomic_fetch_sub_explicit(&team->scopes, 1, memory_order_release);
 }
 

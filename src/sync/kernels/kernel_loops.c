@@ -2,9 +2,10 @@
  *
  * The file is compiled once for each instruction set, and DTI_KERNEL_TABLE names the table that comes out
  * (src/meson.build). Operators are inline functions, and the loops over them are written once, in
- * kernel_loops_of_type.h. The compiler makes the vector code. No element depends on another one, so the width of vectors
- * cannot change a bit, and -ffp-contract=off keeps a product and a sum apart: all tables give the same bits
- * (tests/sync/kernels/test_kernels.c). f16 and bf16 are computed in f32 and rounded once, to nearest even. */
+ * kernel_loops_of_type.h. The compiler makes the vector code. No element depends on another one, so the
+ * width of vectors cannot change a bit, and -ffp-contract=off keeps a product and a sum apart: all tables
+ * give the same bits (tests/sync/kernels/test_kernels.c). f16 and bf16 are computed in f32 and rounded
+ * once, to nearest even. */
 #include "sync/kernels/kernel.h"
 #include "base/numbers/half.h"
 

@@ -1,9 +1,9 @@
 /* src/sync/kernels/kernel_loops_of_type.h - the operators and loops of one element type.
  *
- * kernel_loops.c includes this file once for each type. NAME is the prefix of what comes out (f32, u8), TYPE the type in
- * which operators compute, and KIND is REAL, UNSIGNED, SIGNED or HALF. A HALF also has WIDEN and NARROW, the conversions
- * between its elements, which are uint16_t, and TYPE. There is no include guard, because the file is included
- * several times. */
+ * kernel_loops.c includes this file once for each type. NAME is the prefix of what comes out (f32, u8),
+ * TYPE the type in which operators compute, and KIND is REAL, UNSIGNED, SIGNED or HALF. A HALF also has
+ * WIDEN and NARROW, the conversions between its elements, which are uint16_t, and TYPE. There is no
+ * include guard, because the file is included several times. */
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b)  JOIN_(a, b)
 #define OF(name)    JOIN(NAME, name)
@@ -25,7 +25,8 @@
 #if KIND == REAL || KIND == HALF
 OPERATOR(sum, x + y)
 OPERATOR(prod, x *y)
-/* The minimum and maximum of IEEE 754-2019: a NaN on either side gives a NaN (x + y), and -0 is less than +0. */
+/* The minimum and maximum of IEEE 754-2019: a NaN on either side gives a NaN (x + y), and -0 is less than
+ * +0. */
 OPERATOR(min, x < y ? x : y < x ? y : x == y ? (signbit(x) ? x : y) : x + y)
 OPERATOR(max, x > y ? x : y > x ? y : x == y ? (signbit(x) ? y : x) : x + y)
 #define OPERATORS(X) X(sum) X(prod) X(min) X(max)
@@ -34,8 +35,8 @@ OPERATOR(min, x < y ? x : y)
 OPERATOR(max, x > y ? x : y)
 #define OPERATORS(X) X(min) X(max)
 #endif
-/* Signed integers are added, multiplied and combined bitwise as unsigned ones, which wrap. Without 1u, the product of two
- * 16-bit numbers would be an int, and could overflow. */
+/* Signed integers are added, multiplied and combined bitwise as unsigned ones, which wrap. Without 1u, the
+ * product of two 16-bit numbers would be an int, and could overflow. */
 #if KIND == UNSIGNED
 OPERATOR(sum, x + y)
 OPERATOR(prod, 1u * x * y)
@@ -146,9 +147,10 @@ static void OF(pair_divide)(void *values, size_t count, uint32_t divisor)
     OF(divide)(values, 2 * count, divisor);
 }
 
-/* (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each part rounded as it stands; infinities get no special care. Real and
- * imaginary parts have loops of their own: gcc 12 makes fused multiply-adds of the whole pattern where AVX-512 has
- * them, whatever -ffp-contract says, and those have other bits (tests/sync/kernels/test_kernels.c). */
+/* (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each part rounded as it stands; infinities get no special
+ * care. Real and imaginary parts have loops of their own: gcc 12 makes fused multiply-adds of the whole
+ * pattern where AVX-512 has them, whatever -ffp-contract says, and those have other bits
+ * (tests/sync/kernels/test_kernels.c). */
 static void OF(pair_prod_block)(TYPE *o, const TYPE *a, const TYPE *b, size_t count)
 {
     TYPE re[PAIR_BLOCK], im[PAIR_BLOCK];

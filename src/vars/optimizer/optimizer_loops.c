@@ -1,8 +1,8 @@
 /* src/vars/optimizer/optimizer_loops.c - the arithmetic of ditto/optimizer.h's rules.
  *
- * The file is compiled once for each instruction set, and DTI_OPTIMIZER_LOOPS names the table that comes out
- * (src/meson.build). No element depends on another one, and nothing is fused, so all tables give the same bits
- * (tests/semantics/test_optimizer.c). */
+ * The file is compiled once for each instruction set, and DTI_OPTIMIZER_LOOPS names the table that comes
+ * out (src/meson.build). No element depends on another one, and nothing is fused, so all tables give the
+ * same bits (tests/semantics/test_optimizer.c). */
 #include "vars/optimizer/optimizer_step.h"
 #include "base/base.h"
 

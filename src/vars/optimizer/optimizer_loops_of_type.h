@@ -1,8 +1,9 @@
-/* src/vars/optimizer/optimizer_loops_of_type.h - the loops of ditto/optimizer.h's rules for one floating type.
+/* src/vars/optimizer/optimizer_loops_of_type.h - the loops of ditto/optimizer.h's rules for one floating
+ * type.
  *
- * optimizer_loops.c includes this file once for each type, after it has defined NAME (f32), TYPE (float) and
- * SQUARE_ROOT (sqrtf). There is no include guard, because the file is included several times. The numbers of the step
- * are rounded to TYPE once, outside of the loops. `new` may be `old` or the gradient. */
+ * optimizer_loops.c includes this file once for each type, after it has defined NAME (f32), TYPE (float)
+ * and SQUARE_ROOT (sqrtf). There is no include guard, because the file is included several times. The
+ * numbers of the step are rounded to TYPE once, outside of the loops. `new` may be `old` or the gradient. */
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b)  JOIN_(a, b)
 #define OF(name)    JOIN(NAME, name)

@@ -41,10 +41,10 @@ static ditto_status open_with(const char *dictionary, const void *data, size_t b
 static void a_file_written_by_numpy_is_read(void **state)
 {
     /* The bytes of numpy.save("a.npy", numpy.arange(6, dtype="<i4").reshape(3, 2)). */
-    static const char bytes[] =
-        "\x93NUMPY\x01\x00\x76\x00{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2), }"
-        "                                                          \n"
-        "\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5\0\0\0";
+    static const char bytes[] = "\x93NUMPY\x01\x00\x76\x00"
+                                "{'descr': '<i4', 'fortran_order': False, 'shape': (3, 2), }"
+                                "                                                          \n"
+                                "\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5\0\0\0";
     ditto_dataset *d;
     ditto_dataset_spec spec;
     (void)state;
