@@ -16,6 +16,8 @@ bool dti_dtype_valid(ditto_dtype dtype)
     return (unsigned)dtype < sizeof dtypes / sizeof dtypes[0] && dtypes[dtype].bytes != 0;
 }
 
+DTI_KNOWS_DTYPES(15);
+
 bool dti_dtype_is_float(ditto_dtype dtype)
 {
     return dtype >= DITTO_F16 && dtype <= DITTO_C128;

@@ -17,6 +17,8 @@ static const struct {
     /* True if all replicas receive the result. */
     bool to_all;
 
+    DTI_KNOWS_PATTERNS(10);
+
     /* True if each segment follows the earlier ones in the buffer of the source, or of the destination. */
     bool cut_src;
     bool cut_dst;

@@ -35,7 +35,7 @@ struct dti_kernel {
     void (*narrow)(void *elements, const void *accumulators, size_t count);
 };
 
-typedef const struct dti_kernel dti_kernel_table[DITTO_BOOL + 1][DITTO_XOR + 1];
+typedef const struct dti_kernel dti_kernel_table[DTI_NUM_DTYPES + 1][DITTO_XOR + 1];
 
 /* Returns the table that `requested` names. Fails with UNSUPPORTED if this processor or this build does not
  * have it, and with RANGE if `requested` is not a value of its enum. */

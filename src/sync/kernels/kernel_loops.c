@@ -123,6 +123,8 @@
             ROW(MAX, sign##bits##_max), BITWISE_ROWS(u##bits)                           \
     }
 
+DTI_KNOWS_DTYPES(15);
+
 dti_kernel_table DTI_KERNEL_TABLE = {
     [DITTO_F16] = HALF_ROWS(f16),      [DITTO_BF16] = HALF_ROWS(bf16),    [DITTO_F32] = REAL_ROWS(f32),
     [DITTO_F64] = REAL_ROWS(f64),      [DITTO_C64] = COMPLEX_ROWS(f32),   [DITTO_C128] = COMPLEX_ROWS(f64),

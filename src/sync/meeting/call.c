@@ -36,6 +36,8 @@ uint32_t dti_call_digest(const struct dti_call *c)
     return (uint32_t)(d >> 32);
 }
 
+DTI_KNOWS_PATTERNS(10);
+
 static void describe_size(const struct dti_call *c, struct dti_text *text)
 {
     if (dti_call_has_items(c))

@@ -21,6 +21,8 @@ static size_t parts_bytes(const struct dti_call *call, uint32_t n)
     return elements * call->element_bytes;
 }
 
+DTI_KNOWS_PATTERNS(10);
+
 struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n)
 {
     size_t bytes = dti_call_has_items(call) ? list_bytes(call) : call->count * call->element_bytes,

@@ -81,9 +81,11 @@ static void in_f32(ditto_dtype dtype, dti_combine *f, void *new, const void *old
 HALF(f16, DITTO_F16)
 HALF(bf16, DITTO_BF16)
 
+DTI_KNOWS_DTYPES(15);
+
 static const struct {
     dti_combine *subtract, *divide; /* NULL for bool */
-} own[DITTO_BOOL + 1] = {
+} own[DTI_NUM_DTYPES + 1] = {
     [DITTO_F16] = { subtract_f16, divide_f16 },       [DITTO_BF16] = { subtract_bf16, divide_bf16 },
     [DITTO_F32] = { subtract_f32, divide_f32 },       [DITTO_F64] = { subtract_f64, divide_f64 },
     [DITTO_C64] = { subtract_c64, dti_quotient_c64 }, [DITTO_C128] = { subtract_c128, dti_quotient_c128 },

@@ -27,7 +27,7 @@ static void a_dtype_has_the_operations_that_the_header_lists(void **state)
 {
     (void)state;
     for (uint32_t t = 0; t < tables_count; t++)
-        for (int d = DITTO_F16; d <= DITTO_BOOL; d++)
+        for (int d = DITTO_F16; d <= DTI_NUM_DTYPES; d++)
             for (int op = DITTO_SUM; op <= DITTO_XOR; op++) {
                 const struct dti_kernel *k = &(*tables[t])[d][op];
                 assert_int_equal(k->combine != NULL, reference_has((ditto_dtype)d, (ditto_op)op));
@@ -143,7 +143,7 @@ static void every_dtype_and_op_has_the_bits_of_the_reference_with_every_instruct
     struct tally tally = { 0 };
     (void)state;
     for (uint32_t t = 0; t < tables_count; t++)
-        for (int d = DITTO_F16; d <= DITTO_BOOL; d++)
+        for (int d = DITTO_F16; d <= DTI_NUM_DTYPES; d++)
             for (int op = DITTO_SUM; op <= DITTO_XOR; op++) {
                 if (!reference_has((ditto_dtype)d, (ditto_op)op))
                     continue;

@@ -103,6 +103,8 @@ static ditto_status no_such_descr(struct parser *p, const char *descr, size_t le
     return DITTO_ERR_UNSUPPORTED;
 }
 
+DTI_KNOWS_DTYPES(15);
+
 /* Parses byte order, kind and bytes, for example "<f4". */
 static ditto_status parse_descr(struct parser *p)
 {

@@ -1,5 +1,6 @@
 /* src/vars/checkpoint/hdf5/hdf5_format.c - encodes datatypes; see hdf5_format.h. */
 #include "vars/checkpoint/hdf5/hdf5_format.h"
+#include "base/types/types.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -72,6 +73,8 @@ static size_t boolean(unsigned char *at)
     dti_put_bytes(at + length, "FALSE\0\0\0TRUE\0\0\0\0\0\1", 18); /* two names, then their two values */
     return length + 18;
 }
+
+DTI_KNOWS_DTYPES(15);
 
 size_t dti_h5_type(ditto_dtype dtype, unsigned char out[DTI_H5_TYPE_BYTES])
 {

@@ -4,6 +4,8 @@
 #include "vars/checkpoint/checkpoint_support.h"
 #include "support/support.h"
 
+#include "base/types/types.h"
+
 #include <ditto/checkpoint.h>
 
 #include <fcntl.h>
@@ -11,7 +13,7 @@
 
 #include <hdf5.h>
 
-#define DTYPES (DITTO_BOOL - DITTO_F16 + 1)
+#define DTYPES DTI_NUM_DTYPES
 #define WIDE   700 /* entries of a group, whose tree has two levels */
 enum { ENTRIES = DTYPES + 2 + WIDE, MOST_BYTES = 16 * 6 };
 
