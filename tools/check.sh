@@ -73,10 +73,10 @@ tsan)
 esac
 
 part 1000 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
-part 180 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
+part 300 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
 part 500 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
 part 800 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
-part 300 "lint" ./run lint
+part 400 "lint" ./run lint
 part 300 "models" sh tests/model/check.sh
 part 120 "install" sh tests/embed/install.sh build-check
 [ "$stress" = 6 ] || part 1200 "fuzzing" sh tools/fuzz.sh 60
