@@ -4,7 +4,10 @@
 ditto_strategy *ditto_get_strategy(void)
 {
     DTI_ENTER();
-    return dti_frame_top != NULL ? dti_team_strategy(dti_frame_top->team) : dti_default_strategy();
+    ditto_strategy *strategy;
+    if (dti_frame_top != NULL)
+        return dti_team_strategy(dti_frame_top->team);
+    return dti_default_strategy(&strategy) == DITTO_OK ? strategy : NULL;
 }
 
 int ditto_has_strategy(void)

@@ -65,7 +65,7 @@ static void forget_dead(void)
     }
 }
 
-ditto_strategy *dti_default_strategy(void)
+ditto_status dti_default_strategy(ditto_strategy **out)
 {
     /* hwloc changes errno, and so does opening files that do not exist. */
     int kept_errno = errno;
@@ -73,13 +73,14 @@ ditto_strategy *dti_default_strategy(void)
     pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&lock);
     forget_dead();
-    if (the_default == NULL &&
-        dti_strategy_create(&dti_default_strategy_kind, &options, &the_default) != DITTO_OK)
-        the_default = NULL;
-    ditto_strategy *found = the_default;
+    ditto_status status = the_default != NULL
+                              ? DITTO_OK
+                              : dti_strategy_create(&dti_default_strategy_kind, &options, &the_default);
+    if (status == DITTO_OK)
+        *out = the_default;
     pthread_mutex_unlock(&lock);
     errno = kept_errno;
-    return found;
+    return status;
 }
 
 /* -- a thread's own replica -- */
@@ -148,8 +149,8 @@ struct dti_replica *dti_default_replica(void)
     pthread_once(&once, make_key);
     dti_plain_replica = NULL; /* a replica that was made before a fork is not freed */
     dti_plain_self = NULL;
-    ditto_strategy *strategy = dti_default_strategy();
-    if (strategy == NULL || make_replica(strategy) != DITTO_OK)
+    ditto_strategy *strategy;
+    if (dti_default_strategy(&strategy) != DITTO_OK || make_replica(strategy) != DITTO_OK)
         return NULL;
     return dti_plain_replica;
 }

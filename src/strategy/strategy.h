@@ -103,9 +103,8 @@ ditto_status dti_scope_leave(ditto_strategy *strategy);
 ditto_status dti_scope_clear_standing(void);
 /* Ends this thread's scopes of the team, even if they were entered several times. */
 void dti_scope_forget(const struct dti_team *team);
-/* Returns the default strategy, which is made when it is first needed. If that fails, returns NULL and
- * records an error. */
-ditto_strategy *dti_default_strategy(void);
+/* Finds the default strategy, which is made when it is first needed. */
+ditto_status dti_default_strategy(ditto_strategy **out);
 bool dti_is_default(const ditto_strategy *strategy);
 /* Returns this thread's replica of the default strategy. If that fails, returns NULL and records an error. */
 struct dti_replica *dti_default_replica(void);

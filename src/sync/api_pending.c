@@ -96,9 +96,8 @@ ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
 {
     uint64_t number;
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_calling(r, "ditto_test"));
     DTI_TRY(check_handle(r, pending, &number));
     DTI_TRY(dti_pending_wait(r, number, NULL));
@@ -111,9 +110,8 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
     const char *name;
     uint64_t number;
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_calling(r, "ditto_abandon"));
     uint32_t open = dti_pending_open(r, &name, &number);
     if (open == 0)

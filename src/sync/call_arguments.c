@@ -45,9 +45,7 @@ ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, c
                                  enum dti_pattern pattern, const ditto_reduce_options *options,
                                  uint32_t flags)
 {
-    a->replica = dti_self(self);
-    if (a->replica == NULL)
-        return dti_error_get()->status;
+    DTI_TRY(dti_self(self, &a->replica));
     DTI_TRY(dti_not_calling(a->replica, name));
     a->call = (struct dti_call){ .name = name, .root = DTI_NO_ROOT, .pattern = (uint8_t)pattern };
     return read_options(a, options, flags);

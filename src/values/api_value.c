@@ -263,9 +263,8 @@ ditto_status ditto_strategy_local_results(ditto_strategy *strategy, ditto_value 
 ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_tensor *out)
 {
     DTI_ENTER();
-    const struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_LEAVES_GATES(held);
     DTI_TRY(dti_value_hold_own(value, dti_team_strategy(r->team), "value", &held));
     DTI_TRY(dti_not_null(out, "out"));

@@ -395,7 +395,7 @@ ditto_status dti_function_status(ditto_status status, uint32_t serial, const cha
     if (status > 0)
         return DTI_FAIL(DITTO_ERR_USER, "%s returned %s, which is no result", what,
                         ditto_status_name(status));
-    if (dti_error_serial == serial || dti_error_get()->status != status)
+    if (!dti_wrote_record(status, serial))
         DTI_FAIL(status, "%s returned %s (%d) without a message of its own", what, ditto_status_name(status),
                  (int)status);
     return status;

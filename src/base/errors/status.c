@@ -66,6 +66,11 @@ const ditto_error *dti_error_get(void)
     return &last_error;
 }
 
+bool dti_wrote_record(ditto_status status, uint32_t serial_before)
+{
+    return dti_error_serial != serial_before && last_error.status == status;
+}
+
 void dti_error_set(const ditto_error *error)
 {
     dti_error_serial++;

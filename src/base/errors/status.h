@@ -95,6 +95,10 @@ DTI_COMPANION ditto_status dti_own(ditto_status status);
 /* Counts the failures that this thread has recorded, which distinguishes a new record from an old one. */
 extern _Thread_local uint32_t dti_error_serial;
 
+/* Returns true if this thread has recorded `status` since dti_error_serial was serial_before. A function of
+ * the user may return an error without a record. */
+bool dti_wrote_record(ditto_status status, uint32_t serial_before);
+
 /* The replica whose function this thread runs, or -1. Only src/replicas writes it. */
 extern _Thread_local int32_t dti_error_replica;
 

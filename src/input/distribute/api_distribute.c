@@ -78,8 +78,6 @@ ditto_status ditto_iterator_destroy(ditto_iterator *iterator)
 static ditto_status hold_own(const struct dti_replica *r, const ditto_iterator *iterator, const void *out,
                              struct dti_gate **held)
 {
-    if (r == NULL)
-        return dti_error_get()->status;
     DTI_TRY(dti_iterator_hold(iterator, held));
     DTI_TRY(dti_not_null(out, "out"));
     const struct dti_team *team = dti_iterator_team(iterator);
@@ -109,7 +107,8 @@ static ditto_status take(struct dti_replica *r, ditto_iterator *iterator, ditto_
 ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator, ditto_batch *out)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_LEAVES_GATE(held, NULL);
     DTI_TRY(hold_own(r, iterator, out, &held));
     return take(r, iterator, out);
@@ -119,7 +118,8 @@ ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterato
                                     int *has_value)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_LEAVES_GATE(held, NULL);
     DTI_TRY(hold_own(r, iterator, out, &held));
     DTI_TRY(dti_not_null(has_value, "has_value"));
@@ -133,7 +133,8 @@ ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterato
 ditto_status ditto_input_wait_ns(ditto_replica *self, const ditto_iterator *iterator, uint64_t *out)
 {
     DTI_ENTER();
-    const struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_LEAVES_GATE(held, NULL);
     DTI_TRY(hold_own(r, iterator, out, &held));
     *out = dti_iterator_wait_ns(iterator, r->id);

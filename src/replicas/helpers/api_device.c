@@ -21,9 +21,8 @@ ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, s
                                 ditto_schedule schedule, ditto_range_fn function, void *argument)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: every piece calls it");
     if (end < begin)
@@ -45,9 +44,8 @@ ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto
                                      void *argument)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: the device calls it");
     return dti_crew_submit(r, device, function, argument);
@@ -56,8 +54,9 @@ ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto
 ditto_status ditto_join(ditto_replica *self)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    return r != NULL ? dti_crew_join(r) : dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
+    return dti_crew_join(r);
 }
 
 /* -- tensors on devices -- */
@@ -75,9 +74,8 @@ ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor, const 
                          uint32_t num_parts, ditto_tensor *blocks)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(check_tensor(tensor, blocks));
     if (num_parts > 0)
         DTI_TRY(dti_not_null(parts, "parts"));
@@ -89,9 +87,8 @@ ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor, const 
 ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor, ditto_tensor *copies)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(check_tensor(tensor, copies));
     return dti_devices_copy(r, tensor, NULL, 0, r->crew->devices, copies);
 }
@@ -100,9 +97,8 @@ ditto_status ditto_assign_to_logical_device(ditto_replica *self, const ditto_ten
                                             ditto_tensor *placed)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(check_tensor(tensor, placed));
     if (device >= r->crew->devices)
         return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, r->id,

@@ -26,7 +26,7 @@ static uint32_t awaits_work(const struct dti_device *d)
 static void fail(struct dti_device *d, ditto_status status, uint32_t serial_before)
 {
     struct dti_crew *crew = d->crew;
-    if (dti_error_serial == serial_before || dti_error_get()->status != status)
+    if (!dti_wrote_record(status, serial_before))
         DTI_FAIL(
             status,
             "a function on logical device %u of replica %u returned %s (%d) without a message of its own",

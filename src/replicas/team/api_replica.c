@@ -29,9 +29,8 @@ uint32_t ditto_num_replicas(const ditto_replica *self)
 ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment, void **out)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     if (out == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: it receives the memory");
     if ((alignment & (alignment - 1)) != 0)
@@ -42,9 +41,8 @@ ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment, vo
 ditto_status ditto_free(ditto_replica *self, void *memory)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     dti_replica_free(r, memory);
     return DITTO_OK;
 }
@@ -52,9 +50,8 @@ ditto_status ditto_free(ditto_replica *self, void *memory)
 ditto_status ditto_random_of(ditto_replica *self, uint64_t seed, ditto_random *out)
 {
     DTI_ENTER();
-    const struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(out, "out"));
     *out = ditto_random_make(seed, OWN_STREAMS + r->id);
     return DITTO_OK;

@@ -94,69 +94,72 @@ static bool is_input(const struct dti_frame *frame)
     return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !dti_team_forked(frame->team);
 }
 
-/* Writes the error of a handle that does not belong to this replica. The message names the owner of the
+/* Records the error of a handle that does not belong to this replica. The message names the owner of the
  * handle, which is known only for handles of the same strategy. */
-static void fail_not_own(const struct dti_replica *r, const ditto_replica *self)
+static ditto_status fail_not_own(const struct dti_replica *r, const ditto_replica *self)
 {
     for (uint32_t i = 0; i < r->team->n; i++)
-        if (dti_replica_owns_handle(&r->team->replica[i], self)) {
-            DTI_FAIL(DITTO_ERR_CONTEXT,
-                     "the handle is another replica's (replica %u's): this thread is replica %u and must "
-                     "pass its own",
-                     i, r->id);
-            return;
-        }
-    DTI_FAIL(DITTO_ERR_CONTEXT,
-             "the handle belongs to another strategy than this thread, which is replica %u: pass the handle "
-             "that this run's function was given",
-             r->id);
+        if (dti_replica_owns_handle(&r->team->replica[i], self))
+            return DTI_FAIL(DITTO_ERR_CONTEXT,
+                            "the handle is another replica's (replica %u's): this thread is replica %u and "
+                            "must pass its own",
+                            i, r->id);
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "the handle belongs to another strategy than this thread, which is replica %u: pass the "
+                    "handle that this run's function was given",
+                    r->id);
 }
 
-struct dti_replica *dti_self_refuse(const ditto_replica *self)
+ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out)
 {
     const struct dti_frame *top = dti_frame_top;
-    if (top == NULL && self != NULL && self == dti_plain_self)
-        return dti_plain_replica;
+    if (top == NULL && self != NULL && self == dti_plain_self) {
+        *out = dti_plain_replica;
+        return DITTO_OK;
+    }
     if (is_input(top))
-        DTI_FAIL(DITTO_ERR_CONTEXT,
-                 "inside a function of a dataset (a map, a filter or a generator), which does not run on the "
-                 "thread of a replica: pass what it needs through its user pointer");
-    else if (self == NULL && top != NULL && top->kind == DTI_CONTEXT_CROSS)
-        DTI_FAIL(DITTO_ERR_CONTEXT, "self is NULL, as it is in cross-replica context: call this inside run");
-    else if (self == NULL)
-        DTI_FAIL(DITTO_ERR_INVALID, "self is NULL: pass the handle that the replica's function was given");
-    else if (top != NULL && top->kind == DTI_CONTEXT_DEVICE)
-        DTI_FAIL(
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "inside a function of a dataset (a map, a filter or a generator), which does not run on the "
+            "thread of a replica: pass what it needs through its user pointer");
+    if (self == NULL && top != NULL && top->kind == DTI_CONTEXT_CROSS)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "self is NULL, as it is in cross-replica context: call this inside run");
+    if (self == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "self is NULL: pass the handle that the replica's function was given");
+    if (top != NULL && top->kind == DTI_CONTEXT_DEVICE)
+        return DTI_FAIL(
             DITTO_ERR_CONTEXT,
             "inside a function of logical device %u of replica %u, where no call takes self and loops do "
             "not nest: let the leader call it outside, and pass what the function needs",
             top->device, top->replica->id);
-    else if (top != NULL && top->kind == DTI_CONTEXT_UPDATE)
-        DTI_FAIL(
+    if (top != NULL && top->kind == DTI_CONTEXT_UPDATE)
+        return DTI_FAIL(
             DITTO_ERR_CONTEXT,
             "inside the function of an update, which may only read and write the copy that it was given: "
             "call it outside, and pass what the function needs");
-    else if (top != NULL && top->merges)
-        DTI_FAIL(DITTO_ERR_CONTEXT, "inside a merge function, which is in cross-replica context: call the "
-                                    "ditto_strategy_ and ditto_variable_ forms");
-    else if (top == NULL || top->kind != DTI_CONTEXT_REPLICA)
-        DTI_FAIL(DITTO_ERR_CONTEXT,
-                 "this thread runs no replica: a handle is good only on the thread of the function "
-                 "that was given it, until that function returns");
-    else if (dti_replica_owns_handle(top->replica, self))
-        DTI_FAIL(DITTO_ERR_CONTEXT,
-                 "the handle is of an earlier run: use the one that this run's function was given");
-    else
-        fail_not_own(top->replica, self);
-    return NULL;
+    if (top != NULL && top->merges)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "inside a merge function, which is in cross-replica context: call the "
+                        "ditto_strategy_ and ditto_variable_ forms");
+    if (top == NULL || top->kind != DTI_CONTEXT_REPLICA)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "this thread runs no replica: a handle is good only on the thread of the function "
+                        "that was given it, until that function returns");
+    if (dti_replica_owns_handle(top->replica, self))
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the handle is of an earlier run: use the one that this run's function was given");
+    return fail_not_own(top->replica, self);
 }
 
 struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica *self)
 {
     const char *outer = dti_public_enter(function);
-    struct dti_replica *plain = dti_self_refuse(self);
+    struct dti_replica *plain;
+    bool known = dti_self_refuse(self, &plain) == DITTO_OK;
     dti_public_leave(&outer);
-    return plain;
+    return known ? plain : NULL;
 }
 
 /* Returns the name of the function that a replica calls instead of `function`, or NULL if there is none. */

@@ -98,22 +98,28 @@ DTI_COMPANION const struct dti_mask *dti_context_saved_mask(void);
 extern _Thread_local struct dti_replica *dti_plain_replica;
 extern _Thread_local const ditto_replica *dti_plain_self;
 
-/* Both return the replica of a handle, or NULL with an error recorded. The error is CONTEXT if the handle
- * belongs to another replica or to an earlier run, or if the thread runs no replica. For a handle that is
- * NULL it is INVALID, or CONTEXT in cross-replica context and in functions of datasets. `self` is compared,
- * and never dereferenced, so a stale handle cannot crash. dti_self is the fast path, and calls
- * dti_self_refuse for every handle that is not the one of the top frame. */
-struct dti_replica *dti_self_refuse(const ditto_replica *self);
-static inline struct dti_replica *dti_self(const ditto_replica *self)
+/* Both find the replica of a handle. They return CONTEXT if the handle belongs to another replica or to an
+ * earlier run, or if the thread runs no replica. For a handle that is NULL they return INVALID, or CONTEXT in
+ * cross-replica context and in functions of datasets. `self` is compared, and never dereferenced, so a stale
+ * handle cannot crash. dti_self is the fast path, and calls dti_self_refuse for every handle that is not the
+ * one of the top frame. */
+ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out);
+static inline ditto_status dti_self(const ditto_replica *self, struct dti_replica **out)
 {
     const struct dti_frame *top = dti_frame_top;
-    if (__builtin_expect(top != NULL && top->self == self && self != NULL, 1))
-        return top->replica;
-    return dti_self_refuse(self);
+    if (__builtin_expect(top != NULL && top->self == self && self != NULL, 1)) {
+        *out = top->replica;
+        return DITTO_OK;
+    }
+    /* Not `out` itself, so that the caller's pointer can stay in a register. */
+    struct dti_replica *plain;
+    DTI_TRY(dti_self_refuse(self, &plain));
+    *out = plain;
+    return DITTO_OK;
 }
 
-/* The same for public functions that return no status and are too short for DTI_ENTER. An error names
- * `function`. */
+/* The same for public functions that return no status and are too short for DTI_ENTER. They return the
+ * replica, or NULL with an error recorded, which names `function`. */
 struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica *self);
 static inline struct dti_replica *dti_self_in(const char *function, const ditto_replica *self)
 {

@@ -33,7 +33,7 @@ static void set_wait_policy(struct dti_replica *r)
 
 void dti_replica_ensure_record(const struct dti_replica *r, ditto_status status, uint32_t serial_before)
 {
-    if (dti_error_serial == serial_before || dti_error_get()->status != status)
+    if (!dti_wrote_record(status, serial_before))
         DTI_FAIL(status, "replica %u's function returned %s (%d) without a message of its own", r->id,
                  ditto_status_name(status), (int)status);
 }

@@ -29,9 +29,8 @@ ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void
                               const ditto_tensor *arguments, uint32_t count, const ditto_value **result)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(check_function(function != NULL, "what is called once, in cross-replica context"));
     DTI_TRY(check_tensors(arguments, count));
     return dti_merge_call(r, &(struct dti_merge){ "ditto_merge_call", function, user, count, false, NULL },
@@ -65,7 +64,8 @@ ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_u
                           const ditto_tensor *arguments, uint32_t count, ditto_tensor *result)
 {
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(check_function(function != NULL, "what is called on every copy"));
     DTI_TRY(check_tensors(arguments, count));

@@ -58,9 +58,8 @@ ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *init
     const ditto_value *made;
     size_t bytes;
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(initial, "initial"));
     DTI_TRY(dti_tensor_check(initial, &bytes));
     DTI_TRY(dti_not_null(out, "out"));

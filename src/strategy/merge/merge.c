@@ -123,9 +123,8 @@ void dti_merge_forget_plain(void)
 static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tensor *arguments,
                                 const ditto_value **result)
 {
-    ditto_strategy *strategy = dti_default_strategy();
-    if (strategy == NULL)
-        return dti_error_get()->status;
+    ditto_strategy *strategy;
+    DTI_TRY(dti_default_strategy(&strategy));
     dti_merge_forget_plain();
     /* The turn protects merging[0], which all threads use. */
     bool taken = dti_team_take_turn(strategy->base.team);

@@ -82,9 +82,8 @@ const ditto_value *ditto_arguments(const ditto_replica *self)
 ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor *out)
 {
     DTI_ENTER();
-    const struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(out, "out"));
     const struct dti_run_call *call = dti_current_run_call();
     if (call == NULL || call->values == NULL)
@@ -101,9 +100,8 @@ static ditto_status ensure_capacity(ditto_replica *self, const char *name, ditto
     struct dti_results *results;
     struct dti_result *result;
     size_t bytes;
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(tensor, "tensor"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     DTI_TRY(dti_result_reserve(r, name, DITTO_PER_REPLICA, &results, &result));
@@ -150,7 +148,8 @@ ditto_status ditto_return_variable(ditto_replica *self, const char *name, ditto_
     struct dti_results *results;
     struct dti_result *result;
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_variable_check_whole(variable, "the value of"));
     DTI_TRY(dti_result_reserve(r, name, DITTO_VARIABLE, &results, &result));
@@ -165,9 +164,8 @@ ditto_status ditto_return_slices(ditto_replica *self, const char *name, const di
     struct dti_results *results;
     struct dti_result *result;
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(slices, "slices"));
     DTI_TRY(dti_slices_check(slices, dense_rows, r->id));
     DTI_TRY(dti_result_reserve(r, name, DITTO_SLICES, &results, &result));

@@ -140,9 +140,8 @@ ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *in
 {
     size_t bytes;
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(in, "in"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_tensor_check(in, &bytes));

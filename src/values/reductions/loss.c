@@ -82,9 +82,8 @@ ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
                                 uint64_t global_batch, double *out)
 {
     DTI_ENTER();
-    const struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(losses, "losses"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(check_float(losses, "losses"));
@@ -106,9 +105,8 @@ ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
 ditto_status ditto_scale_regularization(ditto_replica *self, double loss, double *out)
 {
     DTI_ENTER();
-    const struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(out, "out"));
     /* A subnormal result is not flushed to zero, even if the host has set that mode. */
     struct dti_fenv saved = dti_fenv_enter();

@@ -201,9 +201,8 @@ ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_te
 {
     ditto_apply_options known;
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
-    if (r == NULL)
-        return dti_error_get()->status;
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(o, "optimizer"));
     DTI_LEAVES_GATE(held, NULL);
     if (!dti_dependent_hold(&o->dependent, &held))

@@ -73,7 +73,8 @@ ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter
 {
     enum dti_rule rule;
     DTI_ENTER();
-    struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, v);
     DTI_TRY(check_kind(v));
     DTI_TRY(check_op(v, op, &rule));
@@ -92,7 +93,8 @@ ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const in
                           void *rows)
 {
     DTI_ENTER();
-    const struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, v);
     DTI_TRY(check_rows(v));
     if (count == 0)

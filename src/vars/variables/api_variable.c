@@ -340,8 +340,6 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t 
 ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v,
                                    struct dti_gate **held)
 {
-    if (r == NULL)
-        return dti_error_get()->status;
     DTI_TRY(dti_variable_hold(v, held));
     if (dti_team_strategy(v->team) != dti_team_strategy(r->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
@@ -353,7 +351,8 @@ ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_vari
 ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, const void **data)
 {
     DTI_ENTER();
-    const struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_variable_check_whole(variable, "to read"));
@@ -364,7 +363,8 @@ ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, con
 ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void **data)
 {
     DTI_ENTER();
-    const struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_not_null(data, "data"));
     if (variable->mirrored)
@@ -379,9 +379,9 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
 uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
 {
     DTI_ENTER();
-    const struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
     DTI_LEAVES_GATE(held, NULL);
-    if (dti_variable_hold_own(r, variable, &held) != DITTO_OK)
+    if (dti_self(self, &r) != DITTO_OK || dti_variable_hold_own(r, variable, &held) != DITTO_OK)
         return 0;
     /* relaxed: the replica reads the number that it writes itself. */
     return atomic_load_explicit(&variable->generation[r->id].count, memory_order_relaxed);
@@ -390,7 +390,8 @@ uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
 static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum dti_rule rule,
                                   const void *value)
 {
-    struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, v);
     DTI_TRY(dti_buffer_check(value, v->bytes, v->spec.dtype, "value"));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));

@@ -89,7 +89,7 @@ static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const 
     ditto_status status = o->initialize(shard, first_row, o->initialize_user);
     DTI_GUARD_END();
     status = status > 0 ? DITTO_ERR_USER : status; /* with a positive status there is no value */
-    if (status != DITTO_OK && (dti_error_serial == serial || dti_error_get()->status != status))
+    if (status != DITTO_OK && !dti_wrote_record(status, serial))
         DTI_FAIL(status, "the initializer of \"%s\" failed with %s", v->name, ditto_status_name(status));
     return status;
 }

@@ -51,7 +51,8 @@ static ditto_status sum_started(ditto_replica *self, struct report *report, int 
 static ditto_status meet_past_the_wrap(ditto_replica *self, void *argument)
 {
     struct wrapping *w = argument;
-    struct dti_replica *r = dti_self(self);
+    struct dti_replica *r;
+    DITTO_TRY(dti_self(self, &r));
     struct dti_replica_state *me = &r->sync->state[r->id];
     static int memory[REPLICAS][LARGE];
     uint32_t n = ditto_num_replicas(self);
