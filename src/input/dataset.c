@@ -35,22 +35,19 @@ static uint32_t depth_above(ditto_dataset *const *input, uint32_t inputs)
     return depth + 1;
 }
 
-void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input,
-                      uint32_t inputs)
+ditto_status dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input,
+                             uint32_t inputs, ditto_dataset **out)
 {
     uint32_t depth = depth_above(input, inputs);
-    if (depth > DTI_MOST_DEPTH_OF_DATASETS) {
-        DTI_FAIL(DITTO_ERR_RANGE, "a dataset at the end of a chain of %u others: at most %u", depth - 1,
-                 DTI_MOST_DEPTH_OF_DATASETS - 1);
-        return NULL;
-    }
+    if (depth > DTI_MOST_DEPTH_OF_DATASETS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "a dataset at the end of a chain of %u others: at most %u",
+                        depth - 1, DTI_MOST_DEPTH_OF_DATASETS - 1);
     ditto_dataset *d = calloc(1, bytes);
     if (d != NULL && inputs > 0)
         d->input = malloc(inputs * sizeof(ditto_dataset *));
     if (d == NULL || (inputs > 0 && d->input == NULL)) {
         free(d);
-        DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a dataset");
-        return NULL;
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a dataset");
     }
     atomic_init(&d->references, 1);
     d->kind = kind;
@@ -61,7 +58,8 @@ void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_d
         memcpy(d->input, input, inputs * sizeof(ditto_dataset *));
         inherit(d);
     }
-    return d;
+    *out = d;
+    return DITTO_OK;
 }
 
 ditto_status dti_dataset_finish(ditto_dataset *d)

@@ -144,10 +144,10 @@ struct ditto_dataset {
 
 /* Allocates `bytes`, all zero, for a struct that begins with ditto_dataset. The dataset has one reference,
  * and the components and flags of input[0]. With `inputs` 0 it is a source, and the caller calls
- * dti_dataset_finish when it has set the components. Returns NULL and records DITTO_ERR_NO_MEMORY, or
- * DITTO_ERR_RANGE if the depth exceeds DTI_MOST_DEPTH_OF_DATASETS. */
-void *dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input,
-                      uint32_t inputs);
+ * dti_dataset_finish when it has set the components. Returns DITTO_ERR_NO_MEMORY, or DITTO_ERR_RANGE if the
+ * depth exceeds DTI_MOST_DEPTH_OF_DATASETS. */
+ditto_status dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input,
+                             uint32_t inputs, ditto_dataset **out);
 
 /* Computes row_bytes. Returns DITTO_ERR_RANGE if a row has more bytes than size_t can count. */
 ditto_status dti_dataset_finish(ditto_dataset *dataset);

@@ -76,10 +76,9 @@ static ditto_status check(const ditto_tensor *arrays, uint32_t components)
 ditto_status dti_array_create(const ditto_tensor *arrays, uint32_t components, ditto_dataset **out)
 {
     DTI_TRY(check(arrays, components));
-    struct array_dataset *a = dti_dataset_new(sizeof *a, &array_kind, NULL, 0);
-    if (a == NULL)
-        return dti_error_get()->status;
-    ditto_dataset *base = &a->counted.base;
+    ditto_dataset *base;
+    DTI_TRY(dti_dataset_new(sizeof(struct array_dataset), &array_kind, NULL, 0, &base));
+    struct array_dataset *a = (struct array_dataset *)base;
     ditto_status status = DITTO_OK;
     a->counted.rows = arrays[0].shape[0];
     base->row_words = 1;

@@ -186,15 +186,15 @@ static const struct dti_dataset_kind generator_kind = {
 ditto_status dti_generator_create(const ditto_generator *user, const ditto_tensor *row, uint32_t components,
                                   ditto_dataset **out)
 {
-    struct generator_dataset *g = dti_dataset_new(sizeof *g, &generator_kind, NULL, 0);
+    ditto_dataset *base;
+    DTI_TRY(dti_dataset_new(sizeof(struct generator_dataset), &generator_kind, NULL, 0, &base));
+    struct generator_dataset *g = (struct generator_dataset *)base;
     ditto_status status = DITTO_OK;
-    if (g == NULL)
-        return dti_error_get()->status;
     g->user = *user;
-    g->base.row_words = 1;
-    g->base.components = components;
-    g->base.holds = true;
+    base->row_words = 1;
+    base->components = components;
+    base->holds = true;
     for (uint32_t k = 0; k < components && status == DITTO_OK; k++)
-        status = dti_dataset_set_component(&g->base, k, &row[k]);
-    return dti_dataset_out(&g->base, status, out);
+        status = dti_dataset_set_component(base, k, &row[k]);
+    return dti_dataset_out(base, status, out);
 }

@@ -52,10 +52,9 @@ ditto_status dti_range_create(int64_t start, int64_t stop, int64_t step, ditto_d
     if (step > 0 ? start >= stop : start <= stop)
         return DTI_FAIL(DITTO_ERR_INVALID, "the range from %lld to %lld in steps of %lld has no number",
                         (long long)start, (long long)stop, (long long)step);
-    struct range_dataset *r = dti_dataset_new(sizeof *r, &range_kind, NULL, 0);
-    if (r == NULL)
-        return dti_error_get()->status;
-    ditto_dataset *base = &r->counted.base;
+    ditto_dataset *base;
+    DTI_TRY(dti_dataset_new(sizeof(struct range_dataset), &range_kind, NULL, 0, &base));
+    struct range_dataset *r = (struct range_dataset *)base;
     bool up = step > 0;
     uint64_t distance = up ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
     r->start = start;

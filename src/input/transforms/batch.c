@@ -137,13 +137,11 @@ static const struct dti_dataset_kind whole_kind = {
 
 ditto_status dti_batch_create(ditto_dataset *input, uint64_t rows, bool drop_remainder, ditto_dataset **out)
 {
-    ditto_dataset *d = dti_dataset_new(sizeof *d, drop_remainder ? &whole_kind : &mark_kind, &input, 1);
-    if (d == NULL)
-        return dti_error_get()->status;
-    d->batch_rows = rows;
-    d->drop_remainder = drop_remainder;
-    d->by_file = input->by_file && !drop_remainder;
-    *out = d;
+    const struct dti_dataset_kind *kind = drop_remainder ? &whole_kind : &mark_kind;
+    DTI_TRY(dti_dataset_new(sizeof(ditto_dataset), kind, &input, 1, out));
+    (*out)->batch_rows = rows;
+    (*out)->drop_remainder = drop_remainder;
+    (*out)->by_file = input->by_file && !drop_remainder;
     return DITTO_OK;
 }
 
@@ -154,10 +152,7 @@ ditto_status dti_unbatch_create(ditto_dataset *input, ditto_dataset **out)
 
 ditto_status dti_prefetch_create(ditto_dataset *input, uint64_t batches, ditto_dataset **out)
 {
-    ditto_dataset *d = dti_dataset_new(sizeof *d, &mark_kind, &input, 1);
-    if (d == NULL)
-        return dti_error_get()->status;
-    d->prefetch = batches;
-    *out = d;
+    DTI_TRY(dti_dataset_new(sizeof(ditto_dataset), &mark_kind, &input, 1, out));
+    (*out)->prefetch = batches;
     return DITTO_OK;
 }

@@ -150,15 +150,13 @@ static const struct dti_dataset_kind count_kind = {
 static ditto_status create(ditto_dataset *input, uint64_t passes, uint64_t skip, uint64_t take,
                            ditto_dataset **out)
 {
-    struct count_dataset *d = dti_dataset_new(sizeof *d, &count_kind, &input, 1);
-    if (d == NULL)
-        return dti_error_get()->status;
+    DTI_TRY(dti_dataset_new(sizeof(struct count_dataset), &count_kind, &input, 1, out));
+    struct count_dataset *d = (struct count_dataset *)*out;
     d->passes = passes;
     d->skip = skip;
     d->take = take;
     d->base.by_file = input->by_file && skip == 0 && take == UINT64_MAX;
     d->base.infinite = passes == DITTO_REPEAT_FOREVER || (input->infinite && take == UINT64_MAX);
-    *out = &d->base;
     return DITTO_OK;
 }
 

@@ -131,11 +131,9 @@ static const struct dti_dataset_kind filter_kind = {
 ditto_status dti_filter_create(ditto_dataset *input, ditto_filter_fn function, void *user,
                                ditto_dataset **out)
 {
-    struct filter_dataset *filter = dti_dataset_new(sizeof *filter, &filter_kind, &input, 1);
-    if (filter == NULL)
-        return dti_error_get()->status;
+    DTI_TRY(dti_dataset_new(sizeof(struct filter_dataset), &filter_kind, &input, 1, out));
+    struct filter_dataset *filter = (struct filter_dataset *)*out;
     filter->function = function;
     filter->user = user;
-    *out = &filter->base;
     return DITTO_OK;
 }

@@ -214,18 +214,18 @@ static const struct dti_dataset_kind join_kind = {
 ditto_status dti_join_create(ditto_dataset *const *input, uint32_t inputs, uint32_t cycle, uint64_t block,
                              ditto_dataset **out)
 {
-    struct join_dataset *d = dti_dataset_new(sizeof *d, &join_kind, input, inputs);
-    if (d == NULL)
-        return dti_error_get()->status;
+    ditto_dataset *base;
+    DTI_TRY(dti_dataset_new(sizeof(struct join_dataset), &join_kind, input, inputs, &base));
+    struct join_dataset *d = (struct join_dataset *)base;
     d->cycle = cycle;
     d->block = block;
-    d->base.files = 0;
+    base->files = 0;
     for (uint32_t i = 0; i < inputs; i++) {
-        d->base.row_words = input[i]->row_words > d->base.row_words ? input[i]->row_words : d->base.row_words;
-        d->base.infinite |= input[i]->infinite;
-        d->base.files += input[i]->files;
-        d->base.by_file &= input[i]->by_file;
+        base->row_words = input[i]->row_words > base->row_words ? input[i]->row_words : base->row_words;
+        base->infinite |= input[i]->infinite;
+        base->files += input[i]->files;
+        base->by_file &= input[i]->by_file;
     }
-    d->base.row_words++;
-    return dti_dataset_out(&d->base, DITTO_OK, out);
+    base->row_words++;
+    return dti_dataset_out(base, DITTO_OK, out);
 }

@@ -167,17 +167,17 @@ static const struct dti_dataset_kind map_kind = {
 ditto_status dti_map_create(ditto_dataset *input, ditto_map_fn function, void *user,
                             const ditto_map_options *options, ditto_dataset **out)
 {
-    struct map_dataset *map = dti_dataset_new(sizeof *map, &map_kind, &input, 1);
+    ditto_dataset *base;
+    DTI_TRY(dti_dataset_new(sizeof(struct map_dataset), &map_kind, &input, 1, &base));
+    struct map_dataset *map = (struct map_dataset *)base;
     ditto_status status = DITTO_OK;
-    if (map == NULL)
-        return dti_error_get()->status;
     map->function = function;
     map->user = user;
     map->seed = options->seed;
-    map->base.row_words = input->row_words + 1;
+    base->row_words = input->row_words + 1;
     if (options->row != NULL)
-        map->base.components = options->components;
+        base->components = options->components;
     for (uint32_t k = 0; options->row != NULL && k < options->components && status == DITTO_OK; k++)
-        status = dti_dataset_set_component(&map->base, k, &options->row[k]);
-    return dti_dataset_out(&map->base, status, out);
+        status = dti_dataset_set_component(base, k, &options->row[k]);
+    return dti_dataset_out(base, status, out);
 }

@@ -110,13 +110,11 @@ static const struct dti_dataset_kind shard_kind = {
 ditto_status dti_shard_create(ditto_dataset *input, uint64_t shards, uint64_t shard, uint64_t block,
                               ditto_dataset **out)
 {
-    struct shard_dataset *d = dti_dataset_new(sizeof *d, &shard_kind, &input, 1);
-    if (d == NULL)
-        return dti_error_get()->status;
+    DTI_TRY(dti_dataset_new(sizeof(struct shard_dataset), &shard_kind, &input, 1, out));
+    struct shard_dataset *d = (struct shard_dataset *)*out;
     d->shards = shards;
     d->shard = shard;
     d->block = block;
     d->base.by_file = false;
-    *out = &d->base;
     return DITTO_OK;
 }

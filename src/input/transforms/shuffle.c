@@ -191,10 +191,8 @@ static const struct dti_dataset_kind shuffle_kind = {
 ditto_status dti_shuffle_create(ditto_dataset *input, const ditto_shuffle_options *options,
                                 ditto_dataset **out)
 {
-    struct shuffle_dataset *d = dti_dataset_new(sizeof *d, &shuffle_kind, &input, 1);
-    if (d == NULL)
-        return dti_error_get()->status;
+    DTI_TRY(dti_dataset_new(sizeof(struct shuffle_dataset), &shuffle_kind, &input, 1, out));
+    struct shuffle_dataset *d = (struct shuffle_dataset *)*out;
     d->options = *options;
-    *out = &d->base;
     return DITTO_OK;
 }

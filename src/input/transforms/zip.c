@@ -173,9 +173,8 @@ static const struct dti_dataset_kind zip_kind = {
 
 ditto_status dti_zip_create(ditto_dataset *const *input, uint32_t inputs, ditto_dataset **out)
 {
-    ditto_dataset *d = dti_dataset_new(sizeof *d, &zip_kind, input, inputs);
-    if (d == NULL)
-        return dti_error_get()->status;
+    ditto_dataset *d;
+    DTI_TRY(dti_dataset_new(sizeof *d, &zip_kind, input, inputs, &d));
     d->components = d->row_words = 0;
     /* Which rows are joined to one row depends on all files before them. */
     d->by_file = false;

@@ -281,10 +281,10 @@ static ditto_status prepare(struct fixed_dataset *f, const ditto_files *files, c
 ditto_status dti_fixed_create(const ditto_files *files, const ditto_tensor *row, uint32_t components,
                               const ditto_fixed_options *options, ditto_dataset **out)
 {
-    struct fixed_dataset *f = dti_dataset_new(sizeof *f, &fixed_kind, NULL, 0);
-    if (f == NULL)
-        return DITTO_ERR_NO_MEMORY;
+    ditto_dataset *base;
+    DTI_TRY(dti_dataset_new(sizeof(struct fixed_dataset), &fixed_kind, NULL, 0, &base));
+    struct fixed_dataset *f = (struct fixed_dataset *)base;
     f->options = *options;
     f->swap = dti_elements_differ(options->big_endian != 0);
-    return dti_dataset_out(&f->base, prepare(f, files, row, components), out);
+    return dti_dataset_out(base, prepare(f, files, row, components), out);
 }

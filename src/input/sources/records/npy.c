@@ -162,8 +162,8 @@ ditto_status dti_npy_create(const char *const *names, uint32_t components, ditto
     for (uint32_t k = 0; k < components; k++)
         if (names[k] == NULL || names[k][0] == '\0')
             return DTI_FAIL(DITTO_ERR_INVALID, "names[%u] is NULL or empty", k);
-    struct npy_dataset *n = dti_dataset_new(sizeof *n, &npy_kind, NULL, 0);
-    if (n == NULL)
-        return DITTO_ERR_NO_MEMORY;
-    return dti_dataset_out(&n->counted.base, prepare(n, names, components), out);
+    ditto_dataset *base;
+    DTI_TRY(dti_dataset_new(sizeof(struct npy_dataset), &npy_kind, NULL, 0, &base));
+    struct npy_dataset *n = (struct npy_dataset *)base;
+    return dti_dataset_out(base, prepare(n, names, components), out);
 }

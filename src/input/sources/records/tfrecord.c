@@ -120,12 +120,12 @@ ditto_status dti_tfrecord_create(const ditto_files *files, const ditto_tfrecord_
                         (unsigned long long)options->max_bytes, (unsigned long long)MOST_BYTES);
     if (packed)
         DTI_TRY(dti_gzip_check());
-    struct dti_tfrecord *t = dti_dataset_new(
-        sizeof *t, packed ? &dti_tfrecord_packed_kind : &dti_tfrecord_plain_kind, NULL, 0);
-    if (t == NULL)
-        return DITTO_ERR_NO_MEMORY;
+    const struct dti_dataset_kind *kind = packed ? &dti_tfrecord_packed_kind : &dti_tfrecord_plain_kind;
+    ditto_dataset *base;
+    DTI_TRY(dti_dataset_new(sizeof(struct dti_tfrecord), kind, NULL, 0, &base));
+    struct dti_tfrecord *t = (struct dti_tfrecord *)base;
     t->options = *options;
     if (t->options.max_bytes == 0)
         t->options.max_bytes = DEFAULT_MAX_BYTES;
-    return dti_dataset_out(&t->base, prepare(t, files), out);
+    return dti_dataset_out(base, prepare(t, files), out);
 }

@@ -425,8 +425,8 @@ static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files,
 ditto_status dti_csv_create(const ditto_files *files, const ditto_csv_component *components, uint32_t count,
                             const ditto_csv_options *options, ditto_dataset **out)
 {
-    struct csv_dataset *csv = dti_dataset_new(sizeof *csv, &csv_kind, NULL, 0);
-    if (csv == NULL)
-        return DITTO_ERR_NO_MEMORY;
-    return dti_dataset_out(&csv->lines.base, prepare(csv, files, components, count, options), out);
+    ditto_dataset *base;
+    DTI_TRY(dti_dataset_new(sizeof(struct csv_dataset), &csv_kind, NULL, 0, &base));
+    struct csv_dataset *csv = (struct csv_dataset *)base;
+    return dti_dataset_out(base, prepare(csv, files, components, count, options), out);
 }

@@ -64,8 +64,8 @@ static ditto_status prepare(struct dti_text_lines *text, const ditto_files *file
 
 ditto_status dti_text_create(const ditto_files *files, const ditto_text_options *options, ditto_dataset **out)
 {
-    struct dti_text_lines *text = dti_dataset_new(sizeof *text, &text_kind, NULL, 0);
-    if (text == NULL)
-        return DITTO_ERR_NO_MEMORY;
-    return dti_dataset_out(&text->base, prepare(text, files, options), out);
+    ditto_dataset *base;
+    DTI_TRY(dti_dataset_new(sizeof(struct dti_text_lines), &text_kind, NULL, 0, &base));
+    struct dti_text_lines *text = (struct dti_text_lines *)base;
+    return dti_dataset_out(base, prepare(text, files, options), out);
 }
