@@ -185,26 +185,44 @@ ditto_status dti_cursor_open(const ditto_dataset *dataset, const struct dti_pass
                              struct dti_cursor **out)
 {
     *out = NULL;
-    DTI_TRY(dataset->kind->open(dataset, pass, out));
-    if ((*out)->dataset == NULL) /* otherwise it is the cursor of the input */
-        (*out)->dataset = dataset;
+    while (dataset->kind->cursor_bytes == 0)
+        dataset = dataset->input[0];
+    struct dti_cursor *cursor = calloc(1, dataset->kind->cursor_bytes);
+    if (cursor == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    cursor->dataset = dataset;
+    ditto_status status = dataset->kind->open(cursor, pass);
+    if (status != DITTO_OK) {
+        dti_cursor_close(cursor);
+        return status;
+    }
+    *out = cursor;
     return DITTO_OK;
 }
 
 void dti_cursor_close(struct dti_cursor *cursor)
 {
-    if (cursor != NULL)
-        cursor->dataset->kind->close(cursor);
+    while (cursor != NULL) {
+        struct dti_cursor *from = cursor->from;
+        if (cursor->dataset->kind->close != NULL)
+            cursor->dataset->kind->close(cursor);
+        free(cursor);
+        cursor = from;
+    }
 }
 
 ditto_status dti_cursor_save(struct dti_cursor *cursor, struct dti_bytes *to)
 {
-    return cursor->dataset->kind->save(cursor, to);
+    if (cursor->dataset->kind->save != NULL)
+        DTI_TRY(cursor->dataset->kind->save(cursor, to));
+    return cursor->from != NULL ? dti_cursor_save(cursor->from, to) : DITTO_OK;
 }
 
 ditto_status dti_cursor_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
-    return cursor->dataset->kind->restore(cursor, from);
+    if (cursor->dataset->kind->restore != NULL)
+        DTI_TRY(cursor->dataset->kind->restore(cursor, from));
+    return cursor->from != NULL ? dti_cursor_restore(cursor->from, from) : DITTO_OK;
 }
 
 ditto_status dti_closing_check(const _Atomic uint32_t *closing)

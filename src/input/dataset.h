@@ -60,6 +60,10 @@ static inline struct dti_rows dti_rows_words_from(struct dti_rows rows, size_t w
  * cursor. */
 struct dti_cursor {
     const ditto_dataset *dataset;
+
+    /* The cursor of the input, for kinds with one input. It is closed, saved and restored with this one. NULL
+     * for other kinds. */
+    struct dti_cursor *from;
 };
 
 /* The state of a thread that fills batches. */
@@ -75,14 +79,23 @@ struct dti_reader {
  * functions, because the rows are read by the input. */
 struct dti_dataset_kind {
     const char *name;
-    ditto_status (*open)(const ditto_dataset *dataset, const struct dti_pass *pass, struct dti_cursor **out);
+
+    /* The size of the kind's cursor. 0 for a kind that only marks a dataset: the cursor of its input is used,
+     * and there are no functions for cursors. */
+    size_t cursor_bytes;
+
+    /* Completes a cursor that is zero except for its dataset. If it fails, the cursor is closed. */
+    ditto_status (*open)(struct dti_cursor *cursor, const struct dti_pass *pass);
 
     /* Chooses up to `want` rows. The first *got rows are valid for every returned status. After
      * DITTO_END_OF_INPUT every later call returns it again. After an error the cursor may only be closed. */
     ditto_status (*next)(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got);
+
+    /* Frees what the cursor owns, except `from` and the cursor itself. NULL if there is nothing. */
     void (*close)(struct dti_cursor *cursor);
 
-    /* save writes the position as bytes. restore moves a new cursor of the same pass to a saved position. */
+    /* save writes the position as bytes. restore moves a new cursor of the same pass to a saved position. The
+     * position of `from` follows. NULL if there is nothing but that. */
     ditto_status (*save)(struct dti_cursor *cursor, struct dti_bytes *to);
     ditto_status (*restore)(struct dti_cursor *cursor, struct dti_bytes_reader *from);
 

@@ -40,9 +40,9 @@ static void digest_array(const ditto_dataset *dataset, struct dti_bytes *to)
 
 static const struct dti_dataset_kind array_kind = {
     .name = "arrays",
+    .cursor_bytes = sizeof(struct dti_counted_cursor),
     .open = dti_counted_open,
     .next = dti_counted_next,
-    .close = dti_counted_close,
     .save = dti_counted_save,
     .restore = dti_counted_restore,
     .fill = fill_array,

@@ -1,29 +1,19 @@
 /* src/input/sources/counted.c - chooses rows by counting. */
 #include "input/sources/counted.h"
 
-#include <stdlib.h>
-
-struct counted_cursor {
-    struct dti_cursor base; /* first */
-    uint64_t next, rows;
-};
-
-ditto_status dti_counted_open(const ditto_dataset *dataset, const struct dti_pass *pass,
-                              struct dti_cursor **out)
+ditto_status dti_counted_open(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    struct counted_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    struct dti_counted_cursor *c = (struct dti_counted_cursor *)cursor;
+    const ditto_dataset *dataset = cursor->dataset;
     bool other_pipeline = dataset->files > 0 && pass->shards > 1 &&
                           pass->first_file % pass->shards != pass->shard;
     c->rows = other_pipeline ? 0 : ((const struct dti_counted *)dataset)->rows;
-    *out = &c->base;
     return DITTO_OK;
 }
 
 ditto_status dti_counted_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
 {
-    struct counted_cursor *c = (struct counted_cursor *)cursor;
+    struct dti_counted_cursor *c = (struct dti_counted_cursor *)cursor;
     uint64_t left = c->rows - c->next;
     *got = want < left ? want : (size_t)left;
     for (size_t i = 0; i < *got; i++)
@@ -31,20 +21,15 @@ ditto_status dti_counted_next(struct dti_cursor *cursor, struct dti_rows rows, s
     return *got < want ? DITTO_END_OF_INPUT : DITTO_OK;
 }
 
-void dti_counted_close(struct dti_cursor *cursor)
-{
-    free(cursor);
-}
-
 ditto_status dti_counted_save(struct dti_cursor *cursor, struct dti_bytes *to)
 {
-    dti_bytes_put_u64(to, ((struct counted_cursor *)cursor)->next);
+    dti_bytes_put_u64(to, ((struct dti_counted_cursor *)cursor)->next);
     return DITTO_OK;
 }
 
 ditto_status dti_counted_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
-    struct counted_cursor *c = (struct counted_cursor *)cursor;
+    struct dti_counted_cursor *c = (struct dti_counted_cursor *)cursor;
     c->next = dti_bytes_get_below(from, c->rows);
     return DITTO_OK;
 }

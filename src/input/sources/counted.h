@@ -11,11 +11,15 @@ struct dti_counted {
     uint64_t rows;
 };
 
+/* The cursor of such a kind. */
+struct dti_counted_cursor {
+    struct dti_cursor base; /* first */
+    uint64_t next, rows;
+};
+
 /* The functions of the kind's table that choose rows. */
-ditto_status dti_counted_open(const ditto_dataset *dataset, const struct dti_pass *pass,
-                              struct dti_cursor **out);
+ditto_status dti_counted_open(struct dti_cursor *cursor, const struct dti_pass *pass);
 ditto_status dti_counted_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got);
-void dti_counted_close(struct dti_cursor *cursor);
 ditto_status dti_counted_save(struct dti_cursor *cursor, struct dti_bytes *to);
 ditto_status dti_counted_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from);
 

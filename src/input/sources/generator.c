@@ -43,22 +43,13 @@ static DTI_GUARDED void end(struct generator_cursor *c)
     c->opened = false;
 }
 
-static ditto_status open_generator(const ditto_dataset *dataset, const struct dti_pass *pass,
-                                   struct dti_cursor **out)
+static ditto_status open_generator(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    struct generator_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a generator");
-    c->generator = (const struct generator_dataset *)dataset;
+    struct generator_cursor *c = (struct generator_cursor *)cursor;
+    c->generator = (const struct generator_dataset *)cursor->dataset;
     c->pass = pass->number;
     c->closing = pass->closing;
-    ditto_status status = begin(c);
-    if (status != DITTO_OK) {
-        free(c);
-        return status;
-    }
-    *out = &c->base;
-    return DITTO_OK;
+    return begin(c);
 }
 
 /* Makes one row in a new block. */
@@ -99,7 +90,6 @@ static ditto_status next_generator(struct dti_cursor *cursor, struct dti_rows ro
 static void close_generator(struct dti_cursor *cursor)
 {
     end((struct generator_cursor *)cursor);
-    free(cursor);
 }
 
 static DTI_GUARDED ditto_status save_generator(struct dti_cursor *cursor, struct dti_bytes *to)
@@ -171,6 +161,7 @@ static void where_generator(const ditto_dataset *dataset, const uint64_t *row, s
 
 static const struct dti_dataset_kind generator_kind = {
     .name = "generator",
+    .cursor_bytes = sizeof(struct generator_cursor),
     .open = open_generator,
     .next = next_generator,
     .close = close_generator,

@@ -10,28 +10,19 @@
 
 /* -- marks -- */
 
-static ditto_status open_mark(const ditto_dataset *dataset, const struct dti_pass *pass,
-                              struct dti_cursor **out)
-{
-    return dti_cursor_open(dataset->input[0], pass, out); /* returns the cursor of the input */
-}
-
 static void digest_batch(const ditto_dataset *dataset, struct dti_bytes *to)
 {
     dti_bytes_put_u64(to, dataset->batch_rows);
 }
 
-static const struct dti_dataset_kind mark_kind = { .name = "mark",
-                                                   .open = open_mark,
-                                                   .digest = digest_batch };
+static const struct dti_dataset_kind mark_kind = { .name = "mark", .digest = digest_batch };
 
 /* -- whole batches -- */
 
 struct whole_cursor {
     struct dti_cursor base; /* first */
-    struct dti_cursor *from;
-    struct dti_rows rows; /* [batch_rows] */
-    size_t given, filled; /* numbers of rows */
+    struct dti_rows rows;   /* [batch_rows] */
+    size_t given, filled;   /* numbers of rows */
     ditto_status ended;
 
     /* If `ended` is an error, its record. It is reported after the rows before it. */
@@ -41,33 +32,22 @@ struct whole_cursor {
 static void close_whole(struct dti_cursor *cursor)
 {
     struct whole_cursor *c = (struct whole_cursor *)cursor;
-    if (c->base.dataset != NULL)
-        dti_rows_drop(c->base.dataset, dti_rows_from(c->rows, c->given), c->filled - c->given);
-    dti_cursor_close(c->from);
+    dti_rows_drop(cursor->dataset, dti_rows_from(c->rows, c->given), c->filled - c->given);
     free(c->rows.word);
-    free(c);
 }
 
-static ditto_status open_whole(const ditto_dataset *dataset, const struct dti_pass *pass,
-                               struct dti_cursor **out)
+static ditto_status open_whole(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    struct whole_cursor *c = calloc(1, sizeof *c);
+    struct whole_cursor *c = (struct whole_cursor *)cursor;
+    const ditto_dataset *dataset = cursor->dataset;
     size_t bytes;
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
     c->rows.stride = dataset->row_words;
     if (dti_multiply(dataset->batch_rows, dataset->row_words * sizeof(uint64_t), &bytes))
         c->rows.word = malloc(bytes);
-    ditto_status status = c->rows.word != NULL
-                              ? dti_cursor_open(dataset->input[0], pass, &c->from)
-                              : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a batch of %llu rows",
-                                         (unsigned long long)dataset->batch_rows);
-    if (status != DITTO_OK) {
-        close_whole(&c->base);
-        return status;
-    }
-    *out = &c->base;
-    return DITTO_OK;
+    if (c->rows.word == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a batch of %llu rows",
+                        (unsigned long long)dataset->batch_rows);
+    return dti_cursor_open(dataset->input[0], pass, &cursor->from);
 }
 
 /* Reads the next batch. An incomplete batch is dropped at the end of the input, but not in front of an
@@ -79,7 +59,7 @@ static ditto_status refill(struct whole_cursor *c)
         dti_error_set(&c->error);
     DTI_TRY(c->ended);
     c->given = 0;
-    c->ended = dti_cursor_next(c->from, c->rows, (size_t)dataset->batch_rows, &c->filled);
+    c->ended = dti_cursor_next(c->base.from, c->rows, (size_t)dataset->batch_rows, &c->filled);
     if (c->ended < 0)
         c->error = *dti_error_get();
     if (c->ended == DITTO_END_OF_INPUT && c->filled < dataset->batch_rows) {
@@ -111,7 +91,7 @@ static ditto_status save_whole(struct dti_cursor *cursor, struct dti_bytes *to)
     }
     DTI_TRY(dti_rows_save(c->base.dataset, dti_rows_from(c->rows, c->given), c->filled - c->given, to));
     dti_bytes_put_u64(to, c->ended == DITTO_END_OF_INPUT);
-    return dti_cursor_save(c->from, to);
+    return DITTO_OK;
 }
 
 static ditto_status restore_whole(struct dti_cursor *cursor, struct dti_bytes_reader *from)
@@ -120,11 +100,12 @@ static ditto_status restore_whole(struct dti_cursor *cursor, struct dti_bytes_re
     size_t filled = dti_rows_saved(from, c->base.dataset->batch_rows);
     DTI_TRY(dti_rows_load(c->base.dataset, c->rows, filled, &c->filled, from));
     c->ended = dti_bytes_get_below(from, 1) != 0 ? DITTO_END_OF_INPUT : DITTO_OK;
-    return dti_cursor_restore(c->from, from);
+    return DITTO_OK;
 }
 
 static const struct dti_dataset_kind whole_kind = {
     .name = "whole batches",
+    .cursor_bytes = sizeof(struct whole_cursor),
     .open = open_whole,
     .next = next_whole,
     .close = close_whole,

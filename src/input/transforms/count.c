@@ -1,8 +1,6 @@
 /* src/input/transforms/count.c - repeat, take and skip, which only count rows. */
 #include "input/transforms/transforms.h"
 
-#include <stdlib.h>
-
 /* Returns the input `passes` times, without the first `skip` rows, and at most `take` rows. Each use sets
  * one of the three. */
 struct count_dataset {
@@ -11,8 +9,7 @@ struct count_dataset {
 };
 
 struct count_cursor {
-    struct dti_cursor base;  /* first */
-    struct dti_cursor *from; /* of the input */
+    struct dti_cursor base; /* first */
     struct dti_pass pass;
     uint64_t passes_left, skip_left, take_left;
 
@@ -21,25 +18,17 @@ struct count_cursor {
     bool gave_row;
 };
 
-static ditto_status open_count(const ditto_dataset *dataset, const struct dti_pass *pass,
-                               struct dti_cursor **out)
+static ditto_status open_count(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    const struct count_dataset *d = (const struct count_dataset *)dataset;
-    struct count_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
-    *c = (struct count_cursor){
-        .pass = *pass, .passes_left = d->passes, .skip_left = d->skip, .take_left = d->take
-    };
+    struct count_cursor *c = (struct count_cursor *)cursor;
+    const struct count_dataset *d = (const struct count_dataset *)cursor->dataset;
+    c->pass = *pass;
+    c->passes_left = d->passes;
+    c->skip_left = d->skip;
+    c->take_left = d->take;
     if (d->passes != DITTO_REPEAT_FOREVER)
         c->pass.number *= d->passes; /* repeat(2) in pass 1 uses passes 2 and 3 of its input */
-    ditto_status status = dti_cursor_open(dataset->input[0], &c->pass, &c->from);
-    if (status != DITTO_OK) {
-        free(c);
-        return status;
-    }
-    *out = &c->base;
-    return DITTO_OK;
+    return dti_cursor_open(cursor->dataset->input[0], &c->pass, &cursor->from);
 }
 
 static ditto_status begin_pass(struct count_cursor *c, uint64_t number)
@@ -47,8 +36,8 @@ static ditto_status begin_pass(struct count_cursor *c, uint64_t number)
     struct dti_cursor *again;
     c->pass.number = number;
     DTI_TRY(dti_cursor_open(c->base.dataset->input[0], &c->pass, &again));
-    dti_cursor_close(c->from);
-    c->from = again;
+    dti_cursor_close(c->base.from);
+    c->base.from = again;
     c->gave_row = false;
     return DITTO_OK;
 }
@@ -58,7 +47,7 @@ static ditto_status next_over_passes(struct count_cursor *c, struct dti_rows row
 {
     for (*got = 0;;) {
         size_t more;
-        ditto_status status = dti_cursor_next(c->from, dti_rows_from(rows, *got), want - *got, &more);
+        ditto_status status = dti_cursor_next(c->base.from, dti_rows_from(rows, *got), want - *got, &more);
         *got += more;
         c->gave_row |= more > 0;
         if (status != DITTO_END_OF_INPUT || c->passes_left == 1 || !c->gave_row)
@@ -97,12 +86,6 @@ static ditto_status next_count(struct dti_cursor *cursor, struct dti_rows rows, 
     return status == DITTO_OK && last && c->take_left == 0 ? DITTO_END_OF_INPUT : status;
 }
 
-static void close_count(struct dti_cursor *cursor)
-{
-    dti_cursor_close(((struct count_cursor *)cursor)->from);
-    free(cursor);
-}
-
 static ditto_status save_count(struct dti_cursor *cursor, struct dti_bytes *to)
 {
     struct count_cursor *c = (struct count_cursor *)cursor;
@@ -111,7 +94,7 @@ static ditto_status save_count(struct dti_cursor *cursor, struct dti_bytes *to)
     dti_bytes_put_u64(to, c->skip_left);
     dti_bytes_put_u64(to, c->take_left);
     dti_bytes_put_u64(to, c->gave_row);
-    return dti_cursor_save(c->from, to);
+    return DITTO_OK;
 }
 
 static ditto_status restore_count(struct dti_cursor *cursor, struct dti_bytes_reader *from)
@@ -126,7 +109,7 @@ static ditto_status restore_count(struct dti_cursor *cursor, struct dti_bytes_re
     if (number != c->pass.number)
         DTI_TRY(begin_pass(c, number));
     c->gave_row = gave_row;
-    return dti_cursor_restore(c->from, from);
+    return DITTO_OK;
 }
 
 static void digest_count(const ditto_dataset *dataset, struct dti_bytes *to)
@@ -139,9 +122,9 @@ static void digest_count(const ditto_dataset *dataset, struct dti_bytes *to)
 
 static const struct dti_dataset_kind count_kind = {
     .name = "count",
+    .cursor_bytes = sizeof(struct count_cursor),
     .open = open_count,
     .next = next_count,
-    .close = close_count,
     .save = save_count,
     .restore = restore_count,
     .digest = digest_count,

@@ -6,7 +6,6 @@
 #include "input/chunk.h"
 #include "input/transforms/transforms.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct filter_dataset {
@@ -17,7 +16,6 @@ struct filter_dataset {
 
 struct filter_cursor {
     struct dti_cursor base; /* first */
-    struct dti_cursor *from;
     struct dti_reader reader;
     struct dti_chunk chunk;
 };
@@ -25,28 +23,16 @@ struct filter_cursor {
 static void close_filter(struct dti_cursor *cursor)
 {
     struct filter_cursor *c = (struct filter_cursor *)cursor;
-    dti_cursor_close(c->from);
     dti_reader_free(&c->reader);
     dti_chunk_free(&c->chunk);
-    free(c);
 }
 
-static ditto_status open_filter(const ditto_dataset *dataset, const struct dti_pass *pass,
-                                struct dti_cursor **out)
+static ditto_status open_filter(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    struct filter_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    struct filter_cursor *c = (struct filter_cursor *)cursor;
     c->reader.closing = pass->closing;
-    ditto_status status = dti_chunk_make(&c->chunk, dataset, SIZE_MAX);
-    if (status == DITTO_OK)
-        status = dti_cursor_open(dataset->input[0], pass, &c->from);
-    if (status != DITTO_OK) {
-        close_filter(&c->base);
-        return status;
-    }
-    *out = &c->base;
-    return DITTO_OK;
+    DTI_TRY(dti_chunk_make(&c->chunk, cursor->dataset, SIZE_MAX));
+    return dti_cursor_open(cursor->dataset->input[0], pass, &cursor->from);
 }
 
 /* Asks the user's function about row `index` of those that the chunk was filled with. */
@@ -96,7 +82,7 @@ static ditto_status next_filter(struct dti_cursor *cursor, struct dti_rows rows,
         size_t left = want - *got, more, kept;
         struct dti_rows some = dti_rows_from(rows, *got);
         DTI_TRY(dti_closing_check(c->reader.closing));
-        ditto_status status = dti_cursor_next(c->from, some, left < c->chunk.most ? left : c->chunk.most,
+        ditto_status status = dti_cursor_next(cursor->from, some, left < c->chunk.most ? left : c->chunk.most,
                                               &more);
         ditto_error error = status < 0 ? *dti_error_get() : (ditto_error){ 0 };
         ditto_status sifted = sift(c, some, more, &kept); /* these rows come before `status` */
@@ -109,23 +95,12 @@ static ditto_status next_filter(struct dti_cursor *cursor, struct dti_rows rows,
     return DITTO_OK;
 }
 
-static ditto_status save_filter(struct dti_cursor *cursor, struct dti_bytes *to)
-{
-    return dti_cursor_save(((struct filter_cursor *)cursor)->from, to);
-}
-
-static ditto_status restore_filter(struct dti_cursor *cursor, struct dti_bytes_reader *from)
-{
-    return dti_cursor_restore(((struct filter_cursor *)cursor)->from, from);
-}
-
 static const struct dti_dataset_kind filter_kind = {
     .name = "filter",
+    .cursor_bytes = sizeof(struct filter_cursor),
     .open = open_filter,
     .next = next_filter,
     .close = close_filter,
-    .save = save_filter,
-    .restore = restore_filter,
 };
 
 ditto_status dti_filter_create(ditto_dataset *input, ditto_filter_fn function, void *user,

@@ -27,7 +27,7 @@ struct join_cursor {
 
     /* The rows of the current block that cycle_input[turn] has given. */
     uint64_t in_block;
-    struct cycle_input cycle_input[];
+    struct cycle_input *cycle_input; /* [cycle_inputs] */
 };
 
 static void close_join(struct dti_cursor *cursor)
@@ -35,20 +35,19 @@ static void close_join(struct dti_cursor *cursor)
     struct join_cursor *c = (struct join_cursor *)cursor;
     for (uint32_t i = 0; i < c->cycle_inputs; i++)
         dti_cursor_close(c->cycle_input[i].from);
-    free(c);
+    free(c->cycle_input);
 }
 
-static ditto_status open_join(const ditto_dataset *dataset, const struct dti_pass *pass,
-                              struct dti_cursor **out)
+static ditto_status open_join(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    const struct join_dataset *d = (const struct join_dataset *)dataset;
-    uint32_t cycle_inputs = d->cycle < dataset->inputs ? d->cycle : dataset->inputs;
-    struct join_cursor *c = calloc(1, sizeof *c + cycle_inputs * sizeof c->cycle_input[0]);
-    if (c == NULL)
+    struct join_cursor *c = (struct join_cursor *)cursor;
+    const struct join_dataset *d = (const struct join_dataset *)cursor->dataset;
+    uint32_t cycle_inputs = d->cycle < d->base.inputs ? d->cycle : d->base.inputs;
+    c->cycle_input = calloc(cycle_inputs, sizeof c->cycle_input[0]);
+    if (c->cycle_input == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
     c->pass = *pass;
     c->cycle_inputs = cycle_inputs;
-    *out = &c->base;
     return DITTO_OK;
 }
 
@@ -198,6 +197,7 @@ static void digest_join(const ditto_dataset *dataset, struct dti_bytes *to)
 
 static const struct dti_dataset_kind join_kind = {
     .name = "join",
+    .cursor_bytes = sizeof(struct join_cursor),
     .open = open_join,
     .next = next_join,
     .close = close_join,

@@ -7,7 +7,6 @@
 #include "input/chunk.h"
 #include "input/transforms/transforms.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct map_dataset {
@@ -19,55 +18,37 @@ struct map_dataset {
 
 struct map_cursor {
     struct dti_cursor base; /* first */
-    struct dti_cursor *from;
     uint64_t pass, row;
 };
 
-static ditto_status open_map(const ditto_dataset *dataset, const struct dti_pass *pass,
-                             struct dti_cursor **out)
+static ditto_status open_map(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    struct map_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    struct map_cursor *c = (struct map_cursor *)cursor;
     /* Pipelines that read different files number their rows separately. */
     uint32_t shards = pass->shards > 1 ? pass->shards : 1;
     c->pass = pass->number * shards + (shards > 1 ? pass->shard : 0);
-    ditto_status status = dti_cursor_open(dataset->input[0], pass, &c->from);
-    if (status != DITTO_OK) {
-        free(c);
-        return status;
-    }
-    *out = &c->base;
-    return DITTO_OK;
+    return dti_cursor_open(cursor->dataset->input[0], pass, &cursor->from);
 }
 
 static ditto_status next_map(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
 {
     struct map_cursor *c = (struct map_cursor *)cursor;
-    ditto_status status = dti_cursor_next(c->from, dti_rows_words_from(rows, 1), want, got);
+    ditto_status status = dti_cursor_next(cursor->from, dti_rows_words_from(rows, 1), want, got);
     for (size_t i = 0; i < *got; i++) /* numbers are distinct for 2^40 rows of a pass and 2^24 passes */
         rows.word[i * rows.stride] = (c->pass << 40) + c->row++;
     return status;
 }
 
-static void close_map(struct dti_cursor *cursor)
-{
-    dti_cursor_close(((struct map_cursor *)cursor)->from);
-    free(cursor);
-}
-
 static ditto_status save_map(struct dti_cursor *cursor, struct dti_bytes *to)
 {
-    struct map_cursor *c = (struct map_cursor *)cursor;
-    dti_bytes_put_u64(to, c->row);
-    return dti_cursor_save(c->from, to);
+    dti_bytes_put_u64(to, ((struct map_cursor *)cursor)->row);
+    return DITTO_OK;
 }
 
 static ditto_status restore_map(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
-    struct map_cursor *c = (struct map_cursor *)cursor;
-    c->row = dti_bytes_get_u64(from);
-    return dti_cursor_restore(c->from, from);
+    ((struct map_cursor *)cursor)->row = dti_bytes_get_u64(from);
+    return DITTO_OK;
 }
 
 static void advance(const ditto_dataset *dataset, ditto_tensor *row)
@@ -151,9 +132,9 @@ static void digest_map(const ditto_dataset *dataset, struct dti_bytes *to)
 
 static const struct dti_dataset_kind map_kind = {
     .name = "map",
+    .cursor_bytes = sizeof(struct map_cursor),
     .open = open_map,
     .next = next_map,
-    .close = close_map,
     .save = save_map,
     .restore = restore_map,
     .fill = fill_map,

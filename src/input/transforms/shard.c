@@ -1,7 +1,6 @@
 /* src/input/transforms/shard.c - keeps every n-th row, or every n-th block of rows. */
 #include "input/transforms/transforms.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct shard_dataset {
@@ -11,27 +10,17 @@ struct shard_dataset {
 
 struct shard_cursor {
     struct dti_cursor base; /* first */
-    struct dti_cursor *from;
     const _Atomic uint32_t *closing;
 
     /* The shard that has the next row, and the row's number in its block. */
     uint64_t turn, in_block;
 };
 
-static ditto_status open_shard(const ditto_dataset *dataset, const struct dti_pass *pass,
-                               struct dti_cursor **out)
+static ditto_status open_shard(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    struct shard_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    struct shard_cursor *c = (struct shard_cursor *)cursor;
     c->closing = pass->closing;
-    ditto_status status = dti_cursor_open(dataset->input[0], pass, &c->from);
-    if (status != DITTO_OK) {
-        free(c);
-        return status;
-    }
-    *out = &c->base;
-    return DITTO_OK;
+    return dti_cursor_open(cursor->dataset->input[0], pass, &cursor->from);
 }
 
 static bool is_own(struct shard_cursor *c)
@@ -53,7 +42,7 @@ static ditto_status next_shard(struct dti_cursor *cursor, struct dti_rows rows, 
         size_t more;
         struct dti_rows some = dti_rows_from(rows, *got);
         DTI_TRY(dti_closing_check(c->closing));
-        ditto_status status = dti_cursor_next(c->from, some, want - *got, &more);
+        ditto_status status = dti_cursor_next(cursor->from, some, want - *got, &more);
         for (size_t i = 0; i < more; i++) {
             struct dti_rows row = dti_rows_from(some, i);
             if (!is_own(c))
@@ -66,18 +55,12 @@ static ditto_status next_shard(struct dti_cursor *cursor, struct dti_rows rows, 
     return DITTO_OK;
 }
 
-static void close_shard(struct dti_cursor *cursor)
-{
-    dti_cursor_close(((struct shard_cursor *)cursor)->from);
-    free(cursor);
-}
-
 static ditto_status save_shard(struct dti_cursor *cursor, struct dti_bytes *to)
 {
     struct shard_cursor *c = (struct shard_cursor *)cursor;
     dti_bytes_put_u64(to, c->turn);
     dti_bytes_put_u64(to, c->in_block);
-    return dti_cursor_save(c->from, to);
+    return DITTO_OK;
 }
 
 static ditto_status restore_shard(struct dti_cursor *cursor, struct dti_bytes_reader *from)
@@ -86,7 +69,7 @@ static ditto_status restore_shard(struct dti_cursor *cursor, struct dti_bytes_re
     const struct shard_dataset *d = (const struct shard_dataset *)cursor->dataset;
     c->turn = dti_bytes_get_below(from, d->shards - 1);
     c->in_block = dti_bytes_get_below(from, d->block - 1);
-    return dti_cursor_restore(c->from, from);
+    return DITTO_OK;
 }
 
 static void digest_shard(const ditto_dataset *dataset, struct dti_bytes *to)
@@ -99,9 +82,9 @@ static void digest_shard(const ditto_dataset *dataset, struct dti_bytes *to)
 
 static const struct dti_dataset_kind shard_kind = {
     .name = "shard",
+    .cursor_bytes = sizeof(struct shard_cursor),
     .open = open_shard,
     .next = next_shard,
-    .close = close_shard,
     .save = save_shard,
     .restore = restore_shard,
     .digest = digest_shard,

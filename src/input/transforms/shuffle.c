@@ -18,9 +18,8 @@ struct shuffle_dataset {
 
 struct shuffle_cursor {
     struct dti_cursor base; /* first */
-    struct dti_cursor *from;
-    uint64_t random;   /* state of SplitMix64 */
-    uint64_t capacity; /* UINT64_MAX for all rows */
+    uint64_t random;        /* state of SplitMix64 */
+    uint64_t capacity;      /* UINT64_MAX for all rows */
     struct dti_rows rows;
     size_t filled, allocated;
 
@@ -52,27 +51,18 @@ static uint64_t random_below(uint64_t *state, uint64_t bound)
     return number % bound;
 }
 
-static ditto_status open_shuffle(const ditto_dataset *dataset, const struct dti_pass *pass,
-                                 struct dti_cursor **out)
+static ditto_status open_shuffle(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    const ditto_shuffle_options *o = &((const struct shuffle_dataset *)dataset)->options;
-    struct shuffle_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to shuffle");
+    struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
+    const ditto_shuffle_options *o = &((const struct shuffle_dataset *)cursor->dataset)->options;
     c->closing = pass->closing;
     c->capacity = o->buffer_rows != 0 ? o->buffer_rows : UINT64_MAX;
-    c->rows.stride = dataset->row_words;
+    c->rows.stride = cursor->dataset->row_words;
     uint64_t own_pass = o->reshuffle == DITTO_RESHUFFLE_NEVER ? 0 : pass->number;
     c->random = o->seed;
     /* Mixed, so that seed 1 in pass 0 differs from seed 0 in pass 1. */
     c->random = next_random(&c->random) ^ own_pass;
-    ditto_status status = dti_cursor_open(dataset->input[0], pass, &c->from);
-    if (status != DITTO_OK) {
-        free(c);
-        return status;
-    }
-    *out = &c->base;
-    return DITTO_OK;
+    return dti_cursor_open(cursor->dataset->input[0], pass, &cursor->from);
 }
 
 static ditto_status grow(struct shuffle_cursor *c, uint64_t least)
@@ -103,7 +93,7 @@ static ditto_status refill(struct shuffle_cursor *c)
         if (c->filled == c->allocated)
             DTI_TRY(grow(c, (uint64_t)c->filled + 1));
         c->drained = dti_cursor_next(
-            c->from, dti_rows_from(c->rows, c->filled),
+            c->base.from, dti_rows_from(c->rows, c->filled),
             c->allocated - c->filled < MOST_AT_ONCE ? c->allocated - c->filled : MOST_AT_ONCE, &got);
         c->filled += got;
         if (c->drained < 0)
@@ -140,9 +130,7 @@ static void close_shuffle(struct dti_cursor *cursor)
 {
     struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
     dti_rows_drop(c->base.dataset, c->rows, c->filled);
-    dti_cursor_close(c->from);
     free(c->rows.word);
-    free(c);
 }
 
 static ditto_status save_shuffle(struct dti_cursor *cursor, struct dti_bytes *to)
@@ -155,7 +143,7 @@ static ditto_status save_shuffle(struct dti_cursor *cursor, struct dti_bytes *to
     dti_bytes_put_u64(to, c->random);
     dti_bytes_put_u64(to, c->drained == DITTO_END_OF_INPUT);
     DTI_TRY(dti_rows_save(c->base.dataset, c->rows, c->filled, to));
-    return dti_cursor_save(c->from, to);
+    return DITTO_OK;
 }
 
 static ditto_status restore_shuffle(struct dti_cursor *cursor, struct dti_bytes_reader *from)
@@ -167,7 +155,7 @@ static ditto_status restore_shuffle(struct dti_cursor *cursor, struct dti_bytes_
     DTI_TRY(dti_bytes_reader_status(from));
     DTI_TRY(grow(c, filled));
     DTI_TRY(dti_rows_load(c->base.dataset, c->rows, filled, &c->filled, from));
-    return dti_cursor_restore(c->from, from);
+    return DITTO_OK;
 }
 
 static void digest_shuffle(const ditto_dataset *dataset, struct dti_bytes *to)
@@ -180,6 +168,7 @@ static void digest_shuffle(const ditto_dataset *dataset, struct dti_bytes *to)
 
 static const struct dti_dataset_kind shuffle_kind = {
     .name = "shuffle",
+    .cursor_bytes = sizeof(struct shuffle_cursor),
     .open = open_shuffle,
     .next = next_shuffle,
     .close = close_shuffle,

@@ -1,39 +1,27 @@
 /* src/input/transforms/zip.c - makes each row from one row of each input. It ends with the shortest input. */
 #include "input/transforms/transforms.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct zip_cursor {
     struct dti_cursor base; /* first */
     bool ended;
-    struct dti_cursor *from[]; /* [inputs] */
+    struct dti_cursor *input[DITTO_MAX_COMPONENTS];
 };
 
 static void close_zip(struct dti_cursor *cursor)
 {
     struct zip_cursor *c = (struct zip_cursor *)cursor;
     for (uint32_t i = 0; i < cursor->dataset->inputs; i++)
-        dti_cursor_close(c->from[i]);
-    free(c);
+        dti_cursor_close(c->input[i]);
 }
 
-static ditto_status open_zip(const ditto_dataset *dataset, const struct dti_pass *pass,
-                             struct dti_cursor **out)
+static ditto_status open_zip(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    struct zip_cursor *c = calloc(1, sizeof *c + dataset->inputs * sizeof(struct dti_cursor *));
-    ditto_status status = c != NULL ? DITTO_OK
-                                    : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
-    if (c == NULL)
-        return status;
-    c->base.dataset = dataset;
-    for (uint32_t i = 0; i < dataset->inputs && status == DITTO_OK; i++)
-        status = dti_cursor_open(dataset->input[i], pass, &c->from[i]);
-    if (status != DITTO_OK)
-        close_zip(&c->base);
-    else
-        *out = &c->base;
-    return status;
+    struct zip_cursor *c = (struct zip_cursor *)cursor;
+    for (uint32_t i = 0; i < cursor->dataset->inputs; i++)
+        DTI_TRY(dti_cursor_open(cursor->dataset->input[i], pass, &c->input[i]));
+    return DITTO_OK;
 }
 
 /* Drops the rows from `first` on that the first `inputs` inputs have given. They have no partner in the other
@@ -64,7 +52,7 @@ static ditto_status next_zip(struct dti_cursor *cursor, struct dti_rows rows, si
         /* An input is asked for no more rows than the inputs before it gave. If it gives fewer, its status
          * therefore comes first in the order of rows. */
         size_t asked = *got;
-        ditto_status own = asked > 0 || i == 0 ? dti_cursor_next(c->from[i], dti_rows_words_from(rows, word),
+        ditto_status own = asked > 0 || i == 0 ? dti_cursor_next(c->input[i], dti_rows_words_from(rows, word),
                                                                  asked, &given[i])
                                                : (given[i] = 0, DITTO_OK);
         if (given[i] < asked || (own != DITTO_OK && status == DITTO_OK)) {
@@ -87,7 +75,7 @@ static ditto_status save_zip(struct dti_cursor *cursor, struct dti_bytes *to)
     struct zip_cursor *c = (struct zip_cursor *)cursor;
     dti_bytes_put_u64(to, c->ended);
     for (uint32_t i = 0; i < cursor->dataset->inputs; i++)
-        DTI_TRY(dti_cursor_save(c->from[i], to));
+        DTI_TRY(dti_cursor_save(c->input[i], to));
     return DITTO_OK;
 }
 
@@ -96,7 +84,7 @@ static ditto_status restore_zip(struct dti_cursor *cursor, struct dti_bytes_read
     struct zip_cursor *c = (struct zip_cursor *)cursor;
     c->ended = dti_bytes_get_below(from, 1) != 0;
     for (uint32_t i = 0; i < cursor->dataset->inputs; i++)
-        DTI_TRY(dti_cursor_restore(c->from[i], from));
+        DTI_TRY(dti_cursor_restore(c->input[i], from));
     return DITTO_OK;
 }
 
@@ -159,6 +147,7 @@ static ditto_status load_row_zip(const ditto_dataset *dataset, uint64_t *row, st
 
 static const struct dti_dataset_kind zip_kind = {
     .name = "zip",
+    .cursor_bytes = sizeof(struct zip_cursor),
     .open = open_zip,
     .next = next_zip,
     .close = close_zip,

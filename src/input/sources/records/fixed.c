@@ -35,16 +35,12 @@ static void stand(struct fixed_cursor *c, uint32_t from)
     c->record = 0;
 }
 
-static ditto_status open_fixed(const ditto_dataset *dataset, const struct dti_pass *pass,
-                               struct dti_cursor **out)
+static ditto_status open_fixed(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    struct fixed_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
-    c->fixed = (const struct fixed_dataset *)dataset;
+    struct fixed_cursor *c = (struct fixed_cursor *)cursor;
+    c->fixed = (const struct fixed_dataset *)cursor->dataset;
     c->pass = *pass;
     stand(c, 0);
-    *out = &c->base;
     return DITTO_OK;
 }
 
@@ -66,11 +62,6 @@ static ditto_status next_fixed(struct dti_cursor *cursor, struct dti_rows rows, 
         ++*got;
     }
     return *got < want ? DITTO_END_OF_INPUT : DITTO_OK;
-}
-
-static void close_fixed(struct dti_cursor *cursor)
-{
-    free(cursor);
 }
 
 static ditto_status save_fixed(struct dti_cursor *cursor, struct dti_bytes *to)
@@ -194,9 +185,9 @@ static void free_fixed(ditto_dataset *dataset)
 
 static const struct dti_dataset_kind fixed_kind = {
     .name = "fixed",
+    .cursor_bytes = sizeof(struct fixed_cursor),
     .open = open_fixed,
     .next = next_fixed,
-    .close = close_fixed,
     .save = save_fixed,
     .restore = restore_fixed,
     .fill = fill_fixed,

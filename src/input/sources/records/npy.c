@@ -69,9 +69,9 @@ static void free_npy(ditto_dataset *dataset)
 
 static const struct dti_dataset_kind npy_kind = {
     .name = "npy",
+    .cursor_bytes = sizeof(struct dti_counted_cursor),
     .open = dti_counted_open,
     .next = dti_counted_next,
-    .close = dti_counted_close,
     .save = dti_counted_save,
     .restore = dti_counted_restore,
     .fill = fill_npy,

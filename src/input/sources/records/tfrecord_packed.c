@@ -4,7 +4,6 @@
 #include "input/sources/owned_row.h"
 #include "input/sources/records/tfrecord.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct packed_cursor {
@@ -25,22 +24,14 @@ static void stand(struct packed_cursor *c, uint32_t from)
         dti_gzip_start(c->gzip, c->file);
 }
 
-static ditto_status open_packed(const ditto_dataset *dataset, const struct dti_pass *pass,
-                                struct dti_cursor **out)
+static ditto_status open_packed(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    struct dti_tfrecord *t = (struct dti_tfrecord *)dataset;
-    struct packed_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    struct packed_cursor *c = (struct packed_cursor *)cursor;
+    struct dti_tfrecord *t = (struct dti_tfrecord *)cursor->dataset;
     c->tfrecord = t;
     c->pass = *pass;
-    ditto_status status = dti_gzip_open(&t->files, pass->closing, &c->gzip);
-    if (status != DITTO_OK) {
-        free(c);
-        return status;
-    }
+    DTI_TRY(dti_gzip_open(&t->files, pass->closing, &c->gzip));
     stand(c, 0);
-    *out = &c->base;
     return DITTO_OK;
 }
 
@@ -97,7 +88,6 @@ static ditto_status next_packed(struct dti_cursor *cursor, struct dti_rows rows,
 static void close_packed(struct dti_cursor *cursor)
 {
     dti_gzip_close(((struct packed_cursor *)cursor)->gzip);
-    free(cursor);
 }
 
 static ditto_status save_packed(struct dti_cursor *cursor, struct dti_bytes *to)
@@ -148,6 +138,7 @@ static void where_packed(const ditto_dataset *dataset, const uint64_t *row, stru
 
 const struct dti_dataset_kind dti_tfrecord_packed_kind = {
     .name = "tfrecord, compressed",
+    .cursor_bytes = sizeof(struct packed_cursor),
     .open = open_packed,
     .next = next_packed,
     .close = close_packed,

@@ -4,7 +4,6 @@
 #include "input/sources/records/tfrecord.h"
 #include "input/sources/files/window.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* -- choosing -- */
@@ -16,22 +15,13 @@ struct plain_cursor {
     uint64_t records; /* returned from the current file */
 };
 
-static ditto_status open_plain(const ditto_dataset *dataset, const struct dti_pass *pass,
-                               struct dti_cursor **out)
+static ditto_status open_plain(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
+    struct plain_cursor *c = (struct plain_cursor *)cursor;
     /* The cast is safe because only descriptors change, and a lock protects them. */
-    struct dti_tfrecord *t = (struct dti_tfrecord *)dataset;
-    struct plain_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to iterate a dataset");
+    struct dti_tfrecord *t = (struct dti_tfrecord *)cursor->dataset;
     c->tfrecord = t;
-    ditto_status status = dti_window_open(&c->window, &t->files, pass);
-    if (status != DITTO_OK) {
-        free(c);
-        return status;
-    }
-    *out = &c->base;
-    return DITTO_OK;
+    return dti_window_open(&c->window, &t->files, pass);
 }
 
 /* Checks the header of the next record, sets `row` and moves behind the record. `header` has the first
@@ -84,7 +74,6 @@ static ditto_status next_plain(struct dti_cursor *cursor, struct dti_rows rows, 
 static void close_plain(struct dti_cursor *cursor)
 {
     dti_window_close(&((struct plain_cursor *)cursor)->window);
-    free(cursor);
 }
 
 static ditto_status save_plain(struct dti_cursor *cursor, struct dti_bytes *to)
@@ -143,6 +132,7 @@ static void where_plain(const ditto_dataset *dataset, const uint64_t *row, struc
 
 const struct dti_dataset_kind dti_tfrecord_plain_kind = {
     .name = "tfrecord",
+    .cursor_bytes = sizeof(struct plain_cursor),
     .open = open_plain,
     .next = next_plain,
     .close = close_plain,

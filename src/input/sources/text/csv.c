@@ -281,6 +281,7 @@ static void digest_csv(const ditto_dataset *dataset, struct dti_bytes *to)
 
 static const struct dti_dataset_kind csv_kind = {
     .name = "csv",
+    .cursor_bytes = sizeof(struct dti_text_lines_cursor),
     .open = dti_text_lines_open,
     .next = dti_text_lines_next,
     .close = dti_text_lines_close,

@@ -1,17 +1,8 @@
 /* src/input/sources/text/text_lines.c - finds lines, and rows that span lines. */
 #include "input/sources/text/text_lines.h"
 #include "input/sources/files/file_row.h"
-#include "input/sources/files/window.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-struct lines_cursor {
-    struct dti_cursor base; /* first */
-    const struct dti_text_lines *lines;
-    struct dti_window window;
-    uint64_t line; /* number of the next line in its file, from 1 */
-};
 
 /* -- one row -- */
 
@@ -75,7 +66,7 @@ struct found {
     uint64_t lines;
 };
 
-static ditto_status refuse_length(const struct lines_cursor *c, const struct line_search *s)
+static ditto_status refuse_length(const struct dti_text_lines_cursor *c, const struct line_search *s)
 {
     const struct dti_text_lines *l = c->lines;
     return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: the %s has more than %llu bytes%s",
@@ -83,7 +74,7 @@ static ditto_status refuse_length(const struct lines_cursor *c, const struct lin
                     (unsigned long long)l->most_bytes, s->inside ? ": a quote in it is not closed" : "");
 }
 
-static ditto_status find_row(struct lines_cursor *c, bool quotes, struct found *f)
+static ditto_status find_row(struct dti_text_lines_cursor *c, bool quotes, struct found *f)
 {
     struct line_search s = { .quotes = quotes };
     uint64_t most = c->lines->most_bytes > DTI_TEXT_LINE_MOST_BYTES ? c->lines->most_bytes
@@ -123,7 +114,7 @@ static ditto_status pass_mark(struct dti_window *window)
     return DITTO_OK;
 }
 
-static ditto_status next_row(struct lines_cursor *c, uint64_t *row)
+static ditto_status next_row(struct dti_text_lines_cursor *c, uint64_t *row)
 {
     const struct dti_text_lines *l = c->lines;
     struct dti_window *w = &c->window;
@@ -151,27 +142,19 @@ static ditto_status next_row(struct lines_cursor *c, uint64_t *row)
 
 /* -- cursors -- */
 
-ditto_status dti_text_lines_open(const ditto_dataset *dataset, const struct dti_pass *pass,
-                                 struct dti_cursor **out)
+ditto_status dti_text_lines_open(struct dti_cursor *cursor, const struct dti_pass *pass)
 {
-    struct lines_cursor *c = calloc(1, sizeof *c);
-    if (c == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read files");
-    ditto_status status = dti_window_open(&c->window, dti_text_lines_files(dataset), pass);
-    if (status != DITTO_OK) {
-        free(c);
-        return status;
-    }
-    c->lines = (const struct dti_text_lines *)dataset;
+    struct dti_text_lines_cursor *c = (struct dti_text_lines_cursor *)cursor;
+    c->lines = (const struct dti_text_lines *)cursor->dataset;
     c->line = 1;
-    *out = &c->base;
-    return DITTO_OK;
+    return dti_window_open(&c->window, dti_text_lines_files(cursor->dataset), pass);
 }
 
 ditto_status dti_text_lines_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
 {
     while (*got < want) {
-        ditto_status status = next_row((struct lines_cursor *)cursor, rows.word + *got * rows.stride);
+        ditto_status status = next_row((struct dti_text_lines_cursor *)cursor,
+                                       rows.word + *got * rows.stride);
         if (status != DITTO_OK)
             return status;
         ++*got;
@@ -181,13 +164,12 @@ ditto_status dti_text_lines_next(struct dti_cursor *cursor, struct dti_rows rows
 
 void dti_text_lines_close(struct dti_cursor *cursor)
 {
-    dti_window_close(&((struct lines_cursor *)cursor)->window);
-    free(cursor);
+    dti_window_close(&((struct dti_text_lines_cursor *)cursor)->window);
 }
 
 ditto_status dti_text_lines_save(struct dti_cursor *cursor, struct dti_bytes *to)
 {
-    const struct lines_cursor *c = (const struct lines_cursor *)cursor;
+    const struct dti_text_lines_cursor *c = (const struct dti_text_lines_cursor *)cursor;
     dti_window_save(&c->window, to);
     dti_bytes_put_u64(to, c->line);
     return DITTO_OK;
@@ -195,7 +177,7 @@ ditto_status dti_text_lines_save(struct dti_cursor *cursor, struct dti_bytes *to
 
 ditto_status dti_text_lines_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
-    struct lines_cursor *c = (struct lines_cursor *)cursor;
+    struct dti_text_lines_cursor *c = (struct dti_text_lines_cursor *)cursor;
     dti_window_restore(&c->window, from);
     c->line = dti_bytes_get_u64(from);
     return DITTO_OK;

@@ -6,6 +6,7 @@
 
 #include "input/dataset.h"
 #include "input/sources/files/files.h"
+#include "input/sources/files/window.h"
 
 /* The most bytes of a row, unless the program asks for more. A longer row is refused as a row without an
  * end. */
@@ -35,6 +36,14 @@ struct dti_text_lines {
     char delimiter;
 };
 
+/* The cursor of such a kind. */
+struct dti_text_lines_cursor {
+    struct dti_cursor base; /* first */
+    const struct dti_text_lines *lines;
+    struct dti_window window;
+    uint64_t line; /* number of the next line in its file, from 1 */
+};
+
 /* Completes a dataset whose components are set. Returns DITTO_ERR_INVALID if none of the files has a row, and
  * DITTO_ERR_CORRUPT if the first row is too long. */
 ditto_status dti_text_lines_finish(struct dti_text_lines *lines);
@@ -44,8 +53,7 @@ struct dti_files *dti_text_lines_files(const ditto_dataset *dataset);
 
 /* The functions of the kind's table that choose rows, and `where`, `digest` and `free`. A kind with its own
  * digest or free function calls these too. */
-ditto_status dti_text_lines_open(const ditto_dataset *dataset, const struct dti_pass *pass,
-                                 struct dti_cursor **out);
+ditto_status dti_text_lines_open(struct dti_cursor *cursor, const struct dti_pass *pass);
 ditto_status dti_text_lines_next(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got);
 void dti_text_lines_close(struct dti_cursor *cursor);
 ditto_status dti_text_lines_save(struct dti_cursor *cursor, struct dti_bytes *to);

@@ -33,6 +33,7 @@ static ditto_status fill_text(const ditto_dataset *dataset, struct dti_reader *r
 
 static const struct dti_dataset_kind text_kind = {
     .name = "text",
+    .cursor_bytes = sizeof(struct dti_text_lines_cursor),
     .open = dti_text_lines_open,
     .next = dti_text_lines_next,
     .close = dti_text_lines_close,
