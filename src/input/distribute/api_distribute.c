@@ -5,11 +5,21 @@
 
 #include <stdlib.h>
 
-static ditto_status create(struct dti_team *team, const struct dti_input_plan *plan, ditto_dataset **datasets,
-                           ditto_iterator **out)
+/* Distributes `dataset`, or if it is NULL the datasets that the function of the user returns. */
+static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_dataset_fn function,
+                           void *user, const ditto_input_options *options, ditto_iterator **out)
 {
-    ditto_status status = dti_iterator_create(team, datasets, plan, out);
-    for (uint32_t w = 0; w < plan->pipelines; w++)
+    ditto_input_options known;
+    struct dti_input_plan plan;
+    ditto_dataset **datasets = NULL;
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
+    DTI_TRY(dti_context_check_cross(team));
+    if (dataset != NULL)
+        DTI_TRY(dti_input_plan_distribute(team, dataset, &known, &plan, &datasets));
+    else
+        DTI_TRY(dti_input_plan_from_function(team, function, user, &known, &plan, &datasets));
+    ditto_status status = dti_iterator_create(team, datasets, &plan, out);
+    for (uint32_t w = 0; w < plan.pipelines; w++)
         dti_dataset_release(datasets[w]);
     free(datasets);
     return status;
@@ -18,37 +28,23 @@ static ditto_status create(struct dti_team *team, const struct dti_input_plan *p
 ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dataset,
                                     const ditto_input_options *options, ditto_iterator **out)
 {
-    ditto_input_options known;
-    struct dti_input_plan plan;
-    ditto_dataset **datasets = NULL;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(dataset, "dataset"));
     DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
-    struct dti_team *team = dti_team_of(strategy);
-    DTI_TRY(dti_context_check_cross(team));
-    DTI_TRY(dti_input_plan_distribute(team, dataset, &known, &plan, &datasets));
-    return create(team, &plan, datasets, out);
+    return create(dti_team_of(strategy), dataset, NULL, NULL, options, out);
 }
 
 ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn function,
                                                   void *user, const ditto_input_options *options,
                                                   ditto_iterator **out)
 {
-    ditto_input_options known;
-    struct dti_input_plan plan;
-    ditto_dataset **datasets = NULL;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(out, "out"));
     if (function == NULL)
         return dti_fail_null("function");
-    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
-    struct dti_team *team = dti_team_of(strategy);
-    DTI_TRY(dti_context_check_cross(team));
-    DTI_TRY(dti_input_plan_from_function(team, function, user, &known, &plan, &datasets));
-    return create(team, &plan, datasets, out);
+    return create(dti_team_of(strategy), NULL, function, user, options, out);
 }
 
 ditto_status ditto_input_per_replica_batch(const ditto_input_context *context, uint64_t global_batch,
