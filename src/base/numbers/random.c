@@ -108,10 +108,12 @@ void ditto_random_f64(ditto_random *random, double *dst, size_t count)
     }
 }
 
-/* Makes pairs of independent normal numbers. Each pair comes from one block of the generator. */
-static void normal_pairs(ditto_random *random, double *dst, size_t pairs)
+/* Makes the next piece of `left` independent normal numbers, and returns its length. Each pair of numbers comes
+ * from one block of the generator. */
+static size_t normal_piece(ditto_random *random, size_t left, double dst[2 * MOST_PAIRS])
 {
     double uniform[2 * MOST_PAIRS];
+    size_t piece = left < 2 * MOST_PAIRS ? left : 2 * MOST_PAIRS, pairs = (piece + 1) / 2;
     ditto_random_f64(random, uniform, 2 * pairs);
     for (size_t i = 0; i < pairs; i++) {
         double sine, cosine;
@@ -120,6 +122,7 @@ static void normal_pairs(ditto_random *random, double *dst, size_t pairs)
         dst[2 * i] = radius * cosine;
         dst[2 * i + 1] = radius * sine;
     }
+    return piece;
 }
 
 /* Skips the rest of a block that has been used in part. */
@@ -133,9 +136,8 @@ void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count)
     double normal[2 * MOST_PAIRS];
     struct dti_fenv saved = dti_fenv_enter();
     begin_block(random);
-    for (size_t i = 0; i < count; i += 2 * MOST_PAIRS) {
-        size_t piece = count - i < 2 * MOST_PAIRS ? count - i : 2 * MOST_PAIRS;
-        normal_pairs(random, normal, (piece + 1) / 2);
+    for (size_t i = 0, piece; i < count; i += piece) {
+        piece = normal_piece(random, count - i, normal);
         memcpy(dst + i, normal, piece * sizeof *dst);
     }
     dti_fenv_leave(saved);
@@ -146,9 +148,8 @@ void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count)
     double normal[2 * MOST_PAIRS];
     struct dti_fenv saved = dti_fenv_enter();
     begin_block(random);
-    for (size_t i = 0; i < count; i += 2 * MOST_PAIRS) {
-        size_t piece = count - i < 2 * MOST_PAIRS ? count - i : 2 * MOST_PAIRS;
-        normal_pairs(random, normal, (piece + 1) / 2);
+    for (size_t i = 0, piece; i < count; i += piece) {
+        piece = normal_piece(random, count - i, normal);
         for (size_t k = 0; k < piece; k++)
             dst[i + k] = (float)normal[k];
     }
