@@ -95,7 +95,7 @@ ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor 
     return dti_look_component(found, r->id, out);
 }
 
-static ditto_status ensure_capacity(ditto_replica *self, const char *name, ditto_tensor *tensor)
+static ditto_status reserve_buffer(ditto_replica *self, const char *name, ditto_tensor *tensor)
 {
     struct dti_results *results;
     struct dti_result *result;
@@ -115,7 +115,7 @@ static ditto_status ensure_capacity(ditto_replica *self, const char *name, ditto
 ditto_status ditto_return_buffer(ditto_replica *self, const char *name, ditto_tensor *tensor)
 {
     DTI_ENTER();
-    return ensure_capacity(self, name, tensor);
+    return reserve_buffer(self, name, tensor);
 }
 
 static ditto_status return_copy(ditto_replica *self, const char *name, const ditto_tensor *tensor)
@@ -124,10 +124,10 @@ static ditto_status return_copy(ditto_replica *self, const char *name, const dit
     DTI_TRY(dti_not_null(tensor, "tensor"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
-    ditto_tensor capacity = *tensor;
-    DTI_TRY(ensure_capacity(self, name, &capacity));
+    ditto_tensor buffer = *tensor;
+    DTI_TRY(reserve_buffer(self, name, &buffer));
     if (bytes != 0)
-        memcpy(capacity.data, tensor->data, bytes);
+        memcpy(buffer.data, tensor->data, bytes);
     return DITTO_OK;
 }
 

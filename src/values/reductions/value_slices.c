@@ -7,7 +7,7 @@
 
 /* Makes a value of `rows` slices, like those of `like`, with memory for their elements and indices. All
  * replicas share the same slices. */
-static ditto_status ensure_capacity(const ditto_value *like, size_t rows, ditto_value **out)
+static ditto_status make_slices(const ditto_value *like, size_t rows, ditto_value **out)
 {
     ditto_value *value;
     ditto_slices first = dti_slices_of(like, 0);
@@ -57,7 +57,7 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_val
     DTI_TRY(check_op(v, op));
     for (uint32_t i = 0; i < parts; i++)
         rows += v->part[i].shape[0];
-    DTI_TRY(ensure_capacity(v, rows, out));
+    DTI_TRY(make_slices(v, rows, out));
     ditto_slices all = dti_slices_of(*out, 0);
     rows = 0;
     for (uint32_t i = 0; i < parts; i++) {
@@ -160,7 +160,7 @@ ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
     DTI_TRY(sort(v, &sorted));
     for (size_t first = 0; first < sorted.rows; first = end_of_index(&sorted, first))
         rows++;
-    ditto_status status = ensure_capacity(v, rows, out);
+    ditto_status status = make_slices(v, rows, out);
     if (status == DITTO_OK) {
         ditto_slices merged = dti_slices_of(*out, 0);
         status = dti_value_finish(*out, merge_rows(&sorted, &merged), out);
