@@ -140,8 +140,8 @@ ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *h
 
 /* Stands at the beginning of each public function that takes a variable in replica context. It does what
  * DTI_HOLD_VARIABLE does, and also fails with DITTO_ERR_CONTEXT if the variable belongs to another strategy
- * than the replica. A replica in a run enters no gate, because the run has the turn. A thread's replica of the
- * default strategy enters the gate. */
+ * than the replica. A replica in a run enters no gate, because the run has the turn. A thread's replica of
+ * the default strategy enters the gate. */
 #define DTI_HOLD_OWN_VARIABLE(r, v)        \
     DTI_LEAVES_GATE(held_variable_, NULL); \
     DTI_TRY(dti_variable_hold_own((r), (v), &held_variable_))

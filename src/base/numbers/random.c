@@ -108,8 +108,8 @@ void ditto_random_f64(ditto_random *random, double *dst, size_t count)
     }
 }
 
-/* Makes the next piece of `left` independent normal numbers, and returns its length. Each pair of numbers comes
- * from one block of the generator. */
+/* Makes the next piece of `left` independent normal numbers, and returns its length. Each pair of numbers
+ * comes from one block of the generator. */
 static size_t normal_piece(ditto_random *random, size_t left, double dst[2 * MOST_PAIRS])
 {
     double uniform[2 * MOST_PAIRS];
