@@ -131,14 +131,6 @@ ditto_status dti_strategy_device_info(ditto_strategy *strategy, uint32_t replica
                                       ditto_device_info *out);
 ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *text);
 
-/* -- numbers -- */
-/* Returns SHAPE if the tensor does not have exactly one element, and UNSUPPORTED if its dtype is complex. */
-ditto_status dti_tensor_number(const ditto_tensor *tensor, double *out);
-/* Converts elements of a real dtype. */
-void dti_to_f64(double *out, ditto_dtype dtype, const void *in, size_t count);
-/* Fills an array of any dtype. With integer dtypes infinities become the largest and the smallest integer. */
-void dti_number_fill(ditto_dtype dtype, void *out, size_t count, float value);
-
 /* -- input, in cross-replica context -- */
 /* Takes the next batch of each replica as a value. Does not set *out if it returns END_OF_INPUT. */
 ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out);

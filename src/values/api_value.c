@@ -1,6 +1,7 @@
 /* src/values/api_value.c - the functions of include/ditto/value.h, which check their arguments and
  * context. */
 #include "strategy/strategy.h"
+#include "base/types/convert.h"
 #include "values/make_value.h"
 
 /* -- making -- */

@@ -2,9 +2,11 @@
 #include "support/support.h"
 
 #include "base/base.h"
+#include "base/types/convert.h"
 
 #include <errno.h>
 #include <locale.h>
+#include <math.h>
 #include <pthread.h>
 
 static void every_status_has_a_name_and_a_sentence(void **state)
@@ -269,6 +271,36 @@ static void processor_features_are_those_that_the_kernel_reports(void **state)
     assert_int_equal(cpu.avx512, avx512);
 }
 
+static void a_number_outside_an_integer_dtype_becomes_its_end(void **state)
+{
+    static const struct row {
+        ditto_dtype dtype;
+        double value;
+        int64_t expected; /* as the bits of the element */
+    } rows[] = {
+        { DITTO_I8, 1e3, INT8_MAX },
+        { DITTO_I8, -1e3, 0x80 },
+        { DITTO_I8, -2.5, 0xfe },
+        { DITTO_U8, -1, 0 },
+        { DITTO_U8, 255.9, 255 },
+        { DITTO_I64, 0x1p63, INT64_MAX },
+        { DITTO_I64, -0x1p63, INT64_MIN },
+        { DITTO_U64, 0x1p64, -1 },
+        { DITTO_U64, 0x1p63, INT64_MIN },
+        { DITTO_I32, NAN, 0 },
+        { DITTO_BOOL, 7, 1 },
+        { DITTO_BOOL, -7, 0 },
+        { DITTO_F16, 1, 0x3c00 },
+        { DITTO_BF16, -INFINITY, 0xff80 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int64_t element = 0;
+        dti_number_store(rows[i].dtype, &element, rows[i].value);
+        assert_int_equal(element, rows[i].expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +322,7 @@ int main(void)
         cmocka_unit_test(the_length_of_a_text_includes_the_part_that_does_not_fit),
         cmocka_unit_test(processor_features_are_those_that_the_kernel_reports),
         cmocka_unit_test(the_floating_point_environment_is_set_and_restored),
+        cmocka_unit_test(a_number_outside_an_integer_dtype_becomes_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

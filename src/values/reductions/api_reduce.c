@@ -2,6 +2,7 @@
  * and context. */
 #include "values/reductions/reductions.h"
 #include "values/values.h"
+#include "base/types/convert.h"
 
 static ditto_status check_call(const ditto_strategy *strategy, const void *out)
 {

@@ -1,8 +1,8 @@
 /* src/values/reductions/axes.c - reductions along axes, see axes.h. */
 #include "values/reductions/axes.h"
 #include "strategy/strategy.h"
+#include "base/types/convert.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,17 +228,12 @@ static void divide(ditto_dtype arithmetic, void *accumulators, size_t count, dou
  * MEAN. */
 static void fill_with_nothing(const struct dti_column *c)
 {
-    static const float least = -INFINITY, most = INFINITY, not_a_number = NAN, one = 1;
-    const float *value = c->op == DITTO_MIN    ? &most
-                         : c->op == DITTO_MAX  ? &least
-                         : c->op == DITTO_PROD ? &one
-                                               : NULL;
-    size_t bytes = c->kept * ditto_dtype_bytes(c->result.dtype);
-    if (c->op == DITTO_MEAN)
-        value = &not_a_number;
-    memset(c->result.data, 0, bytes);
-    if (value != NULL)
-        dti_number_fill(c->result.dtype, c->result.data, c->kept, *value);
+    double nothing = c->op == DITTO_MIN    ? INFINITY
+                     : c->op == DITTO_MAX  ? -INFINITY
+                     : c->op == DITTO_PROD ? 1
+                     : c->op == DITTO_MEAN ? NAN
+                                           : 0;
+    dti_number_fill(c->result.dtype, c->result.data, c->kept, nothing);
 }
 
 void dti_column_finish(const struct dti_column *c)

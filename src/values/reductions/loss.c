@@ -2,6 +2,7 @@
 #include <ditto/loss.h>
 
 #include "strategy/strategy.h"
+#include "base/types/convert.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* src/values/reductions/reduce_value.c - reduces a value over replicas, and along axes. */
 #include "values/reductions/reductions.h"
 #include "values/reductions/axes.h"
+#include "base/types/convert.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "input/sources/text/text_lines.h"
 #include "input/sources/files/file_row.h"
 #include "input/sources/sources.h"
+#include "base/types/convert.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -88,35 +89,6 @@ static ditto_status refuse_columns(struct csv_row *r, const char *at)
 
 /* -- fields -- */
 
-static void store_missing(const ditto_csv_component *c, void *to)
-{
-    double value = c->missing_value;
-    switch (c->dtype) {
-    case DITTO_F32:
-        *(float *)to = (float)value;
-        break;
-    case DITTO_F64:
-        *(double *)to = value;
-        break;
-    case DITTO_U64:
-        *(uint64_t *)to = (uint64_t)value;
-        break;
-    default: { /* smaller types are the low bytes, in two's complement */
-        int64_t whole = (int64_t)value;
-        int32_t low = (int32_t)whole;
-        int16_t lower = (int16_t)whole;
-        int8_t lowest = (int8_t)whole;
-        size_t bytes = ditto_dtype_bytes(c->dtype);
-        memcpy(to,
-               bytes == 8   ? (void *)&whole
-               : bytes == 4 ? (void *)&low
-               : bytes == 2 ? (void *)&lower
-                            : &lowest,
-               bytes);
-    }
-    }
-}
-
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t';
@@ -133,7 +105,7 @@ static ditto_status store_value(const struct csv_row *r, const struct use *use, 
     while (field.length > 0 && is_space(field.text[field.length - 1]))
         field.length--;
     if (field.length == 0 && c->missing == DITTO_CSV_MISSING_VALUE) {
-        store_missing(c, to);
+        dti_number_store(c->dtype, to, c->missing_value);
         return DITTO_OK;
     }
     const char *end = field.text + field.length;

@@ -1,6 +1,7 @@
 /* src/input/sources/text/csv_field.c - finds and parses fields of CSV rows. */
 #include "input/sources/text/csv_field.h"
 #include "base/base.h"
+#include "base/types/convert.h"
 
 #include <math.h>
 #include <string.h>
@@ -203,20 +204,7 @@ static bool store_integer(const struct dti_csv_number *n, const char *text, size
         return false;
     if (magnitude > (!n->negative ? most : is_signed ? most + 1 : 0))
         return false;
-    uint64_t value = n->negative ? -magnitude : magnitude;
-    switch (bytes) {
-    case 1:
-        *(uint8_t *)to = (uint8_t)value;
-        break;
-    case 2:
-        *(uint16_t *)to = (uint16_t)value;
-        break;
-    case 4:
-        *(uint32_t *)to = (uint32_t)value;
-        break;
-    default:
-        *(uint64_t *)to = value;
-    }
+    dti_integer_store(to, bytes, n->negative ? -magnitude : magnitude);
     return true;
 }
 
