@@ -50,14 +50,6 @@ ditto_status dti_bytes_status(const struct dti_bytes *bytes)
     return bytes->failed ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the state of an iterator") : DITTO_OK;
 }
 
-uint64_t dti_bytes_hash(const char *data, size_t bytes)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < bytes; i++)
-        hash = (hash ^ (unsigned char)data[i]) * 0x100000001b3u;
-    return hash;
-}
-
 void dti_bytes_get(struct dti_bytes_reader *from, void *data, size_t bytes)
 {
     if (from->failed || bytes > (size_t)(from->end - from->at)) {

@@ -19,9 +19,6 @@ void dti_bytes_free(struct dti_bytes *bytes);
 /* Returns DITTO_ERR_NO_MEMORY if a put has failed. */
 ditto_status dti_bytes_status(const struct dti_bytes *bytes);
 
-/* FNV-1a, 64 bits. It detects accidental damage and gives no other protection. */
-uint64_t dti_bytes_hash(const char *data, size_t bytes);
-
 struct dti_bytes_reader {
     const char *at, *end;
 

@@ -174,7 +174,7 @@ ditto_status dti_dataset_fingerprint(const ditto_dataset *dataset, uint64_t *out
     struct dti_bytes bytes = { 0 };
     digest(dataset, &bytes);
     ditto_status status = dti_bytes_status(&bytes);
-    *out = dti_bytes_hash(bytes.data, bytes.length);
+    *out = dti_hash_bytes(DTI_HASH_SEED, bytes.data, bytes.length);
     dti_bytes_free(&bytes);
     return status;
 }

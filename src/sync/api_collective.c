@@ -54,7 +54,7 @@ ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *sr
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_tensor", DTI_PATTERN_ALL_REDUCE, options, 0));
     DTI_TRY(dti_arguments_reduce(&a, src->data, dst->data, count, count, src->dtype, op));
     for (uint32_t d = 0; d < src->rank; d++)
-        a.call.hash = dti_hash(a.call.hash, src->shape[d]);
+        a.call.hash = dti_hash_word(a.call.hash, src->shape[d]);
     a.call.more = src;
     return dti_collective(a.replica, &a.call, NULL, &a.deadline);
 }
@@ -128,7 +128,7 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
     a.call.count = count;
     a.call.element_bytes = element_bytes;
     a.call.more = &function;
-    a.call.hash = dti_hash(a.call.hash, (uint64_t)(uintptr_t)combine);
+    a.call.hash = dti_hash_word(a.call.hash, (uint64_t)(uintptr_t)combine);
     const char **calling = &a.replica->sync->state[a.replica->id].calling;
     *calling = a.call.name;
     ditto_status status = dti_collective(a.replica, &a.call, NULL, &a.deadline);

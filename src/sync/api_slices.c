@@ -62,7 +62,7 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in
     struct dti_slices own = {
         .in = *in, .out = &result, .capacity = out->rows, .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0
     };
-    a.call.hash = dti_hash(a.call.hash, a.options.flags);
+    a.call.hash = dti_hash_word(a.call.hash, a.options.flags);
     DTI_TRY(dti_reduce_slices(a.replica, &a.call, &own, &a.deadline));
     *out = result;
     return DITTO_OK;
@@ -83,6 +83,6 @@ ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slice
     struct dti_named_buffer rows = { "dense", dense, dense_bytes };
     DTI_TRY(check_apart_from_input(&rows, in, bytes));
     struct dti_slices own = { .in = *in, .dense = dense, .dense_rows = dense_rows, .merge = true };
-    a.call.hash = dti_hash(a.call.hash, dense_rows);
+    a.call.hash = dti_hash_word(a.call.hash, dense_rows);
     return dti_reduce_slices(a.replica, &a.call, &own, &a.deadline);
 }

@@ -119,7 +119,7 @@ static ditto_status add_parts(struct dti_arguments *a, size_t count, const size_
                             "the parts of %u replicas have more elements than a size_t can count", n);
         a->call.count = part > a->call.count ? part : a->call.count;
         if (counts != NULL)
-            a->call.hash = dti_hash(a->call.hash, part);
+            a->call.hash = dti_hash_word(a->call.hash, part);
     }
     return DITTO_OK;
 }
@@ -163,10 +163,10 @@ ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *
         if (__builtin_add_overflow(total, list[i].count * ditto_dtype_bytes(list[i].dtype), &total))
             return DTI_FAIL(DITTO_ERR_RANGE,
                             "item %zu of %zu: the list has more bytes than a size_t can count", i, length);
-        a->call.hash = dti_hash(a->call.hash, list[i].count << 8 | (unsigned)list[i].dtype);
+        a->call.hash = dti_hash_word(a->call.hash, list[i].count << 8 | (unsigned)list[i].dtype);
     }
     DTI_TRY(dti_check_list(a->replica, list, length));
-    a->call.hash = dti_hash(a->call.hash, a->options.bytes_per_pack);
+    a->call.hash = dti_hash_word(a->call.hash, a->options.bytes_per_pack);
     a->call.op = (uint8_t)op;
     a->call.whole = length;
     a->call.list = list;

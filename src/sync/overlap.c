@@ -89,9 +89,9 @@ static uint64_t hash_of(const ditto_list_item *list, size_t length)
 {
     uint64_t hash = length;
     for (size_t i = 0; i < length; i++) {
-        hash = dti_hash(hash, (uint64_t)(uintptr_t)list[i].src);
-        hash = dti_hash(hash, (uint64_t)(uintptr_t)list[i].dst);
-        hash = dti_hash(hash, list[i].count << 8 | (unsigned)list[i].dtype);
+        hash = dti_hash_word(hash, (uint64_t)(uintptr_t)list[i].src);
+        hash = dti_hash_word(hash, (uint64_t)(uintptr_t)list[i].dst);
+        hash = dti_hash_word(hash, list[i].count << 8 | (unsigned)list[i].dtype);
     }
     return hash;
 }

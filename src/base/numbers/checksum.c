@@ -1,4 +1,4 @@
-/* src/base/numbers/checksum.c - CRC-32C. RFC 3720, B.4 has known answers. */
+/* src/base/numbers/checksum.c - CRC-32C and a hash. RFC 3720, B.4 has known answers of CRC-32C. */
 #include "base/numbers/checksum.h"
 
 #include "base/base.h"
@@ -99,4 +99,12 @@ uint32_t dti_crc32c_tables(const void *data, size_t bytes)
 {
     pthread_once(&once, choose);
     return ~by_tables(~0u, data, bytes);
+}
+
+uint64_t dti_hash_bytes(uint64_t seed, const void *data, size_t bytes)
+{
+    const unsigned char *byte = data;
+    for (size_t i = 0; i < bytes; i++)
+        seed = (seed ^ byte[i]) * 0x100000001b3u;
+    return seed;
 }

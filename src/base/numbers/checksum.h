@@ -1,5 +1,5 @@
 /* src/base/numbers/checksum.h - CRC-32C (Castagnoli: polynomial 0x1edc6f41, reflected), the checksum of
- * TFRecord. */
+ * TFRecord, and hashes. */
 #ifndef DTI_CHECKSUM_H
 #define DTI_CHECKSUM_H
 
@@ -17,6 +17,19 @@ uint32_t dti_crc32c_tables(const void *data, size_t bytes);
 static inline uint32_t dti_crc32c_masked(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+/* FNV-1a (Fowler, Noll, Vo), 64 bits. It detects accidental damage and gives no other protection. `seed` is
+ * DTI_HASH_SEED, or the hash of the bytes before these. Hashes are stored in files. */
+#define DTI_HASH_SEED 0xcbf29ce484222325u
+uint64_t dti_hash_bytes(uint64_t seed, const void *data, size_t bytes);
+
+/* Adds a word to a hash that is never stored. It multiplies by an odd constant and folds the upper bits into
+ * the lower ones, so that every bit of the word affects every bit of the hash. */
+static inline uint64_t dti_hash_word(uint64_t seed, uint64_t word)
+{
+    uint64_t hash = (seed ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
 }
 
 #endif

@@ -100,7 +100,7 @@ ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
         pthread_mutex_unlock(&p->sequencer.lock);
         DTI_TRY(status);
     }
-    uint64_t hash = dti_bytes_hash(to->data, to->length);
+    uint64_t hash = dti_hash_bytes(DTI_HASH_SEED, to->data, to->length);
     dti_bytes_put(to, &hash, sizeof hash);
     return dti_bytes_status(to);
 }
@@ -139,7 +139,7 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
     const char *data = it->plan.state;
     memcpy(&hash, data + bytes - sizeof hash, sizeof hash);
     *from = (struct dti_bytes_reader){ data, data + bytes - sizeof hash,
-                                       dti_bytes_hash(data, bytes - sizeof hash) != hash };
+                                       dti_hash_bytes(DTI_HASH_SEED, data, bytes - sizeof hash) != hash };
     DTI_TRY(dti_bytes_reader_status(from));
     DTI_TRY(fingerprint(it, &own));
     dti_bytes_get(from, found, sizeof found);

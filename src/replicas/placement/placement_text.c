@@ -9,26 +9,17 @@
 
 static const char title[] = "ditto-placement 1";
 
-/* FNV-1a (Fowler, Noll, Vo) over the bytes of the words. The low bytes of a word come first. */
-static uint64_t add_words(uint64_t hash, const uint32_t *words, size_t count)
-{
-    for (size_t i = 0; i < 4 * count; i++)
-        hash = (hash ^ (words[i / 4] >> i % 4 * 8 & 0xff)) * 0x100000001b3u;
-    return hash;
-}
-
 /* Returns a hash of the machine's size and of the hardware of each PU of each replica, in order. It differs
  * on other hardware. */
 static uint64_t hardware_check(const ditto_placement *p)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
     const uint32_t machine[] = { p->machine_pus, p->machine_nodes };
-    hash = add_words(hash, machine, 2);
+    uint64_t hash = dti_hash_bytes(DTI_HASH_SEED, machine, sizeof machine);
     for (uint32_t r = 0; r < p->replicas; r++)
         for (uint32_t d = 0; d < p->blocks[r].count; d++) {
             const struct dti_pu *pu = dti_placement_pu(p, r, d);
             const uint32_t words[] = { pu->is.number, pu->is.numa_node, pu->package_os, pu->core_os };
-            hash = add_words(hash, words, 4);
+            hash = dti_hash_bytes(hash, words, sizeof words);
         }
     return hash;
 }

@@ -24,7 +24,7 @@ static struct dti_call call_of(const struct dti_target_reduction *u)
     call.list = u->item;
     call.count = call.whole = u->items;
     for (size_t i = 0; i < u->items; i++)
-        call.hash = dti_hash(call.hash, u->item[i].count << 8 | (size_t)u->item[i].dtype);
+        call.hash = dti_hash_word(call.hash, u->item[i].count << 8 | (size_t)u->item[i].dtype);
     return call;
 }
 

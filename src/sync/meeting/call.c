@@ -18,21 +18,13 @@ bool dti_call_identical(const struct dti_call *a, const struct dti_call *b)
            a->is_internal == b->is_internal;
 }
 
-/* Multiplies by an odd constant and folds the upper bits into the lower ones, so that every member affects
- * every bit. */
-uint64_t dti_hash(uint64_t seed, uint64_t value)
-{
-    uint64_t d = (seed ^ value) * 0x9e3779b97f4a7c15u;
-    return d ^ d >> 29;
-}
-
 uint32_t dti_call_digest(const struct dti_call *c)
 {
-    uint64_t d = dti_hash(c->hash, (uint64_t)(uintptr_t)c->name);
-    d = dti_hash(d, (uint64_t)(uintptr_t)c->object + c->count);
-    d = dti_hash(d, (uint64_t)c->element_bytes << 32 | c->root);
-    d = dti_hash(d, (uint64_t)c->pattern << 24 | (uint64_t)c->dtype << 16 | (uint64_t)c->op << 8 |
-                        c->implementation);
+    uint64_t d = dti_hash_word(c->hash, (uint64_t)(uintptr_t)c->name);
+    d = dti_hash_word(d, (uint64_t)(uintptr_t)c->object + c->count);
+    d = dti_hash_word(d, (uint64_t)c->element_bytes << 32 | c->root);
+    d = dti_hash_word(d, (uint64_t)c->pattern << 24 | (uint64_t)c->dtype << 16 | (uint64_t)c->op << 8 |
+                             c->implementation);
     return (uint32_t)(d >> 32);
 }
 

@@ -88,8 +88,6 @@ bool dti_call_identical(const struct dti_call *a, const struct dti_call *b);
 /* Returns a digest of 32 bits of the members that must be equal on all replicas. `hash` stands for
  * `whole`. */
 uint32_t dti_call_digest(const struct dti_call *call);
-/* Adds one word to a hash, to compute `hash`. */
-uint64_t dti_hash(uint64_t seed, uint64_t value);
 /* Writes for example "ditto_all_reduce #3 (100 x f32, SUM)". */
 void dti_call_describe(const struct dti_call *call, uint64_t number, struct dti_text *text);
 /* Writes where two calls with different lists, counts or functions differ. Their lists and counts must be
