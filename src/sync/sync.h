@@ -8,6 +8,7 @@
 #include "replicas/replicas.h"
 #include "sync/meeting/access.h"
 #include "sync/kernels/kernel.h"
+#include "sync/kernels/merge_rows.h"
 #include "sync/kernels/tree.h"
 
 struct dti_sync; /* the state of a team's collectives */

@@ -5,19 +5,12 @@
 #include "sync/algorithms/slices.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
+#include "sync/kernels/merge_rows.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Bytes of accumulators. With this size the scratch memory is enough for the tree over any number of rows. */
 #define TILE_BYTES ((size_t)DTI_TILE_BYTES / 2)
-
-/* A row of the slices of any replica. */
-struct indexed_row {
-    int64_t index;
-    size_t order; /* the row's number among the rows of all replicas */
-    const char *values;
-};
 
 struct slices_reduction {
     struct dti_replica *self;
@@ -25,8 +18,8 @@ struct slices_reduction {
     const struct dti_slices *of[DITTO_MAX_REPLICAS];
     struct dti_reduction reduction;
     size_t row_count, row_bytes, total;
-    struct indexed_row *indexed;  /* [total] if rows are merged */
-    struct dti_tree_value *value; /* [total] */
+    struct dti_indexed_row *indexed; /* [total] if rows are merged */
+    struct dti_tree_value *value;    /* [total] */
 
     /* The result of the checks of indices and capacities. It is the same on all replicas. */
     ditto_status found;
@@ -104,14 +97,6 @@ static ditto_status concatenate(struct slices_reduction *g)
 
 /* -- merging -- */
 
-static int by_index_then_order(const void *left, const void *right)
-{
-    const struct indexed_row *a = left, *b = right;
-    if (a->index != b->index)
-        return a->index < b->index ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
-
 /* Reads each index once and checks the value that was read, so that the checked value is the one that is
  * used. */
 static ditto_status sort_entries(struct slices_reduction *g)
@@ -122,29 +107,12 @@ static ditto_status sort_entries(struct slices_reduction *g)
         for (size_t k = 0; k < in->rows; k++, order++) {
             int64_t index = in->indices[k];
             DTI_TRY(check_index(g, r, k, index));
-            g->indexed[order] = (struct indexed_row){ index, order,
-                                                      (const char *)in->values + k * g->row_bytes };
+            g->indexed[order] = (struct dti_indexed_row){ index, order,
+                                                          (const char *)in->values + k * g->row_bytes };
         }
     }
-    qsort(g->indexed, g->total, sizeof *g->indexed, by_index_then_order);
+    dti_indexed_rows_sort(g->indexed, g->total);
     return DITTO_OK;
-}
-
-/* Returns the end of the rows that have the same index as row `first`. */
-static size_t end_of_index(const struct slices_reduction *g, size_t first)
-{
-    size_t end = first + 1;
-    while (end < g->total && g->indexed[end].index == g->indexed[first].index)
-        end++;
-    return end;
-}
-
-static size_t count_indices(const struct slices_reduction *g)
-{
-    size_t count = 0;
-    for (size_t first = 0; first < g->total; first = end_of_index(g, first))
-        count++;
-    return count;
 }
 
 /* Combines elements [at, at + count) of the rows [first, end). Stores accumulators in `out`. */
@@ -186,9 +154,9 @@ static ditto_status merge(struct slices_reduction *g)
     char *tile = g->self->sync->state[g->self->id].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     size_t chunk = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
     DTI_TRY(sort_entries(g));
-    DTI_TRY(check_capacities(g, g->own->out != NULL ? count_indices(g) : 0));
+    DTI_TRY(check_capacities(g, g->own->out != NULL ? dti_indexed_rows_distinct(g->indexed, g->total) : 0));
     for (size_t first = 0, end; first < g->total; first = end, row++) {
-        end = end_of_index(g, first);
+        end = dti_indexed_rows_end(g->indexed, g->total, first);
         size_t target = g->own->out != NULL ? row : (size_t)g->indexed[first].index;
         char *to = (char *)(g->own->out != NULL ? g->own->out->values : g->own->dense) +
                    target * g->row_bytes;

@@ -1,5 +1,9 @@
 /* src/values/reductions/value_slices.c - concatenates and merges the slices of all replicas, and makes dense
- * arrays of them. One thread does all the work. */
+ * arrays of them. One thread does all the work.
+ *
+ * A mean of f16 or bf16 is rounded twice here: first the sum, then the quotient. The collective reduction of
+ * slices (src/sync/algorithms/slices.c) rounds once. Both therefore sort rows in the same way, but combine
+ * them by code of their own. */
 #include "values/reductions/reductions.h"
 
 #include <stdlib.h>
@@ -75,23 +79,9 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_val
 
 /* -- merging -- */
 
-struct slice_row {
-    int64_t index;
-    size_t order;
-    const void *row;
-};
-
-static int by_index_then_order(const void *left, const void *right)
-{
-    const struct slice_row *a = left, *b = right;
-    if (a->index != b->index)
-        return a->index < b->index ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
-
 /* The rows of all parts, sorted by their index. */
 struct sorted {
-    struct slice_row *indexed;
+    struct dti_indexed_row *indexed;
     const void **source; /* [rows]: the inputs of one reduction */
     size_t rows;
 };
@@ -116,18 +106,10 @@ static ditto_status sort(const ditto_value *v, struct sorted *s)
     }
     for (uint32_t i = 0; i < parts_of(v); i++)
         for (size_t k = 0; k < v->part[i].shape[0]; k++, order++)
-            s->indexed[order] = (struct slice_row){ v->index[i][k], order,
-                                                    (const char *)v->part[i].data + k * row_bytes };
-    qsort(s->indexed, s->rows, sizeof *s->indexed, by_index_then_order);
+            s->indexed[order] = (struct dti_indexed_row){ v->index[i][k], order,
+                                                          (const char *)v->part[i].data + k * row_bytes };
+    dti_indexed_rows_sort(s->indexed, s->rows);
     return DITTO_OK;
-}
-
-static size_t end_of_index(const struct sorted *s, size_t first)
-{
-    size_t end = first + 1;
-    while (end < s->rows && s->indexed[end].index == s->indexed[first].index)
-        end++;
-    return end;
 }
 
 /* Adds the rows of one index in the order of the reduction tree. */
@@ -135,7 +117,7 @@ static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, d
                              size_t row_count, void *dst)
 {
     for (size_t k = first; k < end; k++)
-        s->source[k - first] = s->indexed[k].row;
+        s->source[k - first] = s->indexed[k].values;
     return dti_reduce_local(dtype, DITTO_SUM, s->source, (uint32_t)(end - first), row_count, dst);
 }
 
@@ -144,7 +126,7 @@ static ditto_status merge_rows(const struct sorted *s, const ditto_slices *merge
 {
     size_t row_bytes = merged->row_count * ditto_dtype_bytes(merged->dtype), row = 0;
     for (size_t first = 0, end; first < s->rows; first = end, row++) {
-        end = end_of_index(s, first);
+        end = dti_indexed_rows_end(s->indexed, s->rows, first);
         merged->indices[row] = s->indexed[first].index;
         DTI_TRY(add_rows(s, first, end, merged->dtype, merged->row_count,
                          (char *)merged->values + row * row_bytes));
@@ -155,12 +137,9 @@ static ditto_status merge_rows(const struct sorted *s, const ditto_slices *merge
 ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
 {
     struct sorted sorted;
-    size_t rows = 0;
     DTI_TRY(dti_reduction_check(v->part[0].dtype, DITTO_SUM));
     DTI_TRY(sort(v, &sorted));
-    for (size_t first = 0; first < sorted.rows; first = end_of_index(&sorted, first))
-        rows++;
-    ditto_status status = make_slices(v, rows, out);
+    ditto_status status = make_slices(v, dti_indexed_rows_distinct(sorted.indexed, sorted.rows), out);
     if (status == DITTO_OK) {
         ditto_slices merged = dti_slices_of(*out, 0);
         status = dti_value_finish(*out, merge_rows(&sorted, &merged), out);
@@ -184,7 +163,7 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
     if (status == DITTO_OK && rows * row_bytes != 0)
         memset(dst, 0, rows * row_bytes);
     for (size_t first = 0, end; first < sorted.rows && status == DITTO_OK; first = end) {
-        end = end_of_index(&sorted, first);
+        end = dti_indexed_rows_end(sorted.indexed, sorted.rows, first);
         char *row = (char *)dst + (size_t)sorted.indexed[first].index * row_bytes;
         status = add_rows(&sorted, first, end, v->part[0].dtype, row_count, row);
         if (status == DITTO_OK && op == DITTO_MEAN && parts_of(v) > 1)
