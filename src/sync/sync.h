@@ -189,6 +189,11 @@ void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, u
 ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n,
                               size_t count, void *dst);
 
+/* Combines rows of accumulators, at least one, in the memory of the first row. Of m rows, row j + ceil(m / 2)
+ * is combined with row j, and this is repeated until one row is left. */
+void dti_fold_rows(const struct dti_kernel *kernel, void *rows, size_t num_rows, size_t row_count,
+                   size_t accumulator_bytes);
+
 /* Fails with INVALID, RANGE or UNSUPPORTED if a collective cannot combine dtype by op. */
 ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op);
 

@@ -35,24 +35,7 @@ struct row {
     alignas(MOST_BYTES) unsigned char part[MOST_PARTS * MOST_BYTES];
 };
 
-static void add(const struct row *r, void *out, const void *left, const void *right, size_t count)
-{
-    r->reduction.kernel->combine(out, left, right, count);
-}
-
 /* -- one block -- */
-
-/* Combines `count` accumulators to one, in `sum`. Overwrites the accumulators. */
-static void fold_block(const struct row *r, char *values, size_t count, void *sum)
-{
-    size_t bytes = r->reduction.accumulator_bytes;
-    while (count > 1) {
-        size_t half = (count + 1) / 2;
-        add(r, values, values, values + half * bytes, count - half);
-        count = half;
-    }
-    memcpy(sum, values, bytes);
-}
 
 /* Copies elements [first, end) of the row from the replicas that have them. */
 static void collect(const struct row *r, size_t first, size_t end, char *out)
@@ -79,7 +62,8 @@ static void sum_block(const struct row *r, size_t block, void *sum)
         r->reduction.kernel->widen(wide, elements, end - first);
         elements = wide;
     }
-    fold_block(r, elements, end - first, sum);
+    dti_fold_rows(r->reduction.kernel, elements, end - first, 1, r->reduction.accumulator_bytes);
+    memcpy(sum, elements, r->reduction.accumulator_bytes);
 }
 
 /* -- the tree over blocks -- */
@@ -96,7 +80,7 @@ static void sum_span(const struct row *r, struct dti_span span, have_sum *have, 
     size_t middle = dti_tree_split(span.first, span.end);
     sum_span(r, (struct dti_span){ span.first, middle }, have, context, sum);
     sum_span(r, (struct dti_span){ middle, span.end }, have, context, right);
-    add(r, sum, sum, right, 1);
+    r->reduction.kernel->combine(sum, sum, right, 1);
 }
 
 static bool have_block(void *context, struct dti_span span, void *sum)

@@ -42,6 +42,16 @@ ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const 
     return DITTO_OK;
 }
 
+void dti_fold_rows(const struct dti_kernel *kernel, void *rows, size_t num_rows, size_t row_count,
+                   size_t accumulator_bytes)
+{
+    for (size_t half; num_rows > 1; num_rows = half) {
+        half = (num_rows + 1) / 2;
+        kernel->combine(rows, rows, (char *)rows + half * row_count * accumulator_bytes,
+                        (num_rows - half) * row_count);
+    }
+}
+
 ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op)
 {
     if (!dti_dtype_valid(dtype))

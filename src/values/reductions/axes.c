@@ -175,12 +175,7 @@ static void fold_task(const struct dti_column *c, size_t task, char *elements, c
     size_t width = c->kept - k < c->width ? c->kept - k : c->width, rows = end - first;
     collect_block(c, first, end, k, width, elements);
     widen(c, elements, rows * width, accumulators);
-    while (rows > 1) {
-        size_t half = (rows + 1) / 2;
-        c->kernel->combine(accumulators, accumulators, accumulators + half * width * c->accumulator_bytes,
-                           (rows - half) * width);
-        rows = half;
-    }
+    dti_fold_rows(c->kernel, accumulators, rows, width, c->accumulator_bytes);
     memcpy(c->partial + (block * c->kept + k) * c->accumulator_bytes, accumulators,
            width * c->accumulator_bytes);
 }

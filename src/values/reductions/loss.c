@@ -52,19 +52,7 @@ static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_
     }
 }
 
-/* Adds values in the same order as src/sync/algorithms/block_sum.c. Of m values, value j + ceil(m / 2) is
- * added to value j, and this is repeated until one value is left. */
-static double fold(double *values, size_t count)
-{
-    while (count > 1) {
-        size_t half = (count + 1) / 2;
-        for (size_t i = 0; i < count - half; i++)
-            values[i] += values[half + i];
-        count = half;
-    }
-    return values[0];
-}
-
+/* Adds losses in the same order as src/sync/algorithms/block_sum.c. */
 static double sum_blocks(const ditto_tensor *losses, const ditto_tensor *weights, size_t first, size_t end)
 {
     double block[DITTO_BLOCK];
@@ -76,7 +64,8 @@ static double sum_blocks(const ditto_tensor *losses, const ditto_tensor *weights
     size_t at = first * DITTO_BLOCK, left = ditto_tensor_count(losses) - at;
     size_t count = left < DITTO_BLOCK ? left : DITTO_BLOCK;
     weigh(losses, weights, at, count, block);
-    return fold(block, count);
+    dti_fold_rows(dti_kernel_of(DITTO_F64, DITTO_SUM), block, count, 1, sizeof *block);
+    return block[0];
 }
 
 ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses, const ditto_tensor *weights,
