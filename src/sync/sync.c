@@ -10,19 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-ditto_status dti_allocate(struct dti_replica *r, size_t bytes, void *out)
+void *dti_allocate_zeroed(struct dti_replica *r, size_t bytes)
 {
     void *memory;
-    DTI_TRY(dti_replica_alloc(r, bytes, DTI_CACHE_LINE_PAIR, &memory));
-    memset(memory, 0, bytes); /* first touch */
-    memcpy(out, &memory, sizeof memory);
-    return DITTO_OK;
+    if (dti_replica_alloc(r, bytes, DTI_CACHE_LINE_PAIR, &memory) != DITTO_OK)
+        return NULL;
+    return memset(memory, 0, bytes); /* first touch */
 }
 
 ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *workspace)
 {
-    DTI_TRY(dti_allocate(r, r->num_replicas * sizeof *workspace->source, &workspace->source));
-    DTI_TRY(dti_allocate(r, r->num_replicas * sizeof *workspace->destination, &workspace->destination));
+    uint32_t n = r->num_replicas;
+    if ((workspace->source = dti_allocate_zeroed(r, n * sizeof *workspace->source)) == NULL ||
+        (workspace->destination = dti_allocate_zeroed(r, n * sizeof *workspace->destination)) == NULL)
+        return DITTO_ERR_NO_MEMORY;
     /* Not zeroed. Only the pages that are used are touched. */
     return dti_replica_alloc(r, DTI_WORKSPACE_BYTES, DTI_CACHE_LINE_PAIR, &workspace->scratch);
 }
@@ -41,7 +42,8 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
         step->start = &rounds->start[round][siblings.first];
         if (rounds->rounds == 1) /* every replica watches all others */
             continue;
-        DTI_TRY(dti_allocate(r, step->count * sizeof *representative, &representative));
+        if ((representative = dti_allocate_zeroed(r, step->count * sizeof *representative)) == NULL)
+            return DITTO_ERR_NO_MEMORY;
         for (uint32_t b = 0; b < step->count; b++)
             representative[b] = dti_rounds_representative(rounds, round, (uint32_t)siblings.first + b, r->id);
         step->representative = representative;
@@ -54,8 +56,9 @@ static ditto_status settle(struct dti_replica *r, void *argument)
 {
     struct dti_sync *sync = argument;
     struct dti_replica_state *me = &sync->state[r->id];
-    DTI_TRY(dti_allocate(r, 2 * sync->most_rounds * sizeof *me->mailbox, &me->mailbox));
-    DTI_TRY(dti_allocate(r, 2 * sizeof *me->announcement, &me->announcement));
+    if ((me->mailbox = dti_allocate_zeroed(r, 2 * sync->most_rounds * sizeof *me->mailbox)) == NULL ||
+        (me->announcement = dti_allocate_zeroed(r, 2 * sizeof *me->announcement)) == NULL)
+        return DITTO_ERR_NO_MEMORY;
     DTI_TRY(dti_workspace_make(r, &me->workspace));
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
         DTI_TRY(make_route(r, &sync->rounds[i], &me->route[i]));

@@ -233,11 +233,11 @@ static inline const struct dti_call *dti_call_of(const struct dti_sync *sync, ui
     return &sync->state[replica].announcement[seq & 1].call;
 }
 
-/* Allocates zeroed memory in the replica's arena and stores its address in the pointer at `out`. Must be
- * called on the replica's own thread. Fails with NO_MEMORY. */
-ditto_status dti_allocate(struct dti_replica *r, size_t bytes, void *out);
+/* Returns zeroed memory in the replica's arena, or NULL if there is none, which is then recorded as
+ * NO_MEMORY. Must be called on the replica's own thread. */
+void *dti_allocate_zeroed(struct dti_replica *r, size_t bytes);
 
-/* Allocates a workspace. As dti_allocate. */
+/* Allocates a workspace. Must be called on the replica's own thread. Fails with NO_MEMORY. */
 ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *workspace);
 
 /* True if the two replicas are in different groups (groups.h). */

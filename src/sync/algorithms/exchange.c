@@ -19,10 +19,13 @@ ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync
     struct dti_exchange_buffers *exchange_buffers;
     if (g->groups == 1)
         return DITTO_OK;
-    DTI_TRY(dti_allocate(self, areas * sizeof *exchange_buffers, &exchange_buffers));
+    if ((exchange_buffers = dti_allocate_zeroed(self, areas * sizeof *exchange_buffers)) == NULL)
+        return DITTO_ERR_NO_MEMORY;
     sync->state[self->id].exchange_buffers = exchange_buffers;
     for (uint32_t a = 0; a < areas; a++) {
-        DTI_TRY(dti_allocate(self, 2 * (g->most_parts + 1) * block, &exchange_buffers[a].partials));
+        exchange_buffers[a].partials = dti_allocate_zeroed(self, 2 * (g->most_parts + 1) * block);
+        if (exchange_buffers[a].partials == NULL)
+            return DITTO_ERR_NO_MEMORY;
         exchange_buffers[a].results = exchange_buffers[a].partials + 2 * g->most_parts * block;
     }
     return DITTO_OK;

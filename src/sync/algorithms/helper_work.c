@@ -25,8 +25,9 @@ ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *syn
     struct dti_helper_work *helper_work;
     if (devices == 1)
         return DITTO_OK;
-    DTI_TRY(dti_allocate(self, sizeof *helper_work, &helper_work));
-    DTI_TRY(dti_allocate(self, devices * sizeof *helper_work->workspace, &helper_work->workspace));
+    if ((helper_work = dti_allocate_zeroed(self, sizeof *helper_work)) == NULL ||
+        (helper_work->workspace = dti_allocate_zeroed(self, devices * sizeof(struct dti_workspace))) == NULL)
+        return DITTO_ERR_NO_MEMORY;
     for (uint32_t d = 1; d < devices; d++)
         DTI_TRY(dti_workspace_make(self, &helper_work->workspace[d]));
     sync->state[self->id].helper_work = helper_work;

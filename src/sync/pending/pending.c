@@ -15,9 +15,10 @@
 
 ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync)
 {
-    struct dti_pending_ring *own;
+    struct dti_pending_ring *own = dti_allocate_zeroed(self, sizeof *own);
     void *payload;
-    DTI_TRY(dti_allocate(self, sizeof *own, &own));
+    if (own == NULL)
+        return DITTO_ERR_NO_MEMORY;
     /* Not zeroed, so that no pages are touched before they are used. Most strategies start few operations,
      * and there may be a thousand replicas. */
     DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_PAYLOAD_BYTES, DTI_CACHE_LINE_PAIR,
