@@ -109,10 +109,20 @@ static void piece_of(const struct exchange_range *l, const struct block *b, uint
     }
 }
 
-static void say(const struct exchange_range *l, _Atomic uint64_t *word, uint32_t block)
+/* What a word of an owner's buffers announces. */
+enum announced { PARTIALS, RESULTS };
+
+static _Atomic uint64_t *word_of(const struct exchange_range *l, uint32_t group, enum announced what)
+{
+    struct dti_exchange_buffers *buffers = area_of(l, group);
+    return what == PARTIALS ? &buffers->partial : &buffers->result;
+}
+
+static void say(const struct exchange_range *l, enum announced what, uint32_t block)
 {
     /* release: Q0 or R0. It publishes the partials or the results. */
-    atomic_store_explicit(word, (uint64_t)l->flow->seq << 32 | (block + 1), memory_order_release);
+    atomic_store_explicit(word_of(l, l->group, what), (uint64_t)l->flow->seq << 32 | (block + 1),
+                          memory_order_release);
     dti_wait_queue_signal(l->flow->self->wait_queue, l->flow->self->id);
 }
 
@@ -132,8 +142,8 @@ static bool word_ready(void *argument)
     return is_said(w) || dti_team_is_stopped(w->team);
 }
 
-/* Waits until all counterparts have announced `block` by their word at `offset` of their buffers. */
-static ditto_status await_counterparts(const struct exchange_range *l, size_t offset, uint32_t block)
+/* Waits until all counterparts have announced their partials, or their results, of `block`. */
+static ditto_status await_counterparts(const struct exchange_range *l, enum announced what, uint32_t block)
 {
     struct dti_replica *self = l->flow->self;
     struct dti_team *team = self->team;
@@ -144,8 +154,7 @@ static ditto_status await_counterparts(const struct exchange_range *l, size_t of
     for (uint32_t step = 1; step < l->groups->groups; step++) {
         uint32_t group = (l->group + step) % l->groups->groups;
         uint32_t peer = dti_groups_owner(l->groups, group, l->index);
-        _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)((char *)area_of(l, group) + offset);
-        struct word_wait w = { team, word, (uint64_t)l->flow->seq << 32 | (block + 1) };
+        struct word_wait w = { team, word_of(l, group, what), (uint64_t)l->flow->seq << 32 | (block + 1) };
         if (!dti_wait(dti_team_wait_queue(team), self->id, peer, &self->wait_policy, &deadline, word_ready,
                       &w)) {
             char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS];
@@ -193,7 +202,7 @@ static ditto_status combine_own(struct exchange_range *l, struct block *b)
         }
     }
     if (r->failed == DITTO_OK)
-        say(l, &area_of(l, l->group)->partial, b->number);
+        say(l, PARTIALS, b->number);
     return r->failed;
 }
 
@@ -239,7 +248,7 @@ static ditto_status combine_piece(struct exchange_range *l, struct block *b)
     const struct dti_target *target = flow->target;
     size_t first, end, step = dti_tile_count(r);
     char *tile = flow->workspace->scratch, *scratch = tile + DTI_TILE_BYTES;
-    DTI_TRY(await_counterparts(l, offsetof(struct dti_exchange_buffers, partial), b->number));
+    DTI_TRY(await_counterparts(l, PARTIALS, b->number));
     flow->reduction = *r;
     piece_of(l, b, l->group, &first, &end);
     count_values(l, b, end - first);
@@ -262,7 +271,7 @@ static ditto_status combine_piece(struct exchange_range *l, struct block *b)
             return flow->reduction.failed;
     }
     if (r->failed == DITTO_OK)
-        say(l, &area_of(l, l->group)->result, b->number);
+        say(l, RESULTS, b->number);
     return r->failed;
 }
 
@@ -271,7 +280,7 @@ static ditto_status write_block(struct exchange_range *l, struct block *b)
 {
     struct dti_flow *flow = l->flow;
     uint32_t far;
-    DTI_TRY(await_counterparts(l, offsetof(struct dti_exchange_buffers, result), b->number));
+    DTI_TRY(await_counterparts(l, RESULTS, b->number));
     flow->reduction = b->reduction;
     uint32_t destinations = dti_flow_destinations(flow, &b->segment, l->groups->start[l->group],
                                                   l->groups->start[l->group + 1], &far);
