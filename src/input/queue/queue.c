@@ -152,28 +152,30 @@ __attribute__((noinline)) static ditto_status withdraw(struct claiming *c, struc
     return refuse(c->queue);
 }
 
-/* Takes a ticket and finds its slot. */
-static inline __attribute__((always_inline)) ditto_status claim(struct claiming *c, uint32_t producer,
-                                                                uint32_t timeout_ms,
-                                                                struct dti_queue_slot **out)
+/* Takes a ticket and returns its slot. Returns NULL and sets *status if it cannot. */
+static inline __attribute__((always_inline)) struct dti_queue_slot *claim(struct claiming *c,
+                                                                          uint32_t producer,
+                                                                          uint32_t timeout_ms,
+                                                                          ditto_status *status)
 {
     ditto_queue *q = c->queue;
     c->producer_state = &q->producer_state[producer];
     c->has_bytes = q->max_bytes == 0;
-    if (__builtin_expect(!advance(c), 0))
-        DTI_TRY(wait_for_slot(c, producer, timeout_ms));
+    if (__builtin_expect(!advance(c), 0) && (*status = wait_for_slot(c, producer, timeout_ms)) != DITTO_OK)
+        return NULL;
     if (__builtin_expect(!c->has_ticket, 0)) {
         give_back_bytes(c);
-        return refuse(q);
+        *status = refuse(q);
+        return NULL;
     }
     struct dti_queue_slot *e = dti_queue_slot_of(q, c->ticket);
     e->producer = producer;
     e->claimed_bytes = c->bytes;
     dti_fence_light();
-    if (__builtin_expect((state_of(q) & DTI_QUEUE_CLOSING) != 0, 0)) /* T1 */
-        return withdraw(c, e);
-    *out = e;
-    return DITTO_OK;
+    if (__builtin_expect((state_of(q) & DTI_QUEUE_CLOSING) == 0, 1)) /* T1 */
+        return e;
+    *status = withdraw(c, e);
+    return NULL;
 }
 
 static inline void publish(ditto_queue *q, struct dti_queue_slot *e, uint64_t ticket, void *item,
@@ -191,8 +193,10 @@ static inline void publish(ditto_queue *q, struct dti_queue_slot *e, uint64_t ti
 ditto_status dti_queue_put(ditto_queue *q, uint32_t producer, void *item, uint64_t bytes, uint32_t timeout_ms)
 {
     struct claiming c = { .queue = q, .bytes = bytes };
-    struct dti_queue_slot *e;
-    DTI_TRY(claim(&c, producer, timeout_ms, &e));
+    ditto_status status;
+    struct dti_queue_slot *e = claim(&c, producer, timeout_ms, &status);
+    if (__builtin_expect(e == NULL, 0))
+        return status;
     if (q->payload != NULL) {
         void *payload = dti_queue_payload(q, c.ticket);
         if (bytes != 0)
@@ -207,8 +211,10 @@ ditto_status dti_queue_claim(ditto_queue *q, uint32_t producer, uint64_t bytes, 
                              uint64_t *ticket, void **payload)
 {
     struct claiming c = { .queue = q, .bytes = bytes };
-    struct dti_queue_slot *e;
-    DTI_TRY(claim(&c, producer, timeout_ms, &e));
+    ditto_status status;
+    struct dti_queue_slot *e = claim(&c, producer, timeout_ms, &status);
+    if (__builtin_expect(e == NULL, 0))
+        return status;
     e->ticket = c.ticket;
     /* relaxed: only this producer relies on it, or the thread that has taken over its number */
     atomic_store_explicit(&e->holder, producer + 1, memory_order_relaxed);

@@ -156,10 +156,10 @@ ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out
 struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica *self)
 {
     const char *outer = dti_public_enter(function);
-    struct dti_replica *plain;
-    bool known = dti_self_refuse(self, &plain) == DITTO_OK;
+    struct dti_replica *plain = NULL;
+    (void)!dti_self_refuse(self, &plain);
     dti_public_leave(&outer);
-    return known ? plain : NULL;
+    return plain;
 }
 
 /* Returns the name of the function that a replica calls instead of `function`, or NULL if there is none. */

@@ -25,8 +25,9 @@ enum dti_pattern {
     DTI_PATTERN_BLOCKS,
 };
 
-/* The number of patterns. The assertion stands beside every table that has a row for each of them, and stops the build
- * when a pattern is added. The step to take there is described in docs/recipes.md; then the number goes up. */
+/* The number of patterns. The assertion stands beside every table that has a row for each of them, and stops
+ * the build when a pattern is added. The step to take there is described in docs/recipes.md; then the number
+ * goes up. */
 enum { DTI_NUM_PATTERNS = DTI_PATTERN_BLOCKS + 1 };
 #define DTI_KNOWS_PATTERNS(number) \
     _Static_assert(DTI_NUM_PATTERNS == (number), "a pattern was added: see docs/recipes.md")
