@@ -161,7 +161,7 @@ void bench_checkpoint(uint32_t replicas, bool csv)
     ditto_variable *v[VARIABLES];
     if (mkdtemp(folder) == NULL)
         exit(1);
-    options.replicas = replicas;
+    options.num_replicas = replicas;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     must(ditto_strategy_scope_enter(strategy));
     for (int k = 0; k < VARIABLES; k++) {

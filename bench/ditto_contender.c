@@ -112,7 +112,8 @@ static ditto_status loops(ditto_replica *self, void *argument)
     size_t count = s->work->bytes > 0 ? s->work->bytes / sizeof(float) : s->work->replicas;
     double begin = now_seconds();
     for (uint64_t rep = 0; rep < s->work->reps; rep++)
-        must(ditto_parallel_for(self, 0, count, s->work->bytes > 0 ? 16 : 1, DITTO_STATIC, piece, s));
+        must(
+            ditto_parallel_for(self, 0, count, s->work->bytes > 0 ? 16 : 1, DITTO_SCHEDULE_STATIC, piece, s));
     s->loops = (struct timing){ now_seconds() - begin, 0 };
     return DITTO_OK;
 }
@@ -120,7 +121,7 @@ static ditto_status loops(ditto_replica *self, void *argument)
 static ditto_status touch_loop(ditto_replica *self, void *argument)
 {
     struct ditto_state *s = argument;
-    return ditto_parallel_for(self, 0, s->work->bytes / sizeof(float), 16, DITTO_STATIC, piece, s);
+    return ditto_parallel_for(self, 0, s->work->bytes / sizeof(float), 16, DITTO_SCHEDULE_STATIC, piece, s);
 }
 
 /* Runs an empty function `reps` times. */
@@ -193,9 +194,9 @@ static void create_wide(uint32_t devices, ditto_strategy **out)
     places.pus = pus;
     places.num_pus = devices;
     places.set_sizes = &devices;
-    places.replicas = 1;
+    places.num_replicas = 1;
     places.flags = DITTO_PLACEMENT_SHARE;
-    must(ditto_placement_build(here, &places, &placement));
+    must(ditto_placement_create(here, &places, &placement));
     options.placement = placement;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, out));
     ditto_placement_destroy(placement);
@@ -232,7 +233,7 @@ uint32_t ditto_contender_open(struct contender *out, enum bench_kind kind, uint3
 {
     struct ditto_state *s = new_state(NULL);
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.replicas = replicas;
+    options.num_replicas = replicas;
     if (kind == BENCH_PARALLEL_FOR)
         create_wide(replicas, &s->strategy);
     else

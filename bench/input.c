@@ -181,12 +181,12 @@ static ditto_status take_all(ditto_replica *self, void *argument)
 }
 
 static double run_pass(ditto_strategy *strategy, ditto_dataset *dataset, uint64_t batch, uint32_t producers,
-                       double compute, uint64_t steps, ditto_input_stats *stats)
+                       double compute, uint64_t steps, ditto_iterator_counters *stats)
 {
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     struct taking taking = { .compute = compute, .steps = steps };
     options.global_batch = batch;
-    options.producers = producers;
+    options.num_producers = producers;
     must(ditto_strategy_iterate(strategy, dataset, &options, &taking.iterator));
     double begin = now_seconds();
     must(ditto_strategy_run(strategy, take_all, &taking));
@@ -200,16 +200,16 @@ static double run_pass(ditto_strategy *strategy, ditto_dataset *dataset, uint64_
  * such large batches takes little of it. */
 static double pass_seconds(ditto_strategy *one, ditto_dataset *dataset, bool whole)
 {
-    ditto_input_stats stats;
+    ditto_iterator_counters stats;
     double seconds = run_pass(one, dataset, 256, 1, 0, MOST_STEPS, &stats);
     return whole ? seconds : (double)(stats.choosing_ns + stats.filling_ns) * 1e-9;
 }
 
 static ditto_dataset *open_csv(const char *path)
 {
-    ditto_csv_component columns = { .count = COLUMNS, .dtype = DITTO_I32 };
+    ditto_csv_component columns = { .num_columns = COLUMNS, .dtype = DITTO_I32 };
     ditto_dataset *d;
-    must(ditto_dataset_from_csv(&(ditto_files){ .names = &path, .count = 1 }, &columns, 1, NULL, &d));
+    must(ditto_dataset_from_csv(&(ditto_files){ .names = &path, .num_names = 1 }, &columns, 1, NULL, &d));
     return d;
 }
 
@@ -218,7 +218,7 @@ static ditto_dataset *open_tfrecord(const char *path)
     ditto_tfrecord_options options = DITTO_TFRECORD_OPTIONS_INIT;
     ditto_dataset *d;
     options.max_bytes = ROW_BYTES;
-    must(ditto_dataset_from_tfrecord(&(ditto_files){ .names = &path, .count = 1 }, &options, &d));
+    must(ditto_dataset_from_tfrecord(&(ditto_files){ .names = &path, .num_names = 1 }, &options, &d));
     return d;
 }
 
@@ -306,7 +306,7 @@ static void bench_range(ditto_strategy *strategy, bool csv)
 {
     ditto_dataset *range, *mapped;
     double seconds[SAMPLES];
-    ditto_input_stats stats;
+    ditto_iterator_counters stats;
     char words[160];
     long grown = 0;
     must(ditto_dataset_from_range(0, RANGE_ROWS, 1, &range));
@@ -344,7 +344,7 @@ static void bench_hidden(ditto_strategy *one, bool csv)
 {
     ditto_dataset *range, *slow;
     double ratio[SAMPLES], step[SAMPLES], slept = 0;
-    ditto_input_stats stats;
+    ditto_iterator_counters stats;
     char words[160];
     must(ditto_dataset_from_range(0, HIDDEN_STEPS, 1, &range));
     must(ditto_dataset_map(range, nap, &slept, NULL, &slow));
@@ -371,7 +371,7 @@ static void bench_shared(ditto_strategy *strategy, const char *folder, bool csv)
     ditto_dataset *rows = open_csv(file.path);
     uint32_t n = ditto_strategy_num_replicas(strategy);
     double step[SAMPLES], alone[SAMPLES], parsing[SAMPLES];
-    ditto_input_stats stats;
+    ditto_iterator_counters stats;
     ditto_dataset *range;
     char words[200];
     must(ditto_dataset_from_range(0, (int64_t)SHARED_STEPS * 64 * n, 1, &range));
@@ -399,12 +399,12 @@ void bench_input(uint32_t replicas, bool csv)
     ditto_strategy *one, *all;
     if (mkdtemp(folder) == NULL)
         exit(1);
-    options.replicas = 1;
+    options.num_replicas = 1;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, &one));
     bench_files(one, folder, csv);
     bench_hidden(one, csv);
     must(ditto_strategy_destroy(one));
-    options.replicas = replicas;
+    options.num_replicas = replicas;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, &all));
     bench_range(all, csv);
     bench_shared(all, folder, csv);

@@ -25,7 +25,7 @@ static ditto_strategy *create(uint32_t replicas)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.replicas = replicas;
+    options.num_replicas = replicas;
     if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK) {
         fprintf(stderr, "ditto-bench: %s\n", ditto_last_error()->message);
         exit(1);

@@ -121,8 +121,8 @@ static ditto_queue *create(uint32_t slots, uint32_t producers, uint32_t spin_us)
 {
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue *queue = NULL;
-    options.slots = slots;
-    options.producers = producers;
+    options.num_slots = slots;
+    options.num_producers = producers;
     options.spin_us = spin_us;
     check(ditto_queue_create(&options, &queue) == DITTO_OK, "create");
     return queue;

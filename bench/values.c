@@ -214,7 +214,7 @@ static struct pair open_pair(uint32_t replicas)
 {
     struct pair pair = { .value = NULL };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.replicas = replicas;
+    options.num_replicas = replicas;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, &pair.strategy));
     must(ditto_strategy_scope_enter(pair.strategy));
     return pair;

@@ -306,7 +306,7 @@ static void open_bench(struct bench *b, uint32_t replicas, size_t bytes, bool ad
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
     *b = (struct bench){ .replicas = replicas, .count = bytes / sizeof(float), .adam = adam };
-    options.replicas = replicas;
+    options.num_replicas = replicas;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, &b->strategy));
     must(ditto_strategy_scope_enter(b->strategy));
     for (uint32_t i = 0; i < replicas; i++) {
@@ -419,7 +419,7 @@ static void bench_local(uint32_t replicas, bool csv)
     ditto_strategy *strategy;
     ditto_variable *v;
     char words[100];
-    options.replicas = replicas;
+    options.num_replicas = replicas;
     own.synchronization = DITTO_ON_READ;
     own.aggregation = DITTO_AGGREGATE_SUM;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));

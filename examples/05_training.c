@@ -41,13 +41,13 @@ static ditto_status train_step(ditto_replica *self, const ditto_batch *batch, vo
 static ditto_dataset *open_data(const char *path)
 {
     static const ditto_csv_component columns[] = {
-        { .first_column = 0, .count = INPUTS, .dtype = DITTO_F32 },
-        { .first_column = INPUTS, .count = 1, .dtype = DITTO_I32 }
+        { .first_column = 0, .num_columns = INPUTS, .dtype = DITTO_F32 },
+        { .first_column = INPUTS, .num_columns = 1, .dtype = DITTO_I32 }
     };
     ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
     ditto_dataset *rows, *shuffled, *batches;
     shuffle.seed = 1;
-    check(ditto_dataset_from_csv(&(ditto_files){ .names = &path, .count = 1 }, columns, 2, NULL, &rows));
+    check(ditto_dataset_from_csv(&(ditto_files){ .names = &path, .num_names = 1 }, columns, 2, NULL, &rows));
     check(ditto_dataset_shuffle(rows, &shuffle, &shuffled));
     check(ditto_dataset_batch(shuffled, BATCH, 0, &batches));
     ditto_dataset_destroy(rows);

@@ -47,9 +47,11 @@ static ditto_dataset *open_data(const char *folder)
 {
     char pattern[96];
     snprintf(pattern, sizeof pattern, "%s/day-*.csv", folder);
-    ditto_files files = { .names = (const char *const[]){ pattern }, .count = 1, .flags = DITTO_FILES_GLOB };
-    ditto_csv_component columns[] = { { .first_column = 0, .count = 1, .dtype = DITTO_I32 },
-                                      { .first_column = 1, .count = 1, .dtype = DITTO_F64 } };
+    ditto_files files = { .names = (const char *const[]){ pattern },
+                          .num_names = 1,
+                          .flags = DITTO_FILES_GLOB };
+    ditto_csv_component columns[] = { { .first_column = 0, .num_columns = 1, .dtype = DITTO_I32 },
+                                      { .first_column = 1, .num_columns = 1, .dtype = DITTO_F64 } };
     ditto_dataset *measured, *mapped, *shuffled, *batched;
     check(ditto_dataset_from_csv(&files, columns, 2, NULL, &measured));
     check(ditto_dataset_map(measured, to_kelvin, NULL, NULL, &mapped));

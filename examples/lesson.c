@@ -19,7 +19,7 @@ ditto_strategy *make_strategy(int argc, char **argv)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     if (argc > 1)
-        options.replicas = (uint32_t)strtoul(argv[1], NULL, 10);
+        options.num_replicas = (uint32_t)strtoul(argv[1], NULL, 10);
     check(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     return strategy;
 }

@@ -35,7 +35,7 @@
 
 struct options {
     uint32_t replicas; /* 0 means one per core, or as many as `per` gives */
-    ditto_per per;     /* the part of the machine that a replica spans */
+    ditto_span per;    /* the part of the machine that a replica spans */
     int epochs;
     uint64_t batch, seed;
     const char *data;
@@ -286,11 +286,11 @@ static ditto_dataset *batched(ditto_dataset *input, uint64_t rows)
 static void open_data(const struct options *options, ditto_dataset **learn, ditto_dataset **test)
 {
     static const ditto_csv_component columns[] = {
-        { .first_column = 0, .count = INPUTS, .dtype = DITTO_F32 },
-        { .first_column = INPUTS, .count = 1, .dtype = DITTO_I32 }
+        { .first_column = 0, .num_columns = INPUTS, .dtype = DITTO_F32 },
+        { .first_column = INPUTS, .num_columns = 1, .dtype = DITTO_I32 }
     };
     ditto_dataset *all;
-    check(ditto_dataset_from_csv(&(ditto_files){ .names = &options->data, .count = 1 }, columns, 2, NULL,
+    check(ditto_dataset_from_csv(&(ditto_files){ .names = &options->data, .num_names = 1 }, columns, 2, NULL,
                                  &all));
     all = shuffled(all, SPLIT_SEED, DITTO_RESHUFFLE_NEVER);
     check(ditto_dataset_take(all, TRAINING_ROWS, learn));
@@ -305,8 +305,8 @@ static ditto_strategy *create_strategy(const struct options *o)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     size_t length;
-    options.replicas = o->replicas;
-    options.per = o->per;
+    options.num_replicas = o->replicas;
+    options.span = o->per;
     check(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     check(ditto_strategy_describe(strategy, NULL, 0, &length));
     char *table = malloc(length + 1);
@@ -351,10 +351,10 @@ static void report_trace(const struct training *t)
 {
     size_t length;
     check(ditto_strategy_trace_stop(t->strategy));
-    check(ditto_strategy_statistics(t->strategy, NULL, 0, &length));
+    check(ditto_strategy_trace_describe(t->strategy, NULL, 0, &length));
     char *table = malloc(length + 1);
     if (table != NULL) {
-        check(ditto_strategy_statistics(t->strategy, table, length + 1, NULL));
+        check(ditto_strategy_trace_describe(t->strategy, table, length + 1, NULL));
         printf("%s", table);
     }
     free(table);
@@ -503,9 +503,9 @@ static struct options parse(int count, char **word)
                  number <= DITTO_MAX_REPLICAS)
             o.replicas = (uint32_t)number;
         else if (strcmp(word[i], "--per") == 0 && strcmp(value, "core") == 0)
-            o.per = DITTO_PER_CORE;
+            o.per = DITTO_SPAN_CORE;
         else if (strcmp(word[i], "--per") == 0 && strcmp(value, "node") == 0)
-            o.per = DITTO_PER_NUMA_NODE;
+            o.per = DITTO_SPAN_NUMA_NODE;
         else if (strcmp(word[i], "--epochs") == 0 && is_number && number >= 1 && number <= 100000)
             o.epochs = (int)number;
         else if (strcmp(word[i], "--batch") == 0 && is_number && number >= 1 && number <= TRAINING_ROWS)

@@ -38,14 +38,14 @@ static void complain(const char *word, const char *problem)
     usage(text);
 }
 
-static ditto_per parse_per(const char *text)
+static ditto_span parse_per(const char *text)
 {
     static const char *const names[] = { "pu", "core", "llc", "node", "package", "machine" };
     for (int i = 0; i < 6; i++)
         if (strcmp(text, names[i]) == 0)
-            return (ditto_per)(DITTO_PER_PU + i);
+            return (ditto_span)(DITTO_SPAN_PU + i);
     usage("--per is pu, core, llc, node, package or machine");
-    return DITTO_PER_PU;
+    return DITTO_SPAN_PU;
 }
 
 /* Reads a list like "1,1,8,2", and returns how many numbers it has. The library refuses a wrong number of
@@ -83,11 +83,11 @@ static bool take_flag(struct request *r, const char *word)
     else if (strcmp(word, "--placement") == 0)
         r->text_only = true;
     else if (strcmp(word, "--compact") == 0)
-        r->placement.policy = DITTO_COMPACT;
+        r->placement.policy = DITTO_PLACEMENT_COMPACT;
     else if (strcmp(word, "--no-smt") == 0)
         r->placement.flags |= DITTO_PLACEMENT_NO_SMT;
     else if (strcmp(word, "--no-helpers") == 0)
-        r->helpers = DITTO_HELPERS_OFF;
+        r->helpers = DITTO_SWITCH_OFF;
     else
         return false;
     return true;
@@ -113,9 +113,9 @@ static struct request parse(int count, char **word)
         else if (strcmp(word[i], "--cpus") == 0)
             r.topology.cpus = value;
         else if (strcmp(word[i], "--per") == 0)
-            r.placement.per = parse_per(value);
+            r.placement.span = parse_per(value);
         else if (strcmp(word[i], "--replicas") == 0)
-            r.placement.replicas = parse_replicas(value);
+            r.placement.num_replicas = parse_replicas(value);
         else if (strcmp(word[i], "--shape") == 0)
             r.placement.shape_rank = parse_numbers(value, shape);
         else if (strcmp(word[i], "--stride") == 0)

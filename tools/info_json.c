@@ -58,7 +58,7 @@ static void print_pus(const struct survey *s)
         printf(", \"caches\": [");
         for (uint32_t k = 0; k < caches; k++)
             printf("%s{ \"level\": %u, \"bytes\": %llu, \"pus\": %u }", comma(k), cache[k].level,
-                   (unsigned long long)cache[k].bytes, cache[k].pus);
+                   (unsigned long long)cache[k].bytes, cache[k].num_pus);
         printf("] }");
     }
     printf("\n    ]");
@@ -74,7 +74,7 @@ static void print_nodes(const struct survey *s)
                "\"pus\": %u, "
                "\"distances\": [",
                comma(i), node.number, node_kind_name(node.kind), (unsigned long long)node.memory_bytes,
-               node.allowed ? "true" : "false", node.pus);
+               node.allowed ? "true" : "false", node.num_pus);
         for (uint32_t k = 0; k < s->counts.machine_nodes; k++)
             printf("%s%u", comma(k), ditto_topology_distance(s->topology, i, k));
         printf("] }");
@@ -133,14 +133,14 @@ static void print_warnings(const struct survey *s)
 static void print_devices(const struct survey *s, uint32_t replica)
 {
     printf("\"devices\": [");
-    for (uint32_t d = 0; d < ditto_placement_devices(s->placement, replica); d++) {
-        ditto_place place;
+    for (uint32_t d = 0; d < ditto_placement_num_devices(s->placement, replica); d++) {
+        ditto_placed_device place;
         ditto_device_info info;
         check(ditto_placement_get(s->placement, replica, d, &place));
         printf("%s\n        { ", comma(d));
         print_pu(&place.pu);
-        printf(", \"sharers\": %u", place.sharers);
-        if (s->live && (d == 0 || s->request->helpers != DITTO_HELPERS_OFF)) {
+        printf(", \"sharers\": %u", place.num_sharers);
+        if (s->live && (d == 0 || s->request->helpers != DITTO_SWITCH_OFF)) {
             check(ditto_strategy_device_info(s->strategy, replica, d, &info));
             printf(", \"thread\": %d, \"cpu\": %d", info.thread_id, info.cpu);
         }
@@ -152,7 +152,7 @@ static void print_devices(const struct survey *s, uint32_t replica)
 static void print_replicas(const struct survey *s)
 {
     printf("  \"replicas\": [");
-    for (uint32_t r = 0; r < ditto_placement_replicas(s->placement); r++) {
+    for (uint32_t r = 0; r < ditto_placement_num_replicas(s->placement); r++) {
         printf("%s\n    { \"replica\": %u, ", comma(r), r);
         print_devices(s, r);
         if (s->live) {

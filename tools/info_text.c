@@ -101,7 +101,7 @@ static void draw_caches(const struct survey *s, uint32_t index)
     for (uint32_t i = count; i-- > 0;) {
         printf("%sL%u ", i + 1 < count ? ", " : "", cache[i].level);
         print_bytes(cache[i].bytes);
-        printf(" for %u PU%s", cache[i].pus, cache[i].pus == 1 ? "" : "s");
+        printf(" for %u PU%s", cache[i].num_pus, cache[i].num_pus == 1 ? "" : "s");
     }
     printf(count > 0 ? "\n" : "no cache is shown\n");
 }
@@ -182,7 +182,7 @@ static void print_nodes(const struct survey *s)
             printf("%6.1f GiB", (double)node.memory_bytes / (1 << 30));
         else
             printf("   unknown");
-        printf("  %-7s  %3u ", node.allowed ? "yes" : "no", node.pus);
+        printf("  %-7s  %3u ", node.allowed ? "yes" : "no", node.num_pus);
         for (uint32_t k = 0; k < s->counts.machine_nodes; k++) {
             uint32_t distance = ditto_topology_distance(s->topology, i, k);
             if (distance != 0)
@@ -235,12 +235,12 @@ static void print_warnings(const struct survey *s)
 static void print_planned(const struct survey *s)
 {
     printf("placement:\nreplica  package  node  memory of   LLC  core  leader's PU  devices\n");
-    for (uint32_t r = 0; r < ditto_placement_replicas(s->placement); r++) {
-        ditto_place p;
+    for (uint32_t r = 0; r < ditto_placement_num_replicas(s->placement); r++) {
+        ditto_placed_device p;
         check(ditto_placement_get(s->placement, r, 0, &p));
         printf("%7u  %7u  %4d  %9d  %4u  %4u  %11u  %7u%s\n", r, p.pu.package, (int)p.pu.numa_node,
                (int)p.pu.memory_node, p.pu.llc, p.pu.core, p.pu.number,
-               ditto_placement_devices(s->placement, r), p.sharers > 1 ? "  shared PU" : "");
+               ditto_placement_num_devices(s->placement, r), p.num_sharers > 1 ? "  shared PU" : "");
     }
 }
 

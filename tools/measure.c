@@ -91,9 +91,11 @@ static void measure_pair(struct measured *m)
     struct pair p = { 0 };
     uint32_t pus[2] = { m->from, m->to };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.pus = pus;
-    options.num_pus = m->from == m->to ? 1 : 2;
+    placing.pus = pus;
+    placing.num_pus = m->from == m->to ? 1 : 2;
+    options.placement_options = &placing;
     check(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     check(ditto_strategy_run(strategy, allocate, &p));
     if (m->from != m->to)

@@ -31,7 +31,7 @@ const char *node_kind_name(ditto_node_kind kind)
     return name_of(names, 3, (int)kind);
 }
 
-const char *policy_name(ditto_memory_policy policy)
+const char *policy_name(ditto_numa_policy policy)
 {
     static const char *const names[] = { "unknown",    "default", "preferred", "bind",
                                          "interleave", "local",   "other" };
@@ -91,20 +91,20 @@ static void warn_of_cuts(struct survey *s)
 
 static void warn_of_sharing(struct survey *s)
 {
-    uint32_t replicas = ditto_placement_replicas(s->placement), sharing = 0, threads = 0, wide = 0;
+    uint32_t replicas = ditto_placement_num_replicas(s->placement), sharing = 0, threads = 0, wide = 0;
     for (uint32_t r = 0; r < replicas; r++) {
         bool shared = false, wider = false;
-        uint32_t devices = ditto_placement_devices(s->placement, r);
-        ditto_place first, place;
+        uint32_t devices = ditto_placement_num_devices(s->placement, r);
+        ditto_placed_device first, place;
         check(ditto_placement_get(s->placement, r, 0, &first));
         for (uint32_t d = 0; d < devices; d++) {
             check(ditto_placement_get(s->placement, r, d, &place));
-            shared |= place.sharers > 1;
+            shared |= place.num_sharers > 1;
             wider |= place.pu.memory_node != first.pu.memory_node;
         }
         sharing += shared;
         wide += wider;
-        threads += s->request->helpers == DITTO_HELPERS_OFF ? 1 : devices;
+        threads += s->request->helpers == DITTO_SWITCH_OFF ? 1 : devices;
     }
     if (sharing > 0)
         warn(
@@ -127,7 +127,7 @@ static void warn_of_sharing(struct survey *s)
 /* Properties of nodes that have a warning. One warning names all nodes that have the property. */
 static bool is_memoryless(const ditto_node *node)
 {
-    return node->kind == DITTO_NODE_MEMORYLESS && node->pus > 0;
+    return node->kind == DITTO_NODE_MEMORYLESS && node->num_pus > 0;
 }
 static bool is_cpuless(const ditto_node *node)
 {
@@ -135,7 +135,7 @@ static bool is_cpuless(const ditto_node *node)
 }
 static bool is_forbidden(const ditto_node *node)
 {
-    return node->pus > 0 && !node->allowed;
+    return node->num_pus > 0 && !node->allowed;
 }
 
 static void warn_of_nodes_that(struct survey *s, bool (*are)(const ditto_node *node), const char *remedy,
@@ -184,8 +184,8 @@ static void warn_of_memory(struct survey *s)
              "numa_balancing is %d and memory can't be bound: the kernel may move pages, and its hint faults "
              "add jitter",
              l->numa_balancing);
-    if (l->memory_policy == DITTO_POLICY_PREFERRED || l->memory_policy == DITTO_POLICY_BIND ||
-        l->memory_policy == DITTO_POLICY_INTERLEAVE || l->memory_policy == DITTO_POLICY_OTHER)
+    if (l->memory_policy == DITTO_NUMA_POLICY_PREFERRED || l->memory_policy == DITTO_NUMA_POLICY_BIND ||
+        l->memory_policy == DITTO_NUMA_POLICY_INTERLEAVE || l->memory_policy == DITTO_NUMA_POLICY_OTHER)
         warn(s,
              "nothing: ditto's memory is placed near its replicas; only the program's other memory follows "
              "numactl's options",
@@ -237,12 +237,12 @@ static void read_placement(struct survey *s, const char *path)
  * list. */
 static void list_replicas(struct survey *s)
 {
-    uint32_t replicas = ditto_placement_replicas(s->placement);
-    ditto_place place;
+    uint32_t replicas = ditto_placement_num_replicas(s->placement);
+    ditto_placed_device place;
     s->first = calloc(MOST_PUS + 2, sizeof *s->first);
     for (int round = 0; round < 2; round++) {
         for (uint32_t r = 0; r < replicas; r++)
-            for (uint32_t d = 0; d < ditto_placement_devices(s->placement, r); d++) {
+            for (uint32_t d = 0; d < ditto_placement_num_devices(s->placement, r); d++) {
                 check(ditto_placement_get(s->placement, r, d, &place));
                 if (round == 0)
                     s->first[place.pu.number + 2]++;
@@ -263,12 +263,12 @@ void survey_make(struct survey *s, const struct request *request)
                           .live = request->topology.xml_path == NULL && request->topology.synthetic == NULL };
     check(ditto_topology_create(&request->topology, &s->topology));
     check(ditto_topology_count(s->topology, &s->counts));
-    if (placement.replicas == 0 && placement.per == DITTO_PER_SHAPE && placement.shape == NULL)
-        placement.replicas = ditto_topology_default_replicas(s->topology);
+    if (placement.num_replicas == 0 && placement.span == DITTO_SPAN_DEFAULT && placement.shape == NULL)
+        placement.num_replicas = ditto_topology_default_num_replicas(s->topology);
     if (request->placement_file != NULL)
         read_placement(s, request->placement_file);
     else
-        check(ditto_placement_build(s->topology, &placement, &s->placement));
+        check(ditto_placement_create(s->topology, &placement, &s->placement));
     list_replicas(s);
     if (s->live) {
         check(ditto_limits_read(&s->limits));

@@ -12,7 +12,7 @@ struct request {
     bool text_only; /* print only the placement, for ditto_placement_read */
     ditto_topology_options topology;
     ditto_placement_options placement;
-    ditto_helpers helpers;
+    ditto_switch helpers;
     const char *placement_file; /* or NULL, if `placement` is used */
 };
 
@@ -47,7 +47,7 @@ void survey_free(struct survey *survey);
 
 const char *binding_name(ditto_binding binding);
 const char *node_kind_name(ditto_node_kind kind);
-const char *policy_name(ditto_memory_policy policy);
+const char *policy_name(ditto_numa_policy policy);
 const char *huge_pages_name(ditto_huge_pages pages);
 
 void print_text(const struct survey *survey);

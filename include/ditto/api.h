@@ -44,12 +44,19 @@ template <class Options> inline Options ditto_options_init()
 
 DITTO_BEGIN
 
-/** @defgroup ditto_api Version and timeouts
+/** @defgroup ditto_api Version, timeouts and switches
  *  Declarations that all other headers use.
  *  @{ */
 
 /** A timeout without a limit. (0 always means the default timeout.) */
 #define DITTO_FOREVER UINT32_MAX
+
+/** An option that is on or off. */
+typedef enum ditto_switch {
+    DITTO_SWITCH_DEFAULT = 0, /**< the default of the option */
+    DITTO_SWITCH_ON = 1,      /**< on */
+    DITTO_SWITCH_OFF = 2,     /**< off */
+} ditto_switch;
 
 /** Returns the version of the linked library as "major.minor.patch". The macros above have the version of the
  *  headers.

@@ -30,13 +30,13 @@ typedef enum ditto_attribute_kind {
 } ditto_attribute_kind;
 
 /** Largest length of a text attribute in bytes. HDF5's own limit is a little above it. */
-#define DITTO_ATTRIBUTE_BYTES 60000
+#define DITTO_MAX_ATTRIBUTE_BYTES 60000
 
 /** Largest number of "/" in a name that is saved. Each of them makes a group. */
-#define DITTO_CHECKPOINT_GROUPS 256
+#define DITTO_MAX_CHECKPOINT_GROUPS 256
 
 /** Largest length of a name that is saved, in bytes, with its "/" and without the terminating zero. */
-#define DITTO_CHECKPOINT_NAME_BYTES 4096
+#define DITTO_MAX_CHECKPOINT_NAME_BYTES 4096
 
 /** A named text or number of the program that is saved with the variables. */
 typedef struct ditto_attribute {
@@ -98,8 +98,8 @@ typedef struct ditto_checkpoint_options {
  *     - `strategy` or `path` is NULL, or there is nothing to save.
  *     - Two items have the same name, or one name is a folder of the other ("a" and "a/b").
  *     - HDF5 cannot hold a name, because it has an empty part or a part ".", or more than
- *       DITTO_CHECKPOINT_GROUPS "/".
- *     - A name is longer than DITTO_CHECKPOINT_NAME_BYTES.
+ *       DITTO_MAX_CHECKPOINT_GROUPS "/".
+ *     - A name is longer than DITTO_MAX_CHECKPOINT_NAME_BYTES.
  *     - A sync-on-read variable has no aggregation.
  *     - An attribute breaks the rules of ditto_attribute.
  * @retval DITTO_ERR_CONTEXT    A variable belongs to another strategy.
@@ -230,13 +230,13 @@ typedef struct ditto_restore_options {
 
 /** What a restore did. */
 typedef struct ditto_restore_status {
-    size_t restored; /**< Variables that got their value. */
+    size_t num_restored; /**< Variables that got their value. */
 
     /** Entries without a variable. Their values are held until a variable of the name is created.
      * ditto_strategy_held_values lists them. */
-    size_t held;
+    size_t num_held;
 
-    size_t missing; /**< Variables without an entry. */
+    size_t num_missing; /**< Variables without an entry. */
 } ditto_restore_status;
 
 /** Writes the values of a checkpoint to the variables of the same names, as ditto_variable_assign does.

@@ -317,15 +317,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *se
                                                                const ditto_reduce_options *options);
 
 /** Number of elements in a block of ditto_block_sum. */
-#define DITTO_BLOCK 1024
+#define DITTO_BLOCK_ELEMENTS 1024
 
 /** Adds up all elements of all replicas. The bits of the sum depend on the elements and their order alone.
  *  They do not depend on the number of replicas, nor on how the elements are distributed over them.
  *
- *  The elements of all replicas form one row, in replica order. The row is cut into blocks of DITTO_BLOCK
- *  elements. In a block of m elements, element j + ceil(m / 2) is added to element j. This is repeated with
- *  the ceil(m / 2) elements that are left, until there is one. The tree over the number of blocks then
- *  combines the sums of the blocks.
+ *  The elements of all replicas form one row, in replica order. The row is cut into blocks of
+ *  DITTO_BLOCK_ELEMENTS elements. In a block of m elements, element j + ceil(m / 2) is added to element j.
+ *  This is repeated with the ceil(m / 2) elements that are left, until there is one. The tree over the
+ *  number of blocks then combines the sums of the blocks.
  *
  *  @param self     the calling replica
  *  @param values   [in]  shape [count]

@@ -42,8 +42,8 @@ typedef struct ditto_dataset ditto_dataset;
 #define DITTO_MAX_COMPONENTS 16
 
 /** Describes the rows of a dataset. */
-typedef struct ditto_dataset_spec {
-    uint32_t components; /**< Number of components of a row. */
+typedef struct ditto_element_spec {
+    uint32_t num_components; /**< Number of components of a row. */
 
     /** Dtypes and shapes of the components of one row. Their data is NULL. */
     ditto_tensor component[DITTO_MAX_COMPONENTS];
@@ -53,15 +53,15 @@ typedef struct ditto_dataset_spec {
     /** 1 if the dataset has no end, because it, or a dataset that it is made of, is repeated for ever and not
      * limited by take. A dataset from a generator counts as finite. */
     int infinite;
-} ditto_dataset_spec;
+} ditto_element_spec;
 
 /** Describes the rows of a dataset.
  *
  * @param dataset   The dataset.
  * @param[out] out  The description.
  * @retval DITTO_ERR_INVALID  An argument is NULL. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_get_spec(const ditto_dataset *dataset,
-                                                              ditto_dataset_spec *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_spec(const ditto_dataset *dataset,
+                                                          ditto_element_spec *out);
 
 /** Processes one row for ditto_dataset_reduce.
  *

@@ -1,7 +1,7 @@
 /* include/ditto/device.h - the logical devices of a replica of several PUs, and work on them.
  *
  * Logical device 0 is the replica's leader, the thread that runs the replica's function. Device i > 0 is a
- * helper thread, pinned to PU i of the replica. With DITTO_HELPERS_OFF, or with one PU, a replica has one
+ * helper thread, pinned to PU i of the replica. With DITTO_SWITCH_OFF, or with one PU, a replica has one
  * device, and the same calls work on it alone. */
 #ifndef DITTO_DEVICE_H
 #define DITTO_DEVICE_H
@@ -44,10 +44,10 @@ DITTO_API uint32_t ditto_num_logical_devices(const ditto_replica *self);
 typedef enum ditto_schedule {
     /** Each device gets one contiguous part, the same one each time. So the data that a device uses stays in
      * its cache. */
-    DITTO_STATIC = 0,
+    DITTO_SCHEDULE_STATIC = 0,
 
     /** A device that is free gets the next `grain` indices. This suits work of uneven length. */
-    DITTO_DYNAMIC = 1,
+    DITTO_SCHEDULE_DYNAMIC = 1,
 } ditto_schedule;
 
 /** Runs a loop on all devices of the replica, and waits until all have finished. Each index is executed once.
@@ -58,7 +58,7 @@ typedef enum ditto_schedule {
  * @param begin     The first index.
  * @param end       The end, which is not included.
  * @param grain     The fewest indices that are worth a call. Parts start at begin + k * grain. 0 means 1 with
- *                  DITTO_STATIC, and 1/8 of a device's share with DITTO_DYNAMIC.
+ *                  DITTO_SCHEDULE_STATIC, and 1/8 of a device's share with DITTO_SCHEDULE_DYNAMIC.
  * @param schedule  How parts are assigned to devices.
  * @param function  Computes one part.
  * @param argument  Given to the function.
@@ -75,8 +75,8 @@ typedef enum ditto_schedule {
  * @par Ordering
  * Every part sees what the leader wrote before the call. After the call the leader sees what all parts wrote.
  * @par Cost
- * Two transfers of a cache line, as for ditto_strategy_run. DITTO_DYNAMIC adds one atomic addition for each
- * part. Helpers that sleep, because they had no work for spin_us, must be woken. */
+ * Two transfers of a cache line, as for ditto_strategy_run. DITTO_SCHEDULE_DYNAMIC adds one atomic addition
+ * for each part. Helpers that sleep, because they had no work for spin_us, must be woken. */
 DITTO_API ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, size_t grain,
                                           ditto_schedule schedule, ditto_range_fn function, void *argument);
 

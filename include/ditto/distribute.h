@@ -19,7 +19,7 @@ DITTO_BEGIN
 typedef struct ditto_iterator ditto_iterator;
 
 /** How the rows of a last, smaller step are divided among the replicas. */
-typedef enum ditto_partial {
+typedef enum ditto_partial_policy {
     DITTO_PARTIAL_DEFAULT = 0, /**< The same as DITTO_PARTIAL_FILL. */
 
     /** The batches are filled in replica order. For 6 rows with G = 8 and N = 2 they have 4 and 2 rows. */
@@ -27,11 +27,11 @@ typedef enum ditto_partial {
 
     /** The rows are divided evenly. For 6 rows with N = 2 the batches have 3 and 3 rows. */
     DITTO_PARTIAL_EVEN = 2,
-} ditto_partial;
+} ditto_partial_policy;
 
 /** How several pipelines share one dataset. Except with DITTO_SHARD_OFF, every row is delivered by one of
  * them. */
-typedef enum ditto_shard {
+typedef enum ditto_shard_policy {
     DITTO_SHARD_DEFAULT = 0, /**< The same as DITTO_SHARD_AUTO. */
 
     /** DITTO_SHARD_FILE if the dataset has at least as many files as there are pipelines and nothing counts
@@ -47,18 +47,18 @@ typedef enum ditto_shard {
 
     /** Every pipeline delivers all rows to its own replicas. */
     DITTO_SHARD_OFF = 4,
-} ditto_shard;
+} ditto_shard_policy;
 
 /** How many datasets a function makes for ditto_strategy_iterate_from_function. */
-typedef enum ditto_replication {
-    DITTO_REPLICATION_DEFAULT = 0, /**< The same as DITTO_PER_PIPELINE. */
+typedef enum ditto_replication_mode {
+    DITTO_REPLICATION_DEFAULT = 0, /**< The same as DITTO_REPLICATION_PER_PIPELINE. */
 
     /** One dataset for each pipeline. The replicas of the pipeline receive its batches in rotation. */
-    DITTO_PER_PIPELINE = 1,
+    DITTO_REPLICATION_PER_PIPELINE = 1,
 
     /** One dataset for each replica. There are as many pipelines as replicas. */
-    DITTO_PER_REPLICA_INPUT = 2,
-} ditto_replication;
+    DITTO_REPLICATION_PER_REPLICA = 2,
+} ditto_replication_mode;
 
 /** For ditto_input_options.buffer: a batch is made when its replica asks for it. */
 #define DITTO_NO_PREFETCH UINT32_MAX
@@ -86,22 +86,22 @@ typedef struct ditto_input_options {
     /** Number of producer threads of each pipeline, at most 1024. 0 means an equal share, for each pipeline,
      * of the PUs that no replica is bound to: at least 1, and at most one for each replica of the pipeline.
      * The rows and their order are the same with any number. */
-    uint32_t producers;
+    uint32_t num_producers;
 
     /** How a last, smaller step is divided. Refused for datasets from a function. */
-    ditto_partial partial;
+    ditto_partial_policy partial;
 
     /** Number of the pass (the epoch), from 0. A dataset that reshuffles has a different order in each
      * pass. */
     uint64_t pass;
 
-    uint32_t pipelines; /**< W. It divides N. 0 means 1. */
+    uint32_t num_pipelines; /**< W. It divides N. 0 means 1. */
 
     /** How the pipelines share the dataset. Refused for datasets from a function. */
-    ditto_shard shard;
+    ditto_shard_policy shard;
 
-    /** DITTO_PER_REPLICA_INPUT is allowed for datasets from a function only. */
-    ditto_replication replication;
+    /** DITTO_REPLICATION_PER_REPLICA is allowed for datasets from a function only. */
+    ditto_replication_mode replication;
 
     uint32_t flags; /**< DITTO_INPUT_... bits. */
 
@@ -173,9 +173,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate(ditto_strategy *st
 
 /** Describes the dataset that a function is asked to make. */
 typedef struct ditto_input_context {
-    uint32_t pipelines; /**< W. */
-    uint32_t pipeline;  /**< Number of the pipeline, from 0. */
-    uint32_t replicas;  /**< N, over all pipelines. */
+    uint32_t num_pipelines; /**< W. */
+    uint32_t pipeline;      /**< Number of the pipeline, from 0. */
+    uint32_t num_replicas;  /**< N, over all pipelines. */
 } ditto_input_context;
 
 /** Computes how many rows each replica's batch has when a step has global_batch rows.
@@ -199,7 +199,7 @@ typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, voi
 
 /** Starts a pass over datasets that a function makes.
  *
- * The function is called once for each pipeline, or for each replica (ditto_replication), on the calling
+ * The function is called once for each pipeline, or for each replica (ditto_replication_mode), on the calling
  * thread, in ascending order. The datasets are not sharded and not rebatched: the replicas of a pipeline
  * receive its batches in rotation. A last step in which only some replicas have a batch is delivered, with
  * two exceptions. It is dropped if DITTO_INPUT_STATIC is set. It is also dropped if there is one pipeline,
@@ -255,8 +255,8 @@ DITTO_API ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
  * @retval DITTO_ERR_INVALID  An argument is NULL.
  * @par Thread safety
  * Any thread, any context. It may be called after the strategy was destroyed. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator,
-                                                                   uint32_t *components, ditto_tensor *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_spec(const ditto_iterator *iterator,
+                                                           uint32_t *components, ditto_tensor *out);
 
 /* -- Batches of one replica: replica context -- */
 
@@ -271,7 +271,7 @@ typedef struct ditto_batch {
      * count. */
     uint64_t step;
 
-    uint32_t components; /**< Number of components. */
+    uint32_t num_components; /**< Number of components. */
 
     /** Component k has the shape [rows, shape of component k of a row]. Its data is aligned to 64 bytes. */
     ditto_tensor component[DITTO_MAX_COMPONENTS];
@@ -318,16 +318,6 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_ite
  * @return DITTO_OK, or an error of ditto_next. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator,
                                                               ditto_batch *out, int *has_value);
-
-/** Returns how long this replica has waited for batches in ditto_next on this iterator.
- *
- * @param self      The calling replica.
- * @param iterator  An iterator of the replica's strategy.
- * @param[out] out  Nanoseconds.
- * @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica, or the iterator belongs to
- *                            another strategy, or its strategy was destroyed. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_input_wait_ns(ditto_replica *self,
-                                                           const ditto_iterator *iterator, uint64_t *out);
 
 /* -- Batches of all replicas: cross-replica context -- */
 
@@ -386,13 +376,13 @@ DITTO_API void ditto_state_free(void *state);
 /* -- Statistics: any context -- */
 
 /** What an iterator has done since it was created. Times of several threads are added up. */
-typedef struct ditto_input_stats {
+typedef struct ditto_iterator_counters {
     uint64_t elapsed_ns; /**< Time since the iterator was created. */
     uint64_t steps;      /**< Steps taken by the replica that is furthest. */
     uint64_t rows;       /**< Rows taken by replicas. */
     uint64_t bytes;      /**< Bytes taken by replicas. */
-    uint64_t ready;      /**< Batches that were ready when asked for. */
-    uint64_t waited;     /**< Batches that a replica had to wait for. */
+    uint64_t num_ready;  /**< Batches that were ready when asked for. */
+    uint64_t num_waited; /**< Batches that a replica had to wait for. */
 
     /** Time that replicas waited for batches. If it is large, the program is input bound. */
     uint64_t consumer_wait_ns;
@@ -406,13 +396,13 @@ typedef struct ditto_input_stats {
     /** Time for reading, computing and copying rows. More producers make this part faster. */
     uint64_t filling_ns;
 
-    uint64_t queue_bytes; /**< Memory of the queues. */
-    uint32_t replicas;    /**< Replicas that the numbers cover. */
-    uint32_t pipelines;   /**< Pipelines of the iterator. */
-    uint32_t producers;   /**< Producers of all pipelines. */
-    uint32_t slots;       /**< Slots of each replica's queue. */
-    uint32_t depth;       /**< Batches that are ready now. */
-} ditto_input_stats;
+    uint64_t queue_bytes;   /**< Memory of the queues. */
+    uint32_t num_replicas;  /**< Replicas that the numbers cover. */
+    uint32_t num_pipelines; /**< Pipelines of the iterator. */
+    uint32_t num_producers; /**< Producers of all pipelines. */
+    uint32_t num_slots;     /**< Slots of each replica's queue. */
+    uint32_t depth;         /**< Batches that are ready now. */
+} ditto_iterator_counters;
 
 /** Reads the statistics of an iterator. During a run the numbers are approximate.
  *
@@ -425,7 +415,7 @@ typedef struct ditto_input_stats {
  * @par Thread safety
  * Any thread, any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t replica,
-                                                            ditto_input_stats *out);
+                                                            ditto_iterator_counters *out);
 
 /** For ditto_iterator_stats: all replicas together. */
 #define DITTO_ALL_REPLICAS UINT32_MAX

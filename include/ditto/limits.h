@@ -21,18 +21,18 @@ typedef enum ditto_huge_pages {
 } ditto_huge_pages;
 
 /** The memory policy that the thread inherited, for example from numactl. See set_mempolicy(2). */
-typedef enum ditto_memory_policy {
-    DITTO_POLICY_UNKNOWN = 0, /**< get_mempolicy is refused, as in default containers */
+typedef enum ditto_numa_policy {
+    DITTO_NUMA_POLICY_UNKNOWN = 0, /**< get_mempolicy is refused, as in default containers */
 
     /** No policy. Pages are on the node of the thread that touches them first. */
-    DITTO_POLICY_DEFAULT = 1,
+    DITTO_NUMA_POLICY_DEFAULT = 1,
 
-    DITTO_POLICY_PREFERRED = 2,  /**< MPOL_PREFERRED or MPOL_PREFERRED_MANY */
-    DITTO_POLICY_BIND = 3,       /**< MPOL_BIND */
-    DITTO_POLICY_INTERLEAVE = 4, /**< MPOL_INTERLEAVE */
-    DITTO_POLICY_LOCAL = 5,      /**< MPOL_LOCAL: like the default, but set */
-    DITTO_POLICY_OTHER = 6,      /**< a policy of a newer kernel */
-} ditto_memory_policy;
+    DITTO_NUMA_POLICY_PREFERRED = 2,  /**< MPOL_PREFERRED or MPOL_PREFERRED_MANY */
+    DITTO_NUMA_POLICY_BIND = 3,       /**< MPOL_BIND */
+    DITTO_NUMA_POLICY_INTERLEAVE = 4, /**< MPOL_INTERLEAVE */
+    DITTO_NUMA_POLICY_LOCAL = 5,      /**< MPOL_LOCAL: like the default, but set */
+    DITTO_NUMA_POLICY_OTHER = 6,      /**< a policy of a newer kernel */
+} ditto_numa_policy;
 
 /** The limits of the process. A list that does not fit ends in ",...". */
 typedef struct ditto_limits {
@@ -50,7 +50,7 @@ typedef struct ditto_limits {
     int32_t move_pages_errno;
 
     /** The inherited memory policy. ditto's own memory does not follow it. */
-    ditto_memory_policy memory_policy;
+    ditto_numa_policy memory_policy;
 
     char policy_nodes[256]; /**< the nodes of the policy, "0-1"; may be "" */
 

@@ -57,7 +57,7 @@ typedef enum ditto_rule {
 } ditto_rule;
 
 /** Largest number of slots of a DITTO_RULE_FUNCTION. */
-#define DITTO_MAX_SLOTS 4
+#define DITTO_MAX_OPTIMIZER_SLOTS 4
 
 /** A range of one variable's elements, as a ditto_rule_fn receives it. */
 typedef struct ditto_rule_range {
@@ -69,7 +69,7 @@ typedef struct ditto_rule_range {
     void *value;          /**< [count] [in] old values, [out] new values */
 
     /** [count] each, [in] the old slots, [out] the new slots. They are 0 at first. */
-    void *slot[DITTO_MAX_SLOTS];
+    void *slot[DITTO_MAX_OPTIMIZER_SLOTS];
 
     double learning_rate; /**< learning rate of this step */
     int64_t step;         /**< number of this step, counted from 1 */
@@ -101,11 +101,13 @@ typedef struct ditto_optimizer_options {
     ditto_rule rule; /**< how elements are updated; must be set */
 
     /** How the replicas' gradients are combined: DITTO_SUM (the default) or DITTO_MEAN. */
-    ditto_op aggregation;
+    ditto_op op;
 
     /** The learning rate of SGD, ADAM and FUNCTION. 0 means the default, 0.01 for SGD and 0.001 for the
      *  others, unless has_learning_rate is set. */
     double learning_rate;
+
+    int has_learning_rate; /**< if not 0, learning_rate is used even if it is 0 */
 
     double momentum; /**< for SGD; 0 means none */
     int nesterov;    /**< for SGD with momentum: Nesterov's variant if not 0 */
@@ -113,11 +115,17 @@ typedef struct ditto_optimizer_options {
     /** b1 of ADAM. 0 means the default, 0.9, unless has_beta1 is set. */
     double beta1;
 
+    int has_beta1; /**< if not 0, beta1 is used even if it is 0 */
+
     /** b2 of ADAM. 0 means the default, 0.999, unless has_beta2 is set. */
     double beta2;
 
+    int has_beta2; /**< if not 0, beta2 is used even if it is 0 */
+
     /** epsilon of ADAM. 0 means the default, 1e-8, unless has_epsilon is set. */
     double epsilon;
+
+    int has_epsilon; /**< if not 0, epsilon is used even if it is 0 */
 
     /** The decay of SGD and ADAM, which is decoupled from the gradient. 0 means none. */
     double weight_decay;
@@ -130,14 +138,9 @@ typedef struct ditto_optimizer_options {
     ditto_rule_fn function; /**< for FUNCTION */
     void *user;             /**< passed to function */
 
-    /** The number of slots of FUNCTION, at most DITTO_MAX_SLOTS. They are called "slot0", "slot1", and so
-     *  on. */
-    uint32_t slots;
-
-    int has_learning_rate; /**< if not 0, learning_rate is used even if it is 0 */
-    int has_beta1;         /**< if not 0, beta1 is used even if it is 0 */
-    int has_beta2;         /**< if not 0, beta2 is used even if it is 0 */
-    int has_epsilon;       /**< if not 0, epsilon is used even if it is 0 */
+    /** The number of slots of FUNCTION, at most DITTO_MAX_OPTIMIZER_SLOTS. They are called "slot0",
+     *  "slot1", and so on. */
+    uint32_t num_slots;
 } ditto_optimizer_options;
 
 /** Initial value of ditto_optimizer_options: the defaults, without a rule. */
@@ -155,7 +158,8 @@ typedef struct ditto_optimizer_options {
  *                                 sync-on-read, or belongs to an optimizer; FUNCTION without a function; the
  *                                 strategy has an optimizer of this name
  *  @retval DITTO_ERR_RANGE        an unknown rule or aggregation; a number that is negative or not finite;
- *                                 momentum or a beta that is 1 or more; more than DITTO_MAX_SLOTS slots
+ *                                 momentum or a beta that is 1 or more; more than DITTO_MAX_OPTIMIZER_SLOTS
+ *                                 slots
  *  @retval DITTO_ERR_UNSUPPORTED  a dtype that the rule, MEAN or clipping does not have; variables of more
  *                                 than one dtype together with clipping
  *  @retval DITTO_ERR_CONTEXT      variables of more than one strategy
@@ -209,12 +213,12 @@ typedef struct ditto_apply_options {
      *  has_learning_rate is set. */
     double learning_rate;
 
+    int has_learning_rate; /**< if not 0, learning_rate is used even if it is 0 */
+
     /** [out] The norm of the aggregated gradients of all variables before clipping. It has the same bits on
      *  all replicas, with and without clip_norm. NULL if it is not needed. Without clip_norm, it must be NULL
      *  on all replicas or on none. */
     double *norm;
-
-    int has_learning_rate; /**< if not 0, learning_rate is used even if it is 0 */
 } ditto_apply_options;
 
 /** Initial value of ditto_apply_options: the optimizer's learning rate, no norm. */

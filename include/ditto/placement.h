@@ -14,31 +14,32 @@ DITTO_BEGIN
 
 /** How many replicas each NUMA node gets. With either policy the ids are numbered node by node. So the order
  * of reduction, and with it every bit of a result, does not depend on the policy. */
-typedef enum ditto_policy {
-    DITTO_SPREAD = 0,  /**< The default: equal numbers, where possible. */
-    DITTO_COMPACT = 1, /**< A node is filled before the next is used. */
-} ditto_policy;
+typedef enum ditto_placement_policy {
+    DITTO_PLACEMENT_DEFAULT = 0, /**< DITTO_PLACEMENT_SPREAD. */
+    DITTO_PLACEMENT_SPREAD = 1,  /**< Equal numbers, where possible. This is the default. */
+    DITTO_PLACEMENT_COMPACT = 2, /**< A node is filled before the next is used. */
+} ditto_placement_policy;
 
 /** The part of the machine that one replica spans. */
-typedef enum ditto_per {
+typedef enum ditto_span {
     /** The box that ditto_placement_options.shape describes, or one PU without a shape. This is the
      * default. */
-    DITTO_PER_SHAPE = 0,
+    DITTO_SPAN_DEFAULT = 0,
 
-    DITTO_PER_PU = 1,   /**< One PU. */
-    DITTO_PER_CORE = 2, /**< All usable PUs of a core. */
-    DITTO_PER_LLC = 3,  /**< All usable PUs of a last-level cache. */
+    DITTO_SPAN_PU = 1,   /**< One PU. */
+    DITTO_SPAN_CORE = 2, /**< All usable PUs of a core. */
+    DITTO_SPAN_LLC = 3,  /**< All usable PUs of a last-level cache. */
 
     /** All usable PUs of a NUMA node. Of a node that belongs to several packages, its part in one package. */
-    DITTO_PER_NUMA_NODE = 4,
+    DITTO_SPAN_NUMA_NODE = 4,
 
-    DITTO_PER_PACKAGE = 5, /**< All usable PUs of a package. */
-    DITTO_PER_MACHINE = 6, /**< All usable PUs. */
-} ditto_per;
+    DITTO_SPAN_PACKAGE = 5, /**< All usable PUs of a package. */
+    DITTO_SPAN_MACHINE = 6, /**< All usable PUs. */
+} ditto_span;
 
 /** Options of a placement. A field that is 0 has its default.
  *
- * The PUs of a replica are given in one of three ways: explicitly (`pus`), as a part of the machine (`per`),
+ * The PUs of a replica are given in one of three ways: explicitly (`pus`), as a part of the machine (`span`),
  * or as a box of the mesh (`shape` and `stride`). More than one of them is DITTO_ERR_INVALID. A shape [a, b,
  * c, d] gives each replica a box of a packages x b nodes x c cores x d PUs. With a stride [p, q, r, s] the
  * coordinates of the box are p, q, r, s apart, and boxes of other replicas fill the gaps. For example, with a
@@ -47,12 +48,12 @@ typedef enum ditto_per {
 typedef struct ditto_placement_options {
     size_t struct_size; /**< Set by DITTO_PLACEMENT_OPTIONS_INIT. */
 
-    /** Number of replicas. 0 means num_pus with `pus`, as many as there are parts of the machine with `per`,
+    /** Number of replicas. 0 means num_pus with `pus`, as many as there are parts of the machine with `span`,
      * and 1 with `shape`. With set_sizes it must not be 0. */
-    uint32_t replicas;
+    uint32_t num_replicas;
 
-    ditto_policy policy; /**< Ignored with `pus`. */
-    ditto_per per;       /**< Not allowed with `shape` or `pus`. */
+    ditto_placement_policy policy; /**< Ignored with `pus`. */
+    ditto_span span;               /**< Not allowed with `shape` or `pus`. */
 
     /** Array of shape_rank extents, each at least 1. NULL means all 1. */
     const int64_t *shape;
@@ -70,7 +71,8 @@ typedef struct ditto_placement_options {
 
     uint32_t num_pus; /**< Length of `pus`. */
 
-    /** Array of `replicas` numbers, each at least 1: the number of PUs in each set. NULL means 1 for all. */
+    /** Array of `num_replicas` numbers, each at least 1: the number of PUs in each set. NULL means 1 for
+     * all. */
     const uint32_t *set_sizes;
 
     uint32_t flags; /**< DITTO_PLACEMENT_... bits. */
@@ -86,15 +88,15 @@ typedef struct ditto_placement_options {
 #define DITTO_PLACEMENT_NO_SMT 2u
 
 /** The position of one logical device of one replica. */
-typedef struct ditto_place {
+typedef struct ditto_placed_device {
     uint32_t replica; /**< Id of the replica. */
     uint32_t device;  /**< Number of the device. 0 is the leader thread. */
 
     /** Number of logical devices of this placement on this PU, with this one. */
-    uint32_t sharers;
+    uint32_t num_sharers;
 
     ditto_pu pu; /**< The PU. */
-} ditto_place;
+} ditto_placed_device;
 
 /** Replicas and their PUs. It never changes, so any thread may read it. */
 typedef struct ditto_placement ditto_placement;
@@ -103,7 +105,7 @@ typedef struct ditto_placement ditto_placement;
 
 /** Assigns PUs of a topology to replicas.
  *
- * With `per` or `shape`, the PU sets of a node are taken in the order of the mesh. Sets that start on the
+ * With `span` or `shape`, the PU sets of a node are taken in the order of the mesh. Sets that start on the
  * first PU of a core come before those on its SMT siblings. Within a replica, the first PUs of its cores come
  * before their siblings. If the mesh is irregular, because a cpuset excludes PUs or nodes differ, complete
  * boxes are taken first. If more replicas are wanted, the remaining PUs are taken in order, and such a
@@ -127,9 +129,9 @@ typedef struct ditto_placement ditto_placement;
  * PUs x log PUs steps. 1024 replicas on a mesh of 8 x 64 x 2 take less than a millisecond.
  * @par Source
  * tf.tpu.experimental.DeviceAssignment.build. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_placement_build(const ditto_topology *topology,
-                                                             const ditto_placement_options *options,
-                                                             ditto_placement **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_placement_create(const ditto_topology *topology,
+                                                              const ditto_placement_options *options,
+                                                              ditto_placement **out);
 
 /** Destroys a placement.
  *
@@ -142,14 +144,14 @@ DITTO_API void ditto_placement_destroy(ditto_placement *placement);
  *
  * @param placement  The placement.
  * @return The number, or 0 if `placement` is NULL. */
-DITTO_API uint32_t ditto_placement_replicas(const ditto_placement *placement);
+DITTO_API uint32_t ditto_placement_num_replicas(const ditto_placement *placement);
 
 /** Returns the number of logical devices of a replica, which is the number of its PUs.
  *
  * @param placement  The placement.
  * @param replica    Id of the replica.
  * @return The number, or 0 if `placement` is NULL or there is no such replica. */
-DITTO_API uint32_t ditto_placement_devices(const ditto_placement *placement, uint32_t replica);
+DITTO_API uint32_t ditto_placement_num_devices(const ditto_placement *placement, uint32_t replica);
 
 /** Returns the position of a logical device.
  *
@@ -159,7 +161,7 @@ DITTO_API uint32_t ditto_placement_devices(const ditto_placement *placement, uin
  * @param[out] out   The position.
  * @retval DITTO_ERR_RANGE  There is no such replica or device. */
 DITTO_API ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t replica,
-                                           uint32_t device, ditto_place *out);
+                                           uint32_t device, ditto_placed_device *out);
 
 /** Returns the replicas whose leader is on a NUMA node.
  *
@@ -170,38 +172,6 @@ DITTO_API ditto_status ditto_placement_get(const ditto_placement *placement, uin
  * @retval DITTO_ERR_NOT_FOUND  The node has no replica. */
 DITTO_API ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement, uint32_t numa_node,
                                                        const uint32_t **replicas, uint32_t *count);
-
-/** Levels of the machine, from near to far. */
-typedef enum ditto_level {
-    DITTO_LEVEL_LLC = 0,     /**< Replicas whose leaders share a last-level cache. */
-    DITTO_LEVEL_NODE = 1,    /**< Replicas whose leaders share a NUMA node. */
-    DITTO_LEVEL_PACKAGE = 2, /**< Replicas whose leaders share a package. */
-} ditto_level;
-
-/** Number of levels. */
-#define DITTO_LEVELS 3
-
-/** Returns the number of groups of replicas at a level.
- *
- * The leaders of a group share a last-level cache, a NUMA node, or a package. A node that belongs to several
- * packages has a group for each of these packages. Groups of nodes and packages are ranges of ids. Groups of
- * caches may not be, if a cache spans several nodes.
- *
- * @param placement  The placement.
- * @param level      The level.
- * @return The number, or 0 if `placement` is NULL or the level is unknown. */
-DITTO_API uint32_t ditto_placement_groups(const ditto_placement *placement, ditto_level level);
-
-/** Returns the replicas of a group.
- *
- * @param placement      The placement.
- * @param level          The level.
- * @param group          Number of the group, from 0.
- * @param[out] replicas  Array of *count ids, ascending. It belongs to the placement.
- * @param[out] count     Number of ids.
- * @retval DITTO_ERR_RANGE  There is no such level or group. */
-DITTO_API ditto_status ditto_placement_members(const ditto_placement *placement, ditto_level level,
-                                               uint32_t group, const uint32_t **replicas, uint32_t *count);
 
 /* -- As text: any thread -- */
 
@@ -222,7 +192,7 @@ DITTO_API ditto_status ditto_placement_write(const ditto_placement *placement, c
 /** Makes a placement from a text, on the machine for which it was written or on a recording of that machine.
  *
  * Lines may end in CR LF. A text that was written by hand may have no line "check", and its replicas may have
- * any numbers: they are numbered node by node, as ditto_placement_build does. Replicas may share PUs.
+ * any numbers: they are numbered node by node, as ditto_placement_create does. Replicas may share PUs.
  *
  * @param topology  The machine.
  * @param text      The text. It need not be terminated.

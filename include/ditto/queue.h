@@ -32,9 +32,6 @@ DITTO_BEGIN
  * work. It does not depend on how the threads happen to run. */
 typedef struct ditto_queue ditto_queue;
 
-/** Flag of ditto_queue_options: the field `node` is used. */
-#define DITTO_QUEUE_ON_NODE 1u
-
 /** Largest number of slots. */
 #define DITTO_MAX_QUEUE_SLOTS (1u << 20)
 
@@ -44,18 +41,20 @@ typedef struct ditto_queue ditto_queue;
 /** Options of a queue. A field that is 0 has its default. */
 typedef struct ditto_queue_options {
     size_t struct_size; /**< Set by DITTO_QUEUE_OPTIONS_INIT. */
-    uint32_t flags;     /**< DITTO_QUEUE_ON_NODE or 0. */
 
     /** Number of tickets that may be in use at a time. It is rounded up to a power of two. 0 means 64. */
-    uint32_t slots;
+    uint32_t num_slots;
 
     /** Number of producers. 0 means 1. A queue with one producer needs no locked instruction. */
-    uint32_t producers;
+    uint32_t num_producers;
 
-    /** With DITTO_QUEUE_ON_NODE: the operating system's number of the NUMA node for slots and payload.
-     * Without it, and where the kernel refuses (in some containers), they are on the node of the thread that
-     * creates the queue, which should therefore be the consumer. */
+    /** The NUMA node for slots and payload, as the operating system numbers it. It is read only if has_node
+     * is set. */
     uint32_t node;
+
+    /** If it is 0, and where the kernel refuses (in some containers), slots and payload are on the node of
+     * the thread that creates the queue, which should therefore be the consumer. */
+    int has_node;
 
     /** Limit for the bytes of all tickets together. The bytes of a ticket count from its put or claim until
      * its slot is released. 0 means no limit. */
@@ -70,13 +69,13 @@ typedef struct ditto_queue_options {
     uint32_t spin_us;
 
     /** Not 0: spin_us is used even if it is 0, which then means to sleep at once. */
-    uint32_t has_spin_us;
+    int has_spin_us;
 
     /** Called by ditto_queue_destroy for each pointer that was put and not taken. NULL means that nothing is
      * called. It is not called for payload, which belongs to the queue. */
     void (*drop)(void *item, void *argument);
 
-    void *drop_argument; /**< Given to `drop`. */
+    void *drop_user; /**< Given to `drop`. */
 } ditto_queue_options;
 
 /** Initial value of ditto_queue_options. */
@@ -103,7 +102,7 @@ typedef struct ditto_queue_item {
  * @param options   The options, or NULL for the defaults.
  * @param[out] out  The queue. Set only on DITTO_OK.
  * @retval DITTO_ERR_INVALID      struct_size is wrong, a flag is unknown, or `node` is set without
- *                                DITTO_QUEUE_ON_NODE.
+ *                                has_node.
  * @retval DITTO_ERR_UNSUPPORTED  Options of a newer version have a field set that this version does not know.
  * @retval DITTO_ERR_RANGE        One of these:
  *     - There are more than DITTO_MAX_QUEUE_SLOTS slots or DITTO_MAX_QUEUE_PRODUCERS producers.
@@ -265,7 +264,7 @@ DITTO_API ditto_status ditto_queue_close(ditto_queue *queue);
 
 /** Statistics of a queue. Each number is exact when the threads that count it are idle. Waits are counted
  * only if they are longer than the first loads, which take less than reading the clock twice (about 1 us). */
-typedef struct ditto_queue_stats {
+typedef struct ditto_queue_counters {
     uint64_t puts;      /**< Items put or published. */
     uint64_t gets;      /**< Items taken. */
     uint64_t put_bytes; /**< Bytes of the items put. */
@@ -278,7 +277,7 @@ typedef struct ditto_queue_stats {
     uint64_t put_wait_ns; /**< Time of these waits. */
     uint64_t get_waits;   /**< Waits of the consumer. */
     uint64_t get_wait_ns; /**< Time of these waits. */
-} ditto_queue_stats;
+} ditto_queue_counters;
 
 /** Reads the statistics of a queue.
  *
@@ -287,7 +286,7 @@ typedef struct ditto_queue_stats {
  * @retval DITTO_ERR_INVALID  An argument is NULL.
  * @par Thread safety
  * Any thread. */
-DITTO_API ditto_status ditto_queue_get_stats(const ditto_queue *queue, ditto_queue_stats *out);
+DITTO_API ditto_status ditto_queue_stats(const ditto_queue *queue, ditto_queue_counters *out);
 
 DITTO_END
 #endif

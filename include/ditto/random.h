@@ -32,13 +32,6 @@ typedef struct ditto_random {
     uint64_t word;   /**< Number of the next word. */
 } ditto_random;
 
-/** Computes the generator's function: 128 random bits from a key and a counter.
- *
- * @param key       The key.
- * @param counter   The counter.
- * @param[out] out  The random bits. */
-DITTO_API void ditto_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
-
 /** Returns the beginning of a stream. It is the same on every replica. Streams from 2^63 on are those of
  * replicas.
  *

@@ -75,13 +75,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_merge_slices(ditto_strateg
                                                                    ditto_value **out);
 
 /** The destinations of a result. */
-typedef struct ditto_places {
+typedef struct ditto_destination {
     /** The result gets one copy for each component of this value. For a per-replica value these are all
      *  replicas, for a variable those of its copies. NULL means that `replica` is the only destination. */
     const ditto_value *of;
 
     uint32_t replica; /**< id of the only destination, if `of` is NULL */
-} ditto_places;
+} ditto_destination;
 
 /** Reduces a value over replicas, without axes, into a mirrored value with a copy at each destination. The
  *  value or variable that names the destinations is not changed.
@@ -100,8 +100,8 @@ typedef struct ditto_places {
  *  @retval DITTO_ERR_RANGE    places.replica is not the id of a replica
  *  @retval DITTO_ERR_SHAPE    the slices' rows do not fit the variable */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op,
-                                                                const ditto_value *value, ditto_places places,
-                                                                ditto_value **out);
+                                                                const ditto_value *value,
+                                                                ditto_destination places, ditto_value **out);
 
 /** Reduces several values as ditto_strategy_reduce_to does. The results are those of one call for each value,
  *  in order. All of them together take one meeting.
@@ -116,7 +116,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *
  *  @retval DITTO_ERR_INVALID  count is 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
                                                                       const ditto_value *const *values,
-                                                                      const ditto_places *places,
+                                                                      const ditto_destination *places,
                                                                       uint32_t count, ditto_value **out);
 
 /** Copies a tensor to each destination.
@@ -132,7 +132,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_stra
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copies */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy,
                                                                    const ditto_tensor *tensor,
-                                                                   ditto_places places, ditto_value **out);
+                                                                   ditto_destination places,
+                                                                   ditto_value **out);
 
 /** Concatenates the components of a value along an axis, in replica order.
  *

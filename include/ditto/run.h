@@ -28,21 +28,14 @@ DITTO_BEGIN
  *  -ffast-math does). ditto_strategy_options.floating can select the program's own environment instead.
  *  @{ */
 
-#define DITTO_MAX_RESULTS     32 /**< largest number of results of a function */
-#define DITTO_MAX_RESULT_NAME 47 /**< most characters in the name of a result */
+#define DITTO_MAX_RESULTS           32 /**< largest number of results of a function */
+#define DITTO_MAX_RESULT_NAME_BYTES 47 /**< most characters in the name of a result */
 
 /** Says that a result is reduced over the replicas. */
 typedef struct ditto_result_op {
     const char *name; /**< name of the result; NULL for the only one */
     ditto_op op;      /**< SUM, MEAN, MIN, MAX or PROD */
 } ditto_result_op;
-
-/** An option that is on or off. */
-typedef enum ditto_switch {
-    DITTO_SWITCH_DEFAULT = 0, /**< the default of the option */
-    DITTO_ON = 1,             /**< on */
-    DITTO_OFF = 2             /**< off */
-} ditto_switch;
 
 /** How a run with values behaves. Start from DITTO_RUN_OPTIONS_INIT. A field that is 0 means its default. */
 typedef struct ditto_run_options {
@@ -155,7 +148,8 @@ DITTO_API const ditto_value *ditto_arguments(const ditto_replica *self);
  *  @retval DITTO_OK             the result was copied
  *  @retval DITTO_ERR_INVALID    some results have names and others not, or names and numbers are mixed; a
  *                               name is empty or contains '/'; an invalid tensor
- *  @retval DITTO_ERR_RANGE      more than DITTO_MAX_RESULTS results; a name longer than DITTO_MAX_RESULT_NAME
+ *  @retval DITTO_ERR_RANGE      more than DITTO_MAX_RESULTS results; a name longer than
+ *                               DITTO_MAX_RESULT_NAME_BYTES
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copy
  *  @retval DITTO_ERR_CONTEXT    not called in a run with values */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const char *name,

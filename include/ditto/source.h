@@ -103,7 +103,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_
  * known without reading all of them. */
 typedef struct ditto_files {
     const char *const *names; /**< Array of `count` names. They are copied. */
-    uint32_t count;           /**< Length of `names`. */
+    uint32_t num_names;       /**< Length of `names`. */
     uint32_t flags;           /**< DITTO_FILES_GLOB or 0. */
 } ditto_files;
 
@@ -146,7 +146,7 @@ typedef struct ditto_csv_component {
 
     /** Number of columns. The component has the shape [count], or is a scalar if count is 1. Text has one
      * column. */
-    uint32_t count;
+    uint32_t num_columns;
 
     /** Dtype of numbers: f32, f64, any integer, or bool. A bool field is 0, 1, true or false. */
     ditto_dtype dtype;
@@ -167,7 +167,7 @@ typedef struct ditto_csv_options {
     size_t struct_size; /**< Set by DITTO_CSV_OPTIONS_INIT. */
 
     /** Number of columns that every row must have. 0 means up to the last column that a component uses. */
-    uint32_t columns;
+    uint32_t num_columns;
 
     uint32_t skip_lines; /**< Lines to skip at the start of each file. */
     char delimiter;      /**< The separator of fields. 0 means a comma. */
@@ -208,8 +208,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files 
 
 /** How files are compressed. */
 typedef enum ditto_compression {
-    DITTO_COMPRESSION_NONE = 0, /**< They are not compressed. */
-    DITTO_COMPRESSION_GZIP = 1, /**< Each file as a whole is a gzip file. */
+    DITTO_COMPRESSION_DEFAULT = 0, /**< They are not compressed. */
+    DITTO_COMPRESSION_GZIP = 1,    /**< Each file as a whole is a gzip file. */
 } ditto_compression;
 
 /** Options of ditto_dataset_from_tfrecord. A field that is 0 has its default. */

@@ -23,8 +23,8 @@ struct ditto_tuning; /* ditto/tuning.h */
 
 /** Which algorithm moves the data of collectives. The choice changes speed, never values. */
 typedef enum ditto_implementation {
-    DITTO_IMPLEMENTATION_AUTO = 0, /**< chosen by the size of the message */
-    DITTO_IMPLEMENTATION_FLAT = 1, /**< every replica exchanges data with every other one */
+    DITTO_IMPLEMENTATION_DEFAULT = 0, /**< chosen by the size of the message */
+    DITTO_IMPLEMENTATION_FLAT = 1,    /**< every replica exchanges data with every other one */
 
     /** Replicas that share a cache, a node or a package exchange data first, then the groups that they form.
      *  It is the same as FLAT if all replicas are one group. */
@@ -32,7 +32,7 @@ typedef enum ditto_implementation {
 } ditto_implementation;
 
 /** The kinds of strategy. */
-typedef enum ditto_kind {
+typedef enum ditto_strategy_kind {
     DITTO_MIRRORED = 1, /**< synchronous replicas, with variables mirrored on all */
 
     /** Synchronous replicas. Variables have one copy, on one NUMA node, which all replicas read. */
@@ -42,7 +42,7 @@ typedef enum ditto_kind {
 
     /** The strategy that ditto_get_strategy returns when no other one is current. It cannot be created. */
     DITTO_DEFAULT_STRATEGY = 4,
-} ditto_kind;
+} ditto_strategy_kind;
 
 /** Which thread replica 0 uses. */
 typedef enum ditto_caller {
@@ -66,18 +66,6 @@ typedef enum ditto_pin {
     DITTO_PIN_NONE = 2,
 } ditto_pin;
 
-/** Whether a replica has threads on its other PUs, beside that of its leader (ditto/device.h). */
-typedef enum ditto_helpers {
-    DITTO_HELPERS_DEFAULT = 0, /**< DITTO_HELPERS_ON */
-
-    /** One helper on each PU but the first. It sleeps when there is nothing to do. This is the default. */
-    DITTO_HELPERS_ON = 1,
-
-    /** No helpers. The leader may run on all PUs of its replica, and threads that it starts (for example
-     *  those of OpenMP) inherit these PUs. */
-    DITTO_HELPERS_OFF = 2,
-} ditto_helpers;
-
 /** Which instructions compute reductions. All of them give the same bits. */
 typedef enum ditto_kernels {
     DITTO_KERNELS_DEFAULT = 0,  /**< the best that the processor has */
@@ -87,7 +75,7 @@ typedef enum ditto_kernels {
 } ditto_kernels;
 
 /** How strictly the pages of a replica's memory are placed on its NUMA node. */
-typedef enum ditto_memory {
+typedef enum ditto_memory_policy {
     DITTO_MEMORY_DEFAULT = 0, /**< DITTO_MEMORY_PREFERRED */
 
     /** Pages are on the replica's node. Other nodes are used when it is full. This is the default. */
@@ -97,49 +85,92 @@ typedef enum ditto_memory {
      *  mbind. The kernel provides a page when it is touched. If the node is full then, the process is out of
      *  memory, as with any bound memory. */
     DITTO_MEMORY_STRICT = 2,
-} ditto_memory;
+} ditto_memory_policy;
 
 /** The floating-point environment of functions of the program that run on replicas.
  *
  *  It applies to functions given to run, to loops and functions on logical devices, and to functions of
  *  updates. What the library computes itself (collectives, reductions, optimizers, input, random numbers)
- *  always uses DITTO_FLOATING_CONTRACT, so that its bits depend on its operands alone. The same holds for
+ *  always uses DITTO_FLOATING_STANDARD, so that its bits depend on its operands alone. The same holds for
  *  functions that run inside of that: maps, filters, generators, functions that combine, rules of
  *  optimizers. */
 typedef enum ditto_floating {
-    DITTO_FLOATING_DEFAULT = 0, /**< DITTO_FLOATING_CONTRACT */
+    DITTO_FLOATING_DEFAULT = 0, /**< DITTO_FLOATING_STANDARD */
 
     /** Rounding to nearest, FTZ and DAZ off, no traps. This is the default. A program may have FTZ and DAZ on
      *  (-ffast-math sets them at its start). Its functions on replicas compute with denormals nevertheless,
      *  which may be slower. The caller's environment is restored when run returns. */
-    DITTO_FLOATING_CONTRACT = 1,
+    DITTO_FLOATING_STANDARD = 1,
 
     /** The environment of the thread that calls run or ditto_variable_update, at the time of the call. It is
      *  equal on all replicas. Runs inside runs use that of the outermost run. The operands that functions
      *  give to a collective may then have other bits. From equal operands a collective computes equal
      *  bits. */
-    DITTO_FLOATING_HOST = 2,
+    DITTO_FLOATING_CALLER = 2,
 } ditto_floating;
 
 /** How a strategy is created. Start from DITTO_STRATEGY_OPTIONS_INIT. A field that is 0 means its default. */
 typedef struct ditto_strategy_options {
     size_t struct_size; /**< set by DITTO_STRATEGY_OPTIONS_INIT */
 
-    /** Number of replicas. 0 means min(cores that the process may use, ceil(CPU quota)). If there are more
-     *  replicas than PUs, they share PUs. */
-    uint32_t replicas;
+    /* -- Replicas and their PUs: num_replicas and span, or placement_options, or placement -- */
 
-    ditto_policy policy; /**< how replicas are distributed over NUMA nodes */
+    /** Number of replicas. 0 means one for each part of the machine that span names, and without a span
+     *  min(cores that the process may use, ceil(CPU quota)). If there are more replicas than PUs, they share
+     *  PUs. */
+    uint32_t num_replicas;
 
-    /** [num_pus] explicit PUs, one for each replica. NULL means that the policy chooses them. It is read only
-     *  during creation. */
-    const uint32_t *pus;
+    /** What one replica spans. For example, DITTO_SPAN_NUMA_NODE gives one replica for each NUMA node. 0
+     *  means one PU. */
+    ditto_span span;
 
-    uint32_t num_pus;         /**< number of elements of pus */
-    uint32_t placement_flags; /**< DITTO_PLACEMENT_SHARE, DITTO_PLACEMENT_NO_SMT */
-    ditto_caller caller;      /**< which thread replica 0 uses */
-    ditto_pin pin;            /**< whether threads are bound to PUs */
-    ditto_memory memory;      /**< how strictly memory is placed */
+    /** Everything that can be said about the PUs of replicas: explicit PUs, shapes, policies, flags
+     *  (ditto/placement.h). If it is given, num_replicas, span and placement must be 0. Without a number of
+     *  replicas, a span, a shape or PUs it places as many replicas as by default. It is read only during
+     *  creation. */
+    const ditto_placement_options *placement_options;
+
+    /** Where the replicas are. The placement must have been made for this machine. It is read only during
+     *  creation. If it is given, num_replicas, span and placement_options must be 0. */
+    const ditto_placement *placement;
+
+    /* -- Threads -- */
+
+    ditto_caller caller; /**< which thread replica 0 uses */
+    ditto_pin pin;       /**< whether threads are bound to PUs */
+
+    /** Whether a replica has threads on its other PUs, beside that of its leader (ditto/device.h).
+     *
+     *  ON is the default. Each PU but the first has one helper, which sleeps when there is nothing to do.
+     *  With OFF the leader may run on all PUs of its replica, and threads that it starts (for example those
+     *  of OpenMP) inherit these PUs. */
+    ditto_switch helpers;
+
+    /** Stack size of the replicas' threads, at least 128 KiB. 0 means the default of the system. */
+    size_t stack_bytes;
+
+    /** The library calls it first on the thread of each leader and helper, with the id of the thread's
+     *  replica and thread_user. It is not called on a calling thread that works as replica 0. */
+    void (*thread_start)(uint32_t replica, void *user);
+
+    /** The library calls it last on each thread for which it calls thread_start. */
+    void (*thread_stop)(uint32_t replica, void *user);
+
+    void *thread_user; /**< passed to thread_start and thread_stop */
+
+    /* -- Memory -- */
+
+    ditto_memory_policy memory; /**< how strictly memory is placed */
+
+    /** For central storage: the NUMA node of the variables, as the operating system numbers it. It is read
+     *  only if has_parameter_node is set. */
+    uint32_t parameter_node;
+
+    /** If it is 0, the variables of central storage are on the node of the only replica, or on that of the
+     *  creating thread if there are several replicas. */
+    int has_parameter_node;
+
+    /* -- Waiting -- */
 
     /** How long a replica waits for the others in a collective, or for input, in milliseconds. 0 means the
      *  environment variable DITTO_TIMEOUT_MS, or 600000 if that is not set. DITTO_FOREVER means no limit. */
@@ -161,27 +192,16 @@ typedef struct ditto_strategy_options {
      *  has_spin_us is set. Threads on shared PUs do not spin. */
     uint32_t spin_us;
 
-    /** Stack size of the replicas' threads, at least 128 KiB. 0 means the default of the system. */
-    size_t stack_bytes;
+    /** If not 0, spin_us is used as it stands, and 0 there means that no thread spins. */
+    int has_spin_us;
 
-    /** The library calls it first on the thread of each leader and helper, with the id of the thread's
-     *  replica and thread_user. It is not called on a calling thread that works as replica 0. */
-    void (*thread_start)(uint32_t replica, void *user);
+    /* -- Computing: values do not depend on these, except on `floating` -- */
 
-    /** The library calls it last on each thread for which it calls thread_start. */
-    void (*thread_stop)(uint32_t replica, void *user);
+    /** The algorithm of collectives whose options have implementation 0. */
+    ditto_implementation implementation;
 
-    void *thread_user; /**< passed to thread_start and thread_stop */
-
-    /** Where the replicas are. The placement must have been built for this machine. It is read only during
-     *  creation. If it is given, replicas, policy, pus, per and placement_flags must be 0. */
-    const ditto_placement *placement;
-
-    /** What one replica spans. For example, DITTO_PER_NUMA_NODE gives one replica for each NUMA node. 0 means
-     *  one PU. */
-    ditto_per per;
-
-    ditto_helpers helpers; /**< whether replicas have helpers */
+    /** The pack size of lists whose options have bytes_per_pack 0. 0 means one pack. */
+    size_t bytes_per_pack;
 
     /** Which instructions compute reductions. Creation fails with DITTO_ERR_UNSUPPORTED if the processor does
      *  not have them. */
@@ -190,20 +210,6 @@ typedef struct ditto_strategy_options {
     /** The thresholds by which algorithms are chosen (ditto/tuning.h). NULL means that they are measured. It
      *  is read only during creation. */
     const struct ditto_tuning *tuning;
-
-    /** The algorithm of collectives whose options have implementation 0. */
-    ditto_implementation implementation;
-
-    /** The pack size of lists whose options have bytes_per_pack 0. 0 means one pack. */
-    size_t bytes_per_pack;
-
-    /** For central storage: the NUMA node of the variables, as the operating system numbers it. NULL means
-     *  the node of the only replica, or that of the creating thread if there are several. It is read only
-     *  during creation. */
-    const uint32_t *parameter_node;
-
-    /** If not 0, spin_us is used as it stands, and 0 there means that no thread spins. */
-    int has_spin_us;
 
     /** The floating-point environment of functions on replicas. */
     ditto_floating floating;
@@ -238,7 +244,7 @@ typedef struct ditto_strategy_options {
  *  @par Cost
  *  Creation takes a few milliseconds. The first strategy with a placement in the process takes up to about 20
  *  ms more (ditto/tuning.h). */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_kind kind,
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_strategy_kind kind,
                                                              const ditto_strategy_options *options,
                                                              ditto_strategy **out);
 
@@ -311,7 +317,7 @@ DITTO_API ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy);
  *  @return its kind; 0 for NULL
  *  @par Thread safety
  *  Any thread may call it, in any context. */
-DITTO_API ditto_kind ditto_strategy_kind(const ditto_strategy *strategy);
+DITTO_API ditto_strategy_kind ditto_strategy_kind_of(const ditto_strategy *strategy);
 
 /** Returns the number of replicas of a strategy.
  *
@@ -357,8 +363,8 @@ typedef enum ditto_binding {
 
 /** Where a replica is, as planned, and as read back from the kernel. */
 typedef struct ditto_replica_info {
-    ditto_place place; /**< the planned PU of the leader */
-    uint32_t devices;  /**< number of logical devices: the leader and its helpers */
+    ditto_placed_device planned; /**< the planned PU of the leader */
+    uint32_t num_devices;        /**< number of logical devices: the leader and its helpers */
 
     /** Number of threads of other strategies of this process on one PU of the replica. It is the largest such
      *  number over its PUs. */
@@ -396,7 +402,7 @@ DITTO_API ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uin
 
 /** Where a logical device is, as planned, and as read back from the kernel. */
 typedef struct ditto_device_info {
-    ditto_place place; /**< the planned PU */
+    ditto_placed_device planned; /**< the planned PU */
 
     /** Number of threads of other strategies of this process on the PU. */
     uint32_t num_foreign_threads;

@@ -102,9 +102,9 @@ typedef struct ditto_pu {
 
 /** A data cache or unified cache of a PU. */
 typedef struct ditto_cache {
-    uint32_t level; /**< 1 is the nearest. */
-    uint32_t pus;   /**< Usable PUs that share it. */
-    uint64_t bytes; /**< Its size. */
+    uint32_t level;   /**< 1 is the nearest. */
+    uint32_t num_pus; /**< Usable PUs that share it. */
+    uint64_t bytes;   /**< Its size. */
 } ditto_cache;
 
 /** Largest number of cache levels of a PU. */
@@ -125,7 +125,7 @@ typedef enum ditto_node_kind {
 typedef struct ditto_node {
     uint32_t number;       /**< Operating-system number. */
     ditto_node_kind kind;  /**< What it consists of. */
-    uint32_t pus;          /**< Its PUs that the process may use. */
+    uint32_t num_pus;      /**< Its PUs that the process may use. */
     uint32_t allowed;      /**< 0 if the cpuset's mems exclude its memory. */
     uint64_t memory_bytes; /**< Its memory. 0 also if it is not known. */
 } ditto_node;
@@ -216,7 +216,7 @@ DITTO_API uint32_t ditto_topology_distance(const ditto_topology *topology, uint3
  * @param topology  The topology.
  * @return The minimum of the number of cores, the CPU quota rounded up, and DITTO_MAX_REPLICAS. 0 if
  *     `topology` is NULL. */
-DITTO_API uint32_t ditto_topology_default_replicas(const ditto_topology *topology);
+DITTO_API uint32_t ditto_topology_default_num_replicas(const ditto_topology *topology);
 
 DITTO_END
 #endif

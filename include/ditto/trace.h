@@ -22,7 +22,7 @@ typedef struct ditto_trace_options {
     /** Number of events that each replica keeps for ditto_strategy_trace_write, at 48 bytes each. A batch has
      * two events. Later events only count in the statistics. 0 means 65536. DITTO_NO_EVENTS means that no
      * events are kept, only counts and times. */
-    size_t events;
+    size_t num_events;
 } ditto_trace_options;
 
 /** Initial value of ditto_trace_options. */
@@ -50,7 +50,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_start(ditto_strategy
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy);
 
 /** What the replicas did under one name. */
-typedef struct ditto_operation_times {
+typedef struct ditto_operation_counters {
     /** "run", "pause" (of a merge_call), or a function such as "ditto_all_reduce" or "ditto_next". The string
      * is constant. */
     const char *name;
@@ -75,7 +75,7 @@ typedef struct ditto_operation_times {
     /** Id of the replica that the others waited for. For "run" and "pause" it is the one with the largest own
      * time, otherwise the one that waited least. */
     uint32_t slowest;
-} ditto_operation_times;
+} ditto_operation_counters;
 
 /** Returns the times of one operation.
  *
@@ -83,9 +83,9 @@ typedef struct ditto_operation_times {
  * @param index     Index of the operation, from 0, in the order in which operations first ended.
  * @param[out] out  The times.
  * @retval DITTO_ERR_NOT_FOUND  There are no more operations, or nothing was recorded. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_times(ditto_strategy *strategy,
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_stats(ditto_strategy *strategy,
                                                                       uint32_t index,
-                                                                      ditto_operation_times *out);
+                                                                      ditto_operation_counters *out);
 
 /** Writes a table of the times of all operations, and of the shares of a run's time: computation,
  * collectives, waiting in collectives, and waiting for input.
@@ -95,8 +95,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_times(ditto_stra
  * @param size         Length of `buffer` in bytes.
  * @param[out] length  Length of the whole text, as in ditto_strategy_describe.
  * @retval DITTO_ERR_NOT_FOUND  Nothing was recorded. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_statistics(ditto_strategy *strategy, char *buffer,
-                                                                 size_t size, size_t *length);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_describe(ditto_strategy *strategy, char *buffer,
+                                                                     size_t size, size_t *length);
 
 /** Writes the events to a file, as JSON in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens.
  * There is a track for each replica, and one for each producer that filled a batch that the replicas took.

@@ -33,8 +33,8 @@ typedef struct ditto_map_options {
      * It is copied. */
     const ditto_tensor *row;
 
-    uint32_t components; /**< Length of `row`. */
-    uint64_t seed;       /**< Seed of the streams of random numbers. */
+    uint32_t num_components; /**< Length of `row`. */
+    uint64_t seed;           /**< Seed of the streams of random numbers. */
 } ditto_map_options;
 
 /** Initial value of ditto_map_options. */

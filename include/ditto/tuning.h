@@ -87,10 +87,10 @@ typedef struct ditto_choice {
      *  string. */
     const char *algorithm;
 
-    uint32_t meetings; /**< number of meetings */
-    uint32_t rounds;   /**< rounds of each meeting; 1 with a counter */
-    uint32_t groups;   /**< groups of replicas that exchange data; 1: none */
-    uint32_t streams;  /**< 1: results are written past the caches */
+    uint32_t num_meetings; /**< number of meetings */
+    uint32_t num_rounds;   /**< rounds of each meeting; 1 with a counter */
+    uint32_t num_groups;   /**< groups of replicas that exchange data; 1: none */
+    uint32_t streaming;    /**< 1: results are written past the caches */
 
     /** Time of the meetings alone if no replica is late. It is computed from the measured hand-overs. */
     double predicted_ns;

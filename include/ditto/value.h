@@ -26,20 +26,20 @@ typedef struct ditto_value ditto_value;
 
 /** What a value consists of. */
 typedef enum ditto_value_kind {
-    DITTO_PLAIN = 1, /**< one tensor of the program */
+    DITTO_VALUE_PLAIN = 1, /**< one tensor of the program */
 
     /** One tensor for each replica, in replica order, each in memory on its replica's node. The components
      *  may differ in shape (for example batches of different length), but not in dtype or rank. */
-    DITTO_PER_REPLICA = 2,
+    DITTO_VALUE_PER_REPLICA = 2,
 
     /** One tensor that is equal in all its copies. Where one tensor is needed, the first copy is used. */
-    DITTO_MIRRORED_VALUE = 3,
+    DITTO_VALUE_MIRRORED = 3,
 
-    DITTO_VARIABLE = 4, /**< a reference to a variable */
-    DITTO_SLICES = 5,   /**< for each replica, rows with indices (ditto/slices.h) */
+    DITTO_VALUE_VARIABLE = 4, /**< a reference to a variable */
+    DITTO_VALUE_SLICES = 5,   /**< for each replica, rows with indices (ditto/slices.h) */
 
     /** Several values with names, or in order. In the second case their names are "0", "1", and so on. */
-    DITTO_NEST = 6,
+    DITTO_VALUE_NEST = 6,
 } ditto_value_kind;
 
 /** A dimension in which components differ. */
@@ -220,7 +220,7 @@ DITTO_API ditto_value_kind ditto_value_kind_of(const ditto_value *value);
  *  @param out    [out] a tensor without data
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_INVALID  the value is a nest, whose members have to be asked for instead */
-DITTO_API DITTO_NODISCARD ditto_status ditto_value_element_spec(const ditto_value *value, ditto_tensor *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_value_spec(const ditto_value *value, ditto_tensor *out);
 
 /** Returns the one tensor of a plain value, of a mirrored value, or of a value from ditto_value_select.
  *
@@ -267,14 +267,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_slices(const ditto_value *val
 /** Returns the variable that a value refers to.
  *
  *  @param value  the value
- *  @return the variable; NULL if the value is not of the kind DITTO_VARIABLE */
+ *  @return the variable; NULL if the value is not of the kind DITTO_VALUE_VARIABLE */
 DITTO_API ditto_variable *ditto_value_variable(const ditto_value *value);
 
 /** Returns the number of members of a nest.
  *
  *  @param value  the value
  *  @return the number; 0 if the value is not a nest */
-DITTO_API uint32_t ditto_value_members(const ditto_value *value);
+DITTO_API uint32_t ditto_value_num_members(const ditto_value *value);
 
 /** Returns the name of a member of a nest.
  *

@@ -24,10 +24,10 @@ typedef struct ditto_variable ditto_variable;
 
 /** When the components of a variable are synchronized. */
 typedef enum ditto_synchronization {
-    DITTO_SYNCHRONIZATION_AUTO = 0, /**< DITTO_ON_WRITE */
-    DITTO_ON_WRITE = 1,             /**< mirrored */
-    DITTO_ON_READ = 2,              /**< sync-on-read */
-    DITTO_SYNCHRONIZATION_NONE = 3, /**< not allowed: DITTO_ERR_INVALID */
+    DITTO_SYNCHRONIZATION_DEFAULT = 0, /**< DITTO_ON_WRITE */
+    DITTO_ON_WRITE = 1,                /**< mirrored */
+    DITTO_ON_READ = 2,                 /**< sync-on-read */
+    DITTO_SYNCHRONIZATION_NONE = 3,    /**< not allowed: DITTO_ERR_INVALID */
 } ditto_synchronization;
 
 /** How the components of a variable, or the replicas' values for them, are combined. The numbers differ from
@@ -64,21 +64,14 @@ typedef enum ditto_copies {
     DITTO_COPIES_PER_REPLICA = 1,
 } ditto_copies;
 
-/** Whether a variable is trainable. */
-typedef enum ditto_trainable {
-    DITTO_TRAINABLE_DEFAULT = 0, /**< ON if mirrored, OFF if sync-on-read */
-    DITTO_TRAINABLE_ON = 1,      /**< trainable */
-    DITTO_TRAINABLE_OFF = 2,     /**< not trainable */
-} ditto_trainable;
-
 /** How a large variable is cut into shards.
  *
  *  A shard is a run of rows (of the first dimension). Each shard exists once, on the strategy's parameter
  *  nodes in turn. The first `rows mod shards` shards have one row more than the others. If one shard results,
  *  nothing is cut, and the variable is like any other. */
 typedef enum ditto_partition {
-    DITTO_PARTITION_NONE = 0,  /**< one shard */
-    DITTO_PARTITION_FIXED = 1, /**< `shards` shards, at most one per row */
+    DITTO_PARTITION_DEFAULT = 0, /**< one shard */
+    DITTO_PARTITION_FIXED = 1,   /**< `shards` shards, at most one per row */
 
     /** As many shards as have at least `bytes` (0: 256 KiB) each, at most `shards` (0: 1). */
     DITTO_PARTITION_MIN_SIZE = 2,
@@ -90,22 +83,9 @@ typedef enum ditto_partition {
 /** A rule for cutting variables into shards. */
 typedef struct ditto_partitioner {
     ditto_partition kind; /**< the rule */
-    size_t shards;        /**< see ditto_partition */
+    size_t num_shards;    /**< see ditto_partition */
     size_t bytes;         /**< see ditto_partition */
 } ditto_partitioner;
-
-/** Computes how many shards a partitioner makes of a variable.
- *
- *  @param partitioner  the rule
- *  @param spec         dtype, rank and shape of the variable
- *  @param shards       [out] the number of shards
- *  @retval DITTO_OK           shards is set
- *  @retval DITTO_ERR_INVALID  a NULL pointer; an invalid dtype; FIXED without shards; MAX_SIZE without bytes
- *  @retval DITTO_ERR_RANGE    an unknown kind; the size overflows
- *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner,
-                                                                const ditto_tensor *spec, size_t *shards);
 
 /** How a variable is created. Start from DITTO_VARIABLE_OPTIONS_INIT. A field that is 0 means its default. */
 typedef struct ditto_variable_options {
@@ -117,7 +97,7 @@ typedef struct ditto_variable_options {
     ditto_synchronization synchronization; /**< when components are synchronized */
     ditto_aggregation aggregation;         /**< how components are combined */
     ditto_copies copies;                   /**< how many physical copies there are */
-    ditto_trainable trainable;             /**< whether it is trainable */
+    ditto_switch trainable;                /**< whether it is trainable */
 
     /** Fills value->data with the initial value. It is called on the creating thread, once for each shard,
      *  with initialize_user as user. value->shape is the shape of the shard, and first_row its first row in

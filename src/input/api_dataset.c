@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-ditto_status ditto_dataset_get_spec(const ditto_dataset *dataset, ditto_dataset_spec *out)
+ditto_status ditto_dataset_spec(const ditto_dataset *dataset, ditto_element_spec *out)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(dataset, "dataset"));
     DTI_TRY(dti_not_null(out, "out"));
     memset(out, 0, sizeof *out);
-    out->components = dataset->components;
+    out->num_components = dataset->components;
     dti_row_tensors(dataset, (void *[DITTO_MAX_COMPONENTS]){ NULL }, out->component);
     out->batch = dataset->batch_rows;
     out->infinite = dataset->infinite;

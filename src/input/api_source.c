@@ -16,8 +16,8 @@ static ditto_status check_files(const ditto_files *files, ditto_dataset *const *
     DTI_TRY(dti_not_null(files, "files"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_flags_check(files->flags, DITTO_FILES_GLOB, "files->flags"));
-    if (files->names == NULL || files->count == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "files has %u names at %p: at least one", files->count,
+    if (files->names == NULL || files->num_names == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "files has %u names at %p: at least one", files->num_names,
                         (const void *)files->names);
     return DITTO_OK;
 }

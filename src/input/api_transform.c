@@ -34,10 +34,10 @@ ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function, void
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_map_options"));
     if (function == NULL)
         return dti_fail_null("function");
-    if (known.row != NULL ? known.components == 0 || known.components > DITTO_MAX_COMPONENTS
-                          : known.components != 0)
+    if (known.row != NULL ? known.num_components == 0 || known.num_components > DITTO_MAX_COMPONENTS
+                          : known.num_components != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "a map whose rows have %u components at %p: 1 to %d",
-                        known.components, (const void *)known.row, DITTO_MAX_COMPONENTS);
+                        known.num_components, (const void *)known.row, DITTO_MAX_COMPONENTS);
     return dti_map_create(input, function, user, &known, out);
 }
 

@@ -45,7 +45,7 @@ void dti_iterator_spec(const ditto_iterator *iterator, uint32_t *components, dit
 
 /* The number of rows that the replica gets in the step if the step has all its rows. */
 uint64_t dti_iterator_full_rows(const ditto_iterator *iterator, uint32_t replica, uint64_t step);
-void dti_iterator_stats(const ditto_iterator *iterator, uint32_t replica, ditto_input_stats *out);
+void dti_iterator_stats(const ditto_iterator *iterator, uint32_t replica, ditto_iterator_counters *out);
 
 /* Returns the iterator of the team that follows `before`, or the first if `before` is NULL. Returns NULL
  * after the last. The caller holds the team's turn. */
@@ -63,6 +63,5 @@ bool dti_iterator_has_ended(const ditto_iterator *iterator, uint32_t replica);
 
 /* Makes `out` a batch of no rows. */
 void dti_iterator_describe_empty(const ditto_iterator *iterator, ditto_batch *out);
-uint64_t dti_iterator_wait_ns(const ditto_iterator *iterator, uint32_t replica);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options *options,
+ditto_status ditto_strategy_create(ditto_strategy_kind kind, const ditto_strategy_options *options,
                                    ditto_strategy **out)
 {
     ditto_strategy_options known;
@@ -17,7 +17,6 @@ ditto_status ditto_strategy_create(ditto_kind kind, const ditto_strategy_options
                         "%d is not a kind of strategy to create: DITTO_MIRRORED, DITTO_CENTRAL_STORAGE or "
                         "DITTO_ONE_DEVICE",
                         (int)kind);
-    DTI_TRY(which->check(&known));
     /* hwloc changes errno, and so does opening files that do not exist. */
     int kept_errno = errno;
     ditto_status status = dti_strategy_create(which, &known, out);
@@ -58,9 +57,9 @@ ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy)
     return dti_scope_leave(strategy);
 }
 
-ditto_kind ditto_strategy_kind(const ditto_strategy *strategy)
+ditto_strategy_kind ditto_strategy_kind_of(const ditto_strategy *strategy)
 {
-    return strategy != NULL ? strategy->kind->kind : (ditto_kind)0;
+    return strategy != NULL ? strategy->kind->kind : (ditto_strategy_kind)0;
 }
 
 uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy)

@@ -22,7 +22,9 @@ ditto_status ditto_strategy_trace_start(ditto_strategy *strategy, const ditto_tr
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_trace_options"));
-    size_t events = known.events == 0 ? DEFAULT_EVENTS : known.events == DITTO_NO_EVENTS ? 0 : known.events;
+    size_t events = known.num_events == 0                 ? DEFAULT_EVENTS
+                    : known.num_events == DITTO_NO_EVENTS ? 0
+                                                          : known.num_events;
     if (events > SIZE_MAX / sizeof(struct dti_event))
         return DTI_FAIL(DITTO_ERR_RANGE, "events = %zu: that is more than memory has", events);
     DTI_TRY(enter(strategy, &frame));
@@ -42,8 +44,8 @@ ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy)
     return DITTO_OK;
 }
 
-ditto_status ditto_strategy_operation_times(ditto_strategy *strategy, uint32_t index,
-                                            ditto_operation_times *out)
+ditto_status ditto_strategy_operation_stats(ditto_strategy *strategy, uint32_t index,
+                                            ditto_operation_counters *out)
 {
     struct dti_frame frame;
     DTI_ENTER();
@@ -60,7 +62,8 @@ static ditto_status check_text(const char *buffer, size_t size)
     return size > 0 ? dti_not_null(buffer, "buffer") : DITTO_OK;
 }
 
-ditto_status ditto_strategy_statistics(ditto_strategy *strategy, char *buffer, size_t size, size_t *length)
+ditto_status ditto_strategy_trace_describe(ditto_strategy *strategy, char *buffer, size_t size,
+                                           size_t *length)
 {
     struct dti_text text = { buffer, size, 0 };
     struct dti_frame frame;

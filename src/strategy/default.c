@@ -15,12 +15,6 @@ static pthread_key_t at_thread_end;
 static bool has_key;
 static _Atomic uint32_t threads; /* the number of threads that have a replica */
 
-static ditto_status check(ditto_strategy_options *options)
-{
-    (void)options;
-    return DTI_FAIL(DITTO_ERR_INVALID, "the default strategy is not created: ditto_get_strategy gives it");
-}
-
 static ditto_status settle(ditto_strategy *strategy, const ditto_strategy_options *options)
 {
     (void)strategy;
@@ -28,8 +22,9 @@ static ditto_status settle(ditto_strategy *strategy, const ditto_strategy_option
     return DITTO_OK;
 }
 
-const struct dti_strategy_kind dti_default_strategy_kind = { DITTO_DEFAULT_STRATEGY, "default", check,
-                                                             settle };
+const struct dti_strategy_kind dti_default_strategy_kind = {
+    .kind = DITTO_DEFAULT_STRATEGY, .name = "default", .has_one_replica = true, .settle = settle
+};
 
 bool dti_is_default(const ditto_strategy *strategy)
 {
@@ -69,7 +64,7 @@ ditto_status dti_default_strategy(ditto_strategy **out)
 {
     /* hwloc changes errno, and so does opening files that do not exist. */
     int kept_errno = errno;
-    ditto_strategy_options options = { .replicas = 1, .pin = DITTO_PIN_NONE, .helpers = DITTO_HELPERS_OFF };
+    ditto_strategy_options options = { .pin = DITTO_PIN_NONE, .helpers = DITTO_SWITCH_OFF };
     pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&lock);
     forget_dead();

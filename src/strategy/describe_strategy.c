@@ -13,7 +13,7 @@ static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
 }
 
 /* Returns the number of threads of other strategies on a PU. */
-static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_place *place)
+static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_placed_device *place)
 {
     uint32_t bound = dti_team_options(team)->pin ? dti_load_on(place->pu.number) : 0;
     uint32_t own = dti_team_threads_on(team, place->pu.number);
@@ -25,14 +25,14 @@ static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_plac
 static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     const struct dti_team *team = strategy->base.team;
-    ditto_place place;
+    ditto_placed_device place;
     DTI_TRY(check_replica(team, replica));
     DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, 0, &place)));
     const struct dti_replica *r = dti_team_replica(team, replica);
     struct dti_arena_report memory = dti_arena_inspect(r->arena);
     dti_remote_memory_inspect(r->remote_memory, &memory);
-    *out = (ditto_replica_info){ .place = place,
-                                 .devices = r->crew->devices,
+    *out = (ditto_replica_info){ .planned = place,
+                                 .num_devices = r->crew->devices,
                                  .thread_id = r->tid,
                                  .cpu = r->cpu,
                                  .memory_node = memory.first_page_node,
@@ -52,7 +52,7 @@ static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t repl
                                    ditto_device_info *out)
 {
     const struct dti_team *team = strategy->base.team;
-    ditto_place place;
+    ditto_placed_device place;
     DTI_TRY(check_replica(team, replica));
     const struct dti_replica *r = dti_team_replica(team, replica);
     if (device >= r->crew->devices)
@@ -60,7 +60,7 @@ static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t repl
                         r->crew->devices);
     DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, device, &place)));
     const struct dti_device *d = &r->crew->device[device];
-    *out = (ditto_device_info){ .place = place,
+    *out = (ditto_device_info){ .planned = place,
                                 .num_foreign_threads = foreign_threads_on(team, &place),
                                 .thread_id = device == 0 ? r->tid : d->tid,
                                 .cpu = device == 0 ? r->cpu : d->cpu };
@@ -88,7 +88,7 @@ static void write_pus(const ditto_strategy *strategy, uint32_t replica, char *bu
 {
     struct dti_text text = { buffer, size, 0 };
     struct dti_number_list list = { .text = &text, .first = 1 };
-    for (uint32_t d = 0; d < ditto_placement_devices(strategy->placement, replica); d++)
+    for (uint32_t d = 0; d < ditto_placement_num_devices(strategy->placement, replica); d++)
         dti_number_list_add(&list, dti_placement_pu(strategy->placement, replica, d)->is.number);
     dti_number_list_end(&list);
     dti_number_list_fit(&text);
@@ -99,7 +99,7 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
 {
     char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "",
          away[64] = "";
-    const ditto_pu *pu = &i->place.pu;
+    const ditto_pu *pu = &i->planned.pu;
     uint32_t own = dti_team_threads_on(strategy->base.team, pu->number);
     if (i->thread_id >= 0)
         snprintf(thread, sizeof thread, "%d", (int)i->thread_id);
@@ -112,13 +112,13 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
     else if (i->num_foreign_threads > 0)
         snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies",
                  i->num_foreign_threads, i->num_foreign_threads == 1 ? "" : "s");
-    if (astray(strategy, i->place.replica) > 0)
-        snprintf(away, sizeof away, ", %u helpers not on their PUs", astray(strategy, i->place.replica));
-    write_pus(strategy, i->place.replica, pus, sizeof pus);
+    if (astray(strategy, i->planned.replica) > 0)
+        snprintf(away, sizeof away, ", %u helpers not on their PUs", astray(strategy, i->planned.replica));
+    write_pus(strategy, i->planned.replica, pus, sizeof pus);
     dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages elsewhere%s%s\n",
-                 i->place.replica, pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node, pus,
-                 cpu, thread, i->devices, binding_name(i->binding), node, (unsigned long long)i->remote_pages,
-                 shared, away);
+                 i->planned.replica, pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node,
+                 pus, cpu, thread, i->num_devices, binding_name(i->binding), node,
+                 (unsigned long long)i->remote_pages, shared, away);
 }
 
 /* Writes limits and settings of the process that a user may not expect. */
@@ -128,7 +128,7 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
     dti_limits_read("", dti_context_saved_mask(), &limits);
     if (strategy->machine.cpu_quota > 0)
         dti_text_add(text, "the process's control groups grant %.2f CPUs\n", strategy->machine.cpu_quota);
-    if (limits.memory_policy > DITTO_POLICY_DEFAULT && limits.memory_policy != DITTO_POLICY_LOCAL)
+    if (limits.memory_policy > DITTO_NUMA_POLICY_DEFAULT && limits.memory_policy != DITTO_NUMA_POLICY_LOCAL)
         dti_text_add(text,
                      "the calling thread has a memory policy (numactl?) for nodes %s: ditto's memory does "
                      "not follow it\n",

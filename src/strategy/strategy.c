@@ -28,18 +28,26 @@ static ditto_status default_timeout(uint32_t *timeout_ms)
     return DITTO_OK;
 }
 
-static ditto_status check(const ditto_strategy_options *o)
+static ditto_status check(const struct dti_strategy_kind *kind, const ditto_strategy_options *o)
 {
+    if ((o->has_parameter_node != 0 || o->parameter_node != 0) && !kind->has_parameter_node)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "parameter_node says where central storage keeps its variables: a strategy of kind "
+                        "\"%s\" keeps them with its replicas",
+                        kind->name);
+    if (o->parameter_node != 0 && o->has_parameter_node == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "parameter_node is %u, but has_parameter_node is 0: set both",
+                        o->parameter_node);
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
-    DTI_TRY(check_enum((int)o->helpers, DITTO_HELPERS_OFF, "helpers"));
+    DTI_TRY(check_enum((int)o->helpers, DITTO_SWITCH_OFF, "helpers"));
     if (o->stack_bytes != 0 && o->stack_bytes < LEAST_STACK_BYTES)
         return DTI_FAIL(
             DITTO_ERR_RANGE,
             "stack_bytes = %zu is less than %zu: collectives need some of it, beside your functions; 0 gives "
             "the system's default",
             o->stack_bytes, LEAST_STACK_BYTES);
-    DTI_TRY(check_enum((int)o->floating, DITTO_FLOATING_HOST, "floating"));
+    DTI_TRY(check_enum((int)o->floating, DITTO_FLOATING_CALLER, "floating"));
     DTI_TRY(check_enum((int)o->implementation, DITTO_IMPLEMENTATION_HIERARCHICAL, "implementation"));
     return check_enum((int)o->memory, DITTO_MEMORY_STRICT, "memory");
 }
@@ -54,7 +62,7 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
         .caller_waits = o->caller == DITTO_CALLER_WAITS,
         .pin = o->pin != DITTO_PIN_NONE,
         .strict_memory = o->memory == DITTO_MEMORY_STRICT,
-        .helpers = o->helpers != DITTO_HELPERS_OFF,
+        .helpers = o->helpers != DITTO_SWITCH_OFF,
         .timeout_ms = o->timeout_ms,
         .run_timeout_ms = o->run_timeout_ms != 0 ? o->run_timeout_ms : DITTO_FOREVER,
         .spin_us = o->spin_us != 0 || o->has_spin_us ? o->spin_us : DTI_DEFAULT_SPIN_US,
@@ -63,7 +71,7 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
         .thread_stop = o->thread_stop,
         .thread_user = o->thread_user,
         .plain = plain,
-        .host_floating = o->floating == DITTO_FLOATING_HOST,
+        .host_floating = o->floating == DITTO_FLOATING_CALLER,
     };
     if (options.timeout_ms == 0)
         DTI_TRY(default_timeout(&options.timeout_ms));
@@ -121,14 +129,14 @@ static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strateg
 ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *o,
                                  ditto_strategy **out)
 {
-    DTI_TRY(check(o));
+    DTI_TRY(check(kind, o));
     ditto_strategy *strategy = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *strategy);
     if (strategy == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     memset(strategy, 0, sizeof *strategy);
     strategy->kind = kind;
     strategy->caller_node = dti_node_of_caller();
-    ditto_status status = dti_strategy_make_placement(o, &strategy->machine, &strategy->placement);
+    ditto_status status = dti_strategy_make_placement(kind, o, &strategy->machine, &strategy->placement);
     if (status == DITTO_OK)
         status = make_team(o, &strategy->machine, strategy->placement, dti_is_default(strategy),
                            &strategy->base.team);

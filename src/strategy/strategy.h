@@ -18,11 +18,14 @@
 
 /* A kind of strategy. */
 struct dti_strategy_kind {
-    ditto_kind kind;
+    ditto_strategy_kind kind;
     const char *name;
 
-    /* Refuses options that do not fit the kind, and fills in options that were left open. */
-    ditto_status (*check)(ditto_strategy_options *options);
+    /* True if other numbers of replicas are refused. */
+    bool has_one_replica;
+
+    /* True if the options may name the node of the variables. */
+    bool has_parameter_node;
 
     /* Decides where variables are stored (base.central, base.parameter_node). It is called after the replicas
      * have been placed. */
@@ -85,12 +88,13 @@ struct ditto_strategy {
 };
 
 /* Reads the topology of this machine and places the replicas as the options say. The caller owns *out. */
-ditto_status dti_strategy_make_placement(const ditto_strategy_options *options,
+ditto_status dti_strategy_make_placement(const struct dti_strategy_kind *kind,
+                                         const ditto_strategy_options *options,
                                          ditto_topology_counts *machine, ditto_placement **out);
 ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *options,
                                  ditto_strategy **out);
 /* Returns NULL if the kind cannot be created. */
-const struct dti_strategy_kind *dti_strategy_kind_of(ditto_kind kind);
+const struct dti_strategy_kind *dti_strategy_kind_of(ditto_strategy_kind kind);
 ditto_status dti_strategy_destroy(ditto_strategy *strategy);
 
 /* Returns FORKED or POISONED if the strategy may only be destroyed. */
@@ -138,7 +142,7 @@ ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out);
 void dti_input_describe(const struct dti_team *team, struct dti_text *text);
 
 /* -- traces, which replicas have recorded. The caller has the turn, and no run is active. -- */
-ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_times *out);
+ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_counters *out);
 ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *text);
 ditto_status dti_trace_write(const struct dti_team *team, const char *path);
 

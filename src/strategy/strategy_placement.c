@@ -2,46 +2,63 @@
  * say. */
 #include "strategy/strategy.h"
 
-static ditto_status check(const ditto_strategy_options *o)
+/* Returns what the three forms of asking for replicas come to: num_replicas and span are the short form of
+ * placement_options, and a placement needs no options. */
+static ditto_status read_options(const ditto_strategy_options *o, ditto_placement_options *out)
 {
-    if (o->placement == NULL)
-        return DITTO_OK;
-    if (o->replicas != 0 || o->policy != DITTO_SPREAD || o->pus != NULL || o->num_pus != 0 ||
-        o->per != DITTO_PER_SHAPE || o->placement_flags != 0)
+    bool is_short = o->num_replicas != 0 || o->span != DITTO_SPAN_DEFAULT;
+    if (is_short + (o->placement_options != NULL) + (o->placement != NULL) > 1)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "placement is set, and one of replicas, policy, pus, num_pus, per, "
-                        "placement_flags too: the placement replaces all of them");
+                        "more than one of num_replicas (or span), placement_options and placement is set: "
+                        "each says where the replicas are; placement_options has num_replicas and span too");
+    DTI_TRY(dti_options_copy(out, sizeof *out, o->placement_options, "ditto_placement_options"));
+    if (is_short) {
+        out->num_replicas = o->num_replicas;
+        out->span = o->span;
+    }
     return DITTO_OK;
 }
 
-static ditto_status make_placement(const ditto_strategy_options *o, const ditto_topology *machine_topology,
-                                   ditto_placement **out)
+/* Whether the options leave open how many replicas there are. */
+static bool leaves_number_open(const ditto_placement_options *o)
 {
-    ditto_placement_options options = { .replicas = o->replicas,
-                                        .policy = o->policy,
-                                        .per = o->per,
-                                        .pus = o->pus,
-                                        .num_pus = o->num_pus,
-                                        .flags = o->placement_flags };
-    if (o->placement != NULL)
-        return dti_placement_move(o->placement, machine_topology, out);
-    if (o->replicas == 0 && o->num_pus == 0 && o->per == DITTO_PER_SHAPE)
-        options.replicas = ditto_topology_default_replicas(machine_topology);
-    /* If there are more replicas than PUs, replicas share PUs. */
-    if (o->num_pus == 0)
-        options.flags |= DITTO_PLACEMENT_SHARE;
-    return dti_placement_make(machine_topology, &options, out);
+    return o->num_replicas == 0 && o->num_pus == 0 && o->span == DITTO_SPAN_DEFAULT && o->shape == NULL &&
+           o->stride == NULL;
 }
 
-ditto_status dti_strategy_make_placement(const ditto_strategy_options *o, ditto_topology_counts *machine,
+static ditto_status make_placement(const ditto_placement *given, ditto_placement_options *o,
+                                   const ditto_topology *machine_topology, ditto_placement **out)
+{
+    if (given != NULL)
+        return dti_placement_move(given, machine_topology, out);
+    if (leaves_number_open(o))
+        o->num_replicas = ditto_topology_default_num_replicas(machine_topology);
+    /* If there are more replicas than PUs, replicas share PUs. Listed PUs are shared only if the flag says
+     * so. */
+    if (o->num_pus == 0)
+        o->flags |= DITTO_PLACEMENT_SHARE;
+    return dti_placement_make(machine_topology, o, out);
+}
+
+ditto_status dti_strategy_make_placement(const struct dti_strategy_kind *kind,
+                                         const ditto_strategy_options *o, ditto_topology_counts *machine,
                                          ditto_placement **out)
 {
     ditto_topology *machine_topology;
     ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
-    DTI_TRY(check(o));
+    ditto_placement_options placing;
+    DTI_TRY(read_options(o, &placing));
+    if (kind->has_one_replica && o->placement == NULL && leaves_number_open(&placing))
+        placing.num_replicas = 1;
     DTI_TRY(dti_topology_read(&options, dti_context_saved_mask(), &machine_topology));
     *machine = machine_topology->counts;
-    ditto_status status = make_placement(o, machine_topology, out);
+    ditto_status status = make_placement(o->placement, &placing, machine_topology, out);
     ditto_topology_destroy(machine_topology);
+    if (status == DITTO_OK && kind->has_one_replica && ditto_placement_num_replicas(*out) != 1) {
+        status = DTI_FAIL(DITTO_ERR_INVALID, "a strategy of kind \"%s\" has one replica: the options give %u",
+                          kind->name, ditto_placement_num_replicas(*out));
+        ditto_placement_destroy(*out);
+        *out = NULL;
+    }
     return status;
 }

@@ -43,10 +43,10 @@ static bool is_slower(const struct dti_total *a, const struct dti_total *than)
     return own ? a->own_ns > than->own_ns : a->waited_ns < than->waited_ns;
 }
 
-static void add_up(const struct dti_team *team, const struct dti_total *named, ditto_operation_times *out)
+static void add_up(const struct dti_team *team, const struct dti_total *named, ditto_operation_counters *out)
 {
     const struct dti_total *slowest = NULL;
-    *out = (ditto_operation_times){ .name = named->name };
+    *out = (ditto_operation_counters){ .name = named->name };
     for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
         const struct dti_total *own = find(dti_team_replica(team, r)->traced, named->name, named->kind);
         if (own == NULL)
@@ -68,7 +68,7 @@ static ditto_status fail_empty(void)
     return DTI_FAIL(DITTO_ERR_NOT_FOUND, "nothing was recorded: ditto_strategy_trace_start begins it");
 }
 
-ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_times *out)
+ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_counters *out)
 {
     if (dti_team_replica(team, 0)->traced == NULL)
         return fail_empty();
@@ -85,7 +85,7 @@ struct shares {
     uint64_t computing, in_collectives, waiting, input, pausing;
 };
 
-static void add_share(struct shares *s, enum dti_trace_kind kind, const ditto_operation_times *t)
+static void add_share(struct shares *s, enum dti_trace_kind kind, const ditto_operation_counters *t)
 {
     switch (kind) {
     case DTI_TRACE_RUN:
@@ -137,7 +137,7 @@ ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *
     dti_text_add(text, "%-30s %10s %14s %10s %10s %10s  %s\n", "operation", "calls", "bytes", "ms", "own ms",
                  "waited ms", "slowest replica");
     for (uint32_t i = 0; (named = name_at(team, i)) != NULL; i++) {
-        ditto_operation_times t;
+        ditto_operation_counters t;
         add_up(team, named, &t);
         add_share(&shares, named->kind, &t);
         dti_text_add(text, "%-30s %10llu %14llu %10.3f %10.3f %10.3f  %u\n", t.name,

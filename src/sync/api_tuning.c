@@ -56,11 +56,11 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
          lines = operation == DITTO_OPERATION_BARRIER || choice.algorithm == DTI_ALGORITHM_MAILBOXES;
     out->algorithm = lines ? (counted ? "counter" : dti_algorithm_names[DTI_ALGORITHM_MAILBOXES])
                            : dti_algorithm_names[choice.algorithm];
-    out->meetings = lines ? 1 : 2;
-    out->rounds = counted ? 1 : rounds->rounds;
-    out->groups = !lines && choice.algorithm == DTI_ALGORITHM_GROUPS ? sync->groups.groups : 1;
-    out->streams = !lines && choice.streams;
-    out->predicted_ns = out->meetings *
+    out->num_meetings = lines ? 1 : 2;
+    out->num_rounds = counted ? 1 : rounds->rounds;
+    out->num_groups = !lines && choice.algorithm == DTI_ALGORITHM_GROUPS ? sync->groups.groups : 1;
+    out->streaming = !lines && choice.streams;
+    out->predicted_ns = out->num_meetings *
                         (counted ? sync->tuning.costs.hop_ns[DTI_DISTANCE_CACHE] * dti_team_num_replicas(team)
                                  : dti_rounds_ns(rounds, &sync->shape, &sync->tuning.costs));
     return DITTO_OK;

@@ -22,7 +22,7 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
             a->options.timeout_ms = known.timeout_ms;
         if (known.bytes_per_pack != 0)
             a->options.bytes_per_pack = known.bytes_per_pack;
-        if (known.implementation != DITTO_IMPLEMENTATION_AUTO)
+        if (known.implementation != DITTO_IMPLEMENTATION_DEFAULT)
             a->options.implementation = known.implementation;
     }
     a->deadline = dti_replica_deadline(a->replica, a->options.timeout_ms);

@@ -23,7 +23,7 @@ ditto_status ditto_strategy_value(ditto_strategy *strategy, const ditto_tensor *
     DTI_TRY(check_making(strategy, tensor, "tensor", out));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
-    DTI_TRY(dti_value_make(strategy, DITTO_PLAIN, out));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PLAIN, out));
     (*out)->plain = *tensor;
     return DITTO_OK;
 }
@@ -37,7 +37,7 @@ ditto_status ditto_strategy_value_from_function(ditto_strategy *strategy, ditto_
     DTI_TRY(check_making(strategy, strategy, "strategy", out));
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it says what each replica's component is");
-    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PER_REPLICA, &value));
     return dti_value_finish(value, dti_make_from_function(value, function, user), out);
 }
 
@@ -50,7 +50,7 @@ ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy, const d
     DTI_TRY(check_making(strategy, tensors, "tensors", out));
     if (each == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "each = 0: every replica needs an array");
-    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PER_REPLICA, &value));
     return dti_value_finish(value, dti_make_from_tensors(value, tensors, each), out);
 }
 
@@ -61,7 +61,7 @@ ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy, const di
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, slices, "slices", out));
-    DTI_TRY(dti_value_make(strategy, DITTO_SLICES, &value));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_SLICES, &value));
     return dti_value_finish(value, dti_make_from_slices(value, slices, dense_rows), out);
 }
 
@@ -109,7 +109,7 @@ ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *na
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, count != 0 ? (const void *)members : strategy, "members", out));
-    DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &nest));
     return dti_value_finish(nest, dti_make_nest(nest, names, members, count), out);
 }
 
@@ -142,7 +142,7 @@ ditto_value_kind ditto_value_kind_of(const ditto_value *value)
     return value != NULL ? value->kind : (ditto_value_kind)0;
 }
 
-ditto_status ditto_value_element_spec(const ditto_value *value, ditto_tensor *out)
+ditto_status ditto_value_spec(const ditto_value *value, ditto_tensor *out)
 {
     DTI_ENTER();
     DTI_HOLD_VALUE(value, held);
@@ -196,7 +196,7 @@ ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditt
     DTI_HOLD_VALUE(value, held);
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
-    if (value->kind != DITTO_SLICES)
+    if (value->kind != DITTO_VALUE_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices", dti_value_kind_words(value->kind));
     *out = dti_slices_of(value, replica);
     if (dense_rows != NULL)
@@ -206,17 +206,17 @@ ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditt
 
 ditto_variable *ditto_value_variable(const ditto_value *value)
 {
-    return value != NULL && value->kind == DITTO_VARIABLE ? value->variable : NULL;
+    return value != NULL && value->kind == DITTO_VALUE_VARIABLE ? value->variable : NULL;
 }
 
-uint32_t ditto_value_members(const ditto_value *value)
+uint32_t ditto_value_num_members(const ditto_value *value)
 {
-    return value != NULL && value->kind == DITTO_NEST ? value->members : 0;
+    return value != NULL && value->kind == DITTO_VALUE_NEST ? value->members : 0;
 }
 
 const char *ditto_value_member_name(const ditto_value *value, uint32_t member)
 {
-    return member < ditto_value_members(value) ? value->member[member].name : NULL;
+    return member < ditto_value_num_members(value) ? value->member[member].name : NULL;
 }
 
 ditto_status ditto_value_member(const ditto_value *value, const char *path, const ditto_value **out)

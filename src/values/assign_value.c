@@ -72,11 +72,11 @@ static ditto_status assign_variable(ditto_variable *v, enum dti_rule rule, ditto
 ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
 {
     ditto_tensor tensor;
-    if (value->kind == DITTO_VARIABLE) {
+    if (value->kind == DITTO_VALUE_VARIABLE) {
         DTI_TRY(dti_spec_check(&v->spec, v->name, &value->variable->spec, "the value"));
         return assign_variable(v, rule, value->variable);
     }
-    if (value->kind != DITTO_PLAIN && value->kind != DITTO_MIRRORED_VALUE)
+    if (value->kind != DITTO_VALUE_PLAIN && value->kind != DITTO_VALUE_MIRRORED)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "%s written to \"%s\", which takes one value: reduce it first, or assign inside run",
                         dti_value_kind_words(value->kind), v->name);

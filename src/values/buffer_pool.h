@@ -25,9 +25,9 @@ struct dti_value_buffer {
 
 /* A result that a replica's function has returned. */
 struct dti_result {
-    ditto_value_kind kind;                /* per-replica, variable or slices */
-    char name[DITTO_MAX_RESULT_NAME + 1]; /* "" if it is the only result */
-    struct dti_value_buffer *component;   /* NULL if the result is a variable */
+    ditto_value_kind kind;                      /* per-replica, variable or slices */
+    char name[DITTO_MAX_RESULT_NAME_BYTES + 1]; /* "" if it is the only result */
+    struct dti_value_buffer *component;         /* NULL if the result is a variable */
     ditto_variable *variable;
     int64_t *index; /* the row numbers of slices */
     size_t dense_rows;

@@ -23,18 +23,18 @@ static bool first_part(const ditto_value *v, ditto_tensor *out)
 bool dti_value_part(const ditto_value *v, uint32_t replica, ditto_tensor *out)
 {
     switch (v->kind) {
-    case DITTO_PLAIN:
+    case DITTO_VALUE_PLAIN:
         *out = v->plain;
         return true;
-    case DITTO_PER_REPLICA:
+    case DITTO_VALUE_PER_REPLICA:
         *out = v->part[replica];
         return true;
-    case DITTO_MIRRORED_VALUE:
+    case DITTO_VALUE_MIRRORED:
         if (v->part[replica].rank == DTI_NO_PART)
             return first_part(v, out);
         *out = v->part[replica];
         return true;
-    case DITTO_VARIABLE:
+    case DITTO_VALUE_VARIABLE:
         *out = v->variable->spec;
         out->data = dti_variable_component(v->variable, replica);
         return true;
@@ -47,7 +47,7 @@ ditto_status dti_value_parts_open(const ditto_value *v, struct dti_value_parts *
 {
     uint32_t n = v->strategy->base.num_replicas;
     *parts = (struct dti_value_parts){ .part = v->part };
-    if (v->kind == DITTO_PER_REPLICA)
+    if (v->kind == DITTO_VALUE_PER_REPLICA)
         return DITTO_OK;
     parts->part = parts->own = malloc(n * sizeof *parts->own);
     if (parts->own == NULL)
@@ -67,18 +67,18 @@ ditto_status dti_look_component(const ditto_value *v, uint32_t replica, ditto_te
     if (dti_value_part(v, replica, out))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_words(v->kind),
-                    v->kind == DITTO_NEST ? "choose a member (ditto_value_member)"
-                                          : "use ditto_value_slices");
+                    v->kind == DITTO_VALUE_NEST ? "choose a member (ditto_value_member)"
+                                                : "use ditto_value_slices");
 }
 
 ditto_status dti_look_tensor(const ditto_value *v, ditto_tensor *out)
 {
-    if (v->kind == DITTO_PLAIN || v->kind == DITTO_MIRRORED_VALUE)
+    if (v->kind == DITTO_VALUE_PLAIN || v->kind == DITTO_VALUE_MIRRORED)
         return dti_look_component(v, 0, out);
     return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_words(v->kind),
-                    v->kind == DITTO_NEST       ? "choose a member (ditto_value_member)"
-                    : v->kind == DITTO_VARIABLE ? "read the variable (ditto_variable_read)"
-                    : v->kind == DITTO_SLICES
+                    v->kind == DITTO_VALUE_NEST       ? "choose a member (ditto_value_member)"
+                    : v->kind == DITTO_VALUE_VARIABLE ? "read the variable (ditto_variable_read)"
+                    : v->kind == DITTO_VALUE_SLICES
                         ? "reduce it into a dense array (ditto_strategy_reduce_to)"
                         : "choose a replica (ditto_value_select, ditto_value_component) or reduce it "
                           "(ditto_strategy_reduce)");
@@ -87,15 +87,15 @@ ditto_status dti_look_tensor(const ditto_value *v, ditto_tensor *out)
 ditto_status dti_look_spec(const ditto_value *v, ditto_tensor *out)
 {
     ditto_tensor part;
-    if (v->kind == DITTO_NEST)
+    if (v->kind == DITTO_VALUE_NEST)
         return DTI_FAIL(DITTO_ERR_INVALID, "a nest has no spec: ask for the specs of its members");
-    bool slices = v->kind == DITTO_SLICES;
+    bool slices = v->kind == DITTO_VALUE_SLICES;
     if (slices)
         *out = v->part[0];
     else
         DTI_TRY(dti_look_component(v, 0, out));
     uint32_t n = v->strategy->base.num_replicas;
-    for (uint32_t i = 1; i < n && v->kind == DITTO_PER_REPLICA && dti_value_part(v, i, &part); i++)
+    for (uint32_t i = 1; i < n && v->kind == DITTO_VALUE_PER_REPLICA && dti_value_part(v, i, &part); i++)
         for (uint32_t d = 0; d < out->rank; d++)
             if (part.shape[d] != out->shape[d])
                 out->shape[d] = DITTO_ANY_SIZE;
@@ -109,7 +109,7 @@ ditto_status dti_look_spec(const ditto_value *v, ditto_tensor *out)
 
 static const ditto_value *find_one(const ditto_value *v, const char *name, size_t length)
 {
-    for (uint32_t i = 0; v->kind == DITTO_NEST && i < v->members; i++)
+    for (uint32_t i = 0; v->kind == DITTO_VALUE_NEST && i < v->members; i++)
         if (strncmp(v->member[i].name, name, length) == 0 && v->member[i].name[length] == '\0')
             return v->member[i].value;
     return NULL;
@@ -119,7 +119,7 @@ const ditto_value *dti_value_find(const ditto_value *v, const char *path)
 {
     while (v != NULL && path != NULL && *path != '\0') {
         size_t length = strcspn(path, "/");
-        v = length <= DITTO_MAX_RESULT_NAME ? find_one(v, path, length) : NULL;
+        v = length <= DITTO_MAX_RESULT_NAME_BYTES ? find_one(v, path, length) : NULL;
         path += length;
         path += *path == '/';
     }
@@ -153,7 +153,7 @@ static ditto_status select_member(ditto_value *v, uint32_t replica, ditto_value 
 
 static ditto_status select_slices(ditto_value *v, uint32_t replica, ditto_value **out)
 {
-    DTI_TRY(dti_value_make(v->strategy, DITTO_SLICES, out));
+    DTI_TRY(dti_value_make(v->strategy, DITTO_VALUE_SLICES, out));
     /* There is no plain kind of slices. So all replicas get the slices of the selected one. */
     for (uint32_t i = 0; i < v->strategy->base.num_replicas; i++) {
         (*out)->part[i] = v->part[replica];
@@ -167,16 +167,16 @@ static ditto_status select_slices(ditto_value *v, uint32_t replica, ditto_value 
 ditto_status dti_look_select(ditto_value *v, uint32_t replica, ditto_value **out)
 {
     ditto_tensor part;
-    if (v->kind == DITTO_VARIABLE || v->kind == DITTO_PLAIN) {
+    if (v->kind == DITTO_VALUE_VARIABLE || v->kind == DITTO_VALUE_PLAIN) {
         *out = dti_value_keep(v);
         return DITTO_OK;
     }
-    if (v->kind == DITTO_NEST) {
-        DTI_TRY(dti_value_make(v->strategy, DITTO_NEST, out));
+    if (v->kind == DITTO_VALUE_NEST) {
+        DTI_TRY(dti_value_make(v->strategy, DITTO_VALUE_NEST, out));
         dti_value_take_from(*out, v, replica);
         return dti_value_finish(*out, select_member(v, replica, *out), out);
     }
-    if (v->kind == DITTO_SLICES)
+    if (v->kind == DITTO_VALUE_SLICES)
         return select_slices(v, replica, out);
     DTI_TRY(dti_look_component(v, replica, &part));
     return dti_look_taken(v, replica, &part, out);
@@ -185,7 +185,7 @@ ditto_status dti_look_select(ditto_value *v, uint32_t replica, ditto_value **out
 ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditto_tensor *part,
                             ditto_value **out)
 {
-    DTI_TRY(dti_value_make(container->strategy, DITTO_PLAIN, out));
+    DTI_TRY(dti_value_make(container->strategy, DITTO_VALUE_PLAIN, out));
     (*out)->plain = *part;
     dti_value_take_from(*out, container, replica);
     return DITTO_OK;
@@ -196,7 +196,7 @@ ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditt
 static ditto_status local_result(ditto_value *v, uint32_t replica, ditto_value **out)
 {
     ditto_tensor part;
-    if (v->kind != DITTO_VARIABLE)
+    if (v->kind != DITTO_VALUE_VARIABLE)
         return dti_look_select(v, replica, out);
     DTI_TRY(dti_look_component(v, replica, &part)); /* unlike dti_look_select, which returns the variable */
     return dti_look_taken(v, replica, &part, out);
@@ -204,7 +204,7 @@ static ditto_status local_result(ditto_value *v, uint32_t replica, ditto_value *
 
 ditto_status dti_look_local_results(ditto_value *v, ditto_value **out, uint32_t *count)
 {
-    uint32_t all = v->strategy->base.num_replicas, n = v->kind == DITTO_PLAIN ? 1 : all;
+    uint32_t all = v->strategy->base.num_replicas, n = v->kind == DITTO_VALUE_PLAIN ? 1 : all;
     for (uint32_t i = 0; i < n; i++) {
         ditto_status status = local_result(v, i, &out[i]);
         if (status == DITTO_OK)

@@ -92,7 +92,7 @@ static ditto_status check_tensor(const ditto_tensor *t, uint32_t replica)
 
 static ditto_status fail_regroup(const ditto_value *const *values)
 {
-    if (values[0]->kind == DITTO_SLICES)
+    if (values[0]->kind == DITTO_VALUE_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "regroup of slices: values of slices are made by "
                         "ditto_strategy_value_from_slices, or returned by ditto_return_slices");
@@ -286,7 +286,7 @@ static bool all_same(const ditto_value *const *values, uint32_t n)
     bool same = true;
     for (uint32_t i = 1; i < n && same; i++)
         same = values[i] == values[0] ||
-               (values[0]->kind == DITTO_VARIABLE && values[i]->variable == values[0]->variable);
+               (values[0]->kind == DITTO_VALUE_VARIABLE && values[i]->variable == values[0]->variable);
     return same;
 }
 
@@ -296,7 +296,7 @@ static ditto_value *variable_of(const ditto_value *const *values, uint32_t n)
     ditto_value *of = values[0]->container;
     for (uint32_t i = 0; i < n; i++) {
         const ditto_value *own = values[i]->container;
-        if (own == NULL || own->kind != DITTO_VARIABLE || own->variable != of->variable ||
+        if (own == NULL || own->kind != DITTO_VALUE_VARIABLE || own->variable != of->variable ||
             values[i]->replica != i)
             return NULL;
     }
@@ -308,7 +308,7 @@ static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *co
 {
     ditto_tensor one;
     ditto_value *value;
-    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PER_REPLICA, &value));
     struct value_copy copying = { .value = value, .each = 1 };
     ditto_status status = DITTO_OK;
     for (uint32_t i = 0; i < n && status == DITTO_OK; i++) {
@@ -357,15 +357,15 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
         *out = dti_value_keep(variable);
         return DITTO_OK;
     }
-    if (all_same(values, n) && (!wrap || values[0]->kind == DITTO_VARIABLE)) {
+    if (all_same(values, n) && (!wrap || values[0]->kind == DITTO_VALUE_VARIABLE)) {
         *out = dti_value_keep(values[0]);
         return DITTO_OK;
     }
-    if (values[0]->kind == DITTO_VARIABLE || values[0]->kind == DITTO_SLICES)
+    if (values[0]->kind == DITTO_VALUE_VARIABLE || values[0]->kind == DITTO_VALUE_SLICES)
         return fail_regroup(values);
-    if (values[0]->kind != DITTO_NEST)
+    if (values[0]->kind != DITTO_VALUE_NEST)
         return regroup_leaf(strategy, values, n, out);
-    DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &nest));
     return dti_value_finish(nest, regroup_nest(strategy, values, n, wrap, nest), out);
 }
 

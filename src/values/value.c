@@ -10,7 +10,7 @@
 
 static bool is_wide(ditto_value_kind kind)
 {
-    return kind == DITTO_PER_REPLICA || kind == DITTO_MIRRORED_VALUE || kind == DITTO_SLICES;
+    return kind == DITTO_VALUE_PER_REPLICA || kind == DITTO_VALUE_MIRRORED || kind == DITTO_VALUE_SLICES;
 }
 
 static void release(ditto_value *v)
@@ -78,7 +78,7 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
 
 ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *variable, ditto_value **out)
 {
-    DTI_TRY(dti_value_make(strategy, DITTO_VARIABLE, out));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_VARIABLE, out));
     (*out)->variable = variable;
     (*out)->on_variables = true;
     dti_variable_keep(variable);
@@ -90,7 +90,7 @@ void dti_value_take_from(ditto_value *v, ditto_value *container, uint32_t replic
     v->container = dti_value_keep(container);
     v->replica = replica;
     /* A component that was taken from a variable lies in the variable's copy. */
-    v->on_variables = v->on_variables || container->kind == DITTO_VARIABLE;
+    v->on_variables = v->on_variables || container->kind == DITTO_VALUE_VARIABLE;
 }
 
 static void count_allocation(const ditto_value *v)
@@ -167,7 +167,7 @@ static void drop_others(ditto_value *v)
     v->container = NULL;
     /* A replica of a poisoned run may still read the variable. In that case it stays, even if it was
      * destroyed. */
-    if (v->kind == DITTO_VARIABLE)
+    if (v->kind == DITTO_VALUE_VARIABLE)
         dti_variable_drop(v->variable);
 }
 
@@ -291,11 +291,11 @@ ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held)
 
 ditto_status dti_value_hold_its_variables(const ditto_value *v, struct dti_gates *held)
 {
-    if (v->kind == DITTO_VARIABLE)
+    if (v->kind == DITTO_VALUE_VARIABLE)
         return dti_variable_hold_kept(v->variable, held);
     for (uint32_t i = 0; i < v->members; i++)
         DTI_TRY(dti_value_hold_variables(v->member[i].value, held));
-    bool taken = v->container != NULL && v->container->kind == DITTO_VARIABLE;
+    bool taken = v->container != NULL && v->container->kind == DITTO_VALUE_VARIABLE;
     return taken ? dti_variable_hold_kept(v->container->variable, held) : DITTO_OK;
 }
 
@@ -346,7 +346,7 @@ const char *dti_value_kind_words(ditto_value_kind kind)
         "no value", "a plain value", "a per-replica value", "a mirrored value", "a variable",
         "slices",   "a nest"
     };
-    return words[(unsigned)kind <= DITTO_NEST ? kind : 0];
+    return words[(unsigned)kind <= DITTO_VALUE_NEST ? kind : 0];
 }
 
 /* -- helpers for several files -- */
@@ -377,9 +377,9 @@ ditto_status dti_name_check(const char *name)
     if (name[0] == '\0' || strchr(name, '/') != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%s\" is no name: it is empty or has a '/', which separates names", name);
-    if (strlen(name) > DITTO_MAX_RESULT_NAME)
+    if (strlen(name) > DITTO_MAX_RESULT_NAME_BYTES)
         return DTI_FAIL(DITTO_ERR_RANGE, "the name \"%s\" has %zu characters: the most is %d", name,
-                        strlen(name), DITTO_MAX_RESULT_NAME);
+                        strlen(name), DITTO_MAX_RESULT_NAME_BYTES);
     return DITTO_OK;
 }
 

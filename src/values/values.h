@@ -13,7 +13,7 @@
 #include <pthread.h>
 
 struct dti_member {
-    char name[DITTO_MAX_RESULT_NAME + 1];
+    char name[DITTO_MAX_RESULT_NAME_BYTES + 1];
     ditto_value *value; /* a counted reference */
 };
 
@@ -39,20 +39,20 @@ struct ditto_value {
     ditto_value *container;
     uint32_t replica; /* the replica for which it was taken */
 
-    /* For DITTO_VARIABLE, a counted reference. It stays valid when the variable is destroyed. */
+    /* For DITTO_VALUE_VARIABLE, a counted reference. It stays valid when the variable is destroyed. */
     ditto_variable *variable;
 
-    /* For DITTO_PLAIN, the tensor. */
+    /* For DITTO_VALUE_PLAIN, the tensor. */
     ditto_tensor plain;
     void *memory;                        /* memory that the value owns for `plain`, or NULL */
     size_t capacity;                     /* of `memory`, in bytes */
     alignas(16) unsigned char small[16]; /* is used instead of `memory` if the tensor fits */
 
-    /* For DITTO_SLICES, the number of rows of the dense tensor, or 0 if it is not known. */
+    /* For DITTO_VALUE_SLICES, the number of rows of the dense tensor, or 0 if it is not known. */
     size_t dense_rows;
 
-    /* The arrays below have one element for each replica. They are used by DITTO_PER_REPLICA,
-     * DITTO_MIRRORED_VALUE and DITTO_SLICES. */
+    /* The arrays below have one element for each replica. They are used by DITTO_VALUE_PER_REPLICA,
+     * DITTO_VALUE_MIRRORED and DITTO_VALUE_SLICES. */
 
     /* Rank DTI_NO_PART means that the replica has no part. Only a value that is mirrored on some of the
      * replicas has such parts. */
@@ -62,7 +62,7 @@ struct ditto_value {
     struct dti_value_buffer **component;
     int64_t **index; /* the row numbers of slices */
 
-    /* For DITTO_NEST. */
+    /* For DITTO_VALUE_NEST. */
     uint32_t members, member_capacity;
     struct dti_member *member;
 };
@@ -175,7 +175,7 @@ ditto_status dti_function_status(ditto_status status, uint32_t serial, const cha
 /* Names a kind in messages, for example "a per-replica value". */
 const char *dti_value_kind_words(ditto_value_kind kind);
 
-/* Returns the slices of one replica. The value must be of the kind DITTO_SLICES. */
+/* Returns the slices of one replica. The value must be of the kind DITTO_VALUE_SLICES. */
 static inline ditto_slices dti_slices_of(const ditto_value *value, uint32_t replica)
 {
     const ditto_tensor *part = &value->part[replica];

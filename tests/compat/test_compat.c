@@ -176,8 +176,8 @@ static void variables_and_slots_are_restored(void **state)
         struct model m = make_model(strategy);
         ditto_restore_status found;
         assert_ok(ditto_checkpoint_restore(strategy, path_in(folder, "checkpoint.h5"), NULL, &found));
-        assert_int_equal(found.restored, ALL);
-        assert_int_equal(found.held, 0);
+        assert_int_equal(found.num_restored, ALL);
+        assert_int_equal(found.num_held, 0);
         for (int i = 0; i < ALL; i++) {
             char value[256], expected[256];
             ditto_tensor spec = ditto_variable_spec(m.variable[i]);
@@ -261,8 +261,8 @@ static void a_placement_is_read_and_written_without_a_change(void **state)
     ditto_placement *placement;
     (void)state;
     assert_ok(ditto_placement_read(topology, text, length, &placement));
-    assert_int_equal(ditto_placement_replicas(placement), 4);
-    assert_int_equal(ditto_placement_devices(placement, 3), 4);
+    assert_int_equal(ditto_placement_num_replicas(placement), 4);
+    assert_int_equal(ditto_placement_num_devices(placement, 3), 4);
     assert_ok(ditto_placement_write(placement, again, sizeof again, &again_length));
     assert_int_equal(again_length, length);
     assert_memory_equal(again, text, length);
@@ -280,10 +280,10 @@ static void write_placement(const char *to)
     ditto_placement *placement;
     ditto_topology *topology = make_machine();
     static const int64_t two_cores[DITTO_MESH_RANK] = { 1, 1, 2, 2 };
-    options.replicas = 4;
+    options.num_replicas = 4;
     options.shape = two_cores;
     options.shape_rank = DITTO_MESH_RANK;
-    assert_ok(ditto_placement_build(topology, &options, &placement));
+    assert_ok(ditto_placement_create(topology, &options, &placement));
     assert_ok(ditto_placement_write(placement, text, sizeof text, &length));
     FILE *file = fopen(path_in(to, "placement.txt"), "w");
     assert_true(file != NULL && fwrite(text, 1, length, file) == length && fclose(file) == 0);

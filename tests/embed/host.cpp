@@ -21,7 +21,7 @@ int main()
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     Dl_info info;
-    options.replicas = 2;
+    options.num_replicas = 2;
     if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK ||
         ditto_strategy_run(strategy, work, nullptr) != DITTO_OK)
         return std::printf("%s\n", ditto_last_error()->message), 1;

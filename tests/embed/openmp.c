@@ -54,11 +54,11 @@ static ditto_status region(ditto_replica *self, void *argument)
 static int check(const ditto_placement *placement, const struct look *l)
 {
     int wrong = 0;
-    for (uint32_t r = 0; r < ditto_placement_replicas(placement); r++) {
+    for (uint32_t r = 0; r < ditto_placement_num_replicas(placement); r++) {
         cpu_set_t expected;
         CPU_ZERO(&expected);
-        for (uint32_t d = 0; d < ditto_placement_devices(placement, r); d++) {
-            ditto_place place;
+        for (uint32_t d = 0; d < ditto_placement_num_devices(placement, r); d++) {
+            ditto_placed_device place;
             if (ditto_placement_get(placement, r, d, &place) != DITTO_OK)
                 die("placement");
             CPU_SET(place.pu.number, &expected);
@@ -79,7 +79,7 @@ static int try(ditto_strategy_options options)
     ditto_strategy *strategy;
     static struct look l;
     int wrong = 0;
-    options.helpers = DITTO_HELPERS_OFF;
+    options.helpers = DITTO_SWITCH_OFF;
     if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK)
         die("create");
     for (int run = 0; run < 2; run++) { /* the second run uses the OpenMP threads of the first again */
@@ -114,9 +114,9 @@ int main(void)
         printf("skipped: one PU\n");
         return 77;
     }
-    one_pu.replicas = 2;
+    one_pu.num_replicas = 2;
     wrong += try_apart("two replicas of one PU", one_pu);
-    machine.per = DITTO_PER_MACHINE;
+    machine.span = DITTO_SPAN_MACHINE;
     wrong += try_apart("one replica of all PUs", machine);
     machine.caller = DITTO_CALLER_WAITS;
     wrong += try_apart("one replica of all PUs, on a thread of its own", machine);

@@ -41,7 +41,7 @@ static void must(ditto_status status)
 static void make_strategy()
 {
     ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;
-    o.replicas = 2;
+    o.num_replicas = 2;
     must(ditto_strategy_create(DITTO_MIRRORED, &o, &strategy));
 }
 
@@ -126,7 +126,7 @@ static ditto_status on_range(size_t, size_t, uint32_t, void *)
 }
 static ditto_status loops(ditto_replica *self, void *)
 {
-    return ditto_parallel_for(self, 0, 10, 0, DITTO_STATIC, on_range, nullptr);
+    return ditto_parallel_for(self, 0, 10, 0, DITTO_SCHEDULE_STATIC, on_range, nullptr);
 }
 static void parallel_for()
 {
@@ -283,7 +283,7 @@ static void on_start(uint32_t, void *)
 static void thread_start()
 {
     ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;
-    o.replicas = 2;
+    o.num_replicas = 2;
     o.thread_start = on_start;
     must(ditto_strategy_create(DITTO_MIRRORED, &o, &strategy));
     pause();
@@ -297,7 +297,7 @@ static void queue_drop()
 {
     ditto_queue_options o = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue *queue;
-    o.slots = 2;
+    o.num_slots = 2;
     o.drop = drop;
     must(ditto_queue_create(&o, &queue));
     must(ditto_queue_put(queue, 0, &o, 0, 0));
@@ -387,11 +387,11 @@ static bool try_one(size_t i)
 {
     int status = 0;
     std::string text = outcome(tries[i].body, &status);
-    bool line =
-        text.compare(0, std::strlen(tries[i].line), tries[i].line) == 0 &&
-        text.find(by_exit ? "was left by pthread_exit" : "was left by an exception") != std::string::npos &&
-        text.find(by_exit ? "return from it instead" : "catch it inside and return an error") !=
-            std::string::npos;
+    bool line = text.compare(0, std::strlen(tries[i].line), tries[i].line) == 0 &&
+                text.find(by_exit ? "was left by pthread_exit" : "was left by an exception") !=
+                    std::string::npos &&
+                text.find(by_exit ? "return from it instead" : "catch it inside and return an error") !=
+                    std::string::npos;
     bool ended = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
     bool terminated = text.find("\nterminated: thrown by a user's function\n") != std::string::npos;
     if (line && ended && terminated == !by_exit)

@@ -8,8 +8,7 @@ const uint32_t counts[COUNTS] = { 1, 2, 3, 8 };
 bool make(uint32_t replicas, ditto_caller caller, uint32_t run_timeout_ms, ditto_strategy **out)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.replicas = replicas;
-    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    options.num_replicas = replicas;
     options.caller = caller;
     /* Pinned calls end with a system call, during which another thread could take its turn first. */
     options.pin = DITTO_PIN_NONE;
@@ -127,7 +126,7 @@ ditto_status call_reduce(struct waiting *w)
 ditto_status call_reduce_to(struct waiting *w)
 {
     ditto_value *made;
-    ditto_places first = { .replica = 0 };
+    ditto_destination first = { .replica = 0 };
     ditto_status status = ditto_strategy_reduce_to(w->strategy, DITTO_MEAN, w->value, first, &made);
     return drop_made(status, made);
 }
@@ -137,7 +136,7 @@ ditto_status call_broadcast_to(struct waiting *w)
     ditto_value *made;
     float one = 1;
     ditto_tensor tensor = { .data = &one, .dtype = DITTO_F32 };
-    ditto_places places = { .of = w->value };
+    ditto_destination places = { .of = w->value };
     ditto_status status = ditto_strategy_broadcast_to(w->strategy, &tensor, places, &made);
     return drop_made(status, made);
 }
@@ -165,7 +164,7 @@ ditto_status call_component(struct waiting *w)
 ditto_status call_spec(struct waiting *w)
 {
     ditto_tensor spec;
-    return ditto_value_element_spec(w->value, &spec);
+    return ditto_value_spec(w->value, &spec);
 }
 
 ditto_status call_local_results(struct waiting *w)

@@ -57,7 +57,7 @@ static ditto_status begin(struct saved *s, uint32_t replicas)
     static const char *const names[] = { "a", "b/c" };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
-    options.replicas = replicas;
+    options.num_replicas = replicas;
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
     for (int k = 0; k < 2; k++) {
         ditto_variable_options o = DITTO_VARIABLE_OPTIONS_INIT;

@@ -210,7 +210,7 @@ static int destroy_under_apply(void *unused)
     (void)unused;
     options.rule = DITTO_RULE_FUNCTION;
     options.function = stay_in_rule;
-    options.slots = 1;
+    options.num_slots = 1;
     REQUIRE(make_variable(ditto_get_strategy(), &variable));
     REQUIRE(ditto_optimizer_create(&variable, 1, &options, &a.optimizer) == DITTO_OK);
     REQUIRE(pthread_create(&thread, NULL, apply, &a) == 0);

@@ -23,8 +23,7 @@ static ditto_strategy *make_some(uint32_t replicas)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
-    options.replicas = replicas;
-    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    options.num_replicas = replicas;
     return ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK ? strategy : NULL;
 }
 

@@ -145,7 +145,7 @@ static void *look_at_iterator(void *argument)
         uint32_t components = 0;
         ditto_tensor spec[DITTO_MAX_COMPONENTS];
         ditto_batch batch;
-        if (ditto_iterator_element_spec(i->iterator, &components, spec) != DITTO_OK || components != 1)
+        if (ditto_iterator_spec(i->iterator, &components, spec) != DITTO_OK || components != 1)
             atomic_fetch_add(&i->wrong, 1);
         if (ditto_next(ditto_get_replica_context(), i->iterator, &batch) != DITTO_ERR_CONTEXT)
             atomic_fetch_add(&i->wrong, 1);

@@ -185,7 +185,7 @@ static ditto_status make_source(enum kind kind, ditto_dataset **out)
     static int64_t numbers[ROWS];
     ditto_tensor row = { .data = numbers, .dtype = DITTO_I64, .rank = 1, .shape = { ROWS } };
     ditto_tensor record = { .dtype = DITTO_I64 };
-    ditto_csv_component column = { .count = 1, .dtype = DITTO_I64 };
+    ditto_csv_component column = { .num_columns = 1, .dtype = DITTO_I64 };
     switch (kind) {
     case ARRAYS:
         return ditto_dataset_from_arrays(&row, 1, out);
@@ -307,8 +307,8 @@ static ditto_status use(ditto_strategy *s, enum kind kind)
     void *state = NULL;
     int rows = 0;
     options.global_batch = kind == BATCH ? 0 : 4;
-    options.producers = 2;
-    from_function.pipelines = 2;
+    options.num_producers = 2;
+    from_function.num_pipelines = 2;
     DITTO_TRY(make_dataset(kind, &d));
     ditto_status status = ditto_dataset_reduce(d, count_row, &rows, 0);
     if (status == DITTO_OK)
@@ -439,15 +439,15 @@ static void a_child_can_destroy_an_iterator_wherever_its_producer_was(void **sta
     char *name = long_file();
     own_thread = true;
     for (long k = 1; held; k++) {
-        ditto_csv_component column = { .count = 1, .dtype = DITTO_I64 };
+        ditto_csv_component column = { .num_columns = 1, .dtype = DITTO_I64 };
         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
         ditto_shuffle_options shuffle = DITTO_SHUFFLE_OPTIONS_INIT;
         ditto_strategy_options one = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_dataset *csv;
         struct forking f = { .strategy_first = k % 2 != 0 };
-        one.replicas = 1;
+        one.num_replicas = 1;
         options.global_batch = 64;
-        options.producers = 1;
+        options.num_producers = 1;
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &one, &f.strategy));
         assert_ok(
             ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &column, 1, NULL, &csv));
@@ -554,8 +554,7 @@ static int iterator_of_a_poisoned_strategy(void *destroys_strategy)
     ditto_input_options io = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *s;
     ditto_dataset *d;
-    so.replicas = 2;
-    so.placement_flags = DITTO_PLACEMENT_SHARE;
+    so.num_replicas = 2;
     so.run_timeout_ms = 50;
     io.global_batch = 4;
     io.flags = DITTO_INPUT_HOST_MEMORY;

@@ -41,7 +41,7 @@ static int threads_refused(void *unused)
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
         return 77;
     REQUIRE(setrlimit(RLIMIT_NPROC, &few) == 0);
-    options.replicas = 64;
+    options.num_replicas = 64;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);
     REQUIRE(ditto_last_error()->system_errno == EAGAIN);
     REQUIRE(strstr(ditto_last_error()->message, "RLIMIT_NPROC") != NULL);
@@ -96,9 +96,9 @@ static int helper_not_bound(void *unused)
     options.pus = pus;
     options.num_pus = 16;
     options.set_sizes = sizes;
-    options.replicas = 1;
+    options.num_replicas = 1;
     options.flags = DITTO_PLACEMENT_SHARE;
-    REQUIRE(ditto_placement_build(topology, &options, &placement) == DITTO_OK);
+    REQUIRE(ditto_placement_create(topology, &options, &placement) == DITTO_OK);
     strcpy(unbindable, "ditto-r0.1");
     /* The error can arrive at any time while later helpers are started, so it is tried often. */
     for (int i = 0; i < 100; i++) {
@@ -134,7 +134,7 @@ static int address_space_refused(void *unused)
     (void)unused;
     /* Enough for a strategy of two replicas and their stacks, but not for two blocks of 1 GiB. */
     struct rlimit limit = { mapped_bytes() + ((size_t)200 << 20), RLIM_INFINITY };
-    options.replicas = 2;
+    options.num_replicas = 2;
     REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, sum_a_block, &huge) == DITTO_ERR_NO_MEMORY);
@@ -143,7 +143,7 @@ static int address_space_refused(void *unused)
     REQUIRE(ditto_strategy_run(strategy, sum_a_block, &small) == DITTO_OK); /* the strategy still works */
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     long threads = count_threads();
-    options.replicas = 500; /* their stacks and arenas exceed the limit */
+    options.num_replicas = 500; /* their stacks and arenas exceed the limit */
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
     REQUIRE(status == DITTO_ERR_NO_MEMORY || status == DITTO_ERR_SYSTEM);
     REQUIRE(count_threads() == threads);
@@ -171,7 +171,7 @@ static int mbind_refused(void *unused)
     (void)unused;
     if (!refuse_system_calls(container, sizeof container / sizeof container[0]))
         return 77;
-    options.replicas = 3;
+    options.num_replicas = 3;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, sum_a_block, &count) == DITTO_OK);
     REQUIRE(ditto_strategy_replica_info(strategy, 1, &info) == DITTO_OK);
@@ -305,7 +305,8 @@ static ditto_status fork_in_the_leaders_share(size_t begin, size_t end, uint32_t
 static ditto_status loop_over_a_fork(ditto_replica *self, void *argument)
 {
     pid_t child = -1;
-    ditto_status status = ditto_parallel_for(self, 0, 64, 1, DITTO_STATIC, fork_in_the_leaders_share, &child);
+    ditto_status status = ditto_parallel_for(self, 0, 64, 1, DITTO_SCHEDULE_STATIC, fork_in_the_leaders_share,
+                                             &child);
     if (child == 0)
         _exit(status == DITTO_ERR_FORKED && ditto_join(self) == DITTO_ERR_FORKED ? 0 : 1);
     *(int *)argument = -1;
@@ -407,7 +408,7 @@ static void the_message_of_a_late_run_names_no_replica_that_has_returned(void **
     ditto_strategy *s;
     (void)state;
     atomic_store(&inner_was_given_up, 0);
-    options.replicas = 2;
+    options.num_replicas = 2;
     options.run_timeout_ms = 50;
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
     assert_status(ditto_strategy_run(s, merge_an_inner_run, NULL), DITTO_ERR_TIMED_OUT);
@@ -452,19 +453,26 @@ static void wrong_options_are_refused(void **state)
     uint32_t nowhere[] = { 100000 };
     (void)state;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, NULL, NULL), DITTO_ERR_INVALID);
-    assert_status(ditto_strategy_create((ditto_kind)9, NULL, &strategy), DITTO_ERR_RANGE);
-    options.replicas = 1025;
+    assert_status(ditto_strategy_create((ditto_strategy_kind)9, NULL, &strategy), DITTO_ERR_RANGE);
+    options.num_replicas = 1025;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
-    options.replicas = 0;
+    options.num_replicas = 0;
     options.caller = (ditto_caller)7;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
     options.caller = DITTO_CALLER_DEFAULT;
-    options.pus = nowhere;
-    options.num_pus = 1;
+    ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
+    placing.pus = nowhere;
+    placing.num_pus = 1;
+    options.placement_options = &placing;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
-    options.pus = NULL;
-    options.num_pus = 0;
-    options.replicas = 2;
+    placing.struct_size = 0;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
+    assert_message("ditto_placement_options.struct_size is 0");
+    options.num_replicas = 1;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
+    assert_message("more than one of num_replicas (or span), placement_options and placement is set");
+    options.placement_options = NULL;
+    options.num_replicas = 2;
     options.stack_bytes = 1;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_RANGE);
     assert_message("stack_bytes = 1 is less than");

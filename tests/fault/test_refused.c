@@ -91,7 +91,7 @@ static int binding_refused(void *argument)
     const struct refusal *refusal = argument;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
-    options.replicas = 3;
+    options.num_replicas = 3;
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
         return 77;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);
@@ -140,7 +140,7 @@ static int one_call_refused(void *argument)
     ditto_strategy *strategy = NULL;
     ditto_dataset *range = NULL;
     ditto_iterator *iterator = NULL;
-    options.replicas = 3;
+    options.num_replicas = 3;
     input.global_batch = 6;
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
         return 77;
@@ -221,7 +221,7 @@ static int empty_root(void *folder)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
     ditto_limits limits;
-    options.replicas = 3;
+    options.num_replicas = 3;
     if (chroot(folder) != 0 || chdir("/") != 0)
         return 77;
     REQUIRE(ditto_limits_read(&limits) == DITTO_OK);
@@ -268,7 +268,7 @@ static int memory_refused(void *argument)
     ditto_strategy *strategy;
     ditto_queue_options queue_options = DITTO_QUEUE_OPTIONS_INIT;
     ditto_queue *queue;
-    options.replicas = 1;
+    options.num_replicas = 1;
     queue_options.payload_bytes = 1 << 20;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
@@ -300,7 +300,7 @@ static int malloc_refused(void *argument)
     const struct refusal *refusal = argument;
     ditto_strategy *strategy;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.replicas = 1; /* a refused thread would give another error */
+    options.num_replicas = 1; /* a refused thread would give another error */
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
         return 77;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_NO_MEMORY);
@@ -324,7 +324,7 @@ static int threads_refused(void *unused)
     ditto_strategy *strategy;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     (void)unused;
-    options.replicas = 3;
+    options.num_replicas = 3;
     if (!refuse_system_calls_with(calls, 2, EINVAL))
         return 77;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_ERR_SYSTEM);

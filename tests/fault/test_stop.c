@@ -210,7 +210,7 @@ static int poison(void *caller)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     struct report report = { 0 };
-    options.replicas = 3;
+    options.num_replicas = 3;
     options.run_timeout_ms = 50;
     /* As replica 0, the caller waits in a barrier. The time limit of the run then ends the barrier. */
     options.caller = *(ditto_caller *)caller;
@@ -261,7 +261,7 @@ static int destroy_in_a_pause(void *unused)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     (void)unused;
-    options.replicas = 3;
+    options.num_replicas = 3;
     options.run_timeout_ms = 50;
     options.caller = DITTO_CALLER_WAITS;
     long threads = count_threads();
@@ -288,7 +288,7 @@ static int return_after_the_limit(void *unused)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     (void)unused;
-    options.replicas = 2;
+    options.num_replicas = 2;
     options.run_timeout_ms = 50;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, one_is_stuck, NULL) == DITTO_ERR_TIMED_OUT);

@@ -11,8 +11,7 @@
 static bool make(uint32_t replicas, const ditto_strategy_options *given, ditto_strategy **out)
 {
     ditto_strategy_options options = *given;
-    options.replicas = replicas;
-    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    options.num_replicas = replicas;
     return ditto_strategy_create(DITTO_MIRRORED, &options, out) == DITTO_OK;
 }
 

@@ -159,7 +159,7 @@ static ditto_status same_row(const ditto_tensor *row, void *state)
     require(seen < num_rows);
     for (uint32_t k = 0; k < tables[table].components; k++) {
         const ditto_csv_component *c = &tables[table].component[k];
-        for (uint32_t i = 0; i < c->count; i++) {
+        for (uint32_t i = 0; i < c->num_columns; i++) {
             const char *text = rows[seen].text[c->first_column + i], zeros[TEXT] = { 0 };
             size_t length = rows[seen].length[c->first_column + i];
             /* The reference found this row invalid, so the reader must not return it. */
@@ -221,8 +221,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.no_quotes = !quotes;
     options.skip_lines = (data[0] & 16) != 0;
     options.delimiter = delimiter;
-    options.columns = tables[table].columns;
-    refer((const char *)data + 1, size - 1, options.skip_lines != 0, options.columns);
+    options.num_columns = tables[table].columns;
+    refer((const char *)data + 1, size - 1, options.skip_lines != 0, options.num_columns);
     const char *name = file_with(data + 1, size - 1);
     ditto_status status = ditto_dataset_from_csv(&(ditto_files){ &name, 1, 0 }, components,
                                                  tables[table].components, &options, &d);

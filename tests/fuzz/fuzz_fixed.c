@@ -151,7 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     data += 4 + 2 * components;
     size -= 4 + 2 * components;
     const char *name = write_file(data, size);
-    ditto_status status = ditto_dataset_from_fixed(&(ditto_files){ .names = &name, .count = 1 }, row,
+    ditto_status status = ditto_dataset_from_fixed(&(ditto_files){ .names = &name, .num_names = 1 }, row,
                                                    components, &options, &d);
     size_t around = options.header_bytes + options.footer_bytes,
            stride = options.stride_bytes != 0 ? options.stride_bytes : record,

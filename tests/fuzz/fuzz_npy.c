@@ -85,7 +85,7 @@ struct expected {
 };
 
 /* Reads what is expected from a header that was accepted, and compares it with the dataset. */
-static void expect(struct expected *e, const ditto_dataset_spec *spec)
+static void expect(struct expected *e, const ditto_element_spec *spec)
 {
     static char header[sizeof file];
     size_t start = file[6] == 1 ? 10 : 12, text = file[8] | (size_t)file[9] << 8;
@@ -160,7 +160,7 @@ static const char *write_file(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    ditto_dataset_spec spec;
+    ditto_element_spec spec;
     struct expected e;
     ditto_dataset *d;
     if (size < 1 || size > sizeof file / 2)
@@ -174,7 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     fuzz_accepted++;
-    if (ditto_dataset_get_spec(d, &spec) != DITTO_OK)
+    if (ditto_dataset_spec(d, &spec) != DITTO_OK)
         abort();
     expect(&e, &spec);
     size_t rows = e.rows;

@@ -180,8 +180,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *name = packed_bytes > 0 ? write_file(packed, packed_bytes) : write_file(file, e.size);
     options.max_bytes = MAX_BYTES;
     options.trust = e.trust;
-    options.compression = packed_bytes > 0 ? DITTO_COMPRESSION_GZIP : DITTO_COMPRESSION_NONE;
-    if (ditto_dataset_from_tfrecord(&(ditto_files){ .names = &name, .count = 1 }, &options, &d) != DITTO_OK)
+    options.compression = packed_bytes > 0 ? DITTO_COMPRESSION_GZIP : DITTO_COMPRESSION_DEFAULT;
+    if (ditto_dataset_from_tfrecord(&(ditto_files){ .names = &name, .num_names = 1 }, &options, &d) !=
+        DITTO_OK)
         abort();
     ditto_status status = ditto_dataset_reduce(d, compare, &e, 0);
     if ((status != DITTO_OK && status != DITTO_ERR_CORRUPT) || (status == DITTO_OK && e.at != e.size))

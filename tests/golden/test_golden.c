@@ -256,7 +256,7 @@ static void complex_products_over_replicas_have_the_expected_bits_with_all_kerne
             ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
             ditto_strategy *s;
             options.kernels = (ditto_kernels)kernels;
-            options.replicas = 5;
+            options.num_replicas = 5;
             ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &s);
             if (status == DITTO_ERR_UNSUPPORTED)
                 continue;

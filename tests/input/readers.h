@@ -73,9 +73,9 @@ static inline ditto_status take_row(const ditto_tensor *row, void *state)
 }
 static inline struct taken nothing_taken(const ditto_dataset *d)
 {
-    ditto_dataset_spec spec;
-    assert_ok(ditto_dataset_get_spec(d, &spec));
-    return (struct taken){ .components = spec.components };
+    ditto_element_spec spec;
+    assert_ok(ditto_dataset_spec(d, &spec));
+    return (struct taken){ .components = spec.num_components };
 }
 /* Returns all rows, which must be readable. The caller frees `bytes`. */
 static inline struct taken take_all(ditto_dataset *d)

@@ -189,8 +189,8 @@ ditto_dataset *random_dataset(uint64_t *random, uint64_t rows, bool held)
     ditto_dataset *d = random_source(random, rows, held);
     for (uint64_t left = test_random(random) % 5; left > 0; left--) {
         uint64_t number = 2 + test_random(random) % 20;
-        ditto_dataset_spec spec;
-        assert_ok(ditto_dataset_get_spec(d, &spec));
+        ditto_element_spec spec;
+        assert_ok(ditto_dataset_spec(d, &spec));
         switch (test_random(random) % 7) {
         case 0:
             d = then(d, shuffle_by, number * 3);
@@ -199,7 +199,7 @@ ditto_dataset *random_dataset(uint64_t *random, uint64_t rows, bool held)
             d = then(d, keep_residues, number);
             break;
         case 2:
-            d = spec.components == 1 ? then(d, add_noise, number) : d;
+            d = spec.num_components == 1 ? then(d, add_noise, number) : d;
             break;
         case 3:
             d = then(d, ditto_dataset_repeat, 1 + number % 3);

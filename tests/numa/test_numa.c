@@ -195,9 +195,9 @@ static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
            node_of_page(local), l->batch[i], l->host[i],
            info.binding == DITTO_BINDING_FIRST_TOUCH ? "first-touch" : "preferred");
     assert_true(l->cpu[i] >= 0); /* bound to one CPU */
-    assert_int_equal(l->cpu[i], info.place.pu.number);
-    assert_int_equal(node_of_cpu(l->cpu[i]), info.place.pu.numa_node);
-    assert_int_equal(node, info.place.pu.memory_node);
+    assert_int_equal(l->cpu[i], info.planned.pu.number);
+    assert_int_equal(node_of_cpu(l->cpu[i]), info.planned.pu.numa_node);
+    assert_int_equal(node, info.planned.pu.memory_node);
     assert_int_equal(l->arena[i], node);
     assert_int_equal(l->large[i], node);
     assert_int_equal(node_of_page(mirrored), node); /* the copy of this node */
@@ -216,17 +216,20 @@ static void everything_of_a_replica_is_on_its_node(void **state)
 {
     (void)state;
     for (uint32_t n = 1; n <= 8; n *= 2)
-        for (int policy = DITTO_SPREAD; policy <= DITTO_COMPACT; policy++) {
+        for (int policy = DITTO_PLACEMENT_SPREAD; policy <= DITTO_PLACEMENT_COMPACT; policy++) {
             struct look *l = calloc(1, sizeof *l);
             ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-            options.policy = (ditto_policy)policy;
+            ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
+            placing.num_replicas = n;
+            placing.policy = (ditto_placement_policy)policy;
+            options.placement_options = &placing;
             ditto_strategy *s = make_strategy(n, &options);
             prepare(s, l);
             run_all(s, look_around, l, &l->report);
             printf("  %u replicas, %s\n  replica  cpu on node  memory from: arena  large block  mirrored  "
                    "sync-on-read  "
                    "batch  own mapping\n",
-                   n, policy == DITTO_SPREAD ? "spread" : "compact");
+                   n, policy == DITTO_PLACEMENT_SPREAD ? "spread" : "compact");
             for (uint32_t i = 0; i < n; i++)
                 check_replica(s, l, i);
             ditto_iterator_destroy(l->iterator);
@@ -314,7 +317,7 @@ static void queues_are_on_their_replicas_nodes(void **state)
             ditto_iterator *it;
             assert_ok(ditto_dataset_from_arrays(&array, 1, &d));
             options.global_batch = 64ull * n;
-            options.pipelines = pipelines;
+            options.num_pipelines = pipelines;
             options.shard = DITTO_SHARD_OFF;
             assert_ok(ditto_strategy_iterate(s, d, &options, &it));
             assert_ok(ditto_strategy_run(s, take_some, it));
@@ -383,7 +386,7 @@ static void rows_before_an_error_arrive_on_every_node(void **state)
     ditto_dataset *range, *d;
     (void)state;
     options.global_batch = ERROR_REPLICAS;
-    options.producers = ERROR_REPLICAS;
+    options.num_producers = ERROR_REPLICAS;
     assert_ok(ditto_dataset_from_range(0, 100, 1, &range));
     assert_ok(ditto_dataset_map(range, fail_early, NULL, NULL, &d));
     assert_ok(ditto_strategy_iterate(s, d, &options, &u.iterator));
@@ -426,9 +429,9 @@ static void expect_components_on_nodes(ditto_strategy *s, const ditto_value *val
         ditto_tensor t;
         assert_ok(ditto_strategy_replica_info(s, i, &info));
         assert_ok(ditto_value_component(value, i, &t));
-        assert_int_equal(node_of_page(t.data), info.place.pu.memory_node);
+        assert_int_equal(node_of_page(t.data), info.planned.pu.memory_node);
         assert_int_equal(node_of_page((char *)t.data + ditto_tensor_bytes(&t) - 1),
-                         info.place.pu.memory_node);
+                         info.planned.pu.memory_node);
     }
 }
 
@@ -442,7 +445,7 @@ static void components_of_values_are_on_their_replicas_nodes(void **state)
     for (int i = 0; i < 2; i++) {
         assert_ok(ditto_strategy_value_from_function(s, give_rows, memory, &made));
         assert_ok(ditto_strategy_run_values(s, echo_rows, NULL, made, NULL, &returned));
-        assert_ok(ditto_strategy_reduce_to(s, DITTO_SUM, made, (ditto_places){ .of = made }, &reduced));
+        assert_ok(ditto_strategy_reduce_to(s, DITTO_SUM, made, (ditto_destination){ .of = made }, &reduced));
         expect_components_on_nodes(s, made);
         expect_components_on_nodes(s, returned);
         expect_components_on_nodes(s, reduced);
@@ -463,8 +466,9 @@ static void expect_central_storage_on(uint32_t node)
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 100000 } };
     ditto_variable *v;
     const void *data;
-    options.replicas = 2; /* some nodes have no replica */
-    options.parameter_node = &node;
+    options.num_replicas = 2; /* some nodes have no replica */
+    options.parameter_node = node;
+    options.has_parameter_node = 1;
     ditto_status status = ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &s);
     assert_int_equal(status, may_use_memory_of((int)node) ? DITTO_OK : DITTO_ERR_RANGE);
     if (status != DITTO_OK)
@@ -610,8 +614,8 @@ static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_repl
         assert_ok(ditto_strategy_replica_info(s, i, &info));
         assert_ok(ditto_variable_component(v, i, (const void **)&after[i]));
         assert_true(after[i][0] == (float)i);
-        assert_int_equal(node_of_page(after[i]), info.place.pu.memory_node);
-        assert_int_equal(node_of_page(after[i] + ELEMENTS - 1), info.place.pu.memory_node);
+        assert_int_equal(node_of_page(after[i]), info.planned.pu.memory_node);
+        assert_int_equal(node_of_page(after[i] + ELEMENTS - 1), info.planned.pu.memory_node);
         for (uint32_t k = 0; k < i; k++)
             assert_ptr_not_equal(after[i], after[k]);
     }
@@ -706,7 +710,7 @@ static void expect_slots_near_their_updaters(ditto_strategy *s, ditto_optimizer 
         for (uint32_t p = 0; p < slot->pieces; p++) {
             ditto_replica_info info;
             assert_ok(ditto_strategy_replica_info(s, slot->copy[p].owner, &info));
-            assert_int_equal(node_of_page(slot->copy[p].data), info.place.pu.memory_node);
+            assert_int_equal(node_of_page(slot->copy[p].data), info.planned.pu.memory_node);
         }
     }
 }
@@ -796,28 +800,28 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
 
 static void devices_are_on_their_pus_and_blocks_on_their_nodes(void **state)
 {
-    static const ditto_per spans[] = { DITTO_PER_NUMA_NODE, DITTO_PER_PACKAGE, DITTO_PER_MACHINE,
-                                       DITTO_PER_LLC };
+    static const ditto_span spans[] = { DITTO_SPAN_NUMA_NODE, DITTO_SPAN_PACKAGE, DITTO_SPAN_MACHINE,
+                                        DITTO_SPAN_LLC };
     (void)state;
     for (size_t k = 0; k < sizeof spans / sizeof spans[0]; k++) {
         struct wide *w = calloc(1, sizeof *w);
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_strategy *s;
-        options.per = spans[k];
+        options.span = spans[k];
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
         run_all(s, use_devices, w, &w->report);
         const ditto_placement *p = ditto_strategy_placement(s);
-        for (uint32_t r = 0; r < ditto_placement_replicas(p); r++) {
+        for (uint32_t r = 0; r < ditto_placement_num_replicas(p); r++) {
             printf("  replica %u on CPUs", r);
-            for (uint32_t d = 0; d < ditto_placement_devices(p, r); d++) {
-                ditto_place place;
+            for (uint32_t d = 0; d < ditto_placement_num_devices(p, r); d++) {
+                ditto_placed_device place;
                 ditto_device_info info;
                 assert_ok(ditto_placement_get(p, r, d, &place));
                 assert_ok(ditto_strategy_device_info(s, r, d, &info));
                 printf(" %d", w->cpu[r][d]);
                 assert_int_equal(w->cpu[r][d], place.pu.number);
                 assert_int_equal(w->cpu[r][d], info.cpu);
-                if (spans[k] == DITTO_PER_NUMA_NODE)
+                if (spans[k] == DITTO_SPAN_NUMA_NODE)
                     assert_int_equal(node_of_cpu(w->cpu[r][d]), node_of_cpu(w->cpu[r][0]));
             }
             printf("\n");
@@ -850,12 +854,12 @@ static void without_helpers_memory_stays_on_the_node_of_the_first_pu(void **stat
     ditto_strategy *s;
     ditto_replica_info info;
     (void)state;
-    options.per = DITTO_PER_MACHINE;
-    options.helpers = DITTO_HELPERS_OFF;
+    options.span = DITTO_SPAN_MACHINE;
+    options.helpers = DITTO_SWITCH_OFF;
     options.caller = DITTO_CALLER_WAITS;
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
-    w->cpu[0][0] = memory_node_of_cpu((int)info.place.pu.number);
+    w->cpu[0][0] = memory_node_of_cpu((int)info.planned.pu.number);
     run_all(s, look_at_own_memory, w, &w->report);
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
     assert_int_equal(info.remote_pages, 0);
@@ -876,10 +880,10 @@ static void limits_of_the_process_are_reported(void **state)
     printf("  affinity %s, memory nodes %s, policy %d on %s, mbind %d, numa_balancing %d\n", l.affinity,
            l.memory_nodes, (int)l.memory_policy, l.policy_nodes, l.mbind_errno, l.numa_balancing);
     assert_int_equal(l.mbind_errno != 0, is_condition("no-mbind"));
-    ditto_memory_policy expected = is_condition("interleave") ? DITTO_POLICY_INTERLEAVE
-                                   : is_condition("bind-1")   ? DITTO_POLICY_BIND
-                                   : is_condition("no-mbind") ? DITTO_POLICY_UNKNOWN
-                                                              : DITTO_POLICY_DEFAULT;
+    ditto_numa_policy expected = is_condition("interleave") ? DITTO_NUMA_POLICY_INTERLEAVE
+                                 : is_condition("bind-1")   ? DITTO_NUMA_POLICY_BIND
+                                 : is_condition("no-mbind") ? DITTO_NUMA_POLICY_UNKNOWN
+                                                            : DITTO_NUMA_POLICY_DEFAULT;
     assert_int_equal(l.memory_policy, expected);
     if (is_condition("bind-1"))
         assert_string_equal(l.policy_nodes, "1");

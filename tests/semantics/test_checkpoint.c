@@ -37,7 +37,8 @@ static ditto_variable *make(ditto_strategy *s, const struct kind *k)
     options.name = k->name;
     options.synchronization = k->synchronization;
     options.aggregation = k->aggregation;
-    options.partitioner = (ditto_partitioner){ k->shards != 0 ? DITTO_PARTITION_FIXED : DITTO_PARTITION_NONE,
+    options.partitioner = (ditto_partitioner){ k->shards != 0 ? DITTO_PARTITION_FIXED
+                                                              : DITTO_PARTITION_DEFAULT,
                                                k->shards, 0 };
     assert_ok(ditto_variable_create(s, &initial, &options, &v));
     return v;
@@ -113,8 +114,8 @@ static void rule_8_14_a_checkpoint_is_restored_with_any_number_of_replicas(void 
             s = make_strategy(replica_counts[b], NULL);
             make_all(s, v);
             assert_ok(ditto_checkpoint_restore(s, own_path("any.h5"), NULL, &found));
-            assert_int_equal(found.restored, KINDS);
-            assert_int_equal(found.held + found.missing, 0);
+            assert_int_equal(found.num_restored, KINDS);
+            assert_int_equal(found.num_held + found.num_missing, 0);
             for (int i = 0; i < KINDS; i++)
                 check(v[i], &kinds[i], 3);
             destroy_all(s, v);
@@ -314,7 +315,7 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     destroy_all(s, v);
     s = make_strategy(3, NULL);
     assert_ok(ditto_checkpoint_restore(s, own_path("held.h5"), NULL, &found));
-    assert_int_equal(found.held, KINDS);
+    assert_int_equal(found.num_held, KINDS);
     options.name = wrong.name;
     assert_status(ditto_variable_create(s, &tensor, &options, &bad), DITTO_ERR_SHAPE);
     assert_message("\"weights\" is f32 [7, 300], but the value that was restored for it is f32 [300, 7]");
@@ -368,13 +369,13 @@ static void rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored
     chosen.variables = v;
     chosen.num_variables = 1;
     assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &chosen, &found));
-    assert_int_equal(found.restored, 1);
-    assert_int_equal(found.held, 0);
+    assert_int_equal(found.num_restored, 1);
+    assert_int_equal(found.num_held, 0);
     check(v[0], &kinds[0], 6);
     check(v[2], &kinds[2], 2);
     partial.partial = 1;
     assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &partial, &found));
-    assert_int_equal(found.missing, 1);
+    assert_int_equal(found.num_missing, 1);
     /* Two variables with equal names do not disturb a restore of chosen variables. */
     ditto_variable_options unnamed = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_F32 };

@@ -360,7 +360,7 @@ static void a_description_says_where_replicas_are(void **state)
     assert_ok(ditto_strategy_describe(s, NULL, 0, &same));
     assert_ok(ditto_strategy_replica_info(s, 2, &info));
     assert_true(info.thread_id > 0);
-    assert_int_equal(info.cpu, info.place.pu.number);
+    assert_int_equal(info.cpu, info.planned.pu.number);
     assert_status(ditto_strategy_replica_info(s, 3, &info), DITTO_ERR_RANGE);
     assert_ok(ditto_strategy_destroy(s));
 }

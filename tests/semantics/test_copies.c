@@ -327,7 +327,7 @@ static void rule_8_0_sharded_and_central_variables_and_slots_are_never_split(voi
     ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT), *sharded, *one, *steps;
     ditto_tensor spec = ditto_variable_spec(v);
     ditto_optimizer *optimizer;
-    options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .shards = 3 };
+    options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 };
     assert_ok(ditto_variable_create(s, &spec, &options, &sharded));
     expect_no_split(s, sharded, "cut into shards");
     rule.rule = DITTO_RULE_ADD;
@@ -335,7 +335,7 @@ static void rule_8_0_sharded_and_central_variables_and_slots_are_never_split(voi
     assert_ok(ditto_optimizer_iterations(optimizer, &steps));
     expect_no_split(s, steps, "an optimizer's own");
     assert_ok(ditto_optimizer_destroy(optimizer));
-    three.replicas = 3;
+    three.num_replicas = 3;
     assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &three, &central));
     one = make(central, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     expect_no_split(central, one, "central storage");
@@ -388,7 +388,7 @@ static int split_without_memory(void *unused)
     ditto_tensor t[3];
     const void *component[3];
     (void)unused;
-    options.replicas = 3;
+    options.num_replicas = 3;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &s) == DITTO_OK);
     REQUIRE(ditto_variable_create(s, &spec, NULL, &l.v) == DITTO_OK);
     for (int i = 0; i < 3; i++)
@@ -483,7 +483,8 @@ static const struct {
     { { .rule = DITTO_RULE_ADD }, NULL },
     { { .rule = DITTO_RULE_SGD, .learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.1 }, "momentum" },
     { { .rule = DITTO_RULE_ADAM, .learning_rate = 0.1, .weight_decay = 0.1 }, "v" },
-    { { .rule = DITTO_RULE_FUNCTION, .learning_rate = 0.1, .function = halve_and_add, .slots = 1 }, "slot0" },
+    { { .rule = DITTO_RULE_FUNCTION, .learning_rate = 0.1, .function = halve_and_add, .num_slots = 1 },
+      "slot0" },
     { { .rule = DITTO_RULE_ADAM, .learning_rate = 0.1, .clip_norm = 3 }, "m" },
 };
 
@@ -838,7 +839,7 @@ static void rule_8_0_shards_of_all_variables_are_placed_on_the_nodes_in_turn(voi
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 9 } },
                  wrong = { .dtype = DITTO_F32, .rank = 1 };
     ditto_variable *v[3], *whole, *none;
-    options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .shards = 3 };
+    options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 };
     for (uint32_t k = 0; k < 3; k++) {
         assert_ok(ditto_variable_create(s, &spec, &options, &v[k]));
         /* Neither a variable without shards nor a creation that fails changes where the next shard goes. */
@@ -953,7 +954,7 @@ static void rule_8_4_a_request_for_copies_that_central_storage_ignores_is_report
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
     char text[400];
-    options.replicas = 2;
+    options.num_replicas = 2;
     assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &s));
     ditto_variable *wished = make(s, 0, DITTO_AGGREGATE_SUM, DITTO_COPIES_PER_REPLICA);
     ditto_variable *plain = make(s, 0, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);

@@ -41,7 +41,7 @@ static void rule_3_1_a_function_gives_each_replica_its_component(void **state)
     for (size_t k = 0; k < replica_counts_length; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         ditto_value *value = make_pairs(strategy);
-        assert_int_equal(ditto_value_kind_of(value), DITTO_PER_REPLICA); /* also with one replica */
+        assert_int_equal(ditto_value_kind_of(value), DITTO_VALUE_PER_REPLICA); /* also with one replica */
         for (uint32_t r = 0; r < replica_counts[k]; r++) {
             ditto_tensor t;
             assert_ok(ditto_value_component(value, r, &t));
@@ -176,8 +176,8 @@ static void rule_3_4_a_mirrored_value_stands_for_its_first_component(void **stat
     double seven = 7, number;
     ditto_tensor t = scalar(&seven), a, b;
     ditto_value *like = make_pairs(strategy), *mirrored;
-    assert_ok(ditto_strategy_broadcast_to(strategy, &t, (ditto_places){ .of = like }, &mirrored));
-    assert_int_equal(ditto_value_kind_of(mirrored), DITTO_MIRRORED_VALUE);
+    assert_ok(ditto_strategy_broadcast_to(strategy, &t, (ditto_destination){ .of = like }, &mirrored));
+    assert_int_equal(ditto_value_kind_of(mirrored), DITTO_VALUE_MIRRORED);
     assert_ok(ditto_value_f64(mirrored, &number));
     assert_true(number == 7);
     assert_ok(ditto_value_tensor(mirrored, &a));
@@ -224,7 +224,7 @@ static void rule_3_6_components_may_differ_in_shape_alone(void **state)
     ditto_value *value;
     ditto_tensor spec;
     assert_ok(ditto_strategy_value_from_function(strategy, rows_of, NULL, &value));
-    assert_ok(ditto_value_element_spec(value, &spec));
+    assert_ok(ditto_value_spec(value, &spec));
     assert_int_equal(spec.dtype, DITTO_F32);
     assert_int_equal(spec.rank, 2);
     assert_true(spec.shape[0] == DITTO_ANY_SIZE && spec.shape[1] == 2 && spec.data == NULL);
@@ -247,7 +247,7 @@ static void regroup_is_the_inverse_of_local_results(void **state)
     ditto_tensor t;
     assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
     assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)results, 0, &again));
-    assert_int_equal(ditto_value_kind_of(again), DITTO_PER_REPLICA);
+    assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_PER_REPLICA);
     assert_ok(ditto_value_component(again, 2, &t));
     assert_true(((double *)t.data)[0] == 2);
     assert_ok(ditto_value_destroy(again));
@@ -257,7 +257,7 @@ static void regroup_is_the_inverse_of_local_results(void **state)
     assert_ptr_equal(same, results[0]);
     assert_ok(ditto_value_destroy(same));
     assert_ok(ditto_strategy_regroup(strategy, one, 1, &same));
-    assert_int_equal(ditto_value_kind_of(same), DITTO_PER_REPLICA);
+    assert_int_equal(ditto_value_kind_of(same), DITTO_VALUE_PER_REPLICA);
     assert_ok(ditto_value_destroy(same));
     for (int i = 0; i < 3; i++)
         assert_ok(ditto_value_destroy(results[i]));
@@ -284,7 +284,7 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
         assert_int_equal(count, n);
         for (int wrap = 0; wrap < 2; wrap++) {
             assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)part, wrap, &again));
-            assert_int_equal(ditto_value_kind_of(again), DITTO_VARIABLE);
+            assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_VARIABLE);
             assert_ptr_equal(again, value);
             assert_ok(ditto_value_destroy(again));
         }
@@ -293,7 +293,7 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
             part[0] = part[1];
             part[1] = first;
             assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)part, 0, &again));
-            assert_int_equal(ditto_value_kind_of(again), DITTO_PER_REPLICA);
+            assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_PER_REPLICA);
             assert_ok(ditto_value_destroy(again));
         }
         for (uint32_t r = 0; r < n; r++)
@@ -302,7 +302,7 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
         assert_ok(ditto_strategy_local_results(strategy, nest, of_nest, &count)); /* leaf by leaf */
         assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)of_nest, 0, &again));
         assert_ok(ditto_value_member(again, "0", &found));
-        assert_int_equal(ditto_value_kind_of(found), DITTO_VARIABLE);
+        assert_int_equal(ditto_value_kind_of(found), DITTO_VALUE_VARIABLE);
         assert_ok(ditto_value_destroy(again));
         for (uint32_t r = 0; r < n; r++)
             assert_ok(ditto_value_destroy(of_nest[r]));
@@ -329,7 +329,7 @@ static void nests_have_members_by_path(void **state)
     assert_ok(ditto_value_destroy(first)); /* nests keep their members */
     assert_ok(ditto_value_destroy(second));
     assert_ok(ditto_value_destroy(inner));
-    assert_int_equal(ditto_value_members(outer), 1);
+    assert_int_equal(ditto_value_num_members(outer), 1);
     assert_string_equal(ditto_value_member_name(outer, 0), "batch");
     assert_ok(ditto_value_member(outer, "batch/1", &found));
     assert_ok(ditto_value_f64(found, &number));
@@ -405,7 +405,7 @@ static int use_poisoned_values(void *unused)
     ditto_tensor t = { .data = &one, .dtype = DITTO_F64 }, parts[2] = { t, t };
     ditto_value *value, *other;
     (void)unused;
-    options.replicas = 2;
+    options.num_replicas = 2;
     options.run_timeout_ms = 50;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
     REQUIRE(ditto_strategy_value_from_tensors(strategy, parts, 1, &value) == DITTO_OK);

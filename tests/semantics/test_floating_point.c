@@ -85,7 +85,7 @@ static ditto_status see(ditto_replica *self, void *argument)
     EXPECT(&s->report, ditto_on_logical_device(self, 0, see_on_device, &s->device[id]) == DITTO_OK);
     EXPECT(&s->report, ditto_join(self) == DITTO_OK);
     EXPECT(&s->report,
-           ditto_parallel_for(self, 0, 1, 1, DITTO_STATIC, see_in_loop, &s->loop[id]) == DITTO_OK);
+           ditto_parallel_for(self, 0, 1, 1, DITTO_SCHEDULE_STATIC, see_in_loop, &s->loop[id]) == DITTO_OK);
     EXPECT(&s->report,
            ditto_update(self, s->variable, see_update, &s->update[id], NULL, 0, NULL) == DITTO_OK);
     EXPECT(&s->report, ditto_merge_call(self, run_inside, s, NULL, 0, &merged) == DITTO_OK);
@@ -95,8 +95,8 @@ static ditto_status see(ditto_replica *self, void *argument)
 
 static void functions_run_in_the_environment_of_the_contract_or_of_the_host(void **state)
 {
-    static const ditto_floating floating[] = { DITTO_FLOATING_DEFAULT, DITTO_FLOATING_CONTRACT,
-                                               DITTO_FLOATING_HOST };
+    static const ditto_floating floating[] = { DITTO_FLOATING_DEFAULT, DITTO_FLOATING_STANDARD,
+                                               DITTO_FLOATING_CALLER };
     unsigned before = modes();
     (void)state;
     for (ditto_caller caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
@@ -111,7 +111,7 @@ static void functions_run_in_the_environment_of_the_contract_or_of_the_host(void
             for (int e = 0; e < ENVIRONMENTS; e++) {
                 struct seen seen = { .variable = v };
                 _Atomic unsigned across = 0;
-                unsigned expected = floating[f] == DITTO_FLOATING_HOST ? environments[e] : CONTRACT;
+                unsigned expected = floating[f] == DITTO_FLOATING_CALLER ? environments[e] : CONTRACT;
                 set_modes(environments[e]);
                 ditto_status ran = ditto_strategy_run(s, see, &seen);
                 unsigned after = modes();
@@ -144,8 +144,8 @@ static void the_default_strategys_loops_restore_the_callers_environment(void **s
     (void)state;
     for (int e = 0; e < ENVIRONMENTS; e++) {
         set_modes(environments[e]);
-        ditto_status ran = ditto_parallel_for(ditto_get_replica_context(), 0, 1, 1, DITTO_STATIC, see_in_loop,
-                                              &seen);
+        ditto_status ran = ditto_parallel_for(ditto_get_replica_context(), 0, 1, 1, DITTO_SCHEDULE_STATIC,
+                                              see_in_loop, &seen);
         unsigned after = modes();
         set_modes(before);
         assert_ok(ran);
@@ -296,14 +296,14 @@ static ditto_optimizer *make_optimizer(ditto_variable *v, ditto_rule rule)
     options.momentum = rule == DITTO_RULE_SGD ? 0.9 : 0;
     options.weight_decay = 0.01;
     options.clip_norm = rule == DITTO_RULE_ADAM ? 0.5 : 0;
-    options.aggregation = DITTO_MEAN;
+    options.op = DITTO_MEAN;
     assert_ok(ditto_optimizer_create(&v, 1, &options, &o));
     return o;
 }
 
 static void compute_all(unsigned environment, struct results *results)
 {
-    ditto_strategy *s = make(MOST, DITTO_FLOATING_HOST, DITTO_CALLER_DEFAULT);
+    ditto_strategy *s = make(MOST, DITTO_FLOATING_CALLER, DITTO_CALLER_DEFAULT);
     struct computing c = { .mirrored = make_variable(s, DITTO_ON_WRITE),
                            .table = make_variable(s, DITTO_ON_WRITE),
                            .counter = make_variable(s, DITTO_ON_READ),

@@ -38,8 +38,8 @@ static ditto_status first_step(ditto_replica *self, void *argument)
 static void compare_with_serial(uint32_t n)
 {
     static const ditto_csv_component columns[] = {
-        { .first_column = 0, .count = INPUTS, .dtype = DITTO_F32 },
-        { .first_column = INPUTS, .count = 1, .dtype = DITTO_I32 }
+        { .first_column = 0, .num_columns = INPUTS, .dtype = DITTO_F32 },
+        { .first_column = INPUTS, .num_columns = 1, .dtype = DITTO_I32 }
     };
     static struct step s;
     static struct network part[8];
@@ -52,7 +52,8 @@ static void compare_with_serial(uint32_t n)
     network_initialize(&s.network, 1);
     options.global_batch = BATCH;
     const char *path = "examples/data/digits.csv";
-    assert_ok(ditto_dataset_from_csv(&(ditto_files){ .names = &path, .count = 1 }, columns, 2, NULL, &data));
+    assert_ok(
+        ditto_dataset_from_csv(&(ditto_files){ .names = &path, .num_names = 1 }, columns, 2, NULL, &data));
     assert_ok(ditto_strategy_iterate(strategy, data, &options, &s.iterator));
     run_all(strategy, first_step, &s, &s.report);
     ditto_iterator_destroy(s.iterator);

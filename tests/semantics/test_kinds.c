@@ -103,7 +103,7 @@ static void rule_1_1_a_thread_is_in_exactly_one_context(void **state)
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL), *plain = ditto_get_strategy();
     assert_non_null(plain);
-    assert_int_equal(ditto_strategy_kind(plain), DITTO_DEFAULT_STRATEGY);
+    assert_int_equal(ditto_strategy_kind_of(plain), DITTO_DEFAULT_STRATEGY);
     assert_ok(ditto_strategy_scope_enter(strategy));
     assert_ptr_equal(ditto_get_strategy(), strategy);
     assert_true(ditto_in_cross_replica_context() && ditto_has_strategy());
@@ -286,11 +286,12 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         uint32_t n = replica_counts[k], nodes[2];
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         uint32_t node = 0;
-        options.replicas = n;
-        options.parameter_node = &node;
+        options.num_replicas = n;
+        options.parameter_node = node;
+        options.has_parameter_node = 1;
         ditto_strategy *strategy;
         assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &strategy));
-        assert_int_equal(ditto_strategy_kind(strategy), DITTO_CENTRAL_STORAGE);
+        assert_int_equal(ditto_strategy_kind_of(strategy), DITTO_CENTRAL_STORAGE);
         assert_int_equal(ditto_strategy_parameter_devices(strategy, nodes, 2), 1);
         assert_int_equal(nodes[0], 0);
         double zero = 0, number, parts[64];
@@ -336,8 +337,9 @@ static void rule_8_15_a_parameter_node_must_have_memory(void **state)
     uint32_t node = 999;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    options.replicas = 2;
-    options.parameter_node = &node;
+    options.num_replicas = 2;
+    options.parameter_node = node;
+    options.has_parameter_node = 1;
     assert_status(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &strategy), DITTO_ERR_RANGE);
     assert_message("parameter_node 999");
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
@@ -355,7 +357,7 @@ static void rule_8_15_one_device_has_one_replica(void **state)
     assert_ok(ditto_strategy_describe(strategy, text, sizeof text, NULL));
     assert_non_null(strstr(text, "one device strategy, 1 replica"));
     assert_ok(ditto_strategy_destroy(strategy));
-    options.replicas = 2;
+    options.num_replicas = 2;
     assert_status(ditto_strategy_create(DITTO_ONE_DEVICE, &options, &strategy), DITTO_ERR_INVALID);
 }
 

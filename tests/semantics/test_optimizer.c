@@ -92,7 +92,7 @@ static void create_variables(ditto_strategy *s, struct training *t)
             put(t->dtype, initial, i, first_value(k, i));
         options.name = names[k];
         if (k == 1)
-            options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .shards = 3 };
+            options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 };
         if (k == 2)
             options.copies = DITTO_COPIES_PER_REPLICA;
         assert_ok(ditto_variable_create(s, &tensor, &options, &t->variable[k]));
@@ -171,7 +171,7 @@ static void check_values(struct training *t, const ditto_optimizer_options *o, u
             struct expected e = { first_value(k, i), { 0, 0 } };
             for (int step = 1; step <= STEPS; step++) {
                 double sum = summed(step, n, k, i);
-                if (o->aggregation == DITTO_MEAN)
+                if (o->op == DITTO_MEAN)
                     sum = t->dtype == DITTO_F32 ? (double)((float)sum / (float)n) : sum / n;
                 (t->dtype == DITTO_F32 ? expect_float : expect_double)(&e, o, sum, step);
             }
@@ -209,10 +209,10 @@ static void train(uint32_t n, uint32_t near, ditto_dtype dtype, const ditto_opti
 
 static const ditto_optimizer_options rules[] = {
     { .rule = DITTO_RULE_ASSIGN, .learning_rate = 0.5 },
-    { .rule = DITTO_RULE_ADD, .learning_rate = 0.5, .aggregation = DITTO_MEAN },
+    { .rule = DITTO_RULE_ADD, .learning_rate = 0.5, .op = DITTO_MEAN },
     { .rule = DITTO_RULE_SUB, .learning_rate = 0.5 },
     { .rule = DITTO_RULE_SGD, .learning_rate = 0.1 },
-    { .rule = DITTO_RULE_SGD, .learning_rate = 0.1, .momentum = 0.9, .aggregation = DITTO_MEAN },
+    { .rule = DITTO_RULE_SGD, .learning_rate = 0.1, .momentum = 0.9, .op = DITTO_MEAN },
     { .rule = DITTO_RULE_SGD, .learning_rate = 0.1, .momentum = 0.9, .nesterov = 1, .weight_decay = 0.01 },
     { .rule = DITTO_RULE_ADAM, .learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8 },
     { .rule = DITTO_RULE_ADAM,
@@ -221,7 +221,7 @@ static const ditto_optimizer_options rules[] = {
       .beta2 = 0.99,
       .epsilon = 1e-3,
       .weight_decay = 0.1 },
-    { .rule = DITTO_RULE_FUNCTION, .learning_rate = 0.1, .function = own_rule, .slots = 1 },
+    { .rule = DITTO_RULE_FUNCTION, .learning_rate = 0.1, .function = own_rule, .num_slots = 1 },
 };
 
 static void every_rule_computes_its_formula(void **state)
@@ -654,14 +654,14 @@ static void wrong_options_are_refused(void **state)
         { v, NULL, { .rule = DITTO_RULE_FUNCTION }, DITTO_ERR_INVALID },
         { v, NULL, { .rule = DITTO_RULE_SGD, .momentum = 1 }, DITTO_ERR_RANGE },
         { v, NULL, { .rule = DITTO_RULE_SGD, .learning_rate = NAN }, DITTO_ERR_RANGE },
-        { v, NULL, { .rule = DITTO_RULE_SGD, .aggregation = DITTO_MAX }, DITTO_ERR_RANGE },
+        { v, NULL, { .rule = DITTO_RULE_SGD, .op = DITTO_MAX }, DITTO_ERR_RANGE },
         { v, NULL, { .rule = DITTO_RULE_ADAM, .beta2 = -0.1 }, DITTO_ERR_RANGE },
-        { v, NULL, { .rule = DITTO_RULE_FUNCTION, .function = own_rule, .slots = 5 }, DITTO_ERR_RANGE },
+        { v, NULL, { .rule = DITTO_RULE_FUNCTION, .function = own_rule, .num_slots = 5 }, DITTO_ERR_RANGE },
         { v, v, { .rule = DITTO_RULE_SGD }, DITTO_ERR_INVALID },
         { v, local, { .rule = DITTO_RULE_SGD }, DITTO_ERR_INVALID },
         { v, foreign, { .rule = DITTO_RULE_SGD }, DITTO_ERR_CONTEXT },
         { v, i, { .rule = DITTO_RULE_SGD }, DITTO_ERR_UNSUPPORTED },
-        { v, i, { .rule = DITTO_RULE_ADD, .aggregation = DITTO_MEAN }, DITTO_ERR_UNSUPPORTED },
+        { v, i, { .rule = DITTO_RULE_ADD, .op = DITTO_MEAN }, DITTO_ERR_UNSUPPORTED },
         { i, NULL, { .rule = DITTO_RULE_ADD, .clip_norm = 1 }, DITTO_ERR_UNSUPPORTED },
     };
     for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {

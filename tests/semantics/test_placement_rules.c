@@ -12,7 +12,7 @@ static ditto_placement_options shaped(const int64_t *shape, const int64_t *strid
     o.shape = shape;
     o.stride = stride;
     o.shape_rank = o.stride_rank = DITTO_MESH_RANK;
-    o.replicas = replicas;
+    o.num_replicas = replicas;
     return o;
 }
 
@@ -20,7 +20,7 @@ static ditto_status try_on(const char *machine, const ditto_placement_options *o
 {
     ditto_topology *t = machine_part(machine, NULL);
     ditto_placement *p = NULL;
-    ditto_status status = ditto_placement_build(t, o, &p);
+    ditto_status status = ditto_placement_create(t, o, &p);
     ditto_placement_destroy(p);
     ditto_topology_destroy(t);
     return status;
@@ -33,9 +33,9 @@ static void rule_10_1_an_explicit_build_defaults_to_one_replica_of_one_pu(void *
     ditto_topology *t = machine_topology(MACHINE_SERVER);
     ditto_placement *p;
     (void)state;
-    assert_ok(ditto_placement_build(t, NULL, &p));
-    assert_int_equal(ditto_placement_replicas(p), 1);
-    assert_int_equal(ditto_placement_devices(p, 0), 1);
+    assert_ok(ditto_placement_create(t, NULL, &p));
+    assert_int_equal(ditto_placement_num_replicas(p), 1);
+    assert_int_equal(ditto_placement_num_devices(p, 0), 1);
     ditto_placement_destroy(p);
     ditto_topology_destroy(t);
 }
@@ -51,12 +51,12 @@ static void rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_
     uint32_t expected = counts.cores < DITTO_MAX_REPLICAS ? counts.cores : DITTO_MAX_REPLICAS;
     if (counts.cpu_quota > 0 && expected > counts.cpu_quota)
         expected = (uint32_t)counts.cpu_quota + (counts.cpu_quota > (uint32_t)counts.cpu_quota);
-    assert_int_equal(ditto_topology_default_replicas(here), expected);
+    assert_int_equal(ditto_topology_default_num_replicas(here), expected);
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, NULL, &s));
     assert_int_equal(ditto_strategy_num_replicas(s), expected);
     assert_ok(ditto_strategy_destroy(s));
     here->counts.cpu_quota = 0.5; /* is rounded up */
-    assert_int_equal(ditto_topology_default_replicas(here), 1);
+    assert_int_equal(ditto_topology_default_num_replicas(here), 1);
     ditto_topology_destroy(here);
 }
 
@@ -66,7 +66,7 @@ static void rule_10_1_a_strategy_given_only_a_number_of_replicas_shares_pus_if_i
     for (size_t i = 0; i < replica_counts_length; i++) {
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
         const ditto_placement *p = ditto_strategy_placement(s);
-        assert_int_equal(ditto_placement_replicas(p), replica_counts[i]);
+        assert_int_equal(ditto_placement_num_replicas(p), replica_counts[i]);
         assert_int_equal(p->shared, replica_counts[i] > p->num_pus);
         assert_ok(ditto_strategy_destroy(s));
     }
@@ -133,11 +133,11 @@ static void rule_10_2_the_largest_number_is_the_product_of_the_blocks(void **sta
         char largest[32];
         ditto_placement_options o = shaped(shape, stride, (uint32_t)most);
         ditto_placement *p;
-        assert_ok(ditto_placement_build(t, &o, &p));
+        assert_ok(ditto_placement_create(t, &o, &p));
         assert_false(p->shared);
         ditto_placement_destroy(p);
-        o.replicas++;
-        assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+        o.num_replicas++;
+        assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
         snprintf(largest, sizeof largest, "at most %d", (int)most);
         assert_message(largest);
         tried++;
@@ -176,18 +176,18 @@ static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by
 {
     ditto_topology *t = machine_topology(MACHINE_SUB_NUMA);
     (void)state;
-    for (int policy = DITTO_SPREAD; policy <= DITTO_COMPACT; policy++)
+    for (int policy = DITTO_PLACEMENT_SPREAD; policy <= DITTO_PLACEMENT_COMPACT; policy++)
         for (uint32_t n = 1; n <= 64; n++) {
             ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
             ditto_placement *p;
             uint32_t least = UINT32_MAX, most = 0, before = 0;
-            o.replicas = n;
-            o.policy = (ditto_policy)policy;
-            assert_ok(ditto_placement_build(t, &o, &p));
-            for (uint32_t g = 0; g < ditto_placement_groups(p, DITTO_LEVEL_NODE); g++) {
-                const uint32_t *members;
-                uint32_t count;
-                assert_ok(ditto_placement_members(p, DITTO_LEVEL_NODE, g, &members, &count));
+            o.num_replicas = n;
+            o.policy = (ditto_placement_policy)policy;
+            assert_ok(ditto_placement_create(t, &o, &p));
+            const struct dti_replica_grouping *nodes = &p->level[DTI_LEVEL_NODE];
+            for (uint32_t g = 0; g < nodes->groups; g++) {
+                const uint32_t *members = nodes->member + nodes->first[g];
+                uint32_t count = nodes->first[g + 1] - nodes->first[g];
                 assert_int_equal(members[0], before); /* the ids of a node are consecutive */
                 before += count;
                 assert_int_equal(members[count - 1], before - 1);
@@ -195,11 +195,11 @@ static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by
                 most = count > most ? count : most;
             }
             assert_int_equal(before, n);
-            if (policy == DITTO_SPREAD) {
+            if (policy == DITTO_PLACEMENT_SPREAD) {
                 assert_true(most - least <= 1);
-                assert_int_equal(ditto_placement_groups(p, DITTO_LEVEL_NODE), n < 8 ? n : 8);
+                assert_int_equal(nodes->groups, n < 8 ? n : 8);
             } else {
-                assert_int_equal(ditto_placement_groups(p, DITTO_LEVEL_NODE), (n + 7) / 8);
+                assert_int_equal(nodes->groups, (n + 7) / 8);
             }
             ditto_placement_destroy(p);
         }
@@ -211,12 +211,12 @@ static void rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates(void *
     ditto_topology *t = machine_topology(MACHINE_SUB_NUMA);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
-    ditto_place place;
+    ditto_placed_device place;
     const uint32_t *replicas;
     uint32_t count;
     (void)state;
-    o.replicas = 12;
-    assert_ok(ditto_placement_build(t, &o, &p));
+    o.num_replicas = 12;
+    assert_ok(ditto_placement_create(t, &o, &p));
     assert_ok(ditto_placement_lookup_replicas(p, 3, &replicas, &count));
     assert_int_equal(count, 2);
     assert_int_equal(replicas[0], 6);
@@ -240,15 +240,15 @@ static void rule_10_3_a_placement_is_written_and_read_back_and_used_by_a_strateg
     size_t length;
     (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
-    o.per = DITTO_PER_MACHINE;
-    assert_ok(ditto_placement_build(here, &o, &p));
+    o.span = DITTO_SPAN_MACHINE;
+    assert_ok(ditto_placement_create(here, &o, &p));
     assert_ok(ditto_placement_write(p, text, sizeof text, &length));
     assert_ok(ditto_placement_read(here, text, length, &q));
     options.placement = q;
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
     assert_string_equal(placement_lines(ditto_strategy_placement(s)), placement_lines(p));
     assert_ok(ditto_strategy_destroy(s));
-    options.replicas = 1;
+    options.num_replicas = 1;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &s), DITTO_ERR_INVALID);
     ditto_placement_destroy(p);
     ditto_placement_destroy(q);
@@ -263,8 +263,8 @@ static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
     ditto_placement *p;
     ditto_strategy *s;
     (void)state;
-    o.per = DITTO_PER_NUMA_NODE;
-    assert_ok(ditto_placement_build(there, &o, &p));
+    o.span = DITTO_SPAN_NUMA_NODE;
+    assert_ok(ditto_placement_create(there, &o, &p));
     options.placement = p;
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &s);
     /* INVALID if the hardware differs, RANGE if PUs do not exist on this machine. */
@@ -274,7 +274,7 @@ static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
     /* The machine that runs the test has a PU 0 too, but on node 0 and not on node 1. */
     there = machine_part("pack:2 [numa(indexes=1,0)] core:2 pu:1", "0");
     assert_int_equal(there->pus[0].is.numa_node, 1);
-    assert_ok(ditto_placement_build(there, NULL, &p));
+    assert_ok(ditto_placement_create(there, NULL, &p));
     options.placement = p;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &s), DITTO_ERR_INVALID);
     assert_message("made for another machine");
@@ -290,8 +290,8 @@ static void rule_10_4_irregular_machines_are_filled_in_order(void **state)
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
     (void)state;
-    o.replicas = 4;
-    assert_ok(ditto_placement_build(t, &o, &p));
+    o.num_replicas = 4;
+    assert_ok(ditto_placement_create(t, &o, &p));
     assert_string_equal(placement_lines(p), "0: 1\n1: 2\n2: 3\n3: 6\n");
     ditto_placement_destroy(p);
     ditto_topology_destroy(t);
@@ -351,21 +351,21 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
 
 /* Creates a strategy of one replica with `devices` logical devices, which share PUs if there are too few.
  * Without helpers the replica has one device. */
-static ditto_strategy *wide(uint32_t devices, ditto_helpers helpers, struct devices *d)
+static ditto_strategy *wide(uint32_t devices, ditto_switch helpers, struct devices *d)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s = make_wide_strategy(1, devices, (options.helpers = helpers, &options));
-    d->devices = helpers == DITTO_HELPERS_OFF ? 1 : devices;
+    d->devices = helpers == DITTO_SWITCH_OFF ? 1 : devices;
     return s;
 }
 
 static void rule_10_5_functions_run_on_their_device_and_join_waits(void **state)
 {
     (void)state;
-    for (int helpers = DITTO_HELPERS_ON; helpers <= DITTO_HELPERS_OFF; helpers++)
+    for (int helpers = DITTO_SWITCH_ON; helpers <= DITTO_SWITCH_OFF; helpers++)
         for (uint32_t devices = 1; devices <= 8; devices++) {
             struct devices d = { 0 };
-            ditto_strategy *s = wide(devices, (ditto_helpers)helpers, &d);
+            ditto_strategy *s = wide(devices, (ditto_switch)helpers, &d);
             run_all(s, use_devices, &d, &d.report);
             assert_ok(ditto_strategy_destroy(s));
         }
@@ -428,7 +428,7 @@ static void rule_10_5_split_gives_each_device_its_block(void **state)
     (void)state;
     for (uint32_t devices = 1; devices <= 8; devices++) {
         struct devices d = { 0 };
-        ditto_strategy *s = wide(devices, DITTO_HELPERS_ON, &d);
+        ditto_strategy *s = wide(devices, DITTO_SWITCH_ON, &d);
         run_all(s, cut, &d, &d.report);
         assert_ok(ditto_strategy_destroy(s));
     }
@@ -437,7 +437,7 @@ static void rule_10_5_split_gives_each_device_its_block(void **state)
 static void rule_10_5_replicate_copies_to_all_devices_and_assign_marks_the_device(void **state)
 {
     struct devices d = { 0 };
-    ditto_strategy *s = wide(3, DITTO_HELPERS_ON, &d);
+    ditto_strategy *s = wide(3, DITTO_SWITCH_ON, &d);
     (void)state;
     run_all(s, copy, &d, &d.report);
     assert_ok(ditto_strategy_destroy(s));
@@ -450,12 +450,12 @@ static void worker_and_parameter_devices_come_from_the_placement(void **state)
     ditto_strategy *s = make_strategy(3, NULL);
     const ditto_placement *p = ditto_strategy_placement(s);
     uint32_t nodes[8], count = ditto_strategy_parameter_devices(s, nodes, 8);
-    ditto_place place;
+    ditto_placed_device place;
     (void)state;
     assert_int_equal(count, ditto_strategy_parameter_devices(s, NULL, 0));
     assert_ok(ditto_placement_get(p, 0, 0, &place));
     assert_int_equal(nodes[0], place.pu.memory_node);
-    assert_true(count <= ditto_placement_groups(p, DITTO_LEVEL_NODE));
+    assert_true(count <= p->level[DTI_LEVEL_NODE].groups);
     assert_null(ditto_strategy_placement(NULL));
     assert_int_equal(ditto_strategy_parameter_devices(NULL, nodes, 8), 0);
     assert_ok(ditto_strategy_destroy(s));

@@ -39,7 +39,7 @@ static double reduced(ditto_strategy *strategy, ditto_op op, const ditto_value *
 {
     ditto_value *result;
     assert_ok(ditto_strategy_reduce(strategy, op, value, axes, num, &result));
-    assert_int_equal(ditto_value_kind_of(result), DITTO_PLAIN);
+    assert_int_equal(ditto_value_kind_of(result), DITTO_VALUE_PLAIN);
     return number_of(result);
 }
 
@@ -148,10 +148,10 @@ static float tree_of(const float *sums, size_t a, size_t b)
 /* Sums a column as docs/semantics.md says, one element at a time. */
 static float column_sum(const float *column, size_t rows)
 {
-    float sums[1024], block[DITTO_BLOCK];
+    float sums[1024], block[DITTO_BLOCK_ELEMENTS];
     size_t blocks = 0;
-    for (size_t first = 0; first < rows; first += DITTO_BLOCK, blocks++) {
-        size_t m = rows - first < DITTO_BLOCK ? rows - first : DITTO_BLOCK;
+    for (size_t first = 0; first < rows; first += DITTO_BLOCK_ELEMENTS, blocks++) {
+        size_t m = rows - first < DITTO_BLOCK_ELEMENTS ? rows - first : DITTO_BLOCK_ELEMENTS;
         memcpy(block, column + first, m * sizeof *block);
         while (m > 1) {
             for (size_t j = 0; j + (m + 1) / 2 < m; j++)
@@ -238,7 +238,7 @@ static void rule_4_4_a_value_that_all_replicas_share_is_not_counted_n_times(void
     ditto_tensor t = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 3 } };
     ditto_value *plain, *mirrored, *result;
     assert_ok(ditto_strategy_value(strategy, &t, &plain));
-    assert_ok(ditto_strategy_broadcast_to(strategy, &t, (ditto_places){ .replica = 1 }, &mirrored));
+    assert_ok(ditto_strategy_broadcast_to(strategy, &t, (ditto_destination){ .replica = 1 }, &mirrored));
     ditto_value *both[] = { plain, mirrored };
     for (int i = 0; i < 2; i++) {
         assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, both[i], NULL, 0, &result),
@@ -329,8 +329,9 @@ static void rule_4_6_a_reduction_is_stored_where_its_destination_is(void **state
         ditto_value *value = counting(strategy, rows), *all, *one, *shared, *to_variable;
         ditto_variable *variable = make_variable(strategy, DITTO_COPIES_PER_REPLICA);
         assert_ok(ditto_variable_value(variable, &to_variable));
-        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = value }, &all));
-        assert_int_equal(ditto_value_kind_of(all), DITTO_MIRRORED_VALUE);
+        assert_ok(
+            ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = value }, &all));
+        assert_int_equal(ditto_value_kind_of(all), DITTO_VALUE_MIRRORED);
         ditto_tensor a, b;
         for (uint32_t r = 0; r < n; r++) {
             expect_vector(all, r, x, y);
@@ -338,13 +339,13 @@ static void rule_4_6_a_reduction_is_stored_where_its_destination_is(void **state
             assert_ok(ditto_value_component(all, 0, &b));
             assert_true(r == 0 || a.data != b.data); /* each replica has its own */
         }
-        assert_ok(
-            ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .replica = n - 1 }, &one));
+        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, value,
+                                           (ditto_destination){ .replica = n - 1 }, &one));
         expect_vector(one, 0, x, y);
         for (uint32_t r = 0; r < n; r++) /* only replica n - 1 has a component */
             assert_int_equal(one->part[r].rank == DTI_NO_PART, r != n - 1);
-        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_places){ .of = to_variable },
-                                           &shared));
+        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value,
+                                           (ditto_destination){ .of = to_variable }, &shared));
         expect_vector(shared, n - 1, x / n, y / n);
         assert_ok(ditto_variable_read(variable, old, sizeof old));
         assert_true(old[0] == 0 && old[1] == 0); /* the variable itself is not changed */
@@ -363,7 +364,7 @@ static void rule_4_6_a_batch_gives_the_results_of_single_calls_in_order(void **s
     ditto_value *a = counting(strategy, (const size_t[]){ 2, 2, 2 }),
                 *b = counting(strategy, (const size_t[]){ 5, 5, 5 });
     ditto_value *out[2] = { NULL }, *single;
-    ditto_places places[2] = { { .of = a }, { .replica = 2 } };
+    ditto_destination places[2] = { { .of = a }, { .replica = 2 } };
     ditto_tensor t, s;
     assert_ok(
         ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out));
@@ -402,7 +403,7 @@ static void rule_4_7_broadcast_to_makes_one_copy_per_destination(void **state)
     double pair[] = { 8, 9 };
     ditto_tensor t = { .data = pair, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } }, a, b;
     ditto_value *like = counting(strategy, (const size_t[]){ 1, 1, 1 }), *mirrored;
-    assert_ok(ditto_strategy_broadcast_to(strategy, &t, (ditto_places){ .of = like }, &mirrored));
+    assert_ok(ditto_strategy_broadcast_to(strategy, &t, (ditto_destination){ .of = like }, &mirrored));
     for (uint32_t r = 0; r < 3; r++)
         expect_vector(mirrored, r, 8, 9);
     assert_ok(ditto_value_component(mirrored, 1, &a));
@@ -436,7 +437,7 @@ static void rule_4_8_slices_are_concatenated_and_stay_sparse(void **state)
     ditto_value *value = make_slices(strategy, 3), *sum, *mean, *merged;
     ditto_slices s;
     assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &sum));
-    assert_int_equal(ditto_value_kind_of(sum), DITTO_SLICES);
+    assert_int_equal(ditto_value_kind_of(sum), DITTO_VALUE_SLICES);
     assert_ok(ditto_value_slices(sum, 0, &s, NULL));
     assert_int_equal(s.rows, 6); /* duplicates are kept */
     assert_memory_equal(s.indices, want, sizeof want);
@@ -471,33 +472,37 @@ static void rule_4_8_slices_are_added_row_by_row_to_a_dense_destination(void **s
     assert_ok(ditto_variable_create(strategy, &t, NULL, &small));
     assert_ok(ditto_variable_value(variable, &to));
     assert_ok(ditto_variable_value(small, &to_small));
-    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = to }, &dense));
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = to }, &dense));
     assert_ok(ditto_value_tensor(dense, &t));
     double want[8] = { 1, 2, 3 + 11 + 13 + 23, 4 + 12 + 14 + 24, 21, 22, 0, 0 };
     assert_memory_equal(t.data, want, sizeof want);
     assert_ok(ditto_value_destroy(dense));
-    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_places){ .of = to }, &dense));
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_destination){ .of = to }, &dense));
     assert_ok(ditto_value_tensor(dense, &t));
     assert_true(((double *)t.data)[2] == 50.0 / 3);
     assert_ok(ditto_value_destroy(dense));
     assert_status(
-        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = to_small }, &dense),
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = to_small }, &dense),
         DITTO_ERR_RANGE);
     assert_message("a slice of row 2");
-    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = value }, &dense),
-                  DITTO_ERR_INVALID);
+    assert_status(
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = value }, &dense),
+        DITTO_ERR_INVALID);
     assert_message("places.of names no places, because it is slices");
-    assert_status(ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_places){ .of = to }, &dense),
-                  DITTO_ERR_UNSUPPORTED);
+    assert_status(
+        ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_destination){ .of = to }, &dense),
+        DITTO_ERR_UNSUPPORTED);
     ditto_value *huge = make_slices(strategy, (size_t)1 << 61), *once;
-    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, huge, (ditto_places){ .replica = 0 }, &dense),
-                  DITTO_ERR_RANGE);
+    assert_status(
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, huge, (ditto_destination){ .replica = 0 }, &dense),
+        DITTO_ERR_RANGE);
     assert_ok(ditto_value_destroy(huge));
     /* All replicas share this result, so its sum over replicas is refused. */
     assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &once));
-    assert_status(ditto_strategy_reduce_to(strategy, DITTO_SUM, once, (ditto_places){ .of = to }, &dense),
-                  DITTO_ERR_INVALID);
-    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, once, (ditto_places){ .of = to }, &dense));
+    assert_status(
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, once, (ditto_destination){ .of = to }, &dense),
+        DITTO_ERR_INVALID);
+    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, once, (ditto_destination){ .of = to }, &dense));
     assert_ok(ditto_value_tensor(dense, &t));
     assert_memory_equal(t.data, want, sizeof want);
     assert_ok(ditto_value_destroy(dense));
@@ -514,7 +519,7 @@ static void expect_slices(const ditto_value *value, const int64_t *indices, size
 {
     ditto_slices s;
     size_t dense_rows;
-    assert_int_equal(ditto_value_kind_of(value), DITTO_SLICES);
+    assert_int_equal(ditto_value_kind_of(value), DITTO_VALUE_SLICES);
     assert_ok(ditto_value_slices(value, 0, &s, &dense_rows));
     assert_int_equal(dense_rows, 0);
     assert_int_equal(s.rows, rows);
@@ -537,24 +542,27 @@ static void rule_4_8_slices_stay_sparse_without_a_known_dense_destination(void *
     assert_ok(ditto_variable_create(strategy, &scalar, NULL, &number));
     assert_ok(ditto_variable_value(variable, &to));
     assert_ok(ditto_variable_value(number, &to_number));
-    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .replica = 1 }, &one));
+    assert_ok(
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .replica = 1 }, &one));
     expect_slices(one, want, 6, 11);
     assert_ok(ditto_value_destroy(one));
-    assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_places){ .replica = 2 }, &one));
+    assert_ok(
+        ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_destination){ .replica = 2 }, &one));
     expect_slices(one, want, 6, 11.0 / 3);
     assert_ok(ditto_value_destroy(one));
-    assert_status(ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_places){ .replica = 0 }, &one),
-                  DITTO_ERR_UNSUPPORTED);
     assert_status(
-        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_places){ .of = to_number }, &one),
+        ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_destination){ .replica = 0 }, &one),
+        DITTO_ERR_UNSUPPORTED);
+    assert_status(
+        ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = to_number }, &one),
         DITTO_ERR_SHAPE); /* the destination is dense and has another shape */
-    ditto_places places[4] = { { .replica = 0 }, { .of = to }, { .replica = 1 }, { .replica = 2 } };
+    ditto_destination places[4] = { { .replica = 0 }, { .of = to }, { .replica = 1 }, { .replica = 2 } };
     assert_ok(ditto_strategy_batch_reduce_to(
         strategy, DITTO_SUM, (const ditto_value *[]){ value, value, known, value }, places, 4, out));
     expect_slices(out[0], want, 6, 11);
     expect_slices(out[3], want, 6, 11);
     for (int i = 1; i < 3; i++) { /* dense: sent to a variable, or with a known number of rows */
-        assert_int_equal(ditto_value_kind_of(out[i]), DITTO_MIRRORED_VALUE);
+        assert_int_equal(ditto_value_kind_of(out[i]), DITTO_VALUE_MIRRORED);
         assert_ok(ditto_value_tensor(out[i], &t));
         assert_int_equal(t.shape[0], i == 1 ? 4 : 3);
         assert_true(((double *)t.data)[2] == 3 + 11 + 13 + 23);

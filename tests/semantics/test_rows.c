@@ -2,6 +2,8 @@
  * names of tests contain the numbers of their rules. */
 #include "support/support.h"
 
+#include "vars/variables/copies.h"
+
 #define ROWS 23
 #define ROW  3
 
@@ -20,7 +22,7 @@ static ditto_variable *make(ditto_strategy *s, ditto_dtype dtype, ditto_aggregat
     if (form == COPIES)
         options.copies = DITTO_COPIES_PER_REPLICA;
     if (form == SHARDS)
-        options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .shards = 4 };
+        options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 4 };
     assert_ok(ditto_variable_create(s, &tensor, &options, &v));
     return v;
 }
@@ -321,9 +323,9 @@ static size_t shards_by_rule(const ditto_partitioner *p, size_t rows, size_t row
 {
     size_t k = 1, bytes = p->bytes != 0 ? p->bytes : 256 << 10;
     if (p->kind == DITTO_PARTITION_FIXED)
-        k = p->shards < rows ? p->shards : rows;
+        k = p->num_shards < rows ? p->num_shards : rows;
     if (p->kind == DITTO_PARTITION_MIN_SIZE) {
-        size_t most = p->shards != 0 ? p->shards : 1;
+        size_t most = p->num_shards != 0 ? p->num_shards : 1;
         k = (rows * row_bytes + bytes - 1) / bytes;
         k = k < most ? k : most;
         k = k < rows ? k : rows;
@@ -331,7 +333,7 @@ static size_t shards_by_rule(const ditto_partitioner *p, size_t rows, size_t row
     if (p->kind == DITTO_PARTITION_MAX_SIZE) {
         size_t each = p->bytes / row_bytes > 1 ? p->bytes / row_bytes : 1;
         k = (rows + each - 1) / each;
-        k = p->shards != 0 && k > p->shards ? p->shards : k;
+        k = p->num_shards != 0 && k > p->num_shards ? p->num_shards : k;
     }
     return k > 1 ? k : 1;
 }
@@ -348,26 +350,19 @@ static void rule_8_16_partitioners_choose_the_number_of_shards_by_the_rule(void 
                 for (size_t w = 0; w < 3; w++)
                     for (size_t b = 0; b < 4; b++, points++) {
                         ditto_partitioner p = { (ditto_partition)kind, k, bytes[b] };
-                        ditto_tensor spec = { .dtype = DITTO_F32,
-                                              .rank = 2,
-                                              .shape = { rows[r], widths[w] } };
-                        size_t shards;
-                        assert_ok(ditto_partitioner_shards(&p, &spec, &shards));
-                        assert_int_equal(shards, shards_by_rule(&p, rows[r], widths[w] * 4));
+                        assert_int_equal(dti_partition_shards(&p, rows[r], widths[w] * 4),
+                                         shards_by_rule(&p, rows[r], widths[w] * 4));
                     }
     ditto_partitioner smallest = { DITTO_PARTITION_MIN_SIZE, 0, 0 }, bad = { DITTO_PARTITION_FIXED, 0, 0 };
-    ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 1000000 } };
-    size_t shards;
-    assert_ok(ditto_partitioner_shards(&smallest, &spec, &shards));
-    assert_int_equal(shards, 1); /* `shards` = 0 means at most 1 */
-    smallest.shards = 100;
-    assert_ok(ditto_partitioner_shards(&smallest, &spec, &shards));
-    assert_int_equal(shards, 16); /* `bytes` = 0 means 256 KiB */
-    assert_status(ditto_partitioner_shards(&bad, &spec, &shards), DITTO_ERR_INVALID);
+    /* With 0 shards at most 1 is made, and 0 bytes mean 256 KiB. */
+    assert_int_equal(dti_partition_shards(&smallest, 1000000, 4), 1);
+    smallest.num_shards = 100;
+    assert_int_equal(dti_partition_shards(&smallest, 1000000, 4), 16);
+    assert_status(dti_partitioner_check(&bad), DITTO_ERR_INVALID);
     bad.kind = DITTO_PARTITION_MAX_SIZE;
-    assert_status(ditto_partitioner_shards(&bad, &spec, &shards), DITTO_ERR_INVALID);
+    assert_status(dti_partitioner_check(&bad), DITTO_ERR_INVALID);
     bad.kind = (ditto_partition)4;
-    assert_status(ditto_partitioner_shards(&bad, &spec, &shards), DITTO_ERR_RANGE);
+    assert_status(dti_partitioner_check(&bad), DITTO_ERR_RANGE);
     printf("  %d points\n", points);
 }
 

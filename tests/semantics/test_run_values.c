@@ -42,7 +42,7 @@ static void rule_2_2_each_replica_gets_its_component_and_results_are_in_order(vo
         ditto_value *x = make_rows(strategy, 0), *means;
         double sum;
         assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means));
-        assert_int_equal(ditto_value_kind_of(means), DITTO_PER_REPLICA); /* also with one replica */
+        assert_int_equal(ditto_value_kind_of(means), DITTO_VALUE_PER_REPLICA); /* also with one replica */
         for (uint32_t r = 0; r < n; r++) {
             ditto_tensor t;
             assert_ok(ditto_value_component(means, r, &t));
@@ -72,7 +72,7 @@ static ditto_status look_at_nest(ditto_replica *self, void *argument)
     EXPECT(&seen->report, t.data == seen->plain); /* all replicas get the plain value itself */
     EXPECT(&seen->report, ditto_argument(self, "rows", &t) == DITTO_ERR_INVALID);
     EXPECT(&seen->report, ditto_argument(self, "missing", &t) == DITTO_ERR_NOT_FOUND);
-    EXPECT(&seen->report, ditto_value_members(ditto_arguments(self)) == 2);
+    EXPECT(&seen->report, ditto_value_num_members(ditto_arguments(self)) == 2);
     return DITTO_OK;
 }
 
@@ -123,7 +123,7 @@ static void rule_2_2_results_have_names_or_numbers(void **state)
         ditto_tensor t;
         assert_ok(ditto_strategy_run_values(strategy, return_two, numbered ? &numbered : NULL, NULL, NULL,
                                             &results));
-        assert_int_equal(ditto_value_members(results), 2);
+        assert_int_equal(ditto_value_num_members(results), 2);
         assert_string_equal(ditto_value_member_name(results, 0), numbered ? "0" : "id");
         assert_ok(ditto_value_member(results, numbered ? "1" : "wide", &member));
         assert_ok(ditto_value_component(member, 2, &t));
@@ -268,7 +268,7 @@ static void rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off(void **s
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_value *even = make_rows(strategy, 0), *uneven = make_rows(strategy, 2), *means;
     ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
-    fixed.dynamic_batch = DITTO_OFF;
+    fixed.dynamic_batch = DITTO_SWITCH_OFF;
     assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, even, &fixed, &means));
     assert_ok(ditto_value_destroy(means));
     /* dynamic_batch is on by default. */
@@ -341,11 +341,11 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_int_equal(done, 2);
     assert_int_equal(steps, 4);
     assert_ok(ditto_value_member(result, "sum", &member));
-    assert_int_equal(ditto_value_kind_of(member), DITTO_PLAIN); /* it is reduced */
+    assert_int_equal(ditto_value_kind_of(member), DITTO_VALUE_PLAIN); /* it is reduced */
     assert_ok(ditto_value_f64(member, &number));
     assert_true(number == 4 + 5 + 6 + 7);
     assert_ok(ditto_value_member(result, "rows", &member));
-    assert_int_equal(ditto_value_kind_of(member), DITTO_PER_REPLICA); /* it is not reduced */
+    assert_int_equal(ditto_value_kind_of(member), DITTO_VALUE_PER_REPLICA); /* it is not reduced */
     assert_ok(ditto_value_destroy(result));
     /* The input ends before the tenth step. The results are those of the last step that ran. */
     assert_int_equal(
@@ -390,7 +390,7 @@ static void rule_2_7_results_of_earlier_steps_are_dropped(void **state)
     assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
     assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
     assert_ok(ditto_strategy_run_steps(strategy, iterator, 3, name_the_step, NULL, NULL, NULL, &result));
-    assert_int_equal(ditto_value_members(result), 1);
+    assert_int_equal(ditto_value_num_members(result), 1);
     assert_string_equal(ditto_value_member_name(result, 0), "step 2");
     assert_ok(ditto_value_destroy(result));
     assert_ok(ditto_iterator_destroy(iterator));
@@ -425,7 +425,7 @@ static void rule_2_7_steps_with_fixed_batches_refuse_short_ones_and_positive_sta
     ditto_iterator *iterator;
     ditto_value *result;
     input.global_batch = 8;
-    fixed.dynamic_batch = DITTO_OFF;
+    fixed.dynamic_batch = DITTO_SWITCH_OFF;
     assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
     assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
     assert_status(ditto_strategy_run_steps(strategy, iterator, 5, sum_batch, NULL, &fixed, NULL, NULL),
@@ -470,7 +470,7 @@ static void rule_2_8_a_returned_variable_is_that_variable(void **state)
     ditto_value *result;
     assert_ok(ditto_variable_create(strategy, &t, NULL, &variable));
     assert_ok(ditto_strategy_run_values(strategy, return_variable, variable, NULL, NULL, &result));
-    assert_int_equal(ditto_value_kind_of(result), DITTO_VARIABLE);
+    assert_int_equal(ditto_value_kind_of(result), DITTO_VALUE_VARIABLE);
     assert_ptr_equal(ditto_value_variable(result), variable);
     assert_ok(ditto_value_destroy(result));
     assert_ok(ditto_variable_destroy(variable));

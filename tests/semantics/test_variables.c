@@ -40,7 +40,7 @@ static void rule_8_1_auto_is_trainable_and_on_read_is_not(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     (void)state;
-    ditto_variable *a = make(s, f32_scalar, DITTO_SYNCHRONIZATION_AUTO, DITTO_AGGREGATE_SUM);
+    ditto_variable *a = make(s, f32_scalar, DITTO_SYNCHRONIZATION_DEFAULT, DITTO_AGGREGATE_SUM);
     ditto_variable *b = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
     assert_true(ditto_variable_is_trainable(a));
     assert_false(ditto_variable_is_trainable(b));
@@ -75,7 +75,7 @@ static void rule_8_1_none_and_mean_of_integers_are_refused_at_creation(void **st
     assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_RANGE);
     assert_message("options->copies of the variable \"w\" is 2");
     options.copies = DITTO_COPIES_DEFAULT;
-    options.trainable = (ditto_trainable)-1;
+    options.trainable = (ditto_switch)-1;
     assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_RANGE);
     assert_message("options->trainable of the variable \"w\" is -1");
     assert_status(ditto_variable_create(s, NULL, NULL, &v), DITTO_ERR_INVALID);

@@ -39,11 +39,11 @@ static ditto_status work(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static ditto_operation_times times_of(ditto_strategy *strategy, const char *name)
+static ditto_operation_counters times_of(ditto_strategy *strategy, const char *name)
 {
-    ditto_operation_times t;
+    ditto_operation_counters t;
     for (uint32_t i = 0;; i++) {
-        assert_ok(ditto_strategy_operation_times(strategy, i, &t));
+        assert_ok(ditto_strategy_operation_stats(strategy, i, &t));
         if (strcmp(t.name, name) == 0)
             return t;
     }
@@ -56,11 +56,12 @@ static void operations_are_counted_and_timed(void **state)
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
         struct traced traced = { .rounds = 5 };
-        ditto_operation_times t;
+        ditto_operation_counters t;
         char text[8192];
         size_t length;
-        assert_status(ditto_strategy_operation_times(strategy, 0, &t), DITTO_ERR_NOT_FOUND);
-        assert_status(ditto_strategy_statistics(strategy, text, sizeof text, &length), DITTO_ERR_NOT_FOUND);
+        assert_status(ditto_strategy_operation_stats(strategy, 0, &t), DITTO_ERR_NOT_FOUND);
+        assert_status(ditto_strategy_trace_describe(strategy, text, sizeof text, &length),
+                      DITTO_ERR_NOT_FOUND);
         run_all(strategy, work, &traced, &traced.report); /* not recorded */
         assert_ok(ditto_strategy_trace_start(strategy, NULL));
         run_all(strategy, work, &traced, &traced.report);
@@ -84,11 +85,11 @@ static void operations_are_counted_and_timed(void **state)
         assert_int_equal(times_of(strategy, "ditto_all_reduce_start").calls, 2);
         assert_int_equal(times_of(strategy, "ditto_wait").calls, 2);
         assert_int_equal(times_of(strategy, "ditto_merge_call").calls, 2);
-        assert_ok(ditto_strategy_statistics(strategy, text, sizeof text, &length));
+        assert_ok(ditto_strategy_trace_describe(strategy, text, sizeof text, &length));
         assert_true(length < sizeof text && strstr(text, "ditto_all_reduce") != NULL &&
                     strstr(text, "computing") != NULL);
         assert_ok(ditto_strategy_trace_start(strategy, NULL)); /* forgets the old trace */
-        assert_status(ditto_strategy_operation_times(strategy, 0, &t), DITTO_ERR_NOT_FOUND);
+        assert_status(ditto_strategy_operation_stats(strategy, 0, &t), DITTO_ERR_NOT_FOUND);
         assert_ok(ditto_strategy_destroy(strategy));
     }
 }
@@ -104,7 +105,7 @@ static void events_are_kept_up_to_the_capacity(void **state)
     assert_true(file >= 0);
     close(file);
     assert_status(ditto_strategy_trace_write(strategy, path), DITTO_ERR_NOT_FOUND);
-    options.events = 7;
+    options.num_events = 7;
     assert_ok(ditto_strategy_trace_start(strategy, &options));
     run_all(strategy, work, &traced, &traced.report);
     assert_ok(ditto_strategy_trace_stop(strategy));
@@ -122,7 +123,7 @@ static void events_are_kept_up_to_the_capacity(void **state)
     assert_int_equal(times_of(strategy, "ditto_all_reduce").calls, 10); /* all calls are counted */
     assert_status(ditto_strategy_trace_write(strategy, "/nowhere/trace.json"), DITTO_ERR_IO);
     assert_message("No such file");
-    options.events = SIZE_MAX / 2;
+    options.num_events = SIZE_MAX / 2;
     assert_status(ditto_strategy_trace_start(strategy, &options), DITTO_ERR_RANGE);
     assert_int_equal(times_of(strategy, "ditto_all_reduce").calls, 10); /* nothing has changed */
     unlink(path);
@@ -148,7 +149,7 @@ static ditto_iterator *iterate(ditto_strategy *strategy, ditto_dataset *d, uint3
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *iterator;
     options.global_batch = 4;
-    options.producers = producers;
+    options.num_producers = producers;
     assert_ok(ditto_strategy_iterate(strategy, d, &options, &iterator));
     return iterator;
 }
@@ -195,7 +196,7 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
     assert_ok(ditto_dataset_from_range(0, 1000, 1, &d));
     struct taking first = { .iterator = iterate(strategy, d, 2), .steps = 10 };
     run_all(strategy, take_steps, &first, &first.report);
-    ditto_input_stats stats = { 0 };
+    ditto_iterator_counters stats = { 0 };
     /* Wait until both queues are full, with two batches each. */
     for (int ms = 0; stats.depth < 4 && ms < 20000; ms++, usleep(1000))
         assert_ok(ditto_iterator_stats(first.iterator, DITTO_ALL_REPLICAS, &stats));

@@ -29,7 +29,8 @@ ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options)
     ditto_strategy *strategy;
     if (options != NULL)
         own = *options;
-    own.replicas = n;
+    if (own.placement_options == NULL)
+        own.num_replicas = n;
     if (ditto_strategy_create(DITTO_MIRRORED, &own, &strategy) != DITTO_OK)
         fail_msg("no strategy of %u replicas: %s", n, ditto_last_error()->message);
     return strategy;
@@ -57,9 +58,9 @@ ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_str
     o.pus = pus;
     o.num_pus = n * devices;
     o.set_sizes = sizes;
-    o.replicas = n;
+    o.num_replicas = n;
     o.flags = DITTO_PLACEMENT_SHARE;
-    assert_ok(ditto_placement_build(here, &o, &placement));
+    assert_ok(ditto_placement_create(here, &o, &placement));
     own.placement = placement;
     if (ditto_strategy_create(DITTO_MIRRORED, &own, &strategy) != DITTO_OK)
         fail_msg("no strategy of %u replicas of %u devices: %s", n, devices, ditto_last_error()->message);

@@ -2,6 +2,7 @@
 #include <ditto/random.h>
 
 #include "base/base.h"
+#include "base/numbers/random.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static void mix(uint32_t c[4], const uint32_t key[2])
     c[3] = (uint32_t)even;
 }
 
-void ditto_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
+void dti_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4])
 {
     uint32_t k[2] = { key[0], key[1] }, c[4] = { counter[0], counter[1], counter[2], counter[3] };
     for (int round = 0; round < ROUNDS; round++) {
@@ -55,7 +56,7 @@ static void block_of(const ditto_random *random, uint32_t words[WORDS_OF_BLOCK])
     uint32_t key[2] = { (uint32_t)random->seed, (uint32_t)(random->seed >> 32) };
     uint32_t counter[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)random->stream,
                             (uint32_t)(random->stream >> 32) };
-    ditto_philox(key, counter, words);
+    dti_philox(key, counter, words);
 }
 
 void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count)

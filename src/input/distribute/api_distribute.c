@@ -53,11 +53,11 @@ ditto_status ditto_input_per_replica_batch(const ditto_input_context *context, u
     DTI_ENTER();
     DTI_TRY(dti_not_null(context, "context"));
     DTI_TRY(dti_not_null(out, "out"));
-    if (context->replicas == 0 || global_batch == 0 || global_batch % context->replicas != 0)
+    if (context->num_replicas == 0 || global_batch == 0 || global_batch % context->num_replicas != 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "a global batch of %llu rows does not give %u replicas equally many",
-                        (unsigned long long)global_batch, context->replicas);
-    *out = global_batch / context->replicas;
+                        (unsigned long long)global_batch, context->num_replicas);
+    *out = global_batch / context->num_replicas;
     return DITTO_OK;
 }
 
@@ -126,19 +126,7 @@ ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterato
     return DITTO_OK;
 }
 
-ditto_status ditto_input_wait_ns(ditto_replica *self, const ditto_iterator *iterator, uint64_t *out)
-{
-    DTI_ENTER();
-    struct dti_replica *r;
-    DTI_TRY(dti_self(self, &r));
-    DTI_LEAVES_GATE(held, NULL);
-    DTI_TRY(hold_own(r, iterator, out, &held));
-    *out = dti_iterator_wait_ns(iterator, r->id);
-    return DITTO_OK;
-}
-
-ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator, uint32_t *components,
-                                         ditto_tensor *out)
+ditto_status ditto_iterator_spec(const ditto_iterator *iterator, uint32_t *components, ditto_tensor *out)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(iterator, "iterator"));
@@ -150,7 +138,8 @@ ditto_status ditto_iterator_element_spec(const ditto_iterator *iterator, uint32_
     return DITTO_OK;
 }
 
-ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t replica, ditto_input_stats *out)
+ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t replica,
+                                  ditto_iterator_counters *out)
 {
     DTI_ENTER();
     DTI_HOLD_ITERATOR(iterator);

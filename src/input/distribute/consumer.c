@@ -173,8 +173,8 @@ static uint64_t describe_batch(const struct ditto_iterator *it, const struct dti
     uint64_t bytes = 0;
     out->rows = slot->rows;
     out->step = slot->step;
-    out->components = dataset->components;
-    for (uint32_t k = 0; k < out->components; k++) {
+    out->num_components = dataset->components;
+    for (uint32_t k = 0; k < out->num_components; k++) {
         const struct dti_row_component_spec *spec = &dataset->component[k];
         ditto_tensor *t = &out->component[k];
         *t = (ditto_tensor){ .data = slot->payload != NULL ? slot->payload + it->offset[k] : NULL,

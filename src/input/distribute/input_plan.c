@@ -17,8 +17,8 @@ static ditto_status check_ranges(const ditto_input_options *o)
         uint32_t value, most;
     } bounded[] = { { "partial", (uint32_t)o->partial, DITTO_PARTIAL_EVEN },
                     { "shard", (uint32_t)o->shard, DITTO_SHARD_OFF },
-                    { "replication", (uint32_t)o->replication, DITTO_PER_REPLICA_INPUT },
-                    { "producers", o->producers, MOST_PRODUCERS },
+                    { "replication", (uint32_t)o->replication, DITTO_REPLICATION_PER_REPLICA },
+                    { "producers", o->num_producers, MOST_PRODUCERS },
                     { "buffer", o->buffer == DITTO_NO_PREFETCH ? 0 : o->buffer, MOST_BUFFER } };
     for (size_t i = 0; i < sizeof bounded / sizeof bounded[0]; i++)
         if (bounded[i].value > bounded[i].most)
@@ -42,7 +42,7 @@ static ditto_status begin(const struct dti_team *team, const ditto_input_options
         .max_bytes = o->max_bytes != 0 ? o->max_bytes : UINT64_MAX,
         .pipelines = pipelines,
         .replicas_each = dti_team_num_replicas(team) / pipelines,
-        .producers = o->producers != 0 ? o->producers : dti_producers_default(team, pipelines),
+        .producers = o->num_producers != 0 ? o->num_producers : dti_producers_default(team, pipelines),
         .is_static = (o->flags & DITTO_INPUT_STATIC) != 0,
         .host_memory = (o->flags & DITTO_INPUT_HOST_MEMORY) != 0,
         .state = o->state,
@@ -79,7 +79,7 @@ static ditto_status check_batch(const ditto_dataset *dataset, const ditto_input_
     if (dataset->batch_rows != 0 && o->global_batch != 0 && dataset->batch_rows != o->global_batch)
         return DTI_FAIL(DITTO_ERR_INVALID, "the dataset is batched by %llu rows, but global_batch is %llu",
                         (unsigned long long)dataset->batch_rows, (unsigned long long)o->global_batch);
-    if (o->replication == DITTO_PER_REPLICA_INPUT)
+    if (o->replication == DITTO_REPLICATION_PER_REPLICA)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "replication is PER_REPLICA_INPUT, but there is one dataset: use "
                         "ditto_strategy_iterate_from_function, or as many pipelines as replicas");
@@ -110,7 +110,7 @@ ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_datase
 {
     DTI_TRY(check_ranges(o));
     DTI_TRY(check_batch(dataset, o));
-    DTI_TRY(begin(team, o, o->pipelines != 0 ? o->pipelines : 1, plan));
+    DTI_TRY(begin(team, o, o->num_pipelines != 0 ? o->num_pipelines : 1, plan));
     DTI_TRY(choose_sharing(dataset, o, plan));
     plan->global = o->global_batch != 0 ? o->global_batch : dataset->batch_rows;
     plan->even = o->partial == DITTO_PARTIAL_EVEN;
@@ -178,13 +178,17 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
 {
     DTI_TRY(check_ranges(o));
     DTI_TRY(check_no_rebatching(o));
-    bool each = o->replication == DITTO_PER_REPLICA_INPUT;
-    if (each && o->pipelines != 0 && o->pipelines != dti_team_num_replicas(team))
+    bool each = o->replication == DITTO_REPLICATION_PER_REPLICA;
+    if (each && o->num_pipelines != 0 && o->num_pipelines != dti_team_num_replicas(team))
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "replication is PER_REPLICA_INPUT, but pipelines is %u, not the number of replicas, %u",
-            o->pipelines, dti_team_num_replicas(team));
-    DTI_TRY(begin(team, o, each ? dti_team_num_replicas(team) : o->pipelines != 0 ? o->pipelines : 1, plan));
+            o->num_pipelines, dti_team_num_replicas(team));
+    DTI_TRY(begin(team, o,
+                  each                    ? dti_team_num_replicas(team)
+                  : o->num_pipelines != 0 ? o->num_pipelines
+                                          : 1,
+                  plan));
     plan->each = true;
     *datasets = calloc(plan->pipelines, sizeof(ditto_dataset *));
     ditto_status status = *datasets != NULL

@@ -392,12 +392,6 @@ void dti_iterator_spec(const ditto_iterator *it, uint32_t *components, ditto_ten
     }
 }
 
-uint64_t dti_iterator_wait_ns(const ditto_iterator *iterator, uint32_t replica)
-{
-    /* relaxed: a number for statistics */
-    return atomic_load_explicit(&iterator->consumer[replica].wait_ns, memory_order_relaxed);
-}
-
 /* -- statistics -- */
 
 static uint64_t look(const _Atomic uint64_t *number)
@@ -405,7 +399,7 @@ static uint64_t look(const _Atomic uint64_t *number)
     return atomic_load_explicit(number, memory_order_relaxed); /* it may be out of date at once */
 }
 
-static void add_consumer(const struct ditto_iterator *it, uint32_t replica, ditto_input_stats *out)
+static void add_consumer(const struct ditto_iterator *it, uint32_t replica, ditto_iterator_counters *out)
 {
     const struct dti_consumer *c = &it->consumer[replica];
     /* They are loaded in the reverse order of their stores. */
@@ -413,24 +407,24 @@ static void add_consumer(const struct ditto_iterator *it, uint32_t replica, ditt
     out->steps = taken > out->steps ? taken : out->steps;
     out->rows += look(&c->rows);
     out->bytes += look(&c->bytes);
-    out->ready += ready;
-    out->waited += taken > ready ? taken - ready : 0;
+    out->num_ready += ready;
+    out->num_waited += taken > ready ? taken - ready : 0;
     out->consumer_wait_ns += look(&c->wait_ns);
     for (uint64_t t = taken; t < taken + it->plan.slots; t++)
         out->depth += dti_ring_is_filled(&c->ring, t);
 }
 
-void dti_iterator_stats(const ditto_iterator *it, uint32_t replica, ditto_input_stats *out)
+void dti_iterator_stats(const ditto_iterator *it, uint32_t replica, ditto_iterator_counters *out)
 {
     size_t bytes = 0;
     bool all = replica == DITTO_ALL_REPLICAS;
     dti_ring_bytes(it->plan.slots, it->payload_bytes, &bytes);
-    *out = (ditto_input_stats){ .elapsed_ns = dti_now_ns() - it->begin_ns,
-                                .queue_bytes = bytes * (all ? it->num_replicas : 1),
-                                .replicas = all ? it->num_replicas : 1,
-                                .pipelines = it->plan.pipelines,
-                                .producers = it->producers,
-                                .slots = it->plan.slots };
+    *out = (ditto_iterator_counters){ .elapsed_ns = dti_now_ns() - it->begin_ns,
+                                      .queue_bytes = bytes * (all ? it->num_replicas : 1),
+                                      .num_replicas = all ? it->num_replicas : 1,
+                                      .num_pipelines = it->plan.pipelines,
+                                      .num_producers = it->producers,
+                                      .num_slots = it->plan.slots };
     for (uint32_t r = 0; r < it->num_replicas; r++)
         if (all || r == replica)
             add_consumer(it, r, out);

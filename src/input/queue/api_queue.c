@@ -34,13 +34,12 @@ ditto_status ditto_queue_create(const ditto_queue_options *options, ditto_queue 
     DTI_ENTER();
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_queue_options"));
-    DTI_TRY(dti_flags_check(known.flags, DITTO_QUEUE_ON_NODE, "options->flags"));
-    if ((known.flags & DITTO_QUEUE_ON_NODE) == 0 && known.node != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "options->node is %u without DITTO_QUEUE_ON_NODE", known.node);
-    if (known.slots > DITTO_MAX_QUEUE_SLOTS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u slots: at most %u", known.slots, DITTO_MAX_QUEUE_SLOTS);
-    if (known.producers > DITTO_MAX_QUEUE_PRODUCERS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u producers: at most %u", known.producers,
+    if (known.has_node == 0 && known.node != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "options->node is %u, but has_node is 0: set both", known.node);
+    if (known.num_slots > DITTO_MAX_QUEUE_SLOTS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u slots: at most %u", known.num_slots, DITTO_MAX_QUEUE_SLOTS);
+    if (known.num_producers > DITTO_MAX_QUEUE_PRODUCERS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u producers: at most %u", known.num_producers,
                         DITTO_MAX_QUEUE_PRODUCERS);
     return dti_queue_create(&known, out);
 }
@@ -120,7 +119,7 @@ ditto_status ditto_queue_close(ditto_queue *queue)
     return DITTO_OK;
 }
 
-ditto_status ditto_queue_get_stats(const ditto_queue *queue, ditto_queue_stats *out)
+ditto_status ditto_queue_stats(const ditto_queue *queue, ditto_queue_counters *out)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(queue, "queue"));

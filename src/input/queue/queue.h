@@ -123,7 +123,7 @@ struct ditto_queue {
 
 ditto_status dti_queue_create(const ditto_queue_options *options, ditto_queue **out);
 ditto_status dti_queue_destroy(ditto_queue *queue);
-void dti_queue_stats(const ditto_queue *queue, ditto_queue_stats *out);
+void dti_queue_stats(const ditto_queue *queue, ditto_queue_counters *out);
 
 /* -- A producer -- */
 ditto_status dti_queue_put(ditto_queue *queue, uint32_t producer, void *item, uint64_t bytes,

@@ -61,7 +61,7 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
     if (memory == MAP_FAILED)
         return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused, "no memory for a queue of %zu bytes",
                               q->mapped_bytes);
-    if ((o->flags & DITTO_QUEUE_ON_NODE) != 0)
+    if (o->has_node != 0)
         prefer_node(memory, q->mapped_bytes, o->node);
     memset(memory, 0, q->mapped_bytes); /* page faults happen now and not during the first calls */
     q->slot = memory;
@@ -102,12 +102,12 @@ static ditto_queue *allocate(const ditto_queue_options *o)
         return NULL;
     memset(q, 0, sizeof *q);
     pthread_mutex_init(&q->lock, NULL);
-    q->producers = o->producers != 0 ? o->producers : 1;
-    q->mask = round_up_to_power(o->slots != 0 ? o->slots : DEFAULT_SLOTS) - 1;
+    q->producers = o->num_producers != 0 ? o->num_producers : 1;
+    q->mask = round_up_to_power(o->num_slots != 0 ? o->num_slots : DEFAULT_SLOTS) - 1;
     q->max_bytes = o->max_bytes;
     q->payload_bytes = o->payload_bytes;
     q->drop = o->drop;
-    q->drop_argument = o->drop_argument;
+    q->drop_argument = o->drop_user;
     q->wait_policy = wait_policy_of(o, q->producers);
     q->producer_state = aligned_alloc(DTI_CACHE_LINE_PAIR, q->producers * sizeof *q->producer_state);
     if (q->producer_state == NULL || !dti_wait_queue_init(&q->producers_waiting, q->producers) ||
@@ -123,11 +123,11 @@ static ditto_queue *allocate(const ditto_queue_options *o)
 
 ditto_status dti_queue_create(const ditto_queue_options *o, ditto_queue **out)
 {
-    if ((o->flags & DITTO_QUEUE_ON_NODE) != 0 && (o->node >= NODE_BITS || !dti_node_has_memory(o->node)))
+    if (o->has_node != 0 && (o->node >= NODE_BITS || !dti_node_has_memory(o->node)))
         return DTI_FAIL(DITTO_ERR_RANGE, "NUMA node %u has no memory that this process may use", o->node);
     ditto_queue *q = allocate(o);
     if (q == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a queue with %u producers", o->producers);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a queue with %u producers", o->num_producers);
     ditto_status status = lay_out(q);
     if (status == DITTO_OK)
         status = map(q, o);
@@ -172,14 +172,14 @@ static uint64_t read_count(const _Atomic uint64_t *counter)
     return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-void dti_queue_stats(const ditto_queue *q, ditto_queue_stats *out)
+void dti_queue_stats(const ditto_queue *q, ditto_queue_counters *out)
 {
     uint64_t gone = read_count(&q->head), tail = read_count(&q->tail);
-    *out = (ditto_queue_stats){ .gets = read_count(&q->gets),
-                                .got_bytes = read_count(&q->got_bytes),
-                                .depth = tail > gone ? tail - gone : 0,
-                                .get_waits = read_count(&q->waits),
-                                .get_wait_ns = read_count(&q->wait_ns) };
+    *out = (ditto_queue_counters){ .gets = read_count(&q->gets),
+                                   .got_bytes = read_count(&q->got_bytes),
+                                   .depth = tail > gone ? tail - gone : 0,
+                                   .get_waits = read_count(&q->waits),
+                                   .get_wait_ns = read_count(&q->wait_ns) };
     for (uint32_t i = 0; i < q->producers; i++) {
         const struct dti_queue_producer *m = &q->producer_state[i];
         out->puts += read_count(&m->puts);

@@ -157,8 +157,8 @@ ditto_status dti_map_create(ditto_dataset *input, ditto_map_fn function, void *u
     map->seed = options->seed;
     base->row_words = input->row_words + 1;
     if (options->row != NULL)
-        base->components = options->components;
-    for (uint32_t k = 0; options->row != NULL && k < options->components && status == DITTO_OK; k++)
+        base->components = options->num_components;
+    for (uint32_t k = 0; options->row != NULL && k < options->num_components && status == DITTO_OK; k++)
         status = dti_dataset_set_component(base, k, &options->row[k]);
     return dti_dataset_out(base, status, out);
 }

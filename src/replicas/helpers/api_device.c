@@ -14,7 +14,7 @@ uint32_t ditto_num_logical_devices(const ditto_replica *self)
 static size_t default_grain(size_t length, uint32_t devices, ditto_schedule schedule)
 {
     size_t share = length / devices / 8;
-    return schedule == DITTO_DYNAMIC && share > 1 ? share : 1;
+    return schedule == DITTO_SCHEDULE_DYNAMIC && share > 1 ? share : 1;
 }
 
 ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, size_t grain,
@@ -27,13 +27,14 @@ ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, s
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: every piece calls it");
     if (end < begin)
         return DTI_FAIL(DITTO_ERR_RANGE, "the loop ends at %zu, before it begins at %zu", end, begin);
-    if (schedule != DITTO_STATIC && schedule != DITTO_DYNAMIC)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a schedule: DITTO_STATIC or DITTO_DYNAMIC",
+    if (schedule != DITTO_SCHEDULE_STATIC && schedule != DITTO_SCHEDULE_DYNAMIC)
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "%d is not a schedule: DITTO_SCHEDULE_STATIC or DITTO_SCHEDULE_DYNAMIC",
                         (int)schedule);
     struct dti_loop loop = { .function = function,
                              .argument = argument,
                              .range = { begin, end, grain },
-                             .dynamic = schedule == DITTO_DYNAMIC,
+                             .dynamic = schedule == DITTO_SCHEDULE_DYNAMIC,
                              .caller = dti_public_function };
     if (grain == 0)
         loop.range.grain = default_grain(end - begin, r->crew->devices, schedule);

@@ -84,7 +84,7 @@ uint32_t ditto_topology_distance(const ditto_topology *topology, uint32_t from, 
     return from < nodes && to < nodes ? topology->distance[(size_t)from * nodes + to] : 0;
 }
 
-uint32_t ditto_topology_default_replicas(const ditto_topology *topology)
+uint32_t ditto_topology_default_num_replicas(const ditto_topology *topology)
 {
     if (topology == NULL)
         return 0;

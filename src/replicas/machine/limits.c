@@ -56,7 +56,7 @@ static int32_t read_balancing(const char *root)
 }
 
 /* Reads the memory policy of the calling thread, and its nodes. */
-static ditto_memory_policy read_policy(struct dti_mask *nodes)
+static ditto_numa_policy read_policy(struct dti_mask *nodes)
 {
     int mode = 0, kept_errno = errno;
     /* One word more than any kernel needs. */
@@ -64,23 +64,23 @@ static ditto_memory_policy read_policy(struct dti_mask *nodes)
     dti_mask_clear(nodes);
     if (get_mempolicy(&mode, bits, sizeof bits * 8, NULL, 0) != 0) {
         errno = kept_errno;
-        return DITTO_POLICY_UNKNOWN;
+        return DITTO_NUMA_POLICY_UNKNOWN;
     }
     memcpy(nodes->bits, bits, sizeof bits);
     switch (mode & 0xfff) { /* the higher bits are flags of the mode */
     case MPOL_DEFAULT:
-        return DITTO_POLICY_DEFAULT;
+        return DITTO_NUMA_POLICY_DEFAULT;
     case MPOL_PREFERRED:
     case MPOL_PREFERRED_MANY:
-        return DITTO_POLICY_PREFERRED;
+        return DITTO_NUMA_POLICY_PREFERRED;
     case MPOL_BIND:
-        return DITTO_POLICY_BIND;
+        return DITTO_NUMA_POLICY_BIND;
     case MPOL_INTERLEAVE:
-        return DITTO_POLICY_INTERLEAVE;
+        return DITTO_NUMA_POLICY_INTERLEAVE;
     case MPOL_LOCAL:
-        return DITTO_POLICY_LOCAL;
+        return DITTO_NUMA_POLICY_LOCAL;
     default:
-        return DITTO_POLICY_OTHER;
+        return DITTO_NUMA_POLICY_OTHER;
     }
 }
 

@@ -168,7 +168,7 @@ static void read_caches(hwloc_obj_t pu, hwloc_const_bitmap_t usable, struct dti_
                       : 0;
         hwloc_bitmap_free(shared);
         raw->pu.cache[raw->pu.caches++] = (ditto_cache){ .level = above->attr->cache.depth,
-                                                         .pus = pus > 0 ? (uint32_t)pus : 0,
+                                                         .num_pus = pus > 0 ? (uint32_t)pus : 0,
                                                          .bytes = above->attr->cache.size };
         last = above;
     }
@@ -245,13 +245,13 @@ static void count_nodes(ditto_topology *t, const bool *has_pus)
         uint32_t own_node = index_of_node(t, t->pus[i].is.numa_node);
         t->pus[i].is.memory_node = memory_node(t, own_node);
         if (own_node != DITTO_NO_NODE)
-            t->nodes[own_node].pus++;
+            t->nodes[own_node].num_pus++;
         else if (i == 0 || t->pus[i].domain != t->pus[i - 1].domain)
             t->counts.numa_nodes++; /* the domain of PUs without a node counts as one */
     }
     for (uint32_t i = 0; i < t->counts.machine_nodes; i++) {
         ditto_node *node = &t->nodes[i];
-        t->counts.numa_nodes += node->pus > 0;
+        t->counts.numa_nodes += node->num_pus > 0;
         node->kind = !has_pus[i]                           ? DITTO_NODE_CPULESS
                      : reported && node->memory_bytes == 0 ? DITTO_NODE_MEMORYLESS
                                                            : DITTO_NODE_ORDINARY;

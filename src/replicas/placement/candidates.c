@@ -162,19 +162,19 @@ ditto_status dti_candidates_by_shape(const ditto_topology *t, const int64_t shap
 
 /* Returns the number of the part that contains a PU, among the parts that `per` names. It is below the number
  * of PUs. */
-static uint32_t part_of(const ditto_topology *t, ditto_per per, uint32_t index, uint32_t core)
+static uint32_t part_of(const ditto_topology *t, ditto_span per, uint32_t index, uint32_t core)
 {
     const struct dti_pu *pu = &t->pus[index];
     switch (per) {
-    case DITTO_PER_CORE:
+    case DITTO_SPAN_CORE:
         return core;
-    case DITTO_PER_LLC:
+    case DITTO_SPAN_LLC:
         return pu->is.llc;
-    case DITTO_PER_NUMA_NODE:
+    case DITTO_SPAN_NUMA_NODE:
         return pu->domain;
-    case DITTO_PER_PACKAGE:
+    case DITTO_SPAN_PACKAGE:
         return pu->is.mesh[0];
-    case DITTO_PER_MACHINE:
+    case DITTO_SPAN_MACHINE:
         return 0;
     default:
         return index;
@@ -194,7 +194,7 @@ static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wa
         close_candidate(s, end, t->pus[s->pu[s->listed]].is.smt);
 }
 
-ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_per per, bool no_smt,
+ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_span per, bool no_smt,
                                     struct dti_candidates *out)
 {
     uint32_t pus = t->counts.pus, core = 0, parts = 0;

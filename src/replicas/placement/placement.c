@@ -40,7 +40,7 @@ static uint32_t next_in_domain(const struct choice *c, uint32_t domain, uint32_t
 
 /* Makes one pass over a tier, which places at most one more replica on each of its candidates. Returns how
  * many were placed. */
-static uint32_t fill_tier(const struct choice *c, ditto_policy policy, uint32_t tier, uint32_t left)
+static uint32_t fill_tier(const struct choice *c, ditto_placement_policy policy, uint32_t tier, uint32_t left)
 {
     uint32_t placed = 0, count = c->candidates->count;
     memset(c->cursors, 0, c->t->domains * sizeof *c->cursors);
@@ -56,7 +56,7 @@ static uint32_t fill_tier(const struct choice *c, ditto_policy policy, uint32_t 
                 c->taken[candidate]++;
                 placed++;
                 progress = true;
-            } while (policy == DITTO_COMPACT && placed < left);
+            } while (policy == DITTO_PLACEMENT_COMPACT && placed < left);
         }
     }
     return placed;
@@ -75,9 +75,9 @@ static bool allocate(ditto_placement *p, const ditto_topology *t, uint32_t repli
 
 /* The number of the leader by which replicas are grouped. */
 enum key {
-    KEY_LLC = DITTO_LEVEL_LLC,
-    KEY_DOMAIN = DITTO_LEVEL_NODE,
-    KEY_PACKAGE = DITTO_LEVEL_PACKAGE,
+    KEY_LLC = DTI_LEVEL_LLC,
+    KEY_DOMAIN = DTI_LEVEL_NODE,
+    KEY_PACKAGE = DTI_LEVEL_PACKAGE,
     KEY_NUMA_NODE
 };
 
@@ -148,7 +148,7 @@ static ditto_status make(const ditto_topology *t, const struct dti_candidates *c
     bool done = p != NULL && allocate(p, t, replicas, listed);
     if (done) {
         number_replicas(t, candidates, taken, p);
-        for (int level = 0; level < DITTO_LEVELS; level++)
+        for (int level = 0; level < DTI_NUM_LEVELS; level++)
             done = done && make_grouping(p, (enum key)level, &p->level[level]);
         done = done && make_grouping(p, KEY_NUMA_NODE, &p->by_numa_node);
     }
@@ -207,39 +207,41 @@ static ditto_status check(const ditto_placement_options *o)
 {
     bool shaped = o->shape != NULL || o->stride != NULL;
     DTI_TRY(dti_flags_check(o->flags, DITTO_PLACEMENT_SHARE | DITTO_PLACEMENT_NO_SMT, "flags"));
-    if (o->policy != DITTO_SPREAD && o->policy != DITTO_COMPACT)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%d is not a policy: DITTO_SPREAD or DITTO_COMPACT", (int)o->policy);
-    if ((int)o->per < DITTO_PER_SHAPE || o->per > DITTO_PER_MACHINE)
+    if ((int)o->policy < DITTO_PLACEMENT_DEFAULT || o->policy > DITTO_PLACEMENT_COMPACT)
         return DTI_FAIL(DITTO_ERR_RANGE,
-                        "per = %d is not a part of a machine: DITTO_PER_PU .. DITTO_PER_MACHINE",
-                        (int)o->per);
+                        "%d is not a policy: DITTO_PLACEMENT_SPREAD or DITTO_PLACEMENT_COMPACT",
+                        (int)o->policy);
+    if ((int)o->span < DITTO_SPAN_DEFAULT || o->span > DITTO_SPAN_MACHINE)
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "span = %d is not a part of a machine: DITTO_SPAN_PU .. DITTO_SPAN_MACHINE",
+                        (int)o->span);
     DTI_TRY(check_rank(o->shape, o->shape_rank, "shape"));
     DTI_TRY(check_rank(o->stride, o->stride_rank, "stride"));
     if (o->num_pus > 0 && o->pus == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "num_pus is %u but pus is NULL", o->num_pus);
     if (o->num_pus == 0 && o->pus != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "pus is set but num_pus is 0: it says how many entries there are");
-    if ((o->num_pus > 0) + (o->per != DITTO_PER_SHAPE) + shaped > 1)
+    if ((o->num_pus > 0) + (o->span != DITTO_SPAN_DEFAULT) + shaped > 1)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "more than one of pus, per and shape (or stride) is set: choose one");
+                        "more than one of pus, span and shape (or stride) is set: choose one");
     if (o->num_pus > 0 && (o->flags & DITTO_PLACEMENT_NO_SMT) != 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "DITTO_PLACEMENT_NO_SMT with pus: leave the siblings out of the list");
     if (o->num_pus == 0 && o->set_sizes != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "set_sizes is set but there are no pus");
-    return check_number(o->replicas);
+    return check_number(o->num_replicas);
 }
 
 static ditto_status by_list(const ditto_topology *t, const ditto_placement_options *o, ditto_placement **out)
 {
     uint64_t listed = 0;
-    if (o->set_sizes == NULL && o->replicas > 0 && o->replicas != o->num_pus)
-        return DTI_FAIL(DITTO_ERR_INVALID, "replicas is %u but pus has %u entries: leave one of them 0",
-                        o->replicas, o->num_pus);
-    if (o->set_sizes != NULL && o->replicas == 0)
+    if (o->set_sizes == NULL && o->num_replicas > 0 && o->num_replicas != o->num_pus)
+        return DTI_FAIL(DITTO_ERR_INVALID, "num_replicas is %u but pus has %u entries: leave one of them 0",
+                        o->num_replicas, o->num_pus);
+    if (o->set_sizes != NULL && o->num_replicas == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "set_sizes is set but replicas is 0: it says how many sets there are");
-    for (uint32_t i = 0; i < o->replicas && o->set_sizes != NULL; i++) {
+                        "set_sizes is set but num_replicas is 0: it says how many sets there are");
+    for (uint32_t i = 0; i < o->num_replicas && o->set_sizes != NULL; i++) {
         listed += o->set_sizes[i];
         if (o->set_sizes[i] == 0)
             return DTI_FAIL(DITTO_ERR_RANGE, "set_sizes[%u] is 0: each replica needs a PU", i);
@@ -247,7 +249,8 @@ static ditto_status by_list(const ditto_topology *t, const ditto_placement_optio
     if (o->set_sizes != NULL && listed != o->num_pus)
         return DTI_FAIL(DITTO_ERR_INVALID, "set_sizes add up to %llu, but pus has %u entries",
                         (unsigned long long)listed, o->num_pus);
-    return dti_placement_from_sets(t, o->pus, o->set_sizes, o->set_sizes != NULL ? o->replicas : o->num_pus,
+    return dti_placement_from_sets(t, o->pus, o->set_sizes,
+                                   o->set_sizes != NULL ? o->num_replicas : o->num_pus,
                                    (o->flags & DITTO_PLACEMENT_SHARE) != 0, out);
 }
 
@@ -276,12 +279,14 @@ ditto_status dti_placement_make(const ditto_topology *t, const ditto_placement_o
     DTI_TRY(check(o));
     if (o->num_pus > 0)
         return by_list(t, o, out);
-    if (o->per != DITTO_PER_SHAPE)
-        DTI_TRY(dti_candidates_by_name(t, o->per, no_smt, &candidates));
+    if (o->span != DITTO_SPAN_DEFAULT)
+        DTI_TRY(dti_candidates_by_name(t, o->span, no_smt, &candidates));
     else
         DTI_TRY(dti_candidates_by_shape(t, o->shape != NULL ? o->shape : ones,
                                         o->stride != NULL ? o->stride : ones, no_smt, &candidates));
-    uint32_t wanted = o->replicas > 0 ? o->replicas : o->per != DITTO_PER_SHAPE ? candidates.count : 1;
+    uint32_t wanted = o->num_replicas > 0             ? o->num_replicas
+                      : o->span != DITTO_SPAN_DEFAULT ? candidates.count
+                                                      : 1;
     ditto_status status = check_number(wanted);
     if (status == DITTO_OK && (candidates.count == 0 || (wanted > candidates.count && !share)))
         status = DTI_FAIL(

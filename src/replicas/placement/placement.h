@@ -6,6 +6,16 @@
 
 #include "replicas/machine/topology.h"
 
+/* Levels of the machine, from near to far. A node that belongs to several packages has a group for each of
+ * these packages. Groups of nodes and packages are ranges of ids. Groups of caches may not be, if a cache
+ * spans several nodes. */
+enum dti_level {
+    DTI_LEVEL_LLC,     /* replicas whose leaders share a last-level cache */
+    DTI_LEVEL_NODE,    /* replicas whose leaders share a NUMA node */
+    DTI_LEVEL_PACKAGE, /* replicas whose leaders share a package */
+    DTI_NUM_LEVELS
+};
+
 /* The PUs of one replica, as a range of the placement's list. The leader's PU is the first. */
 struct dti_pu_block {
     uint32_t first, count;
@@ -33,7 +43,7 @@ struct ditto_placement {
     uint32_t *sharers;
 
     /* The groups of each level, and those by the NUMA node of the leader. */
-    struct dti_replica_grouping level[DITTO_LEVELS];
+    struct dti_replica_grouping level[DTI_NUM_LEVELS];
     struct dti_replica_grouping by_numa_node;
     uint32_t num_pus;
     uint32_t machine_pus, machine_nodes; /* of the topology */

@@ -11,7 +11,7 @@ static _Thread_local ditto_value *plain_merged;
 static ditto_status view_argument(ditto_strategy *strategy, uint32_t k, ditto_value **out)
 {
     ditto_value *value;
-    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PER_REPLICA, &value));
     for (uint32_t i = 0; i < strategy->base.num_replicas; i++) {
         value->part[i] = strategy->merging[i].arguments[k];
         ditto_status status = dti_check_alike(&value->part[0], &value->part[i], i);
@@ -46,7 +46,7 @@ static bool is_argument(ditto_value *const *arguments, uint32_t count, const dit
 /* Returns INVALID if a plain value in the result refers to a local array of a function that has returned. */
 static ditto_status check_not_gone(const ditto_value *v, const void *frame)
 {
-    if (v->kind == DITTO_PLAIN && dti_is_gone_below(frame, v->plain.data))
+    if (v->kind == DITTO_VALUE_PLAIN && dti_is_gone_below(frame, v->plain.data))
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the result of the merge function refers to a local array of that function: "
                         "ditto_strategy_value copies nothing, so give it memory that stays valid");

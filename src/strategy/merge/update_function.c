@@ -49,7 +49,7 @@ struct updating {
 
 static ditto_status check_argument(const ditto_value *argument)
 {
-    if (argument->kind == DITTO_NEST || argument->kind == DITTO_SLICES)
+    if (argument->kind == DITTO_VALUE_NEST || argument->kind == DITTO_VALUE_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is no argument of an update: give tensors",
                         dti_value_kind_words(argument->kind));
     return DITTO_OK;
@@ -58,9 +58,9 @@ static ditto_status check_argument(const ditto_value *argument)
 /* Returns whether the argument may differ between replicas. The caller has the turn. */
 static bool is_per_replica(const ditto_value *argument)
 {
-    if (argument->kind == DITTO_VARIABLE)
+    if (argument->kind == DITTO_VALUE_VARIABLE)
         return !argument->variable->mirrored || argument->variable->may_differ;
-    return argument->kind == DITTO_PER_REPLICA;
+    return argument->kind == DITTO_VALUE_PER_REPLICA;
 }
 
 /* Makes sure that each replica has its own copy if an argument has a value for each replica. The caller has
@@ -154,7 +154,7 @@ ditto_status dti_update_cross(ditto_variable *v, const struct dti_update_request
     }
     if (results == NULL)
         return call_on_all_copies(&u);
-    DTI_TRY(dti_value_make(dti_team_strategy(v->team), DITTO_PER_REPLICA, &u.results));
+    DTI_TRY(dti_value_make(dti_team_strategy(v->team), DITTO_VALUE_PER_REPLICA, &u.results));
     ditto_status status = call_on_all_copies(&u);
     if (status == DITTO_OK)
         status = complete(v, u.results, &any);

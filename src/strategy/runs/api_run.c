@@ -27,7 +27,7 @@ static ditto_status check_requests(const ditto_run_options *options)
 static ditto_status read_options(const ditto_run_options *given, ditto_run_options *known)
 {
     DTI_TRY(dti_options_copy(known, sizeof *known, given, "ditto_run_options"));
-    if ((unsigned)known->dynamic_batch > DITTO_OFF)
+    if ((unsigned)known->dynamic_batch > DITTO_SWITCH_OFF)
         return DTI_FAIL(DITTO_ERR_RANGE, "dynamic_batch = %d is not a value of its enum",
                         (int)known->dynamic_batch);
     return known->num_reduce != 0 ? check_requests(known) : DITTO_OK;
@@ -66,7 +66,7 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *
                                     .step = function,
                                     .iterator = iterator,
                                     .steps = steps,
-                                    .same_batches = known.dynamic_batch == DITTO_OFF };
+                                    .same_batches = known.dynamic_batch == DITTO_SWITCH_OFF };
     return dti_strategy_run_values(strategy, &request, &known, steps_done, result);
 }
 
@@ -104,7 +104,7 @@ static ditto_status reserve_buffer(ditto_replica *self, const char *name, ditto_
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(tensor, "tensor"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
-    DTI_TRY(dti_result_reserve(r, name, DITTO_PER_REPLICA, &results, &result));
+    DTI_TRY(dti_result_reserve(r, name, DITTO_VALUE_PER_REPLICA, &results, &result));
     DTI_TRY(dti_value_buffer_take(results->pool, bytes, &result->component, &tensor->data));
     tensor->device = 0;
     result->tensor = *tensor;
@@ -152,7 +152,7 @@ ditto_status ditto_return_variable(ditto_replica *self, const char *name, ditto_
     DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_variable_check_whole(variable, "the value of"));
-    DTI_TRY(dti_result_reserve(r, name, DITTO_VARIABLE, &results, &result));
+    DTI_TRY(dti_result_reserve(r, name, DITTO_VALUE_VARIABLE, &results, &result));
     result->variable = variable;
     dti_result_done(results, result);
     return DITTO_OK;
@@ -168,7 +168,7 @@ ditto_status ditto_return_slices(ditto_replica *self, const char *name, const di
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(slices, "slices"));
     DTI_TRY(dti_slices_check(slices, dense_rows, r->id));
-    DTI_TRY(dti_result_reserve(r, name, DITTO_SLICES, &results, &result));
+    DTI_TRY(dti_result_reserve(r, name, DITTO_VALUE_SLICES, &results, &result));
     result->dense_rows = dense_rows;
     DTI_TRY(dti_slices_copy(results->pool, slices, &result->component, &result->tensor, &result->index));
     dti_result_done(results, result);

@@ -57,7 +57,7 @@ static ditto_status make_component(ditto_strategy *strategy, const ditto_batch *
     ditto_value *value;
     for (uint32_t r = 0; r < strategy->base.num_replicas; r++)
         part[r] = batch[r].component[k];
-    DTI_TRY(dti_value_make(strategy, DITTO_PER_REPLICA, &value));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PER_REPLICA, &value));
     return dti_value_finish(value, dti_make_from_tensors(value, part, 1), out);
 }
 
@@ -67,10 +67,10 @@ static ditto_status make_value(ditto_strategy *strategy, const ditto_batch *batc
     ditto_value *nest, *member;
     char name[16];
     ditto_status status = DITTO_OK;
-    if (batch[0].components == 1)
+    if (batch[0].num_components == 1)
         return make_component(strategy, batch, 0, part, out);
-    DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
-    for (uint32_t k = 0; k < batch[0].components && status == DITTO_OK; k++) {
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &nest));
+    for (uint32_t k = 0; k < batch[0].num_components && status == DITTO_OK; k++) {
         dti_number_name(name, k);
         status = make_component(strategy, batch, k, part, &member);
         if (status == DITTO_OK)
@@ -120,18 +120,18 @@ void dti_input_describe(const struct dti_team *team, struct dti_text *text)
 {
     uint32_t number = 0;
     for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL; number++) {
-        ditto_input_stats s;
+        ditto_iterator_counters s;
         dti_iterator_stats(it, DITTO_ALL_REPLICAS, &s);
         double seconds = (double)s.elapsed_ns / 1e9;
-        uint64_t replicas_ns = s.elapsed_ns * s.replicas, producers_ns = s.elapsed_ns * s.producers;
+        uint64_t replicas_ns = s.elapsed_ns * s.num_replicas, producers_ns = s.elapsed_ns * s.num_producers;
         dti_text_add(
             text,
             "iterator %u: step %llu, %.0f rows/s, %.1f MB/s; replicas waited %.0f %% of the time, %u "
             "producer%s %.0f %%; "
             "%u of %u batches ready, %.1f MiB\n",
             number, (unsigned long long)s.steps, (double)s.rows / seconds, (double)s.bytes / seconds / 1e6,
-            percent(s.consumer_wait_ns, replicas_ns), s.producers, s.producers == 1 ? "" : "s",
-            percent(s.producer_wait_ns, producers_ns), s.depth, s.replicas * s.slots,
+            percent(s.consumer_wait_ns, replicas_ns), s.num_producers, s.num_producers == 1 ? "" : "s",
+            percent(s.producer_wait_ns, producers_ns), s.depth, s.num_replicas * s.num_slots,
             (double)s.queue_bytes / (1 << 20));
     }
 }

@@ -69,9 +69,9 @@ static void describe(const struct dti_result *result, char words[RESULT_WORDS])
 {
     struct dti_text text = { words, RESULT_WORDS, 0 };
     const ditto_tensor *t = &result->tensor;
-    if (result->kind == DITTO_VARIABLE)
+    if (result->kind == DITTO_VALUE_VARIABLE)
         dti_text_add(&text, "the variable \"%s\"", result->variable->name);
-    else if (result->kind == DITTO_SLICES)
+    else if (result->kind == DITTO_VALUE_SLICES)
         dti_text_add(&text, "slices of %s with rows of %zu elements, dense_rows = %zu",
                      ditto_dtype_name(t->dtype), t->shape[1], result->dense_rows);
     else
@@ -82,9 +82,9 @@ static void describe(const struct dti_result *result, char words[RESULT_WORDS])
 static ditto_status check_same_kind(const struct dti_result *a, const struct dti_result *b, uint32_t replica)
 {
     bool same = a->kind == b->kind && a->variable == b->variable;
-    if (same && a->kind != DITTO_VARIABLE)
+    if (same && a->kind != DITTO_VALUE_VARIABLE)
         same = a->tensor.dtype == b->tensor.dtype && a->tensor.rank == b->tensor.rank;
-    if (same && a->kind == DITTO_SLICES)
+    if (same && a->kind == DITTO_VALUE_SLICES)
         same = a->tensor.shape[1] == b->tensor.shape[1] && a->dense_rows == b->dense_rows;
     if (same)
         return DITTO_OK;
@@ -93,7 +93,7 @@ static ditto_status check_same_kind(const struct dti_result *a, const struct dti
     describe(b, theirs);
     return DTI_FAIL(DITTO_ERR_DIVERGED, "the result %s is %s from replica 0, but %s from replica %u: %s",
                     words(a), first, theirs, replica,
-                    a->kind == DITTO_VARIABLE && b->kind == DITTO_VARIABLE
+                    a->kind == DITTO_VALUE_VARIABLE && b->kind == DITTO_VALUE_VARIABLE
                         ? "all return the same variable"
                         : "components of one value agree in that");
 }
@@ -115,7 +115,7 @@ static ditto_status take_result(ditto_strategy *strategy, const struct dti_run_c
     ditto_value *value;
     for (uint32_t i = 1; i < strategy->base.num_replicas; i++)
         DTI_TRY(check_same_kind(first, find(results_of(strategy, call, i), first->name, at), i));
-    if (first->kind == DITTO_VARIABLE)
+    if (first->kind == DITTO_VALUE_VARIABLE)
         return dti_value_make_variable(strategy, first->variable, out);
     DTI_TRY(dti_value_make(strategy, first->kind, &value));
     value->dense_rows = first->dense_rows;
@@ -206,7 +206,7 @@ static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call 
     if (first->result[0].name[0] == '\0')
         return take_reduced(strategy, call, 0, options, out);
     bool numbered = dti_name_is_number(first->result[0].name);
-    DTI_TRY(dti_value_make(strategy, DITTO_NEST, &nest));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &nest));
     return dti_value_finish(
         nest, (numbered ? collect_numbered : collect_named)(strategy, call, options, nest), out);
 }

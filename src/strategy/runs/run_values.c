@@ -7,7 +7,7 @@
 
 static ditto_status check_batch(const ditto_value *v, const char *name)
 {
-    for (uint32_t i = 1; v->kind == DITTO_PER_REPLICA && i < v->strategy->base.num_replicas; i++)
+    for (uint32_t i = 1; v->kind == DITTO_VALUE_PER_REPLICA && i < v->strategy->base.num_replicas; i++)
         for (uint32_t d = 0; d < v->part[0].rank; d++)
             if (v->part[i].shape[d] != v->part[0].shape[d])
                 return DTI_FAIL(
@@ -57,7 +57,8 @@ ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_
     struct dti_frame frame;
     DTI_LEAVES_GATES(held);
     if (request->values != NULL) {
-        DTI_TRY(check_argument(request->values, strategy, options->dynamic_batch != DITTO_OFF, "arguments"));
+        DTI_TRY(check_argument(request->values, strategy, options->dynamic_batch != DITTO_SWITCH_OFF,
+                               "arguments"));
         DTI_TRY(dti_value_hold_variables(request->values, &held));
     }
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));

@@ -14,7 +14,7 @@
 
 /* The largest accumulator. */
 #define MOST_BYTES  16
-#define BLOCK_BYTES ((size_t)DITTO_BLOCK * MOST_BYTES)
+#define BLOCK_BYTES ((size_t)DITTO_BLOCK_ELEMENTS * MOST_BYTES)
 
 /* The state of one replica. */
 struct row {
@@ -55,8 +55,8 @@ static void collect(const struct row *r, size_t first, size_t end, char *out)
 static void sum_block(const struct row *r, size_t block, void *sum)
 {
     char *elements = r->self->sync->state[r->self->id].workspace.scratch, *wide = elements + BLOCK_BYTES;
-    size_t total = r->start[r->self->num_replicas], first = block * DITTO_BLOCK;
-    size_t end = total - first < DITTO_BLOCK ? total : first + DITTO_BLOCK;
+    size_t total = r->start[r->self->num_replicas], first = block * DITTO_BLOCK_ELEMENTS;
+    size_t end = total - first < DITTO_BLOCK_ELEMENTS ? total : first + DITTO_BLOCK_ELEMENTS;
     collect(r, first, end, elements);
     if (r->reduction.kernel->widen != NULL) {
         r->reduction.kernel->widen(wide, elements, end - first);
@@ -94,7 +94,7 @@ static bool have_block(void *context, struct dti_span span, void *sum)
 static size_t blocks_before(const struct row *r, uint32_t replica)
 {
     size_t element = r->start[replica];
-    return element / DITTO_BLOCK + (element % DITTO_BLOCK != 0);
+    return element / DITTO_BLOCK_ELEMENTS + (element % DITTO_BLOCK_ELEMENTS != 0);
 }
 
 static uint32_t subtrees_of(const struct row *r, uint32_t replica, struct dti_span *part)

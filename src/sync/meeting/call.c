@@ -59,7 +59,7 @@ void dti_call_describe(const struct dti_call *c, uint64_t number, struct dti_tex
         dti_text_add(text, " (%zu argument%s)", c->count, c->count == 1 ? "" : "s");
     else if (c->pattern != DTI_PATTERN_NOTHING && !c->is_internal)
         describe_size(c, text);
-    if (c->implementation != DITTO_IMPLEMENTATION_AUTO)
+    if (c->implementation != DITTO_IMPLEMENTATION_DEFAULT)
         dti_text_add(text, ", %s", c->implementation == DITTO_IMPLEMENTATION_FLAT ? "FLAT" : "HIERARCHICAL");
     if (c->object != NULL)
         dti_text_add(text, " on \"%s\"", c->object);

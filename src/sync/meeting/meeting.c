@@ -301,7 +301,7 @@ static void refresh_words(struct dti_replica *self, uint32_t number)
 /* A team that shares PUs meets by the counter, unless the call requests an implementation. */
 bool dti_meets_by_counter(const struct dti_team *team, const struct dti_call *call)
 {
-    return dti_team_is_crowded(team) && call->implementation == DITTO_IMPLEMENTATION_AUTO;
+    return dti_team_is_crowded(team) && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
 }
 
 ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,

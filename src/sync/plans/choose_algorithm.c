@@ -52,7 +52,7 @@ static bool fits_lines(const struct dti_sync *sync, const struct dti_call *call,
 {
     const ditto_tuning *t = &sync->tuning.given;
     uint32_t n = sync->num_replicas;
-    bool combined_once = sync->crowded && call->implementation == DITTO_IMPLEMENTATION_AUTO;
+    bool combined_once = sync->crowded && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
     /* True if partial results are passed on from round to round. */
     bool carried = call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0;
     size_t read = carried && (combined_once || n == 1) ? size->own : size->read;
@@ -69,7 +69,7 @@ struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, co
     struct dti_algorithm_choice choice = { .algorithm = DTI_ALGORITHM_OWNERS,
                                            .streams = size->all >= t->stream_bytes };
     bool wants_groups = call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
-                        (call->implementation == DITTO_IMPLEMENTATION_AUTO &&
+                        (call->implementation == DITTO_IMPLEMENTATION_DEFAULT &&
                          size->own >= t->hierarchical_bytes);
     if (fits_lines(sync, call, size))
         choice.algorithm = DTI_ALGORITHM_MAILBOXES;

@@ -54,12 +54,12 @@ ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_v
     DTI_HOLD_STRATEGY(strategy);
     DTI_LEAVES_GATES(held);
     DTI_TRY(check(strategy, slices, out, &held));
-    if (slices->kind != DITTO_SLICES)
+    if (slices->kind != DITTO_VALUE_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices to merge", dti_value_kind_words(slices->kind));
     return dti_merge_slices(slices, out);
 }
 
-static ditto_status check_destinations(const ditto_strategy *strategy, const ditto_places *destinations,
+static ditto_status check_destinations(const ditto_strategy *strategy, const ditto_destination *destinations,
                                        struct dti_gates *held)
 {
     if (destinations->of == NULL) {
@@ -70,8 +70,8 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
         return DITTO_OK;
     }
     DTI_TRY(dti_value_hold_own(destinations->of, strategy, "places", held));
-    if (destinations->of->kind != DITTO_VARIABLE && destinations->of->kind != DITTO_PER_REPLICA &&
-        destinations->of->kind != DITTO_MIRRORED_VALUE)
+    if (destinations->of->kind != DITTO_VALUE_VARIABLE && destinations->of->kind != DITTO_VALUE_PER_REPLICA &&
+        destinations->of->kind != DITTO_VALUE_MIRRORED)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "places.of names no places, because it is %s: give a per-replica or mirrored value, or a "
@@ -82,7 +82,7 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
 
 ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
                                             const ditto_value *const *values,
-                                            const ditto_places *destinations, uint32_t count,
+                                            const ditto_destination *destinations, uint32_t count,
                                             ditto_value **out)
 {
     DTI_ENTER();
@@ -101,7 +101,7 @@ ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op o
 }
 
 ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
-                                      ditto_places destinations, ditto_value **out)
+                                      ditto_destination destinations, ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
@@ -112,7 +112,7 @@ ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, con
 }
 
 ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor,
-                                         ditto_places destinations, ditto_value **out)
+                                         ditto_destination destinations, ditto_value **out)
 {
     size_t bytes;
     DTI_ENTER();

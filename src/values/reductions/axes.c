@@ -81,8 +81,8 @@ ditto_status dti_column_plan(struct dti_column *c)
     }
     c->rows = c->start[c->parts];
     c->kept = ditto_tensor_count(&c->result);
-    c->blocks = c->kept == 0 ? 0 : c->rows / DITTO_BLOCK + (c->rows % DITTO_BLOCK != 0);
-    c->width = last_is_reduced(c) ? 1 : SCRATCH_BYTES / (DITTO_BLOCK * c->accumulator_bytes);
+    c->blocks = c->kept == 0 ? 0 : c->rows / DITTO_BLOCK_ELEMENTS + (c->rows % DITTO_BLOCK_ELEMENTS != 0);
+    c->width = last_is_reduced(c) ? 1 : SCRATCH_BYTES / (DITTO_BLOCK_ELEMENTS * c->accumulator_bytes);
     c->tiles = c->kept / c->width + (c->kept % c->width != 0);
     if (!dti_multiply(c->blocks, c->kept, &bytes) || !dti_multiply(bytes, c->accumulator_bytes, &bytes))
         return DTI_FAIL(DITTO_ERR_RANGE, "%zu blocks of %zu elements are more than memory has", c->blocks,
@@ -170,8 +170,8 @@ static void collect_block(const struct dti_column *c, size_t first, size_t end, 
 
 static void fold_task(const struct dti_column *c, size_t task, char *elements, char *accumulators)
 {
-    size_t block = task / c->tiles, k = task % c->tiles * c->width, first = block * DITTO_BLOCK;
-    size_t end = c->rows - first < DITTO_BLOCK ? c->rows : first + DITTO_BLOCK;
+    size_t block = task / c->tiles, k = task % c->tiles * c->width, first = block * DITTO_BLOCK_ELEMENTS;
+    size_t end = c->rows - first < DITTO_BLOCK_ELEMENTS ? c->rows : first + DITTO_BLOCK_ELEMENTS;
     size_t width = c->kept - k < c->width ? c->kept - k : c->width, rows = end - first;
     collect_block(c, first, end, k, width, elements);
     widen(c, elements, rows * width, accumulators);
@@ -182,7 +182,7 @@ static void fold_task(const struct dti_column *c, size_t task, char *elements, c
 
 ditto_status dti_column_fold(const struct dti_column *c, size_t first, size_t end)
 {
-    size_t elements = DITTO_BLOCK * c->width;
+    size_t elements = DITTO_BLOCK_ELEMENTS * c->width;
     char *accumulators = aligned_alloc(DTI_CACHE_LINE, elements * c->accumulator_bytes * 2);
     if (accumulators == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to reduce along axes");

@@ -2,9 +2,9 @@
  *
  * Each element of a tensor has two coordinates. Its position along the reduced axes, in row-major order, is
  * its row. Its position along the other axes is its kept element. The rows of all parts, in the order of the
- * parts, form one long column for each kept element. The column is cut into blocks of DITTO_BLOCK rows. Each
- * block is folded, and the results of the blocks are combined by the tree over blocks. The result therefore
- * does not depend on how the rows are distributed over the parts. */
+ * parts, form one long column for each kept element. The column is cut into blocks of DITTO_BLOCK_ELEMENTS
+ * rows. Each block is folded, and the results of the blocks are combined by the tree over blocks. The
+ * result therefore does not depend on how the rows are distributed over the parts. */
 #ifndef DTI_AXES_H
 #define DTI_AXES_H
 

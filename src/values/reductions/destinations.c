@@ -9,7 +9,7 @@
 /* One result. */
 struct delivery {
     const ditto_value *from; /* the input, or NULL if it is in spec and whole */
-    const ditto_places *destinations;
+    const ditto_destination *destinations;
     ditto_value *to;              /* the result, a mirrored value */
     ditto_tensor spec;            /* dtype and shape of the result */
     struct dti_value_parts parts; /* the parts that are reduced */
@@ -32,16 +32,16 @@ static bool is_destination(const struct delivery *d, uint32_t replica)
     const ditto_value *of = d->destinations->of;
     if (of == NULL)
         return replica == d->destinations->replica;
-    if (of->kind == DITTO_VARIABLE)
+    if (of->kind == DITTO_VALUE_VARIABLE)
         return dti_owns_copy(of->variable, replica);
-    return of->kind != DITTO_MIRRORED_VALUE || of->part[replica].rank != DTI_NO_PART;
+    return of->kind != DITTO_VALUE_MIRRORED || of->part[replica].rank != DTI_NO_PART;
 }
 
 /* -- planning: the inputs of each result -- */
 
 static bool to_variable(const struct delivery *d)
 {
-    return d->destinations->of != NULL && d->destinations->of->kind == DITTO_VARIABLE;
+    return d->destinations->of != NULL && d->destinations->of->kind == DITTO_VALUE_VARIABLE;
 }
 
 /* The result is slices. This is the case if neither a variable nor dense_rows says how many rows a dense
@@ -81,9 +81,9 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
     uint32_t n = all->strategy->base.num_replicas;
     if (d->from == NULL)
         return DITTO_OK;
-    if (d->from->kind == DITTO_NEST)
+    if (d->from->kind == DITTO_VALUE_NEST)
         return DTI_FAIL(DITTO_ERR_INVALID, "a nest reduced to places: give its members, as a batch");
-    if (d->from->kind == DITTO_SLICES)
+    if (d->from->kind == DITTO_VALUE_SLICES)
         return to_variable(d) || d->from->dense_rows != 0 ? plan_dense(all, d) : plan_sparse(all, d);
     dti_value_part(d->from, 0, &d->spec);
     DTI_TRY(dti_reduce_check(all->op, d->spec.dtype));
@@ -167,7 +167,7 @@ static ditto_status deliver_all(struct deliveries *all)
     for (uint32_t i = 0; i < all->count; i++) {
         DTI_TRY(plan_delivery(all, &all->delivery[i]));
         if (!all->delivery[i].sparse)
-            DTI_TRY(dti_value_make(all->strategy, DITTO_MIRRORED_VALUE, &all->delivery[i].to));
+            DTI_TRY(dti_value_make(all->strategy, DITTO_VALUE_MIRRORED, &all->delivery[i].to));
     }
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_meeting_run(all->strategy, deliver, all);
@@ -190,8 +190,9 @@ static ditto_status finish(struct deliveries *all, ditto_status status, ditto_va
 }
 
 ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op,
-                                        const ditto_value *const *values, const ditto_places *destinations,
-                                        uint32_t count, ditto_value **out)
+                                        const ditto_value *const *values,
+                                        const ditto_destination *destinations, uint32_t count,
+                                        ditto_value **out)
 {
     struct deliveries all = { strategy, op, calloc(count, sizeof *all.delivery), count };
     if (all.delivery == NULL)
@@ -204,7 +205,7 @@ ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op,
 }
 
 ditto_status dti_broadcast_to_destinations(ditto_strategy *strategy, const ditto_tensor *tensor,
-                                           const ditto_places *destinations, ditto_value **out)
+                                           const ditto_destination *destinations, ditto_value **out)
 {
     struct delivery delivery = { .destinations = destinations, .spec = *tensor, .whole = tensor->data };
     struct deliveries all = { strategy, DITTO_SUM, &delivery, 1 };

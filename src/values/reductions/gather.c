@@ -95,18 +95,18 @@ ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, ui
 {
     ditto_value *result;
     struct dti_value_parts parts;
-    if (v->kind == DITTO_NEST) {
-        DTI_TRY(dti_value_make(strategy, DITTO_NEST, &result));
+    if (v->kind == DITTO_VALUE_NEST) {
+        DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &result));
         return dti_value_finish(result, gather_nest(strategy, v, axis, result), out);
     }
-    if (v->kind == DITTO_SLICES)
+    if (v->kind == DITTO_VALUE_SLICES)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "gather of slices: reduce them, which lays them side by side");
-    if (v->kind == DITTO_PLAIN) {
+    if (v->kind == DITTO_VALUE_PLAIN) {
         *out = dti_value_keep(v);
         return DITTO_OK;
     }
     DTI_TRY(dti_value_parts_open(v, &parts));
-    ditto_status status = dti_value_make(strategy, DITTO_PLAIN, &result);
+    ditto_status status = dti_value_make(strategy, DITTO_VALUE_PLAIN, &result);
     if (status == DITTO_OK)
         status = dti_value_finish(result, gather_parts(strategy, parts.part, axis, result), out);
     dti_value_parts_close(&parts);

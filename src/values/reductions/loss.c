@@ -55,14 +55,14 @@ static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_
 /* Adds losses in the same order as src/sync/algorithms/block_sum.c. */
 static double sum_blocks(const ditto_tensor *losses, const ditto_tensor *weights, size_t first, size_t end)
 {
-    double block[DITTO_BLOCK];
+    double block[DITTO_BLOCK_ELEMENTS];
     if (end - first > 1) {
         size_t middle = dti_tree_split(first, end);
         double left = sum_blocks(losses, weights, first, middle);
         return left + sum_blocks(losses, weights, middle, end);
     }
-    size_t at = first * DITTO_BLOCK, left = ditto_tensor_count(losses) - at;
-    size_t count = left < DITTO_BLOCK ? left : DITTO_BLOCK;
+    size_t at = first * DITTO_BLOCK_ELEMENTS, left = ditto_tensor_count(losses) - at;
+    size_t count = left < DITTO_BLOCK_ELEMENTS ? left : DITTO_BLOCK_ELEMENTS;
     weigh(losses, weights, at, count, block);
     dti_fold_rows(dti_kernel_of(DITTO_F64, DITTO_SUM), block, count, 1, sizeof *block);
     return block[0];
@@ -84,7 +84,8 @@ ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
             "how many there are");
     if (weights != NULL)
         DTI_TRY(check_weights(losses, weights));
-    size_t count = ditto_tensor_count(losses), blocks = count / DITTO_BLOCK + (count % DITTO_BLOCK != 0);
+    size_t count = ditto_tensor_count(losses),
+           blocks = count / DITTO_BLOCK_ELEMENTS + (count % DITTO_BLOCK_ELEMENTS != 0);
     double by = global_batch != 0 ? (double)global_batch : (double)losses->shape[0] * r->num_replicas;
     struct dti_fenv saved = dti_fenv_enter();
     *out = blocks != 0 ? sum_blocks(losses, weights, 0, blocks) / by : 0;

@@ -10,8 +10,8 @@
 
 bool dti_is_one_value(const ditto_value *v)
 {
-    return v->kind == DITTO_PLAIN || v->kind == DITTO_MIRRORED_VALUE ||
-           (v->kind == DITTO_VARIABLE && v->variable->mirrored);
+    return v->kind == DITTO_VALUE_PLAIN || v->kind == DITTO_VALUE_MIRRORED ||
+           (v->kind == DITTO_VALUE_VARIABLE && v->variable->mirrored);
 }
 
 ditto_dtype dti_reduce_dtype(ditto_op op, ditto_dtype dtype)
@@ -229,17 +229,17 @@ ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto
                               const int32_t *axes, uint32_t num_axes, ditto_value **out)
 {
     ditto_value *result;
-    if (v->kind == DITTO_NEST) {
-        DTI_TRY(dti_value_make(strategy, DITTO_NEST, &result));
+    if (v->kind == DITTO_VALUE_NEST) {
+        DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &result));
         return dti_value_finish(result, reduce_nest(strategy, op, v, axes, num_axes, result), out);
     }
-    if (v->kind == DITTO_SLICES)
+    if (v->kind == DITTO_VALUE_SLICES)
         return reduce_slices(v, op, axes, out);
     DTI_TRY(check_leaf(strategy, op, v));
-    if (v->kind == DITTO_PLAIN && axes == NULL) {
+    if (v->kind == DITTO_VALUE_PLAIN && axes == NULL) {
         *out = dti_value_keep(v);
         return DITTO_OK;
     }
-    DTI_TRY(dti_value_make(strategy, DITTO_PLAIN, &result));
+    DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PLAIN, &result));
     return dti_value_finish(result, reduce_parts(strategy, op, v, axes, num_axes, result), out);
 }

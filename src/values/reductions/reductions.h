@@ -18,11 +18,12 @@ ditto_status dti_merge_slices(const ditto_value *slices, ditto_value **out);
 /* Reduces values[i] to destinations[i], all of them in one job with one meeting. The destinations have been
  * checked. After an error no output is set. */
 ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op,
-                                        const ditto_value *const *values, const ditto_places *destinations,
-                                        uint32_t count, ditto_value **out);
+                                        const ditto_value *const *values,
+                                        const ditto_destination *destinations, uint32_t count,
+                                        ditto_value **out);
 
 ditto_status dti_broadcast_to_destinations(ditto_strategy *strategy, const ditto_tensor *tensor,
-                                           const ditto_places *destinations, ditto_value **out);
+                                           const ditto_destination *destinations, ditto_value **out);
 
 /* -- The replica's own thread -- */
 ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,

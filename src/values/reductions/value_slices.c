@@ -21,7 +21,7 @@ static ditto_status make_slices(const ditto_value *like, size_t rows, ditto_valu
         return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements are more than memory has", rows,
                         first.row_count);
     size_t aligned = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
-    DTI_TRY(dti_value_make(like->strategy, DITTO_SLICES, &value));
+    DTI_TRY(dti_value_make(like->strategy, DITTO_VALUE_SLICES, &value));
     value->plain = (ditto_tensor){ .dtype = DITTO_U8,
                                    .rank = 1,
                                    .shape = { aligned + (rows + 8) * sizeof(int64_t) } };

@@ -71,9 +71,9 @@ void dti_contents_free(struct dti_contents *c)
 static ditto_status check_name(const char *name)
 {
     const char *part = name;
-    if (strlen(name) > DITTO_CHECKPOINT_NAME_BYTES)
+    if (strlen(name) > DITTO_MAX_CHECKPOINT_NAME_BYTES)
         return DTI_FAIL(DITTO_ERR_INVALID, "the name \"%.100s...\" has %zu bytes: at most %d can be saved",
-                        name, strlen(name), DITTO_CHECKPOINT_NAME_BYTES);
+                        name, strlen(name), DITTO_MAX_CHECKPOINT_NAME_BYTES);
     for (int groups = 0;; groups++) {
         size_t length = strcspn(part, "/");
         if (length == 0 || (length == 1 && *part == '.'))
@@ -83,11 +83,11 @@ static ditto_status check_name(const char *name)
                             name);
         if (part[length] == '\0')
             return DITTO_OK;
-        if (groups == DITTO_CHECKPOINT_GROUPS)
+        if (groups == DITTO_MAX_CHECKPOINT_GROUPS)
             return DTI_FAIL(DITTO_ERR_INVALID,
                             "the name \"%.100s...\" is in more than %d groups: use fewer \"/\" in it, for "
                             "readers of HDF5 take very long for so many",
-                            name, DITTO_CHECKPOINT_GROUPS);
+                            name, DITTO_MAX_CHECKPOINT_GROUPS);
         part += length + 1;
     }
 }

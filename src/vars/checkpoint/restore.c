@@ -83,7 +83,7 @@ static ditto_status match_entries(struct restoring *r)
         if (v != NULL)
             DTI_TRY(check_fit(v, &c->entry[i], r->file->path));
         r->moving[r->moves++] = (struct restored_value){ .entry = &c->entry[i], .variable = v };
-        *(v != NULL ? &r->found.restored : &r->found.held) += 1;
+        *(v != NULL ? &r->found.num_restored : &r->found.num_held) += 1;
     }
     return DITTO_OK;
 }
@@ -100,15 +100,15 @@ static ditto_status find_missing(struct restoring *r)
         const char *name = ditto_variable_name(r->variable[i]);
         if (dti_contents_find(&r->file->contents, name) != NULL)
             continue;
-        if (r->found.missing < NAMES_LISTED)
+        if (r->found.num_missing < NAMES_LISTED)
             dti_text_add(&text, strlen(name) > 60 ? "%s\"%.60s...\"" : "%s\"%s\"",
-                         r->found.missing > 0 ? ", " : "", name);
-        r->found.missing++;
+                         r->found.num_missing > 0 ? ", " : "", name);
+        r->found.num_missing++;
     }
-    if (r->found.missing == 0 || r->options->partial)
+    if (r->found.num_missing == 0 || r->options->partial)
         return DITTO_OK;
-    if (r->found.missing > NAMES_LISTED)
-        dti_text_add(&text, " and %zu more", r->found.missing - NAMES_LISTED);
+    if (r->found.num_missing > NAMES_LISTED)
+        dti_text_add(&text, " and %zu more", r->found.num_missing - NAMES_LISTED);
     return DTI_FAIL(
         DITTO_ERR_NOT_FOUND,
         "%s does not have %s; nothing was restored (set options->partial to leave such variables unchanged)",

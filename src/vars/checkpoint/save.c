@@ -59,11 +59,11 @@ static ditto_status check_attribute(const ditto_attribute *a, size_t i)
     if (a->kind != DITTO_ATTRIBUTE_TEXT)
         return DITTO_OK;
     DTI_TRY(dti_not_null(a->text, "an attribute's text"));
-    if (strlen(a->text) > DITTO_ATTRIBUTE_BYTES)
+    if (strlen(a->text) > DITTO_MAX_ATTRIBUTE_BYTES)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "the attribute \"%.100s\" has %zu bytes: at most %d; a longer one is a variable of u8", a->name,
-            strlen(a->text), DITTO_ATTRIBUTE_BYTES);
+            strlen(a->text), DITTO_MAX_ATTRIBUTE_BYTES);
     return DITTO_OK;
 }
 

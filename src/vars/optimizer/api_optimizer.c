@@ -17,7 +17,7 @@ static double or_else(int has, double given, double usual)
 static void fill_defaults(ditto_optimizer_options *o)
 {
     o->name = o->name != NULL ? o->name : "optimizer";
-    o->aggregation = o->aggregation != 0 ? o->aggregation : DITTO_SUM;
+    o->op = o->op != 0 ? o->op : DITTO_SUM;
     o->learning_rate = or_else(o->has_learning_rate, o->learning_rate,
                                o->rule == DITTO_RULE_SGD ? 0.01 : 0.001);
     o->beta1 = or_else(o->has_beta1, o->beta1, 0.9);
@@ -48,14 +48,13 @@ static ditto_status check_options(const ditto_optimizer_options *o)
 {
     if (o->rule < DITTO_RULE_ASSIGN || o->rule > DITTO_RULE_FUNCTION)
         return DTI_FAIL(DITTO_ERR_RANGE, "rule = %d is no value of ditto_rule", (int)o->rule);
-    if (o->aggregation != DITTO_SUM && o->aggregation != DITTO_MEAN)
+    if (o->op != DITTO_SUM && o->op != DITTO_MEAN)
         return DTI_FAIL(DITTO_ERR_RANGE,
-                        "aggregation = %d: gradients are aggregated by DITTO_SUM or DITTO_MEAN",
-                        (int)o->aggregation);
+                        "aggregation = %d: gradients are aggregated by DITTO_SUM or DITTO_MEAN", (int)o->op);
     if (o->rule == DITTO_RULE_FUNCTION && o->function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "the rule is a function, but options->function is NULL");
-    if (o->slots > DITTO_MAX_SLOTS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "slots = %u: at most %d", o->slots, DITTO_MAX_SLOTS);
+    if (o->num_slots > DITTO_MAX_OPTIMIZER_SLOTS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "slots = %u: at most %d", o->num_slots, DITTO_MAX_OPTIMIZER_SLOTS);
     return check_numbers(o);
 }
 
@@ -87,7 +86,7 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
             return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is variables %u and %u: give each once", v->name, i,
                             k);
     DTI_TRY(dti_optimizer_rule_check(o->rule, v->spec.dtype));
-    DTI_TRY(dti_reduction_check(v->spec.dtype, o->aggregation));
+    DTI_TRY(dti_reduction_check(v->spec.dtype, o->op));
     if (o->clip_norm > 0 && v->spec.dtype != DITTO_F32 && v->spec.dtype != DITTO_F64)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "clipping of \"%s\", which is of %s: only f32 and f64 can be clipped", v->name,

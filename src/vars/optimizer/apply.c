@@ -41,7 +41,7 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
 static void step_each(const struct dti_applying *a, const struct dti_copy_set *place, size_t first,
                       const ditto_rule_range *range)
 {
-    alignas(DTI_CACHE_LINE) char slot[DITTO_MAX_SLOTS][EACH_BYTES];
+    alignas(DTI_CACHE_LINE) char slot[DITTO_MAX_OPTIMIZER_SLOTS][EACH_BYTES];
     size_t element = ditto_dtype_bytes(range->dtype);
     for (uint32_t c = place->copies; c-- > 0;) {
         ditto_rule_range own = *range;
@@ -124,7 +124,7 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
                                  .calls = o->options.rule == DITTO_RULE_FUNCTION };
     struct dti_target_reduction targeted = { .item = list,
                                              .items = o->items,
-                                             .op = o->options.aggregation,
+                                             .op = o->options.op,
                                              .name = "ditto_apply",
                                              .object = o->name,
                                              .target = &target };

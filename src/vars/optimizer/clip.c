@@ -75,8 +75,8 @@ static ditto_status aggregate(const struct dti_applying *a, const void *const *b
         const ditto_tensor *gradient = brought[i];
         source[i] = (const char *)gradient[k].data + first * ditto_dtype_bytes(v->spec.dtype);
     }
-    return dti_reduce_local(v->spec.dtype, a->optimizer->options.aggregation, source, v->num_replicas,
-                            end - first, values);
+    return dti_reduce_local(v->spec.dtype, a->optimizer->options.op, source, v->num_replicas, end - first,
+                            values);
 }
 
 struct measuring {

@@ -93,7 +93,7 @@ static ditto_status divide(const ditto_optimizer *o, struct division *d)
         const ditto_variable *v = o->variable[o->item[i].variable];
         list[i] = (ditto_list_item){ .count = v->piece[o->item[i].piece].count, .dtype = v->spec.dtype };
     }
-    struct dti_target_reduction targeted = { .item = list, .items = o->items, .op = o->options.aggregation };
+    struct dti_target_reduction targeted = { .item = list, .items = o->items, .op = o->options.op };
     if (list != NULL)
         dti_target_owners(o->iterations->team, &targeted, add_range, d);
     free(list);

@@ -52,7 +52,7 @@ ditto_status dti_optimizer_rule_check(ditto_rule rule, ditto_dtype dtype)
 
 void dti_optimizer_rule_slots(const ditto_optimizer_options *o, const char *name[DTI_OPTIMIZER_SLOT_NAMES])
 {
-    static const char *const own[DITTO_MAX_SLOTS] = { "slot0", "slot1", "slot2", "slot3" };
+    static const char *const own[DITTO_MAX_OPTIMIZER_SLOTS] = { "slot0", "slot1", "slot2", "slot3" };
     uint32_t slots = 0;
     if (o->rule == DITTO_RULE_SGD && o->momentum != 0)
         name[slots++] = "momentum";
@@ -60,7 +60,7 @@ void dti_optimizer_rule_slots(const ditto_optimizer_options *o, const char *name
         name[slots++] = "m";
         name[slots++] = "v";
     }
-    for (uint32_t i = 0; o->rule == DITTO_RULE_FUNCTION && i < o->slots; i++)
+    for (uint32_t i = 0; o->rule == DITTO_RULE_FUNCTION && i < o->num_slots; i++)
         name[slots++] = own[i];
     name[slots] = NULL;
 }
@@ -73,7 +73,7 @@ static ditto_rule_range cut(const ditto_rule_range *range, size_t at, size_t mos
     part.first += at;
     part.count = range->count - at < most ? range->count - at : most;
     part.gradient = (const char *)range->gradient + offset;
-    for (uint32_t k = 0; k < DITTO_MAX_SLOTS && part.slot[k] != NULL; k++)
+    for (uint32_t k = 0; k < DITTO_MAX_OPTIMIZER_SLOTS && part.slot[k] != NULL; k++)
         part.slot[k] = (char *)part.slot[k] + offset;
     return part;
 }

@@ -39,7 +39,7 @@ struct dti_optimizer_step dti_optimizer_step_of(const ditto_optimizer_options *o
 /* Returns DITTO_ERR_UNSUPPORTED if the rule cannot update variables of the dtype. */
 ditto_status dti_optimizer_rule_check(ditto_rule rule, ditto_dtype dtype);
 
-#define DTI_OPTIMIZER_SLOT_NAMES (DITTO_MAX_SLOTS + 1)
+#define DTI_OPTIMIZER_SLOT_NAMES (DITTO_MAX_OPTIMIZER_SLOTS + 1)
 
 /* Stores the names of the rule's slots, followed by NULL. */
 void dti_optimizer_rule_slots(const ditto_optimizer_options *options,

@@ -26,7 +26,7 @@ static ditto_status check_enums(const ditto_variable_options *o)
                        DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
                        ": use DITTO_AGGREGATE_SUM, not DITTO_SUM, and the like"));
     DTI_TRY(check_enum(o, "copies", (int)o->copies, DITTO_COPIES_PER_REPLICA, DITTO_COPIES_PER_REPLICA, ""));
-    DTI_TRY(check_enum(o, "trainable", (int)o->trainable, DITTO_TRAINABLE_ON, DITTO_TRAINABLE_OFF, ""));
+    DTI_TRY(check_enum(o, "trainable", (int)o->trainable, DITTO_SWITCH_ON, DITTO_SWITCH_OFF, ""));
     if (o->synchronization == DITTO_SYNCHRONIZATION_NONE)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "options->synchronization of the variable \"%.100s\" is NONE: it is synchronized on "
@@ -42,7 +42,7 @@ static ditto_status check_partitioner(const ditto_variable_options *o)
                        : o->colocate_with != NULL              ? "colocate_with"
                                                                : NULL;
     DTI_TRY(dti_partitioner_check(&o->partitioner));
-    if (o->partitioner.kind == DITTO_PARTITION_NONE || with == NULL)
+    if (o->partitioner.kind == DITTO_PARTITION_DEFAULT || with == NULL)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID,
                     "the variable \"%.100s\" has a partitioner and %s: shards exist once, on nodes in turn; "
@@ -164,21 +164,6 @@ uint64_t ditto_variable_generation(const ditto_variable *v)
     for (uint32_t i = 0; i < v->num_replicas; i++) /* relaxed: the numbers are only compared */
         sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
     return sum;
-}
-
-ditto_status ditto_partitioner_shards(const ditto_partitioner *partitioner, const ditto_tensor *spec,
-                                      size_t *shards)
-{
-    size_t bytes;
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(partitioner, "partitioner"));
-    DTI_TRY(dti_not_null(spec, "spec"));
-    DTI_TRY(dti_not_null(shards, "shards"));
-    DTI_TRY(dti_tensor_check(spec, &bytes));
-    DTI_TRY(dti_partitioner_check(partitioner));
-    bool rows = spec->rank > 0 && bytes != 0;
-    *shards = rows ? dti_partition_shards(partitioner, spec->shape[0], bytes / spec->shape[0]) : 1;
-    return DITTO_OK;
 }
 
 /* -- Cross context -- */

@@ -23,7 +23,7 @@ ditto_status dti_partitioner_check(const ditto_partitioner *p)
 {
     if ((unsigned)p->kind > DITTO_PARTITION_MAX_SIZE)
         return DTI_FAIL(DITTO_ERR_RANGE, "partitioner.kind = %d is not a value of its enum", (int)p->kind);
-    if (p->kind == DITTO_PARTITION_FIXED && p->shards == 0)
+    if (p->kind == DITTO_PARTITION_FIXED && p->num_shards == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "a partitioner with a fixed number of shards needs at least one shard");
     if (p->kind == DITTO_PARTITION_MAX_SIZE && p->bytes == 0)
@@ -34,16 +34,16 @@ ditto_status dti_partitioner_check(const ditto_partitioner *p)
 
 size_t dti_partition_shards(const ditto_partitioner *p, size_t rows, size_t row_bytes)
 {
-    size_t shards = 1, most = p->shards != 0 ? p->shards : SIZE_MAX;
+    size_t shards = 1, most = p->num_shards != 0 ? p->num_shards : SIZE_MAX;
     switch (p->kind) {
-    case DITTO_PARTITION_NONE:
+    case DITTO_PARTITION_DEFAULT:
         break;
     case DITTO_PARTITION_FIXED:
-        shards = p->shards;
+        shards = p->num_shards;
         break;
     case DITTO_PARTITION_MIN_SIZE: /* the product is the variable's size, which does not overflow */
         shards = divided_up(rows * row_bytes, p->bytes != 0 ? p->bytes : SHARD_BYTES);
-        most = p->shards != 0 ? p->shards : 1;
+        most = p->num_shards != 0 ? p->num_shards : 1;
         break;
     case DITTO_PARTITION_MAX_SIZE:
         shards = divided_up(rows, at_least(1, row_bytes != 0 ? p->bytes / row_bytes : rows));

@@ -228,7 +228,7 @@ static ditto_variable *describe(const struct dti_strategy_base *base, const ditt
     v->aggregation = o->aggregation != DITTO_AGGREGATE_DEFAULT ? o->aggregation : DITTO_AGGREGATE_NONE;
     v->wants_copies = o->copies == DITTO_COPIES_PER_REPLICA;
     v->own_copies = !v->central && (!v->mirrored || v->wants_copies);
-    v->trainable = o->trainable != DITTO_TRAINABLE_DEFAULT ? o->trainable == DITTO_TRAINABLE_ON : v->mirrored;
+    v->trainable = o->trainable != DITTO_SWITCH_DEFAULT ? o->trainable == DITTO_SWITCH_ON : v->mirrored;
     v->partitioner = o->partitioner;
     return v;
 }
@@ -267,7 +267,7 @@ ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, con
                                        const ditto_tensor *spec, const struct dti_optimizer_slot_piece *piece,
                                        size_t pieces, ditto_variable **out)
 {
-    ditto_variable_options options = { .name = name, .trainable = DITTO_TRAINABLE_OFF };
+    ditto_variable_options options = { .name = name, .trainable = DITTO_SWITCH_OFF };
     ditto_variable *v = describe(base, spec, &options);
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");

@@ -1,5 +1,6 @@
 /* tests/base/numbers/test_random.c - random numbers: known answers of the generator, positions, distributions
  * and streams. */
+#include "base/numbers/random.h"
 #include "support/support.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@ static void the_generator_gives_its_known_answers(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         uint32_t out[4];
-        ditto_philox(answers[i].key, answers[i].counter, out);
+        dti_philox(answers[i].key, answers[i].counter, out);
         assert_memory_equal(out, answers[i].want, sizeof out);
     }
 }

@@ -77,7 +77,7 @@ struct point {
     uint32_t pipelines, replicas; /* N */
     bool even;
     unsigned upstream;
-    ditto_shard shard;
+    ditto_shard_policy shard;
 };
 
 /* Checks the batches of every replica, step after step, against the rules. list[w] has the rows of
@@ -128,10 +128,10 @@ static void try_point(ditto_strategy *s, const struct point *p, uint64_t number)
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *dataset = upstream(p->upstream, p->length);
     options.global_batch = p->global;
-    options.pipelines = p->pipelines;
+    options.num_pipelines = p->pipelines;
     options.shard = p->shard;
     options.partial = p->even ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_FILL;
-    options.producers = (uint32_t)(1 + number % 3);
+    options.num_producers = (uint32_t)(1 + number % 3);
     options.buffer = number % 4 == 3 ? DITTO_NO_PREFETCH : (uint32_t)(1 + number % 4);
     assert_ok(list_rows(dataset, 0, &all));
     distribute(&d, s, dataset, &options);
@@ -239,12 +239,12 @@ static void check_spec(const struct steps *s, const ditto_iterator *it, bool by_
     ditto_tensor spec[DITTO_MAX_COMPONENTS];
     uint32_t components;
     bool whole = s->last == LAST_STATIC || (s->last == LAST_DROPPED && !by_file);
-    assert_ok(ditto_iterator_element_spec(it, &components, spec));
+    assert_ok(ditto_iterator_spec(it, &components, spec));
     assert_int_equal(spec[0].shape[0],
                      whole && s->global % s->replicas == 0 ? s->global / s->replicas : DITTO_ANY_SIZE);
 }
 
-static void try_steps(ditto_strategy *strategy, struct steps *s, ditto_shard shard, uint64_t number)
+static void try_steps(ditto_strategy *strategy, struct steps *s, ditto_shard_policy shard, uint64_t number)
 {
     static struct source from;
     const int64_t *list[MOST_REPLICAS];
@@ -252,11 +252,11 @@ static void try_steps(ditto_strategy *strategy, struct steps *s, ditto_shard sha
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     make_source(&from, s, shard == DITTO_SHARD_FILE);
     options.global_batch = s->last == LAST_DROPPED ? 0 : s->global;
-    options.pipelines = s->pipelines;
+    options.num_pipelines = s->pipelines;
     options.shard = number % 2 && shard != DITTO_SHARD_OFF ? DITTO_SHARD_AUTO : shard;
     options.partial = s->last == LAST_EVEN ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT;
     options.flags = s->last == LAST_STATIC ? DITTO_INPUT_STATIC : 0;
-    options.producers = (uint32_t)(1 + number % 3);
+    options.num_producers = (uint32_t)(1 + number % 3);
     options.buffer = number % 4 == 3 ? DITTO_NO_PREFETCH : (uint32_t)(1 + number % 4);
     distribute(&d, strategy, from.dataset, &options);
     for (uint32_t w = 0; w < s->pipelines; w++)
@@ -269,7 +269,7 @@ static void try_steps(ditto_strategy *strategy, struct steps *s, ditto_shard sha
 
 /* Draws G, W, length, rule for the last step, and sharing at random. With FILE the lengths differ, and
  * rows are not counted across files. */
-static void draw_steps(uint64_t *random, uint32_t replicas, struct steps *s, ditto_shard *shard)
+static void draw_steps(uint64_t *random, uint32_t replicas, struct steps *s, ditto_shard_policy *shard)
 {
     uint64_t length = 1 + test_random(random) % 300;
     *s = (struct steps){ .replicas = replicas, .last = (enum last_step)(test_random(random) % LAST_STEPS) };
@@ -277,7 +277,7 @@ static void draw_steps(uint64_t *random, uint32_t replicas, struct steps *s, dit
     do
         s->pipelines = 1 + (uint32_t)(test_random(random) % replicas);
     while (replicas % s->pipelines != 0);
-    *shard = (ditto_shard)(DITTO_SHARD_FILE + test_random(random) % (s->last == LAST_DROPPED ? 2 : 3));
+    *shard = (ditto_shard_policy)(DITTO_SHARD_FILE + test_random(random) % (s->last == LAST_DROPPED ? 2 : 3));
     if (s->last == LAST_DROPPED && *shard == DITTO_SHARD_FILE)
         *shard = DITTO_SHARD_OFF;
     s->shared = *shard == DITTO_SHARD_DATA || s->pipelines == 1;
@@ -295,7 +295,7 @@ static void rules_9_1_to_9_6_hold_from_the_dataset_to_the_replica(void **state)
         ditto_strategy *strategy = make_strategy(replicas, NULL);
         for (int trial = 0; trial < test_trials(75); trial++) {
             struct steps s;
-            ditto_shard shard;
+            ditto_shard_policy shard;
             draw_steps(&random, replicas, &s, &shard);
             try_steps(strategy, &s, shard, (uint64_t)trial);
         }
@@ -320,7 +320,7 @@ static void rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipe
                     s.shared = pipelines == 1 || shard == DITTO_SHARD_DATA;
                     for (uint32_t w = 0; w < pipelines; w++)
                         s.length[w] = global * (1 + more) + more;
-                    try_steps(strategy, &s, (ditto_shard)shard, 0);
+                    try_steps(strategy, &s, (ditto_shard_policy)shard, 0);
                 }
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -340,7 +340,7 @@ static void rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas
                     s.shared = shard == DITTO_SHARD_DATA;
                     for (uint32_t w = 0; w < pipelines; w++)
                         s.length[w] = shard == DITTO_SHARD_FILE ? length / (1 + w) : length;
-                    try_steps(strategy, &s, (ditto_shard)shard, length);
+                    try_steps(strategy, &s, (ditto_shard_policy)shard, length);
                 }
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -356,10 +356,10 @@ static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelin
             struct distribution one, several;
             ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
             options.global_batch = global;
-            options.partial = (ditto_partial)partial;
+            options.partial = (ditto_partial_policy)partial;
             distribute(&one, strategy, d, &options);
-            for (options.pipelines = 2; options.pipelines <= 6;
-                 options.pipelines += options.pipelines == 3 ? 3 : 1) {
+            for (options.num_pipelines = 2; options.num_pipelines <= 6;
+                 options.num_pipelines += options.num_pipelines == 3 ? 3 : 1) {
                 distribute(&several, strategy, d, &options);
                 for (uint32_t r = 0; r < 6; r++)
                     assert_memory_equal(&several.taken[r], &one.taken[r], sizeof one.taken[r]);
@@ -389,7 +389,7 @@ static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
         name[i] = temporary_file(lines);
     }
     options.global_batch = 4;
-    options.pipelines = 2;
+    options.num_pipelines = 2;
     for (int how = 0; how < 2; how++) {
         options.shard = how == 0 ? DITTO_SHARD_AUTO : DITTO_SHARD_FILE;
         assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 5, 0 }, &text, &d));
@@ -448,7 +448,7 @@ static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(vo
     (void)state;
     text.max_bytes = 8;
     options.global_batch = 2;
-    options.pipelines = 2;
+    options.num_pipelines = 2;
     assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 2, 0 }, &text, &files));
     assert_ok(ditto_dataset_take(files, 4, &made[0]));
     assert_ok(ditto_dataset_skip(files, 2, &made[1]));
@@ -482,7 +482,7 @@ static ditto_status components_agree(ditto_replica *self, void *argument)
     ditto_status status;
     while ((status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
         const int64_t *first = b.component[0].data, *second = b.component[1].data;
-        EXPECT(&d->report, b.components == 2 && b.component[1].shape[0] == b.rows);
+        EXPECT(&d->report, b.num_components == 2 && b.component[1].shape[0] == b.rows);
         for (uint64_t i = 0; i < b.rows; i++)
             EXPECT(&d->report, second[i] == first[i] + 1000);
         d->taken[ditto_replica_id(self)].rows += b.rows;
@@ -527,7 +527,7 @@ static ditto_status make_dataset(const ditto_input_context *context, void *user,
 {
     struct making *m = user;
     ditto_dataset *rows;
-    if (context->pipeline != m->calls++ || context->pipelines != m->pipelines ||
+    if (context->pipeline != m->calls++ || context->num_pipelines != m->pipelines ||
         (m->fail && context->pipeline == 1))
         return DITTO_ERR_USER;
     if (m->none)
@@ -557,8 +557,8 @@ static void rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn(void **stat
     for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2) {
         struct making m = { .pipelines = pipelines, .rows = 22 };
         uint32_t each = 4 / pipelines;
-        options.pipelines = pipelines < 4 ? pipelines : 0;
-        options.replication = pipelines < 4 ? DITTO_PER_PIPELINE : DITTO_PER_REPLICA_INPUT;
+        options.num_pipelines = pipelines < 4 ? pipelines : 0;
+        options.replication = pipelines < 4 ? DITTO_REPLICATION_PER_PIPELINE : DITTO_REPLICATION_PER_REPLICA;
         ditto_iterator *it;
         assert_ok(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it));
         assert_int_equal(m.calls, pipelines);
@@ -592,7 +592,7 @@ static void rule_9_7_datasets_that_a_function_must_not_make(void **state)
     struct making m = { .pipelines = 2, .rows = 9, .batch = 2, .differ = true };
     uint64_t batch;
     (void)state;
-    options.pipelines = 2;
+    options.num_pipelines = 2;
     assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it),
                   DITTO_ERR_INVALID);
     assert_message("pipeline 1");
@@ -629,14 +629,14 @@ static void rule_9_8_contradictions_are_named(void **state)
                       status);                                                                 \
         assert_message(text);                                                                  \
     } while (0)
-    REFUSED(false, DITTO_ERR_INVALID, "3 pipelines for 4 replicas", .pipelines = 3);
-    REFUSED(false, DITTO_ERR_INVALID, "8 pipelines for 4 replicas", .pipelines = 8);
-    REFUSED(false, DITTO_ERR_INVALID, "PER_REPLICA_INPUT", .replication = DITTO_PER_REPLICA_INPUT);
+    REFUSED(false, DITTO_ERR_INVALID, "3 pipelines for 4 replicas", .num_pipelines = 3);
+    REFUSED(false, DITTO_ERR_INVALID, "8 pipelines for 4 replicas", .num_pipelines = 8);
+    REFUSED(false, DITTO_ERR_INVALID, "PER_REPLICA_INPUT", .replication = DITTO_REPLICATION_PER_REPLICA);
     REFUSED(false, DITTO_ERR_INVALID, "batched by 4 rows", .global_batch = 5);
-    REFUSED(false, DITTO_ERR_RANGE, "shard is 9", .shard = (ditto_shard)9);
-    REFUSED(false, DITTO_ERR_RANGE, "replication is 7", .replication = (ditto_replication)7);
+    REFUSED(false, DITTO_ERR_RANGE, "shard is 9", .shard = (ditto_shard_policy)9);
+    REFUSED(false, DITTO_ERR_RANGE, "replication is 7", .replication = (ditto_replication_mode)7);
     REFUSED(false, DITTO_ERR_RANGE, "buffer is 70000", .buffer = 70000);
-    REFUSED(false, DITTO_ERR_RANGE, "producers is 2000", .producers = 2000);
+    REFUSED(false, DITTO_ERR_RANGE, "producers is 2000", .num_producers = 2000);
     REFUSED(false, DITTO_ERR_RANGE, "max_bytes is 100", .max_bytes = 100);
     REFUSED(false, DITTO_ERR_INVALID, "flags", .flags = 64);
     REFUSED(false, DITTO_ERR_INVALID, "both or none", .state = &m);
@@ -644,8 +644,8 @@ static void rule_9_8_contradictions_are_named(void **state)
     REFUSED(true, DITTO_ERR_INVALID, "global_batch is set", .global_batch = 5);
     REFUSED(true, DITTO_ERR_INVALID, "partial is set", .partial = DITTO_PARTIAL_EVEN);
     REFUSED(true, DITTO_ERR_INVALID, "shard is set", .shard = DITTO_SHARD_DATA);
-    REFUSED(true, DITTO_ERR_INVALID, "pipelines is 2", .replication = DITTO_PER_REPLICA_INPUT,
-            .pipelines = 2);
+    REFUSED(true, DITTO_ERR_INVALID, "pipelines is 2", .replication = DITTO_REPLICATION_PER_REPLICA,
+            .num_pipelines = 2);
 #undef REFUSED
     ditto_dataset_destroy(d);
     assert_ok(ditto_strategy_destroy(s));
@@ -665,9 +665,9 @@ static void rule_9_8_buffers_change_neither_rows_nor_order(void **state)
             for (uint32_t producers = 0; producers < 4; producers++) {
                 struct distribution got;
                 ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-                ditto_input_stats stats;
+                ditto_iterator_counters stats;
                 options.buffer = buffers[i];
-                options.producers = producers;
+                options.num_producers = producers;
                 options.flags = host ? DITTO_INPUT_HOST_MEMORY : 0;
                 distribute(&got, s, ahead, &options);
                 check_steps(
@@ -675,13 +675,13 @@ static void rule_9_8_buffers_change_neither_rows_nor_order(void **state)
                         .global = 7, .replicas = 3, .pipelines = 1, .shared = true, .length = { 300 } },
                     &got, (const int64_t *const[]){ all.row });
                 assert_ok(ditto_iterator_stats(got.iterator, DITTO_ALL_REPLICAS, &stats));
-                assert_int_equal(stats.slots, buffers[i] == DITTO_NO_PREFETCH ? 1
-                                              : buffers[i] == 0               ? 7
-                                                                              : buffers[i] + 1);
+                assert_int_equal(stats.num_slots, buffers[i] == DITTO_NO_PREFETCH ? 1
+                                                  : buffers[i] == 0               ? 7
+                                                                                  : buffers[i] + 1);
                 assert_int_equal(stats.rows, 300);
                 assert_int_equal(stats.steps, 43);
                 assert_int_equal(stats.bytes, 300 * sizeof(int64_t));
-                assert_int_equal(stats.ready + stats.waited, 43 * 3);
+                assert_int_equal(stats.num_ready + stats.num_waited, 43 * 3);
                 end(&got);
             }
     ditto_dataset_destroy(ahead);
@@ -692,7 +692,7 @@ static void memory_of_the_queues_stays_below_its_limit(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = then(range(0, 10000), batch_of, 200);
-    ditto_input_stats stats;
+    ditto_iterator_counters stats;
     (void)state;
     for (uint64_t cap = 4000; cap < 40000; cap += 1000) {
         struct distribution got;
@@ -701,7 +701,7 @@ static void memory_of_the_queues_stays_below_its_limit(void **state)
         options.max_bytes = cap;
         distribute(&got, s, d, &options);
         assert_ok(ditto_iterator_stats(got.iterator, DITTO_ALL_REPLICAS, &stats));
-        assert_true(stats.queue_bytes <= cap && stats.slots <= 21 && stats.slots >= 1);
+        assert_true(stats.queue_bytes <= cap && stats.num_slots <= 21 && stats.num_slots >= 1);
         assert_int_equal(got.taken[0].rows + got.taken[1].rows, 10000);
         end(&got);
     }
@@ -724,10 +724,10 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
     for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2) {
         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
         options.global_batch = 8;
-        options.pipelines = pipelines;
+        options.num_pipelines = pipelines;
         distribute(&got, s, d, &options);
         assert_int_equal(got.taken[0].steps, 4);
-        assert_ok(ditto_iterator_element_spec(got.iterator, &components, spec));
+        assert_ok(ditto_iterator_spec(got.iterator, &components, spec));
         assert_true(components == 1 && spec[0].rank == 1 && spec[0].dtype == DITTO_I64 &&
                     spec[0].shape[0] == DITTO_ANY_SIZE);
         end(&got);
@@ -737,7 +737,7 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
             assert_int_equal(got.taken[r].steps, 3);
             assert_int_equal(got.taken[r].rows, 6);
         }
-        assert_ok(ditto_iterator_element_spec(got.iterator, &components, spec));
+        assert_ok(ditto_iterator_spec(got.iterator, &components, spec));
         assert_int_equal(spec[0].shape[0], 2);
         end(&got);
     }
@@ -764,7 +764,7 @@ static void assert_batch_rows(ditto_iterator *it, size_t rows)
 {
     ditto_tensor spec[DITTO_MAX_COMPONENTS];
     uint32_t components;
-    assert_ok(ditto_iterator_element_spec(it, &components, spec));
+    assert_ok(ditto_iterator_spec(it, &components, spec));
     assert_int_equal(spec[0].shape[0], rows);
 }
 
@@ -795,8 +795,8 @@ static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
                         assert_ok(ditto_dataset_repeat(rows[files], how == 3 ? DITTO_REPEAT_FOREVER : 1,
                                                        &repeated));
                         d = then(repeated, how == 2 ? whole_batches_of : batch_of, global);
-                        options.pipelines = pipelines;
-                        options.shard = (ditto_shard)shard;
+                        options.num_pipelines = pipelines;
+                        options.shard = (ditto_shard_policy)shard;
                         options.flags = how == 1 ? DITTO_INPUT_STATIC : 0;
                         assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
                         assert_batch_rows(got.iterator, known ? 2 : DITTO_ANY_SIZE);
@@ -833,7 +833,7 @@ static void the_batch_dimension_of_datasets_from_a_function(void **state)
             uint64_t more = 9;
             ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
             struct distribution got;
-            options.pipelines = pipelines;
+            options.num_pipelines = pipelines;
             options.flags = flags;
             assert_ok(
                 ditto_strategy_iterate_from_function(s, make_whole_batches, &more, &options, &got.iterator));
@@ -899,7 +899,7 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
         for (int64_t step = 0, row = 0; step < 3; step++) {
             assert_ok(ditto_iterator_next_as_optional(it, &value, &has_value));
             assert_int_equal(has_value, 1);
-            assert_int_equal(ditto_value_kind_of(value), DITTO_NEST);
+            assert_int_equal(ditto_value_kind_of(value), DITTO_VALUE_NEST);
             const ditto_value *member;
             assert_ok(ditto_value_member(value, "1", &member));
             for (uint32_t r = 0; r < n; r++) {
@@ -1000,7 +1000,7 @@ static void no_row_before_a_failure_is_lost(void **state)
                 ditto_dataset_destroy(source);
                 d = filtered ? then(mapped, keep_residues, 1000) : mapped;
                 d = then(d, whole ? whole_batches_of : batch_of, 10);
-                options.producers = producers;
+                options.num_producers = producers;
                 assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
                 begin(&got, 3, got.iterator);
                 run_all(s, consume_to_error, &got, &got.report);
@@ -1051,7 +1051,7 @@ static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     (void)state;
     options.global_batch = 4;
-    options.producers = 2;
+    options.num_producers = 2;
     for (int i = 0; i < 20; i++) {
         _Atomic int later = 0;
         ditto_dataset *source = range(0, 40), *d;
@@ -1142,7 +1142,7 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *source = range(0, 40), *d;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    ditto_input_stats all, one;
+    ditto_iterator_counters all, one;
     struct distribution got;
     size_t length;
     char text[4000];
@@ -1152,8 +1152,8 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
     distribute(&got, s, d, &options);
     assert_ok(ditto_iterator_stats(got.iterator, DITTO_ALL_REPLICAS, &all));
     assert_ok(ditto_iterator_stats(got.iterator, 1, &one));
-    assert_true(all.waited > 0 && all.consumer_wait_ns > 1000000 && all.filling_ns >= 40 * 1000000ull);
-    assert_true(one.rows == 20 && all.rows == 40 && one.replicas == 1 &&
+    assert_true(all.num_waited > 0 && all.consumer_wait_ns > 1000000 && all.filling_ns >= 40 * 1000000ull);
+    assert_true(one.rows == 20 && all.rows == 40 && one.num_replicas == 1 &&
                 one.consumer_wait_ns <= all.consumer_wait_ns);
     assert_status(ditto_iterator_stats(got.iterator, 2, &one), DITTO_ERR_RANGE);
     assert_ok(ditto_strategy_describe(s, text, sizeof text, &length));
@@ -1214,8 +1214,8 @@ static void rule_9_9_a_replica_that_leaves_is_named_across_pipelines(void **stat
             ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
             struct leaving l = { .leaver = leaver };
             options.global_batch = 8;
-            options.pipelines = 2;
-            options.producers = 2;
+            options.num_pipelines = 2;
+            options.num_producers = 2;
             options.flags = flags;
             assert_ok(ditto_strategy_iterate(s, d, &options, &l.iterator));
             assert_status(ditto_strategy_run(s, one_leaves, &l), DITTO_ERR_DIVERGED);

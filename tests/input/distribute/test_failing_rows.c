@@ -88,7 +88,7 @@ static char *write_fields(int64_t length, int64_t row)
 
 static ditto_dataset *make_fields(char *name)
 {
-    ditto_csv_component component = { .count = 1, .dtype = DITTO_I64 };
+    ditto_csv_component component = { .num_columns = 1, .dtype = DITTO_I64 };
     ditto_dataset *d;
     assert_ok(
         ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &component, 1, NULL, &d));
@@ -187,10 +187,10 @@ static ditto_input_options options_of(const struct steps *s, uint32_t producers,
     static const uint32_t buffer[] = { DITTO_NO_PREFETCH, 1, 2, 8 };
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     options.global_batch = s->last == LAST_DROPPED ? 0 : s->global;
-    options.pipelines = s->pipelines;
+    options.num_pipelines = s->pipelines;
     options.partial = s->last == LAST_EVEN ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT;
     options.flags = s->last == LAST_STATIC ? DITTO_INPUT_STATIC : 0;
-    options.producers = producers;
+    options.num_producers = producers;
     options.buffer = buffer[number % 4];
     return options;
 }
@@ -461,12 +461,11 @@ static int wait_in_child(void *argument)
         struct waiting w = *asked;
         ditto_strategy *s;
         ditto_dataset *d;
-        so.replicas = 2;
-        so.placement_flags = DITTO_PLACEMENT_SHARE;
+        so.num_replicas = 2;
         so.timeout_ms = w.run == DITTO_ERR_TIMED_OUT ? 300 : 0;
         io.global_batch = 2;
-        io.pipelines = 2;
-        io.producers = producers;
+        io.num_pipelines = 2;
+        io.num_producers = producers;
         REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &so, &s) == DITTO_OK);
         REQUIRE(ditto_dataset_from_range(0, 1000000000, 1, &d) == DITTO_OK);
         REQUIRE(ditto_strategy_iterate(s, d, &io, &w.iterator) == DITTO_OK);

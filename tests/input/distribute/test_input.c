@@ -85,7 +85,7 @@ static ditto_status consume(ditto_replica *self, void *argument)
     ditto_status status;
     uint64_t steps = 0;
     while ((status = ditto_next(self, p->iterator, &b)) == DITTO_OK) {
-        EXPECT(&p->report, b.step == steps && b.components == 2);
+        EXPECT(&p->report, b.step == steps && b.num_components == 2);
         EXPECT(&p->report, b.component[0].shape[0] == b.rows && b.component[1].shape[0] == b.rows);
         EXPECT(&p->report,
                b.component[0].rank == 1 && b.component[1].rank == 2 && b.component[1].shape[1] == 2);
@@ -158,7 +158,7 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
             for (size_t l = 0; l < 5; l++)
                 for (uint32_t producers = 1; producers <= 3; producers += 2) {
                     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-                    options.producers = producers;
+                    options.num_producers = producers;
                     options.buffer = 1 + producers % 2;
                     options.global_batch = globals[g];
                     ditto_dataset *d = numbers(lengths[l]);
@@ -261,7 +261,7 @@ static void shuffle_orders_by_seed_and_pass_alone(void **state)
         assert_ok(ditto_dataset_shuffle(d, &how, &fixed));
         /* The order does not depend on the number of producers. */
         for (uint32_t producers = 1; producers <= 4; producers++) {
-            options.producers = producers;
+            options.num_producers = producers;
             options.pass = 0;
             struct pass *p = iterate(s, shuffled, &options, 10);
             for (size_t i = 0; i < 1000; i++) {
@@ -325,7 +325,7 @@ static void an_iterator_can_be_left_with_rows_in_it(void **state)
     (void)state;
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
     options.global_batch = 8;
-    options.producers = 3;
+    options.num_producers = 3;
     long threads = count_threads();
     for (int i = 0; i < 30; i++) {
         ditto_strategy *s = make_strategy(3, NULL);
@@ -356,12 +356,14 @@ static ditto_status drain(ditto_replica *self, void *argument)
 static ditto_status csv(const char *path, const ditto_csv_component *components, uint32_t count,
                         const ditto_csv_options *options, ditto_dataset **out)
 {
-    return ditto_dataset_from_csv(&(ditto_files){ .names = &path, .count = 1 }, components, count, options,
-                                  out);
+    return ditto_dataset_from_csv(&(ditto_files){ .names = &path, .num_names = 1 }, components, count,
+                                  options, out);
 }
 
-static const ditto_csv_component two_columns[] = { { .first_column = 0, .count = 2, .dtype = DITTO_F32 },
-                                                   { .first_column = 2, .count = 1, .dtype = DITTO_I32 } };
+static const ditto_csv_component two_columns[] = {
+    { .first_column = 0, .num_columns = 2, .dtype = DITTO_F32 },
+    { .first_column = 2, .num_columns = 1, .dtype = DITTO_I32 }
+};
 
 /* Reads a CSV text. `expected` is the last status, and `message` the part of the message behind the file's
  * name. */
@@ -416,7 +418,7 @@ static void files_that_cannot_be_read_are_refused(void **state)
 {
     char *empty = temporary_file(""), *heading = temporary_file("a,b,c\n");
     ditto_csv_options options = DITTO_CSV_OPTIONS_INIT;
-    ditto_csv_component bad = { .count = 0, .dtype = DITTO_F32 };
+    ditto_csv_component bad = { .num_columns = 0, .dtype = DITTO_F32 };
     ditto_dataset *d;
     (void)state;
     assert_status(csv("/nowhere/x.csv", two_columns, 2, NULL, &d), DITTO_ERR_NOT_FOUND);
@@ -427,18 +429,18 @@ static void files_that_cannot_be_read_are_refused(void **state)
     assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
     assert_message("there is no row after the 1 lines");
     assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
-    bad = (ditto_csv_component){ .count = 1, .dtype = DITTO_C64 };
+    bad = (ditto_csv_component){ .num_columns = 1, .dtype = DITTO_C64 };
     assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_UNSUPPORTED);
-    bad = (ditto_csv_component){ .first_column = UINT32_MAX, .count = 2, .dtype = DITTO_F32 };
+    bad = (ditto_csv_component){ .first_column = UINT32_MAX, .num_columns = 2, .dtype = DITTO_F32 };
     assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
-    options.columns = 2;
+    options.num_columns = 2;
     assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
     assert_status(csv(NULL, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
     assert_status(csv(heading, NULL, 2, NULL, &d), DITTO_ERR_INVALID);
     options = (ditto_csv_options)DITTO_CSV_OPTIONS_INIT;
-    options.columns = UINT32_MAX;
+    options.num_columns = UINT32_MAX;
     assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
-    options.columns = 0;
+    options.num_columns = 0;
     options.delimiter = '.';
     assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
     remove(empty); /* a FIFO is refused and not waited for */
@@ -528,7 +530,7 @@ static void wrong_datasets_are_refused(void **state)
     options.global_batch = (uint64_t)1 << 50;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_NO_MEMORY);
     options.global_batch = 4;
-    options.partial = (ditto_partial)5;
+    options.partial = (ditto_partial_policy)5;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_RANGE);
     assert_status(ditto_strategy_iterate(NULL, d, NULL, &it), DITTO_ERR_INVALID);
     ditto_dataset_destroy(batched);
@@ -547,7 +549,7 @@ static void of_several_malformed_lines_the_first_is_named(void **state)
         strcat(text, line == 201 || line == 211 ? "1,bad,3\n" : "1,2,3\n");
     path = temporary_file(text);
     options.global_batch = 8;
-    options.producers = 4;
+    options.num_producers = 4;
     for (int i = 0; i < 50; i++) {
         ditto_strategy *s = make_strategy(1, NULL);
         ditto_iterator *it;
@@ -612,7 +614,7 @@ static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void
                 ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
                 struct leaving l = { .leaver = leaver };
                 options.global_batch = 2 * n;
-                options.producers = producers;
+                options.num_producers = producers;
                 assert_ok(ditto_strategy_iterate(s, forever, &options, &l.iterator));
                 assert_status(ditto_strategy_run(s, one_leaves, &l), DITTO_ERR_DIVERGED);
                 char text[64];

@@ -18,7 +18,7 @@ static ditto_iterator *iterate(ditto_strategy *s, ditto_dataset *d, uint64_t glo
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *it = NULL;
     options.global_batch = global;
-    options.producers = producers;
+    options.num_producers = producers;
     options.flags = flags;
     options.buffer = 4;
     assert_ok(ditto_strategy_iterate(s, d, &options, &it));
@@ -122,8 +122,7 @@ static int calls_of_a_dataset(void *kind)
     struct caller c = { .calls = 0 };
     ditto_iterator *it;
     ditto_dataset *d;
-    so.replicas = 2;
-    so.placement_flags = DITTO_PLACEMENT_SHARE;
+    so.num_replicas = 2;
     io.global_batch = 8;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &so, &c.strategy) == DITTO_OK);
     REQUIRE(ditto_variable_create(c.strategy, &initial, NULL, &c.variable) == DITTO_OK);
@@ -262,7 +261,7 @@ static void take_all_outside(ditto_iterator *it, int64_t rows)
     ditto_replica *self = ditto_get_replica_context();
     ditto_batch b;
     int has_value = 0;
-    uint64_t waited;
+    ditto_iterator_counters stats;
     int64_t row = 0;
     for (uint64_t step = 0; row < rows; step++) {
         if (step % 2 == 0)
@@ -279,7 +278,7 @@ static void take_all_outside(ditto_iterator *it, int64_t rows)
     assert_status(ditto_next(self, it, &b), DITTO_END_OF_INPUT);
     assert_ok(ditto_next_as_optional(self, it, &b, &has_value));
     assert_int_equal(has_value, 0);
-    assert_ok(ditto_input_wait_ns(self, it, &waited));
+    assert_ok(ditto_iterator_stats(it, ditto_replica_id(self), &stats));
 }
 
 struct in_default {
@@ -413,7 +412,7 @@ static void rows_do_not_depend_on_the_callers_floating_point_environment(void **
     unsigned before = modes();
     (void)state;
     options.row = &row;
-    options.components = 1;
+    options.num_components = 1;
     for (uint32_t spoils = 0; spoils < 2; spoils++) {
         assert_ok(ditto_dataset_map(numbers, compute, spoils ? &row : NULL, &options, &d));
         for (int m = 0; m < OTHER_MODES; m++) {
@@ -453,7 +452,7 @@ static void numbers_in_files_do_not_depend_on_it_either(void **state)
 {
     static const uint32_t expected[4] = { 0x000116c2, 0x3dcccccd, 0x40533333, 0xc0f66666 };
     char *name = temporary_file("1e-40,0.1,3.3,-7.7\n");
-    ditto_csv_component component = { .count = 4, .dtype = DITTO_F32 };
+    ditto_csv_component component = { .num_columns = 4, .dtype = DITTO_F32 };
     ditto_strategy *s = make_strategy(1, NULL);
     unsigned before = modes();
     (void)state;
@@ -500,7 +499,7 @@ static void reduce_and_random_numbers_leave_the_callers_environment_as_it_was(vo
     float narrow[OTHER_MODES][33];
     (void)state;
     options.row = &row;
-    options.components = 1;
+    options.num_components = 1;
     assert_ok(ditto_dataset_map(numbers, compute, NULL, &options, &d));
     for (int m = 0; m < OTHER_MODES; m++) {
         ditto_random random = ditto_random_make(7, 1);

@@ -134,7 +134,7 @@ static void the_rows_after_a_restore_are_those_that_would_have_come(void **state
         whole->iterator = open_at(strategy[from], d, options, NULL, 0);
         take_until(strategy[from], whole, UINT64_MAX);
         uint64_t cut = whole->steps[0] != 0 ? test_random(&random) % (whole->steps[0] + 2) : 0;
-        options.producers = 1 + (uint32_t)(test_random(&random) % 3);
+        options.num_producers = 1 + (uint32_t)(test_random(&random) % 3);
         first->iterator = open_at(strategy[from], d, options, NULL, 0);
         take_until(strategy[from], first, cut);
         size_t bytes;
@@ -170,7 +170,7 @@ static void pipelines_continue_together(void **state)
         ditto_dataset *d = random_dataset(&random, 300, trial % 2 == 1);
         ditto_input_options options = { .struct_size = sizeof options,
                                         .global_batch = 1 + test_random(&random) % 12,
-                                        .pipelines = 1u << trial % 3,
+                                        .num_pipelines = 1u << trial % 3,
                                         .partial = trial % 5 == 0 ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_FILL };
         uint32_t n = replicas[trial / 3 % 3];
         ditto_strategy *other = n == 8 ? wide : s;
@@ -209,7 +209,7 @@ static void rows_that_overlap_in_their_file_continue(void **state)
             for (uint32_t pipelines = 1; pipelines <= 2; pipelines++) {
                 ditto_input_options options = { .struct_size = sizeof options,
                                                 .global_batch = 11,
-                                                .pipelines = pipelines,
+                                                .num_pipelines = pipelines,
                                                 .shard = DITTO_SHARD_DATA };
                 struct record *whole = make_record(4), *rest = make_record(2);
                 ditto_dataset *d;
@@ -305,9 +305,9 @@ static void a_state_belongs_to_its_dataset(void **state)
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
     assert_message("8 rows in a global batch, but now there are 9");
     options.global_batch = 8;
-    options.pipelines = 2;
+    options.num_pipelines = 2;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
-    options.pipelines = 0;
+    options.num_pipelines = 0;
     options.pass = 4;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
     options.pass = 0;
@@ -434,7 +434,7 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
         ditto_dataset *d;
         ditto_input_options options = { .struct_size = sizeof options,
                                         .global_batch = how == 0 ? 4 : 0,
-                                        .producers = 1 };
+                                        .num_producers = 1 };
         void *saved;
         size_t bytes;
         g.user = &u;
@@ -473,7 +473,7 @@ static void steps_that_exist_are_there_after_a_restore(void **state)
                 ditto_dataset *d = range(0, length);
                 ditto_input_options options = { .struct_size = sizeof options,
                                                 .global_batch = 2,
-                                                .pipelines = 2,
+                                                .num_pipelines = 2,
                                                 .shard = how / 2 % 2 ? DITTO_SHARD_DATA : DITTO_SHARD_OFF,
                                                 .flags = how % 2 ? 0 : DITTO_INPUT_STATIC };
                 struct record *whole = make_record(4), *rest = make_record(4);
@@ -520,7 +520,7 @@ static void older_states_continue_if_the_rules_are_the_same(void **state)
         const unsigned char *state;
         size_t bytes;
         uint32_t pipelines;
-        ditto_shard shard;
+        ditto_shard_policy shard;
     } kept[] = { { of_one_pipeline, sizeof of_one_pipeline, 1, DITTO_SHARD_AUTO },
                  { of_one_pipeline, sizeof of_one_pipeline, 1, DITTO_SHARD_DATA },
                  { of_all_rows, sizeof of_all_rows, 2, DITTO_SHARD_OFF } };
@@ -528,7 +528,7 @@ static void older_states_continue_if_the_rules_are_the_same(void **state)
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
         ditto_input_options options = { .struct_size = sizeof options,
                                         .global_batch = 6,
-                                        .pipelines = kept[i].pipelines,
+                                        .num_pipelines = kept[i].pipelines,
                                         .shard = kept[i].shard };
         struct record *whole = make_record(4), *rest = make_record(4);
         whole->iterator = open_at(s, d, options, NULL, 0);
@@ -554,7 +554,7 @@ static void states_of_pipelines_that_shared_rows_in_another_way_are_refused(void
     size_t bytes;
     ditto_input_options options = { .struct_size = sizeof options,
                                     .global_batch = 6,
-                                    .pipelines = 2,
+                                    .num_pipelines = 2,
                                     .state = of_every_second_row,
                                     .state_bytes = sizeof of_every_second_row };
     (void)state;
@@ -573,7 +573,7 @@ static void states_of_pipelines_that_shared_rows_in_another_way_are_refused(void
     options.shard = DITTO_SHARD_OFF;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
     assert_message("share out the rows of each global batch, but now they each read all rows of a dataset");
-    options.pipelines = 1;
+    options.num_pipelines = 1;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
     assert_message("2 pipelines, but now there are 1");
     ditto_state_free((void *)(uintptr_t)options.state);

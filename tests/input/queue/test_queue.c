@@ -22,8 +22,8 @@ static ditto_queue *make(const ditto_queue_options *options)
 static ditto_queue *make_with(uint32_t slots, uint32_t producers)
 {
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
-    options.slots = slots;
-    options.producers = producers;
+    options.num_slots = slots;
+    options.num_producers = producers;
     options.spin_us = 1; /* waits change from spinning to sleeping */
     return make(&options);
 }
@@ -131,7 +131,7 @@ static void run_stream(struct stream *s)
 {
     pthread_t thread[MOST_PRODUCERS];
     struct producer producer[MOST_PRODUCERS];
-    ditto_queue_stats stats;
+    ditto_queue_counters stats;
     ditto_queue_item got;
     for (uint32_t i = 0; i < s->producers; i++) {
         producer[i] = (struct producer){ s, i };
@@ -142,7 +142,7 @@ static void run_stream(struct stream *s)
         pthread_join(thread[i], NULL);
     assert_string_equal(s->report.first_failure, "");
     assert_status(ditto_queue_get(s->queue, &got, 0), DITTO_PENDING);
-    assert_ok(ditto_queue_get_stats(s->queue, &stats));
+    assert_ok(ditto_queue_stats(s->queue, &stats));
     assert_int_equal(stats.puts, s->items * s->producers);
     assert_int_equal(stats.gets, stats.puts);
     assert_int_equal(stats.put_bytes, 16 * stats.puts);
@@ -172,8 +172,8 @@ static void any_mixture_of_calls_keeps_the_order(void **state)
     for (int trial = test_trials(60); trial > 0; trial--) {
         ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
         struct stream s = { .seed = seed, .claims = true };
-        options.producers = s.producers = 1 + (uint32_t)(test_random(&seed) % 5);
-        options.slots = 1 + (uint32_t)(test_random(&seed) % 9);
+        options.num_producers = s.producers = 1 + (uint32_t)(test_random(&seed) % 5);
+        options.num_slots = 1 + (uint32_t)(test_random(&seed) % 9);
         options.max_bytes = s.max_bytes = test_random(&seed) % 2 * (64 + test_random(&seed) % 200);
         s.payload = test_random(&seed) % 2 == 0;
         options.payload_bytes = s.payload ? 512 : 0;
@@ -217,7 +217,7 @@ static void the_limit_counts_all_bytes_in_use(void **state)
     uint64_t ticket;
     (void)state;
     options.max_bytes = 100;
-    options.producers = 2;
+    options.num_producers = 2;
     ditto_queue *queue = make(&options);
     assert_status(ditto_queue_put(queue, 0, NULL, 101, 0), DITTO_ERR_RANGE);
     assert_message("never fits");
@@ -265,9 +265,9 @@ static void claimed_bytes_never_exceed_the_limit(void **state)
     pthread_t thread[8];
     struct producer producer[8];
     (void)state;
-    options.producers = 8;
+    options.num_producers = 8;
     options.max_bytes = s.max_bytes;
-    options.slots = 4;
+    options.num_slots = 4;
     s.queue = make(&options);
     for (uint32_t i = 0; i < 8; i++) {
         producer[i] = (struct producer){ &s, i };
@@ -564,7 +564,7 @@ static void items_that_are_left_are_dropped_once(void **state)
     uint64_t sum = 0, ticket;
     (void)state;
     options.drop = count_drop;
-    options.drop_argument = &sum;
+    options.drop_user = &sum;
     ditto_queue *queue = make(&options);
     assert_ok(ditto_queue_put(queue, 0, number(1), 0, 0));
     assert_ok(ditto_queue_put(queue, 0, number(10), 0, 0));
@@ -586,7 +586,7 @@ static void the_consumer_owns_the_payload_until_its_next_get(void **state)
     void *payload;
     (void)state;
     options.payload_bytes = 100;
-    options.slots = 2;
+    options.num_slots = 2;
     options.max_bytes = 200;
     ditto_queue *queue = make(&options);
     assert_ok(ditto_queue_put(queue, 0, "first", 6, 0));
@@ -613,7 +613,7 @@ static void the_consumer_owns_the_payload_until_its_next_get(void **state)
 static void waits_are_counted_on_both_sides(void **state)
 {
     struct blocked b = { make_with(1, 2), true, DITTO_OK };
-    ditto_queue_stats stats;
+    ditto_queue_counters stats;
     ditto_queue_item got;
     pthread_t thread;
     (void)state;
@@ -621,11 +621,11 @@ static void waits_are_counted_on_both_sides(void **state)
     assert_ok(ditto_queue_put(b.queue, 0, NULL, 3, 0));
     pthread_create(&thread, NULL, block, &b);
     rest_ms(50);
-    assert_ok(ditto_queue_get_stats(b.queue, &stats));
+    assert_ok(ditto_queue_stats(b.queue, &stats));
     assert_int_equal(stats.depth, 1);
     assert_ok(ditto_queue_get(b.queue, &got, 0));
     pthread_join(thread, NULL);
-    assert_ok(ditto_queue_get_stats(b.queue, &stats));
+    assert_ok(ditto_queue_stats(b.queue, &stats));
     assert_int_equal(stats.get_waits, 1);
     assert_true(stats.get_wait_ns >= 20000000u);
     assert_int_equal(stats.put_waits, 1);
@@ -654,21 +654,19 @@ static void wrong_options_are_refused(void **state)
     assert_status(ditto_queue_create(NULL, NULL), DITTO_ERR_INVALID);
     o = init, o.struct_size = 0;
     refused(o, DITTO_ERR_INVALID, "struct_size");
-    o = init, o.flags = 6;
-    refused(o, DITTO_ERR_INVALID, "options->flags");
     o = init, o.node = 1;
-    refused(o, DITTO_ERR_INVALID, "without DITTO_QUEUE_ON_NODE");
-    o = init, o.flags = DITTO_QUEUE_ON_NODE, o.node = 100000;
+    refused(o, DITTO_ERR_INVALID, "but has_node is 0");
+    o = init, o.has_node = 1, o.node = 100000;
     refused(o, DITTO_ERR_RANGE, "NUMA node 100000");
-    o = init, o.slots = DITTO_MAX_QUEUE_SLOTS + 1;
+    o = init, o.num_slots = DITTO_MAX_QUEUE_SLOTS + 1;
     refused(o, DITTO_ERR_RANGE, "slots");
-    o = init, o.producers = DITTO_MAX_QUEUE_PRODUCERS + 1;
+    o = init, o.num_producers = DITTO_MAX_QUEUE_PRODUCERS + 1;
     refused(o, DITTO_ERR_RANGE, "producers");
     o = init, o.payload_bytes = UINT64_MAX / 2;
     refused(o, DITTO_ERR_RANGE, "size_t");
     o = init, o.payload_bytes = UINT64_MAX;
     refused(o, DITTO_ERR_RANGE, "size_t");
-    o = init, o.flags = DITTO_QUEUE_ON_NODE, o.node = 0;
+    o = init, o.has_node = 1, o.node = 0;
     assert_ok(ditto_queue_create(&o, &queue));
     assert_ok(ditto_queue_destroy(queue));
 }
@@ -695,7 +693,7 @@ static void wrong_arguments_are_refused(void **state)
 {
     ditto_queue *queue = make_with(2, 2);
     ditto_queue_item got;
-    ditto_queue_stats stats;
+    ditto_queue_counters stats;
     uint64_t ticket;
     (void)state;
     assert_status(ditto_queue_put(NULL, 0, NULL, 0, 0), DITTO_ERR_INVALID);
@@ -707,8 +705,8 @@ static void wrong_arguments_are_refused(void **state)
     assert_status(ditto_queue_get(NULL, &got, 0), DITTO_ERR_INVALID);
     assert_status(ditto_queue_get(queue, NULL, 0), DITTO_ERR_INVALID);
     assert_status(ditto_queue_close(NULL), DITTO_ERR_INVALID);
-    assert_status(ditto_queue_get_stats(NULL, &stats), DITTO_ERR_INVALID);
-    assert_status(ditto_queue_get_stats(queue, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_queue_stats(NULL, &stats), DITTO_ERR_INVALID);
+    assert_status(ditto_queue_stats(queue, NULL), DITTO_ERR_INVALID);
     assert_status(ditto_queue_put(queue, 2, NULL, 0, 0), DITTO_ERR_RANGE);
     assert_message("producer 2 of 2");
     assert_status(ditto_queue_claim(queue, 2, 0, 0, &ticket, NULL), DITTO_ERR_RANGE);

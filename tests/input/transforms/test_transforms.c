@@ -50,7 +50,7 @@ static void rows_are_repeated_skipped_taken_and_sharded(void **state)
 static void behind_batch_take_skip_and_shard_count_in_batches(void **state)
 {
     ditto_dataset *batched = then(range(0, 20), batch_of, 3), *d, *flat;
-    ditto_dataset_spec spec;
+    ditto_element_spec spec;
     (void)state;
     assert_ok(ditto_dataset_take(batched, 2, &d));
     assert_rows(d, 0, 1, 2, 3, 4, 5);
@@ -60,10 +60,10 @@ static void behind_batch_take_skip_and_shard_count_in_batches(void **state)
     ditto_dataset_destroy(d);
     assert_ok(ditto_dataset_shard(batched, 3, 1, &d));
     assert_rows(d, 3, 4, 5, 12, 13, 14);
-    assert_ok(ditto_dataset_get_spec(d, &spec));
+    assert_ok(ditto_dataset_spec(d, &spec));
     assert_int_equal(spec.batch, 3);
     assert_ok(ditto_dataset_unbatch(d, &flat));
-    assert_ok(ditto_dataset_get_spec(flat, &spec));
+    assert_ok(ditto_dataset_spec(flat, &spec));
     assert_int_equal(spec.batch, 0);
     assert_status(ditto_dataset_unbatch(flat, &d), DITTO_ERR_INVALID);
     ditto_dataset_destroy(flat);
@@ -115,16 +115,16 @@ static void zipped_rows_have_the_components_of_both_and_end_with_the_shorter(voi
 {
     ditto_map_options one = DITTO_MAP_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_I64 };
-    ditto_dataset_spec spec;
+    ditto_element_spec spec;
     (void)state;
     one.row = &scalar;
-    one.components = 1;
+    one.num_components = 1;
     for (int longer = 0; longer < 2; longer++) {
         ditto_dataset *d = joined(ditto_dataset_zip, range(0, longer == 0 ? 9 : 3),
                                   range(5, longer == 1 ? 14 : 8)),
                       *sums;
-        assert_ok(ditto_dataset_get_spec(d, &spec));
-        assert_int_equal(spec.components, 2);
+        assert_ok(ditto_dataset_spec(d, &spec));
+        assert_int_equal(spec.num_components, 2);
         assert_ok(ditto_dataset_map(d, sum_both, NULL, &one, &sums));
         ditto_dataset_destroy(d);
         assert_rows(sums, 5, 106, 207);
@@ -225,7 +225,7 @@ static void a_row_that_no_memory_holds_is_refused(void **state)
     ditto_dataset *d = range(0, 3), *mapped;
     (void)state;
     options.row = row;
-    options.components = 3;
+    options.num_components = 3;
     assert_ok(ditto_dataset_map(d, fail_on_row, NULL, &options, &mapped));
     assert_status(list_rows(mapped, 0, &rows), DITTO_ERR_NO_MEMORY);
     assert_message("no memory for the values of 1 rows");
@@ -417,7 +417,7 @@ static void wrong_arguments_are_refused_by_transformations(void **state)
     assert_message("shards is 0");
     assert_status(ditto_dataset_prefetch(d, 0, &out), DITTO_ERR_RANGE);
     assert_status(ditto_dataset_map(d, NULL, NULL, NULL, &out), DITTO_ERR_INVALID);
-    map.components = 1;
+    map.num_components = 1;
     assert_status(ditto_dataset_map(d, fail_on_500, NULL, &map, &out), DITTO_ERR_INVALID);
     map.row = &deep;
     assert_status(ditto_dataset_map(d, fail_on_500, NULL, &map, &out), DITTO_ERR_INVALID);
@@ -428,7 +428,7 @@ static void wrong_arguments_are_refused_by_transformations(void **state)
     assert_status(ditto_dataset_from_generator(&g, &deep, 0, &out), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_reduce(d, NULL, NULL, 0), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_reduce(NULL, NULL, NULL, 0), DITTO_ERR_INVALID);
-    assert_status(ditto_dataset_get_spec(d, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_dataset_spec(d, NULL), DITTO_ERR_INVALID);
     ditto_dataset_destroy(d);
     ditto_dataset_destroy(batched);
 }

@@ -58,7 +58,7 @@ static ditto_status try_loops(ditto_replica *self, void *argument)
         EXPECT(&all->report, l.wrong == 0);
         for (size_t i = 0; i < MOST_INDICES; i++) /* each index of the loop once, and no other */
             EXPECT(&all->report, all->hits[id][i] == (i >= l.begin && i < l.end));
-        if (schedule == DITTO_STATIC)
+        if (schedule == DITTO_SCHEDULE_STATIC)
             EXPECT(&all->report, l.calls <= all->devices);
     }
     return DITTO_OK;
@@ -130,8 +130,8 @@ static ditto_status post_many(ditto_replica *self, void *argument)
         for (uint32_t d = 0; d < devices; d++)
             EXPECT(&o->report, ditto_on_logical_device(self, d, in_order, &items[i]) == DITTO_OK);
     }
-    EXPECT(&o->report,
-           ditto_parallel_for(self, 0, devices, 1, DITTO_STATIC, after_all_functions, o) == DITTO_OK);
+    EXPECT(&o->report, ditto_parallel_for(self, 0, devices, 1, DITTO_SCHEDULE_STATIC, after_all_functions,
+                                          o) == DITTO_OK);
     EXPECT(&o->report, o->wrong == 0 && o->ran == 300 * devices);
     EXPECT(&o->report, ditto_join(self) == DITTO_OK); /* there is nothing to wait for */
     memset(o->next, 0, sizeof o->next);
@@ -185,7 +185,7 @@ static ditto_status run_failing(ditto_replica *self, void *argument)
     ditto_status status = DITTO_OK;
     if (id == 1) {
         if (f->loop)
-            status = ditto_parallel_for(self, 0, f->devices, 1, DITTO_STATIC, fail_piece, f);
+            status = ditto_parallel_for(self, 0, f->devices, 1, DITTO_SCHEDULE_STATIC, fail_piece, f);
         else
             status = ditto_on_logical_device(self, f->fail_on, fail_there, f);
         if (!f->loop && f->join)
@@ -262,7 +262,7 @@ static ditto_status loop_until_stopped(ditto_replica *self, void *argument)
         return ditto_fail(self, 7, "enough");
     }
     /* Without a stop this loop would take minutes. */
-    p->status = ditto_parallel_for(self, 0, 1000000, 1, DITTO_DYNAMIC, slow_piece, p);
+    p->status = ditto_parallel_for(self, 0, 1000000, 1, DITTO_SCHEDULE_DYNAMIC, slow_piece, p);
     atomic_store(&p->late, atomic_load(&p->started) - atomic_load(&p->finished));
     return p->status;
 }
@@ -294,7 +294,8 @@ static ditto_status nest(size_t begin, size_t end, uint32_t device, void *argume
     float value = 1;
     void *memory;
     (void)begin, (void)end, (void)device;
-    EXPECT(&r->report, ditto_parallel_for(r->self[0], 0, 9, 1, DITTO_STATIC, nest, r) == DITTO_ERR_CONTEXT);
+    EXPECT(&r->report,
+           ditto_parallel_for(r->self[0], 0, 9, 1, DITTO_SCHEDULE_STATIC, nest, r) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, strstr(ditto_last_error()->message, "loops do not nest") != NULL);
     EXPECT(&r->report, ditto_on_logical_device(r->self[0], 0, NULL, r) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_join(r->self[0]) == DITTO_ERR_CONTEXT);
@@ -319,15 +320,17 @@ static ditto_status try_refused(ditto_replica *self, void *argument)
     ditto_replica *other = r->self[1 - id];
     EXPECT(&r->report, ditto_on_logical_device(other, 0, fail_there, r) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, strstr(ditto_last_error()->message, "another replica's") != NULL);
-    EXPECT(&r->report, ditto_parallel_for(other, 0, 1, 1, DITTO_STATIC, nest, r) == DITTO_ERR_CONTEXT);
+    EXPECT(&r->report,
+           ditto_parallel_for(other, 0, 1, 1, DITTO_SCHEDULE_STATIC, nest, r) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_join(other) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_join(NULL) == DITTO_ERR_INVALID);
-    EXPECT(&r->report, ditto_parallel_for(self, 1, 0, 1, DITTO_STATIC, nest, r) == DITTO_ERR_RANGE);
+    EXPECT(&r->report, ditto_parallel_for(self, 1, 0, 1, DITTO_SCHEDULE_STATIC, nest, r) == DITTO_ERR_RANGE);
     EXPECT(&r->report, ditto_parallel_for(self, 0, 1, 1, (ditto_schedule)2, nest, r) == DITTO_ERR_RANGE);
-    EXPECT(&r->report, ditto_parallel_for(self, 0, 1, 1, DITTO_STATIC, NULL, r) == DITTO_ERR_INVALID);
+    EXPECT(&r->report,
+           ditto_parallel_for(self, 0, 1, 1, DITTO_SCHEDULE_STATIC, NULL, r) == DITTO_ERR_INVALID);
     EXPECT(&r->report, ditto_on_logical_device(self, 0, NULL, r) == DITTO_ERR_INVALID);
     if (id == 0)
-        EXPECT(&r->report, ditto_parallel_for(self, 0, 2, 1, DITTO_STATIC, nest, r) == DITTO_OK);
+        EXPECT(&r->report, ditto_parallel_for(self, 0, 2, 1, DITTO_SCHEDULE_STATIC, nest, r) == DITTO_OK);
     return DITTO_OK;
 }
 
@@ -376,7 +379,7 @@ static void helpers_are_pinned_and_end_with_the_strategy(void **state)
     assert_int_equal(count_named("ditto-r", false), 5); /* two replicas of three threads, less the caller */
     assert_int_equal(count_named("ditto-r", true), 0);
     assert_ok(ditto_strategy_device_info(s, 1, 2, &info));
-    assert_int_equal(info.cpu, info.place.pu.number);
+    assert_int_equal(info.cpu, info.planned.pu.number);
     assert_true(info.thread_id > 0);
     assert_status(ditto_strategy_device_info(s, 1, 3, &info), DITTO_ERR_RANGE);
     assert_status(ditto_strategy_device_info(s, 2, 0, &info), DITTO_ERR_RANGE);
@@ -409,9 +412,9 @@ static void without_helpers_the_leader_may_run_on_all_pus_of_its_replica(void **
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     ditto_topology_destroy(here);
-    options.per = DITTO_PER_MACHINE;
-    options.replicas = 2; /* both use all PUs */
-    options.helpers = DITTO_HELPERS_OFF;
+    options.span = DITTO_SPAN_MACHINE;
+    options.num_replicas = 2; /* both use all PUs */
+    options.helpers = DITTO_SWITCH_OFF;
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
     run_all(s, look_at_mask, &m, &m.report);
     assert_int_equal(m.cpus[0], counts.pus);
@@ -459,14 +462,16 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
     ditto_topology_counts counts;
     ditto_strategy *one, *other;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
     (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     assert_ok(ditto_topology_pu(here, 0, &first));
     assert_ok(ditto_topology_pu(here, counts.pus - 1, &last));
     ditto_topology_destroy(here);
-    options.pus = &first.number;
-    options.num_pus = 1;
+    placing.pus = &first.number;
+    placing.num_pus = 1;
+    options.placement_options = &placing;
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &one));
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &other));
     assert_ok(ditto_strategy_replica_info(one, 0, &info));
@@ -478,21 +483,21 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
     assert_int_equal(info.num_foreign_threads, 0);
     if (counts.pus > 1) {
         ditto_strategy_options wide = DITTO_STRATEGY_OPTIONS_INIT;
-        options.pus = &last.number;
+        placing.pus = &last.number;
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &other));
         assert_ok(ditto_strategy_replica_info(one, 0, &info));
         assert_int_equal(info.num_foreign_threads, 0);
         assert_ok(ditto_strategy_destroy(one));
         /* The replica shares a PU with `other` that is not the PU of its leader, with helpers and without. */
-        wide.per = DITTO_PER_MACHINE;
-        for (int helpers = DITTO_HELPERS_ON; helpers <= DITTO_HELPERS_OFF; helpers++) {
-            wide.helpers = (ditto_helpers)helpers;
+        wide.span = DITTO_SPAN_MACHINE;
+        for (int helpers = DITTO_SWITCH_ON; helpers <= DITTO_SWITCH_OFF; helpers++) {
+            wide.helpers = (ditto_switch)helpers;
             assert_ok(ditto_strategy_create(DITTO_MIRRORED, &wide, &one));
             assert_ok(ditto_strategy_replica_info(one, 0, &info));
             assert_int_equal(info.num_foreign_threads, 1);
             assert_ok(ditto_strategy_replica_info(other, 0, &info));
             assert_int_equal(info.num_foreign_threads, 1);
-            if (helpers == DITTO_HELPERS_ON)
+            if (helpers == DITTO_SWITCH_ON)
                 assert_ok(ditto_strategy_destroy(one));
         }
         assert_ok(ditto_strategy_destroy(other));
@@ -540,15 +545,17 @@ static void two_strategies_work_side_by_side(void **state)
     assert_ok(ditto_topology_count(here, &counts));
     for (uint32_t i = 0; i < 2; i++) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
         uint32_t pus[2] = { 0 };
         for (uint32_t k = 0; k < 2; k++) {
             ditto_pu pu;
             assert_ok(ditto_topology_pu(here, counts.pus > 1 ? i * (counts.pus / 2) : 0, &pu));
             pus[k] = pu.number;
         }
-        options.pus = pus;
-        options.num_pus = 2;
-        options.placement_flags = DITTO_PLACEMENT_SHARE;
+        placing.pus = pus;
+        placing.num_pus = 2;
+        placing.flags = DITTO_PLACEMENT_SHARE;
+        options.placement_options = &placing;
         options.caller = i == 0 ? DITTO_CALLER_DEFAULT : DITTO_CALLER_WAITS;
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &side[i].strategy));
     }
@@ -690,7 +697,7 @@ static int use_devices_in_child(void *argument)
 {
     ditto_replica *self = argument;
     struct order order = { 0 };
-    REQUIRE(ditto_parallel_for(self, 0, 100, 1, DITTO_STATIC, after_all_functions, &order) ==
+    REQUIRE(ditto_parallel_for(self, 0, 100, 1, DITTO_SCHEDULE_STATIC, after_all_functions, &order) ==
             DITTO_ERR_FORKED);
     REQUIRE(ditto_on_logical_device(self, 1, stay_away, NULL) == DITTO_ERR_FORKED);
     REQUIRE(ditto_join(self) == DITTO_ERR_FORKED);

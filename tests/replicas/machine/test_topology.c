@@ -20,7 +20,7 @@ static void a_machine_is_counted(void **state)
     assert_int_equal(counts.llcs, 2);
     assert_int_equal(counts.regular, 1);
     assert_memory_equal(counts.mesh, ((uint32_t[]){ 2, 1, 4, 2 }), sizeof counts.mesh);
-    assert_int_equal(ditto_topology_default_replicas(topology), 8);
+    assert_int_equal(ditto_topology_default_num_replicas(topology), 8);
     ditto_topology_destroy(topology);
 }
 
@@ -145,7 +145,7 @@ static void caches_are_reported_with_the_number_of_their_pus(void **state)
     assert_ok(ditto_topology_caches(t, 17, cache, &count));
     assert_int_equal(count, 1);
     assert_int_equal(cache[0].level, 3);
-    assert_int_equal(cache[0].pus, 16);
+    assert_int_equal(cache[0].num_pus, 16);
     assert_true(cache[0].bytes == (uint64_t)32 << 20);
     assert_int_equal(pu_at(t, 17).llc, 1);
     ditto_topology_destroy(t);

@@ -11,7 +11,7 @@ static void expect(int machine, const ditto_placement_options *options, const ch
 {
     ditto_topology *topology = machine_topology(machine);
     ditto_placement *placement;
-    assert_ok(ditto_placement_build(topology, options, &placement));
+    assert_ok(ditto_placement_create(topology, options, &placement));
     if (expected != NULL)
         assert_string_equal(placement_lines(placement), expected);
     ditto_placement_destroy(placement);
@@ -19,10 +19,10 @@ static void expect(int machine, const ditto_placement_options *options, const ch
 }
 
 static void expect_shape(int machine, const int64_t shape[4], const int64_t stride[4], uint32_t replicas,
-                         ditto_policy policy, const char *expected)
+                         ditto_placement_policy policy, const char *expected)
 {
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    o.replicas = replicas;
+    o.num_replicas = replicas;
     o.policy = policy;
     o.shape = shape;
     o.shape_rank = shape != NULL ? 4 : 0;
@@ -31,12 +31,12 @@ static void expect_shape(int machine, const int64_t shape[4], const int64_t stri
     expect(machine, &o, expected);
 }
 
-static void expect_per(int machine, ditto_per per, uint32_t flags, uint32_t replicas, const char *expected)
+static void expect_per(int machine, ditto_span per, uint32_t flags, uint32_t replicas, const char *expected)
 {
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    o.per = per;
+    o.span = per;
     o.flags = flags;
-    o.replicas = replicas;
+    o.num_replicas = replicas;
     expect(machine, &o, expected);
 }
 
@@ -45,12 +45,12 @@ static void expect_per(int machine, ditto_per per, uint32_t flags, uint32_t repl
 static void candidates_on_the_server(void **state)
 {
     (void)state;
-    expect_per(MACHINE_SERVER, DITTO_PER_PU, 0, 3, "0: 0\n1: 1\n2: 64\n"); /* siblings come last */
-    expect_per(MACHINE_SERVER, DITTO_PER_CORE, 0, 3, "0: 0,128\n1: 1,129\n2: 64,192\n");
-    expect_per(MACHINE_SERVER, DITTO_PER_LLC, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
-    expect_per(MACHINE_SERVER, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
-    expect_per(MACHINE_SERVER, DITTO_PER_PACKAGE, DITTO_PLACEMENT_NO_SMT, 0, "0: 0-63\n1: 64-127\n");
-    expect_per(MACHINE_SERVER, DITTO_PER_MACHINE, 0, 0, "0: 0-255\n");
+    expect_per(MACHINE_SERVER, DITTO_SPAN_PU, 0, 3, "0: 0\n1: 1\n2: 64\n"); /* siblings come last */
+    expect_per(MACHINE_SERVER, DITTO_SPAN_CORE, 0, 3, "0: 0,128\n1: 1,129\n2: 64,192\n");
+    expect_per(MACHINE_SERVER, DITTO_SPAN_LLC, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
+    expect_per(MACHINE_SERVER, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
+    expect_per(MACHINE_SERVER, DITTO_SPAN_PACKAGE, DITTO_PLACEMENT_NO_SMT, 0, "0: 0-63\n1: 64-127\n");
+    expect_per(MACHINE_SERVER, DITTO_SPAN_MACHINE, 0, 0, "0: 0-255\n");
 }
 
 static void shapes_on_the_server(void **state)
@@ -58,17 +58,17 @@ static void shapes_on_the_server(void **state)
     static const int64_t half[] = { 1, 1, 32, 2 }, cores[] = { 1, 1, 32, 1 }, apart[] = { 1, 1, 2, 1 },
                          both[] = { 2, 1, 1, 1 }, all[] = { 2, 1, 64, 2 };
     (void)state;
-    expect_shape(MACHINE_SERVER, NULL, NULL, 0, DITTO_SPREAD, "0: 0\n");
-    expect_shape(MACHINE_SERVER, NULL, NULL, 4, DITTO_COMPACT, "0: 0\n1: 1\n2: 2\n3: 3\n");
-    expect_shape(MACHINE_SERVER, half, NULL, 3, DITTO_SPREAD,
+    expect_shape(MACHINE_SERVER, NULL, NULL, 0, DITTO_PLACEMENT_SPREAD, "0: 0\n");
+    expect_shape(MACHINE_SERVER, NULL, NULL, 4, DITTO_PLACEMENT_COMPACT, "0: 0\n1: 1\n2: 2\n3: 3\n");
+    expect_shape(MACHINE_SERVER, half, NULL, 3, DITTO_PLACEMENT_SPREAD,
                  "0: 0-31,128-159\n1: 32-63,160-191\n2: 64-95,192-223\n");
     /* The fifth replica gets siblings, because no block of 32 first PUs of cores is left. */
-    expect_shape(MACHINE_SERVER, cores, NULL, 5, DITTO_COMPACT,
+    expect_shape(MACHINE_SERVER, cores, NULL, 5, DITTO_PLACEMENT_COMPACT,
                  "0: 0-31\n1: 128-159\n2: 32-63\n3: 64-95\n4: 96-127\n");
-    expect_shape(MACHINE_SERVER, both, NULL, 2, DITTO_SPREAD, "0: 0,64\n1: 1,65\n");
-    expect_shape(MACHINE_SERVER, all, NULL, 1, DITTO_SPREAD, "0: 0-255\n");
+    expect_shape(MACHINE_SERVER, both, NULL, 2, DITTO_PLACEMENT_SPREAD, "0: 0,64\n1: 1,65\n");
+    expect_shape(MACHINE_SERVER, all, NULL, 1, DITTO_PLACEMENT_SPREAD, "0: 0-255\n");
     expect_shape(
-        MACHINE_SERVER, cores, apart, 2, DITTO_COMPACT,
+        MACHINE_SERVER, cores, apart, 2, DITTO_PLACEMENT_COMPACT,
         "0: 0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,46,48,50,52,54,56,58,60,62\n"
         "1: 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31,33,35,37,39,41,43,45,47,49,51,53,55,57,59,61,63\n");
 }
@@ -78,13 +78,13 @@ static void shapes_on_the_server(void **state)
 static void candidates_on_sub_numa_clusters(void **state)
 {
     (void)state;
-    expect_per(MACHINE_SUB_NUMA, DITTO_PER_NUMA_NODE, DITTO_PLACEMENT_NO_SMT, 0,
+    expect_per(MACHINE_SUB_NUMA, DITTO_SPAN_NUMA_NODE, DITTO_PLACEMENT_NO_SMT, 0,
                "0: 0-7\n1: 8-15\n2: 16-23\n3: 24-31\n4: 32-39\n5: 40-47\n6: 48-55\n7: 56-63\n");
-    expect_per(MACHINE_SUB_NUMA, DITTO_PER_PACKAGE, 0, 0, "0: 0-31,64-95\n1: 32-63,96-127\n");
-    expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 2, 8, 1 }, NULL, 4, DITTO_SPREAD,
+    expect_per(MACHINE_SUB_NUMA, DITTO_SPAN_PACKAGE, 0, 0, "0: 0-31,64-95\n1: 32-63,96-127\n");
+    expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 2, 8, 1 }, NULL, 4, DITTO_PLACEMENT_SPREAD,
                  "0: 0-15\n1: 16-31\n2: 32-47\n3: 48-63\n");
     /* Eight replicas go to one node each, and the ninth is the second on its node. */
-    expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 1, 4, 2 }, NULL, 9, DITTO_SPREAD,
+    expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 1, 4, 2 }, NULL, 9, DITTO_PLACEMENT_SPREAD,
                  "0: 0-3,64-67\n1: 4-7,68-71\n2: 8-11,72-75\n3: 16-19,80-83\n4: 24-27,88-91\n5: 32-35,96-99\n"
                  "6: 40-43,104-107\n7: 48-51,112-115\n8: 56-59,120-123\n");
 }
@@ -94,9 +94,9 @@ static void candidates_on_sub_numa_clusters(void **state)
 static void caches_on_amd(void **state)
 {
     (void)state;
-    expect_per(MACHINE_AMD, DITTO_PER_LLC, DITTO_PLACEMENT_NO_SMT, 4,
+    expect_per(MACHINE_AMD, DITTO_SPAN_LLC, DITTO_PLACEMENT_NO_SMT, 4,
                "0: 0-7\n1: 8-15\n2: 96-103\n3: 104-111\n");
-    expect_per(MACHINE_AMD, DITTO_PER_LLC, 0, 1, "0: 0-7,192-199\n");
+    expect_per(MACHINE_AMD, DITTO_SPAN_LLC, 0, 1, "0: 0-7,192-199\n");
 }
 
 /* -- recordings: nodes without memory, nodes without PUs, a node in two packages -- */
@@ -104,13 +104,13 @@ static void caches_on_amd(void **state)
 static void candidates_on_unusual_nodes(void **state)
 {
     (void)state;
-    expect_per(MACHINE_MEMORYLESS, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-1\n1: 2\n2: 3\n");
-    expect_per(MACHINE_MEMORYLESS, DITTO_PER_LLC, 0, 0, "0: 0-1\n1: 2-3\n"); /* wider than a node */
-    expect_per(MACHINE_MEMORYLESS, DITTO_PER_PU, 0, 4, "0: 0\n1: 1\n2: 2\n3: 3\n");
+    expect_per(MACHINE_MEMORYLESS, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-1\n1: 2\n2: 3\n");
+    expect_per(MACHINE_MEMORYLESS, DITTO_SPAN_LLC, 0, 0, "0: 0-1\n1: 2-3\n"); /* wider than a node */
+    expect_per(MACHINE_MEMORYLESS, DITTO_SPAN_PU, 0, 4, "0: 0\n1: 1\n2: 2\n3: 3\n");
     /* Node 0 gives one candidate in each of its packages. */
-    expect_per(MACHINE_CPULESS, DITTO_PER_NUMA_NODE, 0, 0, "0: 0-1\n1: 2-3\n");
-    expect_per(MACHINE_CPULESS, DITTO_PER_MACHINE, 0, 0, "0: 0-3\n");
-    expect_per(MACHINE_ONE_CORE, DITTO_PER_PACKAGE, 0, 0, "0: 0\n");
+    expect_per(MACHINE_CPULESS, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-1\n1: 2-3\n");
+    expect_per(MACHINE_CPULESS, DITTO_SPAN_MACHINE, 0, 0, "0: 0-3\n");
+    expect_per(MACHINE_ONE_CORE, DITTO_SPAN_PACKAGE, 0, 0, "0: 0\n");
 }
 
 static void an_irregular_mesh_is_filled_in_order(void **state)
@@ -121,17 +121,17 @@ static void an_irregular_mesh_is_filled_in_order(void **state)
     (void)state;
     o.shape = (int64_t[]){ 1, 1, 2, 1 };
     o.shape_rank = 4;
-    o.replicas = 3;
-    assert_ok(ditto_placement_build(t, &o, &p));
+    o.num_replicas = 3;
+    assert_ok(ditto_placement_create(t, &o, &p));
     assert_string_equal(placement_lines(p), "0: 0-1\n1: 8-9\n2: 10-11\n"); /* full blocks are used first */
     ditto_placement_destroy(p);
-    o.replicas = 4;
-    assert_ok(ditto_placement_build(t, &o, &p));
+    o.num_replicas = 4;
+    assert_ok(ditto_placement_create(t, &o, &p));
     /* The remaining PUs, 2 and 12, are used last. */
     assert_string_equal(placement_lines(p), "0: 0-1\n1: 2,12\n2: 8-9\n3: 10-11\n");
     ditto_placement_destroy(p);
-    o.replicas = 5;
-    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    o.num_replicas = 5;
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     assert_message("at most 4");
     ditto_topology_destroy(t);
 }
@@ -158,18 +158,19 @@ static void no_pu_is_shared_without_the_share_flag(void **state)
             ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
             ditto_placement *p;
             int64_t shape[4], stride[4];
-            o.policy = (ditto_policy)(test_random(&random) % 2);
-            o.replicas = (uint32_t)(test_random(&random) % 9);
-            o.per = k < 4 ? (ditto_per)(test_random(&random) % (DITTO_PER_MACHINE + 1)) : DITTO_PER_SHAPE;
+            o.policy = (ditto_placement_policy)(test_random(&random) % 2);
+            o.num_replicas = (uint32_t)(test_random(&random) % 9);
+            o.span = k < 4 ? (ditto_span)(test_random(&random) % (DITTO_SPAN_MACHINE + 1))
+                           : DITTO_SPAN_DEFAULT;
             for (int d = 0; d < 4; d++) {
                 shape[d] = (int64_t)(1 + test_random(&random) % t->counts.mesh[d]);
                 stride[d] = (int64_t)(1 + test_random(&random) % 2);
             }
-            if (o.per == DITTO_PER_SHAPE) {
+            if (o.span == DITTO_SPAN_DEFAULT) {
                 o.shape = shape, o.stride = stride;
                 o.shape_rank = o.stride_rank = 4;
             }
-            ditto_status status = ditto_placement_build(t, &o, &p);
+            ditto_status status = ditto_placement_create(t, &o, &p);
             if (status != DITTO_OK) {
                 assert_int_equal(status, DITTO_ERR_RANGE);
                 continue;
@@ -192,11 +193,11 @@ static void more_replicas_than_candidates_share_them_evenly(void **state)
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     (void)state;
     o.flags = DITTO_PLACEMENT_SHARE;
-    o.replicas = 10;
+    o.num_replicas = 10;
     expect(MACHINE_MEMORYLESS, &o, "0: 0\n1: 0\n2: 0\n3: 1\n4: 1\n5: 2\n6: 2\n7: 2\n8: 3\n9: 3\n");
-    o.policy = DITTO_COMPACT;
-    o.per = DITTO_PER_NUMA_NODE;
-    o.replicas = 4;
+    o.policy = DITTO_PLACEMENT_COMPACT;
+    o.span = DITTO_SPAN_NUMA_NODE;
+    o.num_replicas = 4;
     expect(MACHINE_MEMORYLESS, &o, "0: 0-1\n1: 0-1\n2: 2\n3: 3\n");
 }
 
@@ -205,14 +206,14 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     ditto_topology *t = machine_topology(MACHINE_PACKAGES);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
-    ditto_place place;
+    ditto_placed_device place;
     uint32_t pus[] = { 9, 8, 3, 0, 1 }, sizes[] = { 2, 1, 2 };
     (void)state;
     o.pus = pus;
     o.num_pus = 5;
     o.set_sizes = sizes;
-    o.replicas = 3;
-    assert_ok(ditto_placement_build(t, &o, &p));
+    o.num_replicas = 3;
+    assert_ok(ditto_placement_create(t, &o, &p));
     /* Replicas are numbered node by node. The PU of a leader comes first. */
     assert_string_equal(placement_lines(p), "0: 0-1\n1: 3\n2: 9,8\n");
     assert_ok(ditto_placement_get(p, 2, 1, &place));
@@ -220,32 +221,32 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     assert_int_equal(place.device, 1);
     assert_status(ditto_placement_get(p, 2, 2, &place), DITTO_ERR_RANGE);
     assert_status(ditto_placement_get(p, 3, 0, &place), DITTO_ERR_RANGE);
-    assert_int_equal(ditto_placement_devices(p, 2), 2);
-    assert_int_equal(ditto_placement_devices(p, 3), 0);
+    assert_int_equal(ditto_placement_num_devices(p, 2), 2);
+    assert_int_equal(ditto_placement_num_devices(p, 3), 0);
     ditto_placement_destroy(p);
     pus[4] = 9; /* PU 9 is in two sets */
-    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     assert_message("names PU 9 again");
     o.flags = DITTO_PLACEMENT_SHARE;
-    assert_ok(ditto_placement_build(t, &o, &p));
+    assert_ok(ditto_placement_create(t, &o, &p));
     assert_ok(ditto_placement_get(p, 2, 0, &place));
-    assert_int_equal(place.sharers, 2);
+    assert_int_equal(place.num_sharers, 2);
     ditto_placement_destroy(p);
     pus[4] = 0; /* PU 0 is twice in one set, so two logical devices share it */
-    assert_ok(ditto_placement_build(t, &o, &p));
+    assert_ok(ditto_placement_create(t, &o, &p));
     assert_string_equal(placement_lines(p), "0: 0,0\n1: 3\n2: 9,8\n");
     ditto_placement_destroy(p);
     pus[4] = 32;
-    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     assert_message("PU 32, which this process may not use");
     pus[4] = UINT32_MAX;
-    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     sizes[2] = 0;
-    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     sizes[2] = 1;
-    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_INVALID);
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_INVALID);
     sizes[2] = UINT32_MAX;
-    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_INVALID);
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_INVALID);
     ditto_topology_destroy(t);
 }
 
@@ -260,32 +261,32 @@ static void contradictions_and_unknown_values_are_refused(void **state)
         ditto_status status;
     } cases[] = {
         { { .flags = 4 }, DITTO_ERR_INVALID },
-        { { .policy = (ditto_policy)7 }, DITTO_ERR_RANGE },
-        { { .per = (ditto_per)7 }, DITTO_ERR_RANGE },
-        { { .per = (ditto_per)-1 }, DITTO_ERR_RANGE },
+        { { .policy = (ditto_placement_policy)7 }, DITTO_ERR_RANGE },
+        { { .span = (ditto_span)7 }, DITTO_ERR_RANGE },
+        { { .span = (ditto_span)-1 }, DITTO_ERR_RANGE },
         { { .num_pus = 2 }, DITTO_ERR_INVALID },
         { { .pus = pus }, DITTO_ERR_INVALID },
-        { { .num_pus = 1, .pus = pus, .replicas = 2 }, DITTO_ERR_INVALID },
-        { { .num_pus = 1, .pus = pus, .per = DITTO_PER_CORE }, DITTO_ERR_INVALID },
+        { { .num_pus = 1, .pus = pus, .num_replicas = 2 }, DITTO_ERR_INVALID },
+        { { .num_pus = 1, .pus = pus, .span = DITTO_SPAN_CORE }, DITTO_ERR_INVALID },
         { { .num_pus = 1, .pus = pus, .flags = DITTO_PLACEMENT_NO_SMT }, DITTO_ERR_INVALID },
         { { .num_pus = 1, .pus = pus, .set_sizes = pus }, DITTO_ERR_INVALID },
         { { .set_sizes = pus }, DITTO_ERR_INVALID },
-        { { .per = DITTO_PER_CORE, .shape = ones, .shape_rank = 4 }, DITTO_ERR_INVALID },
+        { { .span = DITTO_SPAN_CORE, .shape = ones, .shape_rank = 4 }, DITTO_ERR_INVALID },
         { { .shape_rank = 4 }, DITTO_ERR_INVALID },
         { { .shape = ones, .shape_rank = 3 }, DITTO_ERR_SHAPE },
         { { .stride = ones, .stride_rank = 5 }, DITTO_ERR_SHAPE },
         { { .shape = ones }, DITTO_ERR_SHAPE },
-        { { .replicas = 1025 }, DITTO_ERR_RANGE },
+        { { .num_replicas = 1025 }, DITTO_ERR_RANGE },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ditto_placement_options o = cases[i].o;
         o.struct_size = sizeof o;
-        if (ditto_placement_build(t, &o, &p) != cases[i].status)
+        if (ditto_placement_create(t, &o, &p) != cases[i].status)
             fail_msg("case %zu: %s", i, ditto_last_error()->message);
     }
-    assert_status(ditto_placement_build(NULL, NULL, &p), DITTO_ERR_INVALID);
-    assert_status(ditto_placement_build(t, NULL, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_placement_create(NULL, NULL, &p), DITTO_ERR_INVALID);
+    assert_status(ditto_placement_create(t, NULL, NULL), DITTO_ERR_INVALID);
     ditto_topology_destroy(t);
 }
 
@@ -294,23 +295,17 @@ static void levels_list_their_members(void **state)
     ditto_topology *t = machine_topology(MACHINE_MEMORYLESS);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
-    const uint32_t *members;
-    uint32_t count;
     (void)state;
-    o.per = DITTO_PER_PU;
-    assert_ok(ditto_placement_build(t, &o, &p));
-    assert_int_equal(ditto_placement_groups(p, DITTO_LEVEL_LLC), 2);
-    assert_int_equal(ditto_placement_groups(p, DITTO_LEVEL_NODE), 3);
-    assert_int_equal(ditto_placement_groups(p, DITTO_LEVEL_PACKAGE), 2);
-    assert_int_equal(ditto_placement_groups(p, (ditto_level)3), 0);
-    assert_ok(ditto_placement_members(p, DITTO_LEVEL_LLC, 1, &members, &count));
-    assert_int_equal(count, 2);
-    assert_int_equal(members[0], 2);
-    assert_int_equal(members[1], 3);
-    assert_ok(ditto_placement_members(p, DITTO_LEVEL_NODE, 0, &members, &count));
-    assert_int_equal(count, 2);
-    assert_status(ditto_placement_members(p, DITTO_LEVEL_NODE, 3, &members, &count), DITTO_ERR_RANGE);
-    assert_status(ditto_placement_members(p, (ditto_level)-1, 0, &members, &count), DITTO_ERR_RANGE);
+    o.span = DITTO_SPAN_PU;
+    assert_ok(ditto_placement_create(t, &o, &p));
+    const struct dti_replica_grouping *caches = &p->level[DTI_LEVEL_LLC], *nodes = &p->level[DTI_LEVEL_NODE];
+    assert_int_equal(caches->groups, 2);
+    assert_int_equal(nodes->groups, 3);
+    assert_int_equal(p->level[DTI_LEVEL_PACKAGE].groups, 2);
+    assert_int_equal(caches->first[2] - caches->first[1], 2);
+    assert_int_equal(caches->member[caches->first[1]], 2);
+    assert_int_equal(caches->member[caches->first[1] + 1], 3);
+    assert_int_equal(nodes->first[1] - nodes->first[0], 2);
     ditto_placement_destroy(p);
     ditto_topology_destroy(t);
 }
@@ -320,23 +315,23 @@ static void replicas_are_placed_on_the_largest_machine_of_the_design(void **stat
     ditto_topology *t = machine_topology(MACHINE_LARGEST);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *p;
-    ditto_place last;
+    ditto_placed_device last;
     struct timespec begin, end;
     (void)state;
-    o.replicas = 1024;
+    o.num_replicas = 1024;
     clock_gettime(CLOCK_MONOTONIC, &begin);
-    assert_ok(ditto_placement_build(t, &o, &p));
+    assert_ok(ditto_placement_create(t, &o, &p));
     clock_gettime(CLOCK_MONOTONIC, &end);
     printf("  1024 replicas on 8 x 64 x 2: %.2f ms\n",
            (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) * 1e-6);
     assert_ok(ditto_placement_get(p, 1023, 0, &last));
     assert_int_equal(last.pu.number, 1023);
     assert_int_equal(last.pu.package, 7);
-    assert_int_equal(last.sharers, 1);
-    assert_int_equal(ditto_placement_groups(p, DITTO_LEVEL_PACKAGE), 8);
+    assert_int_equal(last.num_sharers, 1);
+    assert_int_equal(p->level[DTI_LEVEL_PACKAGE].groups, 8);
     ditto_placement_destroy(p);
-    o.replicas = 1025;
-    assert_status(ditto_placement_build(t, &o, &p), DITTO_ERR_RANGE);
+    o.num_replicas = 1025;
+    assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     assert_message("at most 1024");
     ditto_topology_destroy(t);
 }
@@ -347,16 +342,16 @@ static void text_that_was_written_is_read_back(void **state)
 {
     (void)state;
     for (int machine = 0; machine < MACHINES; machine++)
-        for (int per = DITTO_PER_PU; per <= DITTO_PER_MACHINE; per++) {
+        for (int per = DITTO_SPAN_PU; per <= DITTO_SPAN_MACHINE; per++) {
             static char text[1 << 16], again[1 << 16];
             ditto_topology *t = machine_topology(machine);
             ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
             ditto_placement *p, *q;
             size_t length, half;
-            o.per = (ditto_per)per;
+            o.span = (ditto_span)per;
             o.flags = DITTO_PLACEMENT_SHARE;
-            o.replicas = 7;
-            assert_ok(ditto_placement_build(t, &o, &p));
+            o.num_replicas = 7;
+            assert_ok(ditto_placement_create(t, &o, &p));
             assert_ok(ditto_placement_write(p, text, sizeof text, &length));
             assert_ok(ditto_placement_read(t, text, length, &q));
             assert_ok(ditto_placement_write(q, again, sizeof again, NULL));
@@ -379,7 +374,7 @@ static void text_of_another_machine_is_refused(void **state)
     (void)state;
     o.pus = (uint32_t[]){ 1, 9 };
     o.num_pus = 2;
-    assert_ok(ditto_placement_build(there, &o, &p));
+    assert_ok(ditto_placement_create(there, &o, &p));
     assert_ok(ditto_placement_write(p, text, sizeof text, &length));
     ditto_placement_destroy(p);
     assert_status(ditto_placement_read(here, text, length, &p), DITTO_ERR_INVALID);
@@ -394,7 +389,7 @@ static void text_of_another_machine_is_refused(void **state)
         there = machine_part(pairs[i][0], NULL);
         here = machine_part(pairs[i][1], NULL);
         o.pus = (uint32_t[]){ 0, 3 };
-        assert_ok(ditto_placement_build(there, &o, &p));
+        assert_ok(ditto_placement_create(there, &o, &p));
         assert_ok(ditto_placement_write(p, text, sizeof text, &length));
         ditto_placement *moved = NULL, *read = NULL;
         assert_status(ditto_placement_read(here, text, length, &read), DITTO_ERR_INVALID);
@@ -409,7 +404,7 @@ static void text_of_another_machine_is_refused(void **state)
     /* The PU of the placement is the same on both machines, but the machines differ in size. */
     there = machine_part("pack:8 [numa] core:16 pu:1", NULL);
     here = machine_part("pack:1 [numa] core:2 pu:1", NULL);
-    assert_ok(ditto_placement_build(there, NULL, &p));
+    assert_ok(ditto_placement_create(there, NULL, &p));
     ditto_placement *moved = NULL;
     assert_status(dti_placement_move(p, here, &moved), DITTO_ERR_INVALID);
     assert_message("of 128 PUs and 8 NUMA nodes; this one has 2 and 1");
@@ -461,12 +456,12 @@ static void the_table_of_machines(void **state)
     (void)state;
     printf("  %-26s %-10s %8s  %-22s %s\n", "machine", "per", "replicas", "replica 0", "last replica");
     for (int machine = 0; machine < MACHINES; machine++)
-        for (int per = DITTO_PER_PU; per <= DITTO_PER_MACHINE; per++) {
+        for (int per = DITTO_SPAN_PU; per <= DITTO_SPAN_MACHINE; per++) {
             ditto_topology *t = machine_topology(machine);
             ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
             ditto_placement *p;
-            o.per = (ditto_per)per;
-            assert_ok(ditto_placement_build(t, &o, &p));
+            o.span = (ditto_span)per;
+            assert_ok(ditto_placement_create(t, &o, &p));
             const char *lines = placement_lines(p), *last = lines + strlen(lines) - 1;
             while (last > lines && last[-1] != '\n')
                 last--;

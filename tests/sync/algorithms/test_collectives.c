@@ -258,6 +258,7 @@ static ditto_strategy *make_tuned(uint32_t n, uint32_t near)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_tuning tuning = DITTO_TUNING_INIT;
+    ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
     uint32_t pus[DITTO_MAX_REPLICAS];
     tuning.near_replicas = near;
     tuning.block_bytes = 4096;
@@ -269,11 +270,14 @@ static ditto_strategy *make_tuned(uint32_t n, uint32_t near)
         pus[0] = (uint32_t)sched_getcpu();
         for (uint32_t i = 1; i < n; i++)
             pus[i] = pus[0];
-        options.pus = pus;
-        options.num_pus = n;
-        options.placement_flags = DITTO_PLACEMENT_SHARE;
-    } else
-        options.policy = near % 3 == 1 ? DITTO_COMPACT : DITTO_SPREAD;
+        placing.pus = pus;
+        placing.num_pus = n;
+        placing.flags = DITTO_PLACEMENT_SHARE;
+    } else {
+        placing.num_replicas = n;
+        placing.policy = near % 3 == 1 ? DITTO_PLACEMENT_COMPACT : DITTO_PLACEMENT_SPREAD;
+    }
+    options.placement_options = &placing;
     return make_strategy(n, &options);
 }
 
@@ -328,7 +332,7 @@ static uint32_t expected_groups(ditto_strategy *strategy)
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++) {
         ditto_replica_info info;
         assert_ok(ditto_strategy_replica_info(strategy, i, &info));
-        uint32_t here[3] = { info.place.pu.package, info.place.pu.memory_node, info.place.pu.llc };
+        uint32_t here[3] = { info.planned.pu.package, info.planned.pu.memory_node, info.planned.pu.llc };
         for (int k = 0; k < 3; k++) {
             number[k] += i > 0 && here[k] != before[k];
             before[k] = here[k];
@@ -348,7 +352,7 @@ static void groups_of_this_machine_do_not_change_the_bits(void **state)
         ditto_strategy *strategy = make_strategy(n, NULL);
         assert_ok(ditto_strategy_choice(strategy, DITTO_OPERATION_ALL_REDUCE, 1 << 20,
                                         DITTO_IMPLEMENTATION_HIERARCHICAL, &choice));
-        assert_int_equal(choice.groups, expected_groups(strategy));
+        assert_int_equal(choice.num_groups, expected_groups(strategy));
         assert_ok(ditto_strategy_scope_enter(strategy));
         /* Few trials, because an emulated machine with more CPUs than its host is slow. */
         for (uint32_t trial = 0; trial < 120 / n; trial++) {
@@ -358,7 +362,7 @@ static void groups_of_this_machine_do_not_change_the_bits(void **state)
             run_and_compare(strategy, &t);
         }
         assert_ok(ditto_strategy_scope_leave(strategy));
-        print_message("  %u replicas in %u groups, %s: the bits of the tree\n", n, choice.groups,
+        print_message("  %u replicas in %u groups, %s: the bits of the tree\n", n, choice.num_groups,
                       choice.algorithm);
         assert_ok(ditto_strategy_destroy(strategy));
     }

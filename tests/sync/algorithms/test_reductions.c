@@ -306,13 +306,15 @@ static ditto_status sum_blocks(ditto_replica *self, void *argument)
 /* The definition in include/ditto/collective.h, computed one element at a time. */
 static void reference_block_sum(const struct sum_task *t, size_t total, void *out)
 {
-    size_t blocks = (total + DITTO_BLOCK - 1) / DITTO_BLOCK, size = ditto_dtype_bytes(t->dtype);
-    struct element *sums = malloc((blocks + 1) * sizeof *sums), e[DITTO_BLOCK];
+    size_t blocks = (total + DITTO_BLOCK_ELEMENTS - 1) / DITTO_BLOCK_ELEMENTS,
+           size = ditto_dtype_bytes(t->dtype);
+    struct element *sums = malloc((blocks + 1) * sizeof *sums), e[DITTO_BLOCK_ELEMENTS];
     for (size_t b = 0; b < blocks; b++) {
-        size_t m = total - b * DITTO_BLOCK < DITTO_BLOCK ? total - b * DITTO_BLOCK : DITTO_BLOCK;
+        size_t m = total - b * DITTO_BLOCK_ELEMENTS < DITTO_BLOCK_ELEMENTS ? total - b * DITTO_BLOCK_ELEMENTS
+                                                                           : DITTO_BLOCK_ELEMENTS;
         for (size_t i = 0; i < m; i++) {
             char element[16];
-            fill_finite(t, b * DITTO_BLOCK + i, element);
+            fill_finite(t, b * DITTO_BLOCK_ELEMENTS + i, element);
             e[i] = reference_load(t->dtype, element);
         }
         for (; m > 1; m = (m + 1) / 2)

@@ -22,7 +22,7 @@ struct wrapping {
 static ditto_implementation implementation_of(enum order order, uint64_t next)
 {
     if (order == AUTOMATIC)
-        return DITTO_IMPLEMENTATION_AUTO;
+        return DITTO_IMPLEMENTATION_DEFAULT;
     bool rounds = order == IN_TURN ? next / 2 % 2 != 0 : (uint32_t)next == 0;
     return rounds ? DITTO_IMPLEMENTATION_HIERARCHICAL : DITTO_IMPLEMENTATION_FLAT;
 }

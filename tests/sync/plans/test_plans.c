@@ -117,7 +117,7 @@ static struct row count_machine(uint32_t n, uint32_t packages, const struct dti_
     dti_machine_shape_regular(n, packages, 1, 1, &shape);
     dti_groups_make(&shape, 0, &groups);
     assert_int_equal(groups.groups, packages);
-    assert_ok(dti_rounds_make(&shape, &costs, DITTO_IMPLEMENTATION_AUTO, 0, &r));
+    assert_ok(dti_rounds_make(&shape, &costs, DITTO_IMPLEMENTATION_DEFAULT, 0, &r));
     for (uint32_t i = 0; i < n; i++) {
         struct dti_counters meeting = dti_cost_meeting(&r, &groups, i),
                             owners = dti_cost_owners(&groups, n, i, size);

@@ -7,8 +7,7 @@ static ditto_status tuning_of(const char *text, ditto_tuning *out)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     *out = (ditto_tuning)DITTO_TUNING_INIT;
-    options.replicas = 2;
-    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    options.num_replicas = 2;
     setenv("DITTO_TUNING", text, 1);
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
     unsetenv("DITTO_TUNING");

@@ -101,7 +101,7 @@ static ditto_status begin_with(struct saved *s, const char *prefix, const ditto_
 static ditto_status begin(struct saved *s, const char *prefix)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.replicas = 2;
+    options.num_replicas = 2;
     return begin_with(s, prefix, &options);
 }
 
@@ -467,7 +467,7 @@ static int come_and_go_under_saves(void *unused)
     pthread_t thread;
     size_t left;
     (void)unused;
-    options.replicas = 1;
+    options.num_replicas = 1;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &c.strategy) == DITTO_OK);
     REQUIRE(ditto_variable_create(c.strategy, &zeros, NULL, &stays) == DITTO_OK);
     REQUIRE(pthread_create(&thread, NULL, save_until_done, &c) == 0);
@@ -643,8 +643,7 @@ static int call_in_a_function_of_a_dataset(void *argument)
     struct taking t = { .inside = &i };
     ditto_dataset *calling;
     pthread_t thread;
-    options.replicas = c->replicas;
-    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    options.num_replicas = c->replicas;
     input.global_batch = c->replicas;
     REQUIRE(begin_with(&i.saved, "inside", &options) == DITTO_OK);
     REQUIRE(make_calling(c->kind, &i, &calling) == DITTO_OK);
@@ -688,7 +687,8 @@ struct late {
     ditto_status save, wait;
 };
 
-/* What save_of_a_late_replica returns if the run's limit passed before the function was reached that is late. */
+/* What save_of_a_late_replica returns if the run's limit passed before the function was reached that is
+ * late. */
 enum { STOPPED_TOO_EARLY = 77 };
 
 static void save_late(struct late *l)
@@ -739,8 +739,7 @@ static int save_of_a_late_replica(void *argument)
     ditto_status expected = c->order != STRATEGY_ALONE ? DITTO_ERR_BUSY /* the checkpointer was destroyed */
                             : c->merges                ? DITTO_ERR_POISONED
                                                        : DITTO_ERR_CONTEXT;
-    options.replicas = c->replicas;
-    options.placement_flags = DITTO_PLACEMENT_SHARE;
+    options.num_replicas = c->replicas;
     options.caller = DITTO_CALLER_WAITS;
     options.run_timeout_ms = c->run_timeout_ms;
     spoil_freed_memory();

@@ -31,7 +31,7 @@ static void fill(unsigned char out[BYTES], int variable, int seed)
 static ditto_status begin(struct model *m)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.replicas = 1;
+    options.num_replicas = 1;
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &m->strategy));
     for (int i = 0; i < VARIABLES; i++) {
         char name[20];

@@ -179,7 +179,7 @@ ditto_status dti_files_create(struct dti_files *files, const ditto_files *names)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     *files = (struct dti_files){ 0 };
     pthread_once(&once, keep_whole_in_children);
-    for (uint32_t i = 0; i < names->count; i++) {
+    for (uint32_t i = 0; i < names->num_names; i++) {
         if (names->names[i] == NULL || names->names[i][0] == '\0')
             return DTI_FAIL(DITTO_ERR_INVALID, "files->names[%u] is NULL or empty", i);
         DTI_TRY(names->flags & DITTO_FILES_GLOB ? add_matches(files, names->names[i])

@@ -146,7 +146,7 @@ static ditto_status prepare(struct npy_dataset *n, const char *const *names, uin
     n->counted.base.components = components;
     n->counted.base.files = 1; /* a row needs all files, so they count as one */
     n->counted.base.by_file = true;
-    DTI_TRY(dti_files_create(&n->files, &(ditto_files){ .names = names, .count = components }));
+    DTI_TRY(dti_files_create(&n->files, &(ditto_files){ .names = names, .num_names = components }));
     char *text = malloc(DTI_NPY_HEADER_BYTES);
     if (text == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the header of an .npy file");

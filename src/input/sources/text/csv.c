@@ -244,7 +244,7 @@ static void digest_csv(const ditto_dataset *dataset, struct dti_bytes *to)
     dti_bytes_put_u64(to, csv->lines.quotes);
     for (uint32_t k = 0; k < dataset->components; k++) {
         dti_bytes_put_u64(to, csv->component[k].first_column);
-        dti_bytes_put_u64(to, csv->component[k].count);
+        dti_bytes_put_u64(to, csv->component[k].num_columns);
         dti_bytes_put_u64(to, csv->component[k].text_bytes);
         dti_bytes_put_u64(to, (uint64_t)csv->component[k].missing);
         dti_bytes_put(to, &csv->component[k].missing_value, sizeof(double));
@@ -287,7 +287,7 @@ static bool holds(ditto_dtype dtype, double value)
 
 static ditto_status check_component(const struct csv_dataset *csv, const ditto_csv_component *c, uint32_t k)
 {
-    uint64_t end = (uint64_t)c->first_column + c->count,
+    uint64_t end = (uint64_t)c->first_column + c->num_columns,
              most = csv->columns != 0 ? csv->columns : MOST_COLUMNS;
     if (c->text_bytes != 0 ? c->dtype != DITTO_U8
                            : c->dtype != DITTO_F32 && c->dtype != DITTO_F64 && c->dtype != DITTO_BOOL &&
@@ -296,14 +296,14 @@ static ditto_status check_component(const struct csv_dataset *csv, const ditto_c
             DITTO_ERR_UNSUPPORTED,
             "components[%u] has dtype %s: numbers are read as f32, f64, bool or an integer, text as u8", k,
             ditto_dtype_name(c->dtype));
-    if (c->count == 0 || end > most)
+    if (c->num_columns == 0 || end > most)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "components[%u] has %u columns from %u on: it needs at least one, and a row has %s%llu", k,
-            c->count, c->first_column, csv->columns != 0 ? "" : "at most ", (unsigned long long)most);
-    if (c->text_bytes != 0 && c->count != 1)
+            c->num_columns, c->first_column, csv->columns != 0 ? "" : "at most ", (unsigned long long)most);
+    if (c->text_bytes != 0 && c->num_columns != 1)
         return DTI_FAIL(DITTO_ERR_INVALID, "components[%u] has %u columns of text: a component has one", k,
-                        c->count);
+                        c->num_columns);
     if ((unsigned)c->missing > DITTO_CSV_MISSING_VALUE)
         return DTI_FAIL(DITTO_ERR_RANGE, "components[%u].missing = %d is not a value of its enum", k,
                         (int)c->missing);
@@ -323,11 +323,11 @@ static ditto_status set_components(struct csv_dataset *csv, const ditto_csv_comp
         ditto_csv_component *c = &csv->component[k];
         *c = components[k];
         DTI_TRY(check_component(csv, c, k));
-        size_t elements = c->text_bytes != 0 ? c->text_bytes : c->count;
-        bool many = c->text_bytes != 0 || c->count > 1;
+        size_t elements = c->text_bytes != 0 ? c->text_bytes : c->num_columns;
+        bool many = c->text_bytes != 0 || c->num_columns > 1;
         ditto_tensor spec = { .dtype = c->dtype, .rank = many, .shape = { many ? elements : 0 } };
         DTI_TRY(dti_dataset_set_component(&csv->lines.base, k, &spec));
-        used = c->first_column + c->count > used ? c->first_column + c->count : used;
+        used = c->first_column + c->num_columns > used ? c->first_column + c->num_columns : used;
     }
     csv->columns = csv->columns != 0 ? csv->columns : used;
     return DITTO_OK;
@@ -339,7 +339,7 @@ static size_t uses_of(const struct csv_dataset *csv, uint32_t column, struct use
     size_t uses = 0;
     for (uint32_t k = 0; k < csv->lines.base.components; k++) {
         const ditto_csv_component *c = &csv->component[k];
-        if (column < c->first_column || column - c->first_column >= c->count)
+        if (column < c->first_column || column - c->first_column >= c->num_columns)
             continue;
         if (use != NULL) {
             use[uses] = (struct use){ .component = (uint8_t)k, .dtype = (uint8_t)c->dtype, .again = true };
@@ -379,8 +379,8 @@ static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files,
             DITTO_ERR_INVALID,
             "options->delimiter (character %d) can be part of a number, is a quote or ends a line",
             delimiter);
-    if (options->columns > MOST_COLUMNS)
-        return DTI_FAIL(DITTO_ERR_INVALID, "options->columns is %u: at most %u", options->columns,
+    if (options->num_columns > MOST_COLUMNS)
+        return DTI_FAIL(DITTO_ERR_INVALID, "options->columns is %u: at most %u", options->num_columns,
                         MOST_COLUMNS);
     csv->lines.skip_lines = options->skip_lines;
     csv->lines.most_bytes = DTI_TEXT_LINE_MOST_BYTES;
@@ -388,7 +388,7 @@ static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files,
     csv->lines.quotes = !options->no_quotes;
     csv->lines.passes_blank = true;
     csv->lines.delimiter = delimiter;
-    csv->columns = options->columns;
+    csv->columns = options->num_columns;
     DTI_TRY(set_components(csv, components, count));
     DTI_TRY(make_uses(csv));
     DTI_TRY(dti_files_create(&csv->lines.files, files));

@@ -13,8 +13,8 @@
 #include <string.h>
 
 /* The limit of bytes of paths for each byte of the file. A dataset that ditto writes occupies at least 248
- * bytes of the file, and a group occupies more. The path of either has at most DITTO_CHECKPOINT_NAME_BYTES +
- * 1 bytes, which is 17 times as many. */
+ * bytes of the file, and a group occupies more. The path of either has at most
+ * DITTO_MAX_CHECKPOINT_NAME_BYTES + 1 bytes, which is 17 times as many. */
 #define PATH_BYTES 20
 
 struct pending_group {
@@ -428,7 +428,7 @@ static ditto_status join(struct hdf5_reader *r, const char *folder, const char *
                          char **out)
 {
     size_t before = strlen(folder), length = strlen(name);
-    if (before + length > DITTO_CHECKPOINT_NAME_BYTES)
+    if (before + length > DITTO_MAX_CHECKPOINT_NAME_BYTES)
         return corrupt(r, "a name is longer than any that ditto writes");
     if (before + length + 1 > r->path_left)
         return corrupt(r, "its names are longer than its length allows");

@@ -354,7 +354,8 @@ static ditto_status add_group_header(struct writer *w, bool is_root, struct grou
 
 /* Appends a group that contains entries [first, end). The first `prefix` bytes of their names are the path of
  * the group, with the "/" at its end. The entries are sorted, so the members of each inner group are
- * adjacent. The depth of the recursion is at most DITTO_CHECKPOINT_GROUPS, which contents.c has checked. */
+ * adjacent. The depth of the recursion is at most DITTO_MAX_CHECKPOINT_GROUPS, which contents.c has
+ * checked. */
 static ditto_status add_group(struct writer *w, size_t first, size_t end, size_t prefix, struct group *group);
 
 static ditto_status add_members(struct writer *w, size_t first, size_t end, size_t prefix, struct link *link,

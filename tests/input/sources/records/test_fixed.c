@@ -11,8 +11,8 @@ static ditto_status open_fixed(const char *path, const ditto_tensor *row, uint32
     options.header_bytes = header;
     options.footer_bytes = footer;
     options.big_endian = big_endian;
-    return ditto_dataset_from_fixed(&(ditto_files){ .names = &path, .count = 1 }, row, components, &options,
-                                    out);
+    return ditto_dataset_from_fixed(&(ditto_files){ .names = &path, .num_names = 1 }, row, components,
+                                    &options, out);
 }
 
 static const ditto_tensor two_u16[1] = { { .dtype = DITTO_U16, .rank = 1, .shape = { 2 } } };

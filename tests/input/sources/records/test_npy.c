@@ -46,12 +46,13 @@ static void a_file_written_by_numpy_is_read(void **state)
                                 "                                                          \n"
                                 "\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5\0\0\0";
     ditto_dataset *d;
-    ditto_dataset_spec spec;
+    ditto_element_spec spec;
     (void)state;
     assert_int_equal(sizeof bytes - 1, 128 + 24);
     assert_ok(open_one(write_bytes("numpy.npy", bytes, sizeof bytes - 1), &d));
-    assert_ok(ditto_dataset_get_spec(d, &spec));
-    assert_true(spec.components == 1 && spec.component[0].dtype == DITTO_I32 && spec.component[0].rank == 1);
+    assert_ok(ditto_dataset_spec(d, &spec));
+    assert_true(spec.num_components == 1 && spec.component[0].dtype == DITTO_I32 &&
+                spec.component[0].rank == 1);
     assert_int_equal(spec.component[0].shape[0], 2);
     struct taken t = take_all(d);
     assert_int_equal(t.rows, 3);

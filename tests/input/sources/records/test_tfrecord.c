@@ -75,7 +75,7 @@ static ditto_status open_tfrecord(const char *path, uint64_t max_bytes, ditto_co
     options.max_bytes = max_bytes;
     options.compression = compression;
     options.trust = trust;
-    return ditto_dataset_from_tfrecord(&(ditto_files){ .names = &path, .count = 1 }, &options, out);
+    return ditto_dataset_from_tfrecord(&(ditto_files){ .names = &path, .num_names = 1 }, &options, out);
 }
 
 /* Checks that row i, of max_bytes, has these bytes. */
@@ -93,12 +93,12 @@ static void check_row(const struct taken *t, size_t i, size_t max_bytes, const c
 static void records_come_with_zeros_behind_them_and_their_length(void **state)
 {
     ditto_dataset *d;
-    ditto_dataset_spec spec;
+    ditto_element_spec spec;
     (void)state;
     make_four();
-    assert_ok(open_tfrecord(write_bytes("a", made.bytes, made.length), 8, DITTO_COMPRESSION_NONE, 0, &d));
-    assert_ok(ditto_dataset_get_spec(d, &spec));
-    assert_int_equal(spec.components, 2);
+    assert_ok(open_tfrecord(write_bytes("a", made.bytes, made.length), 8, DITTO_COMPRESSION_DEFAULT, 0, &d));
+    assert_ok(ditto_dataset_spec(d, &spec));
+    assert_int_equal(spec.num_components, 2);
     assert_true(spec.component[0].dtype == DITTO_U8 && spec.component[0].rank == 1 &&
                 spec.component[0].shape[0] == 8);
     assert_true(spec.component[1].dtype == DITTO_I64 && spec.component[1].rank == 0);
@@ -109,8 +109,8 @@ static void records_come_with_zeros_behind_them_and_their_length(void **state)
     free(t.bytes);
     restarts_anywhere(d);
     ditto_dataset_destroy(d);
-    assert_ok(open_tfrecord(own_path("a"), 0, DITTO_COMPRESSION_NONE, 0, &d));
-    assert_ok(ditto_dataset_get_spec(d, &spec));
+    assert_ok(open_tfrecord(own_path("a"), 0, DITTO_COMPRESSION_DEFAULT, 0, &d));
+    assert_ok(ditto_dataset_spec(d, &spec));
     assert_int_equal(spec.component[0].shape[0], 65536);
     ditto_dataset_destroy(d);
 }
@@ -158,7 +158,7 @@ static void records_may_be_larger_than_a_read(void **state)
     for (size_t i = 0; i < 7; i++)
         add_record(&made, data + i, lengths[i] - (i != 0 && lengths[i] == sizeof data ? i : 0));
     const char *path = write_bytes("large", made.bytes, made.length);
-    assert_ok(open_tfrecord(path, sizeof data, DITTO_COMPRESSION_NONE, 0, &d));
+    assert_ok(open_tfrecord(path, sizeof data, DITTO_COMPRESSION_DEFAULT, 0, &d));
     struct taken t = take_all(d);
     assert_int_equal(t.rows, 7);
     assert_memory_equal(t.bytes, data, lengths[0]);
@@ -174,7 +174,7 @@ static void records_may_be_larger_than_a_read(void **state)
     /* Cuts the last record, of 40 bytes. Only the size of the file shows the cut. */
     for (size_t cut = 1; cut < 60; cut++) {
         assert_int_equal(truncate(path, (off_t)(made.length - cut)), 0);
-        assert_ok(open_tfrecord(path, sizeof data, DITTO_COMPRESSION_NONE, 0, &d));
+        assert_ok(open_tfrecord(path, sizeof data, DITTO_COMPRESSION_DEFAULT, 0, &d));
         struct taken some = nothing_taken(d);
         ditto_status status = ditto_dataset_reduce(d, take_row, &some, 0);
         assert_int_equal(status, cut == 56 ? DITTO_OK : DITTO_ERR_CORRUPT);
@@ -195,7 +195,7 @@ static void a_file_that_ends_anywhere_gives_the_whole_records_before(void **stat
             whole++;
         const char *path = write_bytes("cut", made.bytes, length);
         for (int trust = 0; trust < 2; trust++) {
-            assert_ok(open_tfrecord(path, 8, DITTO_COMPRESSION_NONE, trust, &d));
+            assert_ok(open_tfrecord(path, 8, DITTO_COMPRESSION_DEFAULT, trust, &d));
             struct taken t = nothing_taken(d);
             ditto_status status = ditto_dataset_reduce(d, take_row, &t, 0);
             assert_int_equal(status, length == begin_of(whole) ? DITTO_OK : DITTO_ERR_CORRUPT);
@@ -235,7 +235,7 @@ static void no_flipped_bit_passes(void **state)
             int part = part_of(bit / 8, &record);
             made.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
             const char *path = write_bytes("flip", made.bytes, made.length);
-            assert_ok(open_tfrecord(path, 8, DITTO_COMPRESSION_NONE, trust, &d));
+            assert_ok(open_tfrecord(path, 8, DITTO_COMPRESSION_DEFAULT, trust, &d));
             struct taken t = nothing_taken(d);
             ditto_status status = ditto_dataset_reduce(d, take_row, &t, 0);
             bool told = part == 0 || !trust;
@@ -270,7 +270,7 @@ static void impossible_lengths_are_refused(void **state)
         add_record(&made, "good", 4);
         add_record_of(&made, lengths[i], "12345678", 8);
         assert_ok(
-            open_tfrecord(write_bytes("long", made.bytes, made.length), 8, DITTO_COMPRESSION_NONE, 0, &d));
+            open_tfrecord(write_bytes("long", made.bytes, made.length), 8, DITTO_COMPRESSION_DEFAULT, 0, &d));
         struct taken t = nothing_taken(d);
         assert_status(ditto_dataset_reduce(d, take_row, &t, 0), DITTO_ERR_CORRUPT);
         snprintf(text, sizeof text, "long: record 2 at offset 20: it has %llu bytes",
@@ -297,9 +297,9 @@ static void impossible_lengths_are_refused(void **state)
         ditto_dataset_destroy(d);
     }
     const char *path = own_path("long");
-    assert_status(open_tfrecord(path, UINT32_MAX, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_RANGE);
+    assert_status(open_tfrecord(path, UINT32_MAX, DITTO_COMPRESSION_DEFAULT, 0, &d), DITTO_ERR_RANGE);
     assert_message("max_bytes = 4294967295");
-    assert_status(open_tfrecord(path, UINT32_MAX - 63, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_RANGE);
+    assert_status(open_tfrecord(path, UINT32_MAX - 63, DITTO_COMPRESSION_DEFAULT, 0, &d), DITTO_ERR_RANGE);
     assert_status(open_tfrecord(path, 8, (ditto_compression)2, 0, &d), DITTO_ERR_RANGE);
 }
 
@@ -308,20 +308,21 @@ static void files_that_are_not_tfrecord_files_are_refused(void **state)
     ditto_dataset *d;
     (void)state;
     assert_ok(open_tfrecord(write_bytes("text", "These are words, and no records.\n", 33), 8,
-                            DITTO_COMPRESSION_NONE, 0, &d));
+                            DITTO_COMPRESSION_DEFAULT, 0, &d));
     struct taken t = nothing_taken(d);
     assert_status(ditto_dataset_reduce(d, take_row, &t, 0), DITTO_ERR_CORRUPT);
     assert_message("text: record 1 at offset 0: the checksum of its length");
     ditto_dataset_destroy(d);
-    assert_status(open_tfrecord(write_bytes("empty", "", 0), 8, DITTO_COMPRESSION_NONE, 0, &d),
+    assert_status(open_tfrecord(write_bytes("empty", "", 0), 8, DITTO_COMPRESSION_DEFAULT, 0, &d),
                   DITTO_ERR_INVALID);
     assert_message("empty");
-    assert_status(open_tfrecord(own_path("absent"), 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_NOT_FOUND);
+    assert_status(open_tfrecord(own_path("absent"), 8, DITTO_COMPRESSION_DEFAULT, 0, &d),
+                  DITTO_ERR_NOT_FOUND);
     assert_message("absent");
-    assert_status(open_tfrecord(own_folder, 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_IO);
+    assert_status(open_tfrecord(own_folder, 8, DITTO_COMPRESSION_DEFAULT, 0, &d), DITTO_ERR_IO);
     assert_message(own_folder);
     assert_int_equal(mkfifo(own_path("fifo"), 0600), 0);
-    assert_status(open_tfrecord(own_path("fifo"), 8, DITTO_COMPRESSION_NONE, 0, &d), DITTO_ERR_IO);
+    assert_status(open_tfrecord(own_path("fifo"), 8, DITTO_COMPRESSION_DEFAULT, 0, &d), DITTO_ERR_IO);
     assert_message("fifo");
 }
 
@@ -333,7 +334,7 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
     for (int i = 0; i < 1000; i++)
         add_record(&made, &i, sizeof i);
     const char *path = write_bytes("shrinks", made.bytes, made.length);
-    assert_ok(open_tfrecord(path, 1000, DITTO_COMPRESSION_NONE, 0, &d));
+    assert_ok(open_tfrecord(path, 1000, DITTO_COMPRESSION_DEFAULT, 0, &d));
     assert_ok(ditto_dataset_shuffle(d, NULL, &shuffled));
     struct taken t = nothing_taken(d);
     t.shorten = path; /* emptied after all rows have been chosen */
@@ -347,7 +348,7 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
         write_bytes("shrinks", made.bytes, made.length);
         ditto_dataset_destroy(shuffled);
         ditto_dataset_destroy(d);
-        assert_ok(open_tfrecord(path, 1000, DITTO_COMPRESSION_NONE, 0, &d));
+        assert_ok(open_tfrecord(path, 1000, DITTO_COMPRESSION_DEFAULT, 0, &d));
         assert_ok(ditto_dataset_shuffle(d, NULL, &shuffled));
         assert_int_equal(truncate(path, (off_t)left), 0);
         t = nothing_taken(d);

@@ -226,7 +226,7 @@ static void unused_columns_are_scanned_only_for_their_ends(void **state)
     /* A column may be used twice. */
     expect_rows(&t, BYTES("x,1,\xff,2\n,3,\"a,\"\"b\",4\n"), "1|2|1|\n3|4|3|\n");
     expect_error(&t, BYTES("x\"y,1,,2\n"), 0, ":1: column 1: there is a quote");
-    t.options.columns = 5;
+    t.options.num_columns = 5;
     expect_rows(&t, BYTES("x,1,y,2,z\n"), "1|2|1|\n");
     expect_error(&t, BYTES("x,1,y,2\n"), 0, ":1: column 5: the line has 4 columns, expected 5");
 }
@@ -681,9 +681,9 @@ static void impossible_components_are_refused(void **state)
     refuse((ditto_csv_component){ 0, 2, DITTO_U8, 8, 0, 0 }, plain, DITTO_ERR_INVALID, "2 columns of text");
     refuse((ditto_csv_component){ 0, 1, DITTO_F32, 0, (ditto_csv_missing)3, 0 }, plain, DITTO_ERR_RANGE,
            "missing = 3");
-    o.columns = 2;
+    o.num_columns = 2;
     refuse(good, o, DITTO_ERR_INVALID, "a row has 2");
-    o.columns = UINT32_MAX;
+    o.num_columns = UINT32_MAX;
     refuse(good, o, DITTO_ERR_INVALID, "at most 1000000");
     for (size_t i = 0; i < sizeof delimiters - 1; i++) {
         o = plain;
@@ -714,7 +714,7 @@ static void files_that_cannot_be_read_are_refused(void **state)
     options.skip_lines = 1;
     assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, &options, &d), DITTO_ERR_INVALID);
     assert_message("no row");
-    files.count = 1;
+    files.num_names = 1;
     assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, &d), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_from_csv(&files, NULL, 2, NULL, &d), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_from_csv(&files, numbers.component, 2, NULL, NULL), DITTO_ERR_INVALID);

@@ -501,7 +501,7 @@ static void files_that_are_not_regular_are_refused(void **state)
     assert_status(ditto_dataset_from_text(NULL, NULL, &d), DITTO_ERR_INVALID);
     remove(name); /* a FIFO is refused and not waited for */
     assert_int_equal(mkfifo(name, 0600), 0);
-    files.count = 1;
+    files.num_names = 1;
     assert_status(ditto_dataset_from_text(&files, NULL, &d), DITTO_ERR_IO);
     assert_message("not a regular file");
     forget_file(name);
@@ -551,7 +551,7 @@ static void a_file_that_became_shorter_gives_no_half_row(void **state)
         const char *path = temporary_file(text);
         ditto_dataset *d;
         int rows = 0, whole = 0;
-        assert_ok(ditto_dataset_from_text(&(ditto_files){ .names = &path, .count = 1 }, NULL, &d));
+        assert_ok(ditto_dataset_from_text(&(ditto_files){ .names = &path, .num_names = 1 }, NULL, &d));
         assert_int_equal(truncate(path, left), 0);
         assert_status(ditto_dataset_reduce(d, count_row, &rows, 0), DITTO_ERR_IO);
         assert_message("became shorter");

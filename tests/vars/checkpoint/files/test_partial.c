@@ -31,7 +31,7 @@ static ditto_status begin(struct saved *s)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_variable_options named = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
-    options.replicas = 1;
+    options.num_replicas = 1;
     named.name = "v";
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
     return ditto_variable_create(s->strategy, &zeros, &named, &s->v);

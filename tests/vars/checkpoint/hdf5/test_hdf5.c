@@ -332,7 +332,7 @@ static void two_thousand_nested_groups_are_read_in_a_short_time(void **state)
 
 static void names_in_too_many_groups_are_refused(void **state)
 {
-    static char name[2 * DITTO_CHECKPOINT_GROUPS + 4];
+    static char name[2 * DITTO_MAX_CHECKPOINT_GROUPS + 4];
     float one = 1;
     ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
     ditto_checkpoint_data deep = { .name = name, .tensor = { .data = &one, .dtype = DITTO_F32 } };
@@ -340,11 +340,11 @@ static void names_in_too_many_groups_are_refused(void **state)
     ditto_strategy *s = make_strategy(1, NULL);
     options.data = &deep;
     options.num_data = 1;
-    for (int i = 0; i < DITTO_CHECKPOINT_GROUPS; i++)
+    for (int i = 0; i < DITTO_MAX_CHECKPOINT_GROUPS; i++)
         memcpy(name + 2 * i, "g/", 2);
-    name[2 * DITTO_CHECKPOINT_GROUPS] = 'v';
+    name[2 * DITTO_MAX_CHECKPOINT_GROUPS] = 'v';
     assert_ok(ditto_checkpoint_save(s, own_path("deep.h5"), &options));
-    memcpy(name + 2 * DITTO_CHECKPOINT_GROUPS, "g/v", 3);
+    memcpy(name + 2 * DITTO_MAX_CHECKPOINT_GROUPS, "g/v", 3);
     assert_status(ditto_checkpoint_save(s, own_path("deep.h5"), &options), DITTO_ERR_INVALID);
     assert_message("is in more than 256 groups");
     assert_ok(ditto_strategy_destroy(s));
@@ -352,7 +352,7 @@ static void names_in_too_many_groups_are_refused(void **state)
 
 static void names_are_saved_up_to_a_length_that_is_read_again_and_longer_ones_are_refused(void **state)
 {
-    enum { MOST = DITTO_CHECKPOINT_NAME_BYTES, TRIED = 70000 };
+    enum { MOST = DITTO_MAX_CHECKPOINT_NAME_BYTES, TRIED = 70000 };
     static char name[TRIED + 1];
     float two = 2, found = 0;
     ditto_checkpoint *file;
@@ -498,7 +498,7 @@ static void paths_that_are_much_longer_than_the_file_are_refused(void **state)
  * paths must allow. */
 static void many_long_names_of_empty_values_are_read(void **state)
 {
-    enum { VALUES = 2000, NAME = DITTO_CHECKPOINT_NAME_BYTES };
+    enum { VALUES = 2000, NAME = DITTO_MAX_CHECKPOINT_NAME_BYTES };
     static char name[VALUES][NAME + 1];
     static ditto_checkpoint_data named[VALUES];
     ditto_checkpoint *file;

@@ -1,0 +1,10 @@
+/* src/base/numbers/random.h - the function that all random numbers are made of. */
+#ifndef DTI_RANDOM_H
+#define DTI_RANDOM_H
+
+#include <stdint.h>
+
+/* Computes Philox4x32-10: 128 random bits from a key and a counter. */
+void dti_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
+
+#endif
