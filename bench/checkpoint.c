@@ -74,7 +74,7 @@ static double check(const char *path)
     ditto_checkpoint *file;
     double begin = now_seconds();
     must(ditto_checkpoint_open(path, &file));
-    ditto_checkpoint_close(file);
+    must(ditto_checkpoint_close(file));
     return now_seconds() - begin;
 }
 

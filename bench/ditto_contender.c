@@ -113,7 +113,7 @@ static ditto_status loops(ditto_replica *self, void *argument)
     double begin = now_seconds();
     for (uint64_t rep = 0; rep < s->work->reps; rep++)
         must(
-            ditto_parallel_for(self, 0, count, s->work->bytes > 0 ? 16 : 1, DITTO_SCHEDULE_STATIC, piece, s));
+            ditto_parallel_for(self, piece, s, 0, count, s->work->bytes > 0 ? 16 : 1, DITTO_SCHEDULE_STATIC));
     s->loops = (struct timing){ now_seconds() - begin, 0 };
     return DITTO_OK;
 }
@@ -121,7 +121,7 @@ static ditto_status loops(ditto_replica *self, void *argument)
 static ditto_status touch_loop(ditto_replica *self, void *argument)
 {
     struct ditto_state *s = argument;
-    return ditto_parallel_for(self, 0, s->work->bytes / sizeof(float), 16, DITTO_SCHEDULE_STATIC, piece, s);
+    return ditto_parallel_for(self, piece, s, 0, s->work->bytes / sizeof(float), 16, DITTO_SCHEDULE_STATIC);
 }
 
 /* Runs an empty function `reps` times. */
@@ -199,8 +199,8 @@ static void create_wide(uint32_t devices, ditto_strategy **out)
     must(ditto_placement_create(here, &places, &placement));
     options.placement = placement;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, out));
-    ditto_placement_destroy(placement);
-    ditto_topology_destroy(here);
+    must(ditto_placement_destroy(placement));
+    must(ditto_topology_destroy(here));
 }
 
 /* Makes the state of a contender. With the strategy of another contender, it does the plain all-reduce. */

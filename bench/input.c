@@ -274,7 +274,7 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
                      median_of(copied, SAMPLES) / took);
         row(name[k], 1, file[k].bytes, took, rate, "MB/s  ", words,
             k < 2 ? (double)file[k].bytes / least[k] * 1e3 : median_of(copied, SAMPLES) / 0.8 * 1e9, csv);
-        ditto_dataset_destroy(dataset[k]);
+        must(ditto_dataset_destroy(dataset[k]));
         unlink(file[k].path);
     }
     free(from);
@@ -322,8 +322,8 @@ static void bench_range(ditto_strategy *strategy, bool csv)
              (double)stats.queue_bytes / 1024);
     row("range", ditto_strategy_num_replicas(strategy), RANGE_ROWS * 8ull, took, RANGE_ROWS / took * 1e-6,
         "Mrows/s", words, RANGE_ROWS / 20e6 * 1e9, csv);
-    ditto_dataset_destroy(mapped);
-    ditto_dataset_destroy(range);
+    must(ditto_dataset_destroy(mapped));
+    must(ditto_dataset_destroy(range));
 }
 
 /* -- computing beside producers -- */
@@ -361,8 +361,8 @@ static void bench_hidden(ditto_strategy *one, bool csv)
     double took = median_of(step, SAMPLES);
     row("hidden", 1, 8, took, took * 1e6, "us/step", words, took / median_of(ratio, SAMPLES) * 1.1 * 1e9,
         csv);
-    ditto_dataset_destroy(slow);
-    ditto_dataset_destroy(range);
+    must(ditto_dataset_destroy(slow));
+    must(ditto_dataset_destroy(range));
 }
 
 static void bench_shared(ditto_strategy *strategy, const char *folder, bool csv)
@@ -387,8 +387,8 @@ static void bench_shared(ditto_strategy *strategy, const char *folder, bool csv)
              "columns",
              without * 1e6, parse * 1e6, COLUMNS);
     row("shared", n, file.bytes, took, took * 1e6, "us/step", words, without * 1e9, csv);
-    ditto_dataset_destroy(range);
-    ditto_dataset_destroy(rows);
+    must(ditto_dataset_destroy(range));
+    must(ditto_dataset_destroy(rows));
     unlink(file.path);
 }
 

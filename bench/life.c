@@ -58,7 +58,7 @@ void bench_create(uint32_t replicas, bool csv)
     double seconds[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         double begin = now_seconds();
-        ditto_strategy_destroy(create(replicas));
+        must(ditto_strategy_destroy(create(replicas)));
         seconds[i] = now_seconds() - begin;
     }
     sort_samples(seconds, ROUNDS);
@@ -69,11 +69,10 @@ void bench_create(uint32_t replicas, bool csv)
 void bench_rest(uint32_t replicas, bool csv)
 {
     ditto_strategy *strategy = create(replicas);
-    if (ditto_strategy_run(strategy, nothing, NULL) != DITTO_OK)
-        exit(1);
+    must(ditto_strategy_run(strategy, nothing, NULL));
     double begin = cpu_seconds();
     sleep(1);
     double used = cpu_seconds() - begin;
     print("rest", "CPU time in 1 s at rest", replicas, csv, used, used, used, 0.010);
-    ditto_strategy_destroy(strategy);
+    must(ditto_strategy_destroy(strategy));
 }

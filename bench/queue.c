@@ -141,7 +141,7 @@ static void put(ditto_queue *queue, uint32_t producer, uint64_t number)
 static uint64_t get(ditto_queue *queue)
 {
     ditto_queue_item got;
-    check(ditto_queue_get(queue, &got, DITTO_FOREVER) == DITTO_OK, "get");
+    check(ditto_queue_get(queue, DITTO_FOREVER, &got) == DITTO_OK, "get");
     return (uint64_t)(uintptr_t)got.item - 1;
 }
 
@@ -170,8 +170,8 @@ static double hand_off(uint64_t first)
     }
     double seconds = now_seconds() - begin;
     pthread_join(thread, NULL);
-    ditto_queue_destroy(rep.queue[0]);
-    ditto_queue_destroy(rep.queue[1]);
+    check(ditto_queue_destroy(rep.queue[0]) == DITTO_OK, "ditto_queue_destroy");
+    check(ditto_queue_destroy(rep.queue[1]) == DITTO_OK, "ditto_queue_destroy");
     return seconds / TRIPS / 2;
 }
 
@@ -272,7 +272,7 @@ static double stream(uint64_t first)
 {
     struct rep rep = { .queue = { create(SLOTS, 1, 0) }, .items = STREAM, .first = first };
     double seconds = consume(&rep, 1, produce, take);
-    ditto_queue_destroy(rep.queue[0]);
+    check(ditto_queue_destroy(rep.queue[0]) == DITTO_OK, "ditto_queue_destroy");
     return seconds;
 }
 
@@ -281,7 +281,7 @@ static double crowd(uint64_t first)
     stay_on(2);
     struct rep rep = { .queue = { create(SLOTS, PRODUCERS, 0) }, .items = CROWD / PRODUCERS, .first = first };
     double seconds = consume(&rep, PRODUCERS, produce, take);
-    ditto_queue_destroy(rep.queue[0]);
+    check(ditto_queue_destroy(rep.queue[0]) == DITTO_OK, "ditto_queue_destroy");
     stay_on(0);
     return seconds;
 }
@@ -392,7 +392,7 @@ static double wake_consumer(uint64_t first)
         put(rep.queue[0], 0, now_ns());
     }
     pthread_join(thread, NULL);
-    ditto_queue_destroy(rep.queue[0]);
+    check(ditto_queue_destroy(rep.queue[0]) == DITTO_OK, "ditto_queue_destroy");
     return (double)rep.first * 1e-9 / SLEEPS;
 }
 
@@ -426,7 +426,7 @@ static double wake_producer(uint64_t first)
         (void)get(rep.queue[0]);
     }
     pthread_join(thread, NULL);
-    ditto_queue_destroy(rep.queue[0]);
+    check(ditto_queue_destroy(rep.queue[0]) == DITTO_OK, "ditto_queue_destroy");
     return (double)rep.first * 1e-9 / SLEEPS;
 }
 

@@ -32,8 +32,8 @@ static ditto_dataset *open_data(const double *rows)
     check(ditto_dataset_from_arrays(&array, 1, &all)); /* does not copy the array */
     check(ditto_dataset_shuffle(all, &shuffle, &shuffled));
     check(ditto_dataset_batch(shuffled, BATCH, 0, &batched)); /* BATCH rows for all replicas together */
-    ditto_dataset_destroy(all);                               /* a dataset keeps those that it is made from */
-    ditto_dataset_destroy(shuffled);
+    check(ditto_dataset_destroy(all));                        /* a dataset keeps those that it is made from */
+    check(ditto_dataset_destroy(shuffled));
     return batched;
 }
 
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     ditto_status status;
     do {
         ditto_value *last;
-        status = ditto_strategy_run_steps(strategy, iterator, 10, add_rows, totals, NULL, &steps, &last);
+        status = ditto_strategy_run_steps(strategy, add_rows, totals, iterator, 10, NULL, &steps, &last);
         check(status);
         all_steps += steps;
         if (last != NULL) {
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
     }
     printf("%g rows, each once: their sum is %g\n", seen, sum);
     check(ditto_iterator_destroy(iterator));
-    ditto_dataset_destroy(data);
+    check(ditto_dataset_destroy(data));
     check(ditto_strategy_destroy(strategy));
     return seen == ROWS && sum == ROWS * (ROWS - 1) / 2.0 ? 0 : 1;
 }

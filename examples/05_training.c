@@ -50,8 +50,8 @@ static ditto_dataset *open_data(const char *path)
     check(ditto_dataset_from_csv(&(ditto_files){ .names = &path, .num_names = 1 }, columns, 2, NULL, &rows));
     check(ditto_dataset_shuffle(rows, &shuffle, &shuffled));
     check(ditto_dataset_batch(shuffled, BATCH, 0, &batches));
-    ditto_dataset_destroy(rows);
-    ditto_dataset_destroy(shuffled);
+    check(ditto_dataset_destroy(rows));
+    check(ditto_dataset_destroy(shuffled));
     return batches;
 }
 
@@ -84,7 +84,7 @@ static void train_epoch(ditto_strategy *strategy, struct training *t, ditto_data
     options.num_reduce = 1;
     check(ditto_strategy_iterate(strategy, data, &input, &iterator));
     check(
-        ditto_strategy_run_steps(strategy, iterator, UINT64_MAX, train_step, t, &options, &steps, &results));
+        ditto_strategy_run_steps(strategy, train_step, t, iterator, UINT64_MAX, &options, &steps, &results));
     check(ditto_value_member(results, "loss", &named));
     check(ditto_value_f64(named, &loss));
     check(ditto_variable_read(t->hits, &hits, sizeof hits));
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
     ditto_dataset *data = open_data(argc > 2 ? argv[2] : "examples/data/digits.csv");
     for (int epoch = 0; epoch < EPOCHS; epoch++)
         train_epoch(strategy, &t, data, epoch);
-    ditto_dataset_destroy(data);
+    check(ditto_dataset_destroy(data));
     check(ditto_variable_destroy(t.weights));
     check(ditto_variable_destroy(t.hits));
     check(ditto_strategy_destroy(strategy));

@@ -60,7 +60,7 @@ static ditto_status add_share(ditto_replica *self, void *argument)
     size_t first = (size_t)CELLS * id / replicas, end = (size_t)CELLS * (id + 1) / replicas;
     double sum;
     kill(getpid(), SIGUSR1); /* ditto's threads block it, the program handles it */
-    DITTO_TRY(ditto_block_sum(self, w->cell + first, end - first, DITTO_F64, &sum, NULL));
+    DITTO_TRY(ditto_block_sum(self, w->cell + first, &sum, end - first, DITTO_F64, NULL));
     if (id == 0)
         w->total = sum;
 #ifdef USE_MPI

@@ -31,7 +31,7 @@ static ditto_status dot(struct part *g, const double *a, const double *b, double
 {
     for (size_t i = 0; i < g->count; i++)
         g->product[i] = a[i] * b[i];
-    return ditto_block_sum(g->self, g->product, g->count, DITTO_F64, sum, NULL);
+    return ditto_block_sum(g->self, g->product, sum, g->count, DITTO_F64, NULL);
 }
 
 /* Computes q = A p with the five-point stencil. */

@@ -57,9 +57,9 @@ static ditto_dataset *open_data(const char *folder)
     check(ditto_dataset_map(measured, to_kelvin, NULL, NULL, &mapped));
     check(ditto_dataset_shuffle(mapped, NULL, &shuffled)); /* shuffles all rows, always in the same order */
     check(ditto_dataset_batch(shuffled, BATCH, 0, &batched));
-    ditto_dataset_destroy(measured); /* a dataset keeps the one that it is made from */
-    ditto_dataset_destroy(mapped);
-    ditto_dataset_destroy(shuffled);
+    check(ditto_dataset_destroy(measured)); /* a dataset keeps the one that it is made from */
+    check(ditto_dataset_destroy(mapped));
+    check(ditto_dataset_destroy(shuffled));
     return batched;
 }
 
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
     check(ditto_strategy_run(strategy, take, &pass));
     check(ditto_iterator_destroy(pass.iterator));
     check(ditto_strategy_destroy(strategy));
-    ditto_dataset_destroy(data);
+    check(ditto_dataset_destroy(data));
     for (int row = 0; row < ROWS; row++)
         once += pass.seen[row] == 1;
     for (int f = 0; f < FILES; f++)

@@ -269,7 +269,7 @@ static ditto_dataset *shuffled(ditto_dataset *input, uint64_t seed, ditto_reshuf
     options.seed = seed;
     options.reshuffle = reshuffle;
     check(ditto_dataset_shuffle(input, &options, &output));
-    ditto_dataset_destroy(input); /* the output keeps what it needs */
+    check(ditto_dataset_destroy(input)); /* the output keeps what it needs */
     return output;
 }
 
@@ -277,7 +277,7 @@ static ditto_dataset *batched(ditto_dataset *input, uint64_t rows)
 {
     ditto_dataset *output;
     check(ditto_dataset_batch(input, rows, 0, &output));
-    ditto_dataset_destroy(input);
+    check(ditto_dataset_destroy(input));
     return output;
 }
 
@@ -295,7 +295,7 @@ static void open_data(const struct options *options, ditto_dataset **learn, ditt
     all = shuffled(all, SPLIT_SEED, DITTO_RESHUFFLE_NEVER);
     check(ditto_dataset_take(all, TRAINING_ROWS, learn));
     check(ditto_dataset_skip(all, TRAINING_ROWS, test));
-    ditto_dataset_destroy(all);
+    check(ditto_dataset_destroy(all));
     *learn = batched(shuffled(*learn, options->seed, DITTO_RESHUFFLE_EACH_PASS), options->batch);
     *test = batched(*test, options->batch);
 }
@@ -409,7 +409,7 @@ static int restore_newest(struct training *t)
     int64_t passes = read_number(file, "passes");
     t->batches_done = (uint64_t)read_number(file, "batches");
     read_place(t, file);
-    ditto_checkpoint_close(file);
+    check(ditto_checkpoint_close(file));
     check(ditto_variable_read(t->weights, &weights, sizeof weights));
     printf("resumed after epoch %" PRId64 "%s, weights: %016" PRIx64 "\n", passes,
            t->state != NULL ? " and a part" : "", hash_bytes(&weights, sizeof weights));
@@ -579,8 +579,8 @@ int main(int count, char **word)
     if (t.options.trace != NULL)
         report_trace(&t);
     check(ditto_strategy_scope_leave(t.strategy));
-    ditto_dataset_destroy(learn);
-    ditto_dataset_destroy(test);
+    check(ditto_dataset_destroy(learn));
+    check(ditto_dataset_destroy(test));
     check(ditto_checkpointer_destroy(checkpointer)); /* waits until all files are written */
     check(ditto_optimizer_destroy(t.optimizer));
     check(ditto_variable_destroy(t.weights));

@@ -23,7 +23,7 @@
  *         if (ditto_strategy_create(DITTO_MIRRORED, NULL, &strategy) != DITTO_OK ||
  *             ditto_strategy_run(strategy, mean_square, NULL) != DITTO_OK)
  *             return fprintf(stderr, "%s\n", ditto_last_error()->message), 1;
- *         ditto_strategy_destroy(strategy);
+ *         return ditto_strategy_destroy(strategy) == DITTO_OK ? 0 : 1;
  *     }
  *
  * The name of a function shows its context: ditto_<object>_<verb>(object, ...) is a cross-replica call, and

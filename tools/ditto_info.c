@@ -144,7 +144,7 @@ static void try_topology(const ditto_topology_options *options)
         ditto_topology *topology;
         alarm(MOST_SECONDS);
         if (ditto_topology_create(options, &topology) == DITTO_OK)
-            ditto_topology_destroy(topology);
+            check(ditto_topology_destroy(topology));
         _exit(0); /* The parent reports errors of the library. */
     }
     if (child < 0 || waitpid(child, &status, 0) != child || !WIFSIGNALED(status))

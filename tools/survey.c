@@ -286,8 +286,8 @@ void survey_make(struct survey *s, const struct request *request)
 void survey_free(struct survey *s)
 {
     check(ditto_strategy_destroy(s->strategy));
-    ditto_placement_destroy(s->placement);
-    ditto_topology_destroy(s->topology);
+    check(ditto_placement_destroy(s->placement));
+    check(ditto_topology_destroy(s->topology));
     free(s->first);
     free(s->replica_on);
 }

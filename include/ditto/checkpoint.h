@@ -144,8 +144,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_open(const char *path, d
 
 /** Closes a checkpoint.
  *
- * @param checkpoint  The checkpoint, or NULL. */
-DITTO_API void ditto_checkpoint_close(ditto_checkpoint *checkpoint);
+ * @param checkpoint  The checkpoint, or NULL.
+ * @return DITTO_OK. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_close(ditto_checkpoint *checkpoint);
 
 /** Returns the step that was saved.
  *
@@ -311,7 +312,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_create(ditto_strategy 
  * @param checkpointer  The checkpointer, or NULL.
  * @retval DITTO_ERR_BUSY  Another thread is in a call on this checkpointer. Nothing was done.
  * @return The error of the last save if no call has returned it yet, otherwise DITTO_OK. */
-DITTO_API ditto_status ditto_checkpointer_destroy(ditto_checkpointer *checkpointer);
+DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_destroy(ditto_checkpointer *checkpointer);
 
 /** Saves to the file of options->step, as ditto_checkpoint_save does, and removes old files.
  *

@@ -339,8 +339,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *se
  *  @par Cost
  *  The call takes three meetings. The owner of a block's first element reads the whole block, also if it lies
  *  on several replicas. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum(ditto_replica *self, const void *values, size_t count,
-                                                       ditto_dtype dtype, void *sum,
+DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum(ditto_replica *self, const void *values, void *sum,
+                                                       size_t count, ditto_dtype dtype,
                                                        const ditto_reduce_options *options);
 
 /** @} */

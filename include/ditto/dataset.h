@@ -87,8 +87,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_reduce(ditto_dataset *datas
 
 /** Destroys the caller's handle. The dataset is freed when nothing that was made from it needs it.
  *
- * @param dataset  The dataset, or NULL. */
-DITTO_API void ditto_dataset_destroy(ditto_dataset *dataset);
+ * @param dataset  The dataset, or NULL.
+ * @return DITTO_OK. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_destroy(ditto_dataset *dataset);
 
 DITTO_END
 #endif

@@ -77,8 +77,9 @@ typedef enum ditto_schedule {
  * @par Cost
  * Two transfers of a cache line, as for ditto_strategy_run. DITTO_SCHEDULE_DYNAMIC adds one atomic addition
  * for each part. Helpers that sleep, because they had no work for spin_us, must be woken. */
-DITTO_API ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, size_t grain,
-                                          ditto_schedule schedule, ditto_range_fn function, void *argument);
+DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function,
+                                                          void *argument, size_t begin, size_t end,
+                                                          size_t grain, ditto_schedule schedule);
 
 /** Gives a function to a device and returns at once.
  *
@@ -108,8 +109,8 @@ DITTO_API ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, siz
  * One store. The function starts one transfer of a cache line later. A helper that sleeps must be woken.
  * @par Source
  * tf.distribute: experimental_logical_device. */
-DITTO_API ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto_device_fn function,
-                                               void *argument);
+DITTO_API DITTO_NODISCARD ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device,
+                                                               ditto_device_fn function, void *argument);
 
 /** Waits until all functions that were given to devices have returned. The end of the replica's function does
  * the same.
@@ -125,7 +126,7 @@ DITTO_API ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t dev
  * @return If a function failed, the first error of a device.
  * @par Cost
  * One cache line is read for each device. */
-DITTO_API ditto_status ditto_join(ditto_replica *self);
+DITTO_API DITTO_NODISCARD ditto_status ditto_join(ditto_replica *self);
 
 /* -- Tensors on devices: replica context, on the leader -- */
 

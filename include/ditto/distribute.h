@@ -234,7 +234,7 @@ ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn 
  * @retval DITTO_ERR_BUSY     Another thread is in a call on the iterator. Nothing was done.
  * @retval DITTO_ERR_CONTEXT  Called on a replica's thread, or in a function of a dataset. Nothing was
  *                            done. */
-DITTO_API ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
+DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
 
 /* -- The shape of batches: any context -- */
 
@@ -249,14 +249,13 @@ DITTO_API ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
  *    same step. They do if there is one pipeline, or if they share one dataset in another way than by FILE.
  *    In this case a batch directly before an error of the input may still have fewer rows.
  *
- * @param iterator         The iterator.
- * @param[out] components  Number of components.
- * @param[out] out         Array of DITTO_MAX_COMPONENTS tensors: dtypes and shapes. Their data is NULL.
+ * @param iterator  The iterator.
+ * @param[out] out  The description. `batch` is the largest number of rows of a step, over all replicas.
  * @retval DITTO_ERR_INVALID  An argument is NULL.
  * @par Thread safety
  * Any thread, any context. It may be called after the strategy was destroyed. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_spec(const ditto_iterator *iterator,
-                                                           uint32_t *components, ditto_tensor *out);
+                                                           ditto_element_spec *out);
 
 /* -- Batches of one replica: replica context -- */
 

@@ -69,7 +69,7 @@ typedef struct ditto_limits {
  *  Any thread may call it.
  *  @par Cost
  *  The call makes about a dozen system calls. */
-DITTO_API ditto_status ditto_limits_read(ditto_limits *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_limits_read(ditto_limits *out);
 
 /** @} */
 

@@ -180,7 +180,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
  *  @retval DITTO_ERR_CONTEXT  called on a replica's thread; nothing was done
  *  @retval DITTO_ERR_BUSY     another thread is in a call on the optimizer or on one of its slots, for
  *                             example saves or restores the slot; nothing was done */
-DITTO_API ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
+DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
 
 /** Returns a slot of a variable as a variable, which can be read, assigned and saved.
  *

@@ -126,7 +126,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_test(ditto_replica *self, ditto_pen
  *  @return status, or one of:
  *  @retval DITTO_ERR_INVALID  status is not an error, and operations are pending
  *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica */
-DITTO_API ditto_status ditto_abandon(ditto_replica *self, ditto_status status);
+DITTO_API DITTO_NODISCARD ditto_status ditto_abandon(ditto_replica *self, ditto_status status);
 
 /** @} */
 

@@ -135,8 +135,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_create(const ditto_topolo
 
 /** Destroys a placement.
  *
- * @param placement  The placement, or NULL. */
-DITTO_API void ditto_placement_destroy(ditto_placement *placement);
+ * @param placement  The placement, or NULL.
+ * @return DITTO_OK. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_placement_destroy(ditto_placement *placement);
 
 /* -- Reading a placement: any thread -- */
 
@@ -160,8 +161,8 @@ DITTO_API uint32_t ditto_placement_num_devices(const ditto_placement *placement,
  * @param device     Number of the device.
  * @param[out] out   The position.
  * @retval DITTO_ERR_RANGE  There is no such replica or device. */
-DITTO_API ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t replica,
-                                           uint32_t device, ditto_placed_device *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t replica,
+                                                           uint32_t device, ditto_placed_device *out);
 
 /** Returns the replicas whose leader is on a NUMA node.
  *
@@ -170,8 +171,10 @@ DITTO_API ditto_status ditto_placement_get(const ditto_placement *placement, uin
  * @param[out] replicas  Array of *count ids, ascending. It belongs to the placement.
  * @param[out] count     Number of ids.
  * @retval DITTO_ERR_NOT_FOUND  The node has no replica. */
-DITTO_API ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement, uint32_t numa_node,
-                                                       const uint32_t **replicas, uint32_t *count);
+DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement,
+                                                                       uint32_t numa_node,
+                                                                       const uint32_t **replicas,
+                                                                       uint32_t *count);
 
 /* -- As text: any thread -- */
 
@@ -186,8 +189,8 @@ DITTO_API ditto_status ditto_placement_lookup_replicas(const ditto_placement *pl
  * @param[out] length  Length of the whole text without its terminator. The text was cut if this is more than
  *                     size - 1. May be NULL.
  * @retval DITTO_ERR_INVALID  `placement` is NULL, or `buffer` is NULL and `size` is not 0. */
-DITTO_API ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer, size_t size,
-                                             size_t *length);
+DITTO_API DITTO_NODISCARD ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer,
+                                                             size_t size, size_t *length);
 
 /** Makes a placement from a text, on the machine for which it was written or on a recording of that machine.
  *

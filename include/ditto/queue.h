@@ -4,7 +4,7 @@
  *     options.producers = 4;
  *     DITTO_TRY(ditto_queue_create(&options, &queue));
  *     ...  ditto_queue_put(queue, producer, item, 0, DITTO_FOREVER)     on the threads that make items
- *     ...  ditto_queue_get(queue, &got, DITTO_FOREVER)                  on the thread that takes them
+ *     ...  ditto_queue_get(queue, DITTO_FOREVER, &got)                  on the thread that takes them
  *
  * The queue needs no strategy and no other header. Its sources are D. Vyukov's bounded MPMC queue (sequence
  * numbers per slot) and the LMAX Disruptor (tickets that are taken before the work). */
@@ -123,7 +123,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_create(const ditto_queue_opti
  *                         threads first.
  * @par Thread safety
  * No other call on this queue is in progress or follows. */
-DITTO_API ditto_status ditto_queue_destroy(ditto_queue *queue);
+DITTO_API DITTO_NODISCARD ditto_status ditto_queue_destroy(ditto_queue *queue);
 
 /* -- Producers: waiting --
  *
@@ -213,8 +213,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, u
  * @retval DITTO_ERR_INVALID  `status` is not an error.
  * @retval DITTO_ERR_RANGE    There is no such producer.
  * @retval DITTO_ERR_CONTEXT  The producer does not hold this ticket, as in ditto_queue_publish. */
-DITTO_API ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ticket,
-                                        ditto_status status, const char *message);
+DITTO_API DITTO_NODISCARD ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer,
+                                                        uint64_t ticket, ditto_status status,
+                                                        const char *message);
 
 /** Marks all tickets that a producer holds as failed with DITTO_ERR_PEER_STOPPED.
  *
@@ -226,7 +227,7 @@ DITTO_API ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, u
  * @retval DITTO_ERR_RANGE  There is no such producer.
  * @par Cost
  * One load for every slot. */
-DITTO_API ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer);
+DITTO_API DITTO_NODISCARD ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer);
 
 /* -- The consumer, closing, statistics -- */
 
@@ -247,8 +248,8 @@ DITTO_API ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer
  * producer that has the slot.
  * @par Cost
  * One cache line is read and written. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, ditto_queue_item *out,
-                                                       uint32_t timeout_ms);
+DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, uint32_t timeout_ms,
+                                                       ditto_queue_item *out);
 
 /** Closes a queue. It may be called several times.
  *
@@ -260,7 +261,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, ditto
  * @retval DITTO_ERR_INVALID  `queue` is NULL.
  * @par Thread safety
  * Any thread. */
-DITTO_API ditto_status ditto_queue_close(ditto_queue *queue);
+DITTO_API DITTO_NODISCARD ditto_status ditto_queue_close(ditto_queue *queue);
 
 /** Statistics of a queue. Each number is exact when the threads that count it are idle. Waits are counted
  * only if they are longer than the first loads, which take less than reading the clock twice (about 1 us). */
@@ -286,7 +287,7 @@ typedef struct ditto_queue_counters {
  * @retval DITTO_ERR_INVALID  An argument is NULL.
  * @par Thread safety
  * Any thread. */
-DITTO_API ditto_status ditto_queue_stats(const ditto_queue *queue, ditto_queue_counters *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_queue_stats(const ditto_queue *queue, ditto_queue_counters *out);
 
 DITTO_END
 #endif

@@ -62,7 +62,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_alloc(ditto_replica *self, size_t b
  *  @param memory  the memory; NULL is allowed
  *  @retval DITTO_OK           the memory is free
  *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica */
-DITTO_API ditto_status ditto_free(ditto_replica *self, void *memory);
+DITTO_API DITTO_NODISCARD ditto_status ditto_free(ditto_replica *self, void *memory);
 
 /** Records why a function of the program fails, and returns the status that it should return: `return
  *  ditto_fail(self, 7, "...")`.
@@ -71,7 +71,7 @@ DITTO_API ditto_status ditto_free(ditto_replica *self, void *memory);
  *  @param code    a number of the program's choice, which is stored in ditto_error.user_code
  *  @param format  the message, as for printf, followed by its arguments
  *  @return DITTO_ERR_USER always */
-DITTO_API ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...)
+DITTO_API DITTO_NODISCARD ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...)
     DITTO_PRINTF(3, 4);
 
 /** @} */

@@ -82,9 +82,11 @@ typedef struct ditto_run_options {
  *  @par Cost
  *  The call takes a few tens of nanoseconds more than ditto_strategy_run, and one cache line for each replica
  *  and result. */
-DITTO_API ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_fn function,
-                                                 void *user, const ditto_value *arguments,
-                                                 const ditto_run_options *options, ditto_value **result);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_values(ditto_strategy *strategy,
+                                                                 ditto_replica_fn function, void *user,
+                                                                 const ditto_value *arguments,
+                                                                 const ditto_run_options *options,
+                                                                 ditto_value **result);
 
 /** One step of ditto_strategy_run_steps, on one replica.
  *
@@ -110,10 +112,11 @@ typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *ba
  *  @retval DITTO_END_OF_INPUT  the input ended before `steps` steps. result and steps_done are set
  *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a step does not have all its rows
  *  @retval DITTO_ERR_USER      the function returned a status that is neither DITTO_OK nor an error */
-DITTO_API ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *iterator,
-                                                uint64_t steps, ditto_step_fn function, void *user,
-                                                const ditto_run_options *options, uint64_t *steps_done,
-                                                ditto_value **result);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_steps(ditto_strategy *strategy,
+                                                                ditto_step_fn function, void *user,
+                                                                ditto_iterator *iterator, uint64_t steps,
+                                                                const ditto_run_options *options,
+                                                                uint64_t *steps_done, ditto_value **result);
 
 /** @name Arguments and results
  *

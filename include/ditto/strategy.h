@@ -264,7 +264,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_strategy_kind
  *                              returned. Their threads and memory are not freed, because a late replica may
  *                              still use them. For the same reason variables, values and iterators of the
  *                              strategy are not freed when they are destroyed */
-DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
 
 /** Runs function(self, argument) once on every replica at the same time, and waits until all have returned.
  *  The replicas have the ids 0 to N-1.
@@ -292,8 +292,8 @@ DITTO_API ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
  *  @par Cost
  *  A run costs two hand-overs of a cache line. Outside of a scope it also makes two system calls, which set
  *  the PUs of the calling thread. */
-DITTO_API ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function,
-                                          void *argument);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function,
+                                                          void *argument);
 
 /** Makes a strategy current on this thread, and pins the thread to the PU of replica 0. The thread is not
  *  pinned with DITTO_CALLER_WAITS or DITTO_PIN_NONE. A scope may be entered again. It must be left as often.
@@ -309,7 +309,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_enter(ditto_strategy
  *  @retval DITTO_OK           the scope was left
  *  @retval DITTO_ERR_CONTEXT  the scope entered last on this thread is not one of this strategy, or was not
  *                             entered with ditto_strategy_scope_enter; nothing was done */
-DITTO_API ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy);
 
 /** Returns the kind of a strategy.
  *
@@ -340,15 +340,19 @@ DITTO_API const ditto_placement *ditto_strategy_placement(const ditto_strategy *
 
 /** Returns the parameter devices: the NUMA nodes that hold components of variables, in the order of replicas.
  *
- *  @param strategy  the strategy
- *  @param nodes     [out] [room] the nodes, as the operating system numbers them; may be NULL
- *  @param room      capacity of nodes
- *  @return how many nodes there are, even if room is smaller. 0 for NULL and for the default strategy
- *          (ditto_last_error then has DITTO_ERR_CONTEXT)
+ *  @param strategy   the strategy
+ *  @param nodes      [out] [capacity] as many nodes as fit, as the operating system numbers them; may be NULL
+ *                    if capacity is 0
+ *  @param capacity   number of elements of nodes
+ *  @param num_nodes  [out] how many nodes there are
+ *  @retval DITTO_OK           num_nodes is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer
+ *  @retval DITTO_ERR_CONTEXT  the default strategy has no devices
  *  @par Thread safety
  *  Any thread may call it. */
-DITTO_API uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes,
-                                                    uint32_t room);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_parameter_devices(const ditto_strategy *strategy,
+                                                                        uint32_t *nodes, uint32_t capacity,
+                                                                        uint32_t *num_nodes);
 
 /** How a replica's memory is bound to its NUMA node. */
 typedef enum ditto_binding {
@@ -397,8 +401,8 @@ typedef struct ditto_replica_info {
  *  @retval DITTO_ERR_RANGE    there is no such replica
  *  @par Cost
  *  The function makes several system calls. It is meant for reports. */
-DITTO_API ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica,
-                                                   ditto_replica_info *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica,
+                                                                   ditto_replica_info *out);
 
 /** Where a logical device is, as planned, and as read back from the kernel. */
 typedef struct ditto_device_info {
@@ -420,8 +424,8 @@ typedef struct ditto_device_info {
  *  @retval DITTO_OK           out is set
  *  @retval DITTO_ERR_INVALID  out is NULL
  *  @retval DITTO_ERR_RANGE    there is no such replica or device */
-DITTO_API ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,
-                                                  ditto_device_info *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica,
+                                                                  uint32_t device, ditto_device_info *out);
 
 /** Writes a table of the replicas (replica, package, node, PU, thread, memory) and the limits of the process.
  *
@@ -432,8 +436,8 @@ DITTO_API ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint
  *                   than size - 1, the text in buffer is cut
  *  @retval DITTO_OK           the text was written
  *  @retval DITTO_ERR_INVALID  buffer is NULL, and size is not 0 */
-DITTO_API ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer, size_t size,
-                                               size_t *length);
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer,
+                                                               size_t size, size_t *length);
 
 /** @} */
 

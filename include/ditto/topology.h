@@ -164,8 +164,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_create(const ditto_topolog
 
 /** Destroys a topology.
  *
- * @param topology  The topology, or NULL. */
-DITTO_API void ditto_topology_destroy(ditto_topology *topology);
+ * @param topology  The topology, or NULL.
+ * @return DITTO_OK. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_topology_destroy(ditto_topology *topology);
 
 /* -- Reading a topology: any thread. DITTO_ERR_INVALID: an argument is NULL -- */
 
@@ -174,7 +175,8 @@ DITTO_API void ditto_topology_destroy(ditto_topology *topology);
  * @param topology  The topology.
  * @param[out] out  The numbers.
  * @retval DITTO_ERR_INVALID  An argument is NULL. */
-DITTO_API ditto_status ditto_topology_count(const ditto_topology *topology, ditto_topology_counts *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_topology_count(const ditto_topology *topology,
+                                                            ditto_topology_counts *out);
 
 /** Returns one PU.
  *
@@ -182,7 +184,8 @@ DITTO_API ditto_status ditto_topology_count(const ditto_topology *topology, ditt
  * @param index     Index of the PU in the order of the mesh, 0 .. pus - 1.
  * @param[out] out  The PU.
  * @retval DITTO_ERR_RANGE  There is no such PU. */
-DITTO_API ditto_status ditto_topology_pu(const ditto_topology *topology, uint32_t index, ditto_pu *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_topology_pu(const ditto_topology *topology, uint32_t index,
+                                                         ditto_pu *out);
 
 /** Returns the caches of one PU, the nearest first.
  *
@@ -191,8 +194,9 @@ DITTO_API ditto_status ditto_topology_pu(const ditto_topology *topology, uint32_
  * @param[out] out    The caches.
  * @param[out] count  Number of caches.
  * @retval DITTO_ERR_RANGE  There is no such PU. */
-DITTO_API ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t index,
-                                             ditto_cache out[DITTO_MAX_CACHES], uint32_t *count);
+DITTO_API DITTO_NODISCARD ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t index,
+                                                             ditto_cache out[DITTO_MAX_CACHES],
+                                                             uint32_t *count);
 
 /** Returns one NUMA node.
  *
@@ -200,7 +204,8 @@ DITTO_API ditto_status ditto_topology_caches(const ditto_topology *topology, uin
  * @param index     Index of the node in ascending order of operating-system numbers, 0 .. machine_nodes - 1.
  * @param[out] out  The node.
  * @retval DITTO_ERR_RANGE  There is no such node. */
-DITTO_API ditto_status ditto_topology_node(const ditto_topology *topology, uint32_t index, ditto_node *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_topology_node(const ditto_topology *topology, uint32_t index,
+                                                           ditto_node *out);
 
 /** Returns the relative memory latency between two NUMA nodes, as the firmware states it.
  *

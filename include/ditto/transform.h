@@ -57,10 +57,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_map(ditto_dataset *input, d
 /** Decides whether a row is kept.
  *
  * @param row        Array of the components of the row. They are valid during the call.
- * @param[out] keep  Set to 1 to keep the row. It is 0 when the function is called.
  * @param user       The pointer that was given to ditto_dataset_filter.
+ * @param[out] keep  Set to 1 to keep the row. It is 0 when the function is called.
  * @return DITTO_OK, or an error, which the iterator then returns. */
-typedef ditto_status (*ditto_filter_fn)(const ditto_tensor *row, int *keep, void *user);
+typedef ditto_status (*ditto_filter_fn)(const ditto_tensor *row, void *user, int *keep);
 
 /** Keeps the rows for which a function sets `keep`.
  *

@@ -68,13 +68,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value(ditto_strategy *stra
  *  The component is copied after the function has returned, and before it is called again. It may therefore
  *  use the same memory each time, but not a local array (DITTO_ERR_INVALID).
  *
- *  @param replica    id of the replica
- *  @param replicas   number of replicas
- *  @param component  [out] a view of the component
- *  @param user       the pointer given to ditto_strategy_value_from_function
+ *  @param replica       id of the replica
+ *  @param num_replicas  number of replicas
+ *  @param user          the pointer given to ditto_strategy_value_from_function
+ *  @param component     [out] a view of the component
  *  @return DITTO_OK, or an error, with which the creation fails */
-typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t replicas, ditto_tensor *component,
-                                       void *user);
+typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t num_replicas, void *user,
+                                       ditto_tensor *component);
 
 /** Creates a per-replica value from a function, even if there is one replica. The function is called on this
  *  thread, once per replica, with ascending ids. Each component is copied by its replica into memory on the
@@ -198,7 +198,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *st
  *  @retval DITTO_ERR_CONTEXT  called inside a function on a replica's thread; nothing was done
  *  @par Thread safety
  *  Any thread may call it. */
-DITTO_API ditto_status ditto_value_destroy(ditto_value *value);
+DITTO_API DITTO_NODISCARD ditto_status ditto_value_destroy(ditto_value *value);
 
 /** @name Reading values
  *

@@ -160,7 +160,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
  *  @retval DITTO_ERR_CONTEXT  called on a replica's thread; nothing was done
  *  @retval DITTO_ERR_BUSY     an optimizer uses the variable, and must be destroyed first; or another thread
  *                             is in a call on it, or on a value that refers to it; nothing was done */
-DITTO_API ditto_status ditto_variable_destroy(ditto_variable *variable);
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_destroy(ditto_variable *variable);
 
 /** Returns the name of a variable.
  *
@@ -299,10 +299,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_drop_held_values(ditto_str
 /** Returns dtype, rank and shape of a variable.
  *
  *  @param variable  the variable
- *  @return a tensor without data; all fields are 0 for NULL
+ *  @param out       [out] a tensor without data
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer
  *  @par Thread safety
- *  Any thread may call it. */
-DITTO_API ditto_tensor ditto_variable_spec(const ditto_variable *variable);
+ *  Any thread may call it, also after the strategy was destroyed. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_variable_spec(const ditto_variable *variable, ditto_tensor *out);
 
 /** Copies the value of a variable into a buffer. Of a mirrored variable any copy is read. The components of a
  *  sync-on-read variable are aggregated.

@@ -27,7 +27,8 @@ ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn functi
     return dti_reduce(dataset, function, state, pass);
 }
 
-void ditto_dataset_destroy(ditto_dataset *dataset)
+ditto_status ditto_dataset_destroy(ditto_dataset *dataset)
 {
     dti_dataset_release(dataset);
+    return DITTO_OK;
 }

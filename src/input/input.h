@@ -41,7 +41,7 @@ ditto_status dti_iterator_hold(const ditto_iterator *iterator, struct dti_gate *
 /* The same for functions that only read data that is kept after the strategy is destroyed, until the iterator
  * is destroyed. Does not fail. */
 void dti_iterator_hold_alone(const ditto_iterator *iterator, struct dti_gate **held);
-void dti_iterator_spec(const ditto_iterator *iterator, uint32_t *components, ditto_tensor *out);
+void dti_iterator_spec(const ditto_iterator *iterator, ditto_element_spec *out);
 
 /* The number of rows that the replica gets in the step if the step has all its rows. */
 uint64_t dti_iterator_full_rows(const ditto_iterator *iterator, uint32_t replica, uint64_t step);

@@ -67,42 +67,49 @@ uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy)
     return strategy != NULL ? dti_base_of(strategy)->num_replicas : 0;
 }
 
-static bool has_devices(const ditto_strategy *strategy)
+static ditto_status check_devices(const ditto_strategy *strategy)
 {
-    if (!dti_is_default(strategy))
-        return true;
-    (void)DTI_FAIL(DITTO_ERR_CONTEXT, "the default strategy has no devices: it runs where its caller is");
-    return false;
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    if (dti_is_default(strategy))
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the default strategy has no devices: it runs where its caller is");
+    return DITTO_OK;
 }
 
 const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy)
 {
     DTI_ENTER();
-    return strategy != NULL && has_devices(strategy) ? strategy->placement : NULL;
+    return strategy != NULL && check_devices(strategy) == DITTO_OK ? strategy->placement : NULL;
 }
 
-uint32_t ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes, uint32_t capacity)
+/* Stores the nodes of the replicas, each once, in order of replicas. Returns their number. */
+static uint32_t nodes_of_replicas(const ditto_strategy *strategy, uint32_t nodes[DITTO_MAX_REPLICAS])
 {
-    uint32_t count = 0, seen[DITTO_MAX_REPLICAS];
-    DTI_ENTER();
-    if (strategy == NULL || !has_devices(strategy))
-        return 0;
-    if (strategy->base.central) {
-        if (capacity > 0 && nodes != NULL)
-            nodes[0] = strategy->base.parameter_node;
-        return 1;
-    }
+    uint32_t count = 0;
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++) {
         uint32_t node = dti_placement_leader(strategy->placement, i)->is.memory_node, k = 0;
-        while (k < count && seen[k] != node)
+        while (k < count && nodes[k] != node)
             k++;
-        if (k < count)
-            continue;
-        if (count < capacity && nodes != NULL)
-            nodes[count] = node;
-        seen[count++] = node;
+        if (k == count)
+            nodes[count++] = node;
     }
     return count;
+}
+
+ditto_status ditto_strategy_parameter_devices(const ditto_strategy *strategy, uint32_t *nodes,
+                                              uint32_t capacity, uint32_t *num_nodes)
+{
+    uint32_t found[DITTO_MAX_REPLICAS];
+    DTI_ENTER();
+    DTI_TRY(check_devices(strategy));
+    DTI_TRY(dti_not_null(num_nodes, "num_nodes"));
+    if (capacity > 0)
+        DTI_TRY(dti_not_null(nodes, "nodes"));
+    found[0] = strategy->base.parameter_node;
+    *num_nodes = strategy->base.central ? 1 : nodes_of_replicas(strategy, found);
+    for (uint32_t k = 0; k < *num_nodes && k < capacity; k++)
+        nodes[k] = found[k];
+    return DITTO_OK;
 }
 
 ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica, uint32_t device,

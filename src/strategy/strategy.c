@@ -93,7 +93,7 @@ static ditto_status make_sync(struct dti_team *team, const ditto_strategy_option
 /* Frees a strategy that has no team, or no longer has one. */
 static void release(ditto_strategy *strategy)
 {
-    ditto_placement_destroy(strategy->placement);
+    dti_placement_destroy(strategy->placement);
     free(strategy->pool);
     free(strategy->merging);
     free(strategy);

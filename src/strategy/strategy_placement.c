@@ -53,11 +53,11 @@ ditto_status dti_strategy_make_placement(const struct dti_strategy_kind *kind,
     DTI_TRY(dti_topology_read(&options, dti_context_saved_mask(), &machine_topology));
     *machine = machine_topology->counts;
     ditto_status status = make_placement(o->placement, &placing, machine_topology, out);
-    ditto_topology_destroy(machine_topology);
+    dti_topology_destroy(machine_topology);
     if (status == DITTO_OK && kind->has_one_replica && ditto_placement_num_replicas(*out) != 1) {
         status = DTI_FAIL(DITTO_ERR_INVALID, "a strategy of kind \"%s\" has one replica: the options give %u",
                           kind->name, ditto_placement_num_replicas(*out));
-        ditto_placement_destroy(*out);
+        dti_placement_destroy(*out);
         *out = NULL;
     }
     return status;

@@ -220,8 +220,8 @@ ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void 
 
 /* -- sums whose bits do not depend on the number of replicas -- */
 
-ditto_status ditto_block_sum(ditto_replica *self, const void *values, size_t count, ditto_dtype dtype,
-                             void *sum, const ditto_reduce_options *options)
+ditto_status ditto_block_sum(ditto_replica *self, const void *values, void *sum, size_t count,
+                             ditto_dtype dtype, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     size_t bytes;

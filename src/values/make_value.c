@@ -147,7 +147,7 @@ static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_f
         ditto_tensor component = { .data = NULL };
         uint32_t serial = dti_error_serial;
         DTI_GUARD("a function that makes components (ditto_strategy_value_from_function)");
-        ditto_status status = function(i, n, &component, user);
+        ditto_status status = function(i, n, user, &component);
         DTI_GUARD_END();
         DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component", i));
         if (DTI_IS_GONE(component.data))

@@ -180,7 +180,7 @@ static void variables_and_slots_are_restored(void **state)
         assert_int_equal(found.num_held, 0);
         for (int i = 0; i < ALL; i++) {
             char value[256], expected[256];
-            ditto_tensor spec = ditto_variable_spec(m.variable[i]);
+            ditto_tensor spec = spec_of(m.variable[i]);
             size_t bytes = ditto_tensor_bytes(&spec);
             assert_ok(ditto_variable_read(m.variable[i], value, bytes));
             fill(&spec, i, expected);
@@ -204,7 +204,7 @@ static void attributes_are_read(void **state)
     assert_true(attribute.real == 0.0625);
     assert_ok(ditto_checkpoint_attribute(checkpoint, "words", &attribute));
     assert_string_equal(attribute.text, "written by an earlier version");
-    ditto_checkpoint_close(checkpoint);
+    assert_ok(ditto_checkpoint_close(checkpoint));
 }
 
 static void an_iterator_continues_from_the_saved_state(void **state)
@@ -228,11 +228,11 @@ static void an_iterator_continues_from_the_saved_state(void **state)
         assert_int_equal(list_rest(strategy, &taking, found), count);
         assert_memory_equal(found, expected, count * sizeof *found);
         assert_ok(ditto_iterator_destroy(taking.iterator));
-        ditto_dataset_destroy(dataset);
+        assert_ok(ditto_dataset_destroy(dataset));
         assert_ok(ditto_strategy_destroy(strategy));
     }
     free(saved);
-    ditto_checkpoint_close(checkpoint);
+    assert_ok(ditto_checkpoint_close(checkpoint));
 }
 
 static ditto_topology *make_machine(void)
@@ -266,8 +266,8 @@ static void a_placement_is_read_and_written_without_a_change(void **state)
     assert_ok(ditto_placement_write(placement, again, sizeof again, &again_length));
     assert_int_equal(again_length, length);
     assert_memory_equal(again, text, length);
-    ditto_placement_destroy(placement);
-    ditto_topology_destroy(topology);
+    assert_ok(ditto_placement_destroy(placement));
+    assert_ok(ditto_topology_destroy(topology));
 }
 
 /* -- writing the files -- */
@@ -287,8 +287,8 @@ static void write_placement(const char *to)
     assert_ok(ditto_placement_write(placement, text, sizeof text, &length));
     FILE *file = fopen(path_in(to, "placement.txt"), "w");
     assert_true(file != NULL && fwrite(text, 1, length, file) == length && fclose(file) == 0);
-    ditto_placement_destroy(placement);
-    ditto_topology_destroy(topology);
+    assert_ok(ditto_placement_destroy(placement));
+    assert_ok(ditto_topology_destroy(topology));
 }
 
 static void save_checkpoint(ditto_strategy *strategy, const char *to, void *state, size_t bytes)
@@ -319,7 +319,7 @@ static void write_all(const char *to)
     size_t bytes;
     for (int i = 0; i < ALL; i++) {
         char value[256];
-        ditto_tensor spec = ditto_variable_spec(m.variable[i]);
+        ditto_tensor spec = spec_of(m.variable[i]);
         fill(&spec, i, value);
         assert_ok(ditto_variable_assign(m.variable[i], value, ditto_tensor_bytes(&spec)));
     }
@@ -338,7 +338,7 @@ static void write_all(const char *to)
     write_placement(to);
     destroy_model(&m);
     assert_ok(ditto_iterator_destroy(taking.iterator));
-    ditto_dataset_destroy(dataset);
+    assert_ok(ditto_dataset_destroy(dataset));
     assert_ok(ditto_strategy_destroy(strategy));
 }
 

@@ -40,7 +40,8 @@ int main(void)
     void *after = malloc(1000);
     free(before); /* would crash if malloc or free had been replaced by those of another allocator */
     free(after);
-    ditto_strategy_destroy(strategy);
+    if (ditto_strategy_destroy(strategy) != DITTO_OK)
+        return 1;
     printf("malloc %s, free %s, calloc %s\n", own_node_of(dlsym(RTLD_DEFAULT, "malloc")),
            own_node_of(dlsym(RTLD_DEFAULT, "free")), own_node_of(dlsym(RTLD_DEFAULT, "calloc")));
     if (strstr(own_node_of(dlsym(RTLD_DEFAULT, "malloc")), expected) == NULL)

@@ -25,7 +25,8 @@ int main()
     if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK ||
         ditto_strategy_run(strategy, work, nullptr) != DITTO_OK)
         return std::printf("%s\n", ditto_last_error()->message), 1;
-    ditto_strategy_destroy(strategy);
+    if (ditto_strategy_destroy(strategy) != DITTO_OK)
+        return 1;
     void *(*allocate)(std::size_t) = &::operator new;
     if (dladdr(reinterpret_cast<void *>(allocate), &info) == 0)
         return 1;

@@ -126,7 +126,7 @@ static ditto_status on_range(size_t, size_t, uint32_t, void *)
 }
 static ditto_status loops(ditto_replica *self, void *)
 {
-    return ditto_parallel_for(self, 0, 10, 0, DITTO_SCHEDULE_STATIC, on_range, nullptr);
+    return ditto_parallel_for(self, on_range, nullptr, 0, 10, 0, DITTO_SCHEDULE_STATIC);
 }
 static void parallel_for()
 {
@@ -185,7 +185,7 @@ static void rule()
     must(ditto_strategy_run(strategy, applies, optimizer));
 }
 
-static ditto_status component(uint32_t, uint32_t, ditto_tensor *, void *)
+static ditto_status component(uint32_t, uint32_t, void *, ditto_tensor *)
 {
     return leave();
 }
@@ -217,7 +217,7 @@ static void dataset_map()
     take();
 }
 
-static ditto_status filter(const ditto_tensor *, int *, void *)
+static ditto_status filter(const ditto_tensor *, void *, int *)
 {
     return leave();
 }
@@ -271,7 +271,7 @@ static void run_steps()
     must(ditto_dataset_from_range(0, 8, 1, &dataset));
     must(ditto_dataset_batch(dataset, 4, 0, &dataset));
     must(ditto_strategy_iterate(strategy, dataset, nullptr, &iterator));
-    must(ditto_strategy_run_steps(strategy, iterator, 2, step, nullptr, nullptr, nullptr, nullptr));
+    must(ditto_strategy_run_steps(strategy, step, nullptr, iterator, 2, nullptr, nullptr, nullptr));
 }
 
 /* -- other functions -- */

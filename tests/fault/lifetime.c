@@ -34,7 +34,7 @@ bool make_iterator(ditto_strategy *strategy, uint32_t flags, ditto_iterator **ou
     if (ditto_dataset_from_range(0, 1000, 1, &rows) != DITTO_OK)
         return false;
     ditto_status status = ditto_strategy_iterate(strategy, rows, &options, out);
-    ditto_dataset_destroy(rows);
+    (void)!ditto_dataset_destroy(rows);
     return status == DITTO_OK;
 }
 

@@ -83,7 +83,7 @@ static ditto_status slices_into(ditto_replica *self, const struct operands *o)
 }
 static ditto_status block_sum(ditto_replica *self, const struct operands *o)
 {
-    return ditto_block_sum(self, o->src, o->count, DITTO_F32, o->dst, o->options);
+    return ditto_block_sum(self, o->src, o->dst, o->count, DITTO_F32, o->options);
 }
 
 static const struct {

@@ -244,7 +244,7 @@ static ditto_status call_steps(struct waiting *w)
     /* This loop must not sleep, because the other thread takes a sleeping thread to be inside the call. */
     while (!atomic_load(&w->may_begin))
         sched_yield();
-    return ditto_strategy_run_steps(w->strategy, w->iterator, 3, ignore_batch, NULL, NULL, NULL, NULL);
+    return ditto_strategy_run_steps(w->strategy, ignore_batch, NULL, w->iterator, 3, NULL, NULL, NULL);
 }
 
 /* A merge function. It has the turn, so the other thread waits for its turn until this function has

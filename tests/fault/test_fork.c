@@ -368,8 +368,8 @@ static int fork_during_a_destroy(void *replicas)
     REQUIRE(code == 0 && e.status == DITTO_OK);
     REQUIRE(ditto_iterator_destroy(e.iterator) == DITTO_OK);
     REQUIRE(ditto_variable_destroy(e.first) == DITTO_OK && ditto_variable_destroy(e.second) == DITTO_OK);
-    ditto_dataset_destroy(held);
-    ditto_dataset_destroy(rows);
+    REQUIRE(ditto_dataset_destroy(held) == DITTO_OK);
+    REQUIRE(ditto_dataset_destroy(rows) == DITTO_OK);
     return 0;
 }
 

@@ -142,10 +142,9 @@ static void *look_at_iterator(void *argument)
 {
     struct iterating *i = argument;
     while (!atomic_load(&i->may_end)) {
-        uint32_t components = 0;
-        ditto_tensor spec[DITTO_MAX_COMPONENTS];
+        ditto_element_spec spec;
         ditto_batch batch;
-        if (ditto_iterator_spec(i->iterator, &components, spec) != DITTO_OK || components != 1)
+        if (ditto_iterator_spec(i->iterator, &spec) != DITTO_OK || spec.num_components != 1)
             atomic_fetch_add(&i->wrong, 1);
         if (ditto_next(ditto_get_replica_context(), i->iterator, &batch) != DITTO_ERR_CONTEXT)
             atomic_fetch_add(&i->wrong, 1);
@@ -486,8 +485,8 @@ static int destroy_iterator_beside(void *replicas)
     REQUIRE(destroy_when_idle(strategy) == DITTO_OK);
     pthread_join(thread, NULL);
     REQUIRE(b.status == DITTO_OK && was_freed());
-    ditto_dataset_destroy(held);
-    ditto_dataset_destroy(rows);
+    REQUIRE(ditto_dataset_destroy(held) == DITTO_OK);
+    REQUIRE(ditto_dataset_destroy(rows) == DITTO_OK);
     return 0;
 }
 

@@ -136,7 +136,7 @@ void __wrap_free(void *memory)
 
 /* -- Memory that is refused -- */
 
-static ditto_status keep_all(const ditto_tensor *row, int *keep, void *user)
+static ditto_status keep_all(const ditto_tensor *row, void *user, int *keep)
 {
     (void)row;
     (void)user;
@@ -253,8 +253,8 @@ static ditto_status make_dataset(enum kind kind, ditto_dataset **out)
             status = ditto_dataset_prefetch(second, 2, out);
         break;
     }
-    ditto_dataset_destroy(first);
-    ditto_dataset_destroy(second);
+    DITTO_TRY(ditto_dataset_destroy(first));
+    DITTO_TRY(ditto_dataset_destroy(second));
     return status;
 }
 
@@ -286,8 +286,8 @@ static ditto_status make_of_context(const ditto_input_context *context, void *ki
     ditto_status status = batched ? ditto_dataset_unbatch(rows, &unbatched) : DITTO_OK;
     if (status == DITTO_OK)
         status = ditto_dataset_batch(batched ? unbatched : rows, 2, 0, out);
-    ditto_dataset_destroy(rows);
-    ditto_dataset_destroy(unbatched);
+    DITTO_TRY(ditto_dataset_destroy(rows));
+    DITTO_TRY(ditto_dataset_destroy(unbatched));
     return status;
 }
 
@@ -329,11 +329,11 @@ static ditto_status use(ditto_strategy *s, enum kind kind)
     if (status == DITTO_OK)
         status = ditto_strategy_run(s, take_many, made);
     ditto_error kept = *ditto_last_error();
-    (void)ditto_iterator_destroy(it);
-    (void)ditto_iterator_destroy(again);
-    (void)ditto_iterator_destroy(made);
+    (void)!ditto_iterator_destroy(it);
+    (void)!ditto_iterator_destroy(again);
+    (void)!ditto_iterator_destroy(made);
     ditto_state_free(state);
-    ditto_dataset_destroy(d);
+    DITTO_TRY(ditto_dataset_destroy(d));
     if (status < 0 && kept.status != status)
         return DITTO_ERR_USER; /* the error has no record */
     return status;
@@ -416,7 +416,7 @@ static int end_in_child(void *argument)
     if (!f->strategy_first)
         REQUIRE(ditto_strategy_destroy(f->strategy) == DITTO_OK);
     REQUIRE(ditto_dataset_reduce(f->dataset, count_row, &rows, 0) == DITTO_OK && rows > 0);
-    ditto_dataset_destroy(f->dataset);
+    REQUIRE(ditto_dataset_destroy(f->dataset) == DITTO_OK);
     return 0;
 }
 
@@ -452,7 +452,7 @@ static void a_child_can_destroy_an_iterator_wherever_its_producer_was(void **sta
         assert_ok(
             ditto_dataset_from_csv(&(ditto_files){ (const char *[]){ name }, 1, 0 }, &column, 1, NULL, &csv));
         assert_ok(ditto_dataset_shuffle(csv, &shuffle, &f.dataset));
-        ditto_dataset_destroy(csv);
+        assert_ok(ditto_dataset_destroy(csv));
         atomic_store(&passed, 0);
         atomic_store(&is_held, false);
         atomic_store(&may_go, false);
@@ -471,7 +471,7 @@ static void a_child_can_destroy_an_iterator_wherever_its_producer_was(void **sta
         atomic_store(&may_go, true);
         assert_ok(ditto_strategy_run(f.strategy, take_many, f.iterator));
         assert_ok(ditto_iterator_destroy(f.iterator));
-        ditto_dataset_destroy(f.dataset);
+        assert_ok(ditto_dataset_destroy(f.dataset));
         assert_ok(ditto_strategy_destroy(f.strategy));
     }
     forget_file(name);
@@ -521,7 +521,7 @@ static void the_queues_of_an_iterator_are_freed_while_the_turn_is_held(void **st
         assert_int_equal(freed_without_turn, 0);
     }
     watched = NULL;
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -565,7 +565,7 @@ static int iterator_of_a_poisoned_strategy(void *destroys_strategy)
     if (destroys_strategy != NULL)
         REQUIRE(ditto_strategy_destroy(s) == DITTO_ERR_POISONED);
     REQUIRE(ditto_iterator_destroy(l.iterator) == DITTO_OK);
-    ditto_dataset_destroy(d);
+    REQUIRE(ditto_dataset_destroy(d) == DITTO_OK);
     atomic_store(&l.gone, true);
     for (int waited = 0; waited < 50000 && !atomic_load(&l.took); waited++)
         rest();

@@ -205,9 +205,9 @@ static int use_after_fork(void *unused)
     REQUIRE(ditto_strategy_run(before_fork, sum_a_block, &count) == DITTO_ERR_FORKED);
     REQUIRE(ditto_strategy_scope_enter(before_fork) == DITTO_ERR_FORKED);
     REQUIRE(ditto_variable_read(variable_before_fork, &value, sizeof value) == DITTO_ERR_FORKED);
-    ditto_iterator_destroy(iterator_before_fork);
+    REQUIRE(ditto_iterator_destroy(iterator_before_fork) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(before_fork) == DITTO_OK); /* joins no threads */
-    ditto_variable_destroy(variable_before_fork);
+    REQUIRE(ditto_variable_destroy(variable_before_fork) == DITTO_OK);
     if (SANITIZED)
         return 0; /* sanitizers allow no threads in such a child */
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &own) == DITTO_OK);
@@ -233,10 +233,10 @@ static void a_strategy_cannot_be_used_in_a_child_process(void **state)
     assert_ok(ditto_strategy_iterate(before_fork, forever, &input, &iterator_before_fork));
     assert_int_equal(in_child(use_after_fork, NULL, 60), 0);
     assert_ok(ditto_strategy_run(before_fork, sum_a_block, &count)); /* it still works in the parent */
-    ditto_iterator_destroy(iterator_before_fork);
-    ditto_variable_destroy(variable_before_fork);
-    ditto_dataset_destroy(forever);
-    ditto_dataset_destroy(dataset);
+    assert_ok(ditto_iterator_destroy(iterator_before_fork));
+    assert_ok(ditto_variable_destroy(variable_before_fork));
+    assert_ok(ditto_dataset_destroy(forever));
+    assert_ok(ditto_dataset_destroy(dataset));
     assert_ok(ditto_strategy_destroy(before_fork));
 }
 
@@ -305,8 +305,8 @@ static ditto_status fork_in_the_leaders_share(size_t begin, size_t end, uint32_t
 static ditto_status loop_over_a_fork(ditto_replica *self, void *argument)
 {
     pid_t child = -1;
-    ditto_status status = ditto_parallel_for(self, 0, 64, 1, DITTO_SCHEDULE_STATIC, fork_in_the_leaders_share,
-                                             &child);
+    ditto_status status = ditto_parallel_for(self, fork_in_the_leaders_share, &child, 0, 64, 1,
+                                             DITTO_SCHEDULE_STATIC);
     if (child == 0)
         _exit(status == DITTO_ERR_FORKED && ditto_join(self) == DITTO_ERR_FORKED ? 0 : 1);
     *(int *)argument = -1;
@@ -366,12 +366,12 @@ static void a_child_of_a_dataset_function_may_destroy_the_strategy(void **state)
     assert_ok(ditto_strategy_iterate(before_fork, mapped, &input, &iterator_before_fork));
     got = ditto_iterator_next(iterator_before_fork, &value) == DITTO_OK;
     assert_true(got);
-    ditto_value_destroy(value);
+    assert_ok(ditto_value_destroy(value));
     assert_int_equal(exit_code, 0);
     assert_ok(ditto_iterator_destroy(iterator_before_fork));
     assert_ok(ditto_variable_destroy(variable_before_fork));
-    ditto_dataset_destroy(mapped);
-    ditto_dataset_destroy(dataset);
+    assert_ok(ditto_dataset_destroy(mapped));
+    assert_ok(ditto_dataset_destroy(dataset));
     assert_ok(ditto_strategy_destroy(before_fork));
 }
 

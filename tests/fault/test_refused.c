@@ -52,7 +52,7 @@ static int affinity_refused(void *argument)
     REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_ERR_SYSTEM && topology == NULL);
     other.synthetic = "pack:2 core:4 pu:2"; /* needs no information about this machine */
     REQUIRE(ditto_topology_create(&other, &topology) == DITTO_OK);
-    ditto_topology_destroy(topology);
+    REQUIRE(ditto_topology_destroy(topology) == DITTO_OK);
     REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_ERR_SYSTEM);
     ditto_error before = *ditto_last_error();
     REQUIRE(ditto_limits_read(&limits) == DITTO_OK && limits.affinity[0] == '\0');
@@ -153,9 +153,9 @@ static int one_call_refused(void *argument)
     if (range != NULL && answered(ditto_strategy_iterate(strategy, range, &input, &iterator)) &&
         iterator != NULL) {
         REQUIRE(answered(ditto_strategy_run(strategy, take_batches, iterator)));
-        ditto_iterator_destroy(iterator);
+        REQUIRE(ditto_iterator_destroy(iterator) == DITTO_OK);
     }
-    ditto_dataset_destroy(range);
+    REQUIRE(ditto_dataset_destroy(range) == DITTO_OK);
     REQUIRE(answered(ditto_strategy_destroy(strategy)));
     return 0;
 }

@@ -234,7 +234,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     seen = 0;
     status = ditto_dataset_reduce(d, same_row, NULL, 0);
     fuzz_again(d);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     require(status == DITTO_OK || (status == DITTO_ERR_CORRUPT && !(table == 0 && good && plain_texts())));
     require(status != DITTO_OK || (good && seen == num_rows));
     fuzz_accepted += status == DITTO_OK;

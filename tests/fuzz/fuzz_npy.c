@@ -181,6 +181,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (ditto_dataset_reduce(d, compare, &e, 0) != DITTO_OK || (e.rows != 0 && e.row_bytes != 0) || rows == 0)
         abort();
     fuzz_again(d);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     return 0;
 }

@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         ditto_placement_read(machine(), first, length, &q) != DITTO_OK ||
         ditto_placement_write(q, second, sizeof second, NULL) != DITTO_OK || strcmp(first, second) != 0)
         abort();
-    ditto_placement_destroy(p);
-    ditto_placement_destroy(q);
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_placement_destroy(q));
     return 0;
 }

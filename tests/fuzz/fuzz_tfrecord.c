@@ -191,6 +191,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     fuzz_accepted += status == DITTO_OK;
     fuzz_again(d);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     return 0;
 }

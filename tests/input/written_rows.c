@@ -40,7 +40,7 @@ ditto_dataset *then(ditto_dataset *input,
 {
     ditto_dataset *d;
     assert_ok(transform(input, count, &d));
-    ditto_dataset_destroy(input);
+    assert_ok(ditto_dataset_destroy(input));
     return d;
 }
 
@@ -62,7 +62,7 @@ ditto_status shuffle_by(ditto_dataset *input, uint64_t buffer, ditto_dataset **o
     return ditto_dataset_shuffle(input, &how, out);
 }
 
-static ditto_status is_no_multiple(const ditto_tensor *row, int *keep, void *user)
+static ditto_status is_no_multiple(const ditto_tensor *row, void *user, int *keep)
 {
     *keep = *(const int64_t *)row[0].data % (int64_t)(uintptr_t)user != 0;
     return DITTO_OK;
@@ -175,7 +175,7 @@ static ditto_dataset *random_source(uint64_t *random, uint64_t rows, bool held)
         return range(0, (int64_t)rows);
     }
     for (int i = 0; i < 3; i++)
-        ditto_dataset_destroy(inputs[i]);
+        assert_ok(ditto_dataset_destroy(inputs[i]));
     return d;
 }
 

@@ -179,7 +179,7 @@ static void prepare(ditto_strategy *s, struct look *l)
     assert_ok(ditto_dataset_from_arrays(&array, 1, &dataset));
     input.global_batch = 2048;
     assert_ok(ditto_strategy_iterate(s, dataset, &input, &l->iterator));
-    ditto_dataset_destroy(dataset);
+    assert_ok(ditto_dataset_destroy(dataset));
 }
 
 static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
@@ -232,9 +232,9 @@ static void everything_of_a_replica_is_on_its_node(void **state)
                    n, policy == DITTO_PLACEMENT_SPREAD ? "spread" : "compact");
             for (uint32_t i = 0; i < n; i++)
                 check_replica(s, l, i);
-            ditto_iterator_destroy(l->iterator);
-            ditto_variable_destroy(l->mirrored);
-            ditto_variable_destroy(l->local);
+            assert_ok(ditto_iterator_destroy(l->iterator));
+            assert_ok(ditto_variable_destroy(l->mirrored));
+            assert_ok(ditto_variable_destroy(l->local));
             assert_ok(ditto_strategy_destroy(s));
             free(l);
         }
@@ -338,7 +338,7 @@ static void queues_are_on_their_replicas_nodes(void **state)
             for (uint32_t i = 0; i < it->producers; i++)
                 check_producer(it, i);
             assert_ok(ditto_iterator_destroy(it));
-            ditto_dataset_destroy(d);
+            assert_ok(ditto_dataset_destroy(d));
             assert_ok(ditto_strategy_destroy(s));
         }
 }
@@ -396,8 +396,8 @@ static void rows_before_an_error_arrive_on_every_node(void **state)
         assert_true(u.rows[r] >= BAD_ROW / ERROR_REPLICAS);
     assert_int_equal(u.rows[0], BAD_ROW / ERROR_REPLICAS);
     assert_ok(ditto_iterator_destroy(u.iterator));
-    ditto_dataset_destroy(d);
-    ditto_dataset_destroy(range);
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_dataset_destroy(range));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -406,10 +406,10 @@ static void rows_before_an_error_arrive_on_every_node(void **state)
 /* The components have 256 KiB. */
 enum { VALUE_COUNT = 1 << 16 };
 
-static ditto_status give_rows(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *memory)
+static ditto_status give_rows(uint32_t replica, uint32_t num_replicas, void *memory, ditto_tensor *component)
 {
     (void)replica;
-    (void)replicas;
+    (void)num_replicas;
     *component = (ditto_tensor){ .data = memory, .dtype = DITTO_F32, .rank = 1, .shape = { VALUE_COUNT } };
     return DITTO_OK;
 }
@@ -543,6 +543,13 @@ static void shared_copies_are_updated_with_the_arguments_of_replica_0(void **sta
     assert_ok(ditto_strategy_destroy(s));
 }
 
+static uint32_t nodes_of_parameters(ditto_strategy *s, uint32_t *list, uint32_t capacity)
+{
+    uint32_t count;
+    assert_ok(ditto_strategy_parameter_devices(s, list, capacity, &count));
+    return count;
+}
+
 static ditto_status add_one(ditto_replica *self, void *argument)
 {
     float one[1000];
@@ -574,14 +581,14 @@ static void a_mirrored_variable_has_one_equal_copy_per_node(void **state)
             assert_memory_equal(component[i], component[k], 4000);
         }
     assert_true(((const float *)component[7])[999] == 24);
-    uint32_t devices[64], count = ditto_strategy_parameter_devices(s, devices, 64);
+    uint32_t devices[64], count = nodes_of_parameters(s, devices, 64);
     for (uint32_t i = 0; i < count; i++) {
         bool found = false;
         for (uint32_t k = 0; k < 8; k++)
             found |= node_of_page(component[k]) == (int)devices[i];
         assert_true(found);
     }
-    ditto_variable_destroy(v);
+    assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -632,8 +639,7 @@ static void shards_of_all_variables_are_distributed_evenly_over_the_nodes(void *
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 2, .shape = { 9, 4096 } };
     ditto_variable *v[3];
-    uint32_t devices[64], count = ditto_strategy_parameter_devices(s, devices, 64), most = 0,
-                          least = UINT32_MAX;
+    uint32_t devices[64], count = nodes_of_parameters(s, devices, 64), most = 0, least = UINT32_MAX;
     (void)state;
     options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, 3, 0 };
     for (int k = 0; k < 3; k++)
@@ -669,7 +675,7 @@ static ditto_status apply_gradients(ditto_replica *self, void *argument)
     DITTO_TRY(ditto_alloc(self, ROWS * 2 * sizeof(float), 64, &data));
     for (int i = 0; i < ROWS * 2; i++)
         ((float *)data)[i] = (float)(i % 11) / 7 + (float)ditto_replica_id(self) / 3;
-    ditto_tensor gradient = ditto_variable_spec(a->v[0]);
+    ditto_tensor gradient = spec_of(a->v[0]);
     gradient.data = data;
     for (int step = 0; step < 2; step++)
         DITTO_TRY(ditto_apply(self, a->optimizer, (ditto_tensor[]){ gradient, gradient }, NULL));
@@ -678,7 +684,7 @@ static ditto_status apply_gradients(ditto_replica *self, void *argument)
 
 static void expect_shards_on_nodes_in_turn(ditto_strategy *s, ditto_variable *v)
 {
-    uint32_t devices[64], count = ditto_strategy_parameter_devices(s, devices, 64);
+    uint32_t devices[64], count = nodes_of_parameters(s, devices, 64);
     ditto_replica_info info;
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
     for (size_t k = 0; k < ditto_variable_num_shards(v) && info.binding != DITTO_BINDING_FIRST_TOUCH; k++) {
@@ -903,7 +909,7 @@ static void limits_of_the_process_are_reported(void **state)
                                     : has_memory ? DITTO_NODE_ORDINARY
                                                  : DITTO_NODE_MEMORYLESS);
     }
-    ditto_topology_destroy(here);
+    assert_ok(ditto_topology_destroy(here));
 }
 
 int main(int count, char **word)

@@ -69,7 +69,7 @@ static void fill(const struct kind *k, size_t count, int seed, void *out)
 static void check(ditto_variable *v, const struct kind *k, int seed)
 {
     static char found[32000], expected[32000];
-    ditto_tensor spec = ditto_variable_spec(v);
+    ditto_tensor spec = spec_of(v);
     size_t bytes = ditto_tensor_bytes(&spec);
     assert_ok(ditto_variable_read(v, found, bytes));
     fill(k, ditto_tensor_count(&spec), seed, expected);
@@ -86,7 +86,7 @@ static void assign_all(ditto_variable *v[KINDS], int seed)
 {
     static char value[32000];
     for (int i = 0; i < KINDS; i++) {
-        ditto_tensor spec = ditto_variable_spec(v[i]);
+        ditto_tensor spec = spec_of(v[i]);
         fill(&kinds[i], ditto_tensor_count(&spec), seed, value);
         assert_ok(ditto_variable_assign(v[i], value, ditto_tensor_bytes(&spec)));
     }
@@ -169,7 +169,7 @@ static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(
     assert_true(value[1] == 72); /* (5 + 1) % 8 * 12 */
     assert_status(ditto_checkpoint_read(file, "weights", value, 4), DITTO_ERR_SHAPE);
     assert_status(ditto_checkpoint_read(file, "weight", value, sizeof value), DITTO_ERR_NOT_FOUND);
-    ditto_checkpoint_close(file);
+    assert_ok(ditto_checkpoint_close(file));
     destroy_all(s, v);
 }
 
@@ -485,7 +485,7 @@ static ditto_status step(ditto_replica *self, void *argument)
     /* The sum of these whole numbers over all replicas is equal for 1, 2, 4 and 8 replicas. */
     for (int i = 0; i < ROWS; i++)
         ((float *)data)[i] = (float)(i % 13 - 6) * (float)(8 / ditto_num_replicas(self));
-    ditto_tensor gradient = ditto_variable_spec(t->w);
+    ditto_tensor gradient = spec_of(t->w);
     gradient.data = data;
     DITTO_TRY(ditto_apply(self, t->optimizer, &gradient, NULL));
     return ditto_free(self, data);

@@ -74,7 +74,7 @@ static void rule_1_4_a_cross_call_in_another_strategys_scope_is_refused(void **s
     assert_status(ditto_variable_read(v, &value, sizeof value), DITTO_ERR_CONTEXT);
     assert_status(ditto_variable_create(b, &scalar, NULL, &v), DITTO_ERR_CONTEXT);
     assert_ok(ditto_strategy_scope_leave(a));
-    ditto_variable_destroy(v);
+    assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_strategy_destroy(a));
     assert_ok(ditto_strategy_destroy(b));
 }
@@ -106,7 +106,7 @@ static void rule_1_4_a_cross_call_on_a_replicas_thread_names_merge_call(void **s
     (void)state;
     assert_ok(ditto_variable_create(c.strategy, &scalar, NULL, &c.variable));
     run_all(c.strategy, make_cross_calls, &c, &c.report);
-    ditto_variable_destroy(c.variable);
+    assert_ok(ditto_variable_destroy(c.variable));
     assert_ok(ditto_strategy_destroy(c.strategy));
 }
 
@@ -168,7 +168,7 @@ static void rule_1_6_variables_remember_their_strategy(void **state)
     assert_ok(ditto_strategy_destroy(s));
     assert_status(ditto_variable_read(v, &value, sizeof value), DITTO_ERR_CONTEXT);
     assert_message("destroyed");
-    ditto_variable_destroy(v);
+    assert_ok(ditto_variable_destroy(v));
 }
 
 /* -- section 2 -- */

@@ -274,7 +274,7 @@ static void rule_8_0_a_colocated_variable_is_split_independently(void **state)
     ditto_strategy *s = make_on_two_nodes(n);
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT), *with_it, *counter, *later;
-    ditto_tensor spec = ditto_variable_spec(v);
+    ditto_tensor spec = spec_of(v);
     options.colocate_with = v;
     assert_ok(ditto_variable_create(s, &spec, &options, &with_it));
     options.synchronization = DITTO_ON_READ; /* has one copy for each replica, on the same nodes */
@@ -325,7 +325,7 @@ static void rule_8_0_sharded_and_central_variables_and_slots_are_never_split(voi
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
     ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT), *sharded, *one, *steps;
-    ditto_tensor spec = ditto_variable_spec(v);
+    ditto_tensor spec = spec_of(v);
     ditto_optimizer *optimizer;
     options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 };
     assert_ok(ditto_variable_create(s, &spec, &options, &sharded));
@@ -455,7 +455,7 @@ static ditto_status train(ditto_replica *self, void *argument)
     struct training *t = argument;
     double values[COUNT] = { 0 };
     uint32_t id = ditto_replica_id(self);
-    ditto_tensor gradient = ditto_variable_spec(t->v);
+    ditto_tensor gradient = spec_of(t->v);
     gradient.data = values;
     for (int i = 0; i < COUNT; i++)
         for (uint32_t r = id; r < (t->sum_of != 0 ? t->sum_of : id + 1); r++)

@@ -8,13 +8,13 @@
 
 /* Gives component r the elements r and r + 0.5. All components are given in the same memory, one after the
  * other. */
-static ditto_status pair_of(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
+static ditto_status pair_of(uint32_t replica, uint32_t num_replicas, void *user, ditto_tensor *component)
 {
     static double pair[2];
     uint32_t *calls = user;
     assert_int_equal(*calls, replica); /* called once for each replica, in the order of ids */
     ++*calls;
-    assert_true(replicas > replica);
+    assert_true(num_replicas > replica);
     pair[0] = replica;
     pair[1] = replica + 0.5;
     *component = (ditto_tensor){ .data = pair, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } };
@@ -201,11 +201,11 @@ static void rule_3_5_a_value_without_a_container_is_its_own_container(void **sta
 
 /* Gives replica r a component of r + 1 rows of two numbers. `user` names an error in the component of replica
  * 1, or is NULL. */
-static ditto_status rows_of(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
+static ditto_status rows_of(uint32_t replica, uint32_t num_replicas, void *user, ditto_tensor *component)
 {
     static float rows[3][2] = { { 1, 2 }, { 3, 4 }, { 5, 6 } };
     const char *wrong = user;
-    (void)replicas;
+    (void)num_replicas;
     *component = (ditto_tensor){
         .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { replica % 3 + 1, 2 }
     };

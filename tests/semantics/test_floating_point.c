@@ -85,7 +85,7 @@ static ditto_status see(ditto_replica *self, void *argument)
     EXPECT(&s->report, ditto_on_logical_device(self, 0, see_on_device, &s->device[id]) == DITTO_OK);
     EXPECT(&s->report, ditto_join(self) == DITTO_OK);
     EXPECT(&s->report,
-           ditto_parallel_for(self, 0, 1, 1, DITTO_SCHEDULE_STATIC, see_in_loop, &s->loop[id]) == DITTO_OK);
+           ditto_parallel_for(self, see_in_loop, &s->loop[id], 0, 1, 1, DITTO_SCHEDULE_STATIC) == DITTO_OK);
     EXPECT(&s->report,
            ditto_update(self, s->variable, see_update, &s->update[id], NULL, 0, NULL) == DITTO_OK);
     EXPECT(&s->report, ditto_merge_call(self, run_inside, s, NULL, 0, &merged) == DITTO_OK);
@@ -144,8 +144,8 @@ static void the_default_strategys_loops_restore_the_callers_environment(void **s
     (void)state;
     for (int e = 0; e < ENVIRONMENTS; e++) {
         set_modes(environments[e]);
-        ditto_status ran = ditto_parallel_for(ditto_get_replica_context(), 0, 1, 1, DITTO_SCHEDULE_STATIC,
-                                              see_in_loop, &seen);
+        ditto_status ran = ditto_parallel_for(ditto_get_replica_context(), see_in_loop, &seen, 0, 1, 1,
+                                              DITTO_SCHEDULE_STATIC);
         unsigned after = modes();
         set_modes(before);
         assert_ok(ran);
@@ -259,7 +259,7 @@ static ditto_status compute(ditto_replica *self, void *argument)
     EXPECT(&c->report, ditto_all_reduce_start(self, numbers, r->started, MANY, DITTO_F32, DITTO_SUM, NULL,
                                               &pending) == DITTO_OK);
     EXPECT(&c->report, ditto_wait(self, &pending, NULL) == DITTO_OK);
-    EXPECT(&c->report, ditto_block_sum(self, numbers, MANY, DITTO_F32, &r->block, NULL) == DITTO_OK);
+    EXPECT(&c->report, ditto_block_sum(self, numbers, &r->block, MANY, DITTO_F32, NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_average_loss(self, &losses, NULL, 0, &r->average) == DITTO_OK);
     EXPECT(&c->report, ditto_scale_regularization(self, 0.1, &r->scaled) == DITTO_OK);
     EXPECT(&c->report, ditto_scale_regularization(self, 0x1p-1022, &r->scaled_subnormal) == DITTO_OK);

@@ -56,8 +56,8 @@ static void compare_with_serial(uint32_t n)
         ditto_dataset_from_csv(&(ditto_files){ .names = &path, .num_names = 1 }, columns, 2, NULL, &data));
     assert_ok(ditto_strategy_iterate(strategy, data, &options, &s.iterator));
     run_all(strategy, first_step, &s, &s.report);
-    ditto_iterator_destroy(s.iterator);
-    ditto_dataset_destroy(data);
+    assert_ok(ditto_iterator_destroy(s.iterator));
+    assert_ok(ditto_dataset_destroy(data));
     assert_ok(ditto_strategy_destroy(strategy));
 
     for (uint32_t r = 0; r < n; r++) { /* the serial program, which does not use ditto */

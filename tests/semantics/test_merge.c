@@ -65,11 +65,11 @@ static void rule_7_1_the_merge_function_runs_once_in_cross_context(void **state)
 }
 
 /* Makes the component of each replica ten times the component that the replica passed to merge_call. */
-static ditto_status times_ten(uint32_t replica, uint32_t replicas, ditto_tensor *component, void *user)
+static ditto_status times_ten(uint32_t replica, uint32_t num_replicas, void *user, ditto_tensor *component)
 {
     static double number;
     ditto_tensor t;
-    (void)replicas;
+    (void)num_replicas;
     DITTO_TRY(ditto_value_component(user, replica, &t));
     number = 10 * *(double *)t.data;
     *component = (ditto_tensor){ .data = &number, .dtype = DITTO_F64 };

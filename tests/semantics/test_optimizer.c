@@ -66,7 +66,7 @@ static ditto_status take_step(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     size_t bytes = ditto_dtype_bytes(t->dtype);
     for (uint32_t k = 0; k < VARIABLES; k++) {
-        gradient[k] = ditto_variable_spec(t->variable[k]);
+        gradient[k] = spec_of(t->variable[k]);
         DITTO_TRY(ditto_alloc(self, rows[k] * 2 * bytes, 64, &gradient[k].data));
         for (size_t i = 0; i < rows[k] * 2; i++)
             put(t->dtype, gradient[k].data, i, gradient_of(t->step, id, k, i));
@@ -320,7 +320,7 @@ static ditto_status measure_norm(ditto_replica *self, void *argument)
     ditto_tensor gradient[VARIABLES];
     uint32_t id = ditto_replica_id(self);
     for (uint32_t k = 0; k < VARIABLES; k++) {
-        gradient[k] = ditto_variable_spec(t->variable[k]);
+        gradient[k] = spec_of(t->variable[k]);
         DITTO_TRY(ditto_alloc(self, rows[k] * 2 * ditto_dtype_bytes(t->dtype), 64, &gradient[k].data));
         for (size_t i = 0; i < rows[k] * 2; i++)
             put(t->dtype, gradient[k].data, i, 1.0 / (double)(1 + i % 97 + k) + (double)id / 7);
@@ -392,7 +392,7 @@ static ditto_status take_step_with(ditto_replica *self, void *argument)
     ditto_apply_options options = w->options;
     uint32_t id = ditto_replica_id(self);
     for (uint32_t k = 0; k < VARIABLES; k++) {
-        gradient[k] = ditto_variable_spec(t->variable[k]);
+        gradient[k] = spec_of(t->variable[k]);
         DITTO_TRY(ditto_alloc(self, rows[k] * 2 * ditto_dtype_bytes(t->dtype), 64, &gradient[k].data));
         for (size_t i = 0; i < rows[k] * 2; i++)
             put(t->dtype, gradient[k].data, i, gradient_of(t->step, id, k, i));
@@ -568,7 +568,7 @@ static ditto_status apply_with_rates(ditto_replica *self, void *argument)
     ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
     uint32_t id = ditto_replica_id(self);
     for (uint32_t k = 0; k < VARIABLES; k++) {
-        gradient[k] = ditto_variable_spec(d->t->variable[k]);
+        gradient[k] = spec_of(d->t->variable[k]);
         gradient[k].data = zeros[id];
     }
     options.learning_rate = d->rate[id];
@@ -580,14 +580,14 @@ static ditto_status apply_wrongly(ditto_replica *self, void *argument)
     struct training *t = argument;
     ditto_tensor gradient[VARIABLES];
     for (uint32_t k = 0; k < VARIABLES; k++) {
-        gradient[k] = ditto_variable_spec(t->variable[k]);
+        gradient[k] = spec_of(t->variable[k]);
         gradient[k].data = t->norm; /* is aligned, and is not read */
     }
     gradient[1].shape[0]++;
     EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_SHAPE);
     EXPECT(&t->report, strstr(ditto_last_error()->message,
                               "\"b/c\" is f64 [300, 2], but its gradient is f64 [301, 2]") != NULL);
-    gradient[1] = ditto_variable_spec(t->variable[1]);
+    gradient[1] = spec_of(t->variable[1]);
     EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_INVALID);
     gradient[1].dtype = DITTO_F32;
     EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_INVALID);
@@ -683,10 +683,10 @@ static void wrong_options_are_refused(void **state)
     assert_ok(ditto_strategy_destroy(s));
     assert_status(ditto_variable_destroy(steps), DITTO_ERR_BUSY);
     assert_ok(ditto_optimizer_destroy(out)); /* after the destruction of its strategy */
-    ditto_variable_destroy(v);
-    ditto_variable_destroy(i);
-    ditto_variable_destroy(local);
-    ditto_variable_destroy(foreign);
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_variable_destroy(i));
+    assert_ok(ditto_variable_destroy(local));
+    assert_ok(ditto_variable_destroy(foreign));
     assert_ok(ditto_strategy_destroy(other));
 }
 

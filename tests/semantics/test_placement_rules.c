@@ -21,8 +21,8 @@ static ditto_status try_on(const char *machine, const ditto_placement_options *o
     ditto_topology *t = machine_part(machine, NULL);
     ditto_placement *p = NULL;
     ditto_status status = ditto_placement_create(t, o, &p);
-    ditto_placement_destroy(p);
-    ditto_topology_destroy(t);
+    DITTO_TRY(ditto_placement_destroy(p));
+    DITTO_TRY(ditto_topology_destroy(t));
     return status;
 }
 
@@ -36,8 +36,8 @@ static void rule_10_1_an_explicit_build_defaults_to_one_replica_of_one_pu(void *
     assert_ok(ditto_placement_create(t, NULL, &p));
     assert_int_equal(ditto_placement_num_replicas(p), 1);
     assert_int_equal(ditto_placement_num_devices(p, 0), 1);
-    ditto_placement_destroy(p);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_the_quota(void **state)
@@ -57,7 +57,7 @@ static void rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_
     assert_ok(ditto_strategy_destroy(s));
     here->counts.cpu_quota = 0.5; /* is rounded up */
     assert_int_equal(ditto_topology_default_num_replicas(here), 1);
-    ditto_topology_destroy(here);
+    assert_ok(ditto_topology_destroy(here));
 }
 
 static void rule_10_1_a_strategy_given_only_a_number_of_replicas_shares_pus_if_it_must(void **state)
@@ -135,7 +135,7 @@ static void rule_10_2_the_largest_number_is_the_product_of_the_blocks(void **sta
         ditto_placement *p;
         assert_ok(ditto_placement_create(t, &o, &p));
         assert_false(p->shared);
-        ditto_placement_destroy(p);
+        assert_ok(ditto_placement_destroy(p));
         o.num_replicas++;
         assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
         snprintf(largest, sizeof largest, "at most %d", (int)most);
@@ -143,7 +143,7 @@ static void rule_10_2_the_largest_number_is_the_product_of_the_blocks(void **sta
         tried++;
     }
     assert_true(tried > 80);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void rule_10_2_given_pus_must_exist_and_be_distinct_unless_sharing_is_requested(void **state)
@@ -201,9 +201,9 @@ static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by
             } else {
                 assert_int_equal(nodes->groups, (n + 7) / 8);
             }
-            ditto_placement_destroy(p);
+            assert_ok(ditto_placement_destroy(p));
         }
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates(void **state)
@@ -223,8 +223,8 @@ static void rule_10_3_replicas_are_looked_up_by_node_and_have_coordinates(void *
     assert_ok(ditto_placement_get(p, 11, 0, &place));
     assert_memory_equal(place.pu.mesh, ((uint32_t[]){ 1, 3, 0, 0 }), sizeof place.pu.mesh);
     assert_status(ditto_placement_lookup_replicas(p, 8, &replicas, &count), DITTO_ERR_NOT_FOUND);
-    ditto_placement_destroy(p);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_topology_destroy(t));
 }
 
 /* tests/replicas/placement/test_placement.c tests text for all machines. This test uses the machine that runs
@@ -250,9 +250,9 @@ static void rule_10_3_a_placement_is_written_and_read_back_and_used_by_a_strateg
     assert_ok(ditto_strategy_destroy(s));
     options.num_replicas = 1;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &s), DITTO_ERR_INVALID);
-    ditto_placement_destroy(p);
-    ditto_placement_destroy(q);
-    ditto_topology_destroy(here);
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_placement_destroy(q));
+    assert_ok(ditto_topology_destroy(here));
 }
 
 static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
@@ -269,8 +269,8 @@ static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &s);
     /* INVALID if the hardware differs, RANGE if PUs do not exist on this machine. */
     assert_true(status == DITTO_ERR_INVALID || status == DITTO_ERR_RANGE);
-    ditto_placement_destroy(p);
-    ditto_topology_destroy(there);
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_topology_destroy(there));
     /* The machine that runs the test has a PU 0 too, but on node 0 and not on node 1. */
     there = machine_part("pack:2 [numa(indexes=1,0)] core:2 pu:1", "0");
     assert_int_equal(there->pus[0].is.numa_node, 1);
@@ -278,8 +278,8 @@ static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
     options.placement = p;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &s), DITTO_ERR_INVALID);
     assert_message("made for another machine");
-    ditto_placement_destroy(p);
-    ditto_topology_destroy(there);
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_topology_destroy(there));
 }
 
 /* -- rule 4 -- */
@@ -293,8 +293,8 @@ static void rule_10_4_irregular_machines_are_filled_in_order(void **state)
     o.num_replicas = 4;
     assert_ok(ditto_placement_create(t, &o, &p));
     assert_string_equal(placement_lines(p), "0: 1\n1: 2\n2: 3\n3: 6\n");
-    ditto_placement_destroy(p);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void rule_10_4_more_replicas_than_pus_share_and_the_description_says_so(void **state)
@@ -449,15 +449,19 @@ static void worker_and_parameter_devices_come_from_the_placement(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
     const ditto_placement *p = ditto_strategy_placement(s);
-    uint32_t nodes[8], count = ditto_strategy_parameter_devices(s, nodes, 8);
+    uint32_t nodes[8], count, again;
     ditto_placed_device place;
     (void)state;
-    assert_int_equal(count, ditto_strategy_parameter_devices(s, NULL, 0));
+    assert_ok(ditto_strategy_parameter_devices(s, nodes, 8, &count));
+    assert_ok(ditto_strategy_parameter_devices(s, NULL, 0, &again));
+    assert_int_equal(count, again);
     assert_ok(ditto_placement_get(p, 0, 0, &place));
     assert_int_equal(nodes[0], place.pu.memory_node);
     assert_true(count <= p->level[DTI_LEVEL_NODE].groups);
     assert_null(ditto_strategy_placement(NULL));
-    assert_int_equal(ditto_strategy_parameter_devices(NULL, nodes, 8), 0);
+    assert_status(ditto_strategy_parameter_devices(NULL, nodes, 8, &count), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_parameter_devices(s, NULL, 8, &count), DITTO_ERR_INVALID);
+    assert_status(ditto_strategy_parameter_devices(s, nodes, 8, NULL), DITTO_ERR_INVALID);
     assert_ok(ditto_strategy_destroy(s));
 }
 

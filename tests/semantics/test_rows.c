@@ -131,7 +131,7 @@ static ditto_status scatter(ditto_replica *self, void *argument)
 static void check(ditto_variable *v, ditto_dtype dtype, const void *expected)
 {
     char found[ROWS * ROW * 8];
-    ditto_tensor spec = ditto_variable_spec(v);
+    ditto_tensor spec = spec_of(v);
     assert_ok(ditto_variable_read(v, found, ditto_tensor_bytes(&spec)));
     for (size_t i = 0; i < ROWS * ROW; i++)
         if (get(dtype, found, i) != get(dtype, expected, i))
@@ -474,7 +474,7 @@ static void rule_8_16_shards_are_assigned_added_read_and_looked_up(void **state)
         assert_ok(ditto_variable_value(plain, &value));
         assert_ok(ditto_variable_assign_value(shards, value));
         assert_ok(ditto_variable_assign_add_value(shards, value));
-        ditto_value_destroy(value);
+        assert_ok(ditto_value_destroy(value));
         assert_ok(ditto_variable_read(shards, found, sizeof found));
         for (int e = 0; e < ROWS * ROW; e++)
             assert_true(found[e] == 2 * e);

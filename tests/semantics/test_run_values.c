@@ -337,7 +337,7 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
     options.reduce = ops;
     options.num_reduce = 1;
-    assert_ok(ditto_strategy_run_steps(strategy, iterator, 2, sum_batch, &steps, &options, &done, &result));
+    assert_ok(ditto_strategy_run_steps(strategy, sum_batch, &steps, iterator, 2, &options, &done, &result));
     assert_int_equal(done, 2);
     assert_int_equal(steps, 4);
     assert_ok(ditto_value_member(result, "sum", &member));
@@ -349,7 +349,7 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_ok(ditto_value_destroy(result));
     /* The input ends before the tenth step. The results are those of the last step that ran. */
     assert_int_equal(
-        ditto_strategy_run_steps(strategy, iterator, 10, sum_batch, &steps, &options, &done, &result),
+        ditto_strategy_run_steps(strategy, sum_batch, &steps, iterator, 10, &options, &done, &result),
         DITTO_END_OF_INPUT);
     assert_int_equal(done, 3);
     assert_ok(ditto_value_member(result, "sum", &member));
@@ -358,13 +358,13 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_ok(ditto_value_destroy(result));
     result = (ditto_value *)&done; /* becomes NULL, because no step runs */
     assert_int_equal(
-        ditto_strategy_run_steps(strategy, iterator, 1, sum_batch, &steps, &options, &done, &result),
+        ditto_strategy_run_steps(strategy, sum_batch, &steps, iterator, 1, &options, &done, &result),
         DITTO_END_OF_INPUT);
     assert_int_equal(done, 0);
     assert_null(result);
     assert_ok(ditto_iterator_destroy(iterator));
-    ditto_dataset_destroy(batched);
-    ditto_dataset_destroy(source);
+    assert_ok(ditto_dataset_destroy(batched));
+    assert_ok(ditto_dataset_destroy(source));
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
@@ -389,12 +389,12 @@ static void rule_2_7_results_of_earlier_steps_are_dropped(void **state)
     input.global_batch = 3;
     assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
     assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
-    assert_ok(ditto_strategy_run_steps(strategy, iterator, 3, name_the_step, NULL, NULL, NULL, &result));
+    assert_ok(ditto_strategy_run_steps(strategy, name_the_step, NULL, iterator, 3, NULL, NULL, &result));
     assert_int_equal(ditto_value_num_members(result), 1);
     assert_string_equal(ditto_value_member_name(result, 0), "step 2");
     assert_ok(ditto_value_destroy(result));
     assert_ok(ditto_iterator_destroy(iterator));
-    ditto_dataset_destroy(source);
+    assert_ok(ditto_dataset_destroy(source));
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
@@ -428,16 +428,16 @@ static void rule_2_7_steps_with_fixed_batches_refuse_short_ones_and_positive_sta
     fixed.dynamic_batch = DITTO_SWITCH_OFF;
     assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
     assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
-    assert_status(ditto_strategy_run_steps(strategy, iterator, 5, sum_batch, NULL, &fixed, NULL, NULL),
+    assert_status(ditto_strategy_run_steps(strategy, sum_batch, NULL, iterator, 5, &fixed, NULL, NULL),
                   DITTO_ERR_SHAPE);
     assert_message("step 1 has 2 rows for replica 1, not 4");
     assert_ok(ditto_iterator_destroy(iterator));
     assert_ok(ditto_strategy_iterate(strategy, source, &input, &iterator));
-    assert_status(ditto_strategy_run_steps(strategy, iterator, 5, stop_early, NULL, NULL, NULL, NULL),
+    assert_status(ditto_strategy_run_steps(strategy, stop_early, NULL, iterator, 5, NULL, NULL, NULL),
                   DITTO_ERR_USER);
     assert_message("DITTO_END_OF_INPUT");
     assert_ok(ditto_iterator_destroy(iterator));
-    ditto_dataset_destroy(source);
+    assert_ok(ditto_dataset_destroy(source));
     assert_ok(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, NULL, &result));
     assert_string_equal(ditto_value_member_name(result, 1), "2nd moment");
     assert_ok(ditto_value_destroy(result));

@@ -240,9 +240,9 @@ static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_co
     assert_status(ditto_variable_assign_value(to, foreign), DITTO_ERR_CONTEXT);
     for (uint32_t i = 0; i < n; i++)
         assert_true(component(to, i) == i + 1);
-    ditto_value_destroy(each);
-    ditto_value_destroy(value);
-    ditto_value_destroy(foreign);
+    assert_ok(ditto_value_destroy(each));
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_value_destroy(foreign));
     ditto_variable *all[] = { from, to, shared, total, small, far };
     for (size_t i = 0; i < 6; i++)
         assert_ok(ditto_variable_destroy(all[i]));
@@ -276,7 +276,7 @@ static void rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregat
     run_all(s, read_own, &r, &r.report);
     assert_ok(ditto_variable_read(r.v, found, sizeof found));
     assert_true(found[0] == 1);
-    ditto_value_destroy(each);
+    assert_ok(ditto_value_destroy(each));
     assert_ok(ditto_variable_destroy(r.v));
     assert_ok(ditto_strategy_destroy(s));
 }

@@ -44,8 +44,8 @@ static void rule_8_1_auto_is_trainable_and_on_read_is_not(void **state)
     ditto_variable *b = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
     assert_true(ditto_variable_is_trainable(a));
     assert_false(ditto_variable_is_trainable(b));
-    ditto_variable_destroy(a);
-    ditto_variable_destroy(b);
+    assert_ok(ditto_variable_destroy(a));
+    assert_ok(ditto_variable_destroy(b));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -86,7 +86,7 @@ static void rule_8_1_none_and_mean_of_integers_are_refused_at_creation(void **st
     bad = (ditto_tensor){ .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)1 << 50 } };
     assert_status(ditto_variable_create(s, &bad, NULL, &v), DITTO_ERR_NO_MEMORY);
     v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE); /* the strategy is still usable */
-    ditto_variable_destroy(v);
+    assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -123,12 +123,12 @@ static void rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all(void 
             assert_ok(ditto_variable_component(v, r, &component));
             assert_true(*(const float *)component == 7);
         }
-        ditto_variable_destroy(v);
+        assert_ok(ditto_variable_destroy(v));
         result = DITTO_ERR_IO;
         assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_IO);
         v = make(s, initial, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
         assert_true(read_f32(v) == (float)n); /* the sum of n components of 1.0 */
-        ditto_variable_destroy(v);
+        assert_ok(ditto_variable_destroy(v));
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -145,14 +145,14 @@ static void components_that_cannot_differ_share_a_copy(void **state)
     assert_ok(ditto_variable_component(v, 1, &second));
     assert_int_equal(first == second, 1);
     assert_status(ditto_variable_component(v, 3, &second), DITTO_ERR_RANGE);
-    ditto_variable_destroy(v);
+    assert_ok(ditto_variable_destroy(v));
     options.copies = DITTO_COPIES_PER_REPLICA;
     options.aggregation = DITTO_AGGREGATE_SUM;
     assert_ok(ditto_variable_create(s, &f32_scalar, &options, &v));
     assert_ok(ditto_variable_component(v, 0, &first));
     assert_ok(ditto_variable_component(v, 1, &second));
     assert_ptr_not_equal(first, second);
-    ditto_variable_destroy(v);
+    assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -176,7 +176,7 @@ static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
         }
         assert_status(ditto_variable_assign(v, &three, 8), DITTO_ERR_SHAPE);
         assert_status(ditto_variable_read(v, NULL, 4), DITTO_ERR_INVALID);
-        ditto_variable_destroy(v);
+        assert_ok(ditto_variable_destroy(v));
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -214,7 +214,7 @@ static float written(ditto_strategy *s, ditto_aggregation how, int what, ditto_s
     struct writing w = { .v = make(s, initial, DITTO_ON_WRITE, how), .what = what, .expected = expected };
     run_all(s, write_id, &w, &w.report);
     float value = read_f32(w.v);
-    ditto_variable_destroy(w.v);
+    assert_ok(ditto_variable_destroy(w.v));
     return value;
 }
 
@@ -281,7 +281,7 @@ static void rule_8_7_holds_for_large_variables_and_every_copy(void **state)
         options.copies = (ditto_copies)copies;
         assert_ok(ditto_variable_create(s, &spec, &options, &l.v));
         run_all(s, add_large, &l, &l.report);
-        ditto_variable_destroy(l.v);
+        assert_ok(ditto_variable_destroy(l.v));
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -301,8 +301,8 @@ static void writes_to_different_variables_are_refused_as_diverged(void **state)
     (void)state;
     assert_status(ditto_strategy_run(s, write_different_variables, v), DITTO_ERR_DIVERGED);
     assert_message("ditto_assign_add");
-    ditto_variable_destroy(v[0]);
-    ditto_variable_destroy(v[1]);
+    assert_ok(ditto_variable_destroy(v[0]));
+    assert_ok(ditto_variable_destroy(v[1]));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -331,10 +331,10 @@ static void rule_8_9_a_replica_reads_and_writes_only_its_own_component(void **st
         struct writing w = { .v = make(s, i64_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM) };
         run_all(s, count_locally, &w, &w.report);
         assert_int_equal(read_i64(w.v), n * (n + 1) / 2); /* rule 8.10: a cross read aggregates */
-        ditto_variable_destroy(w.v);
+        assert_ok(ditto_variable_destroy(w.v));
         w.v = make(s, i64_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE); /* the aggregation does not matter */
         run_all(s, count_locally, &w, &w.report);
-        ditto_variable_destroy(w.v);
+        assert_ok(ditto_variable_destroy(w.v));
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -350,7 +350,7 @@ static void rule_8_10_without_aggregation_cross_reads_and_assigns_are_refused(vo
         float value;
         assert_status(ditto_variable_read(w.v, &value, sizeof value), DITTO_ERR_INVALID);
         assert_status(ditto_variable_assign(w.v, &value, sizeof value), DITTO_ERR_INVALID);
-        ditto_variable_destroy(w.v);
+        assert_ok(ditto_variable_destroy(w.v));
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -374,8 +374,8 @@ static void rule_8_10_a_cross_read_is_the_mean_or_the_first_component(void **sta
         run_all(s, put_id, first, &report);
         assert_true(read_f32(mean) == (float)(n * (n - 1) / 2) / (float)n);
         assert_true(read_f32(first) == 0);
-        ditto_variable_destroy(mean);
-        ditto_variable_destroy(first);
+        assert_ok(ditto_variable_destroy(mean));
+        assert_ok(ditto_variable_destroy(first));
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -398,19 +398,19 @@ static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(vo
             /* The first components get the remainder. */
             assert_true(difference * (values[i] < 0 ? -1 : 1) == (values[i] % n != 0));
         }
-        ditto_variable_destroy(v);
+        assert_ok(ditto_variable_destroy(v));
         float value = 6;
         v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
         assert_ok(ditto_variable_assign(v, &value, sizeof value));
         const void *component;
         assert_ok(ditto_variable_component(v, n - 1, &component));
         assert_true(*(const float *)component == 6 / (float)n);
-        ditto_variable_destroy(v);
+        assert_ok(ditto_variable_destroy(v));
         v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_MEAN);
         assert_ok(ditto_variable_assign(v, &value, sizeof value));
         assert_ok(ditto_variable_component(v, n - 1, &component));
         assert_true(*(const float *)component == 6);
-        ditto_variable_destroy(v);
+        assert_ok(ditto_variable_destroy(v));
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -424,14 +424,14 @@ static void rule_8_12_a_cross_add_needs_mean_or_only_first_replica(void **state)
     assert_status(ditto_variable_assign_add(v, &one, sizeof one), DITTO_ERR_INVALID);
     assert_message("added once for each replica (3)");
     assert_status(ditto_variable_assign_sub(v, &one, sizeof one), DITTO_ERR_INVALID);
-    ditto_variable_destroy(v);
+    assert_ok(ditto_variable_destroy(v));
     v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE);
     assert_status(ditto_variable_assign_add(v, &one, sizeof one), DITTO_ERR_INVALID);
-    ditto_variable_destroy(v);
+    assert_ok(ditto_variable_destroy(v));
     v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_MEAN);
     assert_ok(ditto_variable_assign_add(v, &one, sizeof one));
     assert_true(read_f32(v) == 1);
-    ditto_variable_destroy(v);
+    assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -456,7 +456,7 @@ static void a_variable_of_another_strategy_is_refused(void **state)
     struct foreign f = { .v = make(b, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM) };
     (void)state;
     run_all(a, touch_foreign, &f, &f.report);
-    ditto_variable_destroy(f.v);
+    assert_ok(ditto_variable_destroy(f.v));
     assert_ok(ditto_strategy_destroy(a));
     assert_ok(ditto_strategy_destroy(b));
 }

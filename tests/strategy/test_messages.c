@@ -392,10 +392,10 @@ static ditto_status merge_gives_local(ditto_strategy *s)
     return ditto_strategy_run(s, merges_local, NULL);
 }
 
-static ditto_status component_of_local(uint32_t replica, uint32_t replicas, ditto_tensor *component,
-                                       void *user)
+static ditto_status component_of_local(uint32_t replica, uint32_t num_replicas, void *user,
+                                       ditto_tensor *component)
 {
-    double local[4] = { replica, replicas, 0, 0 };
+    double local[4] = { replica, num_replicas, 0, 0 };
     (void)user;
     *component = (ditto_tensor){ .data = local, .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
     return DITTO_OK;

@@ -220,7 +220,7 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
     assert_int_not_equal(producers & of_first, 0);
     assert_int_equal(producers & ~(of_first | of_second), 0);
     assert_ok(ditto_iterator_destroy(second.iterator));
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     unlink(path);
     assert_ok(ditto_strategy_destroy(strategy));
 }

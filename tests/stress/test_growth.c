@@ -71,7 +71,7 @@ static ditto_status one_of_all(ditto_replica *self, struct buffers *m, uint32_t 
     case 8:
         return merge_rows(self, m);
     default:
-        return ditto_block_sum(self, m->a, count, DITTO_F32, &sum, NULL);
+        return ditto_block_sum(self, m->a, &sum, count, DITTO_F32, NULL);
     }
 }
 

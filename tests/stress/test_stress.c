@@ -127,8 +127,8 @@ static void stress(uint32_t n, double seconds, bool failing, ditto_caller caller
     }
     print_message("  %u replicas: %llu runs (%llu stopped), %llu calls\n", n, (unsigned long long)runs,
                   (unsigned long long)stopped, (unsigned long long)p.calls);
-    ditto_variable_destroy(p.shared);
-    ditto_variable_destroy(p.local);
+    assert_ok(ditto_variable_destroy(p.shared));
+    assert_ok(ditto_variable_destroy(p.local));
     assert_ok(ditto_strategy_destroy(s));
 }
 

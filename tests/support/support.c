@@ -36,6 +36,14 @@ ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options)
     return strategy;
 }
 
+ditto_tensor spec_of(const ditto_variable *variable)
+{
+    ditto_tensor spec = { 0 };
+    if (ditto_variable_spec(variable, &spec) != DITTO_OK)
+        fail_msg("no spec: %s", ditto_last_error()->message);
+    return spec;
+}
+
 ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_strategy_options *options)
 {
     ditto_strategy_options own = DITTO_STRATEGY_OPTIONS_INIT;
@@ -64,8 +72,8 @@ ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_str
     own.placement = placement;
     if (ditto_strategy_create(DITTO_MIRRORED, &own, &strategy) != DITTO_OK)
         fail_msg("no strategy of %u replicas of %u devices: %s", n, devices, ditto_last_error()->message);
-    ditto_placement_destroy(placement);
-    ditto_topology_destroy(here);
+    assert_ok(ditto_placement_destroy(placement));
+    assert_ok(ditto_topology_destroy(here));
     free(pus);
     free(sizes);
     return strategy;

@@ -43,6 +43,9 @@ ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_str
  * error. */
 void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument, struct report *report);
 
+/* Returns dtype, rank and shape of a variable. */
+ditto_tensor spec_of(const ditto_variable *variable);
+
 /* The numbers of replicas that every feature is tried with: 1, 2, 3, 8, and, without DITTO_TEST_SHORT, 64. */
 extern const uint32_t replica_counts[];
 extern size_t replica_counts_length;

@@ -126,15 +126,14 @@ ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterato
     return DITTO_OK;
 }
 
-ditto_status ditto_iterator_spec(const ditto_iterator *iterator, uint32_t *components, ditto_tensor *out)
+ditto_status ditto_iterator_spec(const ditto_iterator *iterator, ditto_element_spec *out)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(iterator, "iterator"));
     DTI_LEAVES_GATE(held, NULL);
     dti_iterator_hold_alone(iterator, &held);
-    DTI_TRY(dti_not_null(components, "components"));
     DTI_TRY(dti_not_null(out, "out"));
-    dti_iterator_spec(iterator, components, out);
+    dti_iterator_spec(iterator, out);
     return DITTO_OK;
 }
 

@@ -374,21 +374,24 @@ uint64_t dti_iterator_full_rows(const ditto_iterator *it, uint32_t replica, uint
     return dti_cut_full(&p->sequencer.o.cut, step, replica - p->first_replica);
 }
 
-void dti_iterator_spec(const ditto_iterator *it, uint32_t *components, ditto_tensor *out)
+void dti_iterator_spec(const ditto_iterator *it, ditto_element_spec *out)
 {
     const ditto_dataset *d = dti_iterator_dataset(it);
     uint64_t rows = dti_cut_most_of_batch(&it->pipeline[0].sequencer.o.cut);
     bool equal = it->plan.each || all_have_equally_many(&it->plan);
+    memset(out, 0, sizeof *out);
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         const struct dti_cut *cut = &it->pipeline[w].sequencer.o.cut;
         equal = equal && dti_cut_most_of_batch(cut) == rows && cut->shorts != DTI_SHORT_DELIVERED;
+        out->batch += dti_cut_most_of_step(cut);
     }
-    *components = d->components;
+    out->num_components = d->components;
+    out->infinite = d->infinite;
     for (uint32_t k = 0; k < d->components; k++) {
         const struct dti_row_component_spec *spec = &d->component[k];
-        out[k] = (ditto_tensor){ .dtype = spec->dtype, .rank = spec->rank + 1 };
-        out[k].shape[0] = equal ? (size_t)rows : DITTO_ANY_SIZE;
-        memcpy(&out[k].shape[1], spec->shape, spec->rank * sizeof spec->shape[0]);
+        out->component[k] = (ditto_tensor){ .dtype = spec->dtype, .rank = spec->rank + 1 };
+        out->component[k].shape[0] = equal ? (size_t)rows : DITTO_ANY_SIZE;
+        memcpy(&out->component[k].shape[1], spec->shape, spec->rank * sizeof spec->shape[0]);
     }
 }
 

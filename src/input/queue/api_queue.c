@@ -102,7 +102,7 @@ ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer)
     return DITTO_OK;
 }
 
-ditto_status ditto_queue_get(ditto_queue *queue, ditto_queue_item *out, uint32_t timeout_ms)
+ditto_status ditto_queue_get(ditto_queue *queue, uint32_t timeout_ms, ditto_queue_item *out)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(queue, "queue"));

@@ -45,7 +45,7 @@ static DTI_GUARDED ditto_status ask(struct filter_cursor *c, struct dti_rows row
     DTI_TRY(dti_chunk_row(&c->chunk, &c->reader, rows, index, values));
     uint32_t serial = dti_error_serial;
     DTI_GUARD("the function of a filter (ditto_dataset_filter)");
-    ditto_status status = filter->function(values, keep, filter->user);
+    ditto_status status = filter->function(values, filter->user, keep);
     DTI_GUARD_END();
     return status == DITTO_OK ? DITTO_OK
                               : dti_fail_user(status, serial, "a filter", filter->base.input[0],

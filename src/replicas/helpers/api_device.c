@@ -17,8 +17,8 @@ static size_t default_grain(size_t length, uint32_t devices, ditto_schedule sche
     return schedule == DITTO_SCHEDULE_DYNAMIC && share > 1 ? share : 1;
 }
 
-ditto_status ditto_parallel_for(ditto_replica *self, size_t begin, size_t end, size_t grain,
-                                ditto_schedule schedule, ditto_range_fn function, void *argument)
+ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, void *argument, size_t begin,
+                                size_t end, size_t grain, ditto_schedule schedule)
 {
     DTI_ENTER();
     struct dti_replica *r;

@@ -20,15 +20,10 @@ ditto_status ditto_topology_create(const ditto_topology_options *options, ditto_
     return status;
 }
 
-void ditto_topology_destroy(ditto_topology *topology)
+ditto_status ditto_topology_destroy(ditto_topology *topology)
 {
-    if (topology != NULL) {
-        free(topology->pus);
-        free(topology->nodes);
-        free(topology->distance);
-        free(topology->apart);
-    }
-    free(topology);
+    dti_topology_destroy(topology);
+    return DITTO_OK;
 }
 
 ditto_status ditto_topology_count(const ditto_topology *topology, ditto_topology_counts *out)

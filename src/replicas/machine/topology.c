@@ -406,6 +406,17 @@ static ditto_status read_with_hwloc(const ditto_topology_options *options, const
     return status;
 }
 
+void dti_topology_destroy(ditto_topology *topology)
+{
+    if (topology != NULL) {
+        free(topology->pus);
+        free(topology->nodes);
+        free(topology->distance);
+        free(topology->apart);
+    }
+    free(topology);
+}
+
 ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
                                ditto_topology **out)
 {
@@ -417,7 +428,7 @@ ditto_status dti_topology_read(const ditto_topology_options *options, const stru
     ditto_status status = read_with_hwloc(options, allowed, topology);
     let_go_of_hwloc();
     if (status != DITTO_OK) {
-        ditto_topology_destroy(topology);
+        dti_topology_destroy(topology);
         return status;
     }
     *out = topology;

@@ -57,6 +57,7 @@ ditto_status dti_topology_read(const ditto_topology_options *options, const stru
                                ditto_topology **out);
 
 /* Returns the PU with an operating-system number, or NULL if the process may not use it. */
+void dti_topology_destroy(ditto_topology *topology);
 const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t number);
 
 /* Returns true if both are the same piece of hardware, judged by the numbers of PU, NUMA node, package and

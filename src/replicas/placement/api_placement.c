@@ -15,24 +15,10 @@ ditto_status ditto_placement_create(const ditto_topology *topology, const ditto_
     return dti_placement_make(topology, &known, out);
 }
 
-static void free_grouping(struct dti_replica_grouping *grouping)
+ditto_status ditto_placement_destroy(ditto_placement *placement)
 {
-    free(grouping->first);
-    free(grouping->member);
-}
-
-void ditto_placement_destroy(ditto_placement *placement)
-{
-    if (placement == NULL)
-        return;
-    for (int level = 0; level < DTI_NUM_LEVELS; level++)
-        free_grouping(&placement->level[level]);
-    free_grouping(&placement->by_numa_node);
-    free(placement->blocks);
-    free(placement->list);
-    free(placement->pus);
-    free(placement->sharers);
-    free(placement);
+    dti_placement_destroy(placement);
+    return DITTO_OK;
 }
 
 uint32_t ditto_placement_num_replicas(const ditto_placement *placement)

@@ -73,6 +73,26 @@ static bool allocate(ditto_placement *p, const ditto_topology *t, uint32_t repli
     return p->blocks != NULL && p->list != NULL && p->pus != NULL && p->sharers != NULL;
 }
 
+static void free_grouping(struct dti_replica_grouping *grouping)
+{
+    free(grouping->first);
+    free(grouping->member);
+}
+
+void dti_placement_destroy(ditto_placement *placement)
+{
+    if (placement == NULL)
+        return;
+    for (int level = 0; level < DTI_NUM_LEVELS; level++)
+        free_grouping(&placement->level[level]);
+    free_grouping(&placement->by_numa_node);
+    free(placement->blocks);
+    free(placement->list);
+    free(placement->pus);
+    free(placement->sharers);
+    free(placement);
+}
+
 /* The number of the leader by which replicas are grouped. */
 enum key {
     KEY_LLC = DTI_LEVEL_LLC,
@@ -153,7 +173,7 @@ static ditto_status make(const ditto_topology *t, const struct dti_candidates *c
         done = done && make_grouping(p, KEY_NUMA_NODE, &p->by_numa_node);
     }
     if (!done) {
-        ditto_placement_destroy(p);
+        dti_placement_destroy(p);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u replicas on %zu PUs", replicas, listed);
     }
     *out = p;

@@ -66,6 +66,7 @@ ditto_status dti_placement_from_sets(const ditto_topology *topology, const uint3
 ditto_status dti_placement_move(const ditto_placement *placement, const ditto_topology *topology,
                                 ditto_placement **out);
 
+void dti_placement_destroy(ditto_placement *placement); /* NULL is allowed */
 const struct dti_pu *dti_placement_pu(const ditto_placement *placement, uint32_t replica, uint32_t device);
 static inline const struct dti_pu *dti_placement_leader(const ditto_placement *placement, uint32_t replica)
 {

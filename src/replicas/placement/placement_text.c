@@ -180,7 +180,7 @@ ditto_status dti_placement_read(const ditto_topology *topology, const char *text
     if (status == DITTO_OK)
         status = dti_placement_from_sets(topology, r.pus, r.sizes, r.replicas, true, &p);
     if (status == DITTO_OK && r.checked && r.check != hardware_check(p)) {
-        ditto_placement_destroy(p);
+        dti_placement_destroy(p);
         status = DTI_FAIL(
             DITTO_ERR_INVALID,
             "the placement was written for other hardware: its PUs have other packages, nodes or cores here. "

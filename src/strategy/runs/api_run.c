@@ -49,9 +49,10 @@ ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_f
     return dti_strategy_run_values(strategy, &request, &known, NULL, result);
 }
 
-ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_iterator *iterator, uint64_t steps,
-                                      ditto_step_fn function, void *user, const ditto_run_options *options,
-                                      uint64_t *steps_done, ditto_value **result)
+ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_step_fn function, void *user,
+                                      ditto_iterator *iterator, uint64_t steps,
+                                      const ditto_run_options *options, uint64_t *steps_done,
+                                      ditto_value **result)
 {
     ditto_run_options known;
     DTI_ENTER();

@@ -36,6 +36,18 @@ ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,
 
 /* -- Inspecting a file -- */
 
+static void close_file(ditto_checkpoint *file)
+{
+    int before = errno;
+    if (file == NULL)
+        return;
+    if (file->fd >= 0)
+        close(file->fd); /* errors are ignored, because the file was only read */
+    dti_contents_free(&file->contents);
+    free(file);
+    errno = before;
+}
+
 static ditto_status open_file(const char *path, ditto_checkpoint **out)
 {
     uint64_t bytes = 0;
@@ -50,7 +62,7 @@ static ditto_status open_file(const char *path, ditto_checkpoint **out)
     if (status == DITTO_OK)
         *out = file;
     else
-        ditto_checkpoint_close(file);
+        close_file(file);
     return status;
 }
 
@@ -63,16 +75,10 @@ ditto_status ditto_checkpoint_open(const char *path, ditto_checkpoint **out)
     return dti_keep_errno(before, open_file(path, out));
 }
 
-void ditto_checkpoint_close(ditto_checkpoint *file)
+ditto_status ditto_checkpoint_close(ditto_checkpoint *file)
 {
-    int before = errno;
-    if (file == NULL)
-        return;
-    if (file->fd >= 0)
-        close(file->fd); /* errors are ignored, because the file was only read */
-    dti_contents_free(&file->contents);
-    free(file);
-    errno = before;
+    close_file(file);
+    return DITTO_OK;
 }
 
 int64_t ditto_checkpoint_step(const ditto_checkpoint *file)
@@ -148,6 +154,6 @@ ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_restore_options"));
     DTI_TRY(open_file(path, &file));
     ditto_status status = dti_restore(strategy, file, &known, out);
-    ditto_checkpoint_close(file);
+    close_file(file);
     return dti_keep_errno(before, status);
 }

@@ -39,7 +39,8 @@ static ditto_status check_fit(const ditto_variable *v, const struct dti_contents
                               const char *path)
 {
     char what[256];
-    ditto_tensor spec = ditto_variable_spec(v);
+    ditto_tensor spec;
+    DTI_TRY(DTI_OWN(ditto_variable_spec(v, &spec)));
     if (ditto_variable_synchronization(v) == DITTO_ON_READ &&
         ditto_variable_aggregation(v) == DITTO_AGGREGATE_NONE)
         return DTI_FAIL(DITTO_ERR_INVALID,

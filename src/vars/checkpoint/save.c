@@ -20,7 +20,7 @@ static ditto_status add_entry(struct dti_contents *contents, const ditto_variabl
     struct dti_contents_entry *entry = dti_contents_add(contents, ditto_variable_name(v));
     if (entry == NULL)
         return DITTO_ERR_NO_MEMORY;
-    entry->spec = ditto_variable_spec(v);
+    DTI_TRY(DTI_OWN(ditto_variable_spec(v, &entry->spec)));
     entry->synchronization = ditto_variable_synchronization(v);
     entry->aggregation = ditto_variable_aggregation(v);
     entry->trainable = ditto_variable_is_trainable(v);

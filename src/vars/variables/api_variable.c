@@ -135,9 +135,13 @@ int ditto_variable_is_trainable(const ditto_variable *variable)
     return variable != NULL && variable->trainable;
 }
 
-ditto_tensor ditto_variable_spec(const ditto_variable *variable)
+ditto_status ditto_variable_spec(const ditto_variable *variable, ditto_tensor *out)
 {
-    return variable != NULL ? variable->spec : (ditto_tensor){ 0 };
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(variable, "variable"));
+    DTI_TRY(dti_not_null(out, "out"));
+    *out = variable->spec;
+    return DITTO_OK;
 }
 
 ditto_synchronization ditto_variable_synchronization(const ditto_variable *variable)

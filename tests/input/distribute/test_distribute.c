@@ -149,7 +149,7 @@ static void try_point(ditto_strategy *s, const struct point *p, uint64_t number)
     for (uint32_t w = 0; w < (steps.shared ? 1 : p->pipelines); w++)
         assert_int_equal(steps.given[w], all.count); /* every row is delivered exactly once */
     end(&d);
-    ditto_dataset_destroy(dataset);
+    assert_ok(ditto_dataset_destroy(dataset));
 }
 
 static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
@@ -228,7 +228,7 @@ static void make_source(struct source *from, const struct steps *s, bool by_file
 
 static void free_source(struct source *from)
 {
-    ditto_dataset_destroy(from->dataset);
+    assert_ok(ditto_dataset_destroy(from->dataset));
     for (uint32_t w = 0; w < from->files; w++)
         forget_file(from->name[w]);
 }
@@ -236,11 +236,10 @@ static void free_source(struct source *from)
 /* The batch dimension must be known exactly if N divides G and every batch is full. */
 static void check_spec(const struct steps *s, const ditto_iterator *it, bool by_file)
 {
-    ditto_tensor spec[DITTO_MAX_COMPONENTS];
-    uint32_t components;
+    ditto_element_spec spec;
     bool whole = s->last == LAST_STATIC || (s->last == LAST_DROPPED && !by_file);
-    assert_ok(ditto_iterator_spec(it, &components, spec));
-    assert_int_equal(spec[0].shape[0],
+    assert_ok(ditto_iterator_spec(it, &spec));
+    assert_int_equal(spec.component[0].shape[0],
                      whole && s->global % s->replicas == 0 ? s->global / s->replicas : DITTO_ANY_SIZE);
 }
 
@@ -367,7 +366,7 @@ static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelin
             }
             end(&one);
         }
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
@@ -405,7 +404,7 @@ static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
         }
         assert_int_equal(rows, 10);
         end(&got);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
     assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 1, 0 }, &text, &d));
     options.shard = DITTO_SHARD_FILE; /* pipeline 1 has no file, because there is only one */
@@ -419,13 +418,13 @@ static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
     assert_int_equal(got.taken[0].rows, 1);
     assert_int_equal(got.taken[1].rows, 1);
     end(&got);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     ditto_iterator *it;
     d = range(0, 9);
     options.shard = DITTO_SHARD_FILE;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_NOT_FOUND);
     assert_message("read from no file");
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     for (int i = 0; i < 5; i++) {
         remove(name[i]);
         free(name[i]);
@@ -465,9 +464,9 @@ static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(vo
         distribute(&got, s, made[i], &options);
         assert_int_equal(got.taken[0].rows + got.taken[1].rows, rows[i]);
         end(&got);
-        ditto_dataset_destroy(made[i]);
+        assert_ok(ditto_dataset_destroy(made[i]));
     }
-    ditto_dataset_destroy(numbers);
+    assert_ok(ditto_dataset_destroy(numbers));
     assert_ok(ditto_strategy_destroy(s));
     for (int i = 0; i < 2; i++) {
         remove(name[i]);
@@ -510,9 +509,9 @@ static void rule_9_5_components_are_cut_at_the_same_rows(void **state)
         assert_int_equal(got.taken[0].rows + got.taken[1].rows + got.taken[2].rows, 100);
         end(&got);
     }
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     for (int i = 0; i < 2; i++)
-        ditto_dataset_destroy(input[i]);
+        assert_ok(ditto_dataset_destroy(input[i]));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -540,11 +539,11 @@ static ditto_status make_dataset(const ditto_input_context *context, void *user,
     if (m->differ && context->pipeline == 1) {
         ditto_dataset *two;
         DITTO_TRY(ditto_dataset_zip((ditto_dataset *[]){ rows, rows }, 2, &two));
-        ditto_dataset_destroy(rows);
+        DITTO_TRY(ditto_dataset_destroy(rows));
         rows = two;
     }
     ditto_status status = ditto_dataset_batch(rows, batch, 0, out);
-    ditto_dataset_destroy(rows);
+    DITTO_TRY(ditto_dataset_destroy(rows));
     return status;
 }
 
@@ -647,7 +646,7 @@ static void rule_9_8_contradictions_are_named(void **state)
     REFUSED(true, DITTO_ERR_INVALID, "pipelines is 2", .replication = DITTO_REPLICATION_PER_REPLICA,
             .num_pipelines = 2);
 #undef REFUSED
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -684,7 +683,7 @@ static void rule_9_8_buffers_change_neither_rows_nor_order(void **state)
                 assert_int_equal(stats.num_ready + stats.num_waited, 43 * 3);
                 end(&got);
             }
-    ditto_dataset_destroy(ahead);
+    assert_ok(ditto_dataset_destroy(ahead));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -705,7 +704,7 @@ static void memory_of_the_queues_stays_below_its_limit(void **state)
         assert_int_equal(got.taken[0].rows + got.taken[1].rows, 10000);
         end(&got);
     }
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -718,8 +717,7 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
                   *forever = then(then(range(0, 30), ditto_dataset_repeat, DITTO_REPEAT_FOREVER),
                                   ditto_dataset_take, 31);
     struct distribution got;
-    ditto_tensor spec[DITTO_MAX_COMPONENTS];
-    uint32_t components;
+    ditto_element_spec spec;
     (void)state;
     for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2) {
         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -727,9 +725,9 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
         options.num_pipelines = pipelines;
         distribute(&got, s, d, &options);
         assert_int_equal(got.taken[0].steps, 4);
-        assert_ok(ditto_iterator_spec(got.iterator, &components, spec));
-        assert_true(components == 1 && spec[0].rank == 1 && spec[0].dtype == DITTO_I64 &&
-                    spec[0].shape[0] == DITTO_ANY_SIZE);
+        assert_ok(ditto_iterator_spec(got.iterator, &spec));
+        assert_true(spec.num_components == 1 && spec.component[0].rank == 1 &&
+                    spec.component[0].dtype == DITTO_I64 && spec.component[0].shape[0] == DITTO_ANY_SIZE);
         end(&got);
         options.flags = DITTO_INPUT_STATIC;
         distribute(&got, s, d, &options);
@@ -737,11 +735,11 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
             assert_int_equal(got.taken[r].steps, 3);
             assert_int_equal(got.taken[r].rows, 6);
         }
-        assert_ok(ditto_iterator_spec(got.iterator, &components, spec));
-        assert_int_equal(spec[0].shape[0], 2);
+        assert_ok(ditto_iterator_spec(got.iterator, &spec));
+        assert_int_equal(spec.component[0].shape[0], 2);
         end(&got);
     }
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     /* No step of an infinite dataset is smaller. */
     d = then(forever, ditto_dataset_repeat, DITTO_REPEAT_FOREVER);
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -754,7 +752,7 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
     for (uint64_t i = 0; i < 100; i++)
         assert_int_equal(got.taken[3].size[i], 2);
     end(&got);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -762,10 +760,9 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
 
 static void assert_batch_rows(ditto_iterator *it, size_t rows)
 {
-    ditto_tensor spec[DITTO_MAX_COMPONENTS];
-    uint32_t components;
-    assert_ok(ditto_iterator_spec(it, &components, spec));
-    assert_int_equal(spec[0].shape[0], rows);
+    ditto_element_spec spec;
+    assert_ok(ditto_iterator_spec(it, &spec));
+    assert_int_equal(spec.component[0].shape[0], rows);
 }
 
 /* Tries 8 and 10 rows for 4 replicas, with all options that decide whether there are only whole steps. */
@@ -807,10 +804,10 @@ static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
                             for (uint64_t i = 0; i < got.taken[r].steps; i++)
                                 assert_int_equal(got.taken[r].size[i], 2);
                         end(&got);
-                        ditto_dataset_destroy(d);
+                        assert_ok(ditto_dataset_destroy(d));
                     }
     for (int i = 0; i < 2; i++) {
-        ditto_dataset_destroy(rows[i]);
+        assert_ok(ditto_dataset_destroy(rows[i]));
         forget_file(name[i]);
     }
     assert_ok(ditto_strategy_destroy(s));
@@ -862,7 +859,7 @@ static void the_spec_of_batches_is_known_after_the_strategy_is_destroyed(void **
     assert_ok(ditto_strategy_destroy(s));
     assert_batch_rows(it, 2);
     assert_ok(ditto_iterator_destroy(it));
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void rule_9_4_a_pipeline_that_ends_early_gives_empty_batches(void **state)
@@ -910,7 +907,7 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
             if (step == 0)
                 kept = value; /* it stays valid */
             else
-                ditto_value_destroy(value);
+                assert_ok(ditto_value_destroy(value));
         }
         assert_ok(ditto_iterator_next_as_optional(it, &value, &has_value));
         assert_true(has_value == 0 && value == NULL);
@@ -919,7 +916,7 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
         assert_ok(ditto_value_member(kept, "0", &member));
         assert_ok(ditto_value_component(member, 0, &t));
         assert_int_equal(((int64_t *)t.data)[0], 0);
-        ditto_value_destroy(kept);
+        assert_ok(ditto_value_destroy(kept));
         struct distribution got;
         begin(&got, n, it);
         assert_status(ditto_strategy_run(s, consume, &got), DITTO_ERR_CONTEXT);
@@ -932,8 +929,8 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
         run_all(s, consume, &got, &got.report);
         assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CONTEXT);
         end(&got);
-        ditto_dataset_destroy(one);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(one));
+        assert_ok(ditto_dataset_destroy(d));
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -961,7 +958,7 @@ static void rule_9_9_the_end_may_be_asked_for(void **state)
     begin(&got, 2, it);
     run_all(s, take_optional, &got, &got.report);
     end(&got);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -997,7 +994,7 @@ static void no_row_before_a_failure_is_lost(void **state)
                 struct distribution got;
                 bool seen[200] = { false };
                 assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &mapped));
-                ditto_dataset_destroy(source);
+                assert_ok(ditto_dataset_destroy(source));
                 d = filtered ? then(mapped, keep_residues, 1000) : mapped;
                 d = then(d, whole ? whole_batches_of : batch_of, 10);
                 options.num_producers = producers;
@@ -1011,7 +1008,7 @@ static void no_row_before_a_failure_is_lost(void **state)
                     assert_true(seen[row]);
                 assert_false(seen[bad]);
                 end(&got);
-                ditto_dataset_destroy(d);
+                assert_ok(ditto_dataset_destroy(d));
             }
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -1061,8 +1058,8 @@ static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
         begin(&got, 2, got.iterator);
         run_all(s, consume_to_first_error, &got, &got.report);
         end(&got);
-        ditto_dataset_destroy(d);
-        ditto_dataset_destroy(source);
+        assert_ok(ditto_dataset_destroy(d));
+        assert_ok(ditto_dataset_destroy(source));
     }
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -1088,8 +1085,8 @@ static void rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error(
                 for (uint64_t i = 0; i < got.taken[r].steps; i++)
                     assert_int_equal(got.taken[r].size[i], 5);
             end(&got);
-            ditto_dataset_destroy(d);
-            ditto_dataset_destroy(source);
+            assert_ok(ditto_dataset_destroy(d));
+            assert_ok(ditto_dataset_destroy(source));
         }
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -1114,15 +1111,15 @@ static void rule_9_9_across_replicas_no_row_before_a_failure_is_lost(void **stat
                 assert_ok(ditto_value_component(value, r, &t));
                 rows += (int64_t)t.shape[0];
             }
-            ditto_value_destroy(value);
+            assert_ok(ditto_value_destroy(value));
         }
         assert_int_equal(status, DITTO_ERR_CORRUPT);
         assert_true(rows >= bad);
         assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CORRUPT); /* every time */
         assert_message("on row");
         assert_ok(ditto_iterator_destroy(it));
-        ditto_dataset_destroy(d);
-        ditto_dataset_destroy(source);
+        assert_ok(ditto_dataset_destroy(d));
+        assert_ok(ditto_dataset_destroy(source));
     }
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -1159,8 +1156,8 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
     assert_ok(ditto_strategy_describe(s, text, sizeof text, &length));
     assert_non_null(strstr(text, "iterator 0: step 10"));
     end(&got);
-    ditto_dataset_destroy(source);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(source));
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -1198,8 +1195,8 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
     /* The run may not have begun before the iterator was destroyed. */
     assert_true(got.taken[0].rows + got.taken[1].rows == 200 || got.taken[0].steps == 0);
     free(got.taken);
-    ditto_dataset_destroy(d);
-    ditto_dataset_destroy(source);
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_dataset_destroy(source));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -1225,7 +1222,7 @@ static void rule_9_9_a_replica_that_leaves_is_named_across_pipelines(void **stat
             assert_ok(ditto_iterator_destroy(l.iterator));
             assert_ok(ditto_strategy_destroy(s));
         }
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 int main(void)

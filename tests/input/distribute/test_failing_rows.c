@@ -38,7 +38,7 @@ static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out,
     return DITTO_ERR_CORRUPT;
 }
 
-static ditto_status refuse_row(const ditto_tensor *in, int *keep, void *row)
+static ditto_status refuse_row(const ditto_tensor *in, void *row, int *keep)
 {
     *keep = 1;
     return *(const int64_t *)in[0].data == *(const int64_t *)row ? DITTO_ERR_CORRUPT : DITTO_OK;
@@ -101,7 +101,7 @@ static ditto_dataset *failing(ditto_dataset *input, enum where where, int64_t *r
     ditto_dataset *d;
     assert_ok(where == IN_MAP ? ditto_dataset_map(input, fail_slowly, row, NULL, &d)
                               : ditto_dataset_filter(input, refuse_row, row, &d));
-    ditto_dataset_destroy(input);
+    assert_ok(ditto_dataset_destroy(input));
     return d;
 }
 
@@ -252,7 +252,7 @@ static void try_shared(ditto_strategy *strategy, const struct steps *s, enum whe
              s->replicas, s->pipelines, (int)s->last, producers, options.buffer);
     expect_shared(s, where, row, expected);
     take_and_compare(strategy, s, d, &options, expected, what);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     if (name != NULL)
         forget_file(name);
 }
@@ -397,7 +397,7 @@ static void try_own(ditto_strategy *strategy, const struct of_files *o, uint32_t
              (unsigned long long)s->global, s->replicas, s->pipelines, (int)s->last, producers);
     expect_own(o, expected);
     take_and_compare(strategy, s, d, &options, expected, what);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     for (uint32_t w = 0; w < s->pipelines; w++)
         forget_file(name[w]);
 }
@@ -475,7 +475,7 @@ static int wait_in_child(void *argument)
                 strstr(ditto_last_error()->message, "replica 0 has returned") != NULL);
         REQUIRE(w.other == w.got);
         REQUIRE(ditto_iterator_destroy(w.iterator) == DITTO_OK);
-        ditto_dataset_destroy(d);
+        REQUIRE(ditto_dataset_destroy(d) == DITTO_OK);
         REQUIRE(ditto_strategy_destroy(s) == DITTO_OK);
     }
     return 0;

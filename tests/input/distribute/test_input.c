@@ -141,7 +141,7 @@ static struct pass *iterate(ditto_strategy *s, ditto_dataset *d, const ditto_inp
     p->slow = 1;
     assert_ok(ditto_strategy_iterate(s, d, options, &p->iterator));
     run_all(s, consume, p, &p->report);
-    ditto_iterator_destroy(p->iterator);
+    assert_ok(ditto_iterator_destroy(p->iterator));
     return p;
 }
 
@@ -163,7 +163,7 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
                     options.global_batch = globals[g];
                     ditto_dataset *d = numbers(lengths[l]);
                     struct pass *p = iterate(s, d, &options, globals[g]);
-                    ditto_dataset_destroy(d);
+                    assert_ok(ditto_dataset_destroy(d));
                     assert_int_equal(p->steps, (lengths[l] + globals[g] - 1) / globals[g]); /* rule 9.4 */
                     for (size_t i = 0; i < MOST_ROWS; i++)
                         assert_int_equal(p->seen[i], i < lengths[l]);
@@ -194,14 +194,14 @@ static void rule_9_3_the_last_step_is_4_and_2_or_3_and_3(void **state)
     assert_int_equal(p->sizes[1][0], 3);
     assert_int_equal(p->sizes[1][1], 3);
     free(p);
-    ditto_dataset_destroy(batched);
+    assert_ok(ditto_dataset_destroy(batched));
     assert_ok(ditto_dataset_batch(d, 8, DITTO_BATCH_DROP_REMAINDER, &batched)); /* rule 9.2 */
     p = iterate(s, batched, NULL, 8);
     assert_int_equal(p->steps, 1);
     assert_int_equal(p->rows, 8);
     free(p);
-    ditto_dataset_destroy(batched);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(batched));
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -217,8 +217,8 @@ static void rule_9_4_replicas_without_rows_still_take_part(void **state)
     assert_int_equal(p->sizes[0][3], 0);
     assert_int_equal(p->sizes[1][0], 1);
     free(p);
-    ditto_dataset_destroy(batched);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(batched));
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -229,15 +229,15 @@ static void rule_9_2_rows_flow_across_repetitions(void **state)
     (void)state;
     assert_ok(ditto_dataset_batch(d, 8, 0, &batched));
     assert_ok(ditto_dataset_repeat(batched, 2, &twice));
-    ditto_dataset_destroy(d); /* `twice` has its own references */
-    ditto_dataset_destroy(batched);
+    assert_ok(ditto_dataset_destroy(d)); /* `twice` has its own references */
+    assert_ok(ditto_dataset_destroy(batched));
     struct pass *p = iterate(s, twice, NULL, 8);
     assert_int_equal(p->rows, 20);
     assert_int_equal(p->steps, 3);
     for (size_t i = 0; i < 20; i++)
         assert_int_equal(p->order[i], i % 10);
     free(p);
-    ditto_dataset_destroy(twice);
+    assert_ok(ditto_dataset_destroy(twice));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -282,11 +282,11 @@ static void shuffle_orders_by_seed_and_pass_alone(void **state)
         p = iterate(s, fixed, &options, 10); /* with NEVER, pass 1 equals pass 0 */
         assert_memory_equal(p->order, first, sizeof first);
         free(p);
-        ditto_dataset_destroy(shuffled);
-        ditto_dataset_destroy(fixed);
+        assert_ok(ditto_dataset_destroy(shuffled));
+        assert_ok(ditto_dataset_destroy(fixed));
     }
     assert_true(moved > 4000);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -306,14 +306,14 @@ static void take_and_skip_cut_a_dataset_in_two(void **state)
     }
     free(a);
     free(b);
-    ditto_dataset_destroy(head);
+    assert_ok(ditto_dataset_destroy(head));
     assert_ok(ditto_dataset_skip(d, 1000, &head)); /* no row is left, so there is no step */
     a = iterate(s, head, &options, 7);
     assert_int_equal(a->steps, 0);
     free(a);
-    ditto_dataset_destroy(head);
-    ditto_dataset_destroy(tail);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(head));
+    assert_ok(ditto_dataset_destroy(tail));
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -331,13 +331,13 @@ static void an_iterator_can_be_left_with_rows_in_it(void **state)
         ditto_strategy *s = make_strategy(3, NULL);
         assert_ok(ditto_strategy_iterate(s, forever, &options, &one));
         assert_ok(ditto_strategy_iterate(s, forever, &options, &two));
-        ditto_iterator_destroy(one);
+        assert_ok(ditto_iterator_destroy(one));
         assert_ok(ditto_strategy_destroy(s)); /* stops the producers of `two` */
-        ditto_iterator_destroy(two);
+        assert_ok(ditto_iterator_destroy(two));
     }
     assert_int_equal(count_threads(), threads);
-    ditto_dataset_destroy(forever);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(forever));
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 /* -- errors -- */
@@ -385,8 +385,8 @@ static void expect_csv(const char *text, ditto_status expected, const char *mess
             if (n == 2)
                 print_message("  %s\n", ditto_last_error()->message);
         }
-        ditto_iterator_destroy(it);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_iterator_destroy(it));
+        assert_ok(ditto_dataset_destroy(d));
         assert_ok(ditto_strategy_destroy(s));
     }
     remove(path);
@@ -478,9 +478,9 @@ static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
     assert_int_equal(truncate(path, 0), 0);
     assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_IO);
     assert_message("became shorter");
-    ditto_iterator_destroy(it);
-    ditto_dataset_destroy(shuffled);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_iterator_destroy(it));
+    assert_ok(ditto_dataset_destroy(shuffled));
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
     remove(path);
     free(path);
@@ -518,8 +518,8 @@ static void wrong_datasets_are_refused(void **state)
     options.global_batch = 4;
     assert_ok(ditto_strategy_iterate(s, other, &options, &it));
     assert_ok(ditto_iterator_destroy(it));
-    ditto_dataset_destroy(other);
-    ditto_dataset_destroy(batched);
+    assert_ok(ditto_dataset_destroy(other));
+    assert_ok(ditto_dataset_destroy(batched));
     assert_ok(ditto_dataset_batch(d, 4, 0, &batched));
     assert_status(ditto_dataset_batch(batched, 4, 0, &other), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_shuffle(batched, NULL, &other), DITTO_ERR_UNSUPPORTED);
@@ -533,8 +533,8 @@ static void wrong_datasets_are_refused(void **state)
     options.partial = (ditto_partial_policy)5;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_RANGE);
     assert_status(ditto_strategy_iterate(NULL, d, NULL, &it), DITTO_ERR_INVALID);
-    ditto_dataset_destroy(batched);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(batched));
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -558,7 +558,7 @@ static void of_several_malformed_lines_the_first_is_named(void **state)
         assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_CORRUPT);
         assert_message(":201: column 2");
         assert_ok(ditto_iterator_destroy(it));
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
         assert_ok(ditto_strategy_destroy(s));
     }
     remove(path);
@@ -598,8 +598,8 @@ static void how_far_a_replica_may_be_ahead_does_not_depend_on_timing(void **stat
         assert_ok(ditto_iterator_destroy(u.iterator));
     }
     assert_ok(ditto_strategy_destroy(s));
-    ditto_dataset_destroy(forever);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(forever));
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void **state)
@@ -622,11 +622,11 @@ static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void
                 assert_message(text);
                 l.fails = true;
                 assert_status(ditto_strategy_run(s, one_leaves, &l), DITTO_ERR_USER);
-                ditto_iterator_destroy(l.iterator);
+                assert_ok(ditto_iterator_destroy(l.iterator));
                 assert_ok(ditto_strategy_destroy(s));
             }
-    ditto_dataset_destroy(forever);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(forever));
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 /* -- the ring alone, with several producers and tickets from a counter -- */

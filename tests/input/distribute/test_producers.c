@@ -73,7 +73,7 @@ static ditto_status map_calls(const ditto_tensor *in, const ditto_tensor *out, d
     memcpy(out->data, in->data, sizeof(int64_t));
     return c->read;
 }
-static ditto_status filter_calls(const ditto_tensor *row, int *keep, void *user)
+static ditto_status filter_calls(const ditto_tensor *row, void *user, int *keep)
 {
     struct caller *c = user;
     (void)row;
@@ -109,7 +109,7 @@ static ditto_status make_calling(enum kind kind, struct caller *c, ditto_dataset
     DITTO_TRY(ditto_dataset_from_range(0, 100000, 1, &rows));
     ditto_status status = kind == MAP ? ditto_dataset_map(rows, map_calls, c, NULL, out)
                                       : ditto_dataset_filter(rows, filter_calls, c, out);
-    ditto_dataset_destroy(rows);
+    DITTO_TRY(ditto_dataset_destroy(rows));
     return status;
 }
 
@@ -163,7 +163,7 @@ static int calls_of_a_dataset(void *kind)
     REQUIRE(status == DITTO_OK);
     REQUIRE(ditto_iterator_destroy(it) == DITTO_OK);
     REQUIRE(ditto_variable_destroy(c.variable) == DITTO_OK);
-    ditto_dataset_destroy(d);
+    REQUIRE(ditto_dataset_destroy(d) == DITTO_OK);
     return 0;
 }
 
@@ -225,7 +225,7 @@ static int save_in_save(void *unused)
     REQUIRE(ditto_iterator_save(it, &state, &bytes) == DITTO_ERR_CONTEXT);
     REQUIRE(c.saved == DITTO_ERR_CONTEXT);
     REQUIRE(ditto_iterator_destroy(it) == DITTO_OK);
-    ditto_dataset_destroy(d);
+    REQUIRE(ditto_dataset_destroy(d) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(c.strategy) == DITTO_OK);
     return 0;
 }
@@ -250,7 +250,7 @@ static void rule_9_9_inside_a_run_the_message_points_to_ditto_next(void **state)
     assert_status(ditto_strategy_run(s, take_across, it), DITTO_ERR_CONTEXT);
     assert_message("takes its own with ditto_next");
     assert_ok(ditto_iterator_destroy(it));
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -338,7 +338,7 @@ static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(v
     }
     assert_ok(ditto_strategy_run(s, do_nothing, NULL));
     assert_ok(ditto_iterator_destroy(it));
-    ditto_dataset_destroy(bad);
+    assert_ok(ditto_dataset_destroy(bad));
     /* Only the replicas of another strategy may take its batches. */
     ditto_strategy *real = make_strategy(2, NULL);
     it = iterate(real, d, 4, 1, 0);
@@ -346,7 +346,7 @@ static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(v
     assert_message("inside a run of that strategy, or ditto_iterator_next");
     assert_ok(ditto_iterator_destroy(it));
     assert_ok(ditto_strategy_destroy(real));
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 /* -- floating point -- */
@@ -429,9 +429,9 @@ static void rows_do_not_depend_on_the_callers_floating_point_environment(void **
             assert_memory_equal(own.row, first.row, sizeof first.row);
             assert_true(own.row[0][3] == CONTRACT);
         }
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
-    ditto_dataset_destroy(numbers);
+    assert_ok(ditto_dataset_destroy(numbers));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -469,7 +469,7 @@ static void numbers_in_files_do_not_depend_on_it_either(void **state)
         assert_ok(ditto_strategy_run(s, keep_bits, &c));
         assert_memory_equal(c.bits, expected, sizeof expected);
         assert_ok(ditto_iterator_destroy(c.iterator));
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
     assert_ok(ditto_strategy_destroy(s));
     forget_file(name);
@@ -521,8 +521,8 @@ static void reduce_and_random_numbers_leave_the_callers_environment_as_it_was(vo
         assert_memory_equal(normal[m], normal[0], sizeof normal[0]);
         assert_memory_equal(narrow[m], narrow[0], sizeof narrow[0]);
     }
-    ditto_dataset_destroy(d);
-    ditto_dataset_destroy(numbers);
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_dataset_destroy(numbers));
 }
 #endif
 
@@ -590,7 +590,7 @@ static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row,
     char text[64];
     memset(&g, 0, sizeof g);
     assert_ok(ditto_dataset_map(rows, fail_slowly, &failing, NULL, &d));
-    ditto_dataset_destroy(rows);
+    assert_ok(ditto_dataset_destroy(rows));
     g.iterator = iterate(s, d, global, producers, flags);
     run_all(s, gather_rows, &g, &g.report);
     snprintf(text, sizeof text, "on row %lld", (long long)row);
@@ -606,7 +606,7 @@ static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row,
     }
     assert_int_equal(all, given);
     assert_ok(ditto_iterator_destroy(g.iterator));
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void rule_9_10_rows_behind_an_error_are_not_delivered(void **state)
@@ -665,7 +665,7 @@ static void a_replica_that_leaves_is_named_for_every_cause_of_waiting(void **sta
             assert_status(ditto_strategy_run(s, leave_early, it), DITTO_ERR_DIVERGED);
             assert_message("replica 1 has returned");
             assert_ok(ditto_iterator_destroy(it));
-            ditto_dataset_destroy(d);
+            assert_ok(ditto_dataset_destroy(d));
             assert_ok(ditto_strategy_destroy(s));
         }
 }

@@ -152,7 +152,7 @@ static void the_rows_after_a_restore_are_those_that_would_have_come(void **state
         for (int i = 0; i < 3; i++)
             end_record(all[i]);
         ditto_state_free(saved);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
     for (int i = 0; i < 4; i++)
         assert_ok(ditto_strategy_destroy(strategy[i]));
@@ -180,7 +180,7 @@ static void pipelines_continue_together(void **state)
         go_on_twice(s, whole, other, rest, d, options);
         end_record(whole);
         end_record(rest);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
     assert_ok(ditto_strategy_destroy(s));
     assert_ok(ditto_strategy_destroy(wide));
@@ -231,7 +231,7 @@ static void rows_that_overlap_in_their_file_continue(void **state)
                     assert_true(seen[i]);
                 end_record(whole);
                 end_record(rest);
-                ditto_dataset_destroy(d);
+                assert_ok(ditto_dataset_destroy(d));
             }
     forget_file(name);
     assert_ok(ditto_strategy_destroy(s));
@@ -272,7 +272,7 @@ static void replicas_at_different_steps_stay_apart(void **state)
         end_record(rest);
         ditto_state_free(saved);
     }
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
     assert_ok(ditto_strategy_destroy(other));
 }
@@ -299,7 +299,7 @@ static void a_state_belongs_to_its_dataset(void **state)
     for (int i = 0; i < 5; i++) {
         assert_status(ditto_strategy_iterate(s, others[i], &options, &it), DITTO_ERR_INVALID);
         assert_message("another dataset");
-        ditto_dataset_destroy(others[i]);
+        assert_ok(ditto_dataset_destroy(others[i]));
     }
     options.global_batch = 9;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
@@ -327,7 +327,7 @@ static void a_state_belongs_to_its_dataset(void **state)
     assert_status(ditto_iterator_save(NULL, &none, &bytes), DITTO_ERR_INVALID);
     end_record(r);
     ditto_state_free(saved);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -356,11 +356,11 @@ static void rows_that_the_source_does_not_have_are_refused(void **state)
         assert_ok(load(d[i], 8));
         assert_status(load(d[i], 9), DITTO_ERR_CORRUPT);
         assert_status(load(d[i], UINT64_MAX), DITTO_ERR_CORRUPT);
-        ditto_dataset_destroy(d[i]);
+        assert_ok(ditto_dataset_destroy(d[i]));
     }
 }
 
-static ditto_status fail_on_7(const ditto_tensor *row, int *keep, void *user)
+static ditto_status fail_on_7(const ditto_tensor *row, void *user, int *keep)
 {
     (void)user;
     *keep = 1;
@@ -381,7 +381,7 @@ static void an_iterator_that_cannot_be_saved_returns_an_error(void **state)
     assert_status(ditto_iterator_save(it, &saved, &bytes), DITTO_ERR_UNSUPPORTED);
     assert_message("save and restore");
     assert_ok(ditto_iterator_destroy(it));
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_dataset_filter(source, fail_on_7, NULL, &failing));
     struct record *r = make_record(2);
     r->iterator = open_at(s, failing, options, NULL, 0);
@@ -394,8 +394,8 @@ static void an_iterator_that_cannot_be_saved_returns_an_error(void **state)
     assert_ok(ditto_strategy_destroy(s));
     assert_status(ditto_iterator_save(it, &saved, &bytes), DITTO_ERR_CONTEXT);
     assert_ok(ditto_iterator_destroy(it));
-    ditto_dataset_destroy(failing);
-    ditto_dataset_destroy(source);
+    assert_ok(ditto_dataset_destroy(failing));
+    assert_ok(ditto_dataset_destroy(source));
 }
 
 struct until {
@@ -456,7 +456,7 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
         assert_int_equal(status, DITTO_ERR_USER);
         assert_message("a generator (next)");
         end_record(r);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -491,7 +491,7 @@ static void steps_that_exist_are_there_after_a_restore(void **state)
                 end_record(whole);
                 end_record(rest);
                 ditto_state_free(saved);
-                ditto_dataset_destroy(d);
+                assert_ok(ditto_dataset_destroy(d));
             }
     assert_ok(ditto_strategy_destroy(s));
 }
@@ -542,7 +542,7 @@ static void older_states_continue_if_the_rules_are_the_same(void **state)
         end_record(whole);
         end_record(rest);
     }
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -577,7 +577,7 @@ static void states_of_pipelines_that_shared_rows_in_another_way_are_refused(void
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
     assert_message("2 pipelines, but now there are 1");
     ditto_state_free((void *)(uintptr_t)options.state);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
 }
 

@@ -116,7 +116,7 @@ static void consume(struct stream *s)
     memset(next, 0, sizeof next);
     for (uint64_t i = 0; i < s->items * s->producers; i++) {
         ditto_queue_item got;
-        assert_ok(ditto_queue_get(s->queue, &got, 60000));
+        assert_ok(ditto_queue_get(s->queue, 60000, &got));
         uint64_t n = number_of(&got);
         if (s->payload)
             memcpy(&n, got.item, sizeof n);
@@ -141,7 +141,7 @@ static void run_stream(struct stream *s)
     for (uint32_t i = 0; i < s->producers; i++)
         pthread_join(thread[i], NULL);
     assert_string_equal(s->report.first_failure, "");
-    assert_status(ditto_queue_get(s->queue, &got, 0), DITTO_PENDING);
+    assert_status(ditto_queue_get(s->queue, 0, &got), DITTO_PENDING);
     assert_ok(ditto_queue_stats(s->queue, &stats));
     assert_int_equal(stats.puts, s->items * s->producers);
     assert_int_equal(stats.gets, stats.puts);
@@ -149,7 +149,7 @@ static void run_stream(struct stream *s)
     assert_int_equal(stats.got_bytes, stats.put_bytes);
     assert_int_equal(stats.depth, 0);
     assert_ok(ditto_queue_close(s->queue));
-    assert_status(ditto_queue_get(s->queue, &got, DITTO_FOREVER), DITTO_END_OF_INPUT);
+    assert_status(ditto_queue_get(s->queue, DITTO_FOREVER, &got), DITTO_END_OF_INPUT);
     assert_ok(ditto_queue_destroy(s->queue));
 }
 
@@ -192,11 +192,11 @@ static void a_try_and_a_timeout_report_the_cause(void **state)
     ditto_queue_item got;
     uint64_t ticket;
     (void)state;
-    assert_status(ditto_queue_get(queue, &got, 0), DITTO_PENDING);
-    assert_status(ditto_queue_get(queue, &got, 20), DITTO_ERR_TIMED_OUT);
+    assert_status(ditto_queue_get(queue, 0, &got), DITTO_PENDING);
+    assert_status(ditto_queue_get(queue, 20, &got), DITTO_ERR_TIMED_OUT);
     assert_message("ticket 0, which no producer has claimed");
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL));
-    assert_status(ditto_queue_get(queue, &got, 20), DITTO_ERR_TIMED_OUT);
+    assert_status(ditto_queue_get(queue, 20, &got), DITTO_ERR_TIMED_OUT);
     assert_message("claimed and not published");
     assert_ok(ditto_queue_put(queue, 0, number(7), 0, 0));
     assert_status(ditto_queue_put(queue, 0, number(8), 0, 0), DITTO_PENDING);
@@ -204,7 +204,7 @@ static void a_try_and_a_timeout_report_the_cause(void **state)
     assert_message("producer 0 waited 20 ms");
     assert_ok(ditto_queue_publish(queue, 0, ticket, number(6), 0));
     for (uint64_t expected = 6; expected < 8; expected++) {
-        assert_ok(ditto_queue_get(queue, &got, 0));
+        assert_ok(ditto_queue_get(queue, 0, &got));
         assert_int_equal(number_of(&got), expected);
     }
     assert_ok(ditto_queue_destroy(queue));
@@ -228,10 +228,10 @@ static void the_limit_counts_all_bytes_in_use(void **state)
     assert_ok(ditto_queue_put(queue, 0, number(3), 0, 0)); /* an item of 0 bytes always fits */
     assert_status(ditto_queue_publish(queue, 1, ticket, number(2), 41), DITTO_ERR_RANGE);
     assert_ok(ditto_queue_publish(queue, 1, ticket, number(2), 4));
-    assert_ok(ditto_queue_get(queue, &got, 0));
+    assert_ok(ditto_queue_get(queue, 0, &got));
     assert_ok(ditto_queue_put(queue, 0, number(4), 60, 0));
     assert_status(ditto_queue_put(queue, 0, number(5), 1, 0), DITTO_PENDING);
-    assert_ok(ditto_queue_get(queue, &got, 0));
+    assert_ok(ditto_queue_get(queue, 0, &got));
     assert_int_equal(got.bytes, 4);
     assert_ok(ditto_queue_put(queue, 0, number(5), 40, 0)); /* all claimed bytes have been returned */
     assert_ok(ditto_queue_destroy(queue));
@@ -275,7 +275,7 @@ static void claimed_bytes_never_exceed_the_limit(void **state)
     }
     for (uint64_t i = 0; i < 8 * s.items; i++) {
         ditto_queue_item got;
-        assert_ok(ditto_queue_get(s.queue, &got, 60000));
+        assert_ok(ditto_queue_get(s.queue, 60000, &got));
     }
     for (uint32_t i = 0; i < 8; i++)
         pthread_join(thread[i], NULL);
@@ -295,7 +295,7 @@ static void *block(void *argument)
     struct blocked *b = argument;
     ditto_queue_item got;
     b->status = b->puts ? ditto_queue_put(b->queue, 1, NULL, 0, DITTO_FOREVER)
-                        : ditto_queue_get(b->queue, &got, DITTO_FOREVER);
+                        : ditto_queue_get(b->queue, DITTO_FOREVER, &got);
     return NULL;
 }
 
@@ -317,10 +317,10 @@ static void closing_wakes_all_waiting_threads(void **state)
         pthread_join(thread, NULL);
         assert_int_equal(b.status, puts ? DITTO_ERR_CLOSED : DITTO_END_OF_INPUT);
         if (puts) {
-            assert_ok(ditto_queue_get(b.queue, &got, 0));
+            assert_ok(ditto_queue_get(b.queue, 0, &got));
             assert_int_equal(number_of(&got), 5);
         }
-        assert_status(ditto_queue_get(b.queue, &got, DITTO_FOREVER), DITTO_END_OF_INPUT);
+        assert_status(ditto_queue_get(b.queue, DITTO_FOREVER, &got), DITTO_END_OF_INPUT);
         assert_status(ditto_queue_put(b.queue, 0, NULL, 0, 0), DITTO_ERR_CLOSED);
         assert_ok(ditto_queue_destroy(b.queue));
     }
@@ -336,13 +336,13 @@ static void items_claimed_before_closing_are_delivered(void **state)
     assert_ok(ditto_queue_put(queue, 0, number(2), 0, 0));
     assert_ok(ditto_queue_close(queue));
     assert_status(ditto_queue_claim(queue, 0, 0, DITTO_FOREVER, &other, NULL), DITTO_ERR_CLOSED);
-    assert_status(ditto_queue_get(queue, &got, 0), DITTO_PENDING);
+    assert_status(ditto_queue_get(queue, 0, &got), DITTO_PENDING);
     assert_ok(ditto_queue_publish(queue, 0, ticket, number(1), 0));
     for (uint64_t expected = 1; expected < 3; expected++) {
-        assert_ok(ditto_queue_get(queue, &got, 0));
+        assert_ok(ditto_queue_get(queue, 0, &got));
         assert_int_equal(number_of(&got), expected);
     }
-    assert_status(ditto_queue_get(queue, &got, 0), DITTO_END_OF_INPUT);
+    assert_status(ditto_queue_get(queue, 0, &got), DITTO_END_OF_INPUT);
     assert_ok(ditto_queue_destroy(queue));
 }
 
@@ -361,7 +361,7 @@ static void *close_soon(void *argument)
     struct stream *s = argument;
     for (uint64_t i = s->seed % 60; i > 0; i--)
         sched_yield();
-    (void)ditto_queue_close(s->queue);
+    (void)!ditto_queue_close(s->queue);
     return NULL;
 }
 
@@ -382,7 +382,7 @@ static void a_put_that_races_with_closing_is_delivered_or_refused(void **state)
             pthread_create(&thread[i], NULL, put_until_closed, &producer[i]);
         }
         pthread_create(&thread[3], NULL, close_soon, &s);
-        while ((status = ditto_queue_get(s.queue, &got, DITTO_FOREVER)) == DITTO_OK)
+        while ((status = ditto_queue_get(s.queue, DITTO_FOREVER, &got)) == DITTO_OK)
             gets++;
         assert_int_equal(status, DITTO_END_OF_INPUT);
         for (uint32_t i = 0; i < s.producers; i++)
@@ -427,7 +427,7 @@ static void *put_held(void *argument)
 static void try_to_get(void *argument)
 {
     struct close_race *r = argument;
-    r->got = ditto_queue_get(r->queue, &r->taken, 0);
+    r->got = ditto_queue_get(r->queue, 0, &r->taken);
 }
 static void end_put(void *argument)
 {
@@ -444,7 +444,7 @@ static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool
     int before = 0;
     pthread_t thread;
     assert_ok(ditto_queue_put(r.queue, 1, &before, 1, 0));
-    assert_ok(ditto_queue_get(r.queue, &r.taken, 0)); /* the only slot still contains this item */
+    assert_ok(ditto_queue_get(r.queue, 0, &r.taken)); /* the only slot still contains this item */
     assert_int_equal(pthread_create(&thread, NULL, put_held, &r), 0);
     while (!atomic_load(&r.held) && !atomic_load(&r.ended))
         sched_yield();
@@ -453,14 +453,14 @@ static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool
     end_put(&r);
     pthread_join(thread, NULL);
     if (r.got == DITTO_PENDING) /* the put held a ticket */
-        r.got = ditto_queue_get(r.queue, &r.taken, DITTO_FOREVER);
+        r.got = ditto_queue_get(r.queue, DITTO_FOREVER, &r.taken);
     assert_int_equal(r.put, r.got == DITTO_OK ? DITTO_OK : DITTO_ERR_CLOSED);
     if (r.got == DITTO_OK) {
         assert_ptr_equal(r.taken.item, &r.item);
-        r.got = ditto_queue_get(r.queue, &r.taken, 0);
+        r.got = ditto_queue_get(r.queue, 0, &r.taken);
     }
     assert_int_equal(r.got, DITTO_END_OF_INPUT);
-    assert_int_equal(ditto_queue_get(r.queue, &r.taken, 0), DITTO_END_OF_INPUT); /* every time */
+    assert_int_equal(ditto_queue_get(r.queue, 0, &r.taken), DITTO_END_OF_INPUT); /* every time */
     assert_ok(ditto_queue_destroy(r.queue));
     *put_was_held = r.put_was_held;
     return get_was_held;
@@ -505,12 +505,12 @@ static void a_failure_comes_after_all_before_it_and_stays(void **state)
         assert_status(ditto_queue_put(queue, 0, NULL, 0, DITTO_FOREVER), DITTO_ERR_IO);
         assert_message(text);
         for (uint64_t i = 0; i < k; i++) {
-            assert_ok(ditto_queue_get(queue, &got, 0));
+            assert_ok(ditto_queue_get(queue, 0, &got));
             assert_int_equal(number_of(&got), i);
         }
         assert_ok(ditto_queue_close(queue)); /* has no effect */
         for (int again = 0; again < 3; again++) {
-            assert_status(ditto_queue_get(queue, &got, DITTO_FOREVER), DITTO_ERR_IO);
+            assert_status(ditto_queue_get(queue, DITTO_FOREVER, &got), DITTO_ERR_IO);
             assert_message(text);
         }
         assert_ok(ditto_queue_destroy(queue));
@@ -544,10 +544,10 @@ static void tickets_of_a_producer_that_has_exited_are_marked(void **state)
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket[2], NULL));
     assert_ok(ditto_queue_abandon(queue, 0));
     assert_status(ditto_queue_publish(queue, 0, ticket[1], NULL, 0), DITTO_ERR_CONTEXT);
-    assert_status(ditto_queue_get(queue, &got, 0), DITTO_PENDING);
+    assert_status(ditto_queue_get(queue, 0, &got), DITTO_PENDING);
     assert_ok(ditto_queue_publish(queue, 1, ticket[0], number(1), 0));
-    assert_ok(ditto_queue_get(queue, &got, 0));
-    assert_status(ditto_queue_get(queue, &got, 0), DITTO_ERR_PEER_STOPPED);
+    assert_ok(ditto_queue_get(queue, 0, &got));
+    assert_status(ditto_queue_get(queue, 0, &got), DITTO_ERR_PEER_STOPPED);
     assert_message("producer 0 failed at ticket 1: it exited");
     assert_ok(ditto_queue_destroy(queue));
 }
@@ -572,7 +572,7 @@ static void items_that_are_left_are_dropped_once(void **state)
     assert_ok(ditto_queue_put(queue, 0, number(100), 0, 0));
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL));
     assert_ok(ditto_queue_fail(queue, 0, ticket, DITTO_ERR_USER, "enough"));
-    assert_ok(ditto_queue_get(queue, &got, 0));
+    assert_ok(ditto_queue_get(queue, 0, &got));
     assert_ok(ditto_queue_destroy(queue));
     assert_int_equal(sum, 110);
     assert_ok(ditto_queue_destroy(NULL));
@@ -594,17 +594,17 @@ static void the_consumer_owns_the_payload_until_its_next_get(void **state)
     assert_int_equal((uintptr_t)payload % 128, 0);
     memset(payload, 7, 100);
     assert_ok(ditto_queue_publish(queue, 0, ticket, NULL, 100));
-    assert_ok(ditto_queue_get(queue, &got, 0));
+    assert_ok(ditto_queue_get(queue, 0, &got));
     assert_string_equal(got.item, "first");
     assert_status(ditto_queue_put(queue, 0, "third", 6, 0), DITTO_PENDING); /* the consumer holds the slot */
-    assert_ok(ditto_queue_get(queue, &got, 0));
+    assert_ok(ditto_queue_get(queue, 0, &got));
     assert_ptr_equal(got.item, payload);
     assert_ok(ditto_queue_put(queue, 0, "third", 6, 0));
     assert_status(ditto_queue_put(queue, 0, NULL, 6, 0), DITTO_ERR_INVALID);
     assert_status(ditto_queue_put(queue, 0, payload, 101, 0), DITTO_ERR_RANGE);
-    assert_ok(ditto_queue_get(queue, &got, 0));
+    assert_ok(ditto_queue_get(queue, 0, &got));
     assert_string_equal(got.item, "third");
-    assert_status(ditto_queue_get(queue, &got, 0), DITTO_PENDING); /* this returns the slot */
+    assert_status(ditto_queue_get(queue, 0, &got), DITTO_PENDING); /* this returns the slot */
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL));
     assert_status(ditto_queue_publish(queue, 0, ticket, payload, 0), DITTO_ERR_INVALID);
     assert_ok(ditto_queue_destroy(queue)); /* a ticket is still claimed */
@@ -617,13 +617,13 @@ static void waits_are_counted_on_both_sides(void **state)
     ditto_queue_item got;
     pthread_t thread;
     (void)state;
-    assert_status(ditto_queue_get(b.queue, &got, 20), DITTO_ERR_TIMED_OUT);
+    assert_status(ditto_queue_get(b.queue, 20, &got), DITTO_ERR_TIMED_OUT);
     assert_ok(ditto_queue_put(b.queue, 0, NULL, 3, 0));
     pthread_create(&thread, NULL, block, &b);
     rest_ms(50);
     assert_ok(ditto_queue_stats(b.queue, &stats));
     assert_int_equal(stats.depth, 1);
-    assert_ok(ditto_queue_get(b.queue, &got, 0));
+    assert_ok(ditto_queue_get(b.queue, 0, &got));
     pthread_join(thread, NULL);
     assert_ok(ditto_queue_stats(b.queue, &stats));
     assert_int_equal(stats.get_waits, 1);
@@ -702,8 +702,8 @@ static void wrong_arguments_are_refused(void **state)
     assert_status(ditto_queue_publish(NULL, 0, 0, NULL, 0), DITTO_ERR_INVALID);
     assert_status(ditto_queue_fail(NULL, 0, 0, DITTO_ERR_IO, NULL), DITTO_ERR_INVALID);
     assert_status(ditto_queue_abandon(NULL, 0), DITTO_ERR_INVALID);
-    assert_status(ditto_queue_get(NULL, &got, 0), DITTO_ERR_INVALID);
-    assert_status(ditto_queue_get(queue, NULL, 0), DITTO_ERR_INVALID);
+    assert_status(ditto_queue_get(NULL, 0, &got), DITTO_ERR_INVALID);
+    assert_status(ditto_queue_get(queue, 0, NULL), DITTO_ERR_INVALID);
     assert_status(ditto_queue_close(NULL), DITTO_ERR_INVALID);
     assert_status(ditto_queue_stats(NULL, &stats), DITTO_ERR_INVALID);
     assert_status(ditto_queue_stats(queue, NULL), DITTO_ERR_INVALID);

@@ -7,8 +7,8 @@ static ditto_dataset *joined(ditto_status (*join)(ditto_dataset *const *, uint32
 {
     ditto_dataset *inputs[2] = { a, b }, *d;
     assert_ok(join(inputs, 2, &d));
-    ditto_dataset_destroy(a);
-    ditto_dataset_destroy(b);
+    assert_ok(ditto_dataset_destroy(a));
+    assert_ok(ditto_dataset_destroy(b));
     return d;
 }
 
@@ -18,14 +18,14 @@ static void ranges_count_up_and_down(void **state)
     (void)state;
     assert_ok(ditto_dataset_from_range(3, 10, 3, &d));
     assert_rows(d, 3, 6, 9);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_dataset_from_range(2, -3, -2, &d));
     assert_rows(d, 2, 0, -2);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     /* The differences do not fit into an int64_t. */
     assert_ok(ditto_dataset_from_range(INT64_MIN, INT64_MAX, INT64_MAX, &d));
     assert_rows(d, INT64_MIN, -1, INT64_MAX - 1);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_status(ditto_dataset_from_range(0, 10, 0, &d), DITTO_ERR_RANGE);
     assert_status(ditto_dataset_from_range(0, 0, 1, &d), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_from_range(0, 10, -1, &d), DITTO_ERR_INVALID);
@@ -39,12 +39,12 @@ static void rows_are_repeated_skipped_taken_and_sharded(void **state)
     assert_rows(d, 0, 1, 2, 0, 1, 2);
     d = then(then(d, ditto_dataset_skip, 2), ditto_dataset_take, 3);
     assert_rows(d, 2, 0, 1);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     ditto_dataset *eight = range(0, 8);
     assert_ok(ditto_dataset_shard(eight, 3, 1, &d));
-    ditto_dataset_destroy(eight);
+    assert_ok(ditto_dataset_destroy(eight));
     assert_rows(d, 1, 4, 7);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void behind_batch_take_skip_and_shard_count_in_batches(void **state)
@@ -54,10 +54,10 @@ static void behind_batch_take_skip_and_shard_count_in_batches(void **state)
     (void)state;
     assert_ok(ditto_dataset_take(batched, 2, &d));
     assert_rows(d, 0, 1, 2, 3, 4, 5);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_dataset_skip(batched, 6, &d));
     assert_rows(d, 18, 19);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_dataset_shard(batched, 3, 1, &d));
     assert_rows(d, 3, 4, 5, 12, 13, 14);
     assert_ok(ditto_dataset_spec(d, &spec));
@@ -66,19 +66,19 @@ static void behind_batch_take_skip_and_shard_count_in_batches(void **state)
     assert_ok(ditto_dataset_spec(flat, &spec));
     assert_int_equal(spec.batch, 0);
     assert_status(ditto_dataset_unbatch(flat, &d), DITTO_ERR_INVALID);
-    ditto_dataset_destroy(flat);
-    ditto_dataset_destroy(d);
-    ditto_dataset_destroy(batched);
+    assert_ok(ditto_dataset_destroy(flat));
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_dataset_destroy(batched));
     /* Each pass drops its own remainder. */
     d = then(then(range(0, 10), whole_batches_of, 4), ditto_dataset_repeat, 2);
     assert_rows(d, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     /* Repeating an empty dataset ends. */
     d = then(then(range(0, 3), whole_batches_of, 4), ditto_dataset_repeat, DITTO_REPEAT_FOREVER);
     static struct rows none;
     assert_ok(list_rows(d, 0, &none));
     assert_int_equal(none.count, 0);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void several_datasets_become_one(void **state)
@@ -87,19 +87,19 @@ static void several_datasets_become_one(void **state)
     (void)state;
     d = joined(ditto_dataset_concatenate, range(0, 3), range(10, 12));
     assert_rows(d, 0, 1, 2, 10, 11);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     /* The example of interleave in the documentation of tf.data: five inputs of six equal rows, two at a
      * time, in blocks of 4. */
     for (int i = 0; i < 5; i++)
         inputs[i] = then(range(i + 1, i + 2), ditto_dataset_repeat, 6);
     assert_ok(ditto_dataset_interleave(inputs, 5, 2, 4, &d));
     assert_rows(d, 1, 1, 1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_dataset_interleave(inputs, 2, 0, 0, &d));
     assert_rows(d, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     for (int i = 0; i < 5; i++)
-        ditto_dataset_destroy(inputs[i]);
+        assert_ok(ditto_dataset_destroy(inputs[i]));
 }
 
 static ditto_status sum_both(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
@@ -126,9 +126,9 @@ static void zipped_rows_have_the_components_of_both_and_end_with_the_shorter(voi
         assert_ok(ditto_dataset_spec(d, &spec));
         assert_int_equal(spec.num_components, 2);
         assert_ok(ditto_dataset_map(d, sum_both, NULL, &one, &sums));
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
         assert_rows(sums, 5, 106, 207);
-        ditto_dataset_destroy(sums);
+        assert_ok(ditto_dataset_destroy(sums));
     }
 }
 
@@ -137,12 +137,12 @@ static void filters_keep_the_rows_that_they_accept(void **state)
     ditto_dataset *d = then(range(0, 10), keep_residues, 3);
     (void)state;
     assert_rows(d, 1, 2, 4, 5, 7, 8);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     static struct rows rows;
     d = then(range(0, 30000), keep_residues, 1); /* no row is kept */
     assert_ok(list_rows(d, 0, &rows));
     assert_int_equal(rows.count, 0);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void random_maps_depend_on_row_and_pass_alone(void **state)
@@ -161,8 +161,8 @@ static void random_maps_depend_on_row_and_pass_alone(void **state)
     assert_true(equal < 5);
     assert_ok(list_rows(front, 0, &again));
     assert_memory_equal(first.row, again.row, 10 * sizeof(int64_t));
-    ditto_dataset_destroy(front);
-    ditto_dataset_destroy(then(d, add_noise, 6));
+    assert_ok(ditto_dataset_destroy(front));
+    assert_ok(ditto_dataset_destroy(then(d, add_noise, 6)));
 }
 
 /* repeat(2) uses passes 0 and 1 of its input in pass 0, and passes 2 and 3 in pass 1. */
@@ -178,8 +178,8 @@ static void a_repeated_dataset_uses_its_own_passes(void **state)
         assert_int_equal(twice.count, 200);
         assert_memory_equal(once.row, twice.row + pass % 2 * 100, 100 * sizeof(int64_t));
     }
-    ditto_dataset_destroy(repeated);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(repeated));
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static ditto_status add_hundred(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
@@ -207,10 +207,10 @@ static void rows_before_one_that_fails_are_reduced(void **state)
         for (int64_t i = 0; i < (int64_t)rows.count; i++)
             assert_int_equal(rows.row[i], 100 + i + (with_filter && i >= 3));
     }
-    ditto_dataset_destroy(filtered);
-    ditto_dataset_destroy(mapped);
-    ditto_dataset_destroy(failing);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(filtered));
+    assert_ok(ditto_dataset_destroy(mapped));
+    assert_ok(ditto_dataset_destroy(failing));
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 /* The 2^64 - 128 bytes of a row can be counted, but not the bytes of the memory that it needs. */
@@ -229,8 +229,8 @@ static void a_row_that_no_memory_holds_is_refused(void **state)
     assert_ok(ditto_dataset_map(d, fail_on_row, NULL, &options, &mapped));
     assert_status(list_rows(mapped, 0, &rows), DITTO_ERR_NO_MEMORY);
     assert_message("no memory for the values of 1 rows");
-    ditto_dataset_destroy(mapped);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(mapped));
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void a_shuffle_without_limit_reaches_every_order(void **state)
@@ -252,7 +252,7 @@ static void a_shuffle_without_limit_reaches_every_order(void **state)
         chi += ((double)seen[i] - 1000) * ((double)seen[i] - 1000) / 1000;
     /* There are 23 degrees of freedom, and a larger value occurs once in 30000 times. The seeds are fixed. */
     assert_true(chi < 60);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 /* -- failures -- */
@@ -313,13 +313,13 @@ static void a_generator_that_fails_loses_no_row_before_it(void **state)
         assert_status(list_rows(d, 0, &rows), DITTO_ERR_USER);
         assert_message("a generator (next)");
         assert_int_equal(rows.count, kind == 2 ? 9999 : 10000);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
     f.with = DITTO_END_OF_INPUT;
     ditto_dataset *d = then(failing_generator(&f), ditto_dataset_repeat, 3);
     assert_ok(list_rows(d, 0, &rows));
     assert_int_equal(rows.count, 30000);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_int_equal(f.opened, f.closed);
 }
 
@@ -346,9 +346,9 @@ static void an_input_that_cannot_be_opened_comes_after_those_before_it(void **st
     assert_status(list_rows(d, 0, &rows), DITTO_ERR_USER);
     assert_message("a generator (open)");
     assert_int_equal(rows.count, 4);
-    ditto_dataset_destroy(d);
-    ditto_dataset_destroy(inputs[0]);
-    ditto_dataset_destroy(bad);
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_dataset_destroy(inputs[0]));
+    assert_ok(ditto_dataset_destroy(bad));
 }
 
 static ditto_status fail_on_500(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
@@ -359,7 +359,7 @@ static ditto_status fail_on_500(const ditto_tensor *in, const ditto_tensor *out,
     *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
     return *(const int64_t *)in[0].data == 500 ? DITTO_ERR_CORRUPT : DITTO_OK;
 }
-static ditto_status refuse_500(const ditto_tensor *row, int *keep, void *user)
+static ditto_status refuse_500(const ditto_tensor *row, void *user, int *keep)
 {
     (void)user;
     *keep = 1;
@@ -378,14 +378,14 @@ static void a_function_that_fails_is_named_with_the_row(void **state)
     assert_ok(ditto_dataset_filter(d, refuse_500, NULL, &filtered)); /* the map comes first */
     assert_status(list_rows(filtered, 0, &rows), DITTO_ERR_CORRUPT);
     assert_int_equal(rows.count, 500);
-    ditto_dataset_destroy(filtered);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(filtered));
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_dataset_filter(source, refuse_500, NULL, &d));
     assert_status(list_rows(d, 0, &rows), DITTO_ERR_USER);
     assert_message("a filter returned DITTO_ERR_USER on row 500 of a range");
     assert_int_equal(rows.count, 500);
-    ditto_dataset_destroy(d);
-    ditto_dataset_destroy(source);
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_dataset_destroy(source));
 }
 
 static void wrong_arguments_are_refused_by_transformations(void **state)
@@ -410,7 +410,7 @@ static void wrong_arguments_are_refused_by_transformations(void **state)
     assert_message("18 components");
     assert_status(ditto_dataset_concatenate((ditto_dataset *[]){ d, zipped[0] }, 2, &out), DITTO_ERR_INVALID);
     for (int i = 0; i < 9; i++)
-        ditto_dataset_destroy(zipped[i]);
+        assert_ok(ditto_dataset_destroy(zipped[i]));
     assert_status(ditto_dataset_shard(d, 3, 3, &out), DITTO_ERR_RANGE);
     assert_message("index is 3");
     assert_status(ditto_dataset_shard(d, 0, 0, &out), DITTO_ERR_RANGE);
@@ -429,8 +429,8 @@ static void wrong_arguments_are_refused_by_transformations(void **state)
     assert_status(ditto_dataset_reduce(d, NULL, NULL, 0), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_reduce(NULL, NULL, NULL, 0), DITTO_ERR_INVALID);
     assert_status(ditto_dataset_spec(d, NULL), DITTO_ERR_INVALID);
-    ditto_dataset_destroy(d);
-    ditto_dataset_destroy(batched);
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_dataset_destroy(batched));
 }
 
 static void a_chain_of_datasets_has_a_limit(void **state)
@@ -442,7 +442,7 @@ static void a_chain_of_datasets_has_a_limit(void **state)
     assert_rows(d, 0, 1);
     assert_status(ditto_dataset_skip(d, 0, &more), DITTO_ERR_RANGE);
     assert_message("at most 999");
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 int main(void)

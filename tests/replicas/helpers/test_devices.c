@@ -54,7 +54,7 @@ static ditto_status try_loops(ditto_replica *self, void *argument)
         ditto_schedule schedule = (ditto_schedule)(test_random(&random) % 2);
         memset(all->hits[id], 0, sizeof all->hits[id]);
         EXPECT(&all->report,
-               ditto_parallel_for(self, l.begin, l.end, l.grain, schedule, hit, &l) == DITTO_OK);
+               ditto_parallel_for(self, hit, &l, l.begin, l.end, l.grain, schedule) == DITTO_OK);
         EXPECT(&all->report, l.wrong == 0);
         for (size_t i = 0; i < MOST_INDICES; i++) /* each index of the loop once, and no other */
             EXPECT(&all->report, all->hits[id][i] == (i >= l.begin && i < l.end));
@@ -130,8 +130,8 @@ static ditto_status post_many(ditto_replica *self, void *argument)
         for (uint32_t d = 0; d < devices; d++)
             EXPECT(&o->report, ditto_on_logical_device(self, d, in_order, &items[i]) == DITTO_OK);
     }
-    EXPECT(&o->report, ditto_parallel_for(self, 0, devices, 1, DITTO_SCHEDULE_STATIC, after_all_functions,
-                                          o) == DITTO_OK);
+    EXPECT(&o->report, ditto_parallel_for(self, after_all_functions, o, 0, devices, 1,
+                                          DITTO_SCHEDULE_STATIC) == DITTO_OK);
     EXPECT(&o->report, o->wrong == 0 && o->ran == 300 * devices);
     EXPECT(&o->report, ditto_join(self) == DITTO_OK); /* there is nothing to wait for */
     memset(o->next, 0, sizeof o->next);
@@ -185,7 +185,7 @@ static ditto_status run_failing(ditto_replica *self, void *argument)
     ditto_status status = DITTO_OK;
     if (id == 1) {
         if (f->loop)
-            status = ditto_parallel_for(self, 0, f->devices, 1, DITTO_SCHEDULE_STATIC, fail_piece, f);
+            status = ditto_parallel_for(self, fail_piece, f, 0, f->devices, 1, DITTO_SCHEDULE_STATIC);
         else
             status = ditto_on_logical_device(self, f->fail_on, fail_there, f);
         if (!f->loop && f->join)
@@ -262,7 +262,7 @@ static ditto_status loop_until_stopped(ditto_replica *self, void *argument)
         return ditto_fail(self, 7, "enough");
     }
     /* Without a stop this loop would take minutes. */
-    p->status = ditto_parallel_for(self, 0, 1000000, 1, DITTO_SCHEDULE_DYNAMIC, slow_piece, p);
+    p->status = ditto_parallel_for(self, slow_piece, p, 0, 1000000, 1, DITTO_SCHEDULE_DYNAMIC);
     atomic_store(&p->late, atomic_load(&p->started) - atomic_load(&p->finished));
     return p->status;
 }
@@ -295,7 +295,7 @@ static ditto_status nest(size_t begin, size_t end, uint32_t device, void *argume
     void *memory;
     (void)begin, (void)end, (void)device;
     EXPECT(&r->report,
-           ditto_parallel_for(r->self[0], 0, 9, 1, DITTO_SCHEDULE_STATIC, nest, r) == DITTO_ERR_CONTEXT);
+           ditto_parallel_for(r->self[0], nest, r, 0, 9, 1, DITTO_SCHEDULE_STATIC) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, strstr(ditto_last_error()->message, "loops do not nest") != NULL);
     EXPECT(&r->report, ditto_on_logical_device(r->self[0], 0, NULL, r) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_join(r->self[0]) == DITTO_ERR_CONTEXT);
@@ -321,16 +321,16 @@ static ditto_status try_refused(ditto_replica *self, void *argument)
     EXPECT(&r->report, ditto_on_logical_device(other, 0, fail_there, r) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, strstr(ditto_last_error()->message, "another replica's") != NULL);
     EXPECT(&r->report,
-           ditto_parallel_for(other, 0, 1, 1, DITTO_SCHEDULE_STATIC, nest, r) == DITTO_ERR_CONTEXT);
+           ditto_parallel_for(other, nest, r, 0, 1, 1, DITTO_SCHEDULE_STATIC) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_join(other) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_join(NULL) == DITTO_ERR_INVALID);
-    EXPECT(&r->report, ditto_parallel_for(self, 1, 0, 1, DITTO_SCHEDULE_STATIC, nest, r) == DITTO_ERR_RANGE);
-    EXPECT(&r->report, ditto_parallel_for(self, 0, 1, 1, (ditto_schedule)2, nest, r) == DITTO_ERR_RANGE);
+    EXPECT(&r->report, ditto_parallel_for(self, nest, r, 1, 0, 1, DITTO_SCHEDULE_STATIC) == DITTO_ERR_RANGE);
+    EXPECT(&r->report, ditto_parallel_for(self, nest, r, 0, 1, 1, (ditto_schedule)2) == DITTO_ERR_RANGE);
     EXPECT(&r->report,
-           ditto_parallel_for(self, 0, 1, 1, DITTO_SCHEDULE_STATIC, NULL, r) == DITTO_ERR_INVALID);
+           ditto_parallel_for(self, NULL, r, 0, 1, 1, DITTO_SCHEDULE_STATIC) == DITTO_ERR_INVALID);
     EXPECT(&r->report, ditto_on_logical_device(self, 0, NULL, r) == DITTO_ERR_INVALID);
     if (id == 0)
-        EXPECT(&r->report, ditto_parallel_for(self, 0, 2, 1, DITTO_SCHEDULE_STATIC, nest, r) == DITTO_OK);
+        EXPECT(&r->report, ditto_parallel_for(self, nest, r, 0, 2, 1, DITTO_SCHEDULE_STATIC) == DITTO_OK);
     return DITTO_OK;
 }
 
@@ -411,7 +411,7 @@ static void without_helpers_the_leader_may_run_on_all_pus_of_its_replica(void **
     (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
-    ditto_topology_destroy(here);
+    assert_ok(ditto_topology_destroy(here));
     options.span = DITTO_SPAN_MACHINE;
     options.num_replicas = 2; /* both use all PUs */
     options.helpers = DITTO_SWITCH_OFF;
@@ -468,7 +468,7 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
     assert_ok(ditto_topology_count(here, &counts));
     assert_ok(ditto_topology_pu(here, 0, &first));
     assert_ok(ditto_topology_pu(here, counts.pus - 1, &last));
-    ditto_topology_destroy(here);
+    assert_ok(ditto_topology_destroy(here));
     placing.pus = &first.number;
     placing.num_pus = 1;
     options.placement_options = &placing;
@@ -559,7 +559,7 @@ static void two_strategies_work_side_by_side(void **state)
         options.caller = i == 0 ? DITTO_CALLER_DEFAULT : DITTO_CALLER_WAITS;
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &side[i].strategy));
     }
-    ditto_topology_destroy(here);
+    assert_ok(ditto_topology_destroy(here));
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&side[i].host, NULL, host_of_a_side, &side[i]), 0);
     for (int i = 0; i < 2; i++)
@@ -697,7 +697,7 @@ static int use_devices_in_child(void *argument)
 {
     ditto_replica *self = argument;
     struct order order = { 0 };
-    REQUIRE(ditto_parallel_for(self, 0, 100, 1, DITTO_SCHEDULE_STATIC, after_all_functions, &order) ==
+    REQUIRE(ditto_parallel_for(self, after_all_functions, &order, 0, 100, 1, DITTO_SCHEDULE_STATIC) ==
             DITTO_ERR_FORKED);
     REQUIRE(ditto_on_logical_device(self, 1, stay_away, NULL) == DITTO_ERR_FORKED);
     REQUIRE(ditto_join(self) == DITTO_ERR_FORKED);

@@ -21,7 +21,7 @@ static void a_machine_is_counted(void **state)
     assert_int_equal(counts.regular, 1);
     assert_memory_equal(counts.mesh, ((uint32_t[]){ 2, 1, 4, 2 }), sizeof counts.mesh);
     assert_int_equal(ditto_topology_default_num_replicas(topology), 8);
-    ditto_topology_destroy(topology);
+    assert_ok(ditto_topology_destroy(topology));
 }
 
 static ditto_pu pu_at(const ditto_topology *topology, uint32_t index)
@@ -53,7 +53,7 @@ static void pus_are_listed_in_the_order_of_the_mesh(void **state)
     assert_memory_equal(pu_at(t, 131).mesh, ((uint32_t[]){ 1, 0, 1, 1 }), 16);
     assert_int_equal(pu_at(t, 131).number, 64 + 1 + 128);
     assert_status(ditto_topology_pu(t, 256, &pu), DITTO_ERR_RANGE);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void a_topology_may_be_a_part_of_a_machine(void **state)
@@ -70,7 +70,7 @@ static void a_topology_may_be_a_part_of_a_machine(void **state)
     assert_memory_equal(counts.mesh, ((uint32_t[]){ 3, 1, 5, 1 }), sizeof counts.mesh);
     assert_int_equal(pu_at(t, 5).package, 2); /* its number on the whole machine */
     assert_int_equal(pu_at(t, 5).mesh[0], 1);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
     options.synthetic = "pack:1 [numa] core:2 pu:1";
     static const char *const malformed[] = { "",   "x",   "1-",   "2-1",         "0,",
                                              ",0", "0 1", "8192", "99999999999", "0-8192" };
@@ -110,7 +110,7 @@ static void a_node_without_memory_gets_it_from_the_nearest(void **state)
     assert_int_equal(pu_at(t, 2).numa_node, 1);
     assert_int_equal(pu_at(t, 2).memory_node, 2); /* its distance is 21, that of node 0 is 31 */
     assert_int_equal(pu_at(t, 3).memory_node, 2);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void nodes_without_pus_are_not_counted(void **state)
@@ -123,14 +123,14 @@ static void nodes_without_pus_are_not_counted(void **state)
     assert_int_equal(counts.machine_nodes, 2);
     assert_int_equal(counts.packages, 2);
     assert_int_equal(node_at(t, 1).kind, DITTO_NODE_CPULESS);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
     t = machine_topology(MACHINE_HBM);
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.numa_nodes, 8);
     assert_int_equal(counts.machine_nodes, 16);
     for (uint32_t i = 0; i < counts.pus; i++)
         assert_int_equal(pu_at(t, i).numa_node, i / 28 * 2); /* DRAM nodes have even numbers */
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void caches_are_reported_with_the_number_of_their_pus(void **state)
@@ -148,7 +148,7 @@ static void caches_are_reported_with_the_number_of_their_pus(void **state)
     assert_int_equal(cache[0].num_pus, 16);
     assert_true(cache[0].bytes == (uint64_t)32 << 20);
     assert_int_equal(pu_at(t, 17).llc, 1);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 /* There are two packages with two nodes each. Node 3 of the other package is the nearest to node 0. Node 1
@@ -211,7 +211,7 @@ static void ordinary_memory_goes_before_hbm_of_a_lower_number(void **state)
     (void)state;
     assert_int_equal(pu_at(t, 0).numa_node, 1);
     assert_int_equal(node_at(t, 0).kind, DITTO_NODE_CPULESS);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 /* Node 1 has no memory. The copy of the recording has no distances. Of nodes 0 and 2, node 2 is in the
@@ -223,7 +223,7 @@ static void without_distances_the_nearest_node_is_in_the_same_package(void **sta
     assert_int_equal(ditto_topology_distance(t, 0, 2), 0);
     assert_int_equal(pu_at(t, 2).numa_node, 1);
     assert_int_equal(pu_at(t, 2).memory_node, 2);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void pus_that_a_recording_does_not_allow_are_left_out(void **state)
@@ -236,7 +236,7 @@ static void pus_that_a_recording_does_not_allow_are_left_out(void **state)
     assert_int_equal(counts.pus, 3);
     assert_int_equal(counts.cpuset_pus, 3);
     assert_int_equal(counts.machine_pus, 4);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void caches_of_any_level_are_distinguished_and_never_cross_packages(void **state)
@@ -248,7 +248,7 @@ static void caches_of_any_level_are_distinguished_and_never_cross_packages(void 
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.packages, 4);
     assert_int_equal(counts.llcs, 4);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
     /* Package 0 loses its L3, so the L2 caches of its two cores are last-level caches. One of them has number
      * 0, as the L3 of package 1 has. */
     t = changed_recording(
@@ -260,7 +260,7 @@ static void caches_of_any_level_are_distinguished_and_never_cross_packages(void 
         "nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\" gp_index=\"8\" kind=\"0\" subkind=\"0\">");
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.llcs, 3);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void a_core_in_two_nodes_is_one_core(void **state)
@@ -272,7 +272,7 @@ static void a_core_in_two_nodes_is_one_core(void **state)
     assert_int_equal(counts.cores, 2);
     assert_int_equal(counts.pus, 4);
     assert_int_equal(counts.numa_nodes, 4);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static int ask_with_a_lie(void *unused)
@@ -388,7 +388,7 @@ static void the_topology_of_this_machine_is_limited_to_the_affinity(void **state
     dti_affinity_restore(&before);
     assert_ok(ditto_topology_count(topology, &counts));
     assert_int_equal(counts.pus, 1);
-    ditto_topology_destroy(topology);
+    assert_ok(ditto_topology_destroy(topology));
 }
 
 int main(void)

@@ -14,8 +14,8 @@ static void expect(int machine, const ditto_placement_options *options, const ch
     assert_ok(ditto_placement_create(topology, options, &placement));
     if (expected != NULL)
         assert_string_equal(placement_lines(placement), expected);
-    ditto_placement_destroy(placement);
-    ditto_topology_destroy(topology);
+    assert_ok(ditto_placement_destroy(placement));
+    assert_ok(ditto_topology_destroy(topology));
 }
 
 static void expect_shape(int machine, const int64_t shape[4], const int64_t stride[4], uint32_t replicas,
@@ -124,16 +124,16 @@ static void an_irregular_mesh_is_filled_in_order(void **state)
     o.num_replicas = 3;
     assert_ok(ditto_placement_create(t, &o, &p));
     assert_string_equal(placement_lines(p), "0: 0-1\n1: 8-9\n2: 10-11\n"); /* full blocks are used first */
-    ditto_placement_destroy(p);
+    assert_ok(ditto_placement_destroy(p));
     o.num_replicas = 4;
     assert_ok(ditto_placement_create(t, &o, &p));
     /* The remaining PUs, 2 and 12, are used last. */
     assert_string_equal(placement_lines(p), "0: 0-1\n1: 2,12\n2: 8-9\n3: 10-11\n");
-    ditto_placement_destroy(p);
+    assert_ok(ditto_placement_destroy(p));
     o.num_replicas = 5;
     assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     assert_message("at most 4");
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 /* Tries every kind of candidate and random shapes on random parts of every machine. No PU is in two
@@ -152,7 +152,7 @@ static void no_pu_is_shared_without_the_share_flag(void **state)
         for (uint32_t i = 0; i < 24; i++)
             dti_mask_add(&mask, t->pus[test_random(&random) % t->counts.pus].is.number);
         dti_mask_write(&mask, &text);
-        ditto_topology_destroy(t);
+        assert_ok(ditto_topology_destroy(t));
         t = machine_part(machines[machine].text, cpus);
         for (int k = 0; k < 8; k++) {
             ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -181,9 +181,9 @@ static void no_pu_is_shared_without_the_share_flag(void **state)
                 assert_true(p->sharers[i] <= 1);
             for (uint32_t r = 1; r < p->replicas; r++) /* replicas are numbered in the order of the mesh */
                 assert_true(p->list[p->blocks[r].first] > p->list[p->blocks[r - 1].first]);
-            ditto_placement_destroy(p);
+            assert_ok(ditto_placement_destroy(p));
         }
-        ditto_topology_destroy(t);
+        assert_ok(ditto_topology_destroy(t));
     }
     assert_true(built > 300);
 }
@@ -223,7 +223,7 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     assert_status(ditto_placement_get(p, 3, 0, &place), DITTO_ERR_RANGE);
     assert_int_equal(ditto_placement_num_devices(p, 2), 2);
     assert_int_equal(ditto_placement_num_devices(p, 3), 0);
-    ditto_placement_destroy(p);
+    assert_ok(ditto_placement_destroy(p));
     pus[4] = 9; /* PU 9 is in two sets */
     assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     assert_message("names PU 9 again");
@@ -231,11 +231,11 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     assert_ok(ditto_placement_create(t, &o, &p));
     assert_ok(ditto_placement_get(p, 2, 0, &place));
     assert_int_equal(place.num_sharers, 2);
-    ditto_placement_destroy(p);
+    assert_ok(ditto_placement_destroy(p));
     pus[4] = 0; /* PU 0 is twice in one set, so two logical devices share it */
     assert_ok(ditto_placement_create(t, &o, &p));
     assert_string_equal(placement_lines(p), "0: 0,0\n1: 3\n2: 9,8\n");
-    ditto_placement_destroy(p);
+    assert_ok(ditto_placement_destroy(p));
     pus[4] = 32;
     assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     assert_message("PU 32, which this process may not use");
@@ -247,7 +247,7 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_INVALID);
     sizes[2] = UINT32_MAX;
     assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_INVALID);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void contradictions_and_unknown_values_are_refused(void **state)
@@ -287,7 +287,7 @@ static void contradictions_and_unknown_values_are_refused(void **state)
     }
     assert_status(ditto_placement_create(NULL, NULL, &p), DITTO_ERR_INVALID);
     assert_status(ditto_placement_create(t, NULL, NULL), DITTO_ERR_INVALID);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void levels_list_their_members(void **state)
@@ -306,8 +306,8 @@ static void levels_list_their_members(void **state)
     assert_int_equal(caches->member[caches->first[1]], 2);
     assert_int_equal(caches->member[caches->first[1] + 1], 3);
     assert_int_equal(nodes->first[1] - nodes->first[0], 2);
-    ditto_placement_destroy(p);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_topology_destroy(t));
 }
 
 static void replicas_are_placed_on_the_largest_machine_of_the_design(void **state)
@@ -329,11 +329,11 @@ static void replicas_are_placed_on_the_largest_machine_of_the_design(void **stat
     assert_int_equal(last.pu.package, 7);
     assert_int_equal(last.num_sharers, 1);
     assert_int_equal(p->level[DTI_LEVEL_PACKAGE].groups, 8);
-    ditto_placement_destroy(p);
+    assert_ok(ditto_placement_destroy(p));
     o.num_replicas = 1025;
     assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     assert_message("at most 1024");
-    ditto_topology_destroy(t);
+    assert_ok(ditto_topology_destroy(t));
 }
 
 /* -- text -- */
@@ -358,9 +358,9 @@ static void text_that_was_written_is_read_back(void **state)
             assert_string_equal(text, again);
             assert_ok(ditto_placement_write(p, NULL, 0, &half)); /* only asks for the length */
             assert_int_equal(half, length);
-            ditto_placement_destroy(p);
-            ditto_placement_destroy(q);
-            ditto_topology_destroy(t);
+            assert_ok(ditto_placement_destroy(p));
+            assert_ok(ditto_placement_destroy(q));
+            assert_ok(ditto_topology_destroy(t));
         }
 }
 
@@ -376,11 +376,11 @@ static void text_of_another_machine_is_refused(void **state)
     o.num_pus = 2;
     assert_ok(ditto_placement_create(there, &o, &p));
     assert_ok(ditto_placement_write(p, text, sizeof text, &length));
-    ditto_placement_destroy(p);
+    assert_ok(ditto_placement_destroy(p));
     assert_status(ditto_placement_read(here, text, length, &p), DITTO_ERR_INVALID);
     assert_message("other hardware");
-    ditto_topology_destroy(there);
-    ditto_topology_destroy(here);
+    assert_ok(ditto_topology_destroy(there));
+    assert_ok(ditto_topology_destroy(here));
     /* The machines of a pair have equal numbers of PUs and nodes. PU 3 differs only in its package, or in its
      * core. */
     static const char *const pairs[][2] = { { "pack:1 numa:2 core:2 pu:1", "pack:2 numa:1 core:2 pu:1" },
@@ -396,10 +396,10 @@ static void text_of_another_machine_is_refused(void **state)
         assert_status(dti_placement_move(p, here, &moved), DITTO_ERR_INVALID);
         assert_message("made for another machine");
         assert_ok(dti_placement_move(p, there, &moved));
-        ditto_placement_destroy(moved);
-        ditto_placement_destroy(p);
-        ditto_topology_destroy(there);
-        ditto_topology_destroy(here);
+        assert_ok(ditto_placement_destroy(moved));
+        assert_ok(ditto_placement_destroy(p));
+        assert_ok(ditto_topology_destroy(there));
+        assert_ok(ditto_topology_destroy(here));
     }
     /* The PU of the placement is the same on both machines, but the machines differ in size. */
     there = machine_part("pack:8 [numa] core:16 pu:1", NULL);
@@ -408,9 +408,9 @@ static void text_of_another_machine_is_refused(void **state)
     ditto_placement *moved = NULL;
     assert_status(dti_placement_move(p, here, &moved), DITTO_ERR_INVALID);
     assert_message("of 128 PUs and 8 NUMA nodes; this one has 2 and 1");
-    ditto_placement_destroy(p);
-    ditto_topology_destroy(there);
-    ditto_topology_destroy(here);
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_topology_destroy(there));
+    assert_ok(ditto_topology_destroy(here));
 }
 
 static void malformed_text_names_its_line(void **state)
@@ -445,8 +445,8 @@ static void malformed_text_names_its_line(void **state)
     static const char by_hand[] = "ditto-placement 1\r\nreplica 0: 8,0\r\nreplica 1: 1-3\r\nend\r\n\r\n";
     assert_ok(ditto_placement_read(t, by_hand, sizeof by_hand - 1, &p));
     assert_string_equal(placement_lines(p), "0: 1-3\n1: 8,0\n"); /* replicas are numbered node by node */
-    ditto_placement_destroy(p);
-    ditto_topology_destroy(t);
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_topology_destroy(t));
 }
 
 /* Checks nothing. Prints a table of the machines, which `meson test -v placement` shows. */
@@ -467,8 +467,8 @@ static void the_table_of_machines(void **state)
                 last--;
             printf("  %-26s %-10s %8u  %-22.*s %.*s\n", machines[machine].name, names[per], p->replicas,
                    (int)strcspn(lines + 3, "\n"), lines + 3, (int)strcspn(last, "\n"), last);
-            ditto_placement_destroy(p);
-            ditto_topology_destroy(t);
+            assert_ok(ditto_placement_destroy(p));
+            assert_ok(ditto_topology_destroy(t));
         }
 }
 

@@ -404,7 +404,7 @@ static ditto_status reduce_otherwise(ditto_replica *self, void *argument)
     for (uint32_t i = 3; i < n; i += 4)
         last += (float)(i + 1);
     EXPECT(r, dense[3 * 8] == last && dense[3 * 8 + 7] == last);
-    DITTO_TRY(ditto_block_sum(self, a, WIDTH, DITTO_F32, &sum, &o));
+    DITTO_TRY(ditto_block_sum(self, a, &sum, WIDTH, DITTO_F32, &o));
     EXPECT(r, sum == all * WIDTH);
     return DITTO_OK;
 }

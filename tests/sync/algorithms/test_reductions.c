@@ -293,7 +293,7 @@ static ditto_status sum_blocks(ditto_replica *self, void *argument)
     /* An element has the same value on whichever replica it is. */
     for (size_t i = 0; i < count; i++)
         fill_finite(t, t->start[id] + i, values + i * size);
-    ditto_status status = ditto_block_sum(self, values, count, t->dtype, sum, NULL);
+    ditto_status status = ditto_block_sum(self, values, sum, count, t->dtype, NULL);
     free(values);
     DITTO_TRY(status);
     if (id == 0)

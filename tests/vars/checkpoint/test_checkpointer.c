@@ -117,7 +117,7 @@ static bool is_whole(const char *name)
     ditto_checkpoint *file;
     if (ditto_checkpoint_open(own_path(name), &file) != DITTO_OK)
         return false;
-    ditto_checkpoint_close(file);
+    assert_ok(ditto_checkpoint_close(file));
     return true;
 }
 
@@ -571,7 +571,7 @@ static ditto_status map_inside(const ditto_tensor *in, const ditto_tensor *out, 
     return call_inside(user);
 }
 
-static ditto_status filter_inside(const ditto_tensor *row, int *keep, void *user)
+static ditto_status filter_inside(const ditto_tensor *row, void *user, int *keep)
 {
     (void)row;
     *keep = 1;
@@ -597,7 +597,7 @@ static ditto_status make_calling(enum kind kind, struct inside *i, ditto_dataset
     DITTO_TRY(ditto_dataset_from_range(0, 1000, 1, &rows));
     ditto_status status = kind == MAP ? ditto_dataset_map(rows, map_inside, i, NULL, out)
                                       : ditto_dataset_filter(rows, filter_inside, i, out);
-    ditto_dataset_destroy(rows);
+    DITTO_TRY(ditto_dataset_destroy(rows));
     return status;
 }
 
@@ -659,7 +659,7 @@ static int call_in_a_function_of_a_dataset(void *argument)
         REQUIRE(strstr(i.message[k], "a call of the checkpointer in a function of a dataset") != NULL);
     REQUIRE(access(own_path("never"), F_OK) != 0 && access(own_path("never.h5"), F_OK) != 0);
     REQUIRE(ditto_iterator_destroy(t.iterator) == DITTO_OK);
-    ditto_dataset_destroy(calling);
+    REQUIRE(ditto_dataset_destroy(calling) == DITTO_OK);
     REQUIRE(ditto_checkpointer_destroy(i.saved.c) == DITTO_OK);
     REQUIRE(ditto_variable_destroy(i.saved.v) == DITTO_OK &&
             ditto_strategy_destroy(i.saved.strategy) == DITTO_OK);

@@ -46,7 +46,7 @@ static void components_lie_one_after_the_other(void **state)
         }
         free(t.bytes);
         restarts_anywhere(d);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
 }
 
@@ -81,7 +81,7 @@ static void elements_of_every_type_are_byte_swapped(void **state)
                     assert_int_equal(t.bytes[i], big ? i - in + (types[k].width - 1 - in) : i);
                 }
                 free(t.bytes);
-                ditto_dataset_destroy(d);
+                assert_ok(ditto_dataset_destroy(d));
             }
 }
 
@@ -95,7 +95,7 @@ static void a_bool_is_0_or_1(void **state)
     assert_int_equal(t.rows, 4);
     assert_memory_equal(t.bytes, "\0\1\1\1", 4);
     free(t.bytes);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void long_records_are_read_component_by_component(void **state)
@@ -125,8 +125,8 @@ static void long_records_are_read_component_by_component(void **state)
         assert_memory_equal(t.bytes + i * 300005, made.bytes + number * 300005, 300005);
     }
     free(t.bytes);
-    ditto_dataset_destroy(shuffled);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(shuffled));
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void files_follow_one_another(void **state)
@@ -157,9 +157,9 @@ static void files_follow_one_another(void **state)
                 seen += memcmp(t.bytes + 4 * row, &"ab01cd23ef45gh67"[4 * i], 4) == 0 ? 1u << 4 * i : 0;
         assert_int_equal(seen, 0x1111);
         free(t.bytes);
-        ditto_dataset_destroy(shuffled);
+        assert_ok(ditto_dataset_destroy(shuffled));
     }
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_status(ditto_dataset_from_fixed(&(ditto_files){ &names[1], 2, 0 }, two_u16, 1, &options, &d),
                   DITTO_ERR_INVALID);
     assert_message("1-odd and all other files: no record");
@@ -223,7 +223,7 @@ static void rows_of_a_language_model_overlap_by_one_token(void **state)
                 assert_windows(&t, r, length + 1, 0, length);
             free(t.bytes);
             restarts_anywhere(d);
-            ditto_dataset_destroy(d);
+            assert_ok(ditto_dataset_destroy(d));
         }
 }
 
@@ -258,8 +258,8 @@ static void records_begin_at_every_stride(void **state)
             }
             free(seen);
             free(t.bytes);
-            ditto_dataset_destroy(shuffled);
-            ditto_dataset_destroy(d);
+            assert_ok(ditto_dataset_destroy(shuffled));
+            assert_ok(ditto_dataset_destroy(d));
         }
 }
 
@@ -285,7 +285,7 @@ static void components_of_records_that_overlap(void **state)
             for (size_t r = 0; r < rows; r++)
                 assert_memory_equal(t.bytes + r * bytes, made.bytes + r * stride * 997, bytes);
             free(t.bytes);
-            ditto_dataset_destroy(d);
+            assert_ok(ditto_dataset_destroy(d));
         }
     ditto_tensor one = { .dtype = DITTO_U8, .rank = 1, .shape = { 400000 } };
     ditto_dataset *d;
@@ -295,7 +295,7 @@ static void components_of_records_that_overlap(void **state)
     for (size_t r = 0; r < 5; r++)
         assert_memory_equal(t.bytes + r * 400000, made.bytes + r * 150000, 400000);
     free(t.bytes);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void no_record_crosses_from_one_file_to_the_next(void **state)
@@ -317,7 +317,7 @@ static void no_record_crosses_from_one_file_to_the_next(void **state)
     free(t.bytes);
     restarts_anywhere(d);
     shards_take_turns(d);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void a_stride_of_one_record_equals_no_stride(void **state)
@@ -331,15 +331,15 @@ static void a_stride_of_one_record_equals_no_stride(void **state)
         /* The stride is not set, half a record, and one record. */
         assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 4 * i / 2, &d[i]));
         assert_ok(dti_dataset_fingerprint(d[i], &print[i]));
-        ditto_dataset_destroy(d[i]);
+        assert_ok(ditto_dataset_destroy(d[i]));
     }
     assert_true(print[0] == print[2] && print[0] != print[1]);
     assert_status(open_at_stride(&odd, 1, two_u16, 1, 0, 4, &d[0]), DITTO_ERR_CORRUPT);
     assert_message("rest: records of 4 bytes from offset 0 to 10: 2, and 2 bytes more from offset 8 on");
     assert_ok(open_at_stride(&odd, 1, two_u16, 1, 0, 6, &d[0]));
-    ditto_dataset_destroy(d[0]);
+    assert_ok(ditto_dataset_destroy(d[0]));
     assert_ok(open_at_stride(&odd, 1, two_u16, 1, 0, UINT64_MAX, &d[0])); /* one record */
-    ditto_dataset_destroy(d[0]);
+    assert_ok(ditto_dataset_destroy(d[0]));
 }
 
 static void records_that_overlap_by_a_part_of_an_element_are_refused(void **state)
@@ -353,10 +353,10 @@ static void records_that_overlap_by_a_part_of_an_element_are_refused(void **stat
         assert_message("stride_bytes is 3, but elements have 2 bytes");
     }
     assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 5, &d)); /* a byte between the records */
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     pair[1].dtype = DITTO_U8; /* there is no check if elements have different sizes */
     assert_ok(open_at_stride(&path, 1, pair, 2, 0, 3, &d));
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 /* -- errors -- */
@@ -391,7 +391,7 @@ static void a_file_must_be_a_whole_number_of_records(void **state)
             assert_int_equal(t.length, length - 8);
             assert_memory_equal(t.bytes, made.bytes + 3, length - 8);
             free(t.bytes);
-            ditto_dataset_destroy(d);
+            assert_ok(ditto_dataset_destroy(d));
             continue;
         }
         assert_message(place);
@@ -443,8 +443,8 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
         assert_message("became shorter");
         assert_true(t.rows > 0 && t.rows < 1000);
         free(t.bytes);
-        ditto_dataset_destroy(shuffled);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(shuffled));
+        assert_ok(ditto_dataset_destroy(d));
     }
 }
 
@@ -473,7 +473,7 @@ static void rows_outside_the_files_are_an_error(void **state)
             assert_message("the iterator's state is damaged");
         }
         dti_reader_free(&reader);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
 }
 

@@ -60,7 +60,7 @@ static void a_file_written_by_numpy_is_read(void **state)
         assert_int_equal(((int32_t *)(void *)t.bytes)[i], i);
     free(t.bytes);
     restarts_anywhere(d);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static const struct {
@@ -107,7 +107,7 @@ static void every_type_byte_order_and_version_is_read(void **state)
                     assert_int_equal(t.bytes[i], types[k].dtype == DITTO_BOOL ? from != 0 : from);
                 }
                 free(t.bytes);
-                ditto_dataset_destroy(d);
+                assert_ok(ditto_dataset_destroy(d));
             }
 }
 
@@ -145,8 +145,8 @@ static void several_files_make_components_of_one_row(void **state)
         }
     free(t.bytes);
     free(mixed.bytes);
-    ditto_dataset_destroy(shuffled);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(shuffled));
+    assert_ok(ditto_dataset_destroy(d));
     begin_file(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (499,), }");
     add(&made, (unsigned char[499]){ 0 }, 499);
     names[1] = write_bytes("1.npy", made.bytes, made.length);
@@ -176,14 +176,14 @@ static void headers_may_be_written_in_other_ways(void **state)
         assert_int_equal(t.rows, 2);
         assert_memory_equal(t.bytes, "\1\2\3\4\5\6\7\10", 8);
         free(t.bytes);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
     ditto_dataset *d; /* rows of 0 bytes are rows */
     assert_ok(open_with("{'descr': '<f4', 'fortran_order': False, 'shape': (7, 0, 3), }", "", 0, &d));
     struct taken t = take_all(d);
     assert_true(t.rows == 7 && t.length == 0);
     free(t.bytes);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void other_headers_are_refused(void **state)
@@ -279,7 +279,7 @@ static void a_header_cut_or_changed_anywhere_gives_an_error_or_rows(void **state
                 struct taken t = take_all(d);
                 assert_true(t.length <= 16);
                 free(t.bytes);
-                ditto_dataset_destroy(d);
+                assert_ok(ditto_dataset_destroy(d));
             }
             made.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
         }
@@ -327,8 +327,8 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
         assert_message("became shorter");
         assert_true(t.rows > 0 && t.rows < 1000);
         free(t.bytes);
-        ditto_dataset_destroy(shuffled);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(shuffled));
+        assert_ok(ditto_dataset_destroy(d));
     }
 }
 

@@ -108,11 +108,11 @@ static void records_come_with_zeros_behind_them_and_their_length(void **state)
         check_row(&t, i, 8, contents[i], strlen(contents[i]));
     free(t.bytes);
     restarts_anywhere(d);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(open_tfrecord(own_path("a"), 0, DITTO_COMPRESSION_DEFAULT, 0, &d));
     assert_ok(ditto_dataset_spec(d, &spec));
     assert_int_equal(spec.component[0].shape[0], 65536);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void files_follow_one_another(void **state)
@@ -142,7 +142,7 @@ static void files_follow_one_another(void **state)
     assert_message("2-even: record 1 at offset 0");
     assert_int_equal(t.rows, 4);
     free(t.bytes);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void records_may_be_larger_than_a_read(void **state)
@@ -169,8 +169,8 @@ static void records_may_be_larger_than_a_read(void **state)
     t = take_all(shuffled);
     assert_int_equal(t.rows, 7);
     free(t.bytes);
-    ditto_dataset_destroy(shuffled);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(shuffled));
+    assert_ok(ditto_dataset_destroy(d));
     /* Cuts the last record, of 40 bytes. Only the size of the file shows the cut. */
     for (size_t cut = 1; cut < 60; cut++) {
         assert_int_equal(truncate(path, (off_t)(made.length - cut)), 0);
@@ -180,7 +180,7 @@ static void records_may_be_larger_than_a_read(void **state)
         assert_int_equal(status, cut == 56 ? DITTO_OK : DITTO_ERR_CORRUPT);
         assert_int_equal(some.rows, cut > 56 ? 5 : 6);
         free(some.bytes);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
 }
 
@@ -210,7 +210,7 @@ static void a_file_that_ends_anywhere_gives_the_whole_records_before(void **stat
             for (size_t i = 0; i < whole; i++)
                 check_row(&t, i, 8, contents[i], strlen(contents[i]));
             free(t.bytes);
-            ditto_dataset_destroy(d);
+            assert_ok(ditto_dataset_destroy(d));
         }
     }
 }
@@ -252,7 +252,7 @@ static void no_flipped_bit_passes(void **state)
                 else
                     check_row(&t, i, 8, (const char *)made.bytes + begin_of(i) + 12, strlen(contents[i]));
             free(t.bytes);
-            ditto_dataset_destroy(d);
+            assert_ok(ditto_dataset_destroy(d));
             made.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
         }
 }
@@ -278,7 +278,7 @@ static void impossible_lengths_are_refused(void **state)
         assert_message(text);
         assert_int_equal(t.rows, 1);
         free(t.bytes);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
         if (lengths[i] > UINT32_MAX - 64)
             continue;
         /* The option allows the length, but the file is shorter. */
@@ -294,7 +294,7 @@ static void impossible_lengths_are_refused(void **state)
         assert_message("the file ends in its");
         assert_int_equal(got, 1);
         dti_cursor_close(cursor);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     }
     const char *path = own_path("long");
     assert_status(open_tfrecord(path, UINT32_MAX, DITTO_COMPRESSION_DEFAULT, 0, &d), DITTO_ERR_RANGE);
@@ -312,7 +312,7 @@ static void files_that_are_not_tfrecord_files_are_refused(void **state)
     struct taken t = nothing_taken(d);
     assert_status(ditto_dataset_reduce(d, take_row, &t, 0), DITTO_ERR_CORRUPT);
     assert_message("text: record 1 at offset 0: the checksum of its length");
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_status(open_tfrecord(write_bytes("empty", "", 0), 8, DITTO_COMPRESSION_DEFAULT, 0, &d),
                   DITTO_ERR_INVALID);
     assert_message("empty");
@@ -346,8 +346,8 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
     /* Cut before the rows are chosen, but after the size of the file was read. */
     for (size_t left = 0; left < 50; left++) {
         write_bytes("shrinks", made.bytes, made.length);
-        ditto_dataset_destroy(shuffled);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(shuffled));
+        assert_ok(ditto_dataset_destroy(d));
         assert_ok(open_tfrecord(path, 1000, DITTO_COMPRESSION_DEFAULT, 0, &d));
         assert_ok(ditto_dataset_shuffle(d, NULL, &shuffled));
         assert_int_equal(truncate(path, (off_t)left), 0);
@@ -357,8 +357,8 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
         assert_int_equal(t.rows, left / 20);
         free(t.bytes);
     }
-    ditto_dataset_destroy(shuffled);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(shuffled));
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 /* -- compressed files -- */
@@ -415,7 +415,7 @@ static void compressed_files_have_the_same_rows(void **state)
     free(t.bytes);
     restarts_anywhere(d);
     shards_take_turns(d);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 static void large_compressed_records_and_many(void **state)
@@ -440,7 +440,7 @@ static void large_compressed_records_and_many(void **state)
         assert_memory_equal(t.bytes + i * (sizeof data + 8), data + i, sizeof data - i);
     free(t.bytes);
     restarts_anywhere(d);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 /* Reads a damaged file and checks that the rows before an error are right. Returns the status of reading. */
@@ -459,7 +459,7 @@ static ditto_status read_damaged(const char *name, size_t length, size_t *rows)
     }
     *rows = t.rows;
     free(t.bytes);
-    ditto_dataset_destroy(d);
+    DITTO_TRY(ditto_dataset_destroy(d));
     return status;
 }
 
@@ -523,7 +523,7 @@ static void a_state_of_a_changed_compressed_file_is_refused(void **state)
     dti_cursor_close(cursor);
     packed.length = 0;
     add_member(&packed, made.bytes, begin_of(2));
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     assert_ok(open_tfrecord(write_bytes("changed.gz", packed.bytes, packed.length), 8, DITTO_COMPRESSION_GZIP,
                             0, &d));
     assert_ok(dti_cursor_open(d, &pass, &cursor));
@@ -534,7 +534,7 @@ static void a_state_of_a_changed_compressed_file_is_refused(void **state)
     dti_cursor_close(cursor);
     dti_bytes_free(&bytes);
     free(all.bytes);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 #else
 static void compressed_files_need_zlib(void **state)

@@ -125,7 +125,7 @@ static void expect_rows(const struct table *t, const char *bytes, size_t length,
     add(&r, "", 1);
     assert_string_equal(r.text, expected);
     free(r.text);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     forget_file(name);
 }
 
@@ -142,7 +142,7 @@ static void expect_error(const struct table *t, const char *bytes, size_t length
     assert_message(wanted);
     assert_int_equal(r.rows, rows);
     free(r.text);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     forget_file(name);
 }
 
@@ -422,7 +422,7 @@ static void numbers_are_rounded_as_strtod_does(void **state)
     ditto_dataset *d = csv_of(name, &t);
     assert_ok(ditto_dataset_reduce(d, compare, &c, 0));
     assert_int_equal(c.at, MANY);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     forget_file(name);
     free(c.text);
 }
@@ -501,7 +501,7 @@ static void lines_are_counted_through_quotes_and_files(void **state)
     add(&r, "", 1);
     assert_string_equal(r.text, "a\n\n|b|\n\"\n|d|\n1|2|\nx\n|y|\n");
     free(r.text);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     forget_file(first);
     forget_file(second);
 }
@@ -521,7 +521,7 @@ static void an_endless_row_does_not_use_memory(void **state)
     assert_int_equal(r.rows, 1);
     assert_true(resident_kib() < 300 << 10);
     free(r.text);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     forget_file(name);
 }
 
@@ -557,8 +557,8 @@ static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
     assert_message("became shorter");
     assert_message("line ");
     assert_int_equal(cut.rows, 1);
-    ditto_dataset_destroy(shuffled);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(shuffled));
+    assert_ok(ditto_dataset_destroy(d));
     forget_file(name);
 }
 
@@ -620,7 +620,7 @@ static void positions_are_saved_and_shards_take_whole_files(void **state)
         assert_string_equal(r.text, "a|b|\nc\nd|e|\nf|g|\ni|j|\ni|j|\na|b|\nc\nd|e|\nf|g|\n");
         free(r.text);
     }
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     for (int i = 0; i < 3; i++)
         forget_file(names[i]);
 }
@@ -645,7 +645,7 @@ static void rows_of_a_damaged_state_are_refused(void **state)
         assert_true(status == DITTO_ERR_CORRUPT || status == DITTO_ERR_IO);
     }
     dti_reader_free(&reader);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     forget_file(name);
 }
 

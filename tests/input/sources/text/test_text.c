@@ -63,7 +63,7 @@ static void expect_dataset(ditto_dataset *d, const char *expected, size_t expect
         assert_memory_equal(l.text, expected, expected_length);
     }
     free(l.text);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 #define BYTES(literal) literal, sizeof literal - 1
@@ -84,7 +84,7 @@ static void expect_error(ditto_dataset *d, const char *name, const char *message
     assert_message(wanted);
     assert_int_equal(l.rows, rows);
     free(l.text);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
 }
 
 /* -- lines -- */
@@ -142,7 +142,7 @@ static void a_line_that_is_too_long_is_named(void **state)
     ditto_dataset *d = text_of(name, LONGEST, 0);
     assert_ok(ditto_dataset_reduce(d, collect, &l, 0));
     assert_int_equal(l.rows, 1);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     free(l.text);
     forget_file(name);
     memset(line, 'x', sizeof line);
@@ -305,10 +305,10 @@ static int shuffle_lines(ditto_dataset *d)
     struct lines l = { 0 };
     ditto_dataset *shuffled;
     REQUIRE(ditto_dataset_shuffle(d, NULL, &shuffled) == DITTO_OK);
-    ditto_dataset_destroy(d);
+    REQUIRE(ditto_dataset_destroy(d) == DITTO_OK);
     REQUIRE(ditto_dataset_reduce(shuffled, collect, &l, 0) == DITTO_OK);
     REQUIRE(l.rows == 3 * 99 + 2 * 50); /* heading, number, empty line; one file is empty */
-    ditto_dataset_destroy(shuffled);
+    REQUIRE(ditto_dataset_destroy(shuffled) == DITTO_OK);
     free(l.text);
     return 0;
 }
@@ -333,7 +333,7 @@ static int shuffle_many(void *folder)
     REQUIRE(ditto_dataset_concatenate(each, count, &d) == DITTO_OK);
     REQUIRE(shuffle_lines(d) == 0);
     for (uint32_t i = 0; i < count; i++)
-        ditto_dataset_destroy(each[i]);
+        REQUIRE(ditto_dataset_destroy(each[i]) == DITTO_OK);
     return 0;
 }
 
@@ -383,7 +383,7 @@ static ditto_dataset *own_files(const struct reading *r)
     if (ditto_dataset_from_text(&(ditto_files){ names, FILES_OF_THREAD, 0 }, NULL, &d) != DITTO_OK ||
         ditto_dataset_shuffle(d, NULL, &shuffled) != DITTO_OK)
         return NULL;
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     return shuffled;
 }
 
@@ -398,7 +398,7 @@ static void *read_on(void *argument)
     }
     r->failed |= d == NULL;
     if (r->shared == NULL)
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
     return NULL;
 }
 
@@ -441,8 +441,8 @@ static void few_files_stay_open_when_many_threads_have_read(void **state)
     assert_ok(ditto_dataset_reduce(shuffled, collect, &l, 0));
     free(l.text);
     assert_true(count_descriptors() - before <= 64);
-    ditto_dataset_destroy(shuffled);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(shuffled));
+    assert_ok(ditto_dataset_destroy(d));
     assert_int_equal(count_descriptors(), before);
     empty_folder(folder);
     rmdir(folder);
@@ -453,7 +453,7 @@ static int read_in_child(void *argument)
 {
     struct reading *r = argument;
     struct reading own = { .folder = r->folder };
-    ditto_dataset_destroy(r->shared);
+    assert_ok(ditto_dataset_destroy(r->shared));
     return read_on(&own) != NULL || own.failed;
 }
 
@@ -476,7 +476,7 @@ static void a_child_process_reads_files_of_its_own(void **state)
     }
     atomic_store(&stop, 1);
     end_reading(r);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     empty_folder(folder);
     rmdir(folder);
 }
@@ -530,7 +530,7 @@ static void a_function_that_fails_is_named_with_its_row_in_the_file(void **state
     assert_status(ditto_dataset_reduce(d, refuse_third, &rows, 0), DITTO_ERR_USER);
     assert_message(":3");
     assert_message(name);
-    ditto_dataset_destroy(d);
+    assert_ok(ditto_dataset_destroy(d));
     forget_file(name);
 }
 
@@ -558,7 +558,7 @@ static void a_file_that_became_shorter_gives_no_half_row(void **state)
         for (int i = 0; i < left; i++)
             whole += text[i] == '\n';
         assert_int_equal(rows, whole);
-        ditto_dataset_destroy(d);
+        assert_ok(ditto_dataset_destroy(d));
         remove(path);
         free((char *)(uintptr_t)path);
     }

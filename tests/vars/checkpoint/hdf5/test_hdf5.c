@@ -217,7 +217,7 @@ static void every_entry_is_read_back(void **state)
     }
     assert_ok(ditto_checkpoint_attribute(file, "text", &attribute));
     assert_string_equal(attribute.text, attributes[0].text);
-    ditto_checkpoint_close(file);
+    assert_ok(ditto_checkpoint_close(file));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -263,7 +263,7 @@ static void a_checkpoint_that_was_written_with_the_hdf5_library_is_read(void **s
     while (strcmp(entry.name, "onread") != 0);
     assert_int_equal(entry.synchronization, DITTO_ON_READ);
     assert_int_equal(entry.aggregation, DITTO_AGGREGATE_SUM);
-    ditto_checkpoint_close(file);
+    assert_ok(ditto_checkpoint_close(file));
 }
 
 /* -- many nested groups -- */
@@ -293,7 +293,7 @@ static int open_deep(void *path)
     REQUIRE(ditto_checkpoint_num_entries(file) == 1);
     REQUIRE(ditto_checkpoint_read(file, name, &value, sizeof value) == DITTO_OK);
     REQUIRE(value == 3);
-    ditto_checkpoint_close(file);
+    REQUIRE(ditto_checkpoint_close(file) == DITTO_OK);
     return 0;
 }
 
@@ -370,7 +370,7 @@ static void names_are_saved_up_to_a_length_that_is_read_again_and_longer_ones_ar
         assert_ok(ditto_checkpoint_open(own_path("long.h5"), &file));
         assert_ok(ditto_checkpoint_read(file, name, &found, sizeof found));
         assert_true(found == two);
-        ditto_checkpoint_close(file);
+        assert_ok(ditto_checkpoint_close(file));
         name[MOST] = 'n';
         name[MOST + 1] = '\0';
         assert_status(ditto_checkpoint_save(s, own_path("longer.h5"), &options), DITTO_ERR_INVALID);
@@ -512,7 +512,7 @@ static void many_long_names_of_empty_values_are_read(void **state)
     (void)save_and_read(named, VALUES, 0, &bytes);
     assert_ok(ditto_checkpoint_open(own_path("good.h5"), &file));
     assert_int_equal(ditto_checkpoint_num_entries(file), VALUES);
-    ditto_checkpoint_close(file);
+    assert_ok(ditto_checkpoint_close(file));
     free(bytes);
 }
 
