@@ -180,7 +180,7 @@ static void create_wide(uint32_t devices, ditto_strategy **out)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement_options places = DITTO_PLACEMENT_OPTIONS_INIT;
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_topology *here;
     ditto_placement *placement;
     uint32_t pus[1024];

@@ -200,7 +200,7 @@ static double run_pass(ditto_strategy *strategy, ditto_dataset *dataset, uint64_
  * such large batches takes little of it. */
 static double pass_seconds(ditto_strategy *one, ditto_dataset *dataset, bool whole)
 {
-    ditto_iterator_counters stats;
+    ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     double seconds = run_pass(one, dataset, 256, 1, 0, MOST_STEPS, &stats);
     return whole ? seconds : (double)(stats.choosing_ns + stats.filling_ns) * 1e-9;
 }
@@ -306,7 +306,7 @@ static void bench_range(ditto_strategy *strategy, bool csv)
 {
     ditto_dataset *range, *mapped;
     double seconds[SAMPLES];
-    ditto_iterator_counters stats;
+    ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     char words[160];
     long grown = 0;
     must(ditto_dataset_from_range(0, RANGE_ROWS, 1, &range));
@@ -344,7 +344,7 @@ static void bench_hidden(ditto_strategy *one, bool csv)
 {
     ditto_dataset *range, *slow;
     double ratio[SAMPLES], step[SAMPLES], slept = 0;
-    ditto_iterator_counters stats;
+    ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     char words[160];
     must(ditto_dataset_from_range(0, HIDDEN_STEPS, 1, &range));
     must(ditto_dataset_map(range, nap, &slept, NULL, &slow));
@@ -371,7 +371,7 @@ static void bench_shared(ditto_strategy *strategy, const char *folder, bool csv)
     ditto_dataset *rows = open_csv(file.path);
     uint32_t n = ditto_strategy_num_replicas(strategy);
     double step[SAMPLES], alone[SAMPLES], parsing[SAMPLES];
-    ditto_iterator_counters stats;
+    ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     ditto_dataset *range;
     char words[200];
     must(ditto_dataset_from_range(0, (int64_t)SHARED_STEPS * 64 * n, 1, &range));

@@ -135,7 +135,7 @@ static void print_devices(const struct survey *s, uint32_t replica)
     printf("\"devices\": [");
     for (uint32_t d = 0; d < ditto_placement_num_devices(s->placement, replica); d++) {
         ditto_placed_device place;
-        ditto_device_info info;
+        ditto_device_info info = DITTO_DEVICE_INFO_INIT;
         check(ditto_placement_get(s->placement, replica, d, &place));
         printf("%s\n        { ", comma(d));
         print_pu(&place.pu);
@@ -156,7 +156,7 @@ static void print_replicas(const struct survey *s)
         printf("%s\n    { \"replica\": %u, ", comma(r), r);
         print_devices(s, r);
         if (s->live) {
-            ditto_replica_info info;
+            ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
             check(ditto_strategy_replica_info(s->strategy, r, &info));
             printf(", \"memory_node\": %d, \"binding\": \"%s\", \"arena_bytes\": %llu, \"pages_elsewhere\": "
                    "%llu, "

@@ -200,7 +200,7 @@ static void warn_of_pages(struct survey *s)
 {
     uint64_t remote_pages = 0;
     for (uint32_t r = 0; r < ditto_strategy_num_replicas(s->strategy); r++) {
-        ditto_replica_info info;
+        ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
         check(ditto_strategy_replica_info(s->strategy, r, &info));
         remote_pages += info.remote_pages;
     }
@@ -262,6 +262,7 @@ void survey_make(struct survey *s, const struct request *request)
     *s = (struct survey){ .request = request,
                           .live = request->topology.xml_path == NULL && request->topology.synthetic == NULL };
     check(ditto_topology_create(&request->topology, &s->topology));
+    s->counts = (ditto_topology_counts)DITTO_TOPOLOGY_COUNTS_INIT;
     check(ditto_topology_count(s->topology, &s->counts));
     if (placement.num_replicas == 0 && placement.span == DITTO_SPAN_DEFAULT && placement.shape == NULL)
         placement.num_replicas = ditto_topology_default_num_replicas(s->topology);
@@ -271,6 +272,7 @@ void survey_make(struct survey *s, const struct request *request)
         check(ditto_placement_create(s->topology, &placement, &s->placement));
     list_replicas(s);
     if (s->live) {
+        s->limits = (ditto_limits)DITTO_LIMITS_INIT;
         check(ditto_limits_read(&s->limits));
         make_strategy(s);
     }

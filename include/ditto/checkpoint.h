@@ -271,6 +271,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_restore(ditto_strategy *
 /** Saves checkpoints to a folder and keeps the newest ones. */
 typedef struct ditto_checkpointer ditto_checkpointer;
 
+/** Value of ditto_checkpointer_options.keep: no checkpoint is removed. */
+#define DITTO_KEEP_ALL UINT32_MAX
+
 /** Options of a checkpointer. */
 typedef struct ditto_checkpointer_options {
     size_t struct_size; /**< Set by DITTO_CHECKPOINTER_OPTIONS_INIT. */
@@ -279,7 +282,7 @@ typedef struct ditto_checkpointer_options {
      * no "/". It is copied. */
     const char *prefix;
 
-    /** How many checkpoints are kept, those with the highest steps. 0 means 5. UINT32_MAX means all. */
+    /** How many checkpoints are kept, those with the highest steps. 0 means 5. DITTO_KEEP_ALL means all. */
     uint32_t keep;
 
     /** 1: ditto_checkpointer_save returns when the values are copied, and a thread writes the file. */
@@ -350,14 +353,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_wait(ditto_checkpointe
  * @param folder       The folder.
  * @param prefix       The prefix of the files. NULL means "checkpoint".
  * @param[out] path    Memory for the path, as in ditto_strategy_describe.
- * @param size         Length of `path` in bytes.
+ * @param capacity     Length of `path` in bytes.
  * @param[out] length  Length of the whole path, as in ditto_strategy_describe.
  * @param[out] step    The step. May be NULL.
  * @retval DITTO_ERR_NOT_FOUND  There is no such checkpoint, or no such folder.
  * @retval DITTO_ERR_IO         The folder cannot be listed (errno).
  * @retval DITTO_ERR_NO_MEMORY  Memory was refused. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix,
-                                                               char *path, size_t size, size_t *length,
+                                                               char *path, size_t capacity, size_t *length,
                                                                int64_t *step);
 
 DITTO_END

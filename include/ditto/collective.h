@@ -172,9 +172,9 @@ typedef struct ditto_list_item {
 /** All-reduce of a list in one operation. The values are those of one ditto_all_reduce per item, in order.
  *
  *  @param self     the calling replica
- *  @param list     [length] the items, read only during the call. No destination may overlap a buffer of
+ *  @param items    [num_items] the items, read only during the call. No destination may overlap a buffer of
  *                  another item
- *  @param length   number of items; equal on all replicas, as are the items' counts and dtypes
+ *  @param num_items  number of items; equal on all replicas, as are the items' counts and dtypes
  *  @param op       an operator that all dtypes of the list have
  *  @param options  NULL for the defaults. bytes_per_pack cuts the list into packs, which are reduced one
  *                  after the other, so that a long list does not occupy every cache at once. A pack ends with
@@ -184,8 +184,9 @@ typedef struct ditto_list_item {
  *  @retval DITTO_ERR_NO_MEMORY  the replica's arena has no memory for the check of overlaps
  *  @par Cost
  *  Each pack takes one or two meetings. Nothing is allocated if the addresses are those of the last call. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *list,
-                                                             size_t length, ditto_op op,
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_list(ditto_replica *self,
+                                                             const ditto_list_item *items, size_t num_items,
+                                                             ditto_op op,
                                                              const ditto_reduce_options *options);
 
 /** A function of the program that combines elements: out[i] = left[i] combined with right[i], for each i.
@@ -328,18 +329,18 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *se
  *  number of blocks then combines the sums of the blocks.
  *
  *  @param self     the calling replica
- *  @param values   [in]  shape [count]
+ *  @param src      [in]  shape [count]
+ *  @param dst      [out] one element, rounded once (f16 and bf16 are summed in f32); 0 if there are no
+ *                  elements at all
  *  @param count    number of elements; may differ between replicas
  *  @param dtype    dtype of the elements
- *  @param sum      [out] one element, rounded once (f16 and bf16 are summed in f32); 0 if there are no
- *                  elements at all
  *  @param options  NULL for the defaults; read only during the call
  *  @return DITTO_OK, an error of ditto_all_reduce, or:
  *  @retval DITTO_ERR_UNSUPPORTED  dtype is DITTO_BOOL
  *  @par Cost
  *  The call takes three meetings. The owner of a block's first element reads the whole block, also if it lies
  *  on several replicas. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum(ditto_replica *self, const void *values, void *sum,
+DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum(ditto_replica *self, const void *src, void *dst,
                                                        size_t count, ditto_dtype dtype,
                                                        const ditto_reduce_options *options);
 

@@ -66,10 +66,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_spec(const ditto_dataset *d
 /** Processes one row for ditto_dataset_reduce.
  *
  * @param row    Array of the components of the row. It is valid during the call.
- * @param state  The pointer that was given to ditto_dataset_reduce.
+ * @param user   The pointer that was given to ditto_dataset_reduce.
  * @return DITTO_OK to continue, DITTO_END_OF_INPUT to stop without an error, or an error, which ends the
  *     reduction. */
-typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *state);
+typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *user);
 
 /** Calls a function for all rows, in order, on the calling thread. Batches have no effect.
  *
@@ -78,12 +78,12 @@ typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *state);
  *
  * @param dataset   The dataset.
  * @param function  The function.
- * @param state     Given to the function. It holds the result.
+ * @param user      Given to the function. It holds the result.
  * @param pass      Number of the pass, as in ditto_input_options.
  * @retval DITTO_ERR_USER  A function failed. If it returned another error, that error is returned.
  * @return Also the errors of reading the dataset, such as DITTO_ERR_CORRUPT and DITTO_ERR_IO. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn function,
-                                                            void *state, uint64_t pass);
+                                                            void *user, uint64_t pass);
 
 /** Destroys the caller's handle. The dataset is freed when nothing that was made from it needs it.
  *

@@ -21,18 +21,18 @@ DITTO_BEGIN
 /** Runs on one device.
  *
  * @param device    Number of the device.
- * @param argument  The pointer that was given with the function.
+ * @param user      The pointer that was given with the function.
  * @return DITTO_OK, or an error (below 0), which stops the run. A positive status counts as DITTO_OK. */
-typedef ditto_status (*ditto_device_fn)(uint32_t device, void *argument);
+typedef ditto_status (*ditto_device_fn)(uint32_t device, void *user);
 
 /** Computes the part [begin, end) of a loop on one device.
  *
  * @param begin     The first index.
  * @param end       The end, which is not included.
  * @param device    Number of the device.
- * @param argument  The pointer that was given with the function.
+ * @param user      The pointer that was given with the function.
  * @return As in ditto_device_fn. */
-typedef ditto_status (*ditto_range_fn)(size_t begin, size_t end, uint32_t device, void *argument);
+typedef ditto_status (*ditto_range_fn)(size_t begin, size_t end, uint32_t device, void *user);
 
 /** Returns the number of devices of this replica, with the leader.
  *
@@ -55,13 +55,13 @@ typedef enum ditto_schedule {
  * Functions that were given to devices before run first.
  *
  * @param self      The calling replica.
+ * @param function  Computes one part.
+ * @param user      Given to the function.
  * @param begin     The first index.
  * @param end       The end, which is not included.
  * @param grain     The fewest indices that are worth a call. Parts start at begin + k * grain. 0 means 1 with
  *                  DITTO_SCHEDULE_STATIC, and 1/8 of a device's share with DITTO_SCHEDULE_DYNAMIC.
  * @param schedule  How parts are assigned to devices.
- * @param function  Computes one part.
- * @param argument  Given to the function.
  * @retval DITTO_ERR_RANGE         `end` is below `begin`, or the schedule is unknown.
  * @retval DITTO_ERR_PEER_STOPPED  Another replica stopped the run. Parts that had not begun were not
  *                                 executed.
@@ -78,8 +78,8 @@ typedef enum ditto_schedule {
  * Two transfers of a cache line, as for ditto_strategy_run. DITTO_SCHEDULE_DYNAMIC adds one atomic addition
  * for each part. Helpers that sleep, because they had no work for spin_us, must be woken. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function,
-                                                          void *argument, size_t begin, size_t end,
-                                                          size_t grain, ditto_schedule schedule);
+                                                          void *user, size_t begin, size_t end, size_t grain,
+                                                          ditto_schedule schedule);
 
 /** Gives a function to a device and returns at once.
  *
@@ -90,7 +90,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, d
  * @param self      The calling replica.
  * @param device    Number of the device.
  * @param function  The function.
- * @param argument  Given to the function.
+ * @param user      Given to the function.
  * @retval DITTO_ERR_RANGE         There is no such device.
  * @retval DITTO_ERR_INVALID       `function` is NULL.
  * @retval DITTO_ERR_PEER_STOPPED  The run is stopped, so the function will not run.
@@ -98,8 +98,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, d
  * @retval DITTO_ERR_FORKED        As in ditto_parallel_for.
  * @return If a function on a device has failed, its error, as in ditto_join.
  * @par Ownership
- * The caller keeps `argument` valid until a join has returned. Without a join in the replica's function, the
- * library joins after that function has returned, so `argument` must not be one of its local variables. If
+ * The caller keeps `user` valid until a join has returned. Without a join in the replica's function, the
+ * library joins after that function has returned, so `user` must not be one of its local variables. If
  * the function returned an error, only functions that have begun are awaited, and the others are not
  * executed.
  * @par Ordering
@@ -110,7 +110,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, d
  * @par Source
  * tf.distribute: experimental_logical_device. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device,
-                                                               ditto_device_fn function, void *argument);
+                                                               ditto_device_fn function, void *user);
 
 /** Waits until all functions that were given to devices have returned. The end of the replica's function does
  * the same.

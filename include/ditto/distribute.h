@@ -376,6 +376,8 @@ DITTO_API void ditto_state_free(void *state);
 
 /** What an iterator has done since it was created. Times of several threads are added up. */
 typedef struct ditto_iterator_counters {
+    size_t struct_size; /**< Set by DITTO_ITERATOR_COUNTERS_INIT. */
+
     uint64_t elapsed_ns; /**< Time since the iterator was created. */
     uint64_t steps;      /**< Steps taken by the replica that is furthest. */
     uint64_t rows;       /**< Rows taken by replicas. */
@@ -402,6 +404,9 @@ typedef struct ditto_iterator_counters {
     uint32_t num_slots;     /**< Slots of each replica's queue. */
     uint32_t depth;         /**< Batches that are ready now. */
 } ditto_iterator_counters;
+
+/** Initial value of ditto_iterator_counters. */
+#define DITTO_ITERATOR_COUNTERS_INIT DITTO_OPTIONS_INIT(ditto_iterator_counters)
 
 /** Reads the statistics of an iterator. During a run the numbers are approximate.
  *

@@ -36,6 +36,8 @@ typedef enum ditto_numa_policy {
 
 /** The limits of the process. A list that does not fit ends in ",...". */
 typedef struct ditto_limits {
+    size_t struct_size; /**< set by DITTO_LIMITS_INIT */
+
     /** The PUs that the calling thread may use, for example "0-3,8". In a scope, those before the scope was
      *  entered. */
     char affinity[256];
@@ -59,6 +61,9 @@ typedef struct ditto_limits {
 
     ditto_huge_pages huge_pages; /**< when large mappings get huge pages */
 } ditto_limits;
+
+/** Initial value of ditto_limits. */
+#define DITTO_LIMITS_INIT DITTO_OPTIONS_INIT(ditto_limits)
 
 /** Reads the limits. A limit that cannot be read is reported as unknown.
  *

@@ -29,15 +29,16 @@ DITTO_BEGIN
  *  gather, read and assign variables, create values, and run functions on the strategy.
  *
  *  @param strategy   the strategy of the run
- *  @param arguments  [count] per-replica values, views of what each replica gave. They belong to the call
- *  @param count      number of arguments
+ *  @param arguments  [num_arguments] per-replica values, views of what each replica gave. They belong to
+ *                    the call
+ *  @param num_arguments  number of arguments
  *  @param user       the pointer that replica 0 gave to ditto_merge_call
  *  @param result     [out] NULL, or a value, which belongs to the call afterwards. It must be an argument, or
  *                    a value that the function received through an `out` parameter
  *  @return DITTO_OK, or an error that ends the run. The function may handle an error of a run inside it, and
  *          return DITTO_OK */
 typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments,
-                                       uint32_t count, void *user, ditto_value **result);
+                                       uint32_t num_arguments, void *user, ditto_value **result);
 
 /** Pauses all replicas, calls a function once, and gives its result to all replicas. The call is collective,
  *  and is made in replica context, with the rules of ditto/collective.h.
@@ -49,21 +50,21 @@ typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *co
  *  @param self       the calling replica
  *  @param function   the function; the same one on all replicas
  *  @param user       passed to the function; that of replica 0 is used
- *  @param arguments  [count] this replica's tensors, which are not copied
- *  @param count      number of arguments; equal on all replicas
+ *  @param arguments  [num_arguments] this replica's tensors, which are not copied
+ *  @param num_arguments  number of arguments; equal on all replicas
  *  @param result     [out] the function's value, or NULL; may be NULL. ditto_local returns this replica's
  *                    component of a per-replica value. Other values are the same for all replicas. The value
  *                    is valid until the next ditto_merge_call or ditto_create_variable of this run, or the
  *                    end of the run
  *  @return DITTO_OK, an error of ditto_barrier, or one of:
- *  @retval DITTO_ERR_DIVERGED  another replica has another function or count
+ *  @retval DITTO_ERR_DIVERGED  another replica has another function or number of arguments
  *  @retval DITTO_ERR_INVALID   arguments differ in dtype or rank between replicas; function is NULL
- *  @retval DITTO_ERR_RANGE     count is above DITTO_MAX_MERGE_ARGUMENTS
+ *  @retval DITTO_ERR_RANGE     num_arguments is above DITTO_MAX_MERGE_ARGUMENTS
  *  @par Cost
  *  The call costs a barrier, and one cache line that all replicas read. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function,
                                                         void *user, const ditto_tensor *arguments,
-                                                        uint32_t count, const ditto_value **result);
+                                                        uint32_t num_arguments, const ditto_value **result);
 
 /** A function that updates one physical copy of a variable.
  *
@@ -72,15 +73,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, dit
  *  copy alone. It must not call anything else of ditto.
  *
  *  @param copy       the copy, whose elements may be read and written
- *  @param arguments  [count] this replica's part of each argument
- *  @param count      number of arguments
+ *  @param arguments  [num_arguments] this replica's part of each argument
+ *  @param num_arguments  number of arguments
  *  @param user       the pointer given to the update
  *  @param result     [out] dtype, rank, shape and data of a result. It is copied when the function has
  *                    returned, so data must not be a local array of the function (DITTO_ERR_INVALID). dtype 0
  *                    means no result
  *  @return DITTO_OK, or an error. Other copies may have been updated by then */
 typedef ditto_status (*ditto_update_fn)(const ditto_tensor *copy, const ditto_tensor *arguments,
-                                        uint32_t count, void *user, ditto_tensor *result);
+                                        uint32_t num_arguments, void *user, ditto_tensor *result);
 
 /** How an update behaves. Start from DITTO_UPDATE_OPTIONS_INIT. */
 typedef struct ditto_update_options {
@@ -104,8 +105,8 @@ typedef struct ditto_update_options {
  *  @param variable   the variable
  *  @param function   called for each copy
  *  @param user       passed to the function
- *  @param arguments  [count] values
- *  @param count      number of arguments
+ *  @param arguments  [num_arguments] values
+ *  @param num_arguments  number of arguments
  *  @param options    NULL for the defaults
  *  @param results    [out] If ungrouped: a per-replica value, given to the caller, or NULL if the function
  *                    gave no results. Replicas that share a copy have the result of that copy. Otherwise
@@ -118,11 +119,11 @@ typedef struct ditto_update_options {
  *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards, with any other arguments
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for a split. The function was not called, and nothing
  *                                 has changed
- *  @retval DITTO_ERR_RANGE        count is above DITTO_MAX_MERGE_ARGUMENTS
+ *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS
  *  @retval DITTO_ERR_CONTEXT      an argument of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
     ditto_variable *variable, ditto_update_fn function, void *user, const ditto_value *const *arguments,
-    uint32_t count, const ditto_update_options *options, ditto_value **results);
+    uint32_t num_arguments, const ditto_update_options *options, ditto_value **results);
 
 /** Calls a function on every copy of a variable from inside a run. The call is collective, and is made in
  *  replica context.
@@ -139,20 +140,20 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
  *  @param variable   the variable
  *  @param function   called for each copy
  *  @param user       passed to the function
- *  @param arguments  [count] this replica's tensors, which must be valid until the call returns
- *  @param count      number of arguments
+ *  @param arguments  [num_arguments] this replica's tensors, which must be valid until the call returns
+ *  @param num_arguments  number of arguments
  *  @param result     [out] the function's result for this replica's copy, with dtype 0 if it gave none; may
  *                    be NULL. Its data is given to ditto_free by the caller
  *  @return DITTO_OK, an error of ditto_barrier, an error of the function (which ends the run), or one of:
  *  @retval DITTO_ERR_INVALID      a variable without aggregation whose copies are never split: in shards, in
  *                                 central storage, or a slot of an optimizer
  *  @retval DITTO_ERR_UNSUPPORTED  a variable with aggregation that is cut into shards
- *  @retval DITTO_ERR_RANGE        count is above DITTO_MAX_MERGE_ARGUMENTS
+ *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for a split. All replicas get this error. The function
  *                                 was not called, nothing has changed, and the run goes on */
 DITTO_API DITTO_NODISCARD ditto_status ditto_update(ditto_replica *self, ditto_variable *variable,
                                                     ditto_update_fn function, void *user,
-                                                    const ditto_tensor *arguments, uint32_t count,
+                                                    const ditto_tensor *arguments, uint32_t num_arguments,
                                                     ditto_tensor *result);
 
 /** @} */

@@ -148,9 +148,10 @@ typedef struct ditto_optimizer_options {
 
 /** Creates an optimizer. The call is made in cross-replica context.
  *
- *  @param variables  [count] mirrored variables of one strategy, each once. Until the optimizer is destroyed,
- *                    ditto_variable_destroy returns DITTO_ERR_BUSY for them. They need not be trainable
- *  @param count      number of variables
+ *  @param variables  [num_variables] mirrored variables of one strategy, each once. Until the optimizer is
+ *                    destroyed, ditto_variable_destroy returns DITTO_ERR_BUSY for them. They need not be
+ *                    trainable
+ *  @param num_variables  number of variables
  *  @param options    how the optimizer works
  *  @param out        [out] the optimizer; set only on DITTO_OK
  *  @return DITTO_OK, an error of ditto/strategy.h, or one of:
@@ -168,7 +169,7 @@ typedef struct ditto_optimizer_options {
  *  @par Ownership
  *  The caller gives the optimizer to ditto_optimizer_destroy. The variables stay the caller's. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *const *variables,
-                                                              uint32_t count,
+                                                              uint32_t num_variables,
                                                               const ditto_optimizer_options *options,
                                                               ditto_optimizer **out);
 

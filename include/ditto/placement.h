@@ -168,13 +168,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_get(const ditto_placement
  *
  * @param placement      The placement.
  * @param numa_node      Operating-system number of the node.
- * @param[out] replicas  Array of *count ids, ascending. It belongs to the placement.
- * @param[out] count     Number of ids.
+ * @param[out] replicas  Array of *num_replicas ids, ascending. It belongs to the placement.
+ * @param[out] num_replicas  Number of ids.
  * @retval DITTO_ERR_NOT_FOUND  The node has no replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement,
                                                                        uint32_t numa_node,
                                                                        const uint32_t **replicas,
-                                                                       uint32_t *count);
+                                                                       uint32_t *num_replicas);
 
 /* -- As text: any thread -- */
 
@@ -184,13 +184,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const dit
  * for each replica with the leader's PU first, and then "end".
  *
  * @param placement    The placement.
- * @param[out] buffer  Memory for the text. May be NULL if `size` is 0.
- * @param size         Length of `buffer` in bytes.
+ * @param[out] buffer  Memory for the text. May be NULL if `capacity` is 0.
+ * @param capacity     Length of `buffer` in bytes.
  * @param[out] length  Length of the whole text without its terminator. The text was cut if this is more than
- *                     size - 1. May be NULL.
- * @retval DITTO_ERR_INVALID  `placement` is NULL, or `buffer` is NULL and `size` is not 0. */
+ *                     capacity - 1. May be NULL.
+ * @retval DITTO_ERR_INVALID  `placement` is NULL, or `buffer` is NULL and `capacity` is not 0. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer,
-                                                             size_t size, size_t *length);
+                                                             size_t capacity, size_t *length);
 
 /** Makes a placement from a text, on the machine for which it was written or on a recording of that machine.
  *

@@ -234,8 +234,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_abandon(ditto_queue *queue, u
 /** Releases the slot of the previous item, and takes the next item. Only the consumer may call it.
  *
  * @param queue       The queue.
- * @param[out] out    The item. Set only on DITTO_OK.
  * @param timeout_ms  As in ditto_queue_put.
+ * @param[out] out    The item. Set only on DITTO_OK.
  * @retval DITTO_PENDING        timeout_ms is 0, and the next item is not published.
  * @retval DITTO_END_OF_INPUT   The queue is closed, and all items that were claimed have been taken. Later
  *                              calls return this again.
@@ -266,6 +266,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_close(ditto_queue *queue);
 /** Statistics of a queue. Each number is exact when the threads that count it are idle. Waits are counted
  * only if they are longer than the first loads, which take less than reading the clock twice (about 1 us). */
 typedef struct ditto_queue_counters {
+    size_t struct_size; /**< Set by DITTO_QUEUE_COUNTERS_INIT. */
+
     uint64_t puts;      /**< Items put or published. */
     uint64_t gets;      /**< Items taken. */
     uint64_t put_bytes; /**< Bytes of the items put. */
@@ -279,6 +281,9 @@ typedef struct ditto_queue_counters {
     uint64_t get_waits;   /**< Waits of the consumer. */
     uint64_t get_wait_ns; /**< Time of these waits. */
 } ditto_queue_counters;
+
+/** Initial value of ditto_queue_counters. */
+#define DITTO_QUEUE_COUNTERS_INIT DITTO_OPTIONS_INIT(ditto_queue_counters)
 
 /** Reads the statistics of a queue.
  *

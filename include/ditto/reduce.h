@@ -93,46 +93,47 @@ typedef struct ditto_destination {
  *  @param strategy  the strategy
  *  @param op        SUM, MEAN, MIN, MAX or PROD
  *  @param value     the value; not a nest
- *  @param places    the destinations
+ *  @param destination  the destinations
  *  @param out       [out] the mirrored value, or slices
  *  @return DITTO_OK, an error of ditto_strategy_reduce, or one of:
- *  @retval DITTO_ERR_INVALID  value is a nest; places.of is not a value that can name destinations
- *  @retval DITTO_ERR_RANGE    places.replica is not the id of a replica
+ *  @retval DITTO_ERR_INVALID  value is a nest; destination.of is not a value that can name destinations
+ *  @retval DITTO_ERR_RANGE    destination.replica is not the id of a replica
  *  @retval DITTO_ERR_SHAPE    the slices' rows do not fit the variable */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op,
                                                                 const ditto_value *value,
-                                                                ditto_destination places, ditto_value **out);
+                                                                ditto_destination destination,
+                                                                ditto_value **out);
 
 /** Reduces several values as ditto_strategy_reduce_to does. The results are those of one call for each value,
  *  in order. All of them together take one meeting.
  *
  *  @param strategy  the strategy
  *  @param op        SUM, MEAN, MIN, MAX or PROD
- *  @param values    [count] the values
- *  @param places    [count] the destinations of each value
- *  @param count     number of values
- *  @param out       [out] [count] the results; after an error none is set
+ *  @param values    [num_values] the values
+ *  @param destinations  [num_values] the destinations of each value
+ *  @param num_values  number of values
+ *  @param out       [out] [num_values] the results; after an error none is set
  *  @return DITTO_OK, an error of ditto_strategy_reduce_to, or:
- *  @retval DITTO_ERR_INVALID  count is 0 */
+ *  @retval DITTO_ERR_INVALID  num_values is 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
                                                                       const ditto_value *const *values,
-                                                                      const ditto_destination *places,
-                                                                      uint32_t count, ditto_value **out);
+                                                                      const ditto_destination *destinations,
+                                                                      uint32_t num_values, ditto_value **out);
 
 /** Copies a tensor to each destination.
  *
  *  @param strategy  the strategy
  *  @param tensor    the tensor
- *  @param places    the destinations
+ *  @param destination  the destinations
  *  @param out       [out] a mirrored value
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID    a NULL pointer; an invalid tensor; places.of is not a value that can name
- *                               destinations
- *  @retval DITTO_ERR_RANGE      places.replica is not the id of a replica
+ *  @retval DITTO_ERR_INVALID    a NULL pointer; an invalid tensor; destination.of is not a value that can
+ *                               name destinations
+ *  @retval DITTO_ERR_RANGE      destination.replica is not the id of a replica
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copies */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy,
                                                                    const ditto_tensor *tensor,
-                                                                   ditto_destination places,
+                                                                   ditto_destination destination,
                                                                    ditto_value **out);
 
 /** Concatenates the components of a value along an axis, in replica order.
@@ -154,9 +155,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
  *  call is collective, and is made in replica context, with the rules of ditto/collective.h.
  *
  *  @param self  the calling replica
- *  @param in    this replica's tensor. Shapes may differ between replicas along axis alone
+ *  @param src   this replica's tensor. Shapes may differ between replicas along axis alone
  *  @param axis  the axis, equal on all replicas
- *  @param out   [out] the result. Its data is in the replica's own memory, and the caller gives it to
+ *  @param dst   [dst] the result. Its data is in the replica's own memory, and the caller gives it to
  *               ditto_free
  *  @return DITTO_OK, an error of ditto_all_gather, or one of:
  *  @retval DITTO_ERR_SHAPE      as for ditto_strategy_gather. All replicas get this error, and the run goes
@@ -167,8 +168,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
  *  @retval DITTO_ERR_NO_MEMORY  only on the replica that has no memory. Its function must return this error
  *  @par Cost
  *  The call takes two operations. The first gathers the shapes, the second the data. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *in,
-                                                               uint32_t axis, ditto_tensor *out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *src,
+                                                               uint32_t axis, ditto_tensor *dst);
 
 /** @} */
 

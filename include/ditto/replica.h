@@ -17,18 +17,21 @@ DITTO_BEGIN
  *  node. */
 typedef struct ditto_replica ditto_replica;
 
+/** The id of no replica. ditto_error.replica, which is signed, is -1 instead. */
+#define DITTO_NO_REPLICA UINT32_MAX
+
 /** A function that runs once on every replica, at the same time on different threads.
  *
  *  @param self      the replica
- *  @param argument  the pointer given to the run
+ *  @param user      the pointer given to the run
  *  @return DITTO_OK, or a negative value, which stops the run. The other replicas then get
  *          DITTO_ERR_PEER_STOPPED in their collectives, and ditto_strategy_run returns the value */
-typedef ditto_status (*ditto_replica_fn)(ditto_replica *self, void *argument);
+typedef ditto_status (*ditto_replica_fn)(ditto_replica *self, void *user);
 
 /** Returns the id of a replica. Reductions combine replicas in the order of their ids.
  *
  *  @param self  the calling replica
- *  @return 0 to ditto_num_replicas - 1; UINT32_MAX if self is not the calling thread's replica */
+ *  @return 0 to ditto_num_replicas - 1; DITTO_NO_REPLICA if self is not the calling thread's replica */
 DITTO_API uint32_t ditto_replica_id(const ditto_replica *self);
 
 /** Returns the number of replicas of the strategy.

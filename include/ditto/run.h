@@ -96,27 +96,27 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_values(ditto_strategy 
  *  @return DITTO_OK, or an error that ends the run */
 typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *batch, void *user);
 
-/** Runs up to `steps` steps inside one run, each with the next batch of the replica. All steps together need
- *  one start and one end of a run.
+/** Runs up to `num_steps` steps inside one run, each with the next batch of the replica. All steps together
+ *  need one start and one end of a run.
  *
  *  @param strategy    the strategy
- *  @param iterator    the source of the batches
- *  @param steps       largest number of steps
  *  @param function    called for each step
  *  @param user        passed to the function
+ *  @param iterator    the source of the batches
+ *  @param num_steps   largest number of steps
  *  @param options     NULL for the defaults
- *  @param steps_done  [out] the number of steps done; may be NULL
+ *  @param num_done    [out] the number of steps done; may be NULL
  *  @param result      [out] the results of the last step, as for ditto_strategy_run_values; NULL if no step
  *                     was done
  *  @return DITTO_OK, an error of ditto_strategy_run_values or ditto_next, or one of:
- *  @retval DITTO_END_OF_INPUT  the input ended before `steps` steps. result and steps_done are set
+ *  @retval DITTO_END_OF_INPUT  the input ended before `num_steps` steps. result and num_done are set
  *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a step does not have all its rows
  *  @retval DITTO_ERR_USER      the function returned a status that is neither DITTO_OK nor an error */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_steps(ditto_strategy *strategy,
                                                                 ditto_step_fn function, void *user,
-                                                                ditto_iterator *iterator, uint64_t steps,
+                                                                ditto_iterator *iterator, uint64_t num_steps,
                                                                 const ditto_run_options *options,
-                                                                uint64_t *steps_done, ditto_value **result);
+                                                                uint64_t *num_done, ditto_value **result);
 
 /** @name Arguments and results
  *

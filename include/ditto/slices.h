@@ -32,8 +32,8 @@ typedef struct ditto_slices {
  * reduction tree over these rows, in the order of the concatenation.
  *
  * @param self      The calling replica.
- * @param in        The slices of this replica.
- * @param[out] out  The result. Before the call, `rows` is the capacity of `indices` and `values`, which
+ * @param src       The slices of this replica.
+ * @param[dst] dst  The result. Before the call, `rows` is the capacity of `indices` and `values`, which
  *                  overlap neither each other nor any input. On DITTO_OK, `rows` is the number of rows of the
  *                  result, and row_count and dtype are set.
  * @param op        DITTO_SUM, or DITTO_MEAN: every value is divided by the number of replicas, once, at the
@@ -50,8 +50,8 @@ typedef struct ditto_slices {
  * @par Cost
  * Two meetings. Every replica reads all rows. With DITTO_SLICES_MERGE every replica also sorts all
  * indices. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in,
-                                                               ditto_slices *out, ditto_op op,
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *src,
+                                                               ditto_slices *dst, ditto_op op,
                                                                const ditto_reduce_options *options);
 
 /** All-reduce of slices into a dense array that each replica has.
@@ -60,7 +60,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *se
  * that row of `dense`, and rounded once. Rows without slices are unchanged.
  *
  * @param self           The calling replica.
- * @param in             The slices of this replica.
+ * @param src            The slices of this replica.
  * @param[in,out] dense  Array of shape [dense_rows, row_count]. It overlaps no input.
  * @param dense_rows     Number of rows of `dense`. It is equal on all replicas.
  * @param op             As in ditto_all_reduce_slices.
@@ -69,7 +69,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *se
  *                          nothing is written. All replicas find this together, and the run continues.
  * @return Also the errors of ditto_all_reduce_slices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices_into(ditto_replica *self,
-                                                                    const ditto_slices *in, void *dense,
+                                                                    const ditto_slices *src, void *dense,
                                                                     size_t dense_rows, ditto_op op,
                                                                     const ditto_reduce_options *options);
 

@@ -25,8 +25,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, i
 /** Makes a dataset of the rows of arrays in memory. Component k of row i is arrays[k][i], with the shape
  * arrays[k].shape[1..].
  *
- * @param arrays      Array of `components` tensors of rank 1 or more, with equal first dimensions.
- * @param components  Number of components of a row.
+ * @param arrays      Array of `num_components` tensors of rank 1 or more, with equal first dimensions.
+ * @param num_components  Number of components of a row.
  * @param[out] out    The dataset.
  * @retval DITTO_ERR_INVALID  There is no component or more than DITTO_MAX_COMPONENTS, a rank is 0, there is
  *                            no row, or data is NULL or misaligned.
@@ -34,7 +34,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, i
  * @par Ownership
  * The arrays are not copied. They must stay unchanged as long as the dataset, or one made from it, exists. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_arrays(const ditto_tensor *arrays,
-                                                                 uint32_t components, ditto_dataset **out);
+                                                                 uint32_t num_components,
+                                                                 ditto_dataset **out);
 
 /* -- A function -- */
 
@@ -56,10 +57,10 @@ typedef struct ditto_generator {
     /** Ends a pass, also in its middle. May be NULL. */
     void (*close)(void *user, void *position);
 
-    /** Writes the position as bytes, up to `size` of them, and sets *length to their number. It is called
-     * twice, first with size 0. If the function is NULL, an iterator over this generator cannot be saved
-     * (DITTO_ERR_UNSUPPORTED). */
-    ditto_status (*save)(void *user, void *position, void *bytes, size_t size, size_t *length);
+    /** Writes the position as bytes, up to `capacity` of them, and sets *length to their number. It is
+     * called twice, first with capacity 0. If the function is NULL, an iterator over this generator cannot
+     * be saved (DITTO_ERR_UNSUPPORTED). */
+    ditto_status (*save)(void *user, void *position, void *bytes, size_t capacity, size_t *length);
 
     /** Moves a position that was just opened to the one that was saved. */
     ditto_status (*restore)(void *user, void *position, const void *bytes, size_t length);
@@ -72,14 +73,15 @@ typedef struct ditto_generator {
  * its batch has been taken.
  *
  * @param generator   The functions. The struct is copied.
- * @param row         Array of `components` tensors: dtypes and shapes of a row. It is copied.
- * @param components  Number of components of a row.
+ * @param row         Array of `num_components` tensors: dtypes and shapes of a row. It is copied.
+ * @param num_components  Number of components of a row.
  * @param[out] out    The dataset.
  * @retval DITTO_ERR_INVALID  `next` is NULL, there is no component or more than DITTO_MAX_COMPONENTS, or a
  *                            rank is above DITTO_MAX_RANK - 1. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_generator *generator,
                                                                     const ditto_tensor *row,
-                                                                    uint32_t components, ditto_dataset **out);
+                                                                    uint32_t num_components,
+                                                                    ditto_dataset **out);
 
 /* -- Files --
  *
@@ -276,8 +278,8 @@ typedef struct ditto_fixed_options {
  * from a file of tokens if a record has T + 1 tokens and the stride is T tokens.
  *
  * @param files       The files.
- * @param row         Array of `components` tensors: dtypes and shapes of a row. It is copied.
- * @param components  Number of components of a row.
+ * @param row         Array of `num_components` tensors: dtypes and shapes of a row. It is copied.
+ * @param num_components  Number of components of a row.
  * @param options     The options, or NULL for the defaults.
  * @param[out] out    The dataset.
  * @retval DITTO_ERR_INVALID  One of these:
@@ -290,15 +292,16 @@ typedef struct ditto_fixed_options {
  *                            number of records.
  * @return Also the errors that all sources of files have. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_files *files,
-                                                                const ditto_tensor *row, uint32_t components,
+                                                                const ditto_tensor *row,
+                                                                uint32_t num_components,
                                                                 const ditto_fixed_options *options,
                                                                 ditto_dataset **out);
 
 /** Makes a dataset of arrays in .npy files of either byte order (NumPy's formats 1.0, 2.0 and 3.0). Component
  * k of row i is element i of array k, as in ditto_dataset_from_arrays.
  *
- * @param names       Array of `components` file names.
- * @param components  Number of components of a row.
+ * @param names       Array of `num_components` file names.
+ * @param num_components  Number of components of a row.
  * @param[out] out    The dataset.
  * @retval DITTO_ERR_NOT_FOUND    A file does not exist.
  * @retval DITTO_ERR_IO           A file cannot be read (errno), or is not a regular file.
@@ -308,8 +311,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_file
  *                                is in Fortran order, or the format has another version.
  * @retval DITTO_ERR_SHAPE        The first dimensions differ.
  * @retval DITTO_ERR_INVALID      An array has rank 0 or no rows. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_npy(const char *const *names, uint32_t components,
-                                                              ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_npy(const char *const *names,
+                                                              uint32_t num_components, ditto_dataset **out);
 
 DITTO_END
 #endif

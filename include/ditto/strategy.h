@@ -277,7 +277,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *st
  *  @param strategy  the strategy
  *  @param function  must return. An exception or pthread_exit that leaves it ends the program
  *                   (ditto/status.h)
- *  @param argument  passed to the function on all replicas
+ *  @param user      passed to the function on all replicas
  *  @return DITTO_OK; the positive status of the replica with the lowest id that returned one; or the error of
  *          the replica that failed first, with its message in ditto_last_error()
  *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas that the message names had not
@@ -293,7 +293,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *st
  *  A run costs two hand-overs of a cache line. Outside of a scope it also makes two system calls, which set
  *  the PUs of the calling thread. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function,
-                                                          void *argument);
+                                                          void *user);
 
 /** Makes a strategy current on this thread, and pins the thread to the PU of replica 0. The thread is not
  *  pinned with DITTO_CALLER_WAITS or DITTO_PIN_NONE. A scope may be entered again. It must be left as often.
@@ -367,6 +367,8 @@ typedef enum ditto_binding {
 
 /** Where a replica is, as planned, and as read back from the kernel. */
 typedef struct ditto_replica_info {
+    size_t struct_size; /**< set by DITTO_REPLICA_INFO_INIT */
+
     ditto_placed_device planned; /**< the planned PU of the leader */
     uint32_t num_devices;        /**< number of logical devices: the leader and its helpers */
 
@@ -391,6 +393,9 @@ typedef struct ditto_replica_info {
     uint64_t remote_pages;
 } ditto_replica_info;
 
+/** Initial value of ditto_replica_info. */
+#define DITTO_REPLICA_INFO_INIT DITTO_OPTIONS_INIT(ditto_replica_info)
+
 /** Reads where a replica is.
  *
  *  @param strategy  the strategy
@@ -406,6 +411,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_replica_info(ditto_strateg
 
 /** Where a logical device is, as planned, and as read back from the kernel. */
 typedef struct ditto_device_info {
+    size_t struct_size; /**< set by DITTO_DEVICE_INFO_INIT */
+
     ditto_placed_device planned; /**< the planned PU */
 
     /** Number of threads of other strategies of this process on the PU. */
@@ -414,6 +421,9 @@ typedef struct ditto_device_info {
     int32_t thread_id; /**< as in ditto_replica_info */
     int32_t cpu;       /**< as in ditto_replica_info */
 } ditto_device_info;
+
+/** Initial value of ditto_device_info. */
+#define DITTO_DEVICE_INFO_INIT DITTO_OPTIONS_INIT(ditto_device_info)
 
 /** Reads where a logical device is.
  *
@@ -430,14 +440,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_device_info(ditto_strategy
 /** Writes a table of the replicas (replica, package, node, PU, thread, memory) and the limits of the process.
  *
  *  @param strategy  the strategy
- *  @param buffer    [out] the text, terminated; may be NULL if size is 0
- *  @param size      bytes of buffer
+ *  @param buffer    [out] the text, terminated; may be NULL if capacity is 0
+ *  @param capacity  bytes of buffer
  *  @param length    [out] the length of the whole text, without its terminator; may be NULL. If it is larger
- *                   than size - 1, the text in buffer is cut
+ *                   than capacity - 1, the text in buffer is cut
  *  @retval DITTO_OK           the text was written
- *  @retval DITTO_ERR_INVALID  buffer is NULL, and size is not 0 */
+ *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer,
-                                                               size_t size, size_t *length);
+                                                               size_t capacity, size_t *length);
 
 /** @} */
 

@@ -37,6 +37,8 @@ typedef struct ditto_topology_options {
 
 /** Numbers of objects in a topology. */
 typedef struct ditto_topology_counts {
+    size_t struct_size; /**< Set by DITTO_TOPOLOGY_COUNTS_INIT. */
+
     uint32_t packages;   /**< Packages that the process may use. */
     uint32_t numa_nodes; /**< NUMA nodes with PUs that the process may use. */
     uint32_t llcs;       /**< Last-level caches that the process may use. */
@@ -67,6 +69,9 @@ typedef struct ditto_topology_counts {
 
     uint32_t regular; /**< 1 if every coordinate has a PU, otherwise 0. */
 } ditto_topology_counts;
+
+/** Initial value of ditto_topology_counts. */
+#define DITTO_TOPOLOGY_COUNTS_INIT DITTO_OPTIONS_INIT(ditto_topology_counts)
 
 /** In place of a node number: the operating system shows no NUMA node for this PU. */
 #define DITTO_NO_NODE UINT32_MAX
@@ -192,11 +197,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_pu(const ditto_topology *t
  * @param topology    The topology.
  * @param index       Index of the PU in the order of the mesh, 0 .. pus - 1.
  * @param[out] out    The caches.
- * @param[out] count  Number of caches.
+ * @param[out] num_caches  Number of caches.
  * @retval DITTO_ERR_RANGE  There is no such PU. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t index,
                                                              ditto_cache out[DITTO_MAX_CACHES],
-                                                             uint32_t *count);
+                                                             uint32_t *num_caches);
 
 /** Returns one NUMA node.
  *

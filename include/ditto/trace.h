@@ -51,6 +51,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy 
 
 /** What the replicas did under one name. */
 typedef struct ditto_operation_counters {
+    size_t struct_size; /**< set by DITTO_OPERATION_COUNTERS_INIT */
+
     /** "run", "pause" (of a merge_call), or a function such as "ditto_all_reduce" or "ditto_next". The string
      * is constant. */
     const char *name;
@@ -77,6 +79,9 @@ typedef struct ditto_operation_counters {
     uint32_t slowest;
 } ditto_operation_counters;
 
+/** Initial value of ditto_operation_counters. */
+#define DITTO_OPERATION_COUNTERS_INIT DITTO_OPTIONS_INIT(ditto_operation_counters)
+
 /** Returns the times of one operation.
  *
  * @param strategy  The strategy.
@@ -92,11 +97,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_stats(ditto_stra
  *
  * @param strategy     The strategy.
  * @param[out] buffer  Memory for the text, as in ditto_strategy_describe.
- * @param size         Length of `buffer` in bytes.
+ * @param capacity     Length of `buffer` in bytes.
  * @param[out] length  Length of the whole text, as in ditto_strategy_describe.
  * @retval DITTO_ERR_NOT_FOUND  Nothing was recorded. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_describe(ditto_strategy *strategy, char *buffer,
-                                                                     size_t size, size_t *length);
+                                                                     size_t capacity, size_t *length);
 
 /** Writes the events to a file, as JSON in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens.
  * There is a track for each replica, and one for each producer that filled a batch that the replicas took.
@@ -118,11 +123,11 @@ DITTO_API void ditto_usage_count(int on);
  * of calls. The most frequent function is first.
  *
  * @param[out] buffer  Memory for the text, as in ditto_strategy_describe.
- * @param size         Length of `buffer` in bytes.
+ * @param capacity     Length of `buffer` in bytes.
  * @param[out] length  Length of the whole text, as in ditto_strategy_describe.
- * @retval DITTO_ERR_INVALID    `buffer` is NULL, and `size` is not 0.
+ * @retval DITTO_ERR_INVALID    `buffer` is NULL, and `capacity` is not 0.
  * @retval DITTO_ERR_NO_MEMORY  Memory was refused. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_usage_describe(char *buffer, size_t size, size_t *length);
+DITTO_API DITTO_NODISCARD ditto_status ditto_usage_describe(char *buffer, size_t capacity, size_t *length);
 
 DITTO_END
 #endif

@@ -151,14 +151,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_take(ditto_dataset *input, 
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count,
                                                           ditto_dataset **out);
 
-/** Keeps the rows, or the batches if the input is batched, whose number mod `shards` is `index`.
+/** Keeps the rows, or the batches if the input is batched, whose number mod `num_shards` is `index`.
  *
  * @param input     The input.
- * @param shards    Number of shards.
+ * @param num_shards  Number of shards.
  * @param index     Number of this shard, from 0.
  * @param[out] out  The dataset.
- * @retval DITTO_ERR_RANGE  `shards` is 0, or `index` is not below it. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t shards,
+ * @retval DITTO_ERR_RANGE  `num_shards` is 0, or `index` is not below it. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t num_shards,
                                                            uint64_t index, ditto_dataset **out);
 
 /* -- Several datasets -- */
@@ -166,36 +166,36 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input,
 /** Joins one row of each input to one row, with the components of all inputs one after another. It ends with
  * the shortest input.
  *
- * @param inputs    Array of `count` datasets.
- * @param count     Number of inputs.
+ * @param inputs    Array of `num_inputs` datasets.
+ * @param num_inputs  Number of inputs.
  * @param[out] out  The dataset.
  * @retval DITTO_ERR_INVALID  There is no input, there are more than DITTO_MAX_COMPONENTS components, or the
  *                            inputs are batched differently. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t count,
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t num_inputs,
                                                          ditto_dataset **out);
 
 /** Makes a dataset of the rows of the first input, then those of the second, and so on.
  *
- * @param inputs    Array of `count` datasets.
- * @param count     Number of inputs.
+ * @param inputs    Array of `num_inputs` datasets.
+ * @param num_inputs  Number of inputs.
  * @param[out] out  The dataset.
  * @retval DITTO_ERR_INVALID      There is no input, or the rows of the inputs differ in dtypes or shapes.
  * @retval DITTO_ERR_UNSUPPORTED  An input is batched. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_concatenate(ditto_dataset *const *inputs, uint32_t count,
-                                                                 ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_concatenate(ditto_dataset *const *inputs,
+                                                                 uint32_t num_inputs, ditto_dataset **out);
 
 /** Takes `block` rows at a time from each of `cycle` inputs in rotation. When an input ends, the next input
  * that has not begun replaces it.
  *
- * @param inputs    Array of `count` datasets.
- * @param count     Number of inputs.
+ * @param inputs    Array of `num_inputs` datasets.
+ * @param num_inputs  Number of inputs.
  * @param cycle     How many inputs are open at a time. 0 means all.
  * @param block     How many consecutive rows come from one input. 0 means 1.
  * @param[out] out  The dataset.
  * @return DITTO_OK, or an error of ditto_dataset_concatenate. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs, uint32_t count,
-                                                                uint32_t cycle, uint64_t block,
-                                                                ditto_dataset **out);
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs,
+                                                                uint32_t num_inputs, uint32_t cycle,
+                                                                uint64_t block, ditto_dataset **out);
 
 /* -- Batches -- */
 
@@ -225,10 +225,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_unbatch(ditto_dataset *inpu
 /** Sets how many batches wait ready for each replica, unless ditto_input_options.buffer is set.
  *
  * @param input     The input.
- * @param batches   Number of batches, 1 to 65536.
+ * @param num_batches  Number of batches, 1 to 65536.
  * @param[out] out  The dataset.
- * @retval DITTO_ERR_RANGE  `batches` is 0 or above 65536. */
-DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_prefetch(ditto_dataset *input, uint64_t batches,
+ * @retval DITTO_ERR_RANGE  `num_batches` is 0 or above 65536. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_prefetch(ditto_dataset *input, uint64_t num_batches,
                                                               ditto_dataset **out);
 
 DITTO_END

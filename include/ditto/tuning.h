@@ -83,6 +83,8 @@ typedef enum ditto_operation {
 
 /** Which algorithm an operation uses. */
 typedef struct ditto_choice {
+    size_t struct_size; /**< set by DITTO_CHOICE_INIT */
+
     /** "lines", "counter", "owners" or "groups", as docs/architecture.md describes them. A constant
      *  string. */
     const char *algorithm;
@@ -95,6 +97,9 @@ typedef struct ditto_choice {
     /** Time of the meetings alone if no replica is late. It is computed from the measured hand-overs. */
     double predicted_ns;
 } ditto_choice;
+
+/** Initial value of ditto_choice. */
+#define DITTO_CHOICE_INIT DITTO_OPTIONS_INIT(ditto_choice)
 
 /** Returns which algorithm a call would use.
  *
@@ -123,7 +128,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strateg
  *  Any thread may call it. If two threads call it at the same time, the text may be a mixture.
  *  @par Ownership
  *  The text is in the strategy's memory, and is valid until the next call. */
-DITTO_API const char *ditto_strategy_diagnose(const ditto_strategy *strategy);
+DITTO_API const char *ditto_strategy_diagnose(ditto_strategy *strategy);
 
 /** @} */
 

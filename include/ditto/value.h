@@ -160,17 +160,18 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_var
 /** Creates a nest of values of one strategy.
  *
  *  @param strategy  the strategy
- *  @param names     [count] the names, which are copied. NULL means "0", "1", and so on. A name must not be
- *                   empty, contain '/', or occur twice
- *  @param members   [count] the members. The nest keeps them alive, and the caller still destroys its handles
- *  @param count     number of members
+ *  @param names     [num_members] the names, which are copied. NULL means "0", "1", and so on. A name must
+ *                   not be empty, contain '/', or occur twice
+ *  @param members   [num_members] the members. The nest keeps them alive, and the caller still destroys its
+ *                   handles
+ *  @param num_members  number of members
  *  @param out       [out] the nest
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID  a name is not allowed
  *  @retval DITTO_ERR_CONTEXT  a member of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
-                                                           const ditto_value *const *members, uint32_t count,
-                                                           ditto_value **out);
+                                                           const ditto_value *const *members,
+                                                           uint32_t num_members, ditto_value **out);
 
 /** Creates one value from N values of equal structure, one for each replica. It is the inverse of
  *  ditto_strategy_local_results.
@@ -308,7 +309,7 @@ DITTO_API const ditto_value *ditto_value_container(const ditto_value *component)
  *  @param out      [out] the part, given to the caller
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_RANGE  there is no such replica */
-DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(ditto_value *value, uint32_t replica,
+DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(const ditto_value *value, uint32_t replica,
                                                           ditto_value **out);
 
 /** Creates values that are the parts of all replicas, in replica order. A plain value has one part, itself.
@@ -317,13 +318,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(ditto_value *value, ui
  *
  *  @param strategy  the strategy of the value
  *  @param value     the value
- *  @param out       [out] [N] the parts, each given to the caller; NULL from *count on
- *  @param count     [out] number of parts: N, or 1 for a plain value
+ *  @param out       [out] [N] the parts, each given to the caller; NULL from *num_results on
+ *  @param num_results  [out] number of parts: N, or 1 for a plain value
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_CONTEXT  a value of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_local_results(ditto_strategy *strategy,
-                                                                    ditto_value *value, ditto_value **out,
-                                                                    uint32_t *count);
+                                                                    const ditto_value *value,
+                                                                    ditto_value **out, uint32_t *num_results);
 
 /** Returns the calling replica's tensor, as ditto_value_component does with its id. Of a per-replica value it
  *  is on this replica's node. The call is made in replica context, on the replica's own thread.

@@ -27,7 +27,6 @@ typedef enum ditto_synchronization {
     DITTO_SYNCHRONIZATION_DEFAULT = 0, /**< DITTO_ON_WRITE */
     DITTO_ON_WRITE = 1,                /**< mirrored */
     DITTO_ON_READ = 2,                 /**< sync-on-read */
-    DITTO_SYNCHRONIZATION_NONE = 3,    /**< not allowed: DITTO_ERR_INVALID */
 } ditto_synchronization;
 
 /** How the components of a variable, or the replicas' values for them, are combined. The numbers differ from
@@ -175,17 +174,17 @@ DITTO_API const char *ditto_variable_name(const ditto_variable *variable);
  *
  *  @param variable  the variable
  *  @param replica   id of the replica
- *  @param buffer    [out] the text, terminated; may be NULL if size is 0
- *  @param size      bytes of buffer
+ *  @param buffer    [out] the text, terminated; may be NULL if capacity is 0
+ *  @param capacity  bytes of buffer
  *  @param length    [out] the length of the whole text, without its terminator; may be NULL
  *  @retval DITTO_OK           the name was written
- *  @retval DITTO_ERR_INVALID  buffer is NULL, and size is not 0
+ *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0
  *  @retval DITTO_ERR_RANGE    there is no such replica
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component_name(const ditto_variable *variable,
                                                                      uint32_t replica, char *buffer,
-                                                                     size_t size, size_t *length);
+                                                                     size_t capacity, size_t *length);
 
 /** Returns whether a variable is trainable.
  *
@@ -235,13 +234,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard(const ditto_variable
  *  NUMA nodes that they are planned for. It also says which of the options given at creation have no effect.
  *
  *  @param variable  the variable
- *  @param buffer    [out] the text, terminated; may be NULL if size is 0
- *  @param size      bytes of buffer
+ *  @param buffer    [out] the text, terminated; may be NULL if capacity is 0
+ *  @param capacity  bytes of buffer
  *  @param length    [out] the length of the whole text, without its terminator; may be NULL
  *  @retval DITTO_OK           the text was written
- *  @retval DITTO_ERR_INVALID  buffer is NULL, and size is not 0 */
+ *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_describe(const ditto_variable *variable, char *buffer,
-                                                               size_t size, size_t *length);
+                                                               size_t capacity, size_t *length);
 
 /** Counts the calls that may have changed any component, including those that failed. If two results are
  *  equal, no call has written the variable in between. Writes through the pointer of ditto_component are not
@@ -254,14 +253,14 @@ DITTO_API uint64_t ditto_variable_generation(const ditto_variable *variable);
 /** Lists the variables of a strategy, in the order of their creation. The slots of optimizers are among them.
  *
  *  @param strategy   the strategy
- *  @param variables  [out] [room] as many variables as fit; may be NULL if room is 0
- *  @param room       capacity of variables
- *  @param count      [out] how many variables there are
- *  @retval DITTO_OK           count is set
+ *  @param variables  [out] [capacity] as many variables as fit; may be NULL if capacity is 0
+ *  @param capacity   capacity of variables
+ *  @param num_variables  [out] how many variables there are
+ *  @retval DITTO_OK           num_variables is set
  *  @retval DITTO_ERR_INVALID  a NULL pointer */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *strategy,
-                                                                ditto_variable **variables, size_t room,
-                                                                size_t *count);
+                                                                ditto_variable **variables, size_t capacity,
+                                                                size_t *num_variables);
 
 /** Gives a saved value to the variable of a name. It is written as ditto_variable_assign writes it. If there
  *  is no such variable yet, a copy of the value is kept until one is created, and replaces its initial value.
@@ -281,14 +280,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strate
 /** Writes the names of the kept values for which no variable has been created, one a line.
  *
  *  @param strategy  the strategy
- *  @param buffer    [out] the text, terminated; may be NULL if size is 0
- *  @param size      bytes of buffer
+ *  @param buffer    [out] the text, terminated; may be NULL if capacity is 0
+ *  @param capacity  bytes of buffer
  *  @param length    [out] the length of the whole text, without its terminator; may be NULL
- *  @param count     [out] how many values there are; may be NULL
+ *  @param num_values  [out] how many values there are; may be NULL
  *  @retval DITTO_OK           the names were written
- *  @retval DITTO_ERR_INVALID  buffer is NULL, and size is not 0 */
+ *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer,
-                                                                  size_t size, size_t *length, size_t *count);
+                                                                  size_t capacity, size_t *length,
+                                                                  size_t *num_values);
 
 /** Discards the kept values for which no variable has been created.
  *

@@ -17,14 +17,13 @@ ditto_status ditto_dataset_spec(const ditto_dataset *dataset, ditto_element_spec
     return DITTO_OK;
 }
 
-ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *state,
-                                  uint64_t pass)
+ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *user, uint64_t pass)
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(dataset, "dataset"));
     if (function == NULL)
         return dti_fail_null("function");
-    return dti_reduce(dataset, function, state, pass);
+    return dti_reduce(dataset, function, user, pass);
 }
 
 ditto_status ditto_dataset_destroy(ditto_dataset *dataset)

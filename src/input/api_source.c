@@ -29,24 +29,25 @@ ditto_status ditto_dataset_from_range(int64_t start, int64_t stop, int64_t step,
     return dti_range_create(start, stop, step, out);
 }
 
-ditto_status ditto_dataset_from_arrays(const ditto_tensor *arrays, uint32_t components, ditto_dataset **out)
+ditto_status ditto_dataset_from_arrays(const ditto_tensor *arrays, uint32_t num_components,
+                                       ditto_dataset **out)
 {
     DTI_ENTER();
-    DTI_TRY(check_components(arrays, components, out));
-    return dti_array_create(arrays, components, out);
+    DTI_TRY(check_components(arrays, num_components, out));
+    return dti_array_create(arrays, num_components, out);
 }
 
 ditto_status ditto_dataset_from_generator(const ditto_generator *generator, const ditto_tensor *row,
-                                          uint32_t components, ditto_dataset **out)
+                                          uint32_t num_components, ditto_dataset **out)
 {
     ditto_generator known;
     DTI_ENTER();
     DTI_TRY(dti_not_null(generator, "generator"));
-    DTI_TRY(check_components(row, components, out));
+    DTI_TRY(check_components(row, num_components, out));
     DTI_TRY(dti_options_copy(&known, sizeof known, generator, "ditto_generator"));
     if (known.next == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "generator->next is NULL: it makes the rows");
-    return dti_generator_create(&known, row, components, out);
+    return dti_generator_create(&known, row, num_components, out);
 }
 
 ditto_status ditto_dataset_from_text(const ditto_files *files, const ditto_text_options *options,
@@ -84,20 +85,21 @@ ditto_status ditto_dataset_from_tfrecord(const ditto_files *files, const ditto_t
     return dti_tfrecord_create(files, &known, out);
 }
 
-ditto_status ditto_dataset_from_fixed(const ditto_files *files, const ditto_tensor *row, uint32_t components,
-                                      const ditto_fixed_options *options, ditto_dataset **out)
+ditto_status ditto_dataset_from_fixed(const ditto_files *files, const ditto_tensor *row,
+                                      uint32_t num_components, const ditto_fixed_options *options,
+                                      ditto_dataset **out)
 {
     ditto_fixed_options known;
     DTI_ENTER();
     DTI_TRY(check_files(files, out));
-    DTI_TRY(check_components(row, components, out));
+    DTI_TRY(check_components(row, num_components, out));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_fixed_options"));
-    return dti_fixed_create(files, row, components, &known, out);
+    return dti_fixed_create(files, row, num_components, &known, out);
 }
 
-ditto_status ditto_dataset_from_npy(const char *const *names, uint32_t components, ditto_dataset **out)
+ditto_status ditto_dataset_from_npy(const char *const *names, uint32_t num_components, ditto_dataset **out)
 {
     DTI_ENTER();
-    DTI_TRY(check_components((const void *)names, components, out));
-    return dti_npy_create(names, components, out);
+    DTI_TRY(check_components((const void *)names, num_components, out));
+    return dti_npy_create(names, num_components, out);
 }

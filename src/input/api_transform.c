@@ -93,17 +93,18 @@ ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count, ditto_data
     return dti_skip_take_create(input, rows_of(input, count), UINT64_MAX, out);
 }
 
-ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t shards, uint64_t index, ditto_dataset **out)
+ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t num_shards, uint64_t index,
+                                 ditto_dataset **out)
 {
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
-    if (shards == 0)
+    if (num_shards == 0)
         return DTI_FAIL(DITTO_ERR_RANGE, "shards is 0: there is at least one");
-    if (index >= shards)
+    if (index >= num_shards)
         return DTI_FAIL(
-            DITTO_ERR_RANGE, "index is %llu, but with shards = %llu they are numbered from 0 to %llu",
-            (unsigned long long)index, (unsigned long long)shards, (unsigned long long)shards - 1);
-    return dti_shard_create(input, shards, index, rows_of(input, 1), out);
+            DITTO_ERR_RANGE, "index is %llu, but with num_shards = %llu they are numbered from 0 to %llu",
+            (unsigned long long)index, (unsigned long long)num_shards, (unsigned long long)num_shards - 1);
+    return dti_shard_create(input, num_shards, index, rows_of(input, 1), out);
 }
 
 static ditto_status check_inputs(ditto_dataset *const *inputs, uint32_t count, ditto_dataset *const *out)
@@ -118,12 +119,12 @@ static ditto_status check_inputs(ditto_dataset *const *inputs, uint32_t count, d
     return DITTO_OK;
 }
 
-ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t count, ditto_dataset **out)
+ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t num_inputs, ditto_dataset **out)
 {
     uint64_t components = 0;
     DTI_ENTER();
-    DTI_TRY(check_inputs(inputs, count, out));
-    for (uint32_t i = 0; i < count; i++) {
+    DTI_TRY(check_inputs(inputs, num_inputs, out));
+    for (uint32_t i = 0; i < num_inputs; i++) {
         components += inputs[i]->components;
         if (inputs[i]->batch_rows != inputs[0]->batch_rows)
             return DTI_FAIL(DITTO_ERR_INVALID,
@@ -134,7 +135,7 @@ ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t count, dit
     if (components > DITTO_MAX_COMPONENTS)
         return DTI_FAIL(DITTO_ERR_INVALID, "a row of %llu components: at most %d",
                         (unsigned long long)components, DITTO_MAX_COMPONENTS);
-    return dti_zip_create(inputs, count, out);
+    return dti_zip_create(inputs, num_inputs, out);
 }
 
 /* Checks that the rows of all inputs have the same components. */
@@ -151,19 +152,19 @@ static ditto_status check_alike(ditto_dataset *const *inputs, uint32_t count, di
     return DITTO_OK;
 }
 
-ditto_status ditto_dataset_concatenate(ditto_dataset *const *inputs, uint32_t count, ditto_dataset **out)
+ditto_status ditto_dataset_concatenate(ditto_dataset *const *inputs, uint32_t num_inputs, ditto_dataset **out)
 {
     DTI_ENTER();
-    DTI_TRY(check_alike(inputs, count, out, "concatenate"));
-    return dti_join_create(inputs, count, 1, UINT64_MAX, out);
+    DTI_TRY(check_alike(inputs, num_inputs, out, "concatenate"));
+    return dti_join_create(inputs, num_inputs, 1, UINT64_MAX, out);
 }
 
-ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs, uint32_t count, uint32_t cycle,
+ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs, uint32_t num_inputs, uint32_t cycle,
                                       uint64_t block, ditto_dataset **out)
 {
     DTI_ENTER();
-    DTI_TRY(check_alike(inputs, count, out, "interleave"));
-    return dti_join_create(inputs, count, cycle != 0 ? cycle : count, block != 0 ? block : 1, out);
+    DTI_TRY(check_alike(inputs, num_inputs, out, "interleave"));
+    return dti_join_create(inputs, num_inputs, cycle != 0 ? cycle : num_inputs, block != 0 ? block : 1, out);
 }
 
 ditto_status ditto_dataset_batch(ditto_dataset *input, uint64_t rows, uint32_t flags, ditto_dataset **out)
@@ -188,11 +189,12 @@ ditto_status ditto_dataset_unbatch(ditto_dataset *input, ditto_dataset **out)
     return dti_unbatch_create(input, out);
 }
 
-ditto_status ditto_dataset_prefetch(ditto_dataset *input, uint64_t batches, ditto_dataset **out)
+ditto_status ditto_dataset_prefetch(ditto_dataset *input, uint64_t num_batches, ditto_dataset **out)
 {
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
-    if (batches == 0 || batches > 65536)
-        return DTI_FAIL(DITTO_ERR_RANGE, "prefetch of %llu batches: 1 to 65536", (unsigned long long)batches);
-    return dti_prefetch_create(input, batches, out);
+    if (num_batches == 0 || num_batches > 65536)
+        return DTI_FAIL(DITTO_ERR_RANGE, "prefetch of %llu batches: 1 to 65536",
+                        (unsigned long long)num_batches);
+    return dti_prefetch_create(input, num_batches, out);
 }

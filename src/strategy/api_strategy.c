@@ -34,13 +34,13 @@ ditto_status ditto_strategy_destroy(ditto_strategy *strategy)
     return dti_strategy_destroy(strategy);
 }
 
-ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument)
+ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *user)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs");
-    return dti_strategy_run(strategy, function, argument);
+    return dti_strategy_run(strategy, function, user);
 }
 
 ditto_status ditto_strategy_scope_enter(ditto_strategy *strategy)
@@ -117,24 +117,30 @@ ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t repli
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(dti_not_null(out, "out"));
-    return dti_strategy_device_info(strategy, replica, device, out);
+    DTI_TRY(dti_result_check(out, "ditto_device_info"));
+    ditto_device_info found = DITTO_DEVICE_INFO_INIT;
+    DTI_TRY(dti_strategy_device_info(strategy, replica, device, &found));
+    dti_result_store(out, &found, sizeof found);
+    return DITTO_OK;
 }
 
 ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(dti_not_null(out, "out"));
-    return dti_strategy_info(strategy, replica, out);
+    DTI_TRY(dti_result_check(out, "ditto_replica_info"));
+    ditto_replica_info found = DITTO_REPLICA_INFO_INIT;
+    DTI_TRY(dti_strategy_info(strategy, replica, &found));
+    dti_result_store(out, &found, sizeof found);
+    return DITTO_OK;
 }
 
-ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer, size_t size, size_t *length)
+ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer, size_t capacity, size_t *length)
 {
-    struct dti_text text = { buffer, size, 0 };
+    struct dti_text text = { buffer, capacity, 0 };
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    if (size > 0)
+    if (capacity > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
     DTI_TRY(dti_strategy_describe(strategy, &text));
     if (length != NULL)

@@ -50,10 +50,13 @@ ditto_status ditto_strategy_operation_stats(ditto_strategy *strategy, uint32_t i
     struct dti_frame frame;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_result_check(out, "ditto_operation_counters"));
     DTI_TRY(enter(strategy, &frame));
-    ditto_status status = dti_trace_times(dti_team_of(strategy), index, out);
+    ditto_operation_counters found = DITTO_OPERATION_COUNTERS_INIT;
+    ditto_status status = dti_trace_times(dti_team_of(strategy), index, &found);
     dti_cross_leave(dti_team_of(strategy), &frame);
+    if (status == DITTO_OK)
+        dti_result_store(out, &found, sizeof found);
     return status;
 }
 
@@ -62,14 +65,14 @@ static ditto_status check_text(const char *buffer, size_t size)
     return size > 0 ? dti_not_null(buffer, "buffer") : DITTO_OK;
 }
 
-ditto_status ditto_strategy_trace_describe(ditto_strategy *strategy, char *buffer, size_t size,
+ditto_status ditto_strategy_trace_describe(ditto_strategy *strategy, char *buffer, size_t capacity,
                                            size_t *length)
 {
-    struct dti_text text = { buffer, size, 0 };
+    struct dti_text text = { buffer, capacity, 0 };
     struct dti_frame frame;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(check_text(buffer, size));
+    DTI_TRY(check_text(buffer, capacity));
     DTI_TRY(enter(strategy, &frame));
     ditto_status status = dti_trace_statistics(dti_team_of(strategy), &text);
     dti_cross_leave(dti_team_of(strategy), &frame);
@@ -112,22 +115,22 @@ static int most_first(const void *left, const void *right)
     return a->calls < b->calls ? 1 : a->calls > b->calls ? -1 : 0;
 }
 
-ditto_status ditto_usage_describe(char *buffer, size_t size, size_t *length)
+ditto_status ditto_usage_describe(char *buffer, size_t capacity, size_t *length)
 {
-    struct dti_text text = { buffer, size, 0 };
-    size_t count = 0, capacity = 0;
+    struct dti_text text = { buffer, capacity, 0 };
+    size_t count = 0, most = 0;
     DTI_ENTER();
-    DTI_TRY(check_text(buffer, size));
+    DTI_TRY(check_text(buffer, capacity));
     for (struct dti_usage *at = dti_usage_first(); at != NULL; at = at->next)
-        capacity++;
-    struct calls *sorted = malloc((capacity + 1) * sizeof *sorted);
+        most++;
+    struct calls *sorted = malloc((most + 1) * sizeof *sorted);
     if (sorted == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu functions", capacity);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu functions", most);
     /* relaxed: only the number is read. */
-    for (struct dti_usage *at = dti_usage_first(); at != NULL && count < capacity; at = at->next)
+    for (struct dti_usage *at = dti_usage_first(); at != NULL && count < most; at = at->next)
         sorted[count++] = (struct calls){ at->name, atomic_load_explicit(&at->calls, memory_order_relaxed) };
     qsort(sorted, count, sizeof *sorted, most_first);
-    if (size > 0)
+    if (capacity > 0)
         buffer[0] = '\0';
     for (size_t i = 0; i < count; i++)
         dti_text_add(&text, "%12llu  %s\n", (unsigned long long)sorted[i].calls, sorted[i].name);

@@ -71,21 +71,21 @@ static size_t pack_length(const ditto_list_item *list, size_t length, size_t lim
     return items;
 }
 
-ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *list, size_t length,
+ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *items, size_t num_items,
                                    ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     DTI_ENTER();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce_list", DTI_PATTERN_LIST, options, 0));
-    DTI_TRY(dti_arguments_list(&a, list, length, op));
+    DTI_TRY(dti_arguments_list(&a, items, num_items, op));
     size_t done = 0;
     do { /* runs once for an empty list, which is a barrier */
-        a.call.list = list + done;
+        a.call.list = items + done;
         a.call.before = done;
-        a.call.count = pack_length(list + done, length - done, a.options.bytes_per_pack);
+        a.call.count = pack_length(items + done, num_items - done, a.options.bytes_per_pack);
         DTI_TRY(dti_collective(a.replica, &a.call, NULL, &a.deadline));
         done += a.call.count;
-    } while (done < length);
+    } while (done < num_items);
     return DITTO_OK;
 }
 
@@ -220,8 +220,8 @@ ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void 
 
 /* -- sums whose bits do not depend on the number of replicas -- */
 
-ditto_status ditto_block_sum(ditto_replica *self, const void *values, void *sum, size_t count,
-                             ditto_dtype dtype, const ditto_reduce_options *options)
+ditto_status ditto_block_sum(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
+                             const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     size_t bytes;
@@ -229,12 +229,12 @@ ditto_status ditto_block_sum(ditto_replica *self, const void *values, void *sum,
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_block_sum", DTI_PATTERN_BLOCKS, options, 0));
     DTI_TRY(dti_reduction_check(dtype, DITTO_SUM));
     DTI_TRY(dti_buffer_bytes(count, dtype, &bytes));
-    DTI_TRY(dti_buffer_check(values, bytes, dtype, "values"));
-    DTI_TRY(dti_buffer_check(sum, ditto_dtype_bytes(dtype), dtype, "sum"));
+    DTI_TRY(dti_buffer_check(src, bytes, dtype, "src"));
+    DTI_TRY(dti_buffer_check(dst, ditto_dtype_bytes(dtype), dtype, "dst"));
     a.call.dtype = (uint8_t)dtype;
     a.call.op = DITTO_SUM;
     a.call.element_bytes = ditto_dtype_bytes(dtype);
-    a.call.src = values;
-    a.call.dst = sum;
+    a.call.src = src;
+    a.call.dst = dst;
     return dti_block_sum(a.replica, &a.call, count, &a.deadline);
 }

@@ -31,7 +31,7 @@ static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const ch
                           uint32_t flags, size_t *bytes)
 {
     DTI_TRY(dti_arguments_begin(a, self, name, DTI_PATTERN_SLICES, options, flags));
-    DTI_TRY(check_slices(in, "in", bytes));
+    DTI_TRY(check_slices(in, "src", bytes));
     DTI_TRY(dti_reduction_check(in->dtype, op));
     if (op != DITTO_SUM && op != DITTO_MEAN)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices is not supported: use SUM or MEAN",
@@ -43,46 +43,47 @@ static ditto_status begin(struct dti_arguments *a, ditto_replica *self, const ch
     return DITTO_OK;
 }
 
-ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *in, ditto_slices *out,
+ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *src, ditto_slices *dst,
                                      ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     size_t bytes, capacity;
     DTI_ENTER();
-    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices", in, op, options, DITTO_SLICES_MERGE, &bytes));
-    DTI_TRY(dti_not_null(out, "out"));
-    ditto_slices result = { out->indices, out->values, out->rows, in->row_count, in->dtype };
-    DTI_TRY(check_slices(&result, "out", &capacity));
+    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices", src, op, options, DITTO_SLICES_MERGE, &bytes));
+    DTI_TRY(dti_not_null(dst, "dst"));
+    ditto_slices result = { dst->indices, dst->values, dst->rows, src->row_count, src->dtype };
+    DTI_TRY(check_slices(&result, "dst", &capacity));
     struct dti_named_buffer values = { "out->values", result.values, capacity };
     struct dti_named_buffer indices = { "out->indices", result.indices,
                                         result.rows * sizeof *result.indices };
-    DTI_TRY(check_apart_from_input(&values, in, bytes));
-    DTI_TRY(check_apart_from_input(&indices, in, bytes));
+    DTI_TRY(check_apart_from_input(&values, src, bytes));
+    DTI_TRY(check_apart_from_input(&indices, src, bytes));
     DTI_TRY(dti_check_apart(&values, &indices));
-    struct dti_slices own = {
-        .in = *in, .out = &result, .capacity = out->rows, .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0
-    };
+    struct dti_slices own = { .in = *src,
+                              .out = &result,
+                              .capacity = dst->rows,
+                              .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0 };
     a.call.hash = dti_hash_word(a.call.hash, a.options.flags);
     DTI_TRY(dti_reduce_slices(a.replica, &a.call, &own, &a.deadline));
-    *out = result;
+    *dst = result;
     return DITTO_OK;
 }
 
-ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slices *in, void *dense,
+ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slices *src, void *dense,
                                           size_t dense_rows, ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     size_t bytes, elements, dense_bytes;
     DTI_ENTER();
-    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices_into", in, op, options, 0, &bytes));
-    if (!dti_multiply(dense_rows, in->row_count, &elements))
+    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices_into", src, op, options, 0, &bytes));
+    if (!dti_multiply(dense_rows, src->row_count, &elements))
         return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements are more than a size_t can count",
-                        dense_rows, in->row_count);
-    DTI_TRY(dti_buffer_bytes(elements, in->dtype, &dense_bytes));
-    DTI_TRY(dti_buffer_check(dense, dense_bytes, in->dtype, "dense"));
+                        dense_rows, src->row_count);
+    DTI_TRY(dti_buffer_bytes(elements, src->dtype, &dense_bytes));
+    DTI_TRY(dti_buffer_check(dense, dense_bytes, src->dtype, "dense"));
     struct dti_named_buffer rows = { "dense", dense, dense_bytes };
-    DTI_TRY(check_apart_from_input(&rows, in, bytes));
-    struct dti_slices own = { .in = *in, .dense = dense, .dense_rows = dense_rows, .merge = true };
+    DTI_TRY(check_apart_from_input(&rows, src, bytes));
+    struct dti_slices own = { .in = *src, .dense = dense, .dense_rows = dense_rows, .merge = true };
     a.call.hash = dti_hash_word(a.call.hash, dense_rows);
     return dti_reduce_slices(a.replica, &a.call, &own, &a.deadline);
 }

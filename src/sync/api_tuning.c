@@ -10,13 +10,8 @@ ditto_status ditto_strategy_tuning(const ditto_strategy *strategy, ditto_tuning 
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
-    DTI_TRY(dti_not_null(out, "out"));
-    ditto_tuning known;
-    size_t bytes = out->struct_size;
-    DTI_TRY(dti_options_copy(&known, sizeof known, out, "ditto_tuning"));
-    known = dti_team_sync(dti_team_of(strategy))->tuning.given;
-    known.struct_size = bytes;
-    memcpy(out, &known, bytes < sizeof known ? bytes : sizeof known);
+    DTI_TRY(dti_result_check(out, "ditto_tuning"));
+    dti_result_store(out, &dti_team_sync(dti_team_of(strategy))->tuning.given, sizeof *out);
     return DITTO_OK;
 }
 
@@ -34,7 +29,7 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
-    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_result_check(out, "ditto_choice"));
     if (operation < DITTO_OPERATION_BARRIER || operation > DITTO_OPERATION_ALL_GATHER ||
         (unsigned)implementation > DITTO_IMPLEMENTATION_HIERARCHICAL)
         return DTI_FAIL(DITTO_ERR_RANGE,
@@ -54,19 +49,21 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     const struct dti_rounds *rounds = &sync->rounds[call.implementation];
     bool counted = dti_meets_by_counter(team, &call),
          lines = operation == DITTO_OPERATION_BARRIER || choice.algorithm == DTI_ALGORITHM_MAILBOXES;
-    out->algorithm = lines ? (counted ? "counter" : dti_algorithm_names[DTI_ALGORITHM_MAILBOXES])
-                           : dti_algorithm_names[choice.algorithm];
-    out->num_meetings = lines ? 1 : 2;
-    out->num_rounds = counted ? 1 : rounds->rounds;
-    out->num_groups = !lines && choice.algorithm == DTI_ALGORITHM_GROUPS ? sync->groups.groups : 1;
-    out->streaming = !lines && choice.streams;
+    ditto_choice found = { 0 };
+    found.algorithm = lines ? (counted ? "counter" : dti_algorithm_names[DTI_ALGORITHM_MAILBOXES])
+                            : dti_algorithm_names[choice.algorithm];
+    found.num_meetings = lines ? 1 : 2;
+    found.num_rounds = counted ? 1 : rounds->rounds;
+    found.num_groups = !lines && choice.algorithm == DTI_ALGORITHM_GROUPS ? sync->groups.groups : 1;
+    found.streaming = !lines && choice.streams;
+    dti_result_store(out, &found, sizeof found);
     out->predicted_ns = out->num_meetings *
                         (counted ? sync->tuning.costs.hop_ns[DTI_DISTANCE_CACHE] * dti_team_num_replicas(team)
                                  : dti_rounds_ns(rounds, &sync->shape, &sync->tuning.costs));
     return DITTO_OK;
 }
 
-const char *ditto_strategy_diagnose(const ditto_strategy *strategy)
+const char *ditto_strategy_diagnose(ditto_strategy *strategy)
 {
     if (strategy == NULL)
         return "no strategy";

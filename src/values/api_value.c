@@ -103,14 +103,14 @@ ditto_status ditto_variable_assign_sub_value(ditto_variable *variable, const dit
 }
 
 ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
-                                 const ditto_value *const *members, uint32_t count, ditto_value **out)
+                                 const ditto_value *const *members, uint32_t num_members, ditto_value **out)
 {
     ditto_value *nest;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(check_making(strategy, count != 0 ? (const void *)members : strategy, "members", out));
+    DTI_TRY(check_making(strategy, num_members != 0 ? (const void *)members : strategy, "members", out));
     DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &nest));
-    return dti_value_finish(nest, dti_make_nest(nest, names, members, count), out);
+    return dti_value_finish(nest, dti_make_nest(nest, names, members, num_members), out);
 }
 
 ditto_status ditto_strategy_regroup(ditto_strategy *strategy, const ditto_value *const *values,
@@ -236,7 +236,7 @@ const ditto_value *ditto_value_container(const ditto_value *component)
     return component != NULL && component->container != NULL ? component->container : component;
 }
 
-ditto_status ditto_value_select(ditto_value *value, uint32_t replica, ditto_value **out)
+ditto_status ditto_value_select(const ditto_value *value, uint32_t replica, ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_VALUE(value, held);
@@ -247,18 +247,18 @@ ditto_status ditto_value_select(ditto_value *value, uint32_t replica, ditto_valu
     return dti_look_select(value, replica, out);
 }
 
-ditto_status ditto_strategy_local_results(ditto_strategy *strategy, ditto_value *value, ditto_value **out,
-                                          uint32_t *count)
+ditto_status ditto_strategy_local_results(ditto_strategy *strategy, const ditto_value *value,
+                                          ditto_value **out, uint32_t *num_results)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_not_null(count, "count"));
+    DTI_TRY(dti_not_null(num_results, "num_results"));
     DTI_LEAVES_GATES(held);
     DTI_TRY(dti_value_hold_own(value, strategy, "value", &held));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
     DTI_TRY(dti_strategy_check_usable(strategy));
-    return dti_look_local_results(value, out, count);
+    return dti_look_local_results(value, out, num_results);
 }
 
 ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_tensor *out)

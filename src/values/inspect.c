@@ -141,7 +141,7 @@ ditto_status dti_fail_no_member(const ditto_value *v, const char *path, const ch
 
 /* -- the value of one replica -- */
 
-static ditto_status select_member(ditto_value *v, uint32_t replica, ditto_value *nest)
+static ditto_status select_member(const ditto_value *v, uint32_t replica, ditto_value *nest)
 {
     for (uint32_t i = 0; i < v->members; i++) {
         ditto_value *member;
@@ -151,7 +151,7 @@ static ditto_status select_member(ditto_value *v, uint32_t replica, ditto_value 
     return DITTO_OK;
 }
 
-static ditto_status select_slices(ditto_value *v, uint32_t replica, ditto_value **out)
+static ditto_status select_slices(const ditto_value *v, uint32_t replica, ditto_value **out)
 {
     DTI_TRY(dti_value_make(v->strategy, DITTO_VALUE_SLICES, out));
     /* There is no plain kind of slices. So all replicas get the slices of the selected one. */
@@ -164,7 +164,7 @@ static ditto_status select_slices(ditto_value *v, uint32_t replica, ditto_value 
     return DITTO_OK;
 }
 
-ditto_status dti_look_select(ditto_value *v, uint32_t replica, ditto_value **out)
+ditto_status dti_look_select(const ditto_value *v, uint32_t replica, ditto_value **out)
 {
     ditto_tensor part;
     if (v->kind == DITTO_VALUE_VARIABLE || v->kind == DITTO_VALUE_PLAIN) {
@@ -182,7 +182,7 @@ ditto_status dti_look_select(ditto_value *v, uint32_t replica, ditto_value **out
     return dti_look_taken(v, replica, &part, out);
 }
 
-ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditto_tensor *part,
+ditto_status dti_look_taken(const ditto_value *container, uint32_t replica, const ditto_tensor *part,
                             ditto_value **out)
 {
     DTI_TRY(dti_value_make(container->strategy, DITTO_VALUE_PLAIN, out));
@@ -193,7 +193,7 @@ ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditt
 
 /* -- the values of all replicas -- */
 
-static ditto_status local_result(ditto_value *v, uint32_t replica, ditto_value **out)
+static ditto_status local_result(const ditto_value *v, uint32_t replica, ditto_value **out)
 {
     ditto_tensor part;
     if (v->kind != DITTO_VALUE_VARIABLE)
@@ -202,7 +202,7 @@ static ditto_status local_result(ditto_value *v, uint32_t replica, ditto_value *
     return dti_look_taken(v, replica, &part, out);
 }
 
-ditto_status dti_look_local_results(ditto_value *v, ditto_value **out, uint32_t *count)
+ditto_status dti_look_local_results(const ditto_value *v, ditto_value **out, uint32_t *count)
 {
     uint32_t all = v->strategy->base.num_replicas, n = v->kind == DITTO_VALUE_PLAIN ? 1 : all;
     for (uint32_t i = 0; i < n; i++) {

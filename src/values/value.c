@@ -85,7 +85,7 @@ ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *v
     return DITTO_OK;
 }
 
-void dti_value_take_from(ditto_value *v, ditto_value *container, uint32_t replica)
+void dti_value_take_from(ditto_value *v, const ditto_value *container, uint32_t replica)
 {
     v->container = dti_value_keep(container);
     v->replica = replica;

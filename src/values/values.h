@@ -115,7 +115,7 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
 /* Makes a value that refers to the variable. */
 ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *variable, ditto_value **out);
 /* Records that the value was taken from `container` for a replica, and keeps a reference to the container. */
-void dti_value_take_from(ditto_value *value, ditto_value *container, uint32_t replica);
+void dti_value_take_from(ditto_value *value, const ditto_value *container, uint32_t replica);
 /* Allocates the memory of a plain value for the dtype and shape in value->plain, and sets its data. Returns
  * NO_MEMORY. */
 ditto_status dti_value_allocate(ditto_value *value);
@@ -199,10 +199,10 @@ ditto_status dti_look_tensor(const ditto_value *value, ditto_tensor *out);
 ditto_status dti_look_spec(const ditto_value *value, ditto_tensor *out);
 
 /* -- Cross-replica context -- */
-ditto_status dti_look_select(ditto_value *value, uint32_t replica, ditto_value **out);
+ditto_status dti_look_select(const ditto_value *value, uint32_t replica, ditto_value **out);
 /* Makes a plain value of `part`, which is a part of the container. */
-ditto_status dti_look_taken(ditto_value *container, uint32_t replica, const ditto_tensor *part,
+ditto_status dti_look_taken(const ditto_value *container, uint32_t replica, const ditto_tensor *part,
                             ditto_value **out);
-ditto_status dti_look_local_results(ditto_value *value, ditto_value **out, uint32_t *count);
+ditto_status dti_look_local_results(const ditto_value *value, ditto_value **out, uint32_t *count);
 
 #endif

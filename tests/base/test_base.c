@@ -171,6 +171,29 @@ static void a_forgotten_size_is_refused(void **state)
     assert_message("INIT macro");
 }
 
+static void a_result_is_cut_or_padded_to_the_struct_of_the_caller(void **state)
+{
+    struct new_options found = { 1, 2, 3 }, longer[2], zero = { 0, 0, 0 };
+    struct old_options shorter = { .struct_size = offsetof(struct old_options, padding), .padding = 7 };
+    ditto_choice choice = DITTO_CHOICE_INIT;
+    (void)state;
+    dti_result_store(&shorter, &found, sizeof found);
+    assert_int_equal(shorter.struct_size, offsetof(struct old_options, padding));
+    assert_int_equal(shorter.known, 2);
+    assert_int_equal(shorter.padding, 7);
+    memset(longer, 0xff, sizeof longer);
+    longer[0].struct_size = sizeof longer;
+    dti_result_store(longer, &found, sizeof found);
+    assert_int_equal(longer[0].struct_size, sizeof longer);
+    assert_true(longer[0].known == 2 && longer[0].newer == 3);
+    assert_memory_equal(&longer[1], &zero, sizeof zero);
+    choice.struct_size = 0;
+    assert_status(dti_result_check(&choice, "ditto_choice"), DITTO_ERR_INVALID);
+    assert_message("ditto_choice.struct_size is 0: start from its INIT macro");
+    assert_status(dti_result_check(NULL, "ditto_choice"), DITTO_ERR_INVALID);
+    assert_message("out is NULL");
+}
+
 static void sizes_that_overflow_are_found(void **state)
 {
     ditto_tensor t = { .dtype = DITTO_F64, .rank = 2, .shape = { SIZE_MAX / 2, 3 } };
@@ -316,6 +339,7 @@ int main(void)
         cmocka_unit_test(a_shorter_option_struct_is_padded_with_zeros),
         cmocka_unit_test(an_unknown_tail_must_be_zero),
         cmocka_unit_test(a_forgotten_size_is_refused),
+        cmocka_unit_test(a_result_is_cut_or_padded_to_the_struct_of_the_caller),
         cmocka_unit_test(sizes_that_overflow_are_found),
         cmocka_unit_test(numbers_are_read_without_the_locale),
         cmocka_unit_test(only_complete_numbers_are_accepted),

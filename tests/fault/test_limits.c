@@ -80,7 +80,7 @@ int sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *mask)
 static int helper_not_bound(void *unused)
 {
     ditto_topology *topology;
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_placement_options options = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_placement *placement;
     uint32_t pus[16], sizes[1] = { 16 };
@@ -166,7 +166,7 @@ static int mbind_refused(void *unused)
                                           SYS_membarrier };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
-    ditto_replica_info info;
+    ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     size_t count = 100000;
     (void)unused;
     if (!refuse_system_calls(container, sizeof container / sizeof container[0]))

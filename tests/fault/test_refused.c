@@ -43,7 +43,7 @@ static int affinity_refused(void *argument)
     ditto_strategy *strategy = NULL;
     ditto_topology *topology = NULL;
     ditto_topology_options other = DITTO_TOPOLOGY_OPTIONS_INIT;
-    ditto_limits limits;
+    ditto_limits limits = DITTO_LIMITS_INIT;
     if (!refuse_system_calls_with(&refusal->call.number, 1, refusal->error_number))
         return 77;
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &strategy) == DITTO_ERR_SYSTEM);
@@ -220,7 +220,7 @@ static int empty_root(void *folder)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy = NULL;
-    ditto_limits limits;
+    ditto_limits limits = DITTO_LIMITS_INIT;
     options.num_replicas = 3;
     if (chroot(folder) != 0 || chdir("/") != 0)
         return 77;

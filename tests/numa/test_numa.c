@@ -185,7 +185,7 @@ static void prepare(ditto_strategy *s, struct look *l)
 static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
 {
     const void *mirrored, *local;
-    ditto_replica_info info;
+    ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     int node = memory_node_of_cpu(l->cpu[i]);
     assert_ok(ditto_variable_component(l->mirrored, i, &mirrored));
     assert_ok(ditto_variable_component(l->local, i, &local));
@@ -425,7 +425,7 @@ static ditto_status echo_rows(ditto_replica *self, void *unused)
 static void expect_components_on_nodes(ditto_strategy *s, const ditto_value *value)
 {
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(s); i++) {
-        ditto_replica_info info;
+        ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
         ditto_tensor t;
         assert_ok(ditto_strategy_replica_info(s, i, &info));
         assert_ok(ditto_value_component(value, i, &t));
@@ -475,7 +475,7 @@ static void expect_central_storage_on(uint32_t node)
         return;
     assert_ok(ditto_variable_create(s, &spec, NULL, &v));
     assert_ok(ditto_variable_component(v, 1, &data));
-    ditto_replica_info info;
+    ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
     /* With first touch, the memory is on the node that touched it first. */
     if (info.binding != DITTO_BINDING_FIRST_TOUCH)
@@ -617,7 +617,7 @@ static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_repl
             assert_int_equal(before[i] == before[k], node_of_page(before[i]) == node_of_page(before[k]));
     assert_ok(ditto_strategy_run(s, split_by_update, v));
     for (uint32_t i = 0; i < 8; i++) {
-        ditto_replica_info info;
+        ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
         assert_ok(ditto_strategy_replica_info(s, i, &info));
         assert_ok(ditto_variable_component(v, i, (const void **)&after[i]));
         assert_true(after[i][0] == (float)i);
@@ -685,7 +685,7 @@ static ditto_status apply_gradients(ditto_replica *self, void *argument)
 static void expect_shards_on_nodes_in_turn(ditto_strategy *s, ditto_variable *v)
 {
     uint32_t devices[64], count = nodes_of_parameters(s, devices, 64);
-    ditto_replica_info info;
+    ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
     for (size_t k = 0; k < ditto_variable_num_shards(v) && info.binding != DITTO_BINDING_FIRST_TOUCH; k++) {
         size_t first, rows;
@@ -714,7 +714,7 @@ static void expect_slots_near_their_updaters(ditto_strategy *s, ditto_optimizer 
         ditto_variable *slot;
         assert_ok(ditto_optimizer_slot(o, k, "momentum", &slot));
         for (uint32_t p = 0; p < slot->pieces; p++) {
-            ditto_replica_info info;
+            ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
             assert_ok(ditto_strategy_replica_info(s, slot->copy[p].owner, &info));
             assert_int_equal(node_of_page(slot->copy[p].data), info.planned.pu.memory_node);
         }
@@ -821,7 +821,7 @@ static void devices_are_on_their_pus_and_blocks_on_their_nodes(void **state)
             printf("  replica %u on CPUs", r);
             for (uint32_t d = 0; d < ditto_placement_num_devices(p, r); d++) {
                 ditto_placed_device place;
-                ditto_device_info info;
+                ditto_device_info info = DITTO_DEVICE_INFO_INIT;
                 assert_ok(ditto_placement_get(p, r, d, &place));
                 assert_ok(ditto_strategy_device_info(s, r, d, &info));
                 printf(" %d", w->cpu[r][d]);
@@ -858,7 +858,7 @@ static void without_helpers_memory_stays_on_the_node_of_the_first_pu(void **stat
     struct wide *w = calloc(1, sizeof *w);
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
-    ditto_replica_info info;
+    ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     (void)state;
     options.span = DITTO_SPAN_MACHINE;
     options.helpers = DITTO_SWITCH_OFF;
@@ -877,10 +877,10 @@ static void without_helpers_memory_stays_on_the_node_of_the_first_pu(void **stat
 
 static void limits_of_the_process_are_reported(void **state)
 {
-    ditto_limits l;
+    ditto_limits l = DITTO_LIMITS_INIT;
     cpu_set_t own;
     ditto_topology *here;
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
     assert_ok(ditto_limits_read(&l));
     printf("  affinity %s, memory nodes %s, policy %d on %s, mbind %d, numa_balancing %d\n", l.affinity,

@@ -348,7 +348,7 @@ static void a_description_says_where_replicas_are(void **state)
 {
     char text[4096], cut[20];
     size_t length, same;
-    ditto_replica_info info;
+    ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     ditto_strategy *s = make_strategy(3, NULL);
     (void)state;
     assert_ok(ditto_strategy_describe(s, text, sizeof text, &length));

@@ -44,7 +44,7 @@ static void rule_10_1_a_strategy_without_options_has_one_replica_per_core_up_to_
 {
     ditto_topology *here;
     ditto_strategy *s;
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));

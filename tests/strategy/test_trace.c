@@ -41,7 +41,7 @@ static ditto_status work(ditto_replica *self, void *argument)
 
 static ditto_operation_counters times_of(ditto_strategy *strategy, const char *name)
 {
-    ditto_operation_counters t;
+    ditto_operation_counters t = DITTO_OPERATION_COUNTERS_INIT;
     for (uint32_t i = 0;; i++) {
         assert_ok(ditto_strategy_operation_stats(strategy, i, &t));
         if (strcmp(t.name, name) == 0)
@@ -56,7 +56,7 @@ static void operations_are_counted_and_timed(void **state)
         uint32_t n = replica_counts[k];
         ditto_strategy *strategy = make_strategy(n, NULL);
         struct traced traced = { .rounds = 5 };
-        ditto_operation_counters t;
+        ditto_operation_counters t = DITTO_OPERATION_COUNTERS_INIT;
         char text[8192];
         size_t length;
         assert_status(ditto_strategy_operation_stats(strategy, 0, &t), DITTO_ERR_NOT_FOUND);
@@ -196,7 +196,7 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
     assert_ok(ditto_dataset_from_range(0, 1000, 1, &d));
     struct taking first = { .iterator = iterate(strategy, d, 2), .steps = 10 };
     run_all(strategy, take_steps, &first, &first.report);
-    ditto_iterator_counters stats = { 0 };
+    ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     /* Wait until both queues are full, with two batches each. */
     for (int ms = 0; stats.depth < 4 && ms < 20000; ms++, usleep(1000))
         assert_ok(ditto_iterator_stats(first.iterator, DITTO_ALL_REPLICAS, &stats));

@@ -48,7 +48,7 @@ ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_str
 {
     ditto_strategy_options own = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_topology *here;
     ditto_placement *placement;
     ditto_strategy *strategy;

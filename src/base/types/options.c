@@ -7,16 +7,22 @@
 /* No option struct of any version is larger. A larger struct_size was never set. */
 #define MOST_BYTES 4096
 
+static ditto_status read_size(const void *given, const char *type_name, size_t *bytes)
+{
+    memcpy(bytes, given, sizeof *bytes);
+    if (*bytes < sizeof *bytes || *bytes > MOST_BYTES)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "%s.struct_size is %zu: start from its INIT macro, which sets the size", type_name,
+                        *bytes);
+    return DITTO_OK;
+}
+
 ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given, const char *type_name)
 {
     size_t given_bytes = known_bytes;
     memset(known, 0, known_bytes);
     if (given != NULL) {
-        memcpy(&given_bytes, given, sizeof given_bytes);
-        if (given_bytes < sizeof given_bytes || given_bytes > MOST_BYTES)
-            return DTI_FAIL(DITTO_ERR_INVALID,
-                            "%s.struct_size is %zu: start from its INIT macro, which sets the size",
-                            type_name, given_bytes);
+        DTI_TRY(read_size(given, type_name, &given_bytes));
         for (size_t i = known_bytes; i < given_bytes; i++)
             if (((const unsigned char *)given)[i] != 0)
                 return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
@@ -27,6 +33,22 @@ ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given
     }
     memcpy(known, &known_bytes, sizeof known_bytes);
     return DITTO_OK;
+}
+
+ditto_status dti_result_check(const void *out, const char *type_name)
+{
+    size_t bytes;
+    DTI_TRY(dti_not_null(out, "out"));
+    return read_size(out, type_name, &bytes);
+}
+
+void dti_result_store(void *out, const void *found, size_t found_bytes)
+{
+    size_t bytes;
+    memcpy(&bytes, out, sizeof bytes);
+    memset(out, 0, bytes);
+    memcpy(out, found, bytes < found_bytes ? bytes : found_bytes);
+    memcpy(out, &bytes, sizeof bytes);
 }
 
 ditto_status dti_fail_null(const char *name)

@@ -62,6 +62,15 @@ DTI_COMPANION ditto_status dti_buffer_check(const void *buffer, size_t bytes, di
 DTI_COMPANION ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given,
                                             const char *type_name);
 
+/* Checks a struct that a public function fills. Its first field is size_t struct_size.
+ *   DITTO_ERR_INVALID  out is NULL, or struct_size was never set, because the caller did not use the INIT
+ *   macro */
+ditto_status dti_result_check(const void *out, const char *type_name);
+
+/* Copies `found` into the caller's struct, as much as fits. struct_size stays as the caller set it, and
+ * fields that only a newer version knows become 0. */
+void dti_result_store(void *out, const void *found, size_t found_bytes);
+
 /* Records and returns DITTO_ERR_INVALID for a pointer that must not be NULL. `name` is the name of the
  * parameter. */
 DTI_COMPANION ditto_status dti_fail_null(const char *name);

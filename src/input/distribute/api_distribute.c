@@ -142,11 +142,13 @@ ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t repli
 {
     DTI_ENTER();
     DTI_HOLD_ITERATOR(iterator);
-    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_result_check(out, "ditto_iterator_counters"));
     uint32_t n = dti_team_num_replicas(dti_iterator_team(iterator));
     if (replica != DITTO_ALL_REPLICAS && replica >= n)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, n);
-    dti_iterator_stats(iterator, replica, out);
+    ditto_iterator_counters found;
+    dti_iterator_stats(iterator, replica, &found);
+    dti_result_store(out, &found, sizeof found);
     return DITTO_OK;
 }
 

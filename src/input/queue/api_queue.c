@@ -123,7 +123,9 @@ ditto_status ditto_queue_stats(const ditto_queue *queue, ditto_queue_counters *o
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(queue, "queue"));
-    DTI_TRY(dti_not_null(out, "out"));
-    dti_queue_stats(queue, out);
+    DTI_TRY(dti_result_check(out, "ditto_queue_counters"));
+    ditto_queue_counters found;
+    dti_queue_stats(queue, &found);
+    dti_result_store(out, &found, sizeof found);
     return DITTO_OK;
 }

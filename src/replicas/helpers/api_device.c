@@ -17,7 +17,7 @@ static size_t default_grain(size_t length, uint32_t devices, ditto_schedule sche
     return schedule == DITTO_SCHEDULE_DYNAMIC && share > 1 ? share : 1;
 }
 
-ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, void *argument, size_t begin,
+ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, void *user, size_t begin,
                                 size_t end, size_t grain, ditto_schedule schedule)
 {
     DTI_ENTER();
@@ -32,7 +32,7 @@ ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, vo
                         "%d is not a schedule: DITTO_SCHEDULE_STATIC or DITTO_SCHEDULE_DYNAMIC",
                         (int)schedule);
     struct dti_loop loop = { .function = function,
-                             .argument = argument,
+                             .argument = user,
                              .range = { begin, end, grain },
                              .dynamic = schedule == DITTO_SCHEDULE_DYNAMIC,
                              .caller = dti_public_function };
@@ -42,14 +42,14 @@ ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, vo
 }
 
 ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto_device_fn function,
-                                     void *argument)
+                                     void *user)
 {
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: the device calls it");
-    return dti_crew_submit(r, device, function, argument);
+    return dti_crew_submit(r, device, function, user);
 }
 
 ditto_status ditto_join(ditto_replica *self)

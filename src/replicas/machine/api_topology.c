@@ -29,9 +29,9 @@ ditto_status ditto_topology_destroy(ditto_topology *topology)
 ditto_status ditto_topology_count(const ditto_topology *topology, ditto_topology_counts *out)
 {
     DTI_ENTER();
-    if (topology == NULL || out == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s is NULL", topology == NULL ? "topology" : "out");
-    *out = topology->counts;
+    DTI_TRY(dti_not_null(topology, "topology"));
+    DTI_TRY(dti_result_check(out, "ditto_topology_counts"));
+    dti_result_store(out, &topology->counts, sizeof topology->counts);
     return DITTO_OK;
 }
 
@@ -54,13 +54,13 @@ ditto_status ditto_topology_pu(const ditto_topology *topology, uint32_t index, d
 }
 
 ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t index,
-                                   ditto_cache out[DITTO_MAX_CACHES], uint32_t *count)
+                                   ditto_cache out[DITTO_MAX_CACHES], uint32_t *num_caches)
 {
     DTI_ENTER();
     DTI_TRY(check_index(topology, out, index, topology != NULL ? topology->counts.pus : 0, "PU index"));
-    DTI_TRY(dti_not_null(count, "count"));
-    *count = topology->pus[index].caches;
-    memcpy(out, topology->pus[index].cache, *count * sizeof *out);
+    DTI_TRY(dti_not_null(num_caches, "num_caches"));
+    *num_caches = topology->pus[index].caches;
+    memcpy(out, topology->pus[index].cache, *num_caches * sizeof *out);
     return DITTO_OK;
 }
 
@@ -93,7 +93,9 @@ uint32_t ditto_topology_default_num_replicas(const ditto_topology *topology)
 ditto_status ditto_limits_read(ditto_limits *out)
 {
     DTI_ENTER();
-    DTI_TRY(dti_not_null(out, "out"));
-    dti_limits_read("", dti_context_saved_mask(), out);
+    ditto_limits found = DITTO_LIMITS_INIT;
+    DTI_TRY(dti_result_check(out, "ditto_limits"));
+    dti_limits_read("", dti_context_saved_mask(), &found);
+    dti_result_store(out, &found, sizeof found);
     return DITTO_OK;
 }

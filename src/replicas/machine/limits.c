@@ -120,7 +120,9 @@ static void write_mask(const struct dti_mask *mask, char *buffer, size_t size)
 void dti_limits_read(const char *root, const struct dti_mask *affinity, ditto_limits *out)
 {
     struct dti_mask mask;
-    *out = (ditto_limits){ .numa_balancing = read_balancing(root), .huge_pages = read_huge_pages(root) };
+    *out = (ditto_limits){ .struct_size = sizeof *out,
+                           .numa_balancing = read_balancing(root),
+                           .huge_pages = read_huge_pages(root) };
     if (affinity != NULL || dti_affinity_try_get(&mask))
         write_mask(affinity != NULL ? affinity : &mask, out->affinity, sizeof out->affinity);
     if (dti_limits_mems(root, &mask))

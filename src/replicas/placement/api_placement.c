@@ -68,13 +68,13 @@ ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement, u
     return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no replica has its leader on NUMA node %u", numa_node);
 }
 
-ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer, size_t size,
+ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer, size_t capacity,
                                    size_t *length)
 {
-    struct dti_text text = { buffer, size, 0 };
+    struct dti_text text = { buffer, capacity, 0 };
     DTI_ENTER();
     DTI_TRY(dti_not_null(placement, "placement"));
-    if (size > 0)
+    if (capacity > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
     dti_placement_write(placement, &text);
     if (length != NULL)

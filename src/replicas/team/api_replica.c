@@ -17,7 +17,7 @@
 uint32_t ditto_replica_id(const ditto_replica *self)
 {
     const struct dti_replica *r = dti_self_in("ditto_replica_id", self);
-    return r != NULL ? r->id : UINT32_MAX;
+    return r != NULL ? r->id : DITTO_NO_REPLICA;
 }
 
 uint32_t ditto_num_replicas(const ditto_replica *self)

@@ -26,19 +26,21 @@ static ditto_status check_tensors(const ditto_tensor *arguments, uint32_t count)
 }
 
 ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void *user,
-                              const ditto_tensor *arguments, uint32_t count, const ditto_value **result)
+                              const ditto_tensor *arguments, uint32_t num_arguments,
+                              const ditto_value **result)
 {
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(check_function(function != NULL, "what is called once, in cross-replica context"));
-    DTI_TRY(check_tensors(arguments, count));
-    return dti_merge_call(r, &(struct dti_merge){ "ditto_merge_call", function, user, count, false, NULL },
-                          arguments, result);
+    DTI_TRY(check_tensors(arguments, num_arguments));
+    return dti_merge_call(
+        r, &(struct dti_merge){ "ditto_merge_call", function, user, num_arguments, false, NULL }, arguments,
+        result);
 }
 
 ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn function, void *user,
-                                   const ditto_value *const *arguments, uint32_t count,
+                                   const ditto_value *const *arguments, uint32_t num_arguments,
                                    const ditto_update_options *options, ditto_value **results)
 {
     ditto_update_options known;
@@ -47,28 +49,29 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
     DTI_TRY(dti_context_check_cross(variable->team));
     DTI_TRY(check_function(function != NULL, "what is called on every copy"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_update_options"));
-    if (count > DITTO_MAX_MERGE_ARGUMENTS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u arguments: the most is %d", count, DITTO_MAX_MERGE_ARGUMENTS);
-    if (count != 0)
+    if (num_arguments > DITTO_MAX_MERGE_ARGUMENTS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u arguments: the most is %d", num_arguments,
+                        DITTO_MAX_MERGE_ARGUMENTS);
+    if (num_arguments != 0)
         DTI_TRY(dti_not_null(arguments, "arguments"));
     if (known.ungrouped)
         DTI_TRY(dti_not_null(results, "results"));
-    DTI_TRY(dti_update_cross(variable, &(struct dti_update_request){ function, user, count }, arguments,
-                             known.ungrouped ? results : NULL));
+    DTI_TRY(dti_update_cross(variable, &(struct dti_update_request){ function, user, num_arguments },
+                             arguments, known.ungrouped ? results : NULL));
     if (results != NULL && !known.ungrouped)
         *results = NULL;
     return DITTO_OK;
 }
 
 ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_update_fn function, void *user,
-                          const ditto_tensor *arguments, uint32_t count, ditto_tensor *result)
+                          const ditto_tensor *arguments, uint32_t num_arguments, ditto_tensor *result)
 {
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(check_function(function != NULL, "what is called on every copy"));
-    DTI_TRY(check_tensors(arguments, count));
-    return dti_update_in_replica(r, variable, &(struct dti_update_request){ function, user, count },
+    DTI_TRY(check_tensors(arguments, num_arguments));
+    return dti_update_in_replica(r, variable, &(struct dti_update_request){ function, user, num_arguments },
                                  arguments, result);
 }

@@ -50,8 +50,8 @@ ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_f
 }
 
 ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_step_fn function, void *user,
-                                      ditto_iterator *iterator, uint64_t steps,
-                                      const ditto_run_options *options, uint64_t *steps_done,
+                                      ditto_iterator *iterator, uint64_t num_steps,
+                                      const ditto_run_options *options, uint64_t *num_done,
                                       ditto_value **result)
 {
     ditto_run_options known;
@@ -66,9 +66,9 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_step_fn fu
                                     .wanted = result != NULL,
                                     .step = function,
                                     .iterator = iterator,
-                                    .steps = steps,
+                                    .steps = num_steps,
                                     .same_batches = known.dynamic_batch == DITTO_SWITCH_OFF };
-    return dti_strategy_run_values(strategy, &request, &known, steps_done, result);
+    return dti_strategy_run_values(strategy, &request, &known, num_done, result);
 }
 
 /* -- replica context -- */

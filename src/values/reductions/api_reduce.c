@@ -82,22 +82,22 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
 
 ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
                                             const ditto_value *const *values,
-                                            const ditto_destination *destinations, uint32_t count,
+                                            const ditto_destination *destinations, uint32_t num_values,
                                             ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(values, "values"));
-    DTI_TRY(dti_not_null(destinations, "places"));
-    if (count == 0)
+    DTI_TRY(dti_not_null(destinations, "destinations"));
+    if (num_values == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "count = 0: a batch has at least one value");
     DTI_TRY(check_call(strategy, out));
     DTI_LEAVES_GATES(held);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < num_values; i++) {
         DTI_TRY(dti_value_hold_item(values[i], strategy, "values", i, &held));
         DTI_TRY_OF(check_destinations(strategy, &destinations[i], &held), "places[%u]", i);
     }
-    return dti_reduce_to_destinations(strategy, op, values, destinations, count, out);
+    return dti_reduce_to_destinations(strategy, op, values, destinations, num_values, out);
 }
 
 ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
@@ -136,16 +136,16 @@ ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *
     return dti_gather_value(strategy, value, axis, out);
 }
 
-ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *in, uint32_t axis,
-                                     ditto_tensor *out)
+ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *src, uint32_t axis,
+                                     ditto_tensor *dst)
 {
     size_t bytes;
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_TRY(dti_not_null(in, "in"));
-    DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_tensor_check(in, &bytes));
-    DTI_TRY(dti_buffer_check(in->data, bytes, in->dtype, "in"));
-    return dti_all_gather_tensor(self, r, in, axis, out);
+    DTI_TRY(dti_not_null(src, "src"));
+    DTI_TRY(dti_not_null(dst, "dst"));
+    DTI_TRY(dti_tensor_check(src, &bytes));
+    DTI_TRY(dti_buffer_check(src->data, bytes, src->dtype, "src"));
+    return dti_all_gather_tensor(self, r, src, axis, dst);
 }

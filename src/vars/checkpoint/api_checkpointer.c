@@ -326,15 +326,15 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
     return dti_keep_errno(before, status != DITTO_OK ? status : destroyed);
 }
 
-ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, char *path, size_t size,
+ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix, char *path, size_t capacity,
                                      size_t *length, int64_t *step)
 {
-    struct dti_text text = { path, size, 0 };
+    struct dti_text text = { path, capacity, 0 };
     int64_t newest;
     int before = errno;
     DTI_ENTER();
     DTI_TRY(dti_not_null(folder, "folder"));
-    if (size > 0)
+    if (capacity > 0)
         DTI_TRY(dti_not_null(path, "path"));
     prefix = prefix != NULL ? prefix : DTI_CHECKPOINT_PREFIX;
     DTI_TRY(check_prefix(prefix));

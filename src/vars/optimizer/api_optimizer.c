@@ -94,7 +94,7 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
     return DITTO_OK;
 }
 
-ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t count,
+ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t num_variables,
                                     const ditto_optimizer_options *options, ditto_optimizer **out)
 {
     ditto_optimizer_options known;
@@ -103,17 +103,17 @@ ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t c
     DTI_TRY(dti_not_null(options, "options"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_optimizer_options"));
-    if (count == 0)
+    if (num_variables == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "an optimizer needs at least one variable");
     fill_defaults(&known);
     DTI_TRY(check_options(&known));
     DTI_LEAVES_GATES(held);
-    for (uint32_t k = 0; k < count; k++) {
+    for (uint32_t k = 0; k < num_variables; k++) {
         DTI_TRY_OF(hold_variable(variables[k], &held), "variables[%u]", k);
         DTI_TRY(check_variable(variables, k, &known));
     }
     DTI_TRY(dti_context_check_cross(variables[0]->team));
-    return dti_optimizer_create(variables, count, &known, out);
+    return dti_optimizer_create(variables, num_variables, &known, out);
 }
 
 ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer)

@@ -6,12 +6,12 @@
 #include <string.h>
 
 ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable **variables, size_t capacity,
-                                      size_t *count)
+                                      size_t *num_variables)
 {
     struct dti_frame frame;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(dti_not_null(count, "count"));
+    DTI_TRY(dti_not_null(num_variables, "num_variables"));
     if (capacity != 0)
         DTI_TRY(dti_not_null(variables, "variables"));
     struct dti_team *team = dti_team_of(strategy);
@@ -20,7 +20,7 @@ ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable *
     for (ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next, found++)
         if (found < capacity)
             variables[found] = v;
-    *count = found;
+    *num_variables = found;
     dti_cross_leave(team, &frame);
     return DITTO_OK;
 }
@@ -70,15 +70,15 @@ ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *
     return status;
 }
 
-ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, size_t size, size_t *length,
-                                        size_t *count)
+ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, size_t capacity,
+                                        size_t *length, size_t *num_values)
 {
     struct dti_frame frame;
-    struct dti_text text = { buffer, size, 0 };
+    struct dti_text text = { buffer, capacity, 0 };
     size_t found = 0;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    if (size > 0) {
+    if (capacity > 0) {
         DTI_TRY(dti_not_null(buffer, "buffer"));
         buffer[0] = '\0';
     }
@@ -90,8 +90,8 @@ ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, 
     dti_cross_leave(team, &frame);
     if (length != NULL)
         *length = text.length;
-    if (count != NULL)
-        *count = found;
+    if (num_values != NULL)
+        *num_values = found;
     return DITTO_OK;
 }
 

@@ -20,19 +20,12 @@ static ditto_status check_enum(const ditto_variable_options *o, const char *fiel
 
 static ditto_status check_enums(const ditto_variable_options *o)
 {
-    DTI_TRY(check_enum(o, "synchronization", (int)o->synchronization, DITTO_ON_WRITE,
-                       DITTO_SYNCHRONIZATION_NONE, ""));
+    DTI_TRY(check_enum(o, "synchronization", (int)o->synchronization, DITTO_ON_WRITE, DITTO_ON_READ, ""));
     DTI_TRY(check_enum(o, "aggregation", (int)o->aggregation, DITTO_AGGREGATE_NONE,
                        DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
                        ": use DITTO_AGGREGATE_SUM, not DITTO_SUM, and the like"));
     DTI_TRY(check_enum(o, "copies", (int)o->copies, DITTO_COPIES_PER_REPLICA, DITTO_COPIES_PER_REPLICA, ""));
-    DTI_TRY(check_enum(o, "trainable", (int)o->trainable, DITTO_SWITCH_ON, DITTO_SWITCH_OFF, ""));
-    if (o->synchronization == DITTO_SYNCHRONIZATION_NONE)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "options->synchronization of the variable \"%.100s\" is NONE: it is synchronized on "
-                        "write or on read",
-                        dti_variable_name(o));
-    return DITTO_OK;
+    return check_enum(o, "trainable", (int)o->trainable, DITTO_SWITCH_ON, DITTO_SWITCH_OFF, "");
 }
 
 static ditto_status check_partitioner(const ditto_variable_options *o)
@@ -112,12 +105,12 @@ const char *ditto_variable_name(const ditto_variable *variable)
 }
 
 ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t replica, char *buffer,
-                                           size_t size, size_t *length)
+                                           size_t capacity, size_t *length)
 {
-    struct dti_text text = { buffer, size, 0 };
+    struct dti_text text = { buffer, capacity, 0 };
     DTI_ENTER();
     DTI_HOLD_VARIABLE(v);
-    if (size > 0)
+    if (capacity > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
     if (replica >= v->num_replicas)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->num_replicas);

@@ -61,13 +61,13 @@ static void add_unused(const ditto_variable *v, struct dti_text *text)
         dti_text_add(text, "; not used: COPIES_PER_REPLICA, because central storage keeps one copy");
 }
 
-ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size_t size, size_t *length)
+ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size_t capacity, size_t *length)
 {
-    struct dti_text text = { buffer, size, 0 };
+    struct dti_text text = { buffer, capacity, 0 };
     char spec[DTI_SPEC_WORDS];
     DTI_ENTER();
     DTI_HOLD_VARIABLE(v);
-    if (size > 0)
+    if (capacity > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
     dti_spec_words(&v->spec, spec);
     dti_text_add(&text, "%s: %s, %s, %s%s", v->name, spec, v->central ? "central" : v->kind->name,

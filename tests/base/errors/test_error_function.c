@@ -334,7 +334,7 @@ static ditto_status fail_fails(ditto_strategy *s)
 
 static ditto_status fill_one(const ditto_tensor *tensor, size_t first_row, void *user)
 {
-    ditto_limits limits;
+    ditto_limits limits = DITTO_LIMITS_INIT;
     (void)tensor, (void)first_row, (void)user;
     DITTO_TRY(ditto_limits_read(&limits));
     return DITTO_ERR_IO;
@@ -516,7 +516,7 @@ static ditto_status next_fails(ditto_strategy *s)
 
 static ditto_status fold(const ditto_tensor *row, void *sum)
 {
-    ditto_limits limits;
+    ditto_limits limits = DITTO_LIMITS_INIT;
     (void)row, (void)sum;
     DITTO_TRY(ditto_limits_read(&limits));
     return DITTO_ERR_IO;
@@ -532,7 +532,7 @@ static ditto_status reduce_fails(ditto_strategy *s)
 
 static ditto_status replica_info_fails(ditto_strategy *s)
 {
-    ditto_replica_info info;
+    ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     return ditto_strategy_replica_info(s, 3, &info);
 }
 

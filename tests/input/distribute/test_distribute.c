@@ -664,7 +664,7 @@ static void rule_9_8_buffers_change_neither_rows_nor_order(void **state)
             for (uint32_t producers = 0; producers < 4; producers++) {
                 struct distribution got;
                 ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-                ditto_iterator_counters stats;
+                ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
                 options.buffer = buffers[i];
                 options.num_producers = producers;
                 options.flags = host ? DITTO_INPUT_HOST_MEMORY : 0;
@@ -691,7 +691,7 @@ static void memory_of_the_queues_stays_below_its_limit(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = then(range(0, 10000), batch_of, 200);
-    ditto_iterator_counters stats;
+    ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     (void)state;
     for (uint64_t cap = 4000; cap < 40000; cap += 1000) {
         struct distribution got;
@@ -1139,7 +1139,7 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *source = range(0, 40), *d;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    ditto_iterator_counters all, one;
+    ditto_iterator_counters all = DITTO_ITERATOR_COUNTERS_INIT, one = DITTO_ITERATOR_COUNTERS_INIT;
     struct distribution got;
     size_t length;
     char text[4000];

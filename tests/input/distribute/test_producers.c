@@ -261,7 +261,7 @@ static void take_all_outside(ditto_iterator *it, int64_t rows)
     ditto_replica *self = ditto_get_replica_context();
     ditto_batch b;
     int has_value = 0;
-    ditto_iterator_counters stats;
+    ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     int64_t row = 0;
     for (uint64_t step = 0; row < rows; step++) {
         if (step % 2 == 0)

@@ -131,7 +131,7 @@ static void run_stream(struct stream *s)
 {
     pthread_t thread[MOST_PRODUCERS];
     struct producer producer[MOST_PRODUCERS];
-    ditto_queue_counters stats;
+    ditto_queue_counters stats = DITTO_QUEUE_COUNTERS_INIT;
     ditto_queue_item got;
     for (uint32_t i = 0; i < s->producers; i++) {
         producer[i] = (struct producer){ s, i };
@@ -613,7 +613,7 @@ static void the_consumer_owns_the_payload_until_its_next_get(void **state)
 static void waits_are_counted_on_both_sides(void **state)
 {
     struct blocked b = { make_with(1, 2), true, DITTO_OK };
-    ditto_queue_counters stats;
+    ditto_queue_counters stats = DITTO_QUEUE_COUNTERS_INIT;
     ditto_queue_item got;
     pthread_t thread;
     (void)state;
@@ -693,7 +693,7 @@ static void wrong_arguments_are_refused(void **state)
 {
     ditto_queue *queue = make_with(2, 2);
     ditto_queue_item got;
-    ditto_queue_counters stats;
+    ditto_queue_counters stats = DITTO_QUEUE_COUNTERS_INIT;
     uint64_t ticket;
     (void)state;
     assert_status(ditto_queue_put(NULL, 0, NULL, 0, 0), DITTO_ERR_INVALID);

@@ -373,7 +373,7 @@ static int count_named(const char *prefix, bool wide_only)
 static void helpers_are_pinned_and_end_with_the_strategy(void **state)
 {
     long before = count_threads();
-    ditto_device_info info;
+    ditto_device_info info = DITTO_DEVICE_INFO_INIT;
     (void)state;
     ditto_strategy *s = make_wide_strategy(2, 3, NULL);
     assert_int_equal(count_named("ditto-r", false), 5); /* two replicas of three threads, less the caller */
@@ -405,7 +405,7 @@ static void without_helpers_the_leader_may_run_on_all_pus_of_its_replica(void **
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct mask_check m = { 0 };
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_topology *here;
     ditto_strategy *s;
     (void)state;
@@ -456,10 +456,10 @@ static void hooks_are_called_for_helpers_too(void **state)
 static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are_not(void **state)
 {
     char text[4096];
-    ditto_replica_info info;
+    ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     ditto_topology *here;
     ditto_pu first, last;
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_strategy *one, *other;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement_options placing = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -539,7 +539,7 @@ static void two_strategies_work_side_by_side(void **state)
 {
     struct side side[2] = { 0 };
     ditto_topology *here;
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
@@ -565,7 +565,7 @@ static void two_strategies_work_side_by_side(void **state)
     for (int i = 0; i < 2; i++)
         pthread_join(side[i].host, NULL);
     for (int i = 0; i < 2; i++) {
-        ditto_replica_info info;
+        ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
         assert_string_equal(side[i].report.first_failure, "");
         assert_true(side[i].sum == 3);
         assert_ok(ditto_strategy_replica_info(side[i].strategy, 0, &info));
@@ -580,7 +580,7 @@ static void without_pinning_threads_are_not_bound(void **state)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct mask_check m = { 0 };
     cpu_set_t own;
-    ditto_device_info info;
+    ditto_device_info info = DITTO_DEVICE_INFO_INIT;
     (void)state;
     sched_getaffinity(0, sizeof own, &own);
     options.pin = DITTO_PIN_NONE;

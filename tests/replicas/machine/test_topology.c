@@ -10,7 +10,7 @@
 static void a_machine_is_counted(void **state)
 {
     ditto_topology *topology = machine_part("pack:2 [numa] core:4 pu:2", NULL);
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
     assert_ok(ditto_topology_count(topology, &counts));
     assert_int_equal(counts.packages, 2);
@@ -41,7 +41,7 @@ static ditto_node node_at(const ditto_topology *topology, uint32_t index)
 static void pus_are_listed_in_the_order_of_the_mesh(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_SERVER);
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_pu pu;
     (void)state;
     assert_ok(ditto_topology_count(t, &counts));
@@ -60,7 +60,7 @@ static void a_topology_may_be_a_part_of_a_machine(void **state)
 {
     ditto_topology *t = machine_part(machines[MACHINE_PACKAGES].text, "8-12,16,31");
     ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.pus, 7);
@@ -116,7 +116,7 @@ static void a_node_without_memory_gets_it_from_the_nearest(void **state)
 static void nodes_without_pus_are_not_counted(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_CPULESS);
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.numa_nodes, 1);
@@ -137,7 +137,7 @@ static void caches_are_reported_with_the_number_of_their_pus(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_AMD);
     ditto_cache cache[DITTO_MAX_CACHES];
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     uint32_t count;
     (void)state;
     assert_ok(ditto_topology_count(t, &counts));
@@ -230,7 +230,7 @@ static void pus_that_a_recording_does_not_allow_are_left_out(void **state)
 {
     ditto_topology *t = changed_recording("memoryless.xml", "allowed_cpuset=\"0x0000000f\"",
                                           "allowed_cpuset=\"0x00000007\"");
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.pus, 3);
@@ -243,7 +243,7 @@ static void caches_of_any_level_are_distinguished_and_never_cross_packages(void 
 {
     /* This machine has no caches. Each node has two packages, which share no last-level cache. */
     ditto_topology *t = machine_part("numa:2 pack:2 core:2 pu:1", NULL);
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.packages, 4);
@@ -266,7 +266,7 @@ static void caches_of_any_level_are_distinguished_and_never_cross_packages(void 
 static void a_core_in_two_nodes_is_one_core(void **state)
 {
     ditto_topology *t = machine_part("pack:1 core:2 numa:2 pu:1", NULL);
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
     assert_ok(ditto_topology_count(t, &counts));
     assert_int_equal(counts.cores, 2);
@@ -318,7 +318,7 @@ static void lists_that_do_not_fit_end_in_dots(void **state)
 static void limits_are_read_from_files_of_the_kernel(void **state)
 {
     char root[] = "/tmp/ditto-limits-XXXXXX", command[64];
-    ditto_limits limits;
+    ditto_limits limits = DITTO_LIMITS_INIT;
     (void)state;
     assert_non_null(mkdtemp(root));
     put_file(root, "/proc/self/status", "Name:\tx\nMems_allowed:\t5\nMems_allowed_list:\t0,2\nother:\t1\n");
@@ -375,7 +375,7 @@ static void the_topology_of_this_machine_is_limited_to_the_affinity(void **state
 {
     struct dti_mask before, one;
     ditto_topology *topology;
-    ditto_topology_counts counts;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     uint32_t pu = 0;
     (void)state;
     assert_ok(dti_affinity_get(&before));

@@ -330,7 +330,7 @@ static uint32_t expected_groups(ditto_strategy *strategy)
 {
     uint32_t number[3] = { 1, 1, 1 }, before[3] = { 0 };
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++) {
-        ditto_replica_info info;
+        ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
         assert_ok(ditto_strategy_replica_info(strategy, i, &info));
         uint32_t here[3] = { info.planned.pu.package, info.planned.pu.memory_node, info.planned.pu.llc };
         for (int k = 0; k < 3; k++) {
@@ -348,7 +348,7 @@ static void groups_of_this_machine_do_not_change_the_bits(void **state)
     uint64_t seed = test_seed(31);
     (void)state;
     for (uint32_t n = 2; n <= 8; n *= 2) {
-        ditto_choice choice;
+        ditto_choice choice = DITTO_CHOICE_INIT;
         ditto_strategy *strategy = make_strategy(n, NULL);
         assert_ok(ditto_strategy_choice(strategy, DITTO_OPERATION_ALL_REDUCE, 1 << 20,
                                         DITTO_IMPLEMENTATION_HIERARCHICAL, &choice));
