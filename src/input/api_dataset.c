@@ -1,5 +1,6 @@
 /* src/input/api_dataset.c - the functions of include/ditto/dataset.h check their arguments, then call. */
-#include "base/base.h"
+#include "base/errors/status.h"
+#include "base/types/types.h"
 #include "input/dataset.h"
 
 #include <string.h>

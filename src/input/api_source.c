@@ -1,5 +1,7 @@
 /* src/input/api_source.c - the functions of include/ditto/source.h check their arguments, then call. */
-#include "base/base.h"
+#include "base/errors/status.h"
+#include "base/types/types.h"
+#include "input/dataset.h"
 #include "input/sources/sources.h"
 
 static ditto_status check_components(const void *list, uint32_t count, ditto_dataset *const *out)

@@ -1,5 +1,7 @@
 /* src/input/api_transform.c - the functions of include/ditto/transform.h check their arguments, then call. */
-#include "base/base.h"
+#include "base/errors/status.h"
+#include "base/types/types.h"
+#include "input/dataset.h"
 #include "input/transforms/transforms.h"
 
 static ditto_status check_input(const ditto_dataset *input, ditto_dataset *const *out)

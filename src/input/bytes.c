@@ -1,5 +1,6 @@
 /* src/input/bytes.c - states as bytes. Pure functions, except that they allocate memory. */
 #include "input/bytes.h"
+#include "base/errors/status.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,9 @@
 #ifndef DTI_BYTES_H
 #define DTI_BYTES_H
 
-#include "base/base.h"
+#include <ditto/status.h>
+
+#include <stdbool.h>
 
 /* A growing array of bytes. It is empty when all members are zero. */
 struct dti_bytes {

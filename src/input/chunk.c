@@ -1,5 +1,6 @@
 /* src/input/chunk.c - reads the values of several rows together. */
 #include "input/chunk.h"
+#include "base/errors/status.h"
 
 #include <stdlib.h>
 

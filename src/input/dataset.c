@@ -1,5 +1,8 @@
 /* src/input/dataset.c - creation and release of datasets, and the functions that all kinds share. */
 #include "input/dataset.h"
+#include "base/errors/status.h"
+#include "base/numbers/checksum.h"
+#include "base/types/types.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,8 +14,10 @@
 
 #include <ditto/dataset.h>
 
-#include "base/base.h"
+#include "base/text/text.h"
 #include "input/bytes.h"
+
+#include <stdlib.h>
 
 /* One component of a row. */
 struct dti_row_component_spec {

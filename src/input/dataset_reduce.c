@@ -1,7 +1,7 @@
 /* src/input/dataset_reduce.c - ditto_dataset_reduce calls a function with every row, on the calling
  * thread. */
-#include "input/dataset.h"
-
+#include "base/errors/user_call.h"
+#include "base/numbers/fenv.h"
 #include "input/chunk.h"
 
 #include <stdlib.h>

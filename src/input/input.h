@@ -5,7 +5,7 @@
 #include <ditto/distribute.h>
 
 #include "input/bytes.h"
-#include "replicas/replicas.h"
+#include "replicas/team/team.h"
 
 struct dti_input_plan;
 

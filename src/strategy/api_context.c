@@ -1,5 +1,8 @@
 /* src/strategy/api_context.c - the functions of include/ditto/context.h. */
 #include "strategy/strategy.h"
+#include "vars/vars.h"
+
+#include <ditto/context.h>
 
 ditto_strategy *ditto_get_strategy(void)
 {

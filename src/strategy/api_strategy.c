@@ -1,5 +1,6 @@
 /* src/strategy/api_strategy.c - the functions of include/ditto/strategy.h, which check their arguments and
  * context. */
+#include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
 
 #include <errno.h>

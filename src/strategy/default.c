@@ -4,7 +4,9 @@
  * There is one default strategy in the process. It owns variables and values, and its cross calls take turns.
  * Each thread that asks for its replica gets its own team, so that threads do not wait for each other.
  * That team is destroyed when the thread ends. */
+#include "replicas/machine/topology.h"
 #include "strategy/strategy.h"
+#include "sync/sync.h"
 
 #include <errno.h>
 

@@ -1,5 +1,9 @@
 /* src/strategy/describe_strategy.c - describes a strategy: where its replicas were placed, and where the
  * system reports that they are. */
+#include "replicas/machine/affinity.h"
+#include "replicas/machine/limits.h"
+#include "replicas/memory/remote_memory.h"
+#include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* src/strategy/scope.c - enters and leaves a strategy's scope on the calling thread. */
+#include "replicas/machine/affinity.h"
 #include "strategy/strategy.h"
 
 #include <stdlib.h>

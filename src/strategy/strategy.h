@@ -3,18 +3,9 @@
 #ifndef DTI_STRATEGY_H
 #define DTI_STRATEGY_H
 
-#include <ditto/context.h>
-#include <ditto/run.h>
-#include <ditto/strategy.h>
-#include <ditto/value.h>
 #include <ditto/trace.h>
 
-#include "input/input.h"
-#include "replicas/replicas.h"
-#include "values/buffer_pool.h"
 #include "values/values.h"
-#include "sync/sync.h"
-#include "vars/vars.h"
 
 /* A kind of strategy. */
 struct dti_strategy_kind {

@@ -1,5 +1,6 @@
 /* src/strategy/strategy_placement.c - places the replicas of a strategy on this machine as its options
  * say. */
+#include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
 
 /* Returns what the three forms of asking for replicas come to: num_replicas and span are the short form of

@@ -1,5 +1,6 @@
 /* src/strategy/trace_report.c - adds up the times that replicas have recorded, and writes them as tables and
  * events. */
+#include "replicas/team/recorder.h"
 #include "strategy/strategy.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* src/sync/api_collective.c - the public functions of include/ditto/collective.h. */
-#include "sync/call_arguments.h"
+#include "base/numbers/checksum.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
+#include "sync/call_arguments.h"
 #include "sync/overlap.h"
 
 #include <stdalign.h>

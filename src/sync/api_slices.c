@@ -1,7 +1,8 @@
 /* src/sync/api_slices.c - the public functions of include/ditto/slices.h. */
+#include "base/numbers/checksum.h"
+#include "sync/algorithms/slices.h"
 #include "sync/call_arguments.h"
 #include "sync/overlap.h"
-#include "sync/algorithms/slices.h"
 #include "sync/sync.h"
 
 /* Checks slices and returns the bytes of their values in *bytes. Fails with INVALID or RANGE. */

@@ -1,8 +1,7 @@
 /* src/sync/api_tuning.c - the public functions of include/ditto/tuning.h. */
-#include "sync/plans/choose_algorithm.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/meeting.h"
-#include "sync/sync.h"
+#include "sync/plans/choose_algorithm.h"
 
 #include <string.h>
 

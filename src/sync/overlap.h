@@ -2,7 +2,7 @@
 #ifndef DTI_OVERLAP_H
 #define DTI_OVERLAP_H
 
-#include "sync/meeting/call.h"
+#include <ditto/collective.h>
 
 struct dti_replica;
 

@@ -1,11 +1,8 @@
 /* src/sync/sync.c - creates, resets and destroys the state of a team's collectives. */
 #include "sync/sync.h"
+#include "sync/algorithms/exchange.h"
 #include "sync/algorithms/helper_work.h"
 #include "sync/pending/pending.h"
-#include "sync/plans/tuning.h"
-#include "sync/algorithms/exchange.h"
-#include "sync/meeting/access.h"
-#include "sync/sync_state.h"
 
 #include <stdlib.h>
 #include <string.h>

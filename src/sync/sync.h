@@ -2,14 +2,10 @@
 #ifndef DTI_SYNC_H
 #define DTI_SYNC_H
 
-#include <ditto/collective.h>
 #include <ditto/tuning.h>
 
-#include "replicas/replicas.h"
-#include "sync/meeting/access.h"
+#include "replicas/team/team.h"
 #include "sync/kernels/kernel.h"
-#include "sync/kernels/merge_rows.h"
-#include "sync/kernels/tree.h"
 
 struct dti_sync; /* the state of a team's collectives */
 

@@ -2,10 +2,10 @@
 #ifndef DTI_SYNC_STATE_H
 #define DTI_SYNC_STATE_H
 
+#include "replicas/team/team.h"
+#include "sync/kernels/reduction.h"
 #include "sync/meeting/call.h"
 #include "sync/plans/groups.h"
-#include "sync/kernels/kernel.h"
-#include "sync/plans/rounds.h"
 #include "sync/plans/tuning.h"
 
 /* Payload bytes that fit into the cache line of the word. */

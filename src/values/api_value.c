@@ -1,8 +1,9 @@
 /* src/values/api_value.c - the functions of include/ditto/value.h, which check their arguments and
  * context. */
-#include "strategy/strategy.h"
 #include "base/types/convert.h"
+#include "strategy/strategy.h"
 #include "values/make_value.h"
+#include "vars/vars.h"
 
 /* -- making -- */
 

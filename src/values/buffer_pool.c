@@ -1,6 +1,7 @@
 /* src/values/buffer_pool.c - takes buffers from the pool of a replica and gives them back, see
  * buffer_pool.h. */
 #include "values/buffer_pool.h"
+#include "replicas/memory/arena.h"
 
 #define LOOKS 16 /* the most buffers that are compared in search of one that is large enough */
 

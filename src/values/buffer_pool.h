@@ -11,7 +11,7 @@
 
 #include <ditto/run.h>
 
-#include "replicas/replicas.h"
+#include "replicas/team/team.h"
 
 struct dti_buffer_pool;
 

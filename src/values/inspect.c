@@ -1,6 +1,7 @@
 /* src/values/inspect.c - reading a value: its parts, its members, and the values that can be taken from
  * it. */
 #include "strategy/strategy.h"
+#include "vars/vars.h"
 
 #include <stdlib.h>
 #include <string.h>

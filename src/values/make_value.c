@@ -1,6 +1,8 @@
 /* src/values/make_value.c - making distributed values from functions, tensors, slices, and other values. */
 #include "values/make_value.h"
-#include "values/values.h"
+#include "base/errors/user_call.h"
+#include "strategy/strategy.h"
+#include "vars/vars.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef DTI_MAKE_VALUE_H
 #define DTI_MAKE_VALUE_H
 
-#include "strategy/strategy.h"
+#include "values/buffer_pool.h"
 
 /* -- Cross-replica context -- */
 ditto_status dti_make_from_function(ditto_value *value, ditto_value_fn function, void *user);

@@ -1,7 +1,7 @@
 /* src/values/value.c - the life of a value, from its creation to its release, and what happens to values when
  * their strategy is destroyed. */
-#include "values/values.h"
 #include "strategy/strategy.h"
+#include "vars/vars.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,12 +3,8 @@
 #ifndef DTI_VALUES_H
 #define DTI_VALUES_H
 
-#include <ditto/slices.h>
-#include <ditto/value.h>
-
 #include "values/buffer_pool.h"
-#include "replicas/replicas.h"
-#include "vars/vars.h"
+#include "vars/elements/elements.h"
 
 #include <pthread.h>
 

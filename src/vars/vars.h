@@ -5,7 +5,6 @@
 
 #include <ditto/variable.h>
 
-#include "replicas/replicas.h"
 #include "sync/sync.h"
 #include "vars/elements/elements.h"
 

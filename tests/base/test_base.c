@@ -1,8 +1,11 @@
 /* tests/base/test_base.c - the claims of src/base: statuses, options, numbers, sizes. */
 #include "support/support.h"
 
-#include "base/base.h"
+#include "base/errors/status.h"
+#include "base/numbers/fenv.h"
+#include "base/text/text.h"
 #include "base/types/convert.h"
+#include "base/types/types.h"
 
 #include <errno.h>
 #include <locale.h>

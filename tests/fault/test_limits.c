@@ -14,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "replicas/replicas.h"
-
 static ditto_status sum_a_block(ditto_replica *self, void *argument)
 {
     size_t count = *(size_t *)argument;

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "replicas/replicas.h"
+#include "replicas/team/team.h"
 
 struct fault {
     struct report report;

@@ -6,6 +6,7 @@
 #include "support/support.h"
 
 #include "vars/variables/copies.h"
+#include "vars/vars.h"
 
 #include <pthread.h>
 #include <sys/resource.h>

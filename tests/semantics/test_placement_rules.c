@@ -2,7 +2,7 @@
  * test for each sentence. */
 #include "replicas/machine/machines.h"
 
-#include "replicas/replicas.h"
+#include "replicas/placement/placement.h"
 
 static const int64_t ones[] = { 1, 1, 1, 1 };
 

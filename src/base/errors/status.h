@@ -4,7 +4,6 @@
 #ifndef DTI_STATUS_H
 #define DTI_STATUS_H
 
-#include "base/platform.h"
 #include <ditto/status.h>
 
 #include "base/observe.h"

@@ -1,14 +1,13 @@
 /* src/base/errors/user_call.c - see user_call.h. */
 #include "base/errors/user_call.h"
-#include "base/errors/status.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <unwind.h>
-#include <pthread.h>
-#include <stdint.h>
 
 #ifndef __arm__
 

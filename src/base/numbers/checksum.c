@@ -1,7 +1,6 @@
 /* src/base/numbers/checksum.c - CRC-32C and a hash. RFC 3720, B.4 has known answers of CRC-32C. */
 #include "base/numbers/checksum.h"
-
-#include "base/base.h"
+#include "base/platform.h"
 
 #include <pthread.h>
 #include <string.h>

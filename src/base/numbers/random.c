@@ -1,9 +1,9 @@
 /* src/base/numbers/random.c - the functions of include/ditto/random.h except ditto_random_of. Pure. */
-#include <ditto/random.h>
-
-#include "base/base.h"
 #include "base/numbers/random.h"
+#include "base/numbers/elementary.h"
+#include "base/numbers/fenv.h"
 
+#include <ditto/random.h>
 #include <math.h>
 #include <string.h>
 

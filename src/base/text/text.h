@@ -3,14 +3,14 @@
 #ifndef DTI_TEXT_H
 #define DTI_TEXT_H
 
-#include "base/platform.h"
-#include <ditto/status.h>
+#include <ditto/api.h>
 
+#include "base/platform.h"
+
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <ditto/api.h>
-#include <stdarg.h>
 
 /* A text under construction. If the text does not fit, the buffer ends with "...", because the text may
  * become a part of a message. */

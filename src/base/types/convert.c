@@ -1,6 +1,5 @@
 /* src/base/types/convert.c - see convert.h. */
 #include "base/types/convert.h"
-
 #include "base/errors/status.h"
 #include "base/numbers/half.h"
 

@@ -3,7 +3,6 @@
 #ifndef DTI_CONVERT_H
 #define DTI_CONVERT_H
 
-#include <ditto/status.h>
 #include <ditto/tensor.h>
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* src/base/types/dtype.c - names and sizes of element types, and checks of dtypes, tensors and buffers. */
-#include "base/types/types.h"
 #include "base/errors/status.h"
+#include "base/types/types.h"
 
 static const struct {
     size_t bytes;

@@ -1,6 +1,6 @@
 /* src/base/types/options.c - checks of option structs of any version, of pointers and of flags. */
-#include "base/types/types.h"
 #include "base/errors/status.h"
+#include "base/types/types.h"
 
 #include <string.h>
 

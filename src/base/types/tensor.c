@@ -1,7 +1,7 @@
 /* src/base/types/tensor.c - sizes and comparison of tensors. */
-#include "base/types/types.h"
 #include "base/errors/status.h"
 #include "base/text/text.h"
+#include "base/types/types.h"
 
 #include <string.h>
 

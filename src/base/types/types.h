@@ -2,11 +2,11 @@
 #ifndef DTI_TYPES_H
 #define DTI_TYPES_H
 
-#include "base/platform.h"
 #include <ditto/tensor.h>
 
+#include "base/platform.h"
+
 #include <stdbool.h>
-#include <ditto/status.h>
 
 /* The number of dtypes. Their values are 1 to this number, without a gap. */
 #define DTI_COUNT_ONE(name, value, bytes, text) +1

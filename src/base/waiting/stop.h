@@ -16,7 +16,9 @@
 #ifndef DTI_STOP_H
 #define DTI_STOP_H
 
-#include "base/base.h"
+#include <ditto/status.h>
+
+#include "base/platform.h"
 
 /* The state is one of the first three. EXPIRED may be added to CLAIMED and STOPPED. */
 enum { DTI_STOP_RUNNING = 0, DTI_STOP_CLAIMED = 1, DTI_STOP_STOPPED = 2, DTI_STOP_EXPIRED = 4 };

@@ -1,7 +1,7 @@
 /* src/input/distribute/api_distribute.c - the functions of include/ditto/distribute.h check their
  * arguments, then call. The functions that make values are in src/strategy/runs/api_next_value.c. */
-#include "base/base.h"
 #include "input/distribute/iterator.h"
+#include "input/input.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,7 @@
 /* src/input/distribute/consumer.c - a replica takes the batches of its ring. */
 #include "input/distribute/iterator.h"
+#include "input/input.h"
+#include "replicas/team/recorder.h"
 
 #include <string.h>
 

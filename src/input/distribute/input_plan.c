@@ -1,5 +1,6 @@
 /* src/input/distribute/input_plan.c - checks the options, makes the plan, and gives each pipeline its
  * dataset. */
+#include "base/errors/user_call.h"
 #include "input/distribute/iterator.h"
 
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* src/input/distribute/iterator.c - creates and destroys an iterator: pipelines, queues, producers. */
 #include "input/distribute/iterator.h"
+#include "input/input.h"
+#include "replicas/memory/arena.h"
 
 #include <stdlib.h>
 #include <string.h>

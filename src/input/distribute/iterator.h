@@ -3,9 +3,11 @@
 #ifndef DTI_ITERATOR_H
 #define DTI_ITERATOR_H
 
+#include <ditto/distribute.h>
+
 #include "input/distribute/order.h"
 #include "input/distribute/sequencer.h"
-#include "input/input.h"
+#include "replicas/team/team.h"
 
 struct dti_producer {
     struct ditto_iterator *iterator;

@@ -23,7 +23,9 @@
 #ifndef DTI_ORDER_H
 #define DTI_ORDER_H
 
-#include "base/base.h"
+#include <ditto/status.h>
+
+#include "base/platform.h"
 
 #include <pthread.h>
 

@@ -5,6 +5,9 @@
  * replicas of one node, so it writes to memory of the node that it runs on. Producers run on PUs that no
  * replica is bound to, if there are any. PUs of the replicas' node are preferred. */
 #include "input/distribute/iterator.h"
+#include "replicas/machine/affinity.h"
+#include "replicas/machine/numa_node.h"
+#include "replicas/machine/thread.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,9 @@
  *     - for each pipeline: its next step, and whether this is the next step of all its replicas; if not, the
  *       next step of each replica; then the rows, and the position of the cursor
  *     - a hash of all bytes before it */
+#include "base/numbers/checksum.h"
 #include "input/distribute/iterator.h"
+#include "input/input.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* src/input/distribute/sequencer.c - cuts steps and gives out tickets. */
 #include "input/distribute/sequencer.h"
+#include "base/errors/status.h"
+#include "base/types/types.h"
+#include "base/waiting/futex.h"
 
 #include <stdlib.h>
 #include <string.h>

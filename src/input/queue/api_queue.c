@@ -1,4 +1,6 @@
 /* src/input/queue/api_queue.c - the functions of include/ditto/queue.h check their arguments, then call. */
+#include "base/errors/status.h"
+#include "base/types/types.h"
 #include "input/queue/queue.h"
 
 static inline ditto_status check_producer(const ditto_queue *queue, uint32_t producer)

@@ -1,5 +1,6 @@
 /* src/input/queue/queue.c - takes tickets, fills slots and empties them. queue.h has the argument. */
 #include "input/queue/queue.h"
+#include "base/errors/status.h"
 
 #include <string.h>
 

@@ -48,7 +48,7 @@
 
 #include <ditto/queue.h>
 
-#include "base/base.h"
+#include "base/waiting/wait.h"
 
 #include <pthread.h>
 

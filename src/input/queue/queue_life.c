@@ -1,7 +1,8 @@
 /* src/input/queue/queue_life.c - creates a queue, places its memory, and drops the items that are left
  * when it is destroyed. */
+#include "base/errors/user_call.h"
 #include "input/queue/queue.h"
-#include "replicas/replicas.h"
+#include "replicas/machine/numa_node.h"
 
 #include <errno.h>
 #include <numaif.h>

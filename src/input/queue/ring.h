@@ -21,7 +21,9 @@
 #ifndef DTI_RING_H
 #define DTI_RING_H
 
-#include "base/base.h"
+#include <ditto/status.h>
+
+#include "base/platform.h"
 
 struct dti_batch_slot {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t turn;

@@ -1,4 +1,6 @@
 /* src/input/sources/arrays.c - returns the rows of arrays in memory. */
+#include "base/errors/status.h"
+#include "base/types/types.h"
 #include "input/sources/counted.h"
 #include "input/sources/sources.h"
 

@@ -1,5 +1,6 @@
 /* src/input/sources/generator.c - rows that a function of the user makes one after the other, in the
  * sequencer. */
+#include "base/errors/user_call.h"
 #include "input/sources/owned_row.h"
 #include "input/sources/sources.h"
 

@@ -1,5 +1,6 @@
 /* src/input/sources/owned_row.c - rows that hold their values. */
 #include "input/sources/owned_row.h"
+#include "base/errors/status.h"
 
 #include <stdlib.h>
 #include <string.h>

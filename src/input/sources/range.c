@@ -1,4 +1,5 @@
 /* src/input/sources/range.c - the numbers start, start + step, ... up to but not including stop. */
+#include "base/errors/status.h"
 #include "input/sources/counted.h"
 #include "input/sources/sources.h"
 

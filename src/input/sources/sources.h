@@ -5,8 +5,6 @@
 
 #include <ditto/source.h>
 
-#include "input/dataset.h"
-
 ditto_status dti_range_create(int64_t start, int64_t stop, int64_t step, ditto_dataset **out);
 ditto_status dti_array_create(const ditto_tensor *arrays, uint32_t components, ditto_dataset **out);
 ditto_status dti_generator_create(const ditto_generator *user, const ditto_tensor *row, uint32_t components,

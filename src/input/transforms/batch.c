@@ -3,6 +3,9 @@
  * They return rows unchanged, because the sequencer alone cuts rows into per-replica batches. There is one
  * exception. If the rows of an incomplete batch at the end are dropped, batch keeps rows until it has a whole
  * batch. */
+#include "base/errors/status.h"
+#include "base/types/types.h"
+#include "input/dataset.h"
 #include "input/transforms/transforms.h"
 
 #include <stdlib.h>

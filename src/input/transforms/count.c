@@ -1,4 +1,6 @@
 /* src/input/transforms/count.c - repeat, take and skip, which only count rows. */
+#include "base/errors/status.h"
+#include "input/dataset.h"
 #include "input/transforms/transforms.h"
 
 /* Returns the input `passes` times, without the first `skip` rows, and at most `take` rows. Each use sets

@@ -3,6 +3,7 @@
  * A filter decides which rows exist, and so which rows every replica gets. It therefore runs in the
  * sequencer, which reads its rows one after the other. The rows that are kept are read again when batches
  * are filled. Costly work should be in a map behind the filter. */
+#include "base/errors/user_call.h"
 #include "input/chunk.h"
 #include "input/transforms/transforms.h"
 

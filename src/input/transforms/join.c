@@ -4,6 +4,8 @@
  * `cycle` inputs are open at a time, and take turns to give `block` rows each. When one ends, the next
  * input that was not open yet replaces it. Concatenation is a cycle of 1 with unlimited blocks. A row has
  * one more word, which is the number of its input. */
+#include "base/errors/status.h"
+#include "input/dataset.h"
 #include "input/transforms/transforms.h"
 
 #include <stdlib.h>

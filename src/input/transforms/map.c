@@ -4,6 +4,7 @@
  * A row has one more word, a number that depends only on the pass and on the row's number in the pass. It
  * is the seed of random maps. Their results therefore do not depend on the thread that computes them or on
  * how often they are computed. */
+#include "base/errors/user_call.h"
 #include "input/chunk.h"
 #include "input/transforms/transforms.h"
 

@@ -1,4 +1,6 @@
 /* src/input/transforms/shard.c - keeps every n-th row, or every n-th block of rows. */
+#include "base/errors/status.h"
+#include "input/dataset.h"
 #include "input/transforms/transforms.h"
 
 #include <string.h>

@@ -3,6 +3,9 @@
  * A buffer of rows is kept full. Each row that is returned is drawn from the buffer and replaced by the
  * next row of the input. If the buffer has all rows, this is Knuth's algorithm P. It runs in the
  * sequencer, so producers cannot change the order. */
+#include "base/errors/status.h"
+#include "base/types/types.h"
+#include "input/dataset.h"
 #include "input/transforms/transforms.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include <ditto/transform.h>
 
-#include "input/dataset.h"
+#include <stdbool.h>
 
 ditto_status dti_map_create(ditto_dataset *input, ditto_map_fn function, void *user,
                             const ditto_map_options *options, ditto_dataset **out);

@@ -1,4 +1,6 @@
 /* src/input/transforms/zip.c - makes each row from one row of each input. It ends with the shortest input. */
+#include "base/errors/status.h"
+#include "input/dataset.h"
 #include "input/transforms/transforms.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* src/replicas/helpers/api_device.c - include/ditto/device.h. The functions check their arguments and then
  * call. */
 #include "replicas/helpers/device_tensor.h"
-#include "replicas/replicas.h"
 
 uint32_t ditto_num_logical_devices(const ditto_replica *self)
 {

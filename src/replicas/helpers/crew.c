@@ -1,8 +1,11 @@
 /* src/replicas/helpers/crew.c - loops and functions on the devices of a replica. See crew.h. */
 #include "replicas/helpers/crew.h"
+#include "base/errors/user_call.h"
 #include "replicas/machine/affinity.h"
-#include "replicas/team/team.h"
 #include "replicas/machine/thread.h"
+#include "replicas/memory/arena.h"
+#include "replicas/placement/placement.h"
+#include "replicas/team/team.h"
 
 #include <errno.h>
 #include <stdio.h>

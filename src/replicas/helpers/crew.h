@@ -23,11 +23,11 @@
 #define DTI_CREW_H
 
 #include <ditto/device.h>
+#include <ditto/placement.h>
 
-#include "base/base.h"
-#include "replicas/placement/placement.h"
-#include "replicas/helpers/loop_range.h"
 #include "base/waiting/stop.h"
+#include "base/waiting/wait.h"
+#include "replicas/helpers/loop_range.h"
 
 #include <pthread.h>
 

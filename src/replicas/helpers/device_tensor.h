@@ -4,8 +4,6 @@
 
 #include "replicas/team/team.h"
 
-#include <ditto/tensor.h>
-
 /* -- The leader, in its function -- */
 
 /* Makes one copy for each of `count` devices. out[i] is for device first_device + i, which copies it into

@@ -1,7 +1,6 @@
 /* src/replicas/helpers/split.c - cuts tensors into blocks.
  * The checks and their order follow docs/semantics.md, logical devices. */
 #include "replicas/helpers/device_tensor.h"
-#include "base/base.h"
 
 #include <string.h>
 

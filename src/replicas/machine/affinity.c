@@ -1,6 +1,6 @@
 /* src/replicas/machine/affinity.c - see affinity.h. */
 #include "replicas/machine/affinity.h"
-#include "base/base.h"
+#include "base/errors/status.h"
 
 #include <errno.h>
 #include <sched.h>

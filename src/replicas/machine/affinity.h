@@ -3,7 +3,8 @@
 #ifndef DTI_AFFINITY_H
 #define DTI_AFFINITY_H
 
-#include "base/base.h"
+#include <ditto/status.h>
+
 #include "replicas/machine/mask.h"
 
 #include <stdbool.h>

@@ -1,7 +1,10 @@
 /* src/replicas/machine/api_topology.c - the functions of include/ditto/topology.h and limits.h. */
-#include "base/base.h"
-#include "replicas/replicas.h"
+#include "base/types/types.h"
+#include "replicas/machine/limits.h"
+#include "replicas/machine/topology.h"
+#include "replicas/team/context.h"
 
+#include <ditto/placement.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
  * Source: kernel Documentation/admin-guide/cgroup-v2.rst (cpu.max), scheduler/sched-bwc.rst;
  * proc_pid_mountinfo(5). */
 #include "replicas/machine/limits.h"
-#include "base/base.h"
 
 #include <limits.h>
 #include <stdio.h>

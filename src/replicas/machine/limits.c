@@ -2,8 +2,8 @@
  * Source: proc_pid_status(5), set_mempolicy(2), mbind(2), kernel Documentation/admin-guide/mm/transhuge.rst
  * and admin-guide/sysctl/kernel.rst (numa_balancing). */
 #include "replicas/machine/limits.h"
-#include "replicas/machine/numa_node.h"
 #include "replicas/machine/affinity.h"
+#include "replicas/machine/numa_node.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -2,7 +2,7 @@
 #ifndef DTI_MASK_H
 #define DTI_MASK_H
 
-#include "base/base.h"
+#include "base/text/text.h"
 
 /* Operating-system numbers of PUs are below this. */
 #define DTI_MAX_PUS 8192

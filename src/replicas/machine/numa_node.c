@@ -1,13 +1,12 @@
 /* src/replicas/machine/numa_node.c - see numa_node.h. */
 #include "replicas/machine/numa_node.h"
 #include "replicas/machine/limits.h"
-#include "replicas/machine/mask.h"
 
+#include <errno.h>
 #include <numa.h>
+#include <numaif.h>
 #include <sched.h>
 #include <string.h>
-#include <errno.h>
-#include <numaif.h>
 
 int32_t dti_node_of_caller(void)
 {

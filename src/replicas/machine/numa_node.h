@@ -5,8 +5,8 @@
 #define DTI_NUMA_NODE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Returns the node of the CPU on which the calling thread runs, or -1 if the kernel does not report it. */
 int32_t dti_node_of_caller(void);

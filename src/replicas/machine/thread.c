@@ -1,5 +1,6 @@
 /* src/replicas/machine/thread.c - see thread.h. */
 #include "replicas/machine/thread.h"
+#include "base/errors/user_call.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 #ifndef DTI_THREAD_H
 #define DTI_THREAD_H
 
-#include "base/base.h"
+#include <ditto/status.h>
 
 #include <pthread.h>
 

@@ -1,6 +1,7 @@
 /* src/replicas/machine/topology.c - reads the machine with hwloc. */
 #include "replicas/machine/topology.h"
-#include "base/base.h"
+#include "base/errors/status.h"
+#include "replicas/machine/affinity.h"
 #include "replicas/machine/limits.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
 
 #include <ditto/topology.h>
 
-#include "replicas/machine/affinity.h"
+#include "replicas/machine/mask.h"
 
 /* One PU that the process may use. */
 struct dti_pu {

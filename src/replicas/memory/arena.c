@@ -13,7 +13,7 @@
  * the kernel. A huge page that the first touch of one range gets could otherwise reach into the next range,
  * which may belong to another node. */
 #include "replicas/memory/arena.h"
-#include "base/base.h"
+#include "base/errors/status.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/numa_node.h"
 

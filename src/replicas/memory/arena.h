@@ -2,9 +2,9 @@
 #ifndef DTI_ARENA_H
 #define DTI_ARENA_H
 
-#include <ditto/strategy.h> /* ditto_binding */
+#include <ditto/strategy.h>
 
-#include "replicas/machine/mask.h"
+#include <stdbool.h>
 
 /* An arena belongs to one replica. */
 struct dti_arena;

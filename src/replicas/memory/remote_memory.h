@@ -6,6 +6,7 @@
 #ifndef DTI_REMOTE_MEMORY_H
 #define DTI_REMOTE_MEMORY_H
 
+#include "replicas/memory/arena.h"
 #include "replicas/team/team.h"
 
 /* -- The leader, in its function -- */

@@ -1,6 +1,7 @@
 /* src/replicas/placement/api_placement.c - the functions of include/ditto/placement.h. */
-#include "base/base.h"
-#include "replicas/replicas.h"
+#include "base/errors/status.h"
+#include "base/types/types.h"
+#include "replicas/placement/placement.h"
 
 #include <stdlib.h>
 

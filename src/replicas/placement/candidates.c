@@ -1,5 +1,7 @@
 /* src/replicas/placement/candidates.c - see candidates.h. */
 #include "replicas/placement/candidates.h"
+#include "base/errors/status.h"
+#include "replicas/machine/topology.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include <ditto/placement.h>
 
-#include "replicas/machine/topology.h"
+#include <stdbool.h>
 
 /* The PUs for one replica, as a range of the list of PUs. The leader's PU is the first. */
 struct dti_candidate {

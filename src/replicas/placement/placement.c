@@ -8,7 +8,8 @@
  * policy does not change this, so the order of reduction, and with it every bit of the result, does not
  * depend on it. */
 #include "replicas/placement/placement.h"
-#include "base/base.h"
+#include "base/errors/status.h"
+#include "base/types/types.h"
 #include "replicas/placement/candidates.h"
 
 #include <stdlib.h>

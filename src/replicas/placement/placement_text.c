@@ -1,6 +1,8 @@
 /* src/replicas/placement/placement_text.c - converts placements to text and back.
  *
  * The text may come from an untrusted source. tests/fuzz/fuzz_placement.c tests the reader. */
+#include "base/errors/status.h"
+#include "base/numbers/checksum.h"
 #include "replicas/placement/placement.h"
 
 #include <inttypes.h>

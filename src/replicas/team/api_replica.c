@@ -1,14 +1,11 @@
 /* src/replicas/team/api_replica.c - include/ditto/replica.h, and ditto_random_of of include/ditto/random.h.
  * The functions check their arguments and then call. */
-#include "replicas/team/team_private.h"
-#include "base/base.h"
 #include "replicas/memory/remote_memory.h"
-#include "replicas/replicas.h"
-
-#include <stdarg.h>
-#include <stdio.h>
+#include "replicas/team/team_private.h"
 
 #include <ditto/random.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 /* The number of the first stream of ditto_random_of. It is large, so that these streams differ from those
  * that a program numbers itself. */

@@ -1,8 +1,7 @@
 /* src/replicas/team/context.c - the stack of contexts of each thread. See context.h. */
-#include "replicas/team/team_private.h"
 #include "replicas/team/context.h"
-#include "base/base.h"
-#include "replicas/team/team.h"
+#include "replicas/machine/affinity.h"
+#include "replicas/team/team_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,9 @@
 
 #include <ditto/replica.h>
 
-#include "base/base.h"
-#include "replicas/machine/affinity.h"
+#include "base/errors/status.h"
+#include "base/numbers/fenv.h"
+#include "replicas/machine/mask.h"
 
 struct dti_team;
 struct dti_replica;

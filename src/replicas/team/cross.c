@@ -1,7 +1,6 @@
 /* src/replicas/team/cross.c - cross-replica calls, and the dependents of a team. See team.h. */
-#include "replicas/team/team_private.h"
 #include "replicas/machine/affinity.h"
-#include "replicas/team/team.h"
+#include "replicas/team/team_private.h"
 
 ditto_status dti_fail_forked(void)
 {

@@ -1,8 +1,9 @@
 /* src/replicas/team/team.c - runs: fork and join, the part of one replica, stopping. See team.h. */
 #include "replicas/team/team.h"
 #include "replicas/machine/affinity.h"
-#include "replicas/team/team_private.h"
 #include "replicas/machine/thread.h"
+#include "replicas/memory/arena.h"
+#include "replicas/team/team_private.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -23,12 +23,11 @@
 
 #include <ditto/strategy.h>
 
-#include "base/base.h"
-#include "replicas/memory/arena.h"
-#include "replicas/team/context.h"
+#include "base/types/types.h"
+#include "base/waiting/fork.h"
+#include "base/waiting/gate.h"
 #include "replicas/helpers/crew.h"
-#include "replicas/placement/placement.h"
-#include "base/waiting/stop.h"
+#include "replicas/team/context.h"
 
 #include <pthread.h>
 

@@ -1,11 +1,11 @@
 /* src/replicas/team/team_life.c - creates and destroys teams. See team.h. */
-#include "replicas/memory/remote_memory.h"
-#include "replicas/machine/limits.h"
 #include "replicas/machine/affinity.h"
-#include "replicas/team/team.h"
-#include "replicas/team/team_private.h"
+#include "replicas/machine/limits.h"
 #include "replicas/machine/thread.h"
+#include "replicas/memory/remote_memory.h"
+#include "replicas/placement/placement.h"
 #include "replicas/team/recorder.h"
+#include "replicas/team/team_private.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* src/strategy/merge/api_merge.c - the functions of include/ditto/merge.h, which check their arguments and
  * context. */
 #include "strategy/merge/merge.h"
+#include "vars/vars.h"
 
 static ditto_status check_function(bool given, const char *what)
 {

@@ -1,7 +1,7 @@
 /* src/strategy/merge/create_variable.c - ditto_create_variable, in which all replicas of a run create one
  * variable. See include/ditto/variable.h. */
-#include "values/make_value.h"
 #include "strategy/merge/merge.h"
+#include "strategy/strategy.h"
 #include "vars/vars.h"
 
 #include <string.h>

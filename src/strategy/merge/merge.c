@@ -1,6 +1,11 @@
 /* src/strategy/merge/merge.c - merge_call, in which all replicas pause and replica 0 calls a function in
  * cross-replica context. */
 #include "strategy/merge/merge.h"
+#include "base/errors/user_call.h"
+#include "replicas/team/pause.h"
+#include "replicas/team/recorder.h"
+#include "strategy/strategy.h"
+#include "sync/sync.h"
 #include "values/make_value.h"
 
 /* The result of this thread's last merge function in the default strategy. */

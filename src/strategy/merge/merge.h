@@ -5,7 +5,7 @@
 
 #include <ditto/merge.h>
 
-#include "strategy/strategy.h"
+#include "replicas/team/team.h"
 
 struct dti_merge {
     const char *name; /* of the public function */

@@ -1,8 +1,11 @@
 /* src/strategy/merge/update_function.c - calls the user's functions on the copies of a variable, in update
  * context. */
-#include "values/values.h"
-#include "values/make_value.h"
+#include "base/errors/user_call.h"
+#include "replicas/memory/remote_memory.h"
 #include "strategy/merge/merge.h"
+#include "strategy/strategy.h"
+#include "sync/meeting/access.h"
+#include "values/make_value.h"
 #include "vars/vars.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* src/strategy/runs/api_next_value.c - the functions of include/ditto/distribute.h that return values. They
  * check their arguments. */
+#include "input/input.h"
 #include "strategy/strategy.h"
 
 ditto_status ditto_iterator_next(ditto_iterator *iterator, ditto_value **out)

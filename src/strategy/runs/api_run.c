@@ -1,8 +1,9 @@
 /* src/strategy/runs/api_run.c - the functions of include/ditto/run.h, which check their arguments and
  * context. */
-#include "values/values.h"
-#include "values/make_value.h"
+#include "input/input.h"
 #include "strategy/runs/result.h"
+#include "values/make_value.h"
+#include "vars/vars.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* src/strategy/runs/next_value.c - takes batches as distributed values, and describes the iterators of a
  * strategy. */
+#include "input/input.h"
 #include "strategy/strategy.h"
-
 #include "values/make_value.h"
 
 #include <stdlib.h>

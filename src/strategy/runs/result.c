@@ -2,6 +2,7 @@
  * values of them. */
 #include "strategy/runs/result.h"
 #include "values/reductions/reductions.h"
+#include "vars/vars.h"
 
 #include <string.h>
 

@@ -1,8 +1,10 @@
 /* src/strategy/runs/run.c - runs a function on each replica, in replica context. A run may be inside another
  * one, in a merge function. */
-#include "strategy/strategy.h"
-
+#include "base/errors/user_call.h"
+#include "input/input.h"
+#include "replicas/team/recorder.h"
 #include "strategy/runs/result.h"
+#include "sync/sync.h"
 
 const struct dti_run_call *dti_current_run_call(void)
 {

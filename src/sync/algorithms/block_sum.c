@@ -6,6 +6,7 @@
  * subtrees, and each combines them by itself. */
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
+#include "sync/meeting/meeting.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* src/sync/algorithms/collective.c - chooses an algorithm for a call and executes it. */
 #include "sync/algorithms/collective.h"
-#include "sync/call_arguments.h"
 #include "sync/algorithms/flow.h"
+#include "sync/call_arguments.h"
 #include "sync/meeting/access.h"
-#include "sync/sync.h"
+#include "sync/meeting/meeting.h"
 
 ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *call, ditto_status status,
                                uint32_t serial)

@@ -2,9 +2,8 @@
 #ifndef DTI_COLLECTIVE_H
 #define DTI_COLLECTIVE_H
 
+#include "replicas/team/recorder.h"
 #include "sync/plans/choose_algorithm.h"
-#include "sync/meeting/meeting.h"
-#include "sync/meeting/call.h"
 
 struct dti_target;
 

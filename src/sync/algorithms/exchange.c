@@ -1,7 +1,6 @@
 /* src/sync/algorithms/exchange.c - groups combine, exchange and write. The argument is in exchange.h. */
 #include "sync/algorithms/exchange.h"
 #include "sync/meeting/failure.h"
-#include "sync/meeting/access.h"
 
 #include <string.h>
 

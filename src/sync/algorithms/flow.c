@@ -1,8 +1,7 @@
 /* src/sync/algorithms/flow.c - the segments and the addresses of every pattern. */
 #include "sync/algorithms/flow.h"
-#include "sync/pending/pending.h"
 #include "sync/meeting/access.h"
-#include "sync/kernels/kernel.h"
+#include "sync/pending/pending.h"
 
 #include <string.h>
 

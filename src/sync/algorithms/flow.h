@@ -8,8 +8,8 @@
 #ifndef DTI_FLOW_H
 #define DTI_FLOW_H
 
-#include "sync/meeting/meeting.h"
 #include "sync/sync.h"
+#include "sync/sync_state.h"
 
 /* As source or destination of a segment: all replicas. */
 #define DTI_ALL UINT32_MAX

@@ -1,6 +1,5 @@
 /* src/sync/algorithms/helper_work.c - pieces of a replica's part, for its helpers. See helper_work.h. */
 #include "sync/algorithms/helper_work.h"
-#include "sync/plans/choose_algorithm.h"
 
 #include <sched.h>
 

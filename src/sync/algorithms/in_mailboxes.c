@@ -6,6 +6,7 @@
  * every other pattern, each replica reads the mailboxes of the first round after the meeting. */
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
+#include "sync/meeting/meeting.h"
 
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* src/sync/algorithms/owners.c - replicas divide the indices. The owner of a range reads it from all sources,
  * combines it, and writes it to all destinations. */
 #include "sync/algorithms/helper_work.h"
-#include "sync/algorithms/flow.h"
-#include "sync/kernels/kernel.h"
 
 #include <string.h>
 

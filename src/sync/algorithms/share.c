@@ -1,6 +1,6 @@
 /* src/sync/algorithms/share.c - divides work on memory between all replicas, see sync.h. */
-#include "sync/sync.h"
 #include "sync/kernels/tree.h"
+#include "sync/sync.h"
 
 /* Bytes for each replica from which waking the replicas is faster than working alone (ditto-bench reduce,
  * which measures both by size). */

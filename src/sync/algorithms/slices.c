@@ -3,6 +3,7 @@
  * Every replica reads the rows of all replicas in place and makes its own result. It also checks the indices
  * and capacities of all replicas. All replicas check the same data, so all of them find the same error. */
 #include "sync/algorithms/slices.h"
+#include "replicas/memory/arena.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 #include "sync/kernels/merge_rows.h"

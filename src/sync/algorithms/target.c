@@ -1,10 +1,9 @@
 /* src/sync/algorithms/target.c - collectives for variables, which write into their copies. */
-#include "sync/call_arguments.h"
-#include "sync/plans/choose_algorithm.h"
+#include "base/numbers/checksum.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/exchange.h"
+#include "sync/call_arguments.h"
 #include "sync/meeting/access.h"
-#include "sync/sync.h"
 
 static struct dti_call call_of(const struct dti_target_reduction *u)
 {

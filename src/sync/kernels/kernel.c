@@ -1,6 +1,6 @@
 /* src/sync/kernels/kernel.c - chooses the table of kernels. */
 #include "sync/kernels/kernel.h"
-#include "base/base.h"
+#include "base/errors/status.h"
 
 #include <stdlib.h>
 

@@ -6,10 +6,10 @@
 #ifndef DTI_KERNEL_H
 #define DTI_KERNEL_H
 
-#include "base/base.h"
-
 #include <ditto/collective.h>
-#include <ditto/strategy.h> /* ditto_kernels */
+
+#include "base/types/types.h"
+
 #include <string.h>
 
 /* Combines accumulators. `out` may be the same buffer as `left` or `right`, but must not overlap them

@@ -6,8 +6,8 @@
  * width of vectors cannot change a bit, and -ffp-contract=off keeps a product and a sum apart: all tables
  * give the same bits (tests/sync/kernels/test_kernels.c). f16 and bf16 are computed in f32 and rounded
  * once, to nearest even. */
-#include "sync/kernels/kernel.h"
 #include "base/numbers/half.h"
+#include "sync/kernels/kernel.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* src/sync/kernels/reduction.c - combines values along the tree. Pure. */
 #include "sync/kernels/reduction.h"
-#include "base/base.h"
+#include "base/errors/user_call.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* src/sync/meeting/access.c - access to the buffers of other replicas, and the wait before leaving. See
  * access.h. */
 #include "sync/meeting/access.h"
-#include "sync/meeting/meeting.h"
+#include "sync/sync_state.h"
 
 #include <sched.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* src/sync/meeting/call.c - compares and describes calls. All functions are pure. */
 #include "sync/meeting/call.h"
+#include "base/numbers/checksum.h"
+#include "base/types/types.h"
 
 #include <string.h>
 

@@ -3,9 +3,8 @@
 #define DTI_CALL_H
 
 #include <ditto/collective.h>
-#include <ditto/slices.h>
 
-#include "base/base.h"
+#include "base/text/text.h"
 
 #define DTI_NO_ROOT UINT32_MAX
 

@@ -2,7 +2,6 @@
 #ifndef DTI_FAILURE_H
 #define DTI_FAILURE_H
 
-#include "replicas/replicas.h"
 #include "sync/sync_state.h"
 
 /* The capacity of a text that describes one call, and of one that describes the missing replicas. A message

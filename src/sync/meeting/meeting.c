@@ -1,12 +1,12 @@
 /* src/sync/meeting/meeting.c - arrival at a meeting, the wait, and the errors of a meeting. See meeting.h. */
 #include "sync/meeting/meeting.h"
-#include "sync/pending/pending.h"
+#include "replicas/team/recorder.h"
 #include "sync/algorithms/exchange.h"
-#include "sync/meeting/failure.h"
 #include "sync/meeting/access.h"
+#include "sync/meeting/failure.h"
+#include "sync/pending/pending.h"
 
 #include <sched.h>
-
 #include <string.h>
 
 /* -- texts for messages -- */

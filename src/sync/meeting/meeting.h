@@ -39,10 +39,8 @@
 #ifndef DTI_MEETING_H
 #define DTI_MEETING_H
 
-#include "replicas/replicas.h"
+#include "replicas/team/team.h"
 #include "sync/meeting/call.h"
-#include "sync/kernels/reduction.h"
-#include "sync/sync_state.h"
 
 /* What a replica brings to a meeting. */
 struct dti_arrival {

@@ -1,8 +1,9 @@
 /* src/sync/pending/pending_start.c - starts operations in a free entry of the ring. See pending.h. */
+#include "replicas/team/recorder.h"
+#include "sync/meeting/access.h"
+#include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"
 #include "sync/plans/choose_algorithm.h"
-#include "sync/meeting/failure.h"
-#include "sync/meeting/access.h"
 
 #include <string.h>
 

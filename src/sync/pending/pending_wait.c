@@ -1,7 +1,8 @@
 /* src/sync/pending/pending_wait.c - waits for started operations, and ends them. See pending.h. */
-#include "sync/pending/pending.h"
-#include "sync/meeting/failure.h"
+#include "replicas/team/recorder.h"
 #include "sync/meeting/access.h"
+#include "sync/meeting/failure.h"
+#include "sync/pending/pending.h"
 
 /* -- errors -- */
 

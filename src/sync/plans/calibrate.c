@@ -1,7 +1,8 @@
 /* src/sync/plans/calibrate.c - short measurements that are made when a strategy is created. */
-#include "sync/plans/tuning.h"
+#include "replicas/memory/arena.h"
+#include "replicas/placement/placement.h"
 #include "sync/algorithms/collective.h"
-#include "sync/sync_state.h"
+#include "sync/meeting/meeting.h"
 
 #include <sched.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* src/sync/plans/choose_algorithm.c - chooses the algorithm of a call. Pure. */
 #include "sync/plans/choose_algorithm.h"
-
 #include "sync/algorithms/flow.h"
 
 const char *const dti_algorithm_names[DTI_ALGORITHMS] = { "lines", "owners", "groups" };

@@ -1,8 +1,6 @@
 /* src/sync/plans/cost.c - calculates what a plan costs. Pure. */
 #include "sync/plans/cost.h"
 
-#include "sync/kernels/tree.h"
-
 struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups,
                                      uint32_t self)
 {

@@ -5,8 +5,6 @@
 #ifndef DTI_COST_H
 #define DTI_COST_H
 
-#include "sync/plans/groups.h"
-#include "sync/plans/rounds.h"
 #include "sync/sync_state.h"
 
 /* Returns what replica `self` does in one meeting with these rounds. */

@@ -1,5 +1,8 @@
 /* src/sync/plans/groups.c - divides replicas into groups. Pure. */
 #include "sync/plans/groups.h"
+#include "sync/kernels/tree.h"
+
+#include <stdbool.h>
 
 static bool begins(const struct dti_machine_shape *shape, uint32_t i, int distance, uint32_t near)
 {

@@ -9,7 +9,6 @@
 #define DTI_GROUPS_H
 
 #include "sync/plans/shape.h"
-#include "sync/kernels/tree.h"
 
 struct dti_groups {
     uint32_t groups;

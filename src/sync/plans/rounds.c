@@ -1,7 +1,6 @@
 /* src/sync/plans/rounds.c - makes and reads nested cuts of the row of replicas. Pure. */
 #include "sync/plans/rounds.h"
-
-#include "sync/kernels/tree.h"
+#include "base/errors/status.h"
 
 #include <stdlib.h>
 #include <string.h>

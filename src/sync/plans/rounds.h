@@ -10,6 +10,9 @@
 #ifndef DTI_ROUNDS_H
 #define DTI_ROUNDS_H
 
+#include <ditto/strategy.h>
+
+#include "sync/kernels/tree.h"
 #include "sync/plans/shape.h"
 
 #define DTI_MOST_ROUNDS 12

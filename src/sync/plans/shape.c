@@ -1,5 +1,6 @@
 /* src/sync/plans/shape.c - makes the row of replicas and its borders. Pure. */
 #include "sync/plans/shape.h"
+#include "replicas/placement/placement.h"
 
 static enum dti_distance between(const struct dti_pu *a, const struct dti_pu *b)
 {

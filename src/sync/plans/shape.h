@@ -6,7 +6,7 @@
 #ifndef DTI_SHAPE_H
 #define DTI_SHAPE_H
 
-#include "replicas/replicas.h"
+#include <ditto/placement.h>
 
 /* The distance of two replicas. They share a cache, a node or a package, or are in different packages. */
 enum dti_distance {

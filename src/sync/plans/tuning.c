@@ -1,5 +1,8 @@
 /* src/sync/plans/tuning.c - reads, checks and keeps the numbers by which algorithms are chosen. */
 #include "sync/plans/tuning.h"
+#include "base/errors/status.h"
+#include "base/text/text.h"
+#include "base/types/types.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,8 @@
 
 #include "sync/plans/rounds.h"
 
+#include <stdbool.h>
+
 struct dti_tuning {
     /* Every field is set. */
     ditto_tuning given;
@@ -34,6 +36,7 @@ extern const struct dti_tuning dti_tuning_usual;
 /* -- Measuring. Cross-replica context, between dti_cross_enter and dti_cross_leave -- */
 
 struct dti_sync;
+struct dti_team;
 
 /* Measures hops of a cache line between neighbours, at each distance that occurs. For each distance it makes
  * 200 hops there and back, or as many as half a millisecond allows. Does nothing if replicas share PUs,

@@ -1,8 +1,8 @@
 /* src/values/reductions/api_reduce.c - the functions of include/ditto/reduce.h, which check their arguments
  * and context. */
-#include "values/reductions/reductions.h"
-#include "values/values.h"
 #include "base/types/convert.h"
+#include "strategy/strategy.h"
+#include "values/reductions/reductions.h"
 
 static ditto_status check_call(const ditto_strategy *strategy, const void *out)
 {

@@ -1,7 +1,8 @@
 /* src/values/reductions/axes.c - reductions along axes, see axes.h. */
 #include "values/reductions/axes.h"
-#include "strategy/strategy.h"
 #include "base/types/convert.h"
+#include "sync/kernels/tree.h"
+#include "sync/sync.h"
 
 #include <math.h>
 #include <stdlib.h>

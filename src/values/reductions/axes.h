@@ -8,9 +8,7 @@
 #ifndef DTI_AXES_H
 #define DTI_AXES_H
 
-#include <ditto/tensor.h>
-
-#include "sync/sync.h"
+#include "sync/kernels/kernel.h"
 
 struct dti_column {
     const ditto_tensor *part; /* [parts], of the same dtype and rank */

@@ -1,7 +1,9 @@
 /* src/values/reductions/destinations.c - reductions whose results go to the replicas that have components of
  * a given value, or to one replica. Many reductions share one job. */
+#include "strategy/strategy.h"
+#include "sync/kernels/tree.h"
 #include "values/reductions/reductions.h"
-#include "sync/sync.h"
+#include "vars/vars.h"
 
 #include <stdlib.h>
 #include <string.h>

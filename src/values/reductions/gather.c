@@ -1,4 +1,6 @@
 /* src/values/reductions/gather.c - concatenates the components of a value along an axis. */
+#include "strategy/strategy.h"
+#include "sync/sync.h"
 #include "values/reductions/reductions.h"
 
 #include <string.h>

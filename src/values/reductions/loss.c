@@ -1,9 +1,9 @@
 /* src/values/reductions/loss.c - average losses and regularization, see include/ditto/loss.h. */
-#include <ditto/loss.h>
-
-#include "strategy/strategy.h"
 #include "base/types/convert.h"
+#include "sync/kernels/tree.h"
+#include "sync/sync.h"
 
+#include <ditto/loss.h>
 #include <string.h>
 
 static ditto_status check_float(const ditto_tensor *t, const char *name)

@@ -1,7 +1,9 @@
 /* src/values/reductions/reduce_value.c - reduces a value over replicas, and along axes. */
-#include "values/reductions/reductions.h"
-#include "values/reductions/axes.h"
 #include "base/types/convert.h"
+#include "strategy/strategy.h"
+#include "values/reductions/axes.h"
+#include "values/reductions/reductions.h"
+#include "vars/vars.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,8 @@
 #define DTI_REDUCTIONS_H
 
 #include <ditto/reduce.h>
-#include <ditto/tensor.h>
 
-#include "strategy/strategy.h"
+#include "replicas/team/team.h"
 
 /* -- Cross-replica context -- */
 /* axes is NULL if only replicas are reduced, and no axes. */

@@ -4,6 +4,9 @@
  * A mean of f16 or bf16 is rounded twice here: first the sum, then the quotient. The collective reduction of
  * slices (src/sync/algorithms/slices.c) rounds once. Both therefore sort rows in the same way, but combine
  * them by code of their own. */
+#include "strategy/strategy.h"
+#include "sync/kernels/merge_rows.h"
+#include "sync/sync.h"
 #include "values/reductions/reductions.h"
 
 #include <stdlib.h>

@@ -1,10 +1,8 @@
 /* src/vars/checkpoint/api_checkpoint.c - the public functions of include/ditto/checkpoint.h that work on one
  * file. */
-#include "base/base.h"
-#include "replicas/replicas.h"
-#include "vars/checkpoint/files/checkpoint_files.h"
-#include "vars/checkpoint/hdf5/hdf5.h"
 #include "vars/checkpoint/checkpoint.h"
+#include "vars/checkpoint/hdf5/hdf5.h"
+#include "vars/vars.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
 /* src/vars/checkpoint/api_checkpointer.c - the public functions of include/ditto/checkpoint.h that manage a
  * folder of checkpoints. They name the files, keep the newest ones, and write in the background. */
-#include "base/base.h"
-#include "replicas/replicas.h"
-#include "vars/checkpoint/files/checkpoint_files.h"
+#include "replicas/machine/affinity.h"
 #include "vars/checkpoint/checkpoint.h"
+#include "vars/vars.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #ifndef DTI_CHECKPOINT_H
 #define DTI_CHECKPOINT_H
 
-#include "base/base.h"
+#include "base/waiting/gate.h"
 #include "vars/checkpoint/contents.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
 

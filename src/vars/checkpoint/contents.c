@@ -1,7 +1,7 @@
 /* src/vars/checkpoint/contents.c - lists, checks, sorts and compares the contents of checkpoints; see
  * contents.h. */
 #include "vars/checkpoint/contents.h"
-#include "base/base.h"
+#include "base/errors/status.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,8 @@
 /* src/vars/checkpoint/restore.c - restores variables from a file. All entries are matched and read before the
  * first value is written. */
-#include "base/base.h"
-#include "vars/checkpoint/files/checkpoint_files.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/registry/select_variables.h"
+#include "vars/vars.h"
 
 #include <stdio.h>
 #include <stdlib.h>

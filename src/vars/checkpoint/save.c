@@ -1,10 +1,9 @@
 /* src/vars/checkpoint/save.c - plans a checkpoint, copies the values, and writes the file; see
  * checkpoint.h. */
 #include "vars/checkpoint/checkpoint.h"
-#include "base/base.h"
-#include "vars/checkpoint/files/checkpoint_files.h"
 #include "vars/checkpoint/hdf5/hdf5.h"
 #include "vars/registry/select_variables.h"
+#include "vars/vars.h"
 
 #include <errno.h>
 #include <signal.h>

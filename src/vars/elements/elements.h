@@ -6,8 +6,8 @@
 #include <ditto/dtype.h>
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum dti_rule {
     DTI_RULE_ASSIGN,

@@ -11,8 +11,8 @@
  * infinite, infinite divided by finite is infinite, and finite divided by infinite is zero. A part of a
  * quotient that is zero has the sign that IEEE 754 gives to the sum of its two products, in c64 and c128
  * alike. */
+#include "base/numbers/elementary.h"
 #include "vars/elements/elements.h"
-#include "base/base.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,7 +1,6 @@
 /* src/vars/elements/spread.c - divides a value into parts that add up to it; see elements.h. */
-#include "vars/elements/elements.h"
-#include "base/base.h"
 #include "sync/sync.h"
+#include "vars/elements/elements.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* src/vars/optimizer/api_optimizer.c - the public functions of include/ditto/optimizer.h. They check their
  * arguments and the context, and then call the functions of optimizer.h. */
-#include "base/base.h"
 #include "vars/optimizer/optimizer.h"
+#include "vars/vars.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* src/vars/optimizer/apply.c - one step of an optimizer. It reduces the gradients, updates every element and
  * writes it to all copies in one pass. */
+#include "replicas/memory/remote_memory.h"
 #include "vars/optimizer/optimizer.h"
+#include "vars/vars.h"
 
 #include <string.h>
 

@@ -7,7 +7,9 @@
  * elements whose aggregated gradient it has stored.
  *
  * Source of the blocks: ditto_block_sum (ditto/collective.h). */
+#include "sync/kernels/tree.h"
 #include "vars/optimizer/optimizer.h"
+#include "vars/vars.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* src/vars/optimizer/optimizer.c - creates and destroys optimizers. It creates their items, the slots, each
  * piece of which lies with the replica that updates it, and the count of steps. */
 #include "vars/optimizer/optimizer.h"
-#include "vars/variables/copies.h"
 #include "vars/registry/registry.h"
+#include "vars/variables/copies.h"
+#include "vars/vars.h"
 
 #include <sched.h>
 #include <stdio.h>

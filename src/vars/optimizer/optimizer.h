@@ -3,8 +3,8 @@
 #ifndef DTI_OPTIMIZER_H
 #define DTI_OPTIMIZER_H
 
+#include "sync/sync.h"
 #include "vars/optimizer/optimizer_step.h"
-#include "vars/vars.h"
 
 /* An item of an update. It is one piece of one of the variables. */
 struct dti_optimizer_item {

@@ -1,9 +1,9 @@
 /* src/vars/optimizer/optimizer_step.c - steps of ditto/optimizer.h's rules. The loops over elements are in
  * optimizer_loops.c. */
 #include "vars/optimizer/optimizer_step.h"
-#include "base/base.h"
-#include "replicas/replicas.h"
-#include "sync/sync.h"
+#include "base/errors/user_call.h"
+#include "base/numbers/elementary.h"
+#include "sync/kernels/kernel.h"
 #include "vars/elements/elements.h"
 
 #include <math.h>

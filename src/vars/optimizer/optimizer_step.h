@@ -4,7 +4,6 @@
 #define DTI_OPTIMIZER_STEP_H
 
 #include <ditto/optimizer.h>
-#include <ditto/strategy.h> /* ditto_kernels */
 
 struct dti_optimizer_step;
 

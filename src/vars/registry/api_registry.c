@@ -1,7 +1,7 @@
 /* src/vars/registry/api_registry.c - the public functions of include/ditto/variable.h that list a strategy's
  * variables, and those that restore values by name. */
-#include "base/base.h"
 #include "vars/registry/registry.h"
+#include "vars/vars.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* src/vars/registry/registry.c - the lists of a strategy's variables, optimizers and waiting values; see
  * registry.h. */
 #include "vars/registry/registry.h"
-#include "vars/optimizer/optimizer.h"
+#include "vars/vars.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * select_variables.h. */
 #include "vars/registry/select_variables.h"
 #include "vars/registry/registry.h"
+#include "vars/vars.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include <ditto/variable.h>
 
-#include "base/base.h"
+#include "base/waiting/gate.h"
 
 /* Lists the chosen variables, or all variables of the strategy if `chosen` is NULL. None of them can be
  * destroyed before the caller leaves the gates in `held`. The caller frees *out, an array of *count pointers.

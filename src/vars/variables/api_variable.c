@@ -1,6 +1,5 @@
 /* src/vars/variables/api_variable.c - the public functions of include/ditto/variable.h. They check their
  * arguments and the context, and then call the functions of vars.h. */
-#include "base/base.h"
 #include "vars/variables/copies.h"
 #include "vars/vars.h"
 

@@ -1,7 +1,9 @@
 /* src/vars/variables/copies.c - plans, allocates, splits, reads and writes the physical copies of a variable;
  * see copies.h. */
 #include "vars/variables/copies.h"
+#include "replicas/memory/remote_memory.h"
 #include "vars/optimizer/optimizer.h"
+#include "vars/vars.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #ifndef DTI_COPIES_H
 #define DTI_COPIES_H
 
-#include "vars/vars.h"
-
 #include <ditto/variable.h>
+
+#include "replicas/team/team.h"
 
 /* A range of elements of an optimizer's slot. */
 struct dti_optimizer_slot_piece {

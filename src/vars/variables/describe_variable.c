@@ -1,5 +1,4 @@
 /* src/vars/variables/describe_variable.c - describes a variable in one line of text. */
-#include "base/base.h"
 #include "vars/vars.h"
 
 static const char *aggregation_words(ditto_aggregation aggregation)

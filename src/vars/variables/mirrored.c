@@ -1,5 +1,7 @@
 /* src/vars/variables/mirrored.c - mirrored variables (DITTO_ON_WRITE). A write aggregates the values of the
  * replicas and applies the result once to every copy. */
+#include "replicas/memory/remote_memory.h"
+#include "sync/kernels/tree.h"
 #include "vars/vars.h"
 
 #include <string.h>

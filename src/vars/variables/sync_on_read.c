@@ -1,6 +1,5 @@
 /* src/vars/variables/sync_on_read.c - sync-on-read variables (DITTO_ON_READ). Each replica writes its own
  * component, and a read in cross-replica context aggregates the components. */
-#include "vars/elements/elements.h"
 #include "vars/vars.h"
 
 #include <string.h>

@@ -1,6 +1,8 @@
 /* src/vars/variables/variable.c - creates and destroys variables. Their copies are managed in copies.c. */
-#include "vars/variables/copies.h"
+#include "vars/variables/variable.h"
+#include "base/errors/user_call.h"
 #include "vars/registry/registry.h"
+#include "vars/variables/copies.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>

@@ -4,8 +4,10 @@
 #define DTI_VARIABLE_H
 
 #include <ditto/slices.h>
+#include <ditto/variable.h>
 
-#include "vars/vars.h"
+#include "replicas/team/team.h"
+#include "vars/elements/elements.h"
 
 /* Changes rows of a variable by the slices of all replicas. Collective. `rule` has passed dti_rule_check. */
 ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,

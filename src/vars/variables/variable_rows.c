@@ -4,7 +4,9 @@
  * Then the rows of the variable are divided among the replicas. Each replica goes through the slices of all
  * replicas in the order of their concatenation, and applies those that change its rows. Therefore the slices
  * of a row are applied in order, and no row has two writers. */
+#include "sync/kernels/tree.h"
 #include "vars/variables/variable.h"
+#include "vars/vars.h"
 
 #include <string.h>
 

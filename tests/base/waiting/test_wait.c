@@ -2,7 +2,7 @@
  * are kept. */
 #include "support/support.h"
 
-#include "base/base.h"
+#include "base/waiting/wait.h"
 
 #include <pthread.h>
 

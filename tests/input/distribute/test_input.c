@@ -11,7 +11,6 @@
 
 #include "input/distribute/rebatch.h"
 #include "input/queue/ring.h"
-#include "replicas/replicas.h"
 
 /* -- pure functions -- */
 

@@ -9,8 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "replicas/replicas.h"
-
 #define MOST_INDICES 5000
 
 struct loops {

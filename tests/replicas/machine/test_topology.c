@@ -2,8 +2,9 @@
  * machines of machines.h. */
 #include "replicas/machine/machines.h"
 
+#include "replicas/machine/affinity.h"
+#include "replicas/machine/limits.h"
 #include "replicas/machine/topology.h"
-#include "replicas/replicas.h"
 
 #include <unistd.h>
 

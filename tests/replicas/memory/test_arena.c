@@ -1,7 +1,8 @@
 /* tests/replicas/memory/test_arena.c - the claims of src/replicas/memory/arena.h. */
 #include "support/support.h"
 
-#include "replicas/replicas.h"
+#include "replicas/machine/affinity.h"
+#include "replicas/memory/arena.h"
 
 static void blocks_are_aligned_writable_and_do_not_overlap(void **state)
 {

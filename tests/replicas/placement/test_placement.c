@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "replicas/replicas.h"
+#include "replicas/placement/placement.h"
 
 /* Builds a placement on a machine and compares it with the expected lines, unless they are NULL. */
 static void expect(int machine, const ditto_placement_options *options, const char *expected)

@@ -1,5 +1,6 @@
 /* src/input/sources/files/file_row.c - reads rows that are positions in files. */
 #include "input/sources/files/file_row.h"
+#include "base/errors/status.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* src/input/sources/files/files.c - lists of files, and the descriptors that are open in the whole
  * process. */
 #include "input/sources/files/files.h"
+#include "base/errors/status.h"
 
 #include <errno.h>
 #include <fcntl.h>

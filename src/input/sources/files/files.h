@@ -5,8 +5,6 @@
 
 #include <ditto/source.h>
 
-#include "base/base.h"
-
 /* The number of files that stay open, over all lists of the process. These are the files that were read last.
  * More are open only while more are being read. */
 #define DTI_FILES_OPEN 64u

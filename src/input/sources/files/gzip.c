@@ -1,5 +1,7 @@
 /* src/input/sources/files/gzip.c - reads gzip files with zlib. */
 #include "input/sources/files/gzip.h"
+#include "base/errors/status.h"
+#include "input/dataset.h"
 
 #ifdef DTI_HAVE_ZLIB
 #include <stdlib.h>

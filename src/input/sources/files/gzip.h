@@ -3,7 +3,6 @@
 #ifndef DTI_GZIP_H
 #define DTI_GZIP_H
 
-#include "input/dataset.h"
 #include "input/sources/files/files.h"
 
 struct dti_gzip;

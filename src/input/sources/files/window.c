@@ -1,5 +1,6 @@
 /* src/input/sources/files/window.c - reads files from front to back. */
 #include "input/sources/files/window.h"
+#include "base/errors/status.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* src/input/sources/records/fixed.c - files of records of equal length. */
+#include "base/errors/status.h"
 #include "base/types/convert.h"
 #include "input/sources/files/file_row.h"
 #include "input/sources/sources.h"

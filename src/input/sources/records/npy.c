@@ -1,8 +1,10 @@
 /* src/input/sources/records/npy.c - rows of arrays in .npy files, one file per component. Files are read
  * and not mapped. If a file becomes shorter, reading returns an error. With a mapping the process would
  * get SIGBUS. */
-#include "input/sources/counted.h"
+#include "base/errors/status.h"
 #include "base/types/convert.h"
+#include "base/types/types.h"
+#include "input/sources/counted.h"
 #include "input/sources/files/files.h"
 #include "input/sources/records/npy_header.h"
 #include "input/sources/sources.h"

@@ -1,8 +1,9 @@
 /* src/input/sources/records/npy_header.c - parses the header of a .npy file, a Python dictionary literal
  * with three known keys. */
 #include "input/sources/records/npy_header.h"
-
+#include "base/errors/status.h"
 #include "base/types/convert.h"
+#include "base/types/types.h"
 
 #include <string.h>
 

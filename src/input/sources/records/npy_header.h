@@ -5,7 +5,7 @@
 
 #include <ditto/tensor.h>
 
-#include "base/base.h"
+#include "base/text/text.h"
 
 /* The largest accepted header text. Headers of arrays of numbers have about 120 bytes. */
 #define DTI_NPY_HEADER_BYTES 65536

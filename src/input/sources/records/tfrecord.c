@@ -1,8 +1,9 @@
 /* src/input/sources/records/tfrecord.c - checks records of TFRecord files, and makes datasets of them. */
 #include "input/sources/records/tfrecord.h"
-
-#include "input/sources/files/gzip.h"
+#include "base/errors/status.h"
+#include "base/numbers/checksum.h"
 #include "input/sources/files/file_row.h"
+#include "input/sources/files/gzip.h"
 #include "input/sources/sources.h"
 
 #define DEFAULT_MAX_BYTES 65536

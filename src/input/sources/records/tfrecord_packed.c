@@ -1,5 +1,6 @@
 /* src/input/sources/records/tfrecord_packed.c - records of compressed files. The cursor reads them, and a
  * row holds one record. The row's number is file << 32 | the number of the record in the file, from 1. */
+#include "base/errors/status.h"
 #include "input/sources/files/gzip.h"
 #include "input/sources/owned_row.h"
 #include "input/sources/records/tfrecord.h"

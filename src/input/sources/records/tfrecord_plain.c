@@ -1,8 +1,9 @@
 /* src/input/sources/records/tfrecord_plain.c - records of plain files. The cursor goes from header to
  * header, and a row is the position of its record's first byte. */
+#include "base/errors/status.h"
 #include "input/sources/files/file_row.h"
-#include "input/sources/records/tfrecord.h"
 #include "input/sources/files/window.h"
+#include "input/sources/records/tfrecord.h"
 
 #include <string.h>
 

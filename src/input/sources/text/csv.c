@@ -3,11 +3,12 @@
  * The sequencer finds rows (text_lines.h). The producers read and parse them in one pass over a row, field
  * by field, and a table says where each field is stored. Files are neither kept in memory nor mapped. They
  * may therefore be larger than memory, and a file that becomes shorter gives an error. */
-#include "input/sources/text/csv_field.h"
-#include "input/sources/text/text_lines.h"
+#include "base/errors/status.h"
+#include "base/types/convert.h"
 #include "input/sources/files/file_row.h"
 #include "input/sources/sources.h"
-#include "base/types/convert.h"
+#include "input/sources/text/csv_field.h"
+#include "input/sources/text/text_lines.h"
 
 #include <math.h>
 #include <stdlib.h>

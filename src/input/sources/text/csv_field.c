@@ -1,6 +1,6 @@
 /* src/input/sources/text/csv_field.c - finds and parses fields of CSV rows. */
 #include "input/sources/text/csv_field.h"
-#include "base/base.h"
+#include "base/text/text.h"
 #include "base/types/convert.h"
 
 #include <math.h>

@@ -3,12 +3,12 @@
 #ifndef DTI_CSV_FIELD_H
 #define DTI_CSV_FIELD_H
 
+#include <ditto/dtype.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
-#include <ditto/dtype.h>
 
 /* A field as it lies in its row. If the field is in quotes, this is the text between them. */
 struct dti_csv_field {

@@ -1,5 +1,6 @@
 /* src/input/sources/text/text_lines.c - finds lines, and rows that span lines. */
 #include "input/sources/text/text_lines.h"
+#include "base/errors/status.h"
 #include "input/sources/files/file_row.h"
 
 #include <string.h>

@@ -4,8 +4,6 @@
 #ifndef DTI_TEXT_LINES_H
 #define DTI_TEXT_LINES_H
 
-#include "input/dataset.h"
-#include "input/sources/files/files.h"
 #include "input/sources/files/window.h"
 
 /* The most bytes of a row, unless the program asks for more. A longer row is refused as a row without an

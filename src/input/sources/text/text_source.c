@@ -1,7 +1,8 @@
 /* src/input/sources/text/text_source.c - returns the unchanged lines of text files. */
-#include "input/sources/text/text_lines.h"
+#include "base/errors/status.h"
 #include "input/sources/files/file_row.h"
 #include "input/sources/sources.h"
+#include "input/sources/text/text_lines.h"
 
 #include <string.h>
 

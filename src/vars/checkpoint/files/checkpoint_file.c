@@ -1,7 +1,7 @@
 /* src/vars/checkpoint/files/checkpoint_file.c - writes, reads and checks a checkpoint's file; see
  * checkpoint_files.h. */
+#include "base/errors/status.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
-#include "base/base.h"
 #include "vars/checkpoint/hdf5/little_endian.h"
 
 #include <errno.h>

@@ -18,9 +18,9 @@
 
 #include <ditto/status.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdbool.h>
 
 #define DTI_USER_BLOCK        4096u
 #define DTI_CHECKPOINT_FORMAT 1u

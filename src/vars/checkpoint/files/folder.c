@@ -1,6 +1,6 @@
 /* src/vars/checkpoint/files/folder.c - the checkpoints of a folder; see checkpoint_files.h. */
+#include "base/errors/status.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
-#include "base/base.h"
 
 #include <dirent.h>
 #include <errno.h>

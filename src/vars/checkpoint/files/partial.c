@@ -1,7 +1,7 @@
 /* src/vars/checkpoint/files/partial.c - the temporary files that checkpoints are written to; see
  * checkpoint_files.h. */
+#include "base/errors/status.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
-#include "base/base.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,9 +3,6 @@
 #ifndef DTI_HDF5_FORMAT_H
 #define DTI_HDF5_FORMAT_H
 
-#include "vars/checkpoint/files/checkpoint_files.h"
-#include "vars/checkpoint/hdf5/little_endian.h"
-
 #include <ditto/dtype.h>
 
 #include <stddef.h>

@@ -5,9 +5,12 @@
  * therefore not longer than the file. A file whose structures refer to each other in circles, or whose values
  * overlap, exceeds that limit and is refused. The memory for the paths of entries and groups is also limited
  * in proportion to the length of the file. */
+#include "base/errors/status.h"
+#include "base/types/types.h"
+#include "vars/checkpoint/files/checkpoint_files.h"
 #include "vars/checkpoint/hdf5/hdf5.h"
-#include "base/base.h"
 #include "vars/checkpoint/hdf5/hdf5_format.h"
+#include "vars/checkpoint/hdf5/little_endian.h"
 
 #include <stdlib.h>
 #include <string.h>

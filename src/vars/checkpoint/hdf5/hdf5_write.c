@@ -3,9 +3,11 @@
  * The superblock comes first in the file. Each group comes after its members, which are datasets and groups,
  * so that their addresses are known when the group is written. The values come last. Their addresses are
  * stored in their datasets at the end. */
+#include "base/errors/status.h"
+#include "vars/checkpoint/files/checkpoint_files.h"
 #include "vars/checkpoint/hdf5/hdf5.h"
-#include "base/base.h"
 #include "vars/checkpoint/hdf5/hdf5_format.h"
+#include "vars/checkpoint/hdf5/little_endian.h"
 
 #include <stdlib.h>
 #include <string.h>
