@@ -1,6 +1,7 @@
 /* src/strategy/strategy.c - creates and destroys strategies. */
 #include "strategy/strategy.h"
 #include "replicas/machine/numa_node.h"
+#include "replicas/placement/placement.h"
 #include "sync/sync.h"
 
 #include <stdlib.h>
