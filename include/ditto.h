@@ -8,8 +8,12 @@
  * mirrored variables when they are written, sync-on-read variables when they are read. *Datasets* are divided
  * into per-replica batches, which producer threads put into the queue of each replica ahead of time.
  *
+ *     #include <ditto.h>
+ *     #include <stdio.h>
+ *
  *     static ditto_status mean_square(ditto_replica *self, void *unused)
  *     {
+ *         (void)unused;
  *         double x = ditto_replica_id(self) + 1.0, y = x * x;
  *         DITTO_TRY(ditto_all_reduce(self, &y, &y, 1, DITTO_F64, DITTO_MEAN, NULL));
  *         if (ditto_replica_id(self) == 0)

@@ -1,13 +1,18 @@
 /* include/ditto/merge.h - merge_call: from a run to cross-replica context. Updates of variables' copies.
  *
- *     static ditto_status total(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
- *                               void *user, ditto_value **result)
+ *     static ditto_status total(ditto_strategy *strategy, ditto_value *const *arguments,
+ *                               uint32_t num_arguments, void *user, ditto_value **result)
  *     {
+ *         (void)num_arguments, (void)user;
  *         return ditto_strategy_reduce(strategy, DITTO_SUM, arguments[0], NULL, 0, result);
  *     }
- *     ...
- *     DITTO_TRY(ditto_merge_call(self, total, NULL, &mine, 1, &merged));
- *     DITTO_TRY(ditto_local(self, merged, &sum)); */
+ *
+ *     static ditto_status sum_over_replicas(ditto_replica *self, const ditto_tensor *mine, ditto_tensor *sum)
+ *     {
+ *         const ditto_value *merged;
+ *         DITTO_TRY(ditto_merge_call(self, total, NULL, mine, 1, &merged));
+ *         return ditto_local(self, merged, sum);
+ *     } */
 #ifndef DITTO_MERGE_H
 #define DITTO_MERGE_H
 

@@ -1,10 +1,26 @@
 /* include/ditto/queue.h - a bounded queue from many producers to one consumer, in the order of tickets.
  *
- *     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
- *     options.producers = 4;
- *     DITTO_TRY(ditto_queue_create(&options, &queue));
- *     ...  ditto_queue_put(queue, producer, item, 0, DITTO_FOREVER)     on the threads that make items
- *     ...  ditto_queue_get(queue, DITTO_FOREVER, &got)                  on the thread that takes them
+ *     static ditto_status open_queue(ditto_queue **queue)
+ *     {
+ *         ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
+ *         options.num_producers = 4;
+ *         return ditto_queue_create(&options, queue);
+ *     }
+ *
+ *     static ditto_status give(ditto_queue *queue, uint32_t producer, char *word)
+ *     {
+ *         return ditto_queue_put(queue, producer, word, 0, DITTO_FOREVER);
+ *     }
+ *
+ *     static ditto_status take(ditto_queue *queue, char **word)
+ *     {
+ *         ditto_queue_item got;
+ *         DITTO_TRY(ditto_queue_get(queue, DITTO_FOREVER, &got));
+ *         *word = got.item;
+ *         return DITTO_OK;
+ *     }
+ *
+ * The threads that make items call give, and the thread that takes them calls take.
  *
  * The queue needs no strategy and no other header. Its sources are D. Vyukov's bounded MPMC queue (sequence
  * numbers per slot) and the LMAX Disruptor (tickets that are taken before the work). */

@@ -1,8 +1,12 @@
 /* include/ditto/random.h - random numbers that depend on a seed, a stream and a position, and not on threads.
  *
- *     ditto_random random;
- *     DITTO_TRY(ditto_random_of(self, 42, &random));                 a stream of this replica
- *     ditto_random_f64(&random, weights, count);                     the same numbers in every run
+ *     static ditto_status fill(ditto_replica *self, double *weights, size_t count)
+ *     {
+ *         ditto_random random;
+ *         DITTO_TRY(ditto_random_of(self, 42, &random)); // the stream of this replica
+ *         ditto_random_f64(&random, weights, count);     // the same numbers in every run
+ *         return DITTO_OK;
+ *     }
  *
  * A stream is a sequence of 32-bit words, numbered from 0. Each call takes the next words of the stream, as
  * many as it documents. So a thread that starts with ditto_random_skip gets the numbers that a single thread

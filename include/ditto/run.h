@@ -4,13 +4,17 @@
  *     {
  *         ditto_tensor x;
  *         double sum = 0;
+ *         (void)unused;
  *         DITTO_TRY(ditto_argument(self, NULL, &x));
  *         for (size_t i = 0; i < x.shape[0]; i++)
  *             sum += ((const double *)x.data)[i];
  *         return ditto_return_f64(self, NULL, sum / (double)x.shape[0]);
  *     }
- *     ...
- *     ditto_strategy_run_values(strategy, mean, NULL, x, NULL, &means); */
+ *
+ *     static ditto_status means_of(ditto_strategy *strategy, const ditto_value *x, ditto_value **means)
+ *     {
+ *         return ditto_strategy_run_values(strategy, mean, NULL, x, NULL, means);
+ *     } */
 #ifndef DITTO_RUN_H
 #define DITTO_RUN_H
 

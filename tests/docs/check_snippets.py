@@ -1,0 +1,143 @@
+"""Compiles every C snippet of the documentation and runs those that are programs. Checks that every public
+function is called by an example, a tool or a snippet.
+
+Snippets are the ```c blocks of README.md and docs/*.md, and the indented samples in the comments of the
+public headers. A snippet with main is linked and run in a folder of its own, and must return 0 and leave no
+file behind. Any other snippet is compiled as a translation unit. A snippet without #include gets ditto.h and
+a few standard headers.
+
+usage: check_snippets.py [--only PLACE] [--hdf5 LIBDITTO_HDF5] LIBDITTO COMPILER [WORDS...]"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HEADERS = [ROOT / "include" / "ditto.h", *sorted((ROOT / "include" / "ditto").glob("*.h"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROGRAMS = sorted(path for folder in ("examples", "tools") for path in (ROOT / folder).glob("*.c"))
+WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
+INCLUDES = "".join(f"#include <{name}.h>\n" for name in ("ditto", "math", "stdio", "stdlib", "string"))
+NUM_JOBS = 2
+SECONDS = 120  # for each program; programs need milliseconds, and more under a sanitizer
+
+
+class Snippet:
+    """C code, and the file and the line at which it begins."""
+
+    def __init__(self, path, line, lines):
+        self.place = f"{path.relative_to(ROOT)}:{line}"
+        includes = "" if any(text.startswith("#include") for text in lines) else INCLUDES
+        self.code = "\n".join(lines) + "\n"
+        self.source = f'{includes}#line {line} "{path}"\n{self.code}'
+        self.is_program = re.search(r"^int main\(", self.code, re.M) is not None
+        self.uses_checkpoints = "ditto/checkpoint.h" in self.code
+
+
+def snippets_of_page(path):
+    """The ```c blocks of a page. Other code of C must not be indented, because it would not be compiled."""
+    begin, block, fence = 0, [], None
+    for number, text in enumerate(path.read_text().splitlines(), 1):
+        if text.startswith("```"):
+            if fence == "c":
+                yield Snippet(path, begin, block)
+            fence, begin, block = (text[3:].strip() if fence is None else None), number + 1, []
+        elif fence is not None:
+            block.append(text)
+        elif re.match(r" {4}.*\bditto_\w+\(.*;", text):
+            sys.exit(f"{path.relative_to(ROOT)}:{number}: put this code into a ```c block, which is compiled")
+
+
+def snippets_of_header(path):
+    """The indented samples in comments whose lines begin with " *". A sample comes after an empty line, is
+    indented by at least four columns more than the text, and has a line that ends in a semicolon."""
+    before, begin, block, indent = "", 0, [], 0
+    for number, text in enumerate([*path.read_text().splitlines(), ""], 1):
+        inside = re.match(r" \*( *)(.*?)(?: *\*/)?$", text)
+        if inside and inside[2] and len(inside[1]) >= 5 and (block or before == " *"):
+            begin = begin or number
+            indent = indent or len(inside[1])
+            block.append(" " * (len(inside[1]) - indent) + inside[2])
+        elif block and inside and not inside[2]:
+            block.append("")
+        else:
+            if any(line.endswith(";") for line in block):
+                yield Snippet(path, begin, block)
+            begin, block, indent = 0, [], 0
+        before = text.rstrip()
+
+
+def check(snippet, folder, compiler, libraries):
+    """Compiles the snippet, and runs it if it is a program. Returns what is wrong, or an empty text."""
+    folder.mkdir()
+    (folder / "snippet.c").write_text(snippet.source)
+    can_link = snippet.is_program and (libraries["hdf5"] or not snippet.uses_checkpoints)
+    command = [*compiler, *WARNINGS, "-O0", "-g", f"-I{ROOT / 'include'}", "snippet.c", "-o", "snippet"]
+    if can_link:
+        for library in filter(None, (libraries["hdf5"], libraries["ditto"])):
+            command += [library, "-Xlinker", "-rpath", "-Xlinker", str(pathlib.Path(library).parent)]
+        command += ["-lm", "-pthread"]
+    else:
+        # The functions of a snippet that is not a whole program may be static, and nobody calls them.
+        command += ["-c", "-Wno-unused-function"]
+    compiled = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if compiled.returncode != 0:
+        return f"{snippet.place}: does not compile\n{compiled.stdout}{compiled.stderr}"
+    if can_link:
+        try:
+            ran = subprocess.run(["./snippet"], cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"{snippet.place}: did not end within {SECONDS} seconds"
+        if ran.returncode != 0:
+            return f"{snippet.place}: exit status {ran.returncode}\n{ran.stdout}{ran.stderr}"
+        left = sorted(set(os.listdir(folder)) - {"snippet", "snippet.c"})
+        if left:
+            return f"{snippet.place}: left {', '.join(left)} behind"
+    return ""
+
+
+def without_comments(code):
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(\\.|[^"\\\n])*"', " ", code, flags=re.S)
+
+
+def public_functions():
+    for path in HEADERS:
+        for declaration in re.findall(r"^DITTO_API\b([^;]*);", without_comments(path.read_text()), re.M):
+            yield re.search(r"\b(ditto_\w+)\s*\(", declaration)[1]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--hdf5", help="libditto-hdf5, if it was built")
+    parser.add_argument("--only", default="", help="check only the snippets whose place contains this text")
+    parser.add_argument("library", help="libditto")
+    parser.add_argument("compiler", nargs=argparse.REMAINDER, help="the compiler and its words")
+    words = parser.parse_args()
+    libraries = {"ditto": words.library, "hdf5": words.hdf5}
+
+    of_pages = [snippet for path in PAGES for snippet in snippets_of_page(path)]
+    of_headers = [snippet for path in HEADERS for snippet in snippets_of_header(path)]
+    snippets = [snippet for snippet in of_pages + of_headers if words.only in snippet.place]
+    with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(NUM_JOBS) as pool:
+        folders = [pathlib.Path(scratch) / str(number) for number in range(len(snippets))]
+        found = list(filter(None, pool.map(
+            lambda snippet, folder: check(snippet, folder, words.compiler, libraries), snippets, folders)))
+
+    code = [path.read_text() for path in PROGRAMS] + [snippet.code for snippet in of_pages]
+    called = set(re.findall(r"\bditto_\w+(?=\s*\()", without_comments("\n".join(code))))
+    functions = list(public_functions())
+    missing = [name for name in functions if name not in called]
+    if missing:
+        found.append("\n  ".join([f"{len(missing)} functions are in no example, tool or snippet:", *missing]))
+
+    programs = sum(snippet.is_program for snippet in snippets)
+    print(f"{len(snippets)} snippets, {programs} of them programs; {len(functions)} public functions")
+    print("\n".join(found) if found else "all snippets compile, all programs work, no function is missing")
+    return 1 if found else 0
+
+
+sys.exit(main())
