@@ -93,25 +93,10 @@ static bool is_input(const struct dti_frame *frame)
     return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !dti_team_forked(frame->team);
 }
 
-/* Records the error of a handle that does not belong to this replica. The message names the owner of the
- * handle, which is known only for handles of the same strategy. */
-static ditto_status fail_not_own(const struct dti_replica *r, const ditto_replica *self)
-{
-    for (uint32_t i = 0; i < r->team->n; i++)
-        if (dti_replica_owns_handle(&r->team->replica[i], self))
-            return DTI_FAIL(DITTO_ERR_CONTEXT,
-                            "the handle is another replica's (replica %u's): this thread is replica %u and "
-                            "must pass its own",
-                            i, r->id);
-    return DTI_FAIL(DITTO_ERR_CONTEXT,
-                    "the handle belongs to another strategy than this thread, which is replica %u: pass the "
-                    "handle that this run's function was given",
-                    r->id);
-}
-
 ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out)
 {
     const struct dti_frame *top = dti_frame_top;
+    uint32_t owner;
     if (top == NULL && self != NULL && self == dti_plain_self) {
         *out = dti_plain_replica;
         return DITTO_OK;
@@ -146,10 +131,18 @@ ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "this thread runs no replica: a handle is good only on the thread of the function "
                         "that was given it, until that function returns");
-    if (dti_replica_owns_handle(top->replica, self))
+    if (!dti_team_owns_handle(top->replica->team, self, &owner))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "the handle is of an earlier run: use the one that this run's function was given");
-    return fail_not_own(top->replica, self);
+                        "the handle belongs to another strategy than this thread, which is replica %u: pass "
+                        "the handle that this run's function was given",
+                        top->replica->id);
+    if (owner != top->replica->id)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the handle is another replica's (replica %u's): this thread is replica %u and must "
+                        "pass its own",
+                        owner, top->replica->id);
+    return DTI_FAIL(DITTO_ERR_CONTEXT,
+                    "the handle is of an earlier run: use the one that this run's function was given");
 }
 
 struct dti_replica *dti_self_refuse_in(const char *function, const ditto_replica *self)

@@ -421,14 +421,17 @@ bool dti_replica_returned(const struct dti_replica *r)
     return atomic_load_explicit(&r->done, memory_order_acquire) == dti_team_run_number(r->team); /* D1 */
 }
 
-const ditto_replica *dti_replica_handle(const struct dti_replica *r)
+ditto_replica *dti_replica_handle(const struct dti_replica *r)
 {
-    return (const ditto_replica *)(const void *)&r->handles[dti_team_run_number(r->team) % DTI_HANDLES];
+    uintptr_t runs = (uintptr_t)1 << DTI_HANDLE_RUN_BITS, run = dti_team_run_number(r->team) % runs;
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): it is compared, and never dereferenced */
+    return (ditto_replica *)((r->team->number * runs + run) << DTI_HANDLE_ID_BITS | r->id);
 }
 
-bool dti_replica_owns_handle(const struct dti_replica *r, const ditto_replica *self)
+bool dti_team_owns_handle(const struct dti_team *team, const ditto_replica *self, uint32_t *replica)
 {
-    return (uintptr_t)self >= (uintptr_t)r->handles && (uintptr_t)self < (uintptr_t)r->handles + DTI_HANDLES;
+    *replica = (uintptr_t)self % (1u << DTI_HANDLE_ID_BITS);
+    return (uintptr_t)self >> (DTI_HANDLE_ID_BITS + DTI_HANDLE_RUN_BITS) == team->number;
 }
 
 ditto_status dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t alignment, void **out)

@@ -34,10 +34,6 @@
 /* The largest depth of nested pauses. */
 #define DTI_PAUSES 10
 
-/* The number of different handles of a replica. After this many runs an old `self` has the address of a valid
- * one again. */
-#define DTI_HANDLES 4096
-
 struct dti_replica {
     /* The number of the last run that this replica finished. Only the replica writes this cache line. The
      * poster and the peers that wait for the replica poll it. */
@@ -97,9 +93,6 @@ struct dti_replica {
     /* The PUs on which the leader may run: the first PU of the replica, or all its PUs when helpers are
      * off. */
     struct dti_mask mask;
-
-    /* Only the addresses are used. `self` of run r is the address of handles[r % DTI_HANDLES]. */
-    char handles[DTI_HANDLES];
 };
 
 struct dti_team_options {
@@ -390,8 +383,8 @@ void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held);
  * message is written. */
 void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status,
                                uint32_t serial_before);
-/* The handle is valid for the present run only. */
-const ditto_replica *dti_replica_handle(const struct dti_replica *replica);
+/* The handle of the present run. It is valid in this run only. */
+ditto_replica *dti_replica_handle(const struct dti_replica *replica);
 ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);
 
 /* -- Any thread -- */
@@ -426,6 +419,5 @@ bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_
 void dti_replica_stop_late(const struct dti_replica *replica, const struct dti_deadline *deadline);
 /* Whether the replica has returned from its function of the innermost run. */
 bool dti_replica_returned(const struct dti_replica *replica);
-bool dti_replica_owns_handle(const struct dti_replica *replica, const ditto_replica *self);
 
 #endif

@@ -233,6 +233,9 @@ static bool is_crowded(const struct dti_team_options *options, uint32_t *threads
     return shared || (options->cpu_quota > 0 && options->cpu_quota < *threads);
 }
 
+/* The number of teams that this process has created. */
+static _Atomic uint32_t teams;
+
 static struct dti_team *allocate(const struct dti_team_options *options)
 {
     uint32_t n = options->placement->replicas, threads = 0;
@@ -242,6 +245,9 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     memset(team, 0, sizeof *team);
     team->options = *options;
     team->n = n;
+    /* relaxed: the numbers only have to differ */
+    team->number = 1 + atomic_fetch_add_explicit(&teams, 1, memory_order_relaxed) %
+                           ((1u << DTI_HANDLE_TEAM_BITS) - 1);
     team->crowded = is_crowded(options, &threads);
     team->yield_ns = DTI_YIELD_NS + YIELD_SHARER_NS * (threads / (options->pus != 0 ? options->pus : 1));
     pthread_mutex_init(&team->lock, NULL);

@@ -9,6 +9,9 @@ struct dti_team {
     struct dti_replica *replica; /* [n] */
     struct dti_team_options options;
 
+    /* The number of the team in its handles. */
+    uint32_t number;
+
     /* True if threads of this team must share a PU, or if the CPU quota is below the number of its threads.
      * Threads of other strategies do not count. */
     bool crowded;
@@ -95,6 +98,17 @@ struct dti_team {
 };
 
 #define DTI_GO_NONE UINT64_C(0) /* the run number before the first run */
+
+/* A handle is a number and not an address: the number of the team, the lower bits of the number of the run,
+ * and the id of the replica. It is never NULL, because teams are numbered from 1. After 2^DTI_HANDLE_RUN_BITS
+ * runs, an old handle is valid again. */
+enum {
+    DTI_HANDLE_ID_BITS = 10, /* DITTO_MAX_REPLICAS */
+    DTI_HANDLE_RUN_BITS = sizeof(uintptr_t) > 4 ? 30 : 16,
+    DTI_HANDLE_TEAM_BITS = 8 * sizeof(uintptr_t) - DTI_HANDLE_ID_BITS - DTI_HANDLE_RUN_BITS,
+};
+/* Whether a handle is that of a replica of this team, in any run. If so, *replica is its id. */
+bool dti_team_owns_handle(const struct dti_team *team, const ditto_replica *self, uint32_t *replica);
 
 void dti_team_set_job(struct dti_team *team, dti_job job, void *argument);
 uint64_t dti_team_next_number(const struct dti_team *team);

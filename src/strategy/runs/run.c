@@ -61,7 +61,7 @@ static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct d
 
 static DTI_GUARDED ditto_status call_function(struct dti_replica *r, struct dti_run_call *call)
 {
-    ditto_replica *self = (ditto_replica *)(uintptr_t)dti_replica_handle(r);
+    ditto_replica *self = dti_replica_handle(r);
     struct dti_frame frame; /* not initialized: its mask, a kilobyte, is not used */
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_REPLICA, r, self);
     frame.run = call;
