@@ -98,13 +98,8 @@ static uint32_t most_parts(const struct dti_rounds *rounds)
     return most;
 }
 
-/* True if nothing is left to be measured. near_replicas is never measured. */
-static bool is_complete(const ditto_tuning *given)
-{
-    return given->small_bytes != 0 && given->stream_bytes != 0 && given->hierarchical_bytes != 0;
-}
-
-static ditto_status make_plans(struct dti_sync *sync)
+/* Makes the plans and what they need in the memory of the replicas. */
+static ditto_status settle_all(struct dti_sync *sync)
 {
     uint32_t near = sync->tuning.given.near_replicas;
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++) {
@@ -114,54 +109,8 @@ static ditto_status make_plans(struct dti_sync *sync)
         sync->most_rounds = rounds->rounds > sync->most_rounds ? rounds->rounds : sync->most_rounds;
     }
     dti_groups_make(&sync->shape, near, &sync->groups);
-    return DITTO_OK;
-}
-
-/* Sets the numbers that were not given, and that this process has not measured before. */
-static ditto_status calibrate(struct dti_sync *sync, bool known, const ditto_tuning *given)
-{
-    struct dti_tuning measured = sync->tuning; /* the costs are measured already */
-    measured.given = (ditto_tuning){ .struct_size = sizeof measured.given };
-    /* If it is false, the numbers are not kept for later strategies. */
-    bool ordinary = given->near_replicas == 0 && !sync->crowded;
-    bool in_time;
-    if (known)
-        return DITTO_OK;
-    DTI_TRY(dti_measure_thresholds(sync, &measured.given, &in_time));
-    dti_tuning_fill(&measured.given, &dti_tuning_usual.given);
-    sync->tuning.given = *given;
-    dti_tuning_fill(&sync->tuning.given, &measured.given);
-    if (ordinary && in_time)
-        dti_tuning_keep(&sync->shape, &measured);
-    return DITTO_OK;
-}
-
-static ditto_status settle_all(struct dti_sync *sync)
-{
-    DTI_TRY(make_plans(sync));
     DTI_TRY(dti_team_run(sync->team, settle, sync, DITTO_FOREVER));
     begin(sync);
-    return DITTO_OK;
-}
-
-static ditto_status make(struct dti_team *team, const struct dti_sync_options *options, struct dti_sync *sync)
-{
-    ditto_tuning given;
-    DTI_TRY(dti_kernels_choose(options->kernels, &sync->kernels));
-    dti_machine_shape_of_placement(dti_team_options(team)->placement, &sync->shape);
-    sync->defaults = options->defaults;
-    DTI_TRY(dti_tuning_read(options->tuning, &given));
-    sync->tuning = dti_tuning_usual;
-    bool known = !dti_team_is_crowded(team) && dti_tuning_find(&sync->shape, &sync->tuning);
-    if (!known)
-        DTI_TRY(dti_measure_hops(team, &sync->shape, &sync->tuning.costs));
-    ditto_tuning found = sync->tuning.given;
-    sync->tuning.given = given;
-    dti_tuning_fill(&sync->tuning.given, &found);
-    sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_PAYLOAD_BYTES;
-    DTI_TRY(settle_all(sync));
-    DTI_TRY(calibrate(sync, known || is_complete(&given), &given));
-    begin(sync); /* the user's operations are numbered from 1 */
     return DITTO_OK;
 }
 
@@ -199,13 +148,41 @@ static ditto_status allocate(struct dti_team *team, struct dti_sync **out)
 
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options)
 {
-    /* On failure the strategy destroys the team, and the team's collectives with it. */
     struct dti_sync *sync;
+    struct dti_tuning found = dti_tuning_usual;
+    ditto_tuning given;
+    bool in_time;
+    /* On failure the strategy destroys the team, and the team's collectives with it. */
     DTI_TRY(allocate(team, &sync));
     dti_team_set_sync(team, sync);
     for (uint32_t i = 0; i < sync->num_replicas; i++)
         dti_team_replica(team, i)->sync = sync;
-    return make(team, options, sync);
+
+    DTI_TRY(dti_kernels_choose(options->kernels, &sync->kernels));
+    dti_machine_shape_of_placement(dti_team_options(team)->placement, &sync->shape);
+    sync->defaults = options->defaults;
+    DTI_TRY(dti_tuning_read(options->tuning, &given));
+    sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_PAYLOAD_BYTES;
+
+    /* What was given counts, then what this process has measured before, then the usual numbers. */
+    bool known = !sync->crowded && dti_tuning_find(&sync->shape, &found);
+    if (!known)
+        DTI_TRY(dti_measure_hops(team, &sync->shape, &found.costs));
+    sync->tuning = (struct dti_tuning){ given, found.costs };
+    dti_tuning_fill(&sync->tuning.given, &found.given);
+    DTI_TRY(settle_all(sync));
+
+    /* Measures what was not given. near_replicas is never measured. */
+    if (!known && (given.small_bytes == 0 || given.stream_bytes == 0 || given.hierarchical_bytes == 0)) {
+        DTI_TRY(dti_measure_thresholds(sync, &found.given, &in_time));
+        sync->tuning.given = given;
+        dti_tuning_fill(&sync->tuning.given, &found.given);
+        /* For later strategies, unless the plans were changed or the machine was busy. */
+        if (given.near_replicas == 0 && !sync->crowded && in_time)
+            dti_tuning_keep(&sync->shape, &found);
+        begin(sync); /* the user's operations are numbered from 1 */
+    }
+    return DITTO_OK;
 }
 
 /* Copies the options and the tuning of the outer run. Nothing is measured. */

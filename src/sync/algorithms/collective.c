@@ -126,14 +126,13 @@ static size_t written_bytes(const struct dti_call *call, const struct dti_target
     return bytes;
 }
 
-ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
-                            struct dti_deadline *deadline)
+ditto_status dti_collective_tuned(struct dti_replica *self, const ditto_tuning *tuning, struct dti_call *call,
+                                  const struct dti_target *target, struct dti_deadline *deadline)
 {
-    struct dti_sync *sync = self->sync;
     struct dti_call_size size = dti_call_size_of(call, self->num_replicas);
     if (target != NULL)
         size.all = written_bytes(call, target);
-    struct collective_move moving = { call, target, dti_choose_algorithm(sync, call, &size),
+    struct collective_move moving = { call, target, dti_choose_algorithm(self->sync, tuning, call, &size),
                                       deadline->timeout_ms };
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, call);

@@ -22,10 +22,17 @@ static inline void dti_call_ends(struct dti_replica *self, const struct dti_call
     DTI_PROBE2(collective_end, self->id, call->name);
 }
 
-/* Chooses an algorithm for the call and executes it. Accepts all patterns but slices and blocks. `target` is
- * NULL except for DTI_PATTERN_TARGET. Must be called on the replica's own thread. */
-ditto_status dti_collective(struct dti_replica *self, struct dti_call *call, const struct dti_target *target,
-                            struct dti_deadline *deadline);
+/* Chooses an algorithm for the call by the tuning, and executes it. Accepts all patterns but slices and
+ * blocks. `target` is NULL except for DTI_PATTERN_TARGET. Must be called on the replica's own thread. */
+ditto_status dti_collective_tuned(struct dti_replica *self, const ditto_tuning *tuning, struct dti_call *call,
+                                  const struct dti_target *target, struct dti_deadline *deadline);
+
+/* The same with the tuning of the team. */
+static inline ditto_status dti_collective(struct dti_replica *self, struct dti_call *call,
+                                          const struct dti_target *target, struct dti_deadline *deadline)
+{
+    return dti_collective_tuned(self, &self->sync->tuning.given, call, target, deadline);
+}
 
 /* One meeting. The call has the pattern DTI_PATTERN_NOTHING. */
 ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call,

@@ -60,19 +60,20 @@ void dti_target_owners(const struct dti_team *team, const struct dti_target_redu
                        dti_target_owner_fn *report, void *context)
 {
     struct dti_call call = call_of(targeted);
-    struct dti_call_size size = dti_call_size_of(&call, dti_team_num_replicas(team));
+    struct dti_sync *sync = dti_team_sync(team);
+    struct dti_call_size size = dti_call_size_of(&call, sync->num_replicas);
     struct dti_flow flow = { .self = dti_team_replica(team, 0),
-                             .sync = dti_team_sync(team),
+                             .sync = sync,
                              .call = &call,
-                             .reduction = dti_flow_reduction(dti_team_sync(team), &call) };
-    if (dti_choose_algorithm(dti_team_sync(team), &call, &size).algorithm == DTI_ALGORITHM_GROUPS &&
+                             .reduction = dti_flow_reduction(sync, &call) };
+    if (dti_choose_algorithm(sync, &sync->tuning.given, &call, &size).algorithm == DTI_ALGORITHM_GROUPS &&
         dti_flow_is_combined(&call)) {
         dti_exchange_owners(&flow, report, context);
         return;
     }
     size_t grains = dti_flow_all_grains(&flow), from, to;
-    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
-        dti_tree_part(grains, dti_team_num_replicas(team), i, 1, &from, &to);
+    for (uint32_t i = 0; i < sync->num_replicas; i++) {
+        dti_tree_part(grains, sync->num_replicas, i, 1, &from, &to);
         report_grains(&flow, from, to, i, report, context);
     }
 }

@@ -124,15 +124,15 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
 enum { TRIES = 3, MOST_BYTES = 256 << 10, TRY_NS = 60000, BUDGET_NS = 20000000 };
 
 struct trial {
-    struct dti_sync *sync;
-    ditto_tuning *measured;
+    /* What is found, if the time is not up. Replica 0 sets both. */
+    size_t small_bytes, hierarchical_bytes;
 
     /* Bytes of a replica's `data`. As many bytes follow it, for results out of place. */
     size_t most;
 
     uint64_t begin_ns;
 
-    /* How often a try repeats the operation. Replica 0 sets this and the next member between two meetings, so
+    /* How often a try repeats the operation. Replica 0 sets this and the next member before a meeting, so
      * that all replicas use the same values. */
     uint32_t times;
 
@@ -158,6 +158,9 @@ static ditto_status repeat(struct dti_replica *self, const struct trial *trial, 
                            const struct attempt *t, uint32_t times)
 {
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
+    ditto_tuning tuning = self->sync->tuning.given;
+    tuning.small_bytes = t->small_bytes;
+    tuning.hierarchical_bytes = t->hierarchical_bytes;
     for (uint32_t i = 0; i < times; i++) {
         struct dti_call call = { .name = "calibration",
                                  .count = t->bytes / sizeof *data,
@@ -170,7 +173,7 @@ static ditto_status repeat(struct dti_replica *self, const struct trial *trial, 
                                  .dst = i % 2 == 0 ? data : data + trial->most / sizeof *data };
         /* New data, because otherwise the lines of each part would stay in the cache of its owner. */
         memset(data, 0, t->bytes);
-        DTI_TRY(dti_collective(self, &call, NULL, &deadline));
+        DTI_TRY(dti_collective_tuned(self, &tuning, &call, NULL, &deadline));
         look_at(call.dst, t->bytes);
     }
     return DITTO_OK;
@@ -185,17 +188,10 @@ static ditto_status meet(struct dti_replica *self)
     return dti_meet(self, &arrival, &deadline, &seq);
 }
 
-/* Returns in *ns the time of one operation in nanoseconds. Only the time of replica 0 is used. Replica 0 sets
- * the tuning between two meetings, so that all replicas choose the same algorithm. */
-static ditto_status time_try(struct dti_replica *self, struct trial *trial, float *data,
+/* Returns in *ns the time of one operation in nanoseconds. Only the time of replica 0 is used. */
+static ditto_status time_try(struct dti_replica *self, const struct trial *trial, float *data,
                              const struct attempt *t, uint32_t times, double *ns)
 {
-    ditto_tuning *tuning = &trial->sync->tuning.given;
-    DTI_TRY(meet(self));
-    if (self->id == 0) {
-        tuning->small_bytes = t->small_bytes;
-        tuning->hierarchical_bytes = t->hierarchical_bytes;
-    }
     DTI_TRY(meet(self));
     uint64_t begin = dti_now_ns();
     DTI_TRY(repeat(self, trial, data, t, times));
@@ -208,8 +204,8 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
                                const struct attempt *t)
 {
     double ns;
+    /* All replicas meet in the try, so none still uses the numbers of the comparison before. */
     DTI_TRY(time_try(self, trial, data, t, 1, &ns));
-    DTI_TRY(meet(self));
     if (self->id == 0) {
         trial->times = ns * 40 < TRY_NS ? 40 : ns * 2 > TRY_NS ? 2 : (uint32_t)(TRY_NS / ns);
         trial->over = dti_now_ns() - trial->begin_ns > BUDGET_NS;
@@ -237,67 +233,52 @@ static ditto_status compare(struct dti_replica *self, struct trial *trial, float
 
 /* Finds the largest number of bytes, read from all others together, for which one meeting with payloads is
  * faster than two meetings without. */
-static ditto_status find_small(struct dti_replica *self, struct trial *trial, float *data, size_t *out)
+static ditto_status find_small(struct dti_replica *self, struct trial *trial, float *data)
 {
     uint32_t others = self->num_replicas - 1;
-    *out = 512;
+    size_t found = 512;
     for (size_t total = 1024; total <= DTI_PAYLOAD_BYTES; total *= 2) {
         struct attempt lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX },
                        direct = { lines.bytes, 1, SIZE_MAX };
-        bool faster;
         /* With so many replicas, each payload fits into the line of the word anyway. */
-        if (lines.bytes < DTI_INLINE_PAYLOAD_BYTES) {
-            *out = total;
-            continue;
-        }
-        DTI_TRY(compare(self, trial, data, &lines, &direct, &faster));
-        if (self->id == 0 && faster && *out == total / 2)
-            *out = total;
+        bool faster = lines.bytes < DTI_INLINE_PAYLOAD_BYTES;
+        if (!faster)
+            DTI_TRY(compare(self, trial, data, &lines, &direct, &faster));
+        if (faster && found == total / 2)
+            found = total;
     }
+    if (self->id == 0)
+        trial->small_bytes = found;
     return DITTO_OK;
 }
 
 /* Finds the smallest size for which the algorithm with groups is faster. */
-static ditto_status find_hierarchical(struct dti_replica *self, struct trial *trial, float *data, size_t most,
-                                      size_t *out)
+static ditto_status find_hierarchical(struct dti_replica *self, struct trial *trial, float *data)
 {
-    *out = DITTO_NEVER_BYTES;
-    for (size_t bytes = most; bytes >= (16 << 10); bytes /= 4) {
+    size_t found = DITTO_NEVER_BYTES;
+    for (size_t bytes = trial->most; bytes >= (16 << 10); bytes /= 4) {
         struct attempt groups = { bytes, 1, 1 }, flat = { bytes, 1, SIZE_MAX };
         bool faster;
         DTI_TRY(compare(self, trial, data, &groups, &flat, &faster));
-        if (self->id == 0 && faster && (*out == bytes * 4 || bytes == most))
-            *out = bytes;
+        if (faster && (found == bytes * 4 || bytes == trial->most))
+            found = bytes;
     }
+    if (self->id == 0)
+        trial->hierarchical_bytes = found;
     return DITTO_OK;
 }
 
 static ditto_status measure(struct dti_replica *self, void *argument)
 {
     struct trial *trial = argument;
-    struct dti_sync *sync = trial->sync;
-    ditto_tuning *measured = trial->measured;
-    bool small = measured->small_bytes == 0,
-         groups = measured->hierarchical_bytes == 0 && sync->groups.groups > 1;
-    size_t small_bytes = measured->small_bytes, hierarchical_bytes = DITTO_NEVER_BYTES;
-    size_t most = trial->most;
     void *data;
-    DTI_TRY(dti_replica_alloc(self, 2 * most, DTI_CACHE_LINE, &data));
-    memset(data, 0, 2 * most);
-    ditto_status status = DITTO_OK;
-    if (small)
-        status = find_small(self, trial, data, &small_bytes);
-    if (groups && status == DITTO_OK)
-        status = find_hierarchical(self, trial, data, most, &hierarchical_bytes);
+    DTI_TRY(dti_replica_alloc(self, 2 * trial->most, DTI_CACHE_LINE, &data));
+    memset(data, 0, 2 * trial->most);
+    ditto_status status = find_small(self, trial, data);
+    if (status == DITTO_OK && self->sync->groups.groups > 1)
+        status = find_hierarchical(self, trial, data);
     dti_arena_free(self->arena, data);
-    DTI_TRY(status);
-    DTI_TRY(meet(self)); /* after this no replica reads the tuning */
-    if (self->id == 0 && !trial->over) {
-        measured->small_bytes = small_bytes;
-        if (measured->hierarchical_bytes == 0)
-            measured->hierarchical_bytes = hierarchical_bytes;
-    }
-    return DITTO_OK;
+    return status;
 }
 
 /* Returns the total size of the last-level caches of all replicas. */
@@ -313,22 +294,22 @@ static size_t cache_bytes(const ditto_placement *placement)
     return bytes;
 }
 
-ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured, bool *in_time)
+ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *tuning, bool *in_time)
 {
-    struct dti_team *team = sync->team;
-    struct trial trial = { .sync = sync,
-                           .measured = measured,
-                           .most = sync->groups.groups > 1 && measured->hierarchical_bytes == 0
-                                       ? MOST_BYTES
-                                       : 2 * DTI_PAYLOAD_BYTES,
+    struct trial trial = { .hierarchical_bytes = DITTO_NEVER_BYTES,
+                           .most = sync->groups.groups > 1 ? MOST_BYTES : 2 * DTI_PAYLOAD_BYTES,
                            .begin_ns = dti_now_ns() };
-    size_t cache = cache_bytes(dti_team_options(team)->placement);
-    if (measured->stream_bytes == 0 && cache != 0)
-        measured->stream_bytes = cache / 8 * 3;
+    size_t cache = cache_bytes(dti_team_options(sync->team)->placement);
+    if (cache != 0)
+        tuning->stream_bytes = cache / 8 * 3;
     *in_time = true;
-    if (dti_team_is_crowded(team) || dti_team_num_replicas(team) == 1)
+    if (sync->crowded || sync->num_replicas == 1)
         return DITTO_OK;
-    ditto_status status = dti_team_run(team, measure, &trial, DITTO_FOREVER);
+    DTI_TRY(dti_team_run(sync->team, measure, &trial, DITTO_FOREVER));
     *in_time = !trial.over;
-    return status;
+    if (!trial.over) {
+        tuning->small_bytes = trial.small_bytes;
+        tuning->hierarchical_bytes = trial.hierarchical_bytes;
+    }
+    return DITTO_OK;
 }

@@ -46,10 +46,9 @@ struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n)
     }
 }
 
-static bool fits_lines(const struct dti_sync *sync, const struct dti_call *call,
+static bool fits_lines(const struct dti_sync *sync, const ditto_tuning *t, const struct dti_call *call,
                        const struct dti_call_size *size)
 {
-    const ditto_tuning *t = &sync->tuning.given;
     uint32_t n = sync->num_replicas;
     bool combined_once = sync->crowded && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
     /* True if partial results are passed on from round to round. */
@@ -61,16 +60,16 @@ static bool fits_lines(const struct dti_sync *sync, const struct dti_call *call,
            dti_partials_bytes(size->own * 2, sync->most_parts[call->implementation]) <= DTI_PAYLOAD_BYTES;
 }
 
-struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const struct dti_call *call,
+struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const ditto_tuning *t,
+                                                 const struct dti_call *call,
                                                  const struct dti_call_size *size)
 {
-    const ditto_tuning *t = &sync->tuning.given;
     struct dti_algorithm_choice choice = { .algorithm = DTI_ALGORITHM_OWNERS,
                                            .streams = size->all >= t->stream_bytes };
     bool wants_groups = call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
                         (call->implementation == DITTO_IMPLEMENTATION_DEFAULT &&
                          size->own >= t->hierarchical_bytes);
-    if (fits_lines(sync, call, size))
+    if (fits_lines(sync, t, call, size))
         choice.algorithm = DTI_ALGORITHM_MAILBOXES;
     else if (wants_groups && sync->groups.groups > 1)
         choice.algorithm = DTI_ALGORITHM_GROUPS;

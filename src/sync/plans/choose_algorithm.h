@@ -43,7 +43,9 @@ struct dti_algorithm_choice {
     bool streams;
 };
 
-struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const struct dti_call *call,
+/* `tuning` is sync->tuning.given, except while thresholds are measured. */
+struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const ditto_tuning *tuning,
+                                                 const struct dti_call *call,
                                                  const struct dti_call_size *size);
 
 #endif

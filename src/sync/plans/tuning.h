@@ -44,11 +44,11 @@ struct dti_team;
 ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_shape *shape,
                               struct dti_costs *costs);
 
-/* Measures the thresholds that are 0 in *measured. For this it executes collectives with both algorithms, on
- * data that has to move, which takes a few milliseconds. stream_bytes is not measured, because filling the
- * caches takes longer. It is three eighths of the last-level caches, so that results and sources together
- * fill three quarters of them. Sets *in_time to false if the machine was too busy to measure. Fails with
- * NO_MEMORY. */
-ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *measured, bool *in_time);
+/* Sets the thresholds in *tuning that it can find out. For small_bytes and hierarchical_bytes it executes
+ * collectives with both algorithms, on data that has to move, which takes a few milliseconds. stream_bytes is
+ * not measured, because filling the caches takes longer. It is three eighths of the last-level caches, so
+ * that results and sources together fill three quarters of them. Sets *in_time to false if the machine was
+ * too busy to measure. Fails with NO_MEMORY. */
+ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *tuning, bool *in_time);
 
 #endif
