@@ -57,7 +57,7 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 /* A call that must be equal on all replicas. */
 struct dti_matched_call {
     const char *name;   /* the public function */
-    const char *object; /* the variable's own name, or NULL */
+    const char *object; /* the name of the call's object, or NULL */
     size_t arguments;   /* the number of tensors that are passed */
 
     /* A hash of everything else that must agree, such as the user's function. */
@@ -130,7 +130,7 @@ struct dti_target_reduction {
     ditto_op op;
 
     const char *name;   /* the public function */
-    const char *object; /* the variable's own name, or NULL */
+    const char *object; /* the name of the call's object, or NULL */
     uint64_t hash;      /* of everything else that must agree */
     const struct dti_target *target;
 };

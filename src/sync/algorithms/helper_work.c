@@ -85,8 +85,8 @@ bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32
     atomic_store_explicit(&helper_work->claim, (uint32_t)pieces << 16, memory_order_release); /* A0 */
     dti_crew_offer(flow->self, help, helper_work);
     work(helper_work, flow->workspace);
-    /* acquire: B1. The wait is bounded, because all pieces that are not done have been begun. If an
-     * optimizer's function has forked, there are no helpers in the child process. */
+    /* acquire: B1. The wait is bounded, because all pieces that are not done have been begun. If a
+     * function of the user's has forked, there are no helpers in the child process. */
     while (atomic_load_explicit(&helper_work->done, memory_order_acquire) != pieces &&
            !dti_replica_is_forked(flow->self))
         if (flow->self->wait_policy.spin_ns != 0)

@@ -23,7 +23,7 @@ static ditto_status work_on_share(struct dti_replica *r, void *argument)
     return status;
 }
 
-/* Takes the strategy's turn, because a run may be writing a variable that is read here. */
+/* Takes the strategy's turn, because a run may be writing the memory that is read here. */
 static ditto_status work_alone(struct dti_team *team, const struct sharing *s)
 {
     struct dti_frame frame;

@@ -1,4 +1,4 @@
-/* src/sync/algorithms/target.c - collectives for variables, which write into their copies. */
+/* src/sync/algorithms/target.c - reductions whose results go to a target instead of the callers' buffers. */
 #include "base/numbers/checksum.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/exchange.h"

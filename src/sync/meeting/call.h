@@ -18,7 +18,7 @@ enum dti_pattern {
     DTI_PATTERN_REDUCE_SCATTER,
     DTI_PATTERN_ALL_GATHER,
 
-    /* An all-reduce into the copies of a variable, instead of the callers' own buffers. */
+    /* An all-reduce into a target (sync.h), instead of the callers' own buffers. */
     DTI_PATTERN_TARGET,
     DTI_PATTERN_SLICES,
     DTI_PATTERN_BLOCKS,
@@ -36,7 +36,7 @@ struct dti_call {
     /* The name of the public function, a constant string: "ditto_all_reduce". */
     const char *name;
 
-    /* The variable's own name, or NULL. Its address distinguishes variables of one name. */
+    /* The name of the object that the call is on, or NULL. Its address distinguishes objects of one name. */
     const char *object;
 
     /* The number of elements, or of the largest part if parts differ. For a list it is the number of items,
@@ -59,7 +59,7 @@ struct dti_call {
     const void *src;
     void *dst;
 
-    /* [count] The items of a list, or of an update of several variables. The first is item `before` of the
+    /* [count] The items of a list, or of a reduction into a target. The first is item `before` of the
      * whole list. */
     const ditto_list_item *list;
     size_t before;
