@@ -106,8 +106,9 @@ ditto_status ditto_strategy_parameter_devices(const ditto_strategy *strategy, ui
     DTI_TRY(dti_not_null(num_nodes, "num_nodes"));
     if (capacity > 0)
         DTI_TRY(dti_not_null(nodes, "nodes"));
-    found[0] = strategy->base.parameter_node;
-    *num_nodes = strategy->base.central ? 1 : nodes_of_replicas(strategy, found);
+    const struct dti_storage *storage = dti_vars_storage(strategy->base.team);
+    found[0] = storage->node;
+    *num_nodes = storage->central ? 1 : nodes_of_replicas(strategy, found);
     for (uint32_t k = 0; k < *num_nodes && k < capacity; k++)
         nodes[k] = found[k];
     return DITTO_OK;

@@ -17,16 +17,9 @@ static pthread_key_t at_thread_end;
 static bool has_key;
 static _Atomic uint32_t threads; /* the number of threads that have a replica */
 
-static ditto_status settle(ditto_strategy *strategy, const ditto_strategy_options *options)
-{
-    (void)strategy;
-    (void)options;
-    return DITTO_OK;
-}
-
-const struct dti_strategy_kind dti_default_strategy_kind = {
-    .kind = DITTO_DEFAULT_STRATEGY, .name = "default", .has_one_replica = true, .settle = settle
-};
+const struct dti_strategy_kind dti_default_strategy_kind = { .kind = DITTO_DEFAULT_STRATEGY,
+                                                             .name = "default",
+                                                             .has_one_replica = true };
 
 bool dti_is_default(const ditto_strategy *strategy)
 {

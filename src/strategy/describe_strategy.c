@@ -152,8 +152,8 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
                  m->numa_nodes, m->numa_nodes == 1 ? "" : "s", m->cores, m->cores == 1 ? "" : "s", m->pus,
                  m->pus == 1 ? "" : "s",
                  dti_team_is_crowded(team) ? "; more threads than PUs: waiting threads yield" : "");
-    if (strategy->base.central)
-        dti_text_add(text, "variables have one copy, on NUMA node %u\n", strategy->base.parameter_node);
+    if (dti_vars_storage(team)->central)
+        dti_text_add(text, "variables have one copy, on NUMA node %u\n", dti_vars_storage(team)->node);
     describe_limits(strategy, text);
     dti_text_add(text, "replica  package  node        PUs    runs on    thread  devices  memory\n");
     for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {

@@ -33,7 +33,7 @@ static ditto_status default_timeout(uint32_t *timeout_ms)
 
 static ditto_status check(const struct dti_strategy_kind *kind, const ditto_strategy_options *o)
 {
-    if ((o->has_parameter_node != 0 || o->parameter_node != 0) && !kind->has_parameter_node)
+    if ((o->has_parameter_node != 0 || o->parameter_node != 0) && !kind->is_central)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "parameter_node says where central storage keeps its variables: a strategy of kind "
                         "\"%s\" keeps them with its replicas",
@@ -118,6 +118,30 @@ static ditto_status make_pools(ditto_strategy *strategy)
     return DITTO_OK;
 }
 
+/* Returns the node of the thread that made the strategy. If there is only one replica, or the node is not
+ * known or has no memory, returns the node of replica 0. */
+static uint32_t default_node(const ditto_strategy *strategy)
+{
+    const struct dti_team *team = strategy->base.team;
+    bool known = strategy->caller_node >= 0 && dti_node_has_memory((uint32_t)strategy->caller_node);
+    return dti_team_num_replicas(team) > 1 && known ? (uint32_t)strategy->caller_node
+                                                    : dti_team_replica(team, 0)->pu.memory_node;
+}
+
+/* Decides where variables are stored. */
+static ditto_status make_variables(ditto_strategy *strategy, const ditto_strategy_options *o)
+{
+    struct dti_storage storage = { .central = strategy->kind->is_central };
+    if (storage.central) {
+        storage.node = o->has_parameter_node ? o->parameter_node : default_node(strategy);
+        if (!dti_node_has_memory(storage.node))
+            return DTI_FAIL(DITTO_ERR_RANGE,
+                            "parameter_node %u is no NUMA node whose memory this process may use",
+                            storage.node);
+    }
+    return dti_vars_create(strategy->base.team, &storage);
+}
+
 /* Makes all parts of the strategy except the team, which exists already. */
 static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
@@ -126,7 +150,7 @@ static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strateg
     DTI_TRY(dti_values_make(strategy));
     DTI_TRY(make_sync(strategy->base.team, o));
     DTI_TRY(make_pools(strategy));
-    return strategy->kind->settle(strategy, o);
+    return make_variables(strategy, o);
 }
 
 ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *o,

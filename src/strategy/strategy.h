@@ -15,12 +15,8 @@ struct dti_strategy_kind {
     /* True if other numbers of replicas are refused. */
     bool has_one_replica;
 
-    /* True if the options may name the node of the variables. */
-    bool has_parameter_node;
-
-    /* Decides where variables are stored (base.central, base.parameter_node). It is called after the replicas
-     * have been placed. */
-    ditto_status (*settle)(ditto_strategy *strategy, const ditto_strategy_options *options);
+    /* True if variables have one copy, on one node, which the options may name. */
+    bool is_central;
 };
 extern const struct dti_strategy_kind dti_mirrored_strategy, dti_central_strategy, dti_one_device_strategy,
     dti_default_strategy_kind;

@@ -60,7 +60,7 @@ struct ditto_variable {
     bool may_differ;
 
     bool wants_copies; /* created with DITTO_COPIES_PER_REPLICA */
-    bool central;      /* there is only one copy, on `node` */
+    bool central;      /* there is only one copy, on `node`, as in struct dti_storage */
 
     /* True for a slot of an optimizer. Each of its pieces lies in the arena of the replica that updates
      * it. */
@@ -111,9 +111,20 @@ static inline const char *dti_variable_name(const ditto_variable_options *option
     return options->name != NULL ? options->name : "Variable";
 }
 
+/* Where the variables of a strategy are stored. */
+struct dti_storage {
+    /* True if each variable has a single copy, which lies on NUMA node `node`. */
+    bool central;
+    uint32_t node;
+};
+
+/* Prepares a new strategy for variables. Returns DITTO_ERR_NO_MEMORY. The end of the team undoes it. */
+ditto_status dti_vars_create(struct dti_team *team, const struct dti_storage *storage);
+const struct dti_storage *dti_vars_storage(const struct dti_team *team);
+
 /* Creates a variable. Cross context. The arguments have been checked. The errors are those of
  * ditto_variable_create. */
-ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
+ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *initial,
                                  const ditto_variable_options *options, ditto_variable **out);
 
 /* Destroys the variable. Returns DITTO_ERR_BUSY, and leaves the variable as it is, if an optimizer updates

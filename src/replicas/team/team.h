@@ -256,10 +256,6 @@ uint32_t dti_team_number_producer(struct dti_team *team);
 struct dti_strategy_base {
     struct dti_team *team;
     uint32_t num_replicas;
-
-    /* True if variables have a single copy, which lies on NUMA node parameter_node. */
-    bool central;
-    uint32_t parameter_node;
 };
 static inline const struct dti_strategy_base *dti_base_of(const ditto_strategy *strategy)
 {

@@ -126,8 +126,7 @@ static ditto_status make_slot(const ditto_optimizer *o, const struct division *d
         first++;
     while (first + pieces < d->pieces && d->piece[first + pieces].variable == k)
         pieces++;
-    ditto_status status = dti_optimizer_slot_create(dti_base_of(dti_team_strategy(v->team)), name, &v->spec,
-                                                    d->piece + first, pieces, out);
+    ditto_status status = dti_optimizer_slot_create(v->team, name, &v->spec, d->piece + first, pieces, out);
     free(name);
     return status;
 }
@@ -162,8 +161,8 @@ static ditto_status make_iterations(ditto_optimizer *o)
     char *name = join(o->name, "iterations", "");
     if (name == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer");
-    ditto_status status = dti_optimizer_slot_create(dti_base_of(dti_team_strategy(o->variable[0]->team)),
-                                                    name, &spec, &whole, 1, &o->iterations);
+    ditto_status status = dti_optimizer_slot_create(o->variable[0]->team, name, &spec, &whole, 1,
+                                                    &o->iterations);
     free(name);
     return status;
 }
@@ -354,8 +353,7 @@ ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t cou
 
 void dti_optimizers_see_copies(const ditto_variable *v)
 {
-    ditto_optimizer **first = dti_registry_optimizers(v->team);
-    for (ditto_optimizer *o = first != NULL ? *first : NULL; o != NULL; o = o->next)
+    for (ditto_optimizer *o = *dti_registry_optimizers(v->team); o != NULL; o = o->next)
         for (size_t i = 0; i < o->items; i++)
             if (o->variable[o->item[i].variable] == v)
                 o->copies_of_item[i] = copies_of(o, &o->item[i]);

@@ -8,7 +8,7 @@
 
 struct dti_registry {
     struct dti_dependent dependent; /* must be the first member */
-    struct dti_team *team;
+    struct dti_storage storage;
     ditto_variable *first, **end;
     struct ditto_optimizer *optimizers;
     uint64_t shards_assigned;
@@ -22,12 +22,6 @@ static void forget_held(struct dti_waiting_value *held)
     free(held);
 }
 
-static void team_ends(struct dti_dependent *dependent, enum dti_team_end end)
-{
-    if (end != DTI_TEAM_IS_LEFT)
-        dti_team_set_variables(((struct dti_registry *)dependent)->team, NULL);
-}
-
 static void release(struct dti_dependent *dependent)
 {
     struct dti_registry *registry = (struct dti_registry *)dependent;
@@ -39,23 +33,26 @@ static void release(struct dti_dependent *dependent)
     free(registry);
 }
 
-static const struct dti_dependent_kind kind = { .team_ends = team_ends, .release = release };
+static const struct dti_dependent_kind kind = { .release = release };
 
-ditto_status dti_registry_make(struct dti_team *team)
+ditto_status dti_vars_create(struct dti_team *team, const struct dti_storage *storage)
 {
-    if (dti_team_variables(team) != NULL)
-        return DITTO_OK;
     struct dti_registry *registry = calloc(1, sizeof *registry);
     if (registry == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the strategy's list of variables");
     registry->dependent.kind = &kind;
-    registry->team = team;
+    registry->storage = *storage;
     registry->dependent.freed_by = DTI_FREED_BY_TEAM;
     registry->end = &registry->first;
     registry->held_end = &registry->held;
     dti_dependent_add(team, &registry->dependent);
     dti_team_set_variables(team, registry);
     return DITTO_OK;
+}
+
+const struct dti_storage *dti_vars_storage(const struct dti_team *team)
+{
+    return &dti_team_variables(team)->storage;
 }
 
 void dti_registry_add(ditto_variable *v)
@@ -78,12 +75,12 @@ void dti_registry_remove(ditto_variable *v)
 
 ditto_variable *dti_registry_first(const struct dti_team *team)
 {
-    return dti_team_variables(team) != NULL ? dti_team_variables(team)->first : NULL;
+    return dti_team_variables(team)->first;
 }
 
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team)
 {
-    return dti_team_variables(team) != NULL ? &dti_team_variables(team)->optimizers : NULL;
+    return &dti_team_variables(team)->optimizers;
 }
 
 uint64_t *dti_registry_shards_assigned(const struct dti_team *team)
@@ -96,7 +93,6 @@ uint64_t *dti_registry_shards_assigned(const struct dti_team *team)
 ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, const ditto_tensor *value)
 {
     size_t bytes = ditto_tensor_bytes(value);
-    DTI_TRY(dti_registry_make(team));
     dti_waiting_value_drop(team, name); /* the new value replaces an earlier one */
     struct dti_waiting_value *held = calloc(1, sizeof *held);
     if (held != NULL) {
@@ -120,7 +116,7 @@ ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, cons
 
 const struct dti_waiting_value *dti_waiting_value_first(const struct dti_team *team)
 {
-    return dti_team_variables(team) != NULL ? dti_team_variables(team)->held : NULL;
+    return dti_team_variables(team)->held;
 }
 
 const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *team, const char *name)
@@ -134,8 +130,8 @@ const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *te
 void dti_waiting_value_drop(struct dti_team *team, const char *name)
 {
     struct dti_registry *registry = dti_team_variables(team);
-    struct dti_waiting_value **at = registry != NULL ? &registry->held : NULL;
-    while (at != NULL && *at != NULL) {
+    struct dti_waiting_value **at = &registry->held;
+    while (*at != NULL) {
         struct dti_waiting_value *held = *at;
         if (name != NULL && strcmp(held->name, name) != 0) {
             at = &held->next;
@@ -144,8 +140,7 @@ void dti_waiting_value_drop(struct dti_team *team, const char *name)
         *at = held->next;
         forget_held(held);
     }
-    if (registry != NULL)
-        registry->held_end = at;
+    registry->held_end = at;
 }
 
 ditto_status dti_waiting_value_check(const struct dti_waiting_value *held, const ditto_variable *v)

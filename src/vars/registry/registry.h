@@ -13,8 +13,6 @@ struct dti_waiting_value {
     void *value;
 };
 
-/* Creates the registry of the team if it does not exist yet. Returns DITTO_ERR_NO_MEMORY. */
-ditto_status dti_registry_make(struct dti_team *team);
 void dti_registry_add(ditto_variable *v);
 void dti_registry_remove(ditto_variable *v);
 
@@ -22,8 +20,7 @@ void dti_registry_remove(ditto_variable *v);
  * their creation. */
 ditto_variable *dti_registry_first(const struct dti_team *team);
 
-/* Returns the head of the list of the strategy's optimizers, which are linked by `next`. Returns NULL if no
- * variable has been created yet. */
+/* Returns the head of the list of the strategy's optimizers, which are linked by `next`. */
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team);
 
 /* Returns a pointer to the number of shards of the strategy's variables to which a node has been assigned. */

@@ -75,18 +75,18 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
     DTI_TRY(check_enums(&known));
     DTI_TRY(check_partitioner(&known));
     DTI_TRY(check_spec(initial, &known));
-    DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    struct dti_team *team = dti_team_of(strategy);
+    DTI_TRY(dti_context_check_cross(team));
     DTI_LEAVES_GATE(held_other, NULL);
     /* The result is ignored. If the other variable's strategy was destroyed, it has no team, and colocate()
      * refuses it. */
     if (known.colocate_with != NULL)
         (void)dti_dependent_hold(&known.colocate_with->dependent, &held_other);
-    const struct dti_strategy_base *base = dti_base_of(strategy);
-    if (base->central && known.synchronization == DITTO_ON_READ)
+    if (dti_vars_storage(team)->central && known.synchronization == DITTO_ON_READ)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "a sync-on-read variable in central storage: it keeps one component, "
                         "and each replica would need its own");
-    return dti_variable_create(base, initial, &known, out);
+    return dti_variable_create(team, initial, &known, out);
 }
 
 ditto_status ditto_variable_destroy(ditto_variable *variable)

@@ -15,9 +15,9 @@ struct dti_optimizer_slot_piece {
 
 /* Creates a variable of zeros whose pieces lie with the given replicas. If name is NULL, the variable is
  * hidden. The errors are those of dti_variable_create. */
-ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, const char *name,
-                                       const ditto_tensor *spec, const struct dti_optimizer_slot_piece *piece,
-                                       size_t pieces, ditto_variable **out);
+ditto_status dti_optimizer_slot_create(struct dti_team *team, const char *name, const ditto_tensor *spec,
+                                       const struct dti_optimizer_slot_piece *piece, size_t pieces,
+                                       ditto_variable **out);
 
 /* Determines the copies that the variable will have, without allocating them. If `like` is not NULL, the
  * variable gets the same copies as that variable. Returns DITTO_ERR_NO_MEMORY, or DITTO_ERR_RANGE if there

@@ -157,9 +157,7 @@ static ditto_status fill_in(ditto_variable *v, const void *value)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_registry_make(v->team);
-    if (status == DITTO_OK)
-        status = settle(v, value);
+    ditto_status status = settle(v, value);
     dti_cross_leave(v->team, &frame);
     return status;
 }
@@ -201,26 +199,27 @@ static ditto_status colocate(ditto_variable *v, const ditto_variable *like)
 }
 
 /* Allocates the variable and sets all fields that follow from the options. It has no copies yet. */
-static ditto_variable *describe(const struct dti_strategy_base *base, const ditto_tensor *spec,
+static ditto_variable *describe(struct dti_team *team, const ditto_tensor *spec,
                                 const ditto_variable_options *o)
 {
     ditto_variable *v = calloc(1, sizeof *v);
     if (v == NULL)
         return NULL;
     v->name = strdup(dti_variable_name(o));
-    v->generation = aligned_alloc(alignof(struct dti_generation), base->num_replicas * sizeof *v->generation);
+    v->generation = aligned_alloc(alignof(struct dti_generation),
+                                  dti_team_num_replicas(team) * sizeof *v->generation);
     atomic_init(&v->references, 1);
     if (v->name == NULL || v->generation == NULL) {
         dti_variable_drop(v);
         return NULL;
     }
-    for (uint32_t i = 0; i < base->num_replicas; i++)
+    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++)
         atomic_init(&v->generation[i].count, 0);
     v->dependent.kind = &kind;
-    v->team = base->team;
-    v->num_replicas = base->num_replicas;
-    v->central = base->central;
-    v->node = base->parameter_node;
+    v->team = team;
+    v->num_replicas = dti_team_num_replicas(team);
+    v->central = dti_vars_storage(team)->central;
+    v->node = dti_vars_storage(team)->node;
     v->mirrored = o->synchronization != DITTO_ON_READ;
     v->kind = v->mirrored ? &dti_mirrored_kind : &dti_sync_on_read_kind;
     v->spec = *spec;
@@ -256,21 +255,21 @@ static ditto_status finish(ditto_variable *v, ditto_status status, ditto_variabl
     return status;
 }
 
-ditto_status dti_variable_create(const struct dti_strategy_base *base, const ditto_tensor *initial,
+ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *initial,
                                  const ditto_variable_options *o, ditto_variable **out)
 {
-    ditto_variable *v = describe(base, initial, o);
+    ditto_variable *v = describe(team, initial, o);
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
     return finish(v, make(v, initial, o), out);
 }
 
-ditto_status dti_optimizer_slot_create(const struct dti_strategy_base *base, const char *name,
-                                       const ditto_tensor *spec, const struct dti_optimizer_slot_piece *piece,
-                                       size_t pieces, ditto_variable **out)
+ditto_status dti_optimizer_slot_create(struct dti_team *team, const char *name, const ditto_tensor *spec,
+                                       const struct dti_optimizer_slot_piece *piece, size_t pieces,
+                                       ditto_variable **out)
 {
     ditto_variable_options options = { .name = name, .trainable = DITTO_SWITCH_OFF };
-    ditto_variable *v = describe(base, spec, &options);
+    ditto_variable *v = describe(team, spec, &options);
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
     v->optimizer_slot = true;
