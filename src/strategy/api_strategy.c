@@ -2,6 +2,7 @@
  * context. */
 #include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
+#include "vars/vars.h"
 
 #include <errno.h>
 

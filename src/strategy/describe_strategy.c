@@ -5,6 +5,7 @@
 #include "replicas/memory/remote_memory.h"
 #include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
+#include "vars/vars.h"
 
 #include <stdio.h>
 

@@ -3,6 +3,7 @@
 #include "replicas/machine/numa_node.h"
 #include "replicas/placement/placement.h"
 #include "sync/sync.h"
+#include "vars/vars.h"
 
 #include <stdlib.h>
 #include <string.h>
