@@ -30,7 +30,7 @@ may_include() {
     sync) echo base replicas sync ;;
     vars) echo base replicas sync vars ;;
     input) echo base replicas input ;;
-    values) echo base replicas sync vars values strategy ;;
+    values) echo base replicas sync vars values ;;
     strategy) echo base replicas sync vars input values strategy ;;
     esac
 }
@@ -44,7 +44,6 @@ shown_headers() {
     vars) echo vars.h elements/elements.h ;;
     input) echo input.h ;;
     values) echo values.h buffer_pool.h make_value.h reductions/reductions.h ;;
-    strategy) echo strategy.h ;;
     esac
 }
 for file in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]'); do

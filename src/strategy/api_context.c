@@ -49,7 +49,7 @@ ditto_status ditto_set_default(ditto_strategy *strategy)
      * that scope. */
     DTI_LEAVES_GATE(held, NULL);
     (void)dti_team_hold(dti_team_of(strategy), dti_team_gate(dti_team_of(strategy)), &held);
-    DTI_TRY(dti_strategy_check_usable(strategy));
+    DTI_TRY(dti_team_check_usable(strategy->base.team));
     DTI_TRY(dti_scope_clear_standing());
     return dti_scope_enter(strategy, true);
 }

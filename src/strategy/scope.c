@@ -53,10 +53,7 @@ ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing)
 {
     struct dti_team *team = strategy->base.team;
     DTI_TRY(dti_context_check_scope(team));
-    if (dti_team_forked(team))
-        return dti_fail_forked();
-    if (dti_team_is_poisoned(team))
-        return dti_fail_poisoned();
+    DTI_TRY(dti_team_check_usable(team));
     if (is_own_scope(dti_frame_top, team)) {
         dti_frame_top->scope_depth++;
         return DITTO_OK;

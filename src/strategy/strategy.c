@@ -3,6 +3,7 @@
 #include "replicas/machine/numa_node.h"
 #include "replicas/placement/placement.h"
 #include "sync/sync.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>
@@ -98,25 +99,8 @@ static ditto_status make_sync(struct dti_team *team, const ditto_strategy_option
 static void release(ditto_strategy *strategy)
 {
     dti_placement_destroy(strategy->placement);
-    free(strategy->pool);
     free(strategy->merging);
     free(strategy);
-}
-
-static ditto_status make_pools(ditto_strategy *strategy)
-{
-    struct dti_team *team = strategy->base.team;
-    strategy->pool = aligned_alloc(DTI_CACHE_LINE_PAIR, dti_team_num_replicas(team) * sizeof *strategy->pool);
-    strategy->merging = aligned_alloc(DTI_CACHE_LINE,
-                                      dti_team_num_replicas(team) * sizeof *strategy->merging);
-    if (strategy->pool == NULL || strategy->merging == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas",
-                        dti_team_num_replicas(team));
-    memset(strategy->pool, 0, dti_team_num_replicas(team) * sizeof *strategy->pool);
-    memset(strategy->merging, 0, dti_team_num_replicas(team) * sizeof *strategy->merging);
-    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++)
-        strategy->pool[i].replica = dti_team_replica(team, i);
-    return DITTO_OK;
 }
 
 /* Returns the node of the thread that made the strategy. If there is only one replica, or the node is not
@@ -146,11 +130,16 @@ static ditto_status make_variables(ditto_strategy *strategy, const ditto_strateg
 /* Makes all parts of the strategy except the team, which exists already. */
 static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
-    dti_team_set_strategy(strategy->base.team, strategy);
-    strategy->base.num_replicas = dti_team_num_replicas(strategy->base.team);
-    DTI_TRY(dti_values_make(strategy));
-    DTI_TRY(make_sync(strategy->base.team, o));
-    DTI_TRY(make_pools(strategy));
+    struct dti_team *team = strategy->base.team;
+    uint32_t n = dti_team_num_replicas(team);
+    dti_team_set_strategy(team, strategy);
+    strategy->base.num_replicas = n;
+    DTI_TRY(dti_values_make(team, &strategy->base.values));
+    DTI_TRY(make_sync(team, o));
+    strategy->merging = aligned_alloc(DTI_CACHE_LINE, n * sizeof *strategy->merging);
+    if (strategy->merging == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas", n);
+    memset(strategy->merging, 0, n * sizeof *strategy->merging);
     return make_variables(strategy, o);
 }
 

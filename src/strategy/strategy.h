@@ -1,11 +1,11 @@
-/* src/strategy/strategy.h - the structs and functions that the files of the strategy module share. Besides
- * them, only src/values may include it. */
+/* src/strategy/strategy.h - the structs and functions that the files of the strategy module share. */
 #ifndef DTI_STRATEGY_H
 #define DTI_STRATEGY_H
 
+#include <ditto/run.h>
 #include <ditto/trace.h>
 
-#include "values/values.h"
+#include "replicas/team/team.h"
 
 /* A kind of strategy. */
 struct dti_strategy_kind {
@@ -60,10 +60,8 @@ struct ditto_strategy {
     /* The NUMA node of the thread that made the strategy, or -1 if it is not known. */
     int32_t caller_node;
     struct dti_run_call call[DTI_LEVELS]; /* the current runs; protected by the turn */
-    struct dti_buffer_pool *pool;         /* [replicas] */
-    struct dti_values *values;
-    struct dti_merge_part *merging; /* [replicas] */
-    ditto_strategy *next_left;      /* see strategy.c */
+    struct dti_merge_part *merging;       /* [replicas] */
+    ditto_strategy *next_left;            /* see strategy.c */
 
     /* The number of current runs, which is used by the thread that posts them. It and `merged` are written in
      * each run and merge_call, and therefore have their own cache lines. */
@@ -84,9 +82,6 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
 const struct dti_strategy_kind *dti_strategy_kind_of(ditto_strategy_kind kind);
 ditto_status dti_strategy_destroy(ditto_strategy *strategy);
 
-/* Returns FORKED or POISONED if the strategy may only be destroyed. */
-ditto_status dti_strategy_check_usable(const ditto_strategy *strategy);
-
 /* -- contexts -- */
 /* Enters the strategy's scope on this thread. A standing scope (set_default) lasts until it is cleared. */
 ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing);
@@ -104,9 +99,6 @@ void dti_merge_forget_plain(void);
 
 /* -- runs -- */
 ditto_status dti_strategy_run(ditto_strategy *strategy, ditto_replica_fn function, void *argument);
-/* Runs a job of the library in which the replicas meet. It may be called between dti_cross_enter and
- * dti_cross_leave, also inside a run. */
-ditto_status dti_meeting_run(ditto_strategy *strategy, dti_job job, void *argument);
 /* Makes the run that `request` describes, with arguments, results and steps. options->reduce names the
  * results that are returned reduced. */
 ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_run_call *request,

@@ -186,7 +186,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
 }
 
 /* Copies the options and the tuning of the outer run. Nothing is measured. */
-ditto_status dti_sync_make_inner(struct dti_team *team)
+static ditto_status make_inner(struct dti_team *team)
 {
     struct dti_sync *outer = dti_team_replica(team, 0)->sync, *inner;
     if (outer->inner != NULL)
@@ -217,14 +217,58 @@ void dti_sync_go_out(struct dti_replica *self)
     self->sync = self->sync->outer;
 }
 
-void dti_sync_renew(struct dti_team *team)
+ditto_status dti_sync_run_begins(struct dti_team *team)
 {
+    uint32_t pauses = dti_team_pauses(team); /* each run that goes on is in one */
+    if (pauses == DTI_LEVELS)
+        return DTI_FAIL(DITTO_ERR_RANGE, "a run inside %d runs: runs can't be nested deeper", DTI_LEVELS);
+    if (pauses == 0)
+        return DITTO_OK;
+    ditto_status status = make_inner(team);
+    if (status != DITTO_OK)
+        dti_team_renew(team); /* because the jobs that made it were stopped */
+    return status;
+}
+
+void dti_sync_run_ended(struct dti_team *team)
+{
+    if (!dti_team_is_stopped(team) || dti_team_is_poisoned(team))
+        return;
     begin(dti_team_pauses(team) == 0 ? dti_team_sync(team) : dti_team_replica(team, 0)->sync->inner);
+    dti_team_renew(team);
 }
 
 void dti_sync_function_begins(struct dti_replica *self)
 {
     dti_number_run(dti_replica_state_of(self), dti_team_run_number(self->team));
+}
+
+/* A job of the library in which replicas meet. */
+struct meeting_job {
+    dti_job job;
+    void *argument;
+    bool inner;
+};
+
+static ditto_status do_meeting_job(struct dti_replica *r, void *argument)
+{
+    const struct meeting_job *m = argument;
+    if (m->inner)
+        dti_sync_go_in(r);
+    dti_sync_function_begins(r);
+    ditto_status status = m->job(r, m->argument);
+    if (m->inner)
+        dti_sync_go_out(r);
+    return status;
+}
+
+ditto_status dti_sync_run(struct dti_team *team, dti_job job, void *argument)
+{
+    struct meeting_job meeting = { job, argument, dti_team_pauses(team) != 0 };
+    DTI_TRY(dti_sync_run_begins(team));
+    ditto_status status = dti_team_run(team, do_meeting_job, &meeting, DITTO_FOREVER);
+    dti_sync_run_ended(team);
+    return status;
 }
 
 ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status status, uint32_t serial)

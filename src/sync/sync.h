@@ -23,15 +23,19 @@ struct dti_sync_options {
  * with INVALID or RANGE because of the tuning. */
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options);
 
-/* Resets the state after a run was stopped, before the next run on the same level. */
-void dti_sync_renew(struct dti_team *team);
+/* -- The thread that posts a run, between dti_cross_enter and dti_cross_leave -- */
 
-/* -- Replica 0's own thread, in a pause -- */
+/* Called before a run. A run inside a run has collectives with their own state, so that the operations that
+ * are open in the outer run are not disturbed. They are created here when they are first needed, and kept.
+ * Fails with RANGE if DTI_LEVELS runs contain this one, or with NO_MEMORY. */
+ditto_status dti_sync_run_begins(struct dti_team *team);
 
-/* Creates the collectives of a run inside a run. They have their own state, so that the operations that are
- * open in the outer run are not disturbed. They are created when they are first needed, and kept. Fails with
- * NO_MEMORY. */
-ditto_status dti_sync_make_inner(struct dti_team *team);
+/* Called after a run. If the run was stopped, resets what it has left behind, for the next run on the same
+ * level. All replicas are parked, or serve in a pause. */
+void dti_sync_run_ended(struct dti_team *team);
+
+/* Runs a job of the library in which the replicas meet. Fails as dti_sync_run_begins and the job do. */
+ditto_status dti_sync_run(struct dti_team *team, dti_job job, void *argument);
 
 /* -- Any thread, no run is active -- */
 void dti_sync_destroy(struct dti_team *team); /* dti_team_sync(team) may be NULL */

@@ -1,8 +1,8 @@
 /* src/values/api_value.c - the functions of include/ditto/value.h, which check their arguments and
  * context. */
 #include "base/types/convert.h"
-#include "strategy/strategy.h"
 #include "values/make_value.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 /* -- making -- */
@@ -13,7 +13,7 @@ static ditto_status check_making(const ditto_strategy *strategy, const void *inp
     DTI_TRY(dti_not_null(input, name));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
-    return dti_strategy_check_usable(strategy);
+    return dti_team_check_usable(dti_team_of(strategy));
 }
 
 ditto_status ditto_strategy_value(ditto_strategy *strategy, const ditto_tensor *tensor, ditto_value **out)
@@ -174,9 +174,9 @@ ditto_status ditto_value_f64(const ditto_value *value, double *out)
 
 static ditto_status check_replica(const ditto_value *value, uint32_t replica)
 {
-    if (replica >= value->strategy->base.num_replicas)
+    if (replica >= dti_base_of(value->strategy)->num_replicas)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica,
-                        value->strategy->base.num_replicas);
+                        dti_base_of(value->strategy)->num_replicas);
     return DITTO_OK;
 }
 
@@ -243,8 +243,8 @@ ditto_status ditto_value_select(const ditto_value *value, uint32_t replica, ditt
     DTI_HOLD_VALUE(value, held);
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_context_check_cross(value->strategy->base.team));
-    DTI_TRY(dti_strategy_check_usable(value->strategy));
+    DTI_TRY(dti_context_check_cross(dti_team_of(value->strategy)));
+    DTI_TRY(dti_team_check_usable(dti_team_of(value->strategy)));
     return dti_look_select(value, replica, out);
 }
 
@@ -258,8 +258,8 @@ ditto_status ditto_strategy_local_results(ditto_strategy *strategy, const ditto_
     DTI_LEAVES_GATES(held);
     DTI_TRY(dti_value_hold_own(value, strategy, "value", &held));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
-    DTI_TRY(dti_strategy_check_usable(strategy));
-    return dti_look_local_results(value, out, num_results);
+    DTI_TRY(dti_team_check_usable(dti_team_of(strategy)));
+    return dti_look_local_results(value, out, count);
 }
 
 ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_tensor *out)

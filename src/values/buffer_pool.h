@@ -40,8 +40,6 @@ struct dti_results {
     struct dti_result result[DITTO_MAX_RESULTS];
 };
 
-#define DTI_LEVELS 8 /* how deeply runs may be nested */
-
 struct dti_buffer_pool {
     /* The members up to `results` are used by the replica's own thread. When a run is over, the thread that
      * posted it uses `results` too. */

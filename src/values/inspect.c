@@ -1,6 +1,6 @@
 /* src/values/inspect.c - reading a value: its parts, its members, and the values that can be taken from
  * it. */
-#include "strategy/strategy.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 static bool first_part(const ditto_value *v, ditto_tensor *out)
 {
-    for (uint32_t i = 0; i < v->strategy->base.num_replicas; i++)
+    for (uint32_t i = 0; i < dti_base_of(v->strategy)->num_replicas; i++)
         if (v->part[i].rank != DTI_NO_PART) {
             *out = v->part[i];
             return true;
@@ -46,7 +46,7 @@ bool dti_value_part(const ditto_value *v, uint32_t replica, ditto_tensor *out)
 
 ditto_status dti_value_parts_open(const ditto_value *v, struct dti_value_parts *parts)
 {
-    uint32_t n = v->strategy->base.num_replicas;
+    uint32_t n = dti_base_of(v->strategy)->num_replicas;
     *parts = (struct dti_value_parts){ .part = v->part };
     if (v->kind == DITTO_VALUE_PER_REPLICA)
         return DITTO_OK;
@@ -95,7 +95,7 @@ ditto_status dti_look_spec(const ditto_value *v, ditto_tensor *out)
         *out = v->part[0];
     else
         DTI_TRY(dti_look_component(v, 0, out));
-    uint32_t n = v->strategy->base.num_replicas;
+    uint32_t n = dti_base_of(v->strategy)->num_replicas;
     for (uint32_t i = 1; i < n && v->kind == DITTO_VALUE_PER_REPLICA && dti_value_part(v, i, &part); i++)
         for (uint32_t d = 0; d < out->rank; d++)
             if (part.shape[d] != out->shape[d])
@@ -156,7 +156,7 @@ static ditto_status select_slices(const ditto_value *v, uint32_t replica, ditto_
 {
     DTI_TRY(dti_value_make(v->strategy, DITTO_VALUE_SLICES, out));
     /* There is no plain kind of slices. So all replicas get the slices of the selected one. */
-    for (uint32_t i = 0; i < v->strategy->base.num_replicas; i++) {
+    for (uint32_t i = 0; i < dti_base_of(v->strategy)->num_replicas; i++) {
         (*out)->part[i] = v->part[replica];
         (*out)->index[i] = v->index[replica];
     }
@@ -205,7 +205,7 @@ static ditto_status local_result(const ditto_value *v, uint32_t replica, ditto_v
 
 ditto_status dti_look_local_results(const ditto_value *v, ditto_value **out, uint32_t *count)
 {
-    uint32_t all = v->strategy->base.num_replicas, n = v->kind == DITTO_VALUE_PLAIN ? 1 : all;
+    uint32_t all = dti_base_of(v->strategy)->num_replicas, n = v->kind == DITTO_VALUE_PLAIN ? 1 : all;
     for (uint32_t i = 0; i < n; i++) {
         ditto_status status = local_result(v, i, &out[i]);
         if (status == DITTO_OK)

@@ -1,7 +1,7 @@
 /* src/values/make_value.c - making distributed values from functions, tensors, slices, and other values. */
 #include "values/make_value.h"
 #include "base/errors/user_call.h"
-#include "strategy/strategy.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ ditto_status dti_slices_copy(struct dti_buffer_pool *pool, const ditto_slices *f
 static ditto_status copy_component(struct dti_replica *r, void *argument)
 {
     const struct value_copy *c = argument;
-    struct dti_buffer_pool *pool = &c->value->strategy->pool[r->id];
+    struct dti_buffer_pool *pool = dti_pool_of(c->value->strategy, r->id);
     if (c->slices != NULL)
         return dti_slices_copy(pool, &c->slices[r->id], &c->value->component[r->id], &c->value->part[r->id],
                                &c->value->index[r->id]);
@@ -75,7 +75,7 @@ static ditto_status copy_component(struct dti_replica *r, void *argument)
 
 static ditto_status copy_components(struct value_copy *c)
 {
-    struct dti_team *team = c->value->strategy->base.team;
+    struct dti_team *team = dti_team_of(c->value->strategy);
     ditto_status status = dti_team_run(team, copy_component, c, DITTO_FOREVER);
     dti_team_renew(team); /* is enough, because the job uses no collectives */
     return status;
@@ -144,7 +144,7 @@ static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t r
 /* Copies each component before the next call, because the function may return the same memory each time. */
 static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_fn function, void *user)
 {
-    uint32_t n = value->strategy->base.num_replicas;
+    uint32_t n = dti_base_of(value->strategy)->num_replicas;
     for (uint32_t i = 0; i < n; i++) {
         ditto_tensor component = { .data = NULL };
         uint32_t serial = dti_error_serial;
@@ -168,7 +168,7 @@ static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_f
 
 ditto_status dti_make_from_function(ditto_value *value, ditto_value_fn function, void *user)
 {
-    struct dti_team *team = value->strategy->base.team;
+    struct dti_team *team = dti_team_of(value->strategy);
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = call_functions(value, function, user);
@@ -178,7 +178,7 @@ ditto_status dti_make_from_function(ditto_value *value, ditto_value_fn function,
 
 static ditto_status copy_in_turn(struct value_copy *c)
 {
-    struct dti_team *team = c->value->strategy->base.team;
+    struct dti_team *team = dti_team_of(c->value->strategy);
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = copy_components(c);
@@ -188,7 +188,7 @@ static ditto_status copy_in_turn(struct value_copy *c)
 
 ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tensors, uint32_t each)
 {
-    uint32_t n = value->strategy->base.num_replicas;
+    uint32_t n = dti_base_of(value->strategy)->num_replicas;
     if (each > UINT32_MAX / n)
         return DTI_FAIL(DITTO_ERR_RANGE, "each = %u arrays for each of %u replicas", each, n);
     for (uint32_t i = 0; i < n * each; i++)
@@ -222,7 +222,7 @@ ditto_status dti_slices_check(const ditto_slices *s, size_t dense_rows, uint32_t
 
 ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices, size_t dense_rows)
 {
-    uint32_t n = value->strategy->base.num_replicas;
+    uint32_t n = dti_base_of(value->strategy)->num_replicas;
     for (uint32_t i = 0; i < n; i++) {
         DTI_TRY(dti_slices_check(&slices[i], dense_rows, i));
         if (slices[i].dtype != slices[0].dtype || slices[i].row_count != slices[0].row_count)
@@ -374,5 +374,5 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
 ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *values, bool wrap,
                          ditto_value **out)
 {
-    return regroup(strategy, values, strategy->base.num_replicas, wrap, out);
+    return regroup(strategy, values, dti_base_of(strategy)->num_replicas, wrap, out);
 }

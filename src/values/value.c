@@ -1,6 +1,6 @@
 /* src/values/value.c - the life of a value, from its creation to its release, and what happens to values when
  * their strategy is destroyed. */
-#include "strategy/strategy.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 #include <stdarg.h>
@@ -49,14 +49,14 @@ static void add_used(struct dti_values *values, ditto_value *v)
 
 ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out)
 {
-    struct dti_values *values = strategy->values;
+    struct dti_values *values = dti_base_of(strategy)->values;
     bool wide = is_wide(kind);
-    DTI_TRY(dti_strategy_check_usable(strategy));
+    DTI_TRY(dti_team_check_usable(dti_team_of(strategy)));
     pthread_mutex_lock(&values->lock);
     ditto_value *v = values->kept[wide];
     if (v != NULL)
         values->kept[wide] = v->next;
-    else if ((v = allocate(wide, strategy->base.num_replicas)) != NULL)
+    else if ((v = allocate(wide, dti_base_of(strategy)->num_replicas)) != NULL)
         values->allocations++;
     if (v != NULL) {
         add_used(values, v);
@@ -151,7 +151,7 @@ ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *memb
  * that the strategy is not destroyed meanwhile. */
 static void give_components(ditto_value *v)
 {
-    uint32_t n = v->wide && v->strategy != NULL ? v->strategy->base.num_replicas : 0;
+    uint32_t n = v->wide && v->strategy != NULL ? dti_base_of(v->strategy)->num_replicas : 0;
     for (uint32_t i = 0; i < n; i++) {
         dti_value_buffer_give(v->component[i]);
         v->component[i] = NULL;
@@ -174,6 +174,7 @@ static void drop_others(ditto_value *v)
 static void end_values(struct dti_values *values)
 {
     pthread_mutex_destroy(&values->lock);
+    free(values->pool);
     free(values);
 }
 
@@ -244,34 +245,31 @@ static void drop_values(struct dti_dependent *dependent)
 
 static const struct dti_dependent_kind values_kind = { .team_ends = team_ends, .release = drop_values };
 
-ditto_status dti_values_make(ditto_strategy *strategy)
+ditto_status dti_values_make(struct dti_team *team, struct dti_values **out)
 {
-    struct dti_team *team = strategy->base.team;
+    uint32_t n = dti_team_num_replicas(team);
     struct dti_values *values = calloc(1, sizeof *values);
-    if (values == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
+    struct dti_buffer_pool *pool = aligned_alloc(DTI_CACHE_LINE_PAIR, n * sizeof *pool);
+    if (values == NULL || pool == NULL) {
+        free(values);
+        free(pool);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas", n);
+    }
+    memset(pool, 0, n * sizeof *pool);
+    for (uint32_t i = 0; i < n; i++)
+        pool[i].replica = dti_team_replica(team, i);
+    values->pool = pool;
     pthread_mutex_init(&values->lock, NULL);
     values->process = dti_process_number();
     values->references = 1;
     values->values_freed_by = values->dependent.freed_by = DTI_FREED_BY_TEAM;
     values->dependent.kind = &values_kind;
     dti_dependent_add(team, &values->dependent);
-    strategy->values = values;
+    *out = values;
     return DITTO_OK;
 }
 
 /* -- checks -- */
-
-ditto_status dti_strategy_check_usable(const ditto_strategy *strategy)
-{
-    const struct dti_team *team = strategy->base.team;
-    if (dti_team_forked(team))
-        return dti_fail_forked();
-    /* relaxed: this is only an early check, which is repeated when a call takes the turn. */
-    if (dti_team_is_poisoned(team))
-        return dti_fail_poisoned();
-    return DITTO_OK;
-}
 
 static ditto_status fail_strategy_destroyed(const char *name)
 {
@@ -312,7 +310,7 @@ static __attribute__((cold, noinline)) ditto_status refuse_foreign(const ditto_v
 
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name)
 {
-    bool own = value != NULL && value->values == strategy->values;
+    bool own = value != NULL && value->values == dti_base_of(strategy)->values;
     return __builtin_expect(own, 1) ? DITTO_OK : refuse_foreign(value, name);
 }
 

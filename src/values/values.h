@@ -82,10 +82,15 @@ struct dti_values {
      * DTI_FREED_BY_NOBODY it stays, because a replica that never returned may use it. */
     enum dti_freed_by values_freed_by;
     uint64_t allocations;
+    struct dti_buffer_pool *pool; /* [replicas] */
 };
-/* Gives a strategy its struct dti_values. The strategy must have its team, and no other thread may know it
- * yet. Returns NO_MEMORY. */
-ditto_status dti_values_make(ditto_strategy *strategy);
+/* Makes the values of a strategy, which the end of its team destroys. No other thread may know the team yet.
+ * Returns NO_MEMORY. */
+ditto_status dti_values_make(struct dti_team *team, struct dti_values **out);
+static inline struct dti_buffer_pool *dti_pool_of(const ditto_strategy *strategy, uint32_t replica)
+{
+    return &dti_base_of(strategy)->values->pool[replica];
+}
 
 /* Stands first in a public function that takes a value and no strategy. Returns INVALID if the value is NULL,
  * and CONTEXT if its strategy was destroyed. Otherwise the strategy is not destroyed before the function

@@ -2,7 +2,7 @@
  * lifetime. */
 #include "support/support.h"
 
-#include "strategy/strategy.h"
+#include "values/values.h"
 
 #include <unistd.h>
 
@@ -456,9 +456,9 @@ static ditto_status echo(ditto_replica *self, void *unused)
 
 static uint64_t allocations(const ditto_strategy *strategy)
 {
-    uint64_t sum = strategy->values->allocations;
+    uint64_t sum = dti_base_of(strategy)->values->allocations;
     for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++)
-        sum += strategy->pool[i].allocations;
+        sum += dti_pool_of(strategy, i)->allocations;
     return sum;
 }
 

@@ -2,7 +2,7 @@
  * section 2 about merge functions. */
 #include "support/support.h"
 
-#include "strategy/strategy.h"
+#include "values/values.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include "sync/reference.h"
-#include "strategy/strategy.h"
+#include "values/values.h"
 
 #include <math.h>
 

@@ -15,6 +15,13 @@ ditto_status dti_fail_poisoned(void)
                     "an earlier run left a replica that never returned: destroy the strategy");
 }
 
+ditto_status dti_team_check_usable(const struct dti_team *team)
+{
+    if (dti_team_forked(team))
+        return dti_fail_forked();
+    return dti_team_is_poisoned(team) ? dti_fail_poisoned() : DITTO_OK;
+}
+
 static bool in_scope(const struct dti_team *team)
 {
     return dti_frame_top != NULL && dti_frame_top->team == team;

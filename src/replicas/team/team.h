@@ -31,7 +31,8 @@
 
 #include <pthread.h>
 
-/* The largest depth of nested pauses. */
+/* How deeply runs may be nested, and how deeply pauses may be. */
+#define DTI_LEVELS 8
 #define DTI_PAUSES 10
 
 struct dti_replica {
@@ -256,6 +257,9 @@ uint32_t dti_team_number_producer(struct dti_team *team);
 struct dti_strategy_base {
     struct dti_team *team;
     uint32_t num_replicas;
+
+    /* The state of src/values. It is opaque here. */
+    struct dti_values *values;
 };
 static inline const struct dti_strategy_base *dti_base_of(const ditto_strategy *strategy)
 {
@@ -285,6 +289,9 @@ static inline bool dti_replica_is_forked(const struct dti_replica *replica)
 ditto_status dti_fail_forked(void);
 /* Returns POISONED with the message of a call on a poisoned strategy. */
 ditto_status dti_fail_poisoned(void);
+/* Returns FORKED or POISONED if the strategy of the team may only be destroyed. This is an early check, which
+ * is repeated when a call takes the turn. */
+ditto_status dti_team_check_usable(const struct dti_team *team);
 
 /* Begins a cross call. Checks the context, and that the team is neither forked nor poisoned, and takes the
  * turn. With DTI_CALLER_PINNED, which is for calls that run a job, it also pins the caller to replica 0's PU,

@@ -2,6 +2,7 @@
  * variable. See include/ditto/variable.h. */
 #include "strategy/merge/merge.h"
 #include "strategy/strategy.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "strategy/strategy.h"
 #include "sync/sync.h"
 #include "values/make_value.h"
+#include "values/values.h"
 
 /* The result of this thread's last merge function in the default strategy. */
 static _Thread_local ditto_value *plain_merged;

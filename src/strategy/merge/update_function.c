@@ -6,6 +6,7 @@
 #include "strategy/strategy.h"
 #include "sync/meeting/access.h"
 #include "values/make_value.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 #include <string.h>
@@ -87,7 +88,7 @@ static ditto_status keep_result(const struct updating *u, uint32_t replica, cons
     ditto_tensor *part = &u->results->part[replica];
     *part = *result;
     part->device = 0;
-    DTI_TRY(dti_value_buffer_take(&dti_team_strategy(u->variable->team)->pool[replica], bytes,
+    DTI_TRY(dti_value_buffer_take(dti_pool_of(dti_team_strategy(u->variable->team), replica), bytes,
                                   &u->results->component[replica], &data));
     if (bytes != 0)
         memcpy(data, result->data, bytes);

@@ -3,6 +3,7 @@
 #include "input/input.h"
 #include "strategy/runs/result.h"
 #include "values/make_value.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 #include <string.h>

@@ -2,7 +2,9 @@
  * strategy. */
 #include "input/input.h"
 #include "strategy/strategy.h"
+#include "sync/sync.h"
 #include "values/make_value.h"
+#include "values/values.h"
 
 #include <stdlib.h>
 
@@ -42,9 +44,9 @@ static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator,
     struct dti_frame frame;
     struct value_take taking = { iterator, batch, 0 };
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_meeting_run(strategy, take_own, &taking);
+    ditto_status status = dti_sync_run(strategy->base.team, take_own, &taking);
     if (status == DITTO_OK && atomic_load_explicit(&taking.with_rows, memory_order_relaxed) == 0)
-        status = dti_meeting_run(strategy, take_end, &taking); /* returns how the queues have ended */
+        status = dti_sync_run(strategy->base.team, take_end, &taking); /* returns how the queues have ended */
     dti_cross_leave(strategy->base.team, &frame);
     return status;
 }

@@ -2,6 +2,7 @@
  * values of them. */
 #include "strategy/runs/result.h"
 #include "values/reductions/reductions.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 #include <string.h>
@@ -9,13 +10,13 @@
 void dti_results_again(struct dti_replica *r, const struct dti_run_call *call)
 {
     if (call->returns)
-        dti_results_drop(dti_team_strategy(r->team)->pool[r->id].results[call->level]);
+        dti_results_drop(dti_pool_of(dti_team_strategy(r->team), r->id)->results[call->level]);
 }
 
 static struct dti_results *results_of(const ditto_strategy *strategy, const struct dti_run_call *call,
                                       uint32_t replica)
 {
-    return strategy->pool[replica].results[call->level];
+    return dti_pool_of(strategy, replica)->results[call->level];
 }
 
 void dti_results_give_back(ditto_strategy *strategy, const struct dti_run_call *call)

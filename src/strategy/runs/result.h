@@ -3,6 +3,7 @@
 #define DTI_RESULT_H
 
 #include "strategy/strategy.h"
+#include "values/buffer_pool.h"
 
 /* -- The replica's own thread -- */
 /* Drops the results of the previous step. Only the results of the last step of a run count. */

@@ -5,6 +5,7 @@
 #include "replicas/team/recorder.h"
 #include "strategy/runs/result.h"
 #include "sync/sync.h"
+#include "values/values.h"
 
 const struct dti_run_call *dti_current_run_call(void)
 {
@@ -83,7 +84,7 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
 {
     struct dti_run_call *call = argument;
     if (call->returns)
-        DTI_TRY(dti_results_begin(&dti_team_strategy(r->team)->pool[r->id], call->level));
+        DTI_TRY(dti_results_begin(dti_pool_of(dti_team_strategy(r->team), r->id), call->level));
     if (call->level == 0)
         return call_function(r, call);
     dti_sync_go_in(r);
@@ -106,33 +107,12 @@ static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct
     return call;
 }
 
-static ditto_status begin_inner(struct dti_team *team)
-{
-    if (dti_team_strategy(team)->levels == DTI_LEVELS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "a run inside %d runs: runs can't be nested deeper", DTI_LEVELS);
-    if (dti_team_pauses(team) == 0)
-        return DITTO_OK;
-    ditto_status status = dti_sync_make_inner(team);
-    if (status != DITTO_OK)
-        dti_team_renew(team); /* because the jobs that made it were stopped */
-    return status;
-}
-
-/* Resets what a stopped run has left behind. All replicas are parked, or serve in a pause. */
-static void renew_stopped(struct dti_team *team)
-{
-    if (!dti_team_is_stopped(team) || dti_team_is_poisoned(team))
-        return;
-    dti_sync_renew(team);
-    dti_team_renew(team);
-}
-
 ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *request,
                              struct dti_run_call **call)
 {
     struct dti_team *team = strategy->base.team;
     *call = NULL;
-    DTI_TRY(begin_inner(team));
+    DTI_TRY(dti_sync_run_begins(team));
     *call = describe_call(strategy, request);
     strategy->levels++;
     dti_team_note_host(team);
@@ -143,37 +123,7 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
         dti_value_drop(strategy->merged[strategy->levels]);
         strategy->merged[strategy->levels] = NULL;
     }
-    renew_stopped(team);
-    return status;
-}
-
-/* -- jobs of the library in which replicas meet -- */
-
-struct meeting_job {
-    dti_job job;
-    void *argument;
-    bool inner;
-};
-
-static ditto_status do_meeting_job(struct dti_replica *r, void *argument)
-{
-    const struct meeting_job *m = argument;
-    if (m->inner)
-        dti_sync_go_in(r);
-    dti_sync_function_begins(r);
-    ditto_status status = m->job(r, m->argument);
-    if (m->inner)
-        dti_sync_go_out(r);
-    return status;
-}
-
-ditto_status dti_meeting_run(ditto_strategy *strategy, dti_job job, void *argument)
-{
-    struct dti_team *team = strategy->base.team;
-    struct meeting_job meeting = { job, argument, dti_team_pauses(team) != 0 };
-    DTI_TRY(begin_inner(team));
-    ditto_status status = dti_team_run(team, do_meeting_job, &meeting, DITTO_FOREVER);
-    renew_stopped(team);
+    dti_sync_run_ended(team);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* src/strategy/runs/run_values.c - runs with arguments and results. */
 #include "strategy/runs/result.h"
+#include "values/values.h"
 
 #include <string.h>
 
@@ -112,7 +113,7 @@ ditto_status dti_result_reserve(struct dti_replica *r, const char *name, ditto_v
         return DTI_FAIL(DITTO_ERR_CONTEXT, "this run takes no results: use ditto_strategy_run_values");
     if (name != NULL && name[0] == '\0')
         return dti_name_check(name);
-    *list = dti_team_strategy(r->team)->pool[r->id].results[call->level];
+    *list = dti_pool_of(dti_team_strategy(r->team), r->id)->results[call->level];
     DTI_TRY(find_result(*list, name != NULL ? name : "", out));
     (*out)->kind = kind;
     (*out)->variable = NULL;

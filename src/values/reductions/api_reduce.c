@@ -1,14 +1,14 @@
 /* src/values/reductions/api_reduce.c - the functions of include/ditto/reduce.h, which check their arguments
  * and context. */
 #include "base/types/convert.h"
-#include "strategy/strategy.h"
 #include "values/reductions/reductions.h"
+#include "values/values.h"
 
 static ditto_status check_call(const ditto_strategy *strategy, const void *out)
 {
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
-    return dti_strategy_check_usable(strategy);
+    return dti_team_check_usable(dti_team_of(strategy));
 }
 
 static ditto_status check(const ditto_strategy *strategy, const ditto_value *value, const void *out,

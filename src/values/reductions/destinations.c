@@ -1,8 +1,8 @@
 /* src/values/reductions/destinations.c - reductions whose results go to the replicas that have components of
  * a given value, or to one replica. Many reductions share one job. */
-#include "strategy/strategy.h"
 #include "sync/kernels/tree.h"
 #include "values/reductions/reductions.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 
 static ditto_status plan_delivery(const struct deliveries *all, struct delivery *d)
 {
-    uint32_t n = all->strategy->base.num_replicas;
+    uint32_t n = dti_base_of(all->strategy)->num_replicas;
     if (d->from == NULL)
         return DITTO_OK;
     if (d->from->kind == DITTO_VALUE_NEST)
@@ -113,7 +113,7 @@ static ditto_status make_copies(struct dti_replica *r, const struct deliveries *
         if (!is_destination(d, r->id))
             continue;
         void *data;
-        DTI_TRY(dti_value_buffer_take(&all->strategy->pool[r->id], ditto_tensor_bytes(&d->spec),
+        DTI_TRY(dti_value_buffer_take(dti_pool_of(all->strategy, r->id), ditto_tensor_bytes(&d->spec),
                                       &d->to->component[r->id], &data));
         *part = d->spec;
         part->data = data;
@@ -126,7 +126,7 @@ static ditto_status make_copies(struct dti_replica *r, const struct deliveries *
 static ditto_status deliver_range(const struct deliveries *all, const struct delivery *d, size_t first,
                                   size_t end)
 {
-    uint32_t n = all->strategy->base.num_replicas;
+    uint32_t n = dti_base_of(all->strategy)->num_replicas;
     size_t bytes = ditto_dtype_bytes(d->spec.dtype);
     const char *from = d->whole;
     for (uint32_t i = 0; i < n && first < end; i++) {
@@ -164,7 +164,7 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
 
 static ditto_status deliver_all(struct deliveries *all)
 {
-    struct dti_team *team = all->strategy->base.team;
+    struct dti_team *team = dti_team_of(all->strategy);
     struct dti_frame frame;
     for (uint32_t i = 0; i < all->count; i++) {
         DTI_TRY(plan_delivery(all, &all->delivery[i]));
@@ -172,7 +172,7 @@ static ditto_status deliver_all(struct deliveries *all)
             DTI_TRY(dti_value_make(all->strategy, DITTO_VALUE_MIRRORED, &all->delivery[i].to));
     }
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_meeting_run(all->strategy, deliver, all);
+    ditto_status status = dti_sync_run(team, deliver, all);
     dti_cross_leave(team, &frame);
     return status;
 }

@@ -1,7 +1,7 @@
 /* src/values/reductions/gather.c - concatenates the components of a value along an axis. */
-#include "strategy/strategy.h"
 #include "sync/sync.h"
 #include "values/reductions/reductions.h"
+#include "values/values.h"
 
 #include <string.h>
 
@@ -73,12 +73,12 @@ static ditto_status copy_parts(size_t first, size_t end, void *context)
 static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *part, uint32_t axis,
                                  ditto_value *out)
 {
-    uint32_t n = strategy->base.num_replicas;
+    uint32_t n = dti_base_of(strategy)->num_replicas;
     DTI_TRY(dti_gather_check(part, n, axis));
     DTI_TRY(dti_gather_shape(part, n, axis, &out->plain));
     DTI_TRY(dti_value_allocate(out));
     struct gather_parts_task gathering = { part, axis, &out->plain };
-    return dti_share(strategy->base.team, ditto_tensor_bytes(&out->plain), n, 1, copy_parts, &gathering);
+    return dti_share(dti_team_of(strategy), ditto_tensor_bytes(&out->plain), n, 1, copy_parts, &gathering);
 }
 
 static ditto_status gather_nest(ditto_strategy *strategy, const ditto_value *v, uint32_t axis,

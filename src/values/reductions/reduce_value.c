@@ -1,8 +1,8 @@
 /* src/values/reductions/reduce_value.c - reduces a value over replicas, and along axes. */
 #include "base/types/convert.h"
-#include "strategy/strategy.h"
 #include "values/reductions/axes.h"
 #include "values/reductions/reductions.h"
+#include "values/values.h"
 #include "vars/vars.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ ditto_status dti_reduce_check(ditto_op op, ditto_dtype dtype)
 
 ditto_status dti_reduce_check_once(const ditto_strategy *strategy, ditto_op op)
 {
-    uint32_t n = strategy->base.num_replicas;
+    uint32_t n = dti_base_of(strategy)->num_replicas;
     if (n == 1 || (op != DITTO_SUM && op != DITTO_PROD))
         return DITTO_OK;
     return DTI_FAIL(
@@ -109,7 +109,7 @@ static ditto_status reduce_elements(size_t first, size_t end, void *context)
 static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, const ditto_tensor *part,
                                          ditto_value *out)
 {
-    uint32_t n = strategy->base.num_replicas;
+    uint32_t n = dti_base_of(strategy)->num_replicas;
     DTI_TRY(dti_reduce_check_shapes(part, n));
     out->plain = part[0];
     out->plain.dtype = dti_reduce_dtype(op, part[0].dtype);
@@ -117,7 +117,7 @@ static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, 
     DTI_TRY(dti_value_allocate(out));
     struct elementwise e = { op, part, n, out->plain.data };
     size_t count = ditto_tensor_count(&part[0]), bytes = count * ditto_dtype_bytes(part[0].dtype);
-    return dti_share(strategy->base.team, bytes * n, count, DTI_CACHE_LINE, reduce_elements, &e);
+    return dti_share(dti_team_of(strategy), bytes * n, count, DTI_CACHE_LINE, reduce_elements, &e);
 }
 
 /* -- along axes -- */
@@ -137,7 +137,7 @@ static ditto_status reduce_column(ditto_strategy *strategy, struct dti_column *c
     c->partial = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
     if (c->partial == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu blocks of %zu elements", c->blocks, c->kept);
-    ditto_status status = dti_share(strategy->base.team,
+    ditto_status status = dti_share(dti_team_of(strategy),
                                     c->rows * c->kept * ditto_dtype_bytes(c->part[0].dtype),
                                     c->blocks * c->tiles, 1, fold_tasks, c);
     struct dti_fenv saved = dti_fenv_enter();
@@ -198,7 +198,7 @@ static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, 
     out->plain = *one;
     DTI_TRY(dti_value_allocate(out));
     struct byte_copy copying = { one->data, out->plain.data };
-    return dti_share(strategy->base.team, 2 * bytes, bytes, DTI_CACHE_LINE, copy_bytes, &copying);
+    return dti_share(dti_team_of(strategy), 2 * bytes, bytes, DTI_CACHE_LINE, copy_bytes, &copying);
 }
 
 /* Reduces a leaf into `out`. A value that is the same for all replicas counts as one part. */
@@ -210,8 +210,8 @@ static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const di
     DTI_TRY(dti_value_parts_open(v, &parts));
     ditto_status status;
     if (axes != NULL)
-        status = reduce_along_axes(strategy, op, parts.part, one ? 1 : strategy->base.num_replicas, axes,
-                                   num_axes, out);
+        status = reduce_along_axes(strategy, op, parts.part, one ? 1 : dti_base_of(strategy)->num_replicas,
+                                   axes, num_axes, out);
     else
         status = one ? copy_one(strategy, parts.part, out)
                      : reduce_over_replicas(strategy, op, parts.part, out);

@@ -4,10 +4,10 @@
  * A mean of f16 or bf16 is rounded twice here: first the sum, then the quotient. The collective reduction of
  * slices (src/sync/algorithms/slices.c) rounds once. Both therefore sort rows in the same way, but combine
  * them by code of their own. */
-#include "strategy/strategy.h"
 #include "sync/kernels/merge_rows.h"
 #include "sync/sync.h"
 #include "values/reductions/reductions.h"
+#include "values/values.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static ditto_status make_slices(const ditto_value *like, size_t rows, ditto_valu
                                    .rank = 1,
                                    .shape = { aligned + (rows + 8) * sizeof(int64_t) } };
     ditto_status status = dti_value_allocate(value);
-    for (uint32_t i = 0; i < like->strategy->base.num_replicas && status == DITTO_OK; i++) {
+    for (uint32_t i = 0; i < dti_base_of(like->strategy)->num_replicas && status == DITTO_OK; i++) {
         value->part[i] = (ditto_tensor){
             .data = value->plain.data, .dtype = first.dtype, .rank = 2, .shape = { rows, first.row_count }
         };
@@ -43,7 +43,7 @@ static ditto_status make_slices(const ditto_value *like, size_t rows, ditto_valu
  * same slices for all replicas, and these count once. */
 static uint32_t parts_of(const ditto_value *v)
 {
-    uint32_t n = v->strategy->base.num_replicas;
+    uint32_t n = dti_base_of(v->strategy)->num_replicas;
     return n > 1 && v->index[0] == v->index[1] && v->part[0].data == v->part[1].data ? 1 : n;
 }
 
@@ -170,7 +170,7 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
         char *row = (char *)dst + (size_t)sorted.indexed[first].index * row_bytes;
         status = add_rows(&sorted, first, end, v->part[0].dtype, row_count, row);
         if (status == DITTO_OK && op == DITTO_MEAN && parts_of(v) > 1)
-            dti_divide(v->part[0].dtype, row, row, row_count, v->strategy->base.num_replicas);
+            dti_divide(v->part[0].dtype, row, row, row_count, dti_base_of(v->strategy)->num_replicas);
     }
     release(&sorted);
     return status;
