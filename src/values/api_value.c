@@ -259,7 +259,7 @@ ditto_status ditto_strategy_local_results(ditto_strategy *strategy, const ditto_
     DTI_TRY(dti_value_hold_own(value, strategy, "value", &held));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
     DTI_TRY(dti_team_check_usable(dti_team_of(strategy)));
-    return dti_look_local_results(value, out, count);
+    return dti_look_local_results(value, out, num_results);
 }
 
 ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_tensor *out)
