@@ -4,8 +4,10 @@
 
 #include <ditto/distribute.h>
 
+#include "base/errors/status.h"
+#include "base/waiting/gate.h"
 #include "input/bytes.h"
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 
 struct dti_input_plan;
 

@@ -1,5 +1,6 @@
 /* src/strategy/describe_strategy.c - describes a strategy: where its replicas were placed, and where the
  * system reports that they are. */
+#include "replicas/helpers/crew.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/limits.h"
 #include "replicas/memory/remote_memory.h"

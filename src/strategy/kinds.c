@@ -1,5 +1,4 @@
 /* src/strategy/kinds.c - the kinds of strategy that can be created, with their options. */
-#include "replicas/machine/numa_node.h"
 #include "strategy/strategy.h"
 
 /* -- mirrored: variables have a copy on each node -- */

@@ -2,7 +2,6 @@
 #include "strategy/strategy.h"
 #include "replicas/machine/numa_node.h"
 #include "replicas/placement/placement.h"
-#include "sync/sync.h"
 #include "values/values.h"
 #include "vars/vars.h"
 

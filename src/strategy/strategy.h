@@ -5,6 +5,7 @@
 #include <ditto/run.h>
 #include <ditto/trace.h>
 
+#include "replicas/team/replica.h"
 #include "replicas/team/team.h"
 
 /* A kind of strategy. */

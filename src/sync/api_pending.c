@@ -1,4 +1,5 @@
 /* src/sync/api_pending.c - the public functions of include/ditto/pending.h. */
+#include "replicas/team/team.h"
 #include "sync/call_arguments.h"
 #include "sync/pending/pending.h"
 

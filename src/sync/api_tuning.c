@@ -1,4 +1,5 @@
 /* src/sync/api_tuning.c - the public functions of include/ditto/tuning.h. */
+#include "replicas/team/team.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/meeting.h"
 #include "sync/plans/choose_algorithm.h"

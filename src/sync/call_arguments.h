@@ -2,7 +2,7 @@
 #ifndef DTI_CALL_ARGUMENTS_H
 #define DTI_CALL_ARGUMENTS_H
 
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 #include "sync/meeting/call.h"
 
 struct dti_arguments {

@@ -1,5 +1,6 @@
 /* src/sync/overlap.c - checks that buffers do not overlap. */
 #include "sync/overlap.h"
+#include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "replicas/memory/arena.h"
 #include "sync/sync_state.h"

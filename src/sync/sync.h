@@ -4,6 +4,7 @@
 
 #include <ditto/tuning.h>
 
+#include "replicas/team/replica.h"
 #include "replicas/team/team.h"
 #include "sync/kernels/kernel.h"
 

@@ -2,7 +2,7 @@
 #ifndef DTI_SYNC_STATE_H
 #define DTI_SYNC_STATE_H
 
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 #include "sync/kernels/reduction.h"
 #include "sync/meeting/call.h"
 #include "sync/plans/groups.h"

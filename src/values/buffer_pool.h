@@ -11,6 +11,7 @@
 
 #include <ditto/run.h>
 
+#include "replicas/team/replica.h"
 #include "replicas/team/team.h"
 
 struct dti_buffer_pool;

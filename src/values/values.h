@@ -3,6 +3,7 @@
 #ifndef DTI_VALUES_H
 #define DTI_VALUES_H
 
+#include "replicas/team/dependent.h"
 #include "values/buffer_pool.h"
 #include "vars/elements/elements.h"
 

@@ -5,6 +5,7 @@
 
 #include <ditto/variable.h>
 
+#include "replicas/team/dependent.h"
 #include "sync/sync.h"
 #include "vars/elements/elements.h"
 

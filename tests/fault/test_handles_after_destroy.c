@@ -1,7 +1,7 @@
 /* tests/fault/test_handles_after_destroy.c - calls with a handle whose object, or whose strategy, is being
  * destroyed or has been destroyed. A call either completes before the destruction, or is refused. Each case
  * runs in a child process. */
-#include "replicas/team/team.h"
+#include "replicas/team/dependent.h"
 #include "support/support.h"
 #include "fault/lifetime.h"
 

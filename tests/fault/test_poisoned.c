@@ -1,6 +1,7 @@
 /* tests/fault/test_poisoned.c - poisoned strategies: a run has passed its time limit, and a replica's
  * function has not returned. Their objects stay in memory until that replica returns or the process ends.
  * Each case runs in a child process. */
+#include "replicas/team/dependent.h"
 #include "replicas/team/team.h"
 #include "support/support.h"
 #include "fault/lifetime.h"

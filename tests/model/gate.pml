@@ -32,8 +32,8 @@ bool freed[2];
 byte references = 2; /* to the variable's struct, from its creator and from the value */
 bool struct_gone;
 
-/* What frees the variable (src/replicas/team/team.h). A new variable is freed by its own destroy, and so is
- * one that was detached from its strategy. */
+/* What frees the variable (src/replicas/team/dependent.h). A new variable is freed by its own destroy, and so
+ * is one that was detached from its strategy. */
 #define BY_DESTROY 0
 #define BY_TEAM 1
 #define BY_NOBODY 2

@@ -2,6 +2,7 @@
  * arguments, then call. The functions that make values are in src/strategy/runs/api_next_value.c. */
 #include "input/distribute/iterator.h"
 #include "input/input.h"
+#include "replicas/team/team.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,9 @@
 /* src/input/distribute/consumer.c - a replica takes the batches of its ring. */
+#include "base/waiting/stop.h"
 #include "input/distribute/iterator.h"
 #include "input/input.h"
 #include "replicas/team/recorder.h"
+#include "replicas/team/team.h"
 
 #include <string.h>
 

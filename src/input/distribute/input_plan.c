@@ -2,6 +2,7 @@
  * dataset. */
 #include "base/errors/user_call.h"
 #include "input/distribute/iterator.h"
+#include "replicas/team/team.h"
 
 #include <stdlib.h>
 

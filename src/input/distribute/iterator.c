@@ -2,6 +2,7 @@
 #include "input/distribute/iterator.h"
 #include "input/input.h"
 #include "replicas/memory/arena.h"
+#include "replicas/team/team.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,11 @@
 
 #include <ditto/distribute.h>
 
+#include "base/waiting/wait.h"
 #include "input/distribute/order.h"
 #include "input/distribute/sequencer.h"
-#include "replicas/team/team.h"
+#include "replicas/machine/mask.h"
+#include "replicas/team/dependent.h"
 
 struct dti_producer {
     struct ditto_iterator *iterator;

@@ -1,5 +1,6 @@
 /* src/input/distribute/order.c - hands over batches in the order of rows. order.h has the argument. */
 #include "input/distribute/order.h"
+#include "base/errors/status.h"
 #include "input/distribute/iterator.h"
 
 #include <stdlib.h>

@@ -8,6 +8,8 @@
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/numa_node.h"
 #include "replicas/machine/thread.h"
+#include "replicas/team/replica.h"
+#include "replicas/team/team.h"
 
 #include <errno.h>
 #include <stdio.h>

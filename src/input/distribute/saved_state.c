@@ -10,8 +10,10 @@
  *       next step of each replica; then the rows, and the position of the cursor
  *     - a hash of all bytes before it */
 #include "base/numbers/checksum.h"
+#include "base/types/types.h"
 #include "input/distribute/iterator.h"
 #include "input/input.h"
+#include "replicas/team/context.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,9 @@
 /* src/replicas/helpers/api_device.c - include/ditto/device.h. The functions check their arguments and then
  * call. */
+#include "base/types/types.h"
+#include "replicas/helpers/crew.h"
 #include "replicas/helpers/device_tensor.h"
+#include "replicas/team/context.h"
 
 uint32_t ditto_num_logical_devices(const ditto_replica *self)
 {

@@ -5,6 +5,7 @@
 #include "replicas/machine/thread.h"
 #include "replicas/memory/arena.h"
 #include "replicas/placement/placement.h"
+#include "replicas/team/replica.h"
 #include "replicas/team/team.h"
 
 #include <errno.h>

@@ -2,7 +2,9 @@
 #ifndef DTI_DEVICE_TENSOR_H
 #define DTI_DEVICE_TENSOR_H
 
-#include "replicas/team/team.h"
+#include <ditto/tensor.h>
+
+#include "replicas/team/replica.h"
 
 /* -- The leader, in its function -- */
 

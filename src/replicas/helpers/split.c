@@ -1,5 +1,6 @@
 /* src/replicas/helpers/split.c - cuts tensors into blocks.
  * The checks and their order follow docs/semantics.md, logical devices. */
+#include "base/errors/status.h"
 #include "replicas/helpers/device_tensor.h"
 
 #include <string.h>

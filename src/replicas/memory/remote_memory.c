@@ -1,6 +1,8 @@
 /* src/replicas/memory/remote_memory.c - see remote_memory.h. */
 #include "replicas/memory/remote_memory.h"
+#include "replicas/helpers/crew.h"
 #include "replicas/machine/affinity.h"
+#include "replicas/team/team.h"
 
 #include <stdlib.h>
 

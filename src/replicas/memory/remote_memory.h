@@ -7,7 +7,7 @@
 #define DTI_REMOTE_MEMORY_H
 
 #include "replicas/memory/arena.h"
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 
 /* -- The leader, in its function -- */
 

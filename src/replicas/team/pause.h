@@ -23,7 +23,7 @@
 #ifndef DTI_PAUSE_H
 #define DTI_PAUSE_H
 
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 
 /* -- The replica's own thread -- */
 /* Called by replica 0 before the replicas meet, if a pause will begin. It is only a hint. */

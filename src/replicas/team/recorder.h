@@ -6,7 +6,7 @@
 #ifndef DTI_RECORDER_H
 #define DTI_RECORDER_H
 
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 
 enum dti_trace_kind {
     DTI_TRACE_RUN,

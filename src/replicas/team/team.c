@@ -1,5 +1,6 @@
 /* src/replicas/team/team.c - runs: fork and join, the part of one replica, stopping. See team.h. */
 #include "replicas/team/team.h"
+#include "replicas/helpers/crew.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/thread.h"
 #include "replicas/memory/arena.h"

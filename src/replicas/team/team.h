@@ -24,77 +24,16 @@
 #include <ditto/strategy.h>
 
 #include "base/types/types.h"
-#include "base/waiting/fork.h"
 #include "base/waiting/gate.h"
-#include "replicas/helpers/crew.h"
+#include "base/waiting/wait.h"
 #include "replicas/team/context.h"
 
 #include <pthread.h>
 
-/* How deeply runs may be nested, and how deeply pauses may be. */
+/* How deeply runs may be nested. */
 #define DTI_LEVELS 8
-#define DTI_PAUSES 10
 
-struct dti_replica {
-    /* The number of the last run that this replica finished. Only the replica writes this cache line. The
-     * poster and the peers that wait for the replica poll it. */
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t done;
-
-    /* The positive status that its function returned, or DITTO_OK. Plain, because `done` publishes it. */
-    ditto_status outcome;
-
-    /* The members from here on are constant while the team runs, unless their comment says otherwise. */
-    alignas(DTI_CACHE_LINE_PAIR) uint32_t id;
-    uint32_t num_replicas;
-    struct dti_team *team;
-    struct dti_arena *arena;
-    ditto_pu pu;  /* the leader's */
-    uint32_t pus; /* the number of PUs that the replica spans */
-    struct dti_crew *crew;
-
-    /* The state of src/sync for the run that the replica is in. */
-    struct dti_sync *sync;
-
-    /* The team's, here because every meeting reads them. */
-    const struct dti_stop *stop;
-    struct dti_wait_queue *wait_queue;
-    uint32_t timeout_ms;
-    uint32_t process;
-
-    /* When the present run ends, for replica 0 if it is the thread that called run. DTI_NEVER for all
-     * others. */
-    const uint64_t *run_deadline_ns;
-
-    /* See recorder.h. NULL unless the replica is being traced. */
-    struct dti_tracer *tracer;
-
-    /* What has been recorded. It stays until dti_trace_forget. */
-    struct dti_tracer *traced;
-
-    /* Memory on other nodes, for the devices of the replica there. NULL if there is none. */
-    struct dti_remote_memory *remote_memory;
-
-    /* Written by the replica itself when a run starts and the load has changed. */
-    struct dti_wait_policy wait_policy;
-
-    /* The epoch of the load for which wait_policy was computed. */
-    uint32_t load_epoch;
-
-    /* The number of pauses around the run that the replica is in. Only its own thread uses it. */
-    uint32_t depth;
-
-    /* The last go number on which the replica has acted. Only its own thread uses it. */
-    uint64_t seen;
-
-    /* Read back from the kernel after the thread was started and bound. -1 if unknown. */
-    int32_t tid;
-    int32_t cpu;
-    pthread_t thread;
-
-    /* The PUs on which the leader may run: the first PU of the replica, or all its PUs when helpers are
-     * off. */
-    struct dti_mask mask;
-};
+struct dti_replica;
 
 struct dti_team_options {
     /* Owned by the caller. It must live as long as the team. */
@@ -120,85 +59,6 @@ struct dti_team_options {
     void (*thread_start)(uint32_t replica, void *user);
     void (*thread_stop)(uint32_t replica, void *user);
     void *thread_user;
-};
-
-/* How a team ends. */
-enum dti_team_end {
-    DTI_TEAM_ENDS,
-
-    /* The team ends in a child process, in which its threads do not exist. */
-    DTI_TEAM_IS_FORKED,
-
-    /* The team is poisoned. A replica that never returned may still use all of its memory. */
-    DTI_TEAM_IS_LEFT,
-};
-
-struct dti_dependent;
-
-/* The functions with which one kind of dependent reacts to its end. A function that is NULL has nothing to
- * do. */
-struct dti_dependent_kind {
-    /* For the messages of its destroy function: "the variable", and the name of the object if it has one. */
-    const char *what;
-    const char *(*name)(const struct dti_dependent *self);
-
-    /* Returns an error if something else needs the dependent. It is then not destroyed. The calling thread
-     * has the turn, or the team has ended. */
-    ditto_status (*check)(const struct dti_dependent *self);
-
-    /* The user destroys the dependent while the team exists. The function removes it from the lists that it
-     * is in, and frees its memory in the arenas of replicas unless `end` is DTI_TEAM_IS_LEFT. The calling
-     * thread has the turn, and the dependent's gate is closed. */
-    void (*leave)(struct dti_dependent *self, enum dti_team_end end);
-
-    /* The team ends before the dependent. The function drops every reference to the team, unless `end` is
-     * DTI_TEAM_IS_LEFT. The calling thread has the turn, and the dependent's gate is still shut. */
-    void (*team_ends)(struct dti_dependent *self, enum dti_team_end end);
-
-    /* Frees the memory of the dependent itself. Any thread may call it. */
-    void (*release)(struct dti_dependent *self);
-};
-
-/* Says which call frees a dependent. */
-enum dti_freed_by {
-    /* The destroy function that the user calls, before or after the end of the team. */
-    DTI_FREED_BY_DESTROY,
-
-    /* The end of the team. Either the user has destroyed the dependent while the team was poisoned, so that a
-     * replica that never returned might still use it, or the dependent is internal and the user has no handle
-     * to it. If the team ends with DTI_TEAM_IS_LEFT, the dependent is not freed. */
-    DTI_FREED_BY_TEAM,
-
-    /* It is never freed. Its team was left to a replica that never returned, or a thread that does not exist
-     * in this child process may have been changing it. */
-    DTI_FREED_BY_NOBODY,
-};
-
-/* An object that lives on a team and must drop its references to the team before the team is destroyed: a
- * variable, an optimizer, an iterator, a checkpointer, or the values of a strategy. Before it is added, all
- * members are zero except `kind`, and `freed_by` if that is DTI_FREED_BY_TEAM.
- *
- * freed_by is written by a thread that has the turn, or by the thread that shut the gate, while the gate is
- * shut. A destroy function reads it after its own write, or after it has found the gate closed. In the second
- * case the acquire of dti_gate_enter is O1, and the release of dti_gate_close is O0. */
-struct dti_dependent {
-    const struct dti_dependent_kind *kind;
-    enum dti_freed_by freed_by;
-    struct dti_dependent *next;
-    struct dti_dependent **before;
-
-    /* Entered by cross calls on the object. It is closed when the object is destroyed and when the team
-     * ends. */
-    struct dti_gate gate;
-
-    /* The team to which the dependent was added. It is set to NULL when the dependent leaves the team,
-     * because a later team may have the same address. Outside the gate it is only compared with the teams
-     * whose turn the calling thread has.
-     *
-     * relaxed: If the dependent's team is one of those, then the thread had the turn already and sees that
-     * the dependent was added. If it is an earlier team at the same address, then that team ended before the
-     * later one was created, and its end is seen. */
-    _Atomic(struct dti_team *) team;
 };
 
 typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
@@ -244,11 +104,6 @@ struct dti_sync *dti_team_sync(const struct dti_team *team);
 void dti_team_set_sync(struct dti_team *team, struct dti_sync *sync);
 struct dti_registry *dti_team_variables(const struct dti_team *team);
 void dti_team_set_variables(struct dti_team *team, struct dti_registry *variables);
-/* The dependent of a kind that was added before `later`, or the last one of this kind. NULL if there is none.
- * The calling thread has the turn. */
-struct dti_dependent *dti_team_dependent_before(const struct dti_team *team,
-                                                const struct dti_dependent *later,
-                                                const struct dti_dependent_kind *kind);
 /* Numbers the producers that iterators start. The calling thread has the turn. */
 uint32_t dti_team_number_producer(struct dti_team *team);
 
@@ -281,10 +136,6 @@ void dti_team_reopen(struct dti_team *team);
  * POISONED if some replicas never returned. Their threads and the memory of the team are then not freed. */
 ditto_status dti_team_destroy(struct dti_team *team);
 bool dti_team_forked(const struct dti_team *team);
-static inline bool dti_replica_is_forked(const struct dti_replica *replica)
-{
-    return dti_process_differs(replica->process);
-}
 /* Returns FORKED with its message. */
 ditto_status dti_fail_forked(void);
 /* Returns POISONED with the message of a call on a poisoned strategy. */
@@ -323,24 +174,9 @@ bool dti_team_has_turn(const struct dti_team *team);
 bool dti_team_take_turn(struct dti_team *team);
 void dti_team_give_turn(struct dti_team *team, bool taken);
 
-/* -- Dependents -- */
-/* For both, the calling thread has the turn, or no other thread knows the team yet. */
-void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
-void dti_dependent_remove(struct dti_dependent *dependent);
-/* Ends a dependent that its user destroys. The team may still exist, may have ended, may be poisoned, or may
- * belong to the parent process. Any context in which a thread may wait for the turn.
- * Returns BUSY if another thread is in a call on the dependent, or an error of its `check`. After an error
- * nothing has changed. */
-DTI_COMPANION ditto_status dti_dependent_destroy(struct dti_dependent *dependent);
-/* For companion libraries: takes the turn and adds a dependent. After CONTEXT, FORKED or POISONED nothing was
- * added. */
-DTI_COMPANION ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent);
 /* For companion libraries: does the work of DTI_HOLD_STRATEGY. Returns the gate that the caller must leave,
  * or NULL. */
 DTI_COMPANION struct dti_gate *dti_strategy_hold(ditto_strategy *strategy);
-/* The same for a dependent. *held is the gate that the caller must leave, or NULL. Returns false if the
- * strategy of the dependent has been destroyed. */
-DTI_COMPANION bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate **held);
 
 uint64_t dti_team_run_number(const struct dti_team *team);
 
@@ -380,16 +216,6 @@ void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held);
     DTI_LEAVES_GATE(held_strategy_, NULL);         \
     dti_team_hold_itself(dti_team_of(strategy), &held_strategy_)
 
-/* -- The replica's own thread -- */
-/* Makes sure that an error which the user's function returned has a record with a message. If the function
- * has written no record for `status` since dti_error_serial was serial_before, a record with a general
- * message is written. */
-void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status,
-                               uint32_t serial_before);
-/* The handle of the present run. It is valid in this run only. */
-ditto_replica *dti_replica_handle(const struct dti_replica *replica);
-ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);
-
 /* -- Any thread -- */
 /* Ends the innermost run with the error record of the calling thread. The first error counts. Wakes every
  * sleeper. */
@@ -403,24 +229,5 @@ ditto_status dti_team_stop_status(const struct dti_team *team);
 /* Whether all replicas have returned from the last outermost run. Having returned from a run inside it is not
  * enough. */
 bool dti_team_all_returned(const struct dti_team *team);
-/* The deadline of a wait on this replica. A caller that works as replica 0 must not wait past the end of its
- * own run. */
-static inline struct dti_deadline dti_replica_deadline(const struct dti_replica *replica, uint32_t timeout_ms)
-{
-    struct dti_deadline deadline = { .timeout_ms = timeout_ms };
-    uint64_t of_run = *replica->run_deadline_ns;
-    if (of_run != DTI_NEVER) {
-        uint64_t own = dti_deadline_at(&deadline);
-        deadline.at_ns = of_run < own ? of_run : own;
-    }
-    return deadline;
-}
-/* Whether a deadline is the deadline of the run. Messages then name run_timeout_ms. */
-bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline);
-/* Ends the run with the error record of the calling thread, because a wait on this replica has reached its
- * deadline. If that is the deadline of the outermost run, it ends all runs. */
-void dti_replica_stop_late(const struct dti_replica *replica, const struct dti_deadline *deadline);
-/* Whether the replica has returned from its function of the innermost run. */
-bool dti_replica_returned(const struct dti_replica *replica);
 
 #endif

@@ -117,16 +117,6 @@ void dti_team_set_variables(struct dti_team *team, struct dti_registry *variable
     team->variables = variables;
 }
 
-struct dti_dependent *dti_team_dependent_before(const struct dti_team *team,
-                                                const struct dti_dependent *later,
-                                                const struct dti_dependent_kind *kind)
-{
-    struct dti_dependent *d = later == NULL ? team->dependents : later->next;
-    while (d != NULL && d->kind != kind)
-        d = d->next;
-    return d;
-}
-
 uint32_t dti_team_number_producer(struct dti_team *team)
 {
     return team->producers++;

@@ -1,4 +1,5 @@
 /* src/replicas/team/team_life.c - creates and destroys teams. See team.h. */
+#include "replicas/helpers/crew.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/limits.h"
 #include "replicas/machine/thread.h"

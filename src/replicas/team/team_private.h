@@ -2,7 +2,13 @@
 #ifndef DTI_TEAM_PRIVATE_H
 #define DTI_TEAM_PRIVATE_H
 
+#include "base/waiting/stop.h"
+#include "replicas/team/dependent.h"
+#include "replicas/team/replica.h"
 #include "replicas/team/team.h"
+
+/* The largest depth of nested pauses. */
+#define DTI_PAUSES 10
 
 struct dti_team {
     uint32_t n;

@@ -2,6 +2,7 @@
  * cross-replica context. */
 #include "strategy/merge/merge.h"
 #include "base/errors/user_call.h"
+#include "replicas/helpers/crew.h"
 #include "replicas/team/pause.h"
 #include "replicas/team/recorder.h"
 #include "strategy/strategy.h"

@@ -5,7 +5,7 @@
 
 #include <ditto/merge.h>
 
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 
 struct dti_merge {
     const char *name; /* of the public function */

@@ -1,5 +1,6 @@
 /* src/sync/algorithms/collective.c - chooses an algorithm for a call and executes it. */
 #include "sync/algorithms/collective.h"
+#include "base/waiting/stop.h"
 #include "sync/algorithms/flow.h"
 #include "sync/call_arguments.h"
 #include "sync/meeting/access.h"

@@ -2,6 +2,7 @@
 #ifndef DTI_COLLECTIVE_H
 #define DTI_COLLECTIVE_H
 
+#include "base/observe.h"
 #include "replicas/team/recorder.h"
 #include "sync/plans/choose_algorithm.h"
 

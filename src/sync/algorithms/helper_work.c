@@ -1,5 +1,6 @@
 /* src/sync/algorithms/helper_work.c - pieces of a replica's part, for its helpers. See helper_work.h. */
 #include "sync/algorithms/helper_work.h"
+#include "replicas/helpers/crew.h"
 
 #include <sched.h>
 

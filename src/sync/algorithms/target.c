@@ -4,7 +4,6 @@
 #include "sync/algorithms/exchange.h"
 #include "sync/call_arguments.h"
 #include "sync/meeting/access.h"
-#include "sync/plans/choose_algorithm.h"
 
 static struct dti_call call_of(const struct dti_target_reduction *u)
 {

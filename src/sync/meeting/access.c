@@ -1,6 +1,8 @@
 /* src/sync/meeting/access.c - access to the buffers of other replicas, and the wait before leaving. See
  * access.h. */
 #include "sync/meeting/access.h"
+#include "base/errors/status.h"
+#include "base/waiting/stop.h"
 #include "sync/sync_state.h"
 
 #include <sched.h>

@@ -19,7 +19,7 @@
 #ifndef DTI_ACCESS_H
 #define DTI_ACCESS_H
 
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 
 /* -- The replica's own thread -- */
 /* Gives this replica access to the buffers of other replicas. Returns false if the run is stopping. Then no

@@ -1,5 +1,6 @@
 /* src/sync/meeting/meeting.c - arrival at a meeting, the wait, and the errors of a meeting. See meeting.h. */
 #include "sync/meeting/meeting.h"
+#include "base/waiting/stop.h"
 #include "replicas/team/recorder.h"
 #include "sync/algorithms/exchange.h"
 #include "sync/meeting/access.h"

@@ -39,7 +39,7 @@
 #ifndef DTI_MEETING_H
 #define DTI_MEETING_H
 
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 #include "sync/meeting/call.h"
 
 /* What a replica brings to a meeting. */

@@ -1,5 +1,6 @@
 /* src/sync/pending/pending.c - works on started operations and consumes them in order. See pending.h. */
 #include "sync/pending/pending.h"
+#include "base/waiting/stop.h"
 #include "sync/algorithms/flow.h"
 #include "sync/meeting/access.h"
 #include "sync/plans/choose_algorithm.h"

@@ -1,5 +1,6 @@
 /* src/sync/pending/pending_start.c - starts operations in a free entry of the ring. See pending.h. */
 #include "replicas/team/recorder.h"
+#include "replicas/team/team.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"

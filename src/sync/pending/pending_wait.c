@@ -1,5 +1,7 @@
 /* src/sync/pending/pending_wait.c - waits for started operations, and ends them. See pending.h. */
+#include "base/waiting/stop.h"
 #include "replicas/team/recorder.h"
+#include "replicas/team/team.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"

@@ -1,6 +1,7 @@
 /* src/sync/plans/calibrate.c - short measurements that are made when a strategy is created. */
 #include "replicas/memory/arena.h"
 #include "replicas/placement/placement.h"
+#include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
 #include "sync/meeting/meeting.h"
 

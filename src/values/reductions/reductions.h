@@ -5,7 +5,7 @@
 
 #include <ditto/reduce.h>
 
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 
 /* -- Cross-replica context -- */
 /* axes is NULL if only replicas are reduced, and no axes. */

@@ -3,6 +3,7 @@
 #ifndef DTI_OPTIMIZER_H
 #define DTI_OPTIMIZER_H
 
+#include "replicas/team/dependent.h"
 #include "sync/sync.h"
 #include "vars/optimizer/optimizer_step.h"
 

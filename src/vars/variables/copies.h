@@ -4,7 +4,7 @@
 
 #include <ditto/variable.h>
 
-#include "replicas/team/team.h"
+struct dti_team;
 
 /* A range of elements of an optimizer's slot. */
 struct dti_optimizer_slot_piece {

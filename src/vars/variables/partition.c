@@ -1,4 +1,5 @@
 /* src/vars/variables/partition.c - how the rows of a variable are cut into shards; see copies.h. */
+#include "base/errors/status.h"
 #include "vars/variables/copies.h"
 
 #define SHARD_BYTES ((size_t)256 << 10) /* the default size of the smallest shard */

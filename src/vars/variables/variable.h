@@ -6,7 +6,7 @@
 #include <ditto/slices.h>
 #include <ditto/variable.h>
 
-#include "replicas/team/team.h"
+#include "replicas/team/replica.h"
 #include "vars/elements/elements.h"
 
 /* Changes rows of a variable by the slices of all replicas. Collective. `rule` has passed dti_rule_check. */

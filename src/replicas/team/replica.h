@@ -1,0 +1,113 @@
+/* src/replicas/team/replica.h - a replica of a team, and what its own thread and its peers ask of it.
+ *
+ * The code is in team.c. */
+#ifndef DTI_REPLICA_H
+#define DTI_REPLICA_H
+
+#include <ditto/replica.h>
+#include <ditto/topology.h>
+
+#include "base/waiting/fork.h"
+#include "base/waiting/wait.h"
+#include "replicas/machine/mask.h"
+
+#include <pthread.h>
+
+struct dti_replica {
+    /* The number of the last run that this replica finished. Only the replica writes this cache line. The
+     * poster and the peers that wait for the replica poll it. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t done;
+
+    /* The positive status that its function returned, or DITTO_OK. Plain, because `done` publishes it. */
+    ditto_status outcome;
+
+    /* The members from here on are constant while the team runs, unless their comment says otherwise. */
+    alignas(DTI_CACHE_LINE_PAIR) uint32_t id;
+    uint32_t num_replicas;
+    struct dti_team *team;
+    struct dti_arena *arena;
+    ditto_pu pu;  /* the leader's */
+    uint32_t pus; /* the number of PUs that the replica spans */
+    struct dti_crew *crew;
+
+    /* The state of src/sync for the run that the replica is in. */
+    struct dti_sync *sync;
+
+    /* The team's, here because every meeting reads them. */
+    const struct dti_stop *stop;
+    struct dti_wait_queue *wait_queue;
+    uint32_t timeout_ms;
+    uint32_t process;
+
+    /* When the present run ends, for replica 0 if it is the thread that called run. DTI_NEVER for all
+     * others. */
+    const uint64_t *run_deadline_ns;
+
+    /* See recorder.h. NULL unless the replica is being traced. */
+    struct dti_tracer *tracer;
+
+    /* What has been recorded. It stays until dti_trace_forget. */
+    struct dti_tracer *traced;
+
+    /* Memory on other nodes, for the devices of the replica there. NULL if there is none. */
+    struct dti_remote_memory *remote_memory;
+
+    /* Written by the replica itself when a run starts and the load has changed. */
+    struct dti_wait_policy wait_policy;
+
+    /* The epoch of the load for which wait_policy was computed. */
+    uint32_t load_epoch;
+
+    /* The number of pauses around the run that the replica is in. Only its own thread uses it. */
+    uint32_t depth;
+
+    /* The last go number on which the replica has acted. Only its own thread uses it. */
+    uint64_t seen;
+
+    /* Read back from the kernel after the thread was started and bound. -1 if unknown. */
+    int32_t tid;
+    int32_t cpu;
+    pthread_t thread;
+
+    /* The PUs on which the leader may run: the first PU of the replica, or all its PUs when helpers are
+     * off. */
+    struct dti_mask mask;
+};
+
+static inline bool dti_replica_is_forked(const struct dti_replica *replica)
+{
+    return dti_process_differs(replica->process);
+}
+
+/* -- The replica's own thread -- */
+/* Makes sure that an error which the user's function returned has a record with a message. If the function
+ * has written no record for `status` since dti_error_serial was serial_before, a record with a general
+ * message is written. */
+void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status,
+                               uint32_t serial_before);
+/* The handle of the present run. It is valid in this run only. */
+ditto_replica *dti_replica_handle(const struct dti_replica *replica);
+ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);
+
+/* -- Any thread -- */
+/* The deadline of a wait on this replica. A caller that works as replica 0 must not wait past the end of its
+ * own run. */
+static inline struct dti_deadline dti_replica_deadline(const struct dti_replica *replica, uint32_t timeout_ms)
+{
+    struct dti_deadline deadline = { .timeout_ms = timeout_ms };
+    uint64_t of_run = *replica->run_deadline_ns;
+    if (of_run != DTI_NEVER) {
+        uint64_t own = dti_deadline_at(&deadline);
+        deadline.at_ns = of_run < own ? of_run : own;
+    }
+    return deadline;
+}
+/* Whether a deadline is the deadline of the run. Messages then name run_timeout_ms. */
+bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline);
+/* Ends the run with the error record of the calling thread, because a wait on this replica has reached its
+ * deadline. If that is the deadline of the outermost run, it ends all runs. */
+void dti_replica_stop_late(const struct dti_replica *replica, const struct dti_deadline *deadline);
+/* Whether the replica has returned from its function of the innermost run. */
+bool dti_replica_returned(const struct dti_replica *replica);
+
+#endif
