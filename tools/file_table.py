@@ -21,10 +21,12 @@ def first_sentence(path):
     named = re.match(r"(\S+) - (.*)", text, re.S)
     if named is None or named[1] != str(path.relative_to(ROOT)):
         sys.exit(f"{path}: the first comment does not begin with the file's path and a dash")
-    sentence = re.match(r".*?[.:](?=\s|$)", named[2] + ".")[0].rstrip(".:")
+    sentence = re.match(r".*?\.(?=\s|$)", named[2] + ".")[0].rstrip(".:")
     if re.match(r"[Ss]ee \S+\.h$", sentence):
         return None
-    return (sentence[0].upper() + sentence[1:]).replace("|", "\\|")
+    if not re.match(r"\w+[_/]", sentence):  # not the name of a function or file
+        sentence = sentence[0].upper() + sentence[1:]
+    return sentence.replace("|", "\\|")
 
 
 def table():
@@ -39,8 +41,12 @@ def table():
             headers_first = sorted(paths, key=lambda path: path.suffix, reverse=True)
             sentences = [s for s in map(first_sentence, headers_first) if s]
             names = ", ".join(f"`{path.name}`" for path in headers_first)
-            sentence = sentences[0] if sentences else "The code of the header that it names"
-            rows.append(f"| {names} | {sentence} |\n")
+            if not sentences:
+                sys.exit(f"{names}: no first sentence says what the file holds")
+            # The .c file's sentence often repeats that of the header.
+            if len(sentences) == 2 and sentences[1].lower() in sentences[0].lower():
+                del sentences[1]
+            rows.append(f"| {names} | {'. '.join(sentences)} |\n")
     return "".join(rows)
 
 

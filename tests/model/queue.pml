@@ -1,4 +1,4 @@
-/* tests/model/queue.pml - the ring (src/input/queue/ring.h).
+/* tests/model/queue.pml - the ring (src/input/distribute/ring.h).
  *
  * Two producers take tickets in order. There are one consumer, two slots (in the variant ONE_SLOT one slot)
  * and five tickets.

@@ -1,4 +1,4 @@
-/* src/base/text/format.c - see text.h. */
+/* src/base/text/format.c - formats messages. A message is one line, and what does not fit is cut and marked. */
 #include "base/text/text.h"
 
 #include <stdbool.h>

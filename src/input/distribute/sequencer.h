@@ -24,7 +24,7 @@
 
 #include "input/dataset.h"
 #include "input/distribute/rebatch.h"
-#include "input/queue/ring.h"
+#include "input/distribute/ring.h"
 
 #include <pthread.h>
 

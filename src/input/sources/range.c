@@ -1,4 +1,4 @@
-/* src/input/sources/range.c - the numbers start, start + step, ... up to but not including stop. */
+/* src/input/sources/range.c - the numbers from start to stop, each one step apart. stop is not included. */
 #include "base/errors/status.h"
 #include "input/sources/counted.h"
 #include "input/sources/sources.h"

@@ -1,6 +1,6 @@
 /* src/vars/variables/api_rows.c - the public functions of include/ditto/rows.h. They check their arguments
  * and the context, and then call the functions of variable.h. */
-#include "vars/variables/variable.h"
+#include "vars/variables/variable_rows.h"
 #include "vars/vars.h"
 
 #include <ditto/rows.h>

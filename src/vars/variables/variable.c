@@ -1,5 +1,5 @@
 /* src/vars/variables/variable.c - creates and destroys variables. Their copies are managed in copies.c. */
-#include "vars/variables/variable.h"
+#include "vars/variables/variable_rows.h"
 #include "base/errors/user_call.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"

@@ -5,7 +5,7 @@
  * replicas in the order of their concatenation, and applies those that change its rows. Therefore the slices
  * of a row are applied in order, and no row has two writers. */
 #include "sync/kernels/tree.h"
-#include "vars/variables/variable.h"
+#include "vars/variables/variable_rows.h"
 #include "vars/vars.h"
 
 #include <string.h>

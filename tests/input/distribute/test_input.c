@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "input/distribute/rebatch.h"
-#include "input/queue/ring.h"
+#include "input/distribute/ring.h"
 
 /* -- pure functions -- */
 

@@ -1,7 +1,7 @@
-/* src/vars/variables/variable.h - indexed updates and lookup of single rows of a variable. The callers have
+/* src/vars/variables/variable_rows.h - indexed updates and lookup of single rows of a variable. The callers have
  * checked the arguments. */
-#ifndef DTI_VARIABLE_H
-#define DTI_VARIABLE_H
+#ifndef DTI_VARIABLE_ROWS_H
+#define DTI_VARIABLE_ROWS_H
 
 #include <ditto/slices.h>
 #include <ditto/variable.h>

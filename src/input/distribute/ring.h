@@ -1,4 +1,4 @@
-/* src/input/queue/ring.h - a bounded ring of batches with any number of producers and one consumer, whose
+/* src/input/distribute/ring.h - a bounded ring of batches with any number of producers and one consumer, whose
  * order is fixed by tickets.
  *
  * Tickets 0, 1, 2, ... are given out before the batches are made (sequencer.h). The order of a ring therefore

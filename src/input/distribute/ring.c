@@ -1,5 +1,5 @@
-/* src/input/queue/ring.c - the operations of the ring. ring.h has the argument. */
-#include "input/queue/ring.h"
+/* src/input/distribute/ring.c - the operations of the ring. ring.h has the argument. */
+#include "input/distribute/ring.h"
 
 bool dti_ring_bytes(uint32_t slots, size_t payload_bytes, size_t *bytes)
 {
