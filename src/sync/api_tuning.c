@@ -47,7 +47,7 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     struct dti_call_size size = dti_call_size_of(&call, dti_team_num_replicas(team));
     struct dti_algorithm_choice choice = dti_choose_algorithm(sync, &sync->tuning.given, &call, &size);
     const struct dti_rounds *rounds = &sync->rounds[call.implementation];
-    bool counted = dti_meets_by_counter(team, &call),
+    bool counted = dti_meets_by_counter(sync, &call),
          lines = operation == DITTO_OPERATION_BARRIER || choice.algorithm == DTI_ALGORITHM_MAILBOXES;
     ditto_choice found = { 0 };
     found.algorithm = lines ? (counted ? "counter" : dti_algorithm_names[DTI_ALGORITHM_MAILBOXES])

@@ -7,10 +7,9 @@
 
 static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_options *options, uint32_t flags)
 {
-    const struct dti_team *team = a->replica->team;
     const ditto_reduce_options *defaults = &a->replica->sync->defaults;
     a->options = *defaults;
-    a->options.timeout_ms = dti_team_options(team)->timeout_ms;
+    a->options.timeout_ms = a->replica->timeout_ms;
     if (options != NULL) {
         ditto_reduce_options known;
         DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_reduce_options"));

@@ -74,6 +74,12 @@ struct dti_replica {
     struct dti_mask mask;
 };
 
+/* Returns another replica of the same team. The replicas of a team are in one array, in the order of ids. */
+static inline const struct dti_replica *dti_replica_peer(const struct dti_replica *replica, uint32_t id)
+{
+    return replica - replica->id + id;
+}
+
 static inline bool dti_replica_is_forked(const struct dti_replica *replica)
 {
     return dti_process_differs(replica->process);

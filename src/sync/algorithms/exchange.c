@@ -1,5 +1,6 @@
 /* src/sync/algorithms/exchange.c - groups combine, exchange and write. The argument is in exchange.h. */
 #include "sync/algorithms/exchange.h"
+#include "base/waiting/stop.h"
 #include "sync/meeting/failure.h"
 
 #include <string.h>
@@ -148,14 +149,13 @@ static ditto_status await_counterparts(const struct exchange_range *l, enum anno
     struct dti_team *team = self->team;
     struct dti_deadline deadline = dti_replica_deadline(self, l->timeout_ms);
     /* A combining function may have forked. The counterparts do not exist in the child process. */
-    if (dti_team_forked(team))
+    if (dti_replica_is_forked(self))
         return dti_fail_forked();
     for (uint32_t step = 1; step < l->groups->groups; step++) {
         uint32_t group = (l->group + step) % l->groups->groups;
         uint32_t peer = dti_groups_owner(l->groups, group, l->index);
         struct word_wait w = { team, word_of(l, group, what), (uint64_t)l->flow->seq << 32 | (block + 1) };
-        if (!dti_wait(dti_team_wait_queue(team), self->id, peer, &self->wait_policy, &deadline, word_ready,
-                      &w)) {
+        if (!dti_wait(self->wait_queue, self->id, peer, &self->wait_policy, &deadline, word_ready, &w)) {
             char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS];
             struct dti_text mine = { words, sizeof words, 0 }, its = { who, sizeof who, 0 };
             dti_call_describe(l->flow->call, atomic_load_explicit(&l->flow->me->number, memory_order_relaxed),

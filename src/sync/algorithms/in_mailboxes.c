@@ -128,7 +128,7 @@ static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *
                                struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
-    bool counted = dti_meets_by_counter(self->team, call);
+    bool counted = dti_meets_by_counter(self->sync, call);
     struct small_all_reduce c = { dti_flow_reduction(sync, call), call->count, call->dst };
     struct dti_arrival arrival = { .call = call,
                                    .payload = call->src,

@@ -130,9 +130,8 @@ static bool is_other_call(const struct round_wait *w, uint64_t first)
 static bool round_ready(void *argument)
 {
     const struct round_wait *w = argument;
-    const struct dti_team *team = w->self->team;
-    if (word_of(w->self->sync, w->peer, w->seq, w->round) >> 32 == w->seq || dti_team_is_stopped(team) ||
-        dti_replica_returned(dti_team_replica(team, w->peer)))
+    if (word_of(w->self->sync, w->peer, w->seq, w->round) >> 32 == w->seq || dti_stopped(w->self->stop) ||
+        dti_replica_returned(dti_replica_peer(w->self, w->peer)))
         return true;
     dti_pending_help(w->self);
     /* A replica that meets crowded writes only its first mailbox. */
@@ -146,7 +145,7 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
     struct dti_team *team = self->team;
     uint32_t seq = (uint32_t)(word >> 32);
     struct round_wait w = { self, peer, seq, round, word };
-    if (!dti_wait(dti_team_wait_queue(team), self->id, peer, &self->wait_policy, deadline, round_ready, &w))
+    if (!dti_wait(self->wait_queue, self->id, peer, &self->wait_policy, deadline, round_ready, &w))
         return fail_late(self, seq, deadline);
     /* Checked again, because the peer may have come, finished the meeting and returned between two checks. */
     uint64_t theirs = word_of(self->sync, peer, seq, round);
@@ -155,7 +154,7 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
     if (theirs >> 32 == seq || is_other_call(&w, word_of(self->sync, peer, seq, 0)))
         return fail_different(self, self->id < peer ? self->id : peer, self->id < peer ? peer : self->id,
                               seq);
-    return dti_team_is_stopped(team) ? dti_team_stop_status(team) : fail_left(self, seq);
+    return dti_stopped(self->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
 
 /* Prefetches the first mailbox of the next meeting. Peers have had its cache lines since the meeting before
@@ -172,7 +171,6 @@ static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next
 static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_arrival *arrival, uint64_t word,
                                    struct dti_deadline *deadline)
 {
-    struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
     struct dti_replica_state *me = &sync->state[self->id];
     const struct dti_rounds_view *route = &me->route[arrival->call->implementation];
@@ -181,7 +179,7 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
         const struct dti_round_view *step = &route->step[round];
         /* M0 */
         atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word, memory_order_release);
-        dti_wait_queue_signal(dti_team_wait_queue(team), self->id);
+        dti_wait_queue_signal(self->wait_queue, self->id);
         /* Starts behind the replica's own block, so that the watching replicas spread over the cache
          * lines. */
         for (uint32_t k = 1; k < step->count; k++) {
@@ -217,15 +215,14 @@ static bool crowded_ready(void *argument)
     dti_pending_help(w->self);
     /* acquire: a replica that has returned after this meeting has seen its release. This replica then sees
      * the release too, in meet_crowded. */
-    return released(w->self->sync, w->seq) || dti_team_is_stopped(team) || dti_team_any_returned(team);
+    return released(w->self->sync, w->seq) || dti_stopped(w->self->stop) || dti_team_any_returned(team);
 }
 
 static ditto_status lead_crowded(struct dti_replica *self, const struct dti_arrival *arrival, uint64_t number)
 {
-    struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
     uint32_t seq = (uint32_t)number;
-    for (uint32_t i = 1; i < dti_team_num_replicas(team); i++)
+    for (uint32_t i = 1; i < self->num_replicas; i++)
         if (word_of(sync, i, seq, 0) != word_of(sync, 0, seq, 0))
             return fail_different(self, 0, i, seq);
     if (arrival->join != NULL)
@@ -233,7 +230,7 @@ static ditto_status lead_crowded(struct dti_replica *self, const struct dti_arri
     /* relaxed: no replica touches arrived again before C3, and C3 comes after this store (I3) */
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&sync->release, number, memory_order_release); /* C2 */
-    dti_wait_queue_signal(dti_team_wait_queue(team), DTI_AWAITS_MEETING(dti_team_num_replicas(team)));
+    dti_wait_queue_signal(self->wait_queue, DTI_AWAITS_MEETING(self->num_replicas));
     return DITTO_OK;
 }
 
@@ -250,17 +247,17 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_arri
     atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, 0)->word, word, memory_order_release);
     /* A replica that waits for this one in a started operation or in a meeting in rounds sees that the calls
      * have diverged. */
-    dti_wait_queue_signal(dti_team_wait_queue(team), self->id);
+    dti_wait_queue_signal(self->wait_queue, self->id);
     sync->state[self->id].workspace.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
-    if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == dti_team_num_replicas(team) - 1)
+    if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == self->num_replicas - 1)
         return lead_crowded(self, arrival, number);
-    if (!dti_wait(dti_team_wait_queue(team), self->id, DTI_AWAITS_MEETING(dti_team_num_replicas(team)),
-                  &self->wait_policy, deadline, crowded_ready, &w))
+    if (!dti_wait(self->wait_queue, self->id, DTI_AWAITS_MEETING(self->num_replicas), &self->wait_policy,
+                  deadline, crowded_ready, &w))
         return fail_late(self, seq, deadline);
     if (released(sync, number))
         return DITTO_OK;
-    return dti_team_is_stopped(team) ? dti_team_stop_status(team) : fail_left(self, seq);
+    return dti_stopped(self->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
 
 /* -- both -- */
@@ -300,9 +297,9 @@ static void refresh_words(struct dti_replica *self, uint32_t number)
 }
 
 /* A team that shares PUs meets by the counter, unless the call requests an implementation. */
-bool dti_meets_by_counter(const struct dti_team *team, const struct dti_call *call)
+bool dti_meets_by_counter(const struct dti_sync *sync, const struct dti_call *call)
 {
-    return dti_team_is_crowded(team) && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
+    return sync->crowded && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
 }
 
 ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,
@@ -311,10 +308,10 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
     struct dti_team *team = self->team;
     struct dti_replica_state *me = &self->sync->state[self->id];
     /* Checked before anything is written, so that the mailboxes of an unfinished meeting stay unchanged. */
-    if (dti_team_is_stopped(team))
+    if (dti_stopped(self->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
     /* A function has forked. Its peers do not exist in the child process. */
-    if (dti_team_forked(team))
+    if (dti_replica_is_forked(self))
         return dti_fail_forked();
     uint32_t number = (uint32_t)++me->seq;
     if (number % REFRESH_EVERY == 0)
@@ -330,7 +327,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
                arrival->payload, arrival->payload_bytes);
     *seq = number;
     uint64_t since = dti_trace_wait(self);
-    ditto_status status = dti_meets_by_counter(team, arrival->call)
+    ditto_status status = dti_meets_by_counter(self->sync, arrival->call)
                               ? meet_crowded(self, arrival, word, deadline)
                               : meet_in_rounds(self, arrival, word, deadline);
     dti_trace_waited(self, since);

@@ -70,7 +70,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
                       struct dti_deadline *deadline, uint32_t *seq);
 
 /* Whether the replicas meet crowded, rather than in rounds. The result is equal on all replicas. */
-bool dti_meets_by_counter(const struct dti_team *team, const struct dti_call *call);
+bool dti_meets_by_counter(const struct dti_sync *sync, const struct dti_call *call);
 
 /* Called on the replica's own thread after a meeting. Returns DIVERGED unless all calls are equal, member by
  * member. Returns INVALID if another replica's result has the same destination as this replica's. Digests

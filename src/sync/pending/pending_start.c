@@ -1,5 +1,6 @@
 /* src/sync/pending/pending_start.c - starts operations in a free entry of the ring. See pending.h. */
 #include "replicas/team/recorder.h"
+#include "base/waiting/stop.h"
 #include "replicas/team/team.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
@@ -47,15 +48,14 @@ static bool ring_entry_is_free(struct dti_replica *self, uint64_t number)
 static bool ring_space_ready(void *argument)
 {
     struct ring_space_wait *w = argument;
-    const struct dti_team *team = w->self->team;
-    if (ring_entry_is_free(w->self, w->number) || dti_team_is_stopped(team))
+    if (ring_entry_is_free(w->self, w->number) || dti_stopped(w->self->stop))
         return true;
     dti_pending_help(w->self);
     uint64_t next = dti_replica_state_of(w->self)->started + 1;
     /* Whether it has started is checked last, because the replica may start the operation and continue
      * between the checks. */
-    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++)
-        if ((dti_replica_returned(dti_team_replica(team, i)) || dti_is_ahead_in_meeting(w->self, i)) &&
+    for (uint32_t i = 0; i < w->self->num_replicas; i++)
+        if ((dti_replica_returned(dti_replica_peer(w->self, i)) || dti_is_ahead_in_meeting(w->self, i)) &&
             !dti_has_started(w->self->sync, i, next)) {
             w->hopeless = i;
             return true;
@@ -88,12 +88,12 @@ static void describe_slow(const struct dti_replica *self, uint64_t number, struc
 static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
-    struct ring_space_wait w = { self, number, dti_team_num_replicas(team) };
-    bool ended = dti_wait(dti_team_wait_queue(team), self->id, DTI_EVERYONE, &self->wait_policy, deadline,
+    struct ring_space_wait w = { self, number, self->num_replicas };
+    bool ended = dti_wait(self->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, deadline,
                           ring_space_ready, &w);
     if (ring_entry_is_free(self, number))
         return DITTO_OK;
-    if (dti_team_is_stopped(team))
+    if (dti_stopped(self->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
     char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS] = "";
     struct dti_text mine = { words, sizeof words, 0 }, text = { who, sizeof who, 0 };
@@ -126,11 +126,11 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     struct dti_replica_state *me = dti_replica_state_of(self);
     uint64_t number = me->started + 1, before = number - DITTO_MAX_PENDING;
     struct dti_pending_operation *operation = dti_pending_operation_of(sync, self->id, number);
-    struct dti_call_size size = dti_call_size_of(call, dti_team_num_replicas(team));
-    if (dti_team_is_stopped(team))
+    struct dti_call_size size = dti_call_size_of(call, self->num_replicas);
+    if (dti_stopped(self->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
     /* A function has forked. Its peers do not exist in the child process. */
-    if (dti_team_forked(team))
+    if (dti_replica_is_forked(self))
         return dti_fail_forked();
     if (me->pending->open[number % DITTO_MAX_PENDING].number != 0)
         return DTI_FAIL(
@@ -158,7 +158,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     }
     /* P0 */
     atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->digest, memory_order_release);
-    dti_wait_queue_signal(dti_team_wait_queue(team), self->id);
+    dti_wait_queue_signal(self->wait_queue, self->id);
     me->started = number;
     fetch_next(self, small ? size.own : 0);
     me->pending->open[number % DITTO_MAX_PENDING].number = number;

@@ -110,10 +110,10 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
     struct dti_team *team = self->team;
     struct dti_replica_state *me = dti_replica_state_of(self);
     struct consumed_wait w = { self, number, DITTO_OK };
-    if (dti_team_forked(team))
+    if (dti_replica_is_forked(self))
         return dti_fail_forked();
-    bool ended = deadline != NULL ? dti_wait(dti_team_wait_queue(team), self->id, DTI_EVERYONE,
-                                             &self->wait_policy, deadline, consumed_ready, &w)
+    bool ended = deadline != NULL ? dti_wait(self->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy,
+                                             deadline, consumed_ready, &w)
                                   : consumed_ready(&w);
     if (me->consumed >= number) {
         me->pending->open[number % DITTO_MAX_PENDING].number = 0;
@@ -122,7 +122,7 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
     }
     if (w.hopeless != DITTO_OK)
         return dti_leave_collective(self, w.hopeless);
-    if (dti_team_is_stopped(team))
+    if (dti_stopped(self->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
     return ended || deadline == NULL
                ? DITTO_PENDING
