@@ -1,4 +1,4 @@
-/* src/base/text/format.c - formats messages. A message is one line, and what does not fit is cut and marked. */
+/* src/base/text/format.c - formats messages. A message is one line, and one that does not fit is cut. */
 #include "base/text/text.h"
 
 #include <stdbool.h>

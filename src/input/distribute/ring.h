@@ -1,5 +1,5 @@
-/* src/input/distribute/ring.h - a bounded ring of batches with any number of producers and one consumer, whose
- * order is fixed by tickets.
+/* src/input/distribute/ring.h - a bounded ring of batches with any number of producers and one consumer,
+ * whose order is fixed by tickets.
  *
  * Tickets 0, 1, 2, ... are given out before the batches are made (sequencer.h). The order of a ring therefore
  * does not depend on the speed of the producers. Ticket t uses slot t mod slots. The slot's turn says which

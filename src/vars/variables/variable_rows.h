@@ -1,5 +1,5 @@
-/* src/vars/variables/variable_rows.h - indexed updates and lookup of single rows of a variable. The callers have
- * checked the arguments. */
+/* src/vars/variables/variable_rows.h - indexed updates and lookup of single rows of a variable. The callers
+ * have checked the arguments. */
 #ifndef DTI_VARIABLE_ROWS_H
 #define DTI_VARIABLE_ROWS_H
 
