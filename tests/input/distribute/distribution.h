@@ -1,0 +1,54 @@
+/* tests/input/distribute/distribution.h - distributes a dataset over the replicas of a strategy, and records
+ * which batches each replica gets. Tests compare them with the steps that the rules require. */
+#ifndef DISTRIBUTION_H
+#define DISTRIBUTION_H
+
+#include "input/written_rows.h"
+#include "input/distribute/step_model.h"
+
+enum { MOST_STEPS = 4000, MOST_TAKEN = 10000 };
+
+/* The batches of one replica: their sizes, and their rows one after another. */
+struct taken {
+    uint64_t steps, rows;
+    uint64_t size[MOST_STEPS];
+    int64_t row[MOST_TAKEN];
+};
+
+struct distribution {
+    struct report report;
+    ditto_iterator *iterator;
+    uint64_t stop_after; /* steps, or 0 for the end */
+    struct taken *taken; /* [n] */
+    ditto_status end;
+};
+
+/* A function for all replicas. Takes batches until the end of the input, and records them in the distribution
+ * that is its argument. */
+ditto_status consume(ditto_replica *self, void *argument);
+
+/* Allocates the record of n replicas, which take their batches from `iterator`. */
+void begin(struct distribution *d, uint32_t n, ditto_iterator *iterator);
+
+/* Frees what begin has allocated. */
+void end(struct distribution *d);
+
+/* Creates an iterator, and lets all replicas take their batches from it and record them. */
+void distribute(struct distribution *d, ditto_strategy *s, ditto_dataset *dataset,
+                const ditto_input_options *options);
+
+/* Checks the batches of every replica, step after step, against the rules. list[w] has the rows of
+ * pipeline w. */
+void check_steps(struct steps *s, const struct distribution *d, const int64_t *const *list);
+
+struct making {
+    uint32_t calls, pipelines;
+    uint64_t rows, batch;
+    bool differ, fail, none;
+};
+
+/* Makes the dataset of a pipeline, as the `making` that is its user pointer requests: `rows` rows in batches
+ * of `batch`, no dataset, a dataset of two components, or an error. */
+ditto_status make_dataset(const ditto_input_context *context, void *user, ditto_dataset **out);
+
+#endif

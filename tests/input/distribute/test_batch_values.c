@@ -1,0 +1,205 @@
+/* tests/input/distribute/test_batch_values.c - checks the specs of batches, the batches that come as values,
+ * and the end of the input that may be asked for: rule 9.9 of docs/semantics.md. */
+#include "input/distribute/distribution.h"
+
+/* -- the spec of batches -- */
+
+static void assert_batch_rows(ditto_iterator *it, size_t rows)
+{
+    ditto_element_spec spec;
+    assert_ok(ditto_iterator_spec(it, &spec));
+    assert_int_equal(spec.component[0].shape[0], rows);
+}
+
+/* Tries 8 and 10 rows for 4 replicas, with all options that decide whether there are only whole steps. */
+static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    char *name[2] = { temporary_bytes((const char[96]){ 0 }, 96), temporary_bytes((const char[8]){ 0 }, 8) };
+    ditto_dataset *rows[2] = { range(0, 30) };
+    (void)state;
+    assert_ok(ditto_dataset_from_fixed(&(ditto_files){ (const char *const *)name, 2, 0 },
+                                       &(ditto_tensor){ .dtype = DITTO_I64 }, 1, NULL, &rows[1]));
+    for (int files = 0; files < 2; files++)
+        for (uint64_t global = 8; global <= 10; global += 2)
+            for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2)
+                for (int shard = files && pipelines <= 2 ? DITTO_SHARD_FILE : DITTO_SHARD_DATA;
+                     shard <= DITTO_SHARD_OFF; shard++)
+                    /* 0 is no option, 1 static shapes, 2 DROP_REMAINDER, 3 an infinite dataset. */
+                    for (int how = 0; how < 4; how++) {
+                        /* The pipelines end in different steps. */
+                        bool apart = shard == DITTO_SHARD_FILE && pipelines > 1;
+                        bool known = global == 8 && (how == 1 || (how >= 2 && !apart));
+                        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+                        ditto_dataset *repeated, *d;
+                        struct distribution got;
+                        if (how == 2 && apart)
+                            continue; /* refused, because rows are counted across files */
+                        assert_ok(ditto_dataset_repeat(rows[files], how == 3 ? DITTO_REPEAT_FOREVER : 1,
+                                                       &repeated));
+                        d = then(repeated, how == 2 ? whole_batches_of : batch_of, global);
+                        options.num_pipelines = pipelines;
+                        options.shard = (ditto_shard_policy)shard;
+                        options.flags = how == 1 ? DITTO_INPUT_STATIC : 0;
+                        assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+                        assert_batch_rows(got.iterator, known ? 2 : DITTO_ANY_SIZE);
+                        begin(&got, 4, got.iterator);
+                        got.stop_after = 40;
+                        run_all(s, consume, &got, &got.report);
+                        for (uint32_t r = 0; known && r < 4; r++)
+                            for (uint64_t i = 0; i < got.taken[r].steps; i++)
+                                assert_int_equal(got.taken[r].size[i], 2);
+                        end(&got);
+                        assert_ok(ditto_dataset_destroy(d));
+                    }
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ditto_dataset_destroy(rows[i]));
+        forget_file(name[i]);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static ditto_status make_whole_batches(const ditto_input_context *context, void *user, ditto_dataset **out)
+{
+    *out = then(range(0, 22 + (int64_t)(*(uint64_t *)user * context->pipeline)), whole_batches_of, 3);
+    return DITTO_OK;
+}
+
+/* Each pipeline has at least 7 whole batches. The replicas of one pipeline end together, but several
+ * pipelines end in different steps. */
+static void the_batch_dimension_of_datasets_from_a_function(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    (void)state;
+    for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2)
+        for (uint32_t flags = 0; flags <= DITTO_INPUT_STATIC; flags += DITTO_INPUT_STATIC) {
+            uint64_t more = 9;
+            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+            struct distribution got;
+            options.num_pipelines = pipelines;
+            options.flags = flags;
+            assert_ok(
+                ditto_strategy_iterate_from_function(s, make_whole_batches, &more, &options, &got.iterator));
+            assert_batch_rows(got.iterator, pipelines == 1 || flags ? 3 : DITTO_ANY_SIZE);
+            begin(&got, 4, got.iterator);
+            run_all(s, consume, &got, &got.report);
+            uint64_t rows = 0;
+            for (uint32_t r = 0; r < 4; r++)
+                rows += got.taken[r].rows;
+            if (pipelines == 1)
+                assert_int_equal(rows, 12); /* the second step has only 3 batches for 4 replicas */
+            else if (!flags)                /* the pipelines have 7, 10, 13 and 16 whole batches */
+                assert_int_equal(rows, pipelines == 2 ? 3 * (7 + 10) : 3 * (7 + 10 + 13 + 16));
+            end(&got);
+        }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void the_spec_of_batches_is_known_after_the_strategy_is_destroyed(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_dataset *d = then(range(0, 9), whole_batches_of, 4);
+    ditto_iterator *it;
+    (void)state;
+    assert_ok(ditto_strategy_iterate(s, d, NULL, &it));
+    assert_ok(ditto_strategy_destroy(s));
+    assert_batch_rows(it, 2);
+    assert_ok(ditto_iterator_destroy(it));
+    assert_ok(ditto_dataset_destroy(d));
+}
+
+/* -- values -- */
+
+static void rule_9_9_across_replicas_batches_come_as_values(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 3; n++) {
+        ditto_strategy *s = make_strategy(n, NULL);
+        ditto_dataset *one = range(0, 10), *two, *d;
+        ditto_value *value, *kept = NULL;
+        ditto_iterator *it;
+        ditto_tensor t;
+        int has_value = 1;
+        assert_ok(ditto_dataset_zip((ditto_dataset *[]){ one, one }, 2, &two));
+        d = then(two, batch_of, 4);
+        assert_ok(ditto_strategy_iterate(s, d, NULL, &it));
+        for (int64_t step = 0, row = 0; step < 3; step++) {
+            assert_ok(ditto_iterator_next_as_optional(it, &value, &has_value));
+            assert_int_equal(has_value, 1);
+            assert_int_equal(ditto_value_kind_of(value), DITTO_VALUE_NEST);
+            const ditto_value *member;
+            assert_ok(ditto_value_member(value, "1", &member));
+            for (uint32_t r = 0; r < n; r++) {
+                assert_ok(ditto_value_component(member, r, &t));
+                for (size_t i = 0; i < t.shape[0]; i++)
+                    assert_int_equal(((int64_t *)t.data)[i], row++);
+            }
+            if (step == 0)
+                kept = value; /* it stays valid */
+            else
+                assert_ok(ditto_value_destroy(value));
+        }
+        assert_ok(ditto_iterator_next_as_optional(it, &value, &has_value));
+        assert_true(has_value == 0 && value == NULL);
+        assert_status(ditto_iterator_next(it, &value), DITTO_END_OF_INPUT);
+        const ditto_value *member;
+        assert_ok(ditto_value_member(kept, "0", &member));
+        assert_ok(ditto_value_component(member, 0, &t));
+        assert_int_equal(((int64_t *)t.data)[0], 0);
+        assert_ok(ditto_value_destroy(kept));
+        struct distribution got;
+        begin(&got, n, it);
+        assert_status(ditto_strategy_run(s, consume, &got), DITTO_ERR_CONTEXT);
+        assert_message("mixing contexts");
+        end(&got);
+        assert_ok(ditto_strategy_iterate(
+            s, one, &(ditto_input_options){ .struct_size = sizeof(ditto_input_options), .global_batch = 4 },
+            &it));
+        begin(&got, n, it);
+        run_all(s, consume, &got, &got.report);
+        assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CONTEXT);
+        end(&got);
+        assert_ok(ditto_dataset_destroy(one));
+        assert_ok(ditto_dataset_destroy(d));
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static ditto_status take_optional(ditto_replica *self, void *argument)
+{
+    struct distribution *d = argument;
+    ditto_batch b;
+    int has_value;
+    for (int i = 0; i < 5; i++) {
+        EXPECT(&d->report, ditto_next_as_optional(self, d->iterator, &b, &has_value) == DITTO_OK);
+        EXPECT(&d->report, has_value == (i < 3));
+    }
+    return DITTO_OK;
+}
+
+static void rule_9_9_the_end_may_be_asked_for(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_dataset *d = then(range(0, 10), batch_of, 4);
+    struct distribution got;
+    ditto_iterator *it;
+    (void)state;
+    assert_ok(ditto_strategy_iterate(s, d, NULL, &it));
+    begin(&got, 2, it);
+    run_all(s, take_optional, &got, &got.report);
+    end(&got);
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_batch_dimension_is_known_if_all_batches_have_it),
+        cmocka_unit_test(the_batch_dimension_of_datasets_from_a_function),
+        cmocka_unit_test(the_spec_of_batches_is_known_after_the_strategy_is_destroyed),
+        cmocka_unit_test(rule_9_9_across_replicas_batches_come_as_values),
+        cmocka_unit_test(rule_9_9_the_end_may_be_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* tests/input/distribute/test_first_error.c - checks that all rows before a row that fails are delivered, and
+ * that the first error in the order of rows is returned: rules 9.9 and 9.10 of docs/semantics.md. */
+#include "input/distribute/distribution.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+static ditto_status consume_to_error(ditto_replica *self, void *argument)
+{
+    struct distribution *d = argument;
+    struct taken *t = &d->taken[ditto_replica_id(self)];
+    ditto_batch b;
+    ditto_status status;
+    while ((status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
+        memcpy(t->row + t->rows, b.component[0].data, b.rows * sizeof(int64_t));
+        t->size[t->steps++] = b.rows;
+        t->rows += b.rows;
+    }
+    EXPECT(&d->report, status == DITTO_ERR_CORRUPT && strstr(ditto_last_error()->message, "on row") != NULL);
+    return DITTO_OK;
+}
+
+/* The map fails when batches are filled, or below a filter, which runs in the sequencer. Both are tried
+ * with and without dropped remainders. */
+static void no_row_before_a_failure_is_lost(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL);
+    (void)state;
+    for (int64_t bad = 0; bad < 100; bad += 9)
+        for (uint32_t producers = 1; producers <= 3; producers++)
+            for (int how = 0; how < 4; how++) {
+                bool filtered = how % 2, whole = how / 2;
+                ditto_dataset *source = range(0, 200), *mapped, *d;
+                ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+                struct distribution got;
+                bool seen[200] = { false };
+                assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &mapped));
+                assert_ok(ditto_dataset_destroy(source));
+                d = filtered ? then(mapped, keep_residues, 1000) : mapped;
+                d = then(d, whole ? whole_batches_of : batch_of, 10);
+                options.num_producers = producers;
+                assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+                begin(&got, 3, got.iterator);
+                run_all(s, consume_to_error, &got, &got.report);
+                for (uint32_t r = 0; r < 3; r++)
+                    for (uint64_t i = 0; i < got.taken[r].rows; i++)
+                        seen[got.taken[r].row[i]] = true;
+                for (int64_t row = filtered; row < bad; row++) /* the filter drops row 0 */
+                    assert_true(seen[row]);
+                assert_false(seen[bad]);
+                end(&got);
+                assert_ok(ditto_dataset_destroy(d));
+            }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* Rows 8 and 10 of a step fail, in the batches of different replicas. Row 8 fails later in time. */
+static ditto_status fail_twice(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                               void *later)
+{
+    int64_t row = *(const int64_t *)in[0].data;
+    (void)random;
+    *(int64_t *)out[0].data = row;
+    if (row == 10)
+        atomic_store((_Atomic int *)later, 1);
+    for (int ms = 0; row == 8 && atomic_load((_Atomic int *)later) == 0 && ms < 10000; ms++)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    if (row == 8)
+        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    return row == 8 || row == 10 ? DITTO_ERR_CORRUPT : DITTO_OK;
+}
+
+static ditto_status consume_to_first_error(ditto_replica *self, void *argument)
+{
+    struct distribution *d = argument;
+    ditto_batch b;
+    ditto_status status;
+    while ((status = ditto_next(self, d->iterator, &b)) == DITTO_OK)
+        ;
+    EXPECT(&d->report, status == DITTO_ERR_CORRUPT);
+    if (ditto_replica_id(self) == 0)
+        EXPECT(&d->report, strstr(ditto_last_error()->message, "row 8") != NULL);
+    return DITTO_OK;
+}
+
+static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    (void)state;
+    options.global_batch = 4;
+    options.num_producers = 2;
+    for (int i = 0; i < 20; i++) {
+        _Atomic int later = 0;
+        ditto_dataset *source = range(0, 40), *d;
+        struct distribution got;
+        assert_ok(ditto_dataset_map(source, fail_twice, (void *)&later, NULL, &d));
+        assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+        begin(&got, 2, got.iterator);
+        run_all(s, consume_to_first_error, &got, &got.report);
+        end(&got);
+        assert_ok(ditto_dataset_destroy(d));
+        assert_ok(ditto_dataset_destroy(source));
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* Row `bad` fails when batches are filled, or when rows are chosen. */
+static void rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    for (int64_t bad = 0; bad < 40; bad++)
+        for (int filtered = 0; filtered < 2; filtered++) {
+            ditto_dataset *source = range(0, 80), *d;
+            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+            struct distribution got;
+            options.global_batch = 10;
+            options.flags = DITTO_INPUT_STATIC;
+            assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &d));
+            d = filtered ? then(d, keep_residues, 1000) : d; /* keeps all rows except row 0 */
+            assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+            begin(&got, 2, got.iterator);
+            run_all(s, consume_to_error, &got, &got.report);
+            for (uint32_t r = 0; r < 2; r++)
+                for (uint64_t i = 0; i < got.taken[r].steps; i++)
+                    assert_int_equal(got.taken[r].size[i], 5);
+            end(&got);
+            assert_ok(ditto_dataset_destroy(d));
+            assert_ok(ditto_dataset_destroy(source));
+        }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_9_9_across_replicas_no_row_before_a_failure_is_lost(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    for (int64_t bad = 16; bad < 24; bad++) {
+        ditto_dataset *source = range(0, 40), *d;
+        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+        ditto_iterator *it;
+        ditto_value *value;
+        ditto_status status;
+        int64_t rows = 0;
+        assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &d));
+        options.global_batch = 8;
+        assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+        while ((status = ditto_iterator_next(it, &value)) == DITTO_OK) {
+            for (uint32_t r = 0; r < 2; r++) {
+                ditto_tensor t;
+                assert_ok(ditto_value_component(value, r, &t));
+                rows += (int64_t)t.shape[0];
+            }
+            assert_ok(ditto_value_destroy(value));
+        }
+        assert_int_equal(status, DITTO_ERR_CORRUPT);
+        assert_true(rows >= bad);
+        assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CORRUPT); /* every time */
+        assert_message("on row");
+        assert_ok(ditto_iterator_destroy(it));
+        assert_ok(ditto_dataset_destroy(d));
+        assert_ok(ditto_dataset_destroy(source));
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_9_9_across_replicas_no_row_before_a_failure_is_lost),
+        cmocka_unit_test(no_row_before_a_failure_is_lost),
+        cmocka_unit_test(rule_9_10_the_first_error_in_the_order_of_rows_counts),
+        cmocka_unit_test(rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,521 @@
+/* tests/input/distribute/test_rows_of_pipelines.c - checks which rows each replica gets if one or more
+ * pipelines make its batches: rules 9.1 to 9.7 and 9.10 of docs/semantics.md. */
+#include "input/distribute/distribution.h"
+
+/* -- the counting grid -- */
+
+struct point {
+    uint64_t global, length;
+    uint32_t pipelines, replicas; /* N */
+    bool even;
+    unsigned upstream;
+    ditto_shard_policy shard;
+};
+
+static ditto_dataset *upstream(unsigned kind, uint64_t length)
+{
+    ditto_dataset *d = range(0, (int64_t)length);
+    if (kind == 1 || kind == 3)
+        d = then(d, shuffle_by, 10);
+    if (kind == 2 || kind == 3)
+        d = then(d, keep_residues, 3);
+    if (kind == 3)
+        d = then(d, ditto_dataset_repeat, 2);
+    return d;
+}
+
+static void try_point(ditto_strategy *s, const struct point *p, uint64_t number)
+{
+    static struct rows all;
+    struct distribution d;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *dataset = upstream(p->upstream, p->length);
+    options.global_batch = p->global;
+    options.num_pipelines = p->pipelines;
+    options.shard = p->shard;
+    options.partial = p->even ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_FILL;
+    options.num_producers = (uint32_t)(1 + number % 3);
+    options.buffer = number % 4 == 3 ? DITTO_NO_PREFETCH : (uint32_t)(1 + number % 4);
+    assert_ok(list_rows(dataset, 0, &all));
+    distribute(&d, s, dataset, &options);
+    const int64_t *list[MOST_REPLICAS];
+    struct steps steps = { .global = p->global,
+                           .replicas = p->replicas,
+                           .pipelines = p->pipelines,
+                           .shared = p->pipelines == 1 || p->shard == DITTO_SHARD_DATA,
+                           .last = p->even ? LAST_EVEN : LAST_FILLED };
+    for (uint32_t w = 0; w < p->pipelines; w++) {
+        steps.length[w] = all.count;
+        list[w] = all.row;
+    }
+    check_steps(&steps, &d, list);
+    for (uint32_t w = 0; w < (steps.shared ? 1 : p->pipelines); w++)
+        assert_int_equal(steps.given[w], all.count); /* every row is delivered exactly once */
+    end(&d);
+    assert_ok(ditto_dataset_destroy(dataset));
+}
+
+static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
+{
+    static const uint64_t globals[] = { 1, 2, 5, 8, 33, 64 }, lengths[] = { 1, 7, 8, 64, 200 };
+    static const uint32_t replicas[] = { 1, 2, 3, 4, 8 };
+    size_t points = 0, every = (size_t)(test_trials(5) < 5 ? 5 : 1);
+    (void)state;
+    for (size_t k = 0; k < 5; k++) {
+        struct point p = { .replicas = replicas[k] };
+        ditto_strategy *s = make_strategy(p.replicas, NULL);
+        for (size_t i = 0; i < 6 * 5 * 4 * 2 * 2; i++)
+            for (p.pipelines = 1; p.pipelines <= p.replicas; p.pipelines++) {
+                p.global = globals[i % 6];
+                p.length = lengths[i / 6 % 5];
+                p.upstream = (unsigned)(i / 30 % 4);
+                p.even = i / 120 % 2;
+                p.shard = i / 240 % 2 ? DITTO_SHARD_OFF : DITTO_SHARD_DATA;
+                if (p.replicas % p.pipelines != 0 || (i + p.pipelines) % every != 0 ||
+                    (p.pipelines == 1 && i >= 240))
+                    continue;
+                try_point(s, &p, i);
+                points++;
+            }
+        assert_ok(ditto_strategy_destroy(s));
+    }
+    print_message("  %zu combinations of G, W, R, length, what is upstream, FILL and EVEN, DATA and OFF\n",
+                  points);
+    assert_true(points > (every == 1 ? 3000 : 500));
+}
+
+static void many_replicas_get_the_same_rows(void **state)
+{
+    static const uint32_t replicas[] = { 64 };
+    (void)state;
+    ditto_strategy *s = make_strategy(replicas[0], NULL);
+    for (uint32_t pipelines = 1; pipelines <= 64; pipelines *= 8)
+        for (uint64_t global = 10; global <= 100; global += 90)
+            try_point(s,
+                      &(struct point){ .global = global,
+                                       .length = 500,
+                                       .pipelines = pipelines,
+                                       .replicas = 64,
+                                       .shard = DITTO_SHARD_DATA },
+                      global);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- the rules, from the dataset to the replica -- */
+
+/* A dataset whose rows are 0 ... length - 1. If pipelines read different files, the rows of file w are
+ * 10000 w + i. */
+struct source {
+    ditto_dataset *dataset;
+    char *name[MOST_REPLICAS];
+    uint32_t files;
+    int64_t row[MOST_REPLICAS][400];
+};
+
+static void make_source(struct source *from, const struct steps *s, bool by_file)
+{
+    *from = (struct source){ .files = by_file ? s->pipelines : 0 };
+    for (uint32_t w = 0; w < s->pipelines; w++)
+        for (uint64_t i = 0; i < s->length[w]; i++)
+            from->row[w][i] = (int64_t)(by_file ? 10000 * w + i : i);
+    for (uint32_t w = 0; w < from->files; w++)
+        from->name[w] = temporary_bytes((const char *)from->row[w], s->length[w] * sizeof(int64_t));
+    if (by_file)
+        assert_ok(ditto_dataset_from_fixed(&(ditto_files){ (const char *const *)from->name, from->files, 0 },
+                                           &(ditto_tensor){ .dtype = DITTO_I64 }, 1, NULL, &from->dataset));
+    else
+        from->dataset = range(0, (int64_t)s->length[0]);
+    if (s->last == LAST_DROPPED)
+        from->dataset = then(from->dataset, whole_batches_of, s->global);
+}
+
+static void free_source(struct source *from)
+{
+    assert_ok(ditto_dataset_destroy(from->dataset));
+    for (uint32_t w = 0; w < from->files; w++)
+        forget_file(from->name[w]);
+}
+
+/* The batch dimension must be known exactly if N divides G and every batch is full. */
+static void check_spec(const struct steps *s, const ditto_iterator *it, bool by_file)
+{
+    ditto_element_spec spec;
+    bool whole = s->last == LAST_STATIC || (s->last == LAST_DROPPED && !by_file);
+    assert_ok(ditto_iterator_spec(it, &spec));
+    assert_int_equal(spec.component[0].shape[0],
+                     whole && s->global % s->replicas == 0 ? s->global / s->replicas : DITTO_ANY_SIZE);
+}
+
+static void try_steps(ditto_strategy *strategy, struct steps *s, ditto_shard_policy shard, uint64_t number)
+{
+    static struct source from;
+    const int64_t *list[MOST_REPLICAS];
+    struct distribution d;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    make_source(&from, s, shard == DITTO_SHARD_FILE);
+    options.global_batch = s->last == LAST_DROPPED ? 0 : s->global;
+    options.num_pipelines = s->pipelines;
+    options.shard = number % 2 && shard != DITTO_SHARD_OFF ? DITTO_SHARD_AUTO : shard;
+    options.partial = s->last == LAST_EVEN ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_DEFAULT;
+    options.flags = s->last == LAST_STATIC ? DITTO_INPUT_STATIC : 0;
+    options.num_producers = (uint32_t)(1 + number % 3);
+    options.buffer = number % 4 == 3 ? DITTO_NO_PREFETCH : (uint32_t)(1 + number % 4);
+    distribute(&d, strategy, from.dataset, &options);
+    for (uint32_t w = 0; w < s->pipelines; w++)
+        list[w] = from.row[w];
+    check_spec(s, d.iterator, shard == DITTO_SHARD_FILE);
+    check_steps(s, &d, list);
+    end(&d);
+    free_source(&from);
+}
+
+/* Draws G, W, length, rule for the last step, and sharing at random. With FILE the lengths differ, and
+ * rows are not counted across files. */
+static void draw_steps(uint64_t *random, uint32_t replicas, struct steps *s, ditto_shard_policy *shard)
+{
+    uint64_t length = 1 + test_random(random) % 300;
+    *s = (struct steps){ .replicas = replicas, .last = (enum last_step)(test_random(random) % LAST_STEPS) };
+    s->global = 1 + test_random(random) % (test_random(random) % 2 ? 100 : replicas + 1);
+    do
+        s->pipelines = 1 + (uint32_t)(test_random(random) % replicas);
+    while (replicas % s->pipelines != 0);
+    *shard = (ditto_shard_policy)(DITTO_SHARD_FILE + test_random(random) % (s->last == LAST_DROPPED ? 2 : 3));
+    if (s->last == LAST_DROPPED && *shard == DITTO_SHARD_FILE)
+        *shard = DITTO_SHARD_OFF;
+    s->shared = *shard == DITTO_SHARD_DATA || s->pipelines == 1;
+    for (uint32_t w = 0; w < s->pipelines; w++)
+        s->length[w] = *shard != DITTO_SHARD_FILE || w == 0 ? length : test_random(random) % (length + 1);
+    if (*shard == DITTO_SHARD_FILE && s->pipelines == 1)
+        s->length[0] = length;
+}
+
+static void rules_9_1_to_9_6_hold_from_the_dataset_to_the_replica(void **state)
+{
+    uint64_t random = test_seed(20270406);
+    (void)state;
+    for (uint32_t replicas = 1; replicas <= 8; replicas++) {
+        ditto_strategy *strategy = make_strategy(replicas, NULL);
+        for (int trial = 0; trial < test_trials(75); trial++) {
+            struct steps s;
+            ditto_shard_policy shard;
+            draw_steps(&random, replicas, &s, &shard);
+            try_steps(strategy, &s, shard, (uint64_t)trial);
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+/* drop_remainder drops rows at the end of the whole input. It never drops a step because one pipeline has
+ * too few rows for it. */
+static void rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipelines(void **state)
+{
+    ditto_strategy *strategy = make_strategy(8, NULL);
+    (void)state;
+    for (uint32_t pipelines = 1; pipelines <= 8; pipelines *= 2)
+        for (int shard = DITTO_SHARD_DATA; shard <= DITTO_SHARD_OFF; shard++)
+            /* 2 is less than the number of replicas, and 51 and 100 are not divisible by it. */
+            for (uint64_t global = 2; global <= 100; global += 49)
+                for (uint64_t more = 0; more < 2; more++) {
+                    struct steps s = {
+                        .global = global, .replicas = 8, .pipelines = pipelines, .last = LAST_DROPPED
+                    };
+                    s.shared = pipelines == 1 || shard == DITTO_SHARD_DATA;
+                    for (uint32_t w = 0; w < pipelines; w++)
+                        s.length[w] = global * (1 + more) + more;
+                    try_steps(strategy, &s, (ditto_shard_policy)shard, 0);
+                }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* With static shapes a step is full even if a pipeline gets no rows in it. */
+static void rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas(void **state)
+{
+    ditto_strategy *strategy = make_strategy(4, NULL);
+    (void)state;
+    for (uint32_t pipelines = 2; pipelines <= 4; pipelines *= 2)
+        for (int shard = DITTO_SHARD_FILE; shard <= DITTO_SHARD_OFF; shard++)
+            for (uint64_t length = 1; length < 14; length++)
+                for (uint64_t global = 1; global < 4; global++) {
+                    struct steps s = {
+                        .global = global, .replicas = 4, .pipelines = pipelines, .last = LAST_STATIC
+                    };
+                    s.shared = shard == DITTO_SHARD_DATA;
+                    for (uint32_t w = 0; w < pipelines; w++)
+                        s.length[w] = shard == DITTO_SHARD_FILE ? length / (1 + w) : length;
+                    try_steps(strategy, &s, (ditto_shard_policy)shard, length);
+                }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelines(void **state)
+{
+    ditto_strategy *strategy = make_strategy(6, NULL);
+    ditto_dataset *d = then(then(then(range(0, 300), shuffle_by, 40), keep_residues, 7), ditto_dataset_repeat,
+                            2);
+    (void)state;
+    for (uint64_t global = 1; global < 40; global += 6)
+        for (int partial = DITTO_PARTIAL_FILL; partial <= DITTO_PARTIAL_EVEN; partial++) {
+            struct distribution one, several;
+            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+            options.global_batch = global;
+            options.partial = (ditto_partial_policy)partial;
+            distribute(&one, strategy, d, &options);
+            for (options.num_pipelines = 2; options.num_pipelines <= 6;
+                 options.num_pipelines += options.num_pipelines == 3 ? 3 : 1) {
+                distribute(&several, strategy, d, &options);
+                for (uint32_t r = 0; r < 6; r++)
+                    assert_memory_equal(&several.taken[r], &one.taken[r], sizeof one.taken[r]);
+                end(&several);
+            }
+            end(&one);
+        }
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- files -- */
+
+static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
+{
+    char *name[5];
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_text_options text = DITTO_TEXT_OPTIONS_INIT;
+    ditto_dataset *d;
+    struct distribution got;
+    (void)state;
+    text.max_bytes = 8; /* the test reads a row's bytes as one number */
+    for (int i = 0; i < 5; i++) {
+        char lines[64];
+        snprintf(lines, sizeof lines, "%c0000000\n%c1111111\n", 'a' + i, 'a' + i);
+        name[i] = temporary_file(lines);
+    }
+    options.global_batch = 4;
+    options.num_pipelines = 2;
+    for (int how = 0; how < 2; how++) {
+        options.shard = how == 0 ? DITTO_SHARD_AUTO : DITTO_SHARD_FILE;
+        assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 5, 0 }, &text, &d));
+        distribute(&got, s, d, &options);
+        uint64_t rows = 0;
+        for (uint32_t r = 0; r < 4; r++) {
+            for (uint64_t i = 0; i < got.taken[r].rows; i++)
+                assert_int_equal((((const char *)&got.taken[r].row[i])[0] - 'a') % 2, r / 2);
+            rows += got.taken[r].rows;
+            /* The 6 rows of pipeline 0 make steps of 2, 2 and 2. Pipeline 1 ends earlier and has no rows
+             * then. */
+            assert_int_equal(got.taken[r].steps, 3);
+        }
+        assert_int_equal(rows, 10);
+        end(&got);
+        assert_ok(ditto_dataset_destroy(d));
+    }
+    assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 1, 0 }, &text, &d));
+    options.shard = DITTO_SHARD_FILE; /* pipeline 1 has no file, because there is only one */
+    distribute(&got, s, d, &options);
+    assert_int_equal(got.taken[0].rows + got.taken[1].rows, 2);
+    assert_int_equal(got.taken[2].rows + got.taken[3].rows, 0);
+    end(&got);
+    /* There are fewer files than pipelines, so AUTO shares rows. They are those of one pipeline. */
+    options.shard = DITTO_SHARD_AUTO;
+    distribute(&got, s, d, &options);
+    assert_int_equal(got.taken[0].rows, 1);
+    assert_int_equal(got.taken[1].rows, 1);
+    end(&got);
+    assert_ok(ditto_dataset_destroy(d));
+    ditto_iterator *it;
+    d = range(0, 9);
+    options.shard = DITTO_SHARD_FILE;
+    assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_NOT_FOUND);
+    assert_message("read from no file");
+    assert_ok(ditto_dataset_destroy(d));
+    for (int i = 0; i < 5; i++) {
+        remove(name[i]);
+        free(name[i]);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* If a dataset counts rows across files, AUTO shares rows. The rows are then the same for any number of
+ * pipelines. */
+static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(void **state)
+{
+    char *name[2] = { temporary_file("a0000000\nb0000000\nc0000000\n"),
+                      temporary_file("d0000000\ne0000000\nf0000000\n") };
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_text_options text = DITTO_TEXT_OPTIONS_INIT;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *files, *bytes, *numbers = range(0, 4), *made[5];
+    static const uint64_t rows[] = { 4, 4, 4, 3, 6 };
+    ditto_iterator *it;
+    (void)state;
+    text.max_bytes = 8;
+    options.global_batch = 2;
+    options.num_pipelines = 2;
+    assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 2, 0 }, &text, &files));
+    assert_ok(ditto_dataset_take(files, 4, &made[0]));
+    assert_ok(ditto_dataset_skip(files, 2, &made[1]));
+    assert_ok(ditto_dataset_zip((ditto_dataset *[]){ files, numbers }, 2, &made[2]));
+    assert_ok(ditto_dataset_shard(files, 2, 0, &made[3]));
+    bytes = then(files, whole_batches_of, 2);
+    made[4] = bytes;
+    for (int i = 0; i < 5; i++) {
+        struct distribution got;
+        options.shard = DITTO_SHARD_FILE;
+        assert_status(ditto_strategy_iterate(s, made[i], &options, &it), DITTO_ERR_INVALID);
+        assert_message("across files");
+        options.shard = DITTO_SHARD_AUTO;
+        distribute(&got, s, made[i], &options);
+        assert_int_equal(got.taken[0].rows + got.taken[1].rows, rows[i]);
+        end(&got);
+        assert_ok(ditto_dataset_destroy(made[i]));
+    }
+    assert_ok(ditto_dataset_destroy(numbers));
+    assert_ok(ditto_strategy_destroy(s));
+    for (int i = 0; i < 2; i++) {
+        remove(name[i]);
+        free(name[i]);
+    }
+}
+
+static ditto_status components_agree(ditto_replica *self, void *argument)
+{
+    struct distribution *d = argument;
+    ditto_batch b;
+    ditto_status status;
+    while ((status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
+        const int64_t *first = b.component[0].data, *second = b.component[1].data;
+        EXPECT(&d->report, b.num_components == 2 && b.component[1].shape[0] == b.rows);
+        for (uint64_t i = 0; i < b.rows; i++)
+            EXPECT(&d->report, second[i] == first[i] + 1000);
+        d->taken[ditto_replica_id(self)].rows += b.rows;
+    }
+    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+}
+
+static void rule_9_5_components_are_cut_at_the_same_rows(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL);
+    ditto_dataset *input[2] = { range(0, 100), range(1000, 1100) }, *zipped, *d;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    struct distribution got;
+    (void)state;
+    assert_ok(ditto_dataset_zip(input, 2, &zipped));
+    d = then(zipped, shuffle_by, 30);
+    assert_status(ditto_strategy_iterate(s, d, &options, &got.iterator), DITTO_ERR_INVALID);
+    assert_message("batch it first");
+    for (uint64_t g = 1; g < 20; g++) {
+        options.global_batch = g;
+        options.partial = g % 2 ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_FILL;
+        assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
+        begin(&got, 3, got.iterator);
+        run_all(s, components_agree, &got, &got.report);
+        assert_int_equal(got.taken[0].rows + got.taken[1].rows + got.taken[2].rows, 100);
+        end(&got);
+    }
+    assert_ok(ditto_dataset_destroy(d));
+    for (int i = 0; i < 2; i++)
+        assert_ok(ditto_dataset_destroy(input[i]));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- from a function -- */
+
+static void rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    struct distribution d;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    (void)state;
+    for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2) {
+        struct making m = { .pipelines = pipelines, .rows = 22 };
+        uint32_t each = 4 / pipelines;
+        options.num_pipelines = pipelines < 4 ? pipelines : 0;
+        options.replication = pipelines < 4 ? DITTO_REPLICATION_PER_PIPELINE : DITTO_REPLICATION_PER_REPLICA;
+        ditto_iterator *it;
+        assert_ok(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it));
+        assert_int_equal(m.calls, pipelines);
+        begin(&d, 4, it);
+        run_all(s, consume, &d, &d.report);
+        for (uint32_t r = 0; r < 4; r++) {
+            /* 22 rows in batches of 3 are 7 whole batches and one of 1 row. The replicas take them in
+             * turn. */
+            uint64_t at = 0;
+            assert_int_equal(d.taken[r].steps, (8 + each - 1) / each);
+            for (uint64_t step = 0; step < d.taken[r].steps; step++) {
+                uint64_t number = step * each + r % each, first = number * 3,
+                         size = first >= 22       ? 0
+                                : first + 3 <= 22 ? 3
+                                                  : 22 - first;
+                assert_int_equal(d.taken[r].size[step], size);
+                for (uint64_t i = 0; i < size; i++)
+                    assert_int_equal(d.taken[r].row[at++], 1000 * (r / each) + first + i);
+            }
+        }
+        end(&d);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_9_7_datasets_that_a_function_must_not_make(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_iterator *it;
+    struct making m = { .pipelines = 2, .rows = 9, .batch = 2, .differ = true };
+    uint64_t batch;
+    (void)state;
+    options.num_pipelines = 2;
+    assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it),
+                  DITTO_ERR_INVALID);
+    assert_message("pipeline 1");
+    m = (struct making){ .pipelines = 2, .rows = 9, .batch = 2, .fail = true };
+    assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it), DITTO_ERR_USER);
+    m = (struct making){ .pipelines = 2, .none = true };
+    assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it),
+                  DITTO_ERR_INVALID);
+    assert_message("without one");
+    assert_status(ditto_strategy_iterate_from_function(s, NULL, &m, &options, &it), DITTO_ERR_INVALID);
+    ditto_input_context context = { 2, 0, 4 };
+    assert_status(ditto_input_per_replica_batch(&context, 13, &batch), DITTO_ERR_INVALID);
+    assert_status(ditto_input_per_replica_batch(&context, 0, &batch), DITTO_ERR_INVALID);
+    assert_ok(ditto_input_per_replica_batch(&context, 12, &batch));
+    assert_int_equal(batch, 3);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- the spec of batches -- */
+
+static void rule_9_4_a_pipeline_that_ends_early_gives_empty_batches(void **state)
+{
+    ditto_strategy *s = make_strategy(3, NULL);
+    (void)state;
+    /* Steps have fewer rows than replicas, and in every step two pipelines get no rows. */
+    for (int64_t length = 1; length < 20; length++)
+        try_point(s,
+                  &(struct point){ .global = 1,
+                                   .length = (uint64_t)length,
+                                   .pipelines = 3,
+                                   .replicas = 3,
+                                   .shard = DITTO_SHARD_DATA },
+                  (uint64_t)length);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_9_10_every_row_is_delivered_exactly_once),
+        cmocka_unit_test(many_replicas_get_the_same_rows),
+        cmocka_unit_test(rules_9_1_to_9_6_hold_from_the_dataset_to_the_replica),
+        cmocka_unit_test(rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipelines),
+        cmocka_unit_test(rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas),
+        cmocka_unit_test(rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelines),
+        cmocka_unit_test(rule_9_4_a_pipeline_that_ends_early_gives_empty_batches),
+        cmocka_unit_test(rule_9_5_components_are_cut_at_the_same_rows),
+        cmocka_unit_test(rule_9_6_files_are_dealt_out_to_pipelines),
+        cmocka_unit_test(rule_9_6_datasets_that_count_across_files_are_not_shared_by_files),
+        cmocka_unit_test(rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn),
+        cmocka_unit_test(rule_9_7_datasets_that_a_function_must_not_make),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
