@@ -1,0 +1,95 @@
+/* tests/semantics/copies/split_variables.c - see split_variables.h. */
+#include "semantics/copies/split_variables.h"
+
+#include "replicas/team/team_private.h"
+
+ditto_strategy *make_on_two_nodes(uint32_t n)
+{
+    ditto_strategy *s = make_strategy(n, NULL);
+    struct dti_team *team = dti_team_of(s);
+    for (uint32_t i = (n + 1) / 2; i < n; i++)
+        team->replica[i].pu.memory_node = team->replica[0].pu.memory_node + 1;
+    return s;
+}
+
+ditto_variable *make(ditto_strategy *s, double start, ditto_aggregation how, ditto_copies copies)
+{
+    double values[COUNT];
+    ditto_tensor t = { .data = values, .dtype = DITTO_F64, .rank = 1, .shape = { COUNT } };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *v;
+    for (int i = 0; i < COUNT; i++)
+        values[i] = start;
+    options.aggregation = how;
+    options.copies = copies;
+    assert_ok(ditto_variable_create(s, &t, &options, &v));
+    return v;
+}
+
+const double *component(ditto_variable *v, uint32_t replica)
+{
+    const void *data;
+    assert_ok(ditto_variable_component(v, replica, &data));
+    return data;
+}
+
+uint32_t count_copies(ditto_variable *v, uint32_t n)
+{
+    uint32_t copies = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t before = 0;
+        while (before < i && component(v, before) != component(v, i))
+            before++;
+        copies += before == i;
+    }
+    return copies;
+}
+
+void expect_components(ditto_variable *v, uint32_t n, double first, double step)
+{
+    for (uint32_t r = 0; r < n; r++)
+        for (int i = 0; i < COUNT; i++)
+            if (component(v, r)[i] != first + step * r)
+                fail_msg("element %d of component %u is %g, not %g", i, r, component(v, r)[i],
+                         first + step * r);
+}
+
+ditto_value *ids_from_1(ditto_strategy *s)
+{
+    double number[64];
+    ditto_tensor t[64];
+    ditto_value *value;
+    for (uint32_t r = 0; r < 64; r++) {
+        number[r] = r + 1.0;
+        t[r] = (ditto_tensor){ .data = &number[r], .dtype = DITTO_F64 };
+    }
+    assert_ok(ditto_strategy_value_from_tensors(s, t, 1, &value));
+    return value;
+}
+
+_Atomic uint32_t calls;
+
+ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                          ditto_tensor *result)
+{
+    (void)count;
+    (void)user;
+    (void)result;
+    for (int i = 0; i < COUNT; i++)
+        ((double *)copy->data)[i] += ((const double *)arguments[0].data)[arguments[0].rank == 0 ? 0 : i];
+    calls++;
+    return DITTO_OK;
+}
+
+ditto_status update_with(ditto_variable *v, const ditto_value *argument)
+{
+    calls = 0;
+    return ditto_variable_update(v, add_argument, NULL, (const ditto_value *[]){ argument }, 1, NULL, NULL);
+}
+
+void split(ditto_strategy *s, ditto_variable *v)
+{
+    ditto_value *ids = ids_from_1(s);
+    assert_ok(update_with(v, ids));
+    assert_ok(ditto_value_destroy(ids));
+}

@@ -1,0 +1,42 @@
+/* tests/semantics/copies/split_variables.h - variables whose replicas share copies on two memory nodes, and
+ * updates that split these copies. Half of the replicas are given another memory node, so that variables have
+ * two copies even on a machine of one node. */
+#ifndef SPLIT_VARIABLES_H
+#define SPLIT_VARIABLES_H
+
+#include "support/support.h"
+
+enum { COUNT = 300 }; /* elements of a variable */
+
+/* Creates a strategy of n replicas. The second half of them has another memory node than the first half. */
+ditto_strategy *make_on_two_nodes(uint32_t n);
+
+/* Creates a variable of COUNT elements of DITTO_F64, which are `start`. */
+ditto_variable *make(ditto_strategy *s, double start, ditto_aggregation how, ditto_copies copies);
+
+/* Returns the elements that a replica reads. */
+const double *component(ditto_variable *v, uint32_t replica);
+
+/* Returns how many copies the n replicas have. */
+uint32_t count_copies(ditto_variable *v, uint32_t n);
+
+/* Fails the test if the elements of replica r are not first + step * r. */
+void expect_components(ditto_variable *v, uint32_t n, double first, double step);
+
+/* Returns a value with a scalar for each replica: 1, 2, 3, ... */
+ditto_value *ids_from_1(ditto_strategy *s);
+
+/* The number of calls of add_argument. */
+extern _Atomic uint32_t calls;
+
+/* An update function that adds its argument, a scalar or an array, to the elements of the copy. */
+ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                          ditto_tensor *result);
+
+/* Updates the variable outside of a run with add_argument. It sets `calls` to 0 before. */
+ditto_status update_with(ditto_variable *v, const ditto_value *argument);
+
+/* Adds r + 1 to the component of replica r, so that all components differ. */
+void split(ditto_strategy *s, ditto_variable *v);
+
+#endif

@@ -1,0 +1,405 @@
+/* tests/semantics/copies/test_copies.c - rule 8.0: which copies variables have, and when shared copies are
+ * split. */
+#include "semantics/copies/split_variables.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+static uint32_t nodes_of(uint32_t n)
+{
+    return n > 1 ? 2 : 1;
+}
+
+/* -- when copies are split -- */
+
+static void rule_8_0_copies_without_aggregation_are_shared_until_they_are_split(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k];
+        ditto_strategy *s = make_on_two_nodes(n);
+        ditto_variable *v = make(s, 5, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
+        double ten = 10;
+        char text[300], expected[40];
+        ditto_tensor plain = { .data = &ten, .dtype = DITTO_F64 };
+        ditto_value *ids = ids_from_1(s), *one;
+        assert_ok(ditto_strategy_value(s, &plain, &one));
+        assert_int_equal(count_copies(v, n), nodes_of(n));
+        /* The argument is equal for all replicas, so components cannot differ and nothing is split. */
+        assert_ok(update_with(v, one));
+        assert_int_equal(calls, nodes_of(n));
+        assert_int_equal(count_copies(v, n), nodes_of(n));
+        const double *first = component(v, 0);
+        uint64_t before = ditto_variable_generation(v);
+        assert_ok(update_with(v, ids));
+        assert_int_equal(calls, n);
+        assert_int_equal(count_copies(v, n), n);
+        assert_ptr_equal(component(v, 0), first); /* the owner of a copy keeps it */
+        assert_int_equal(ditto_variable_generation(v), before + n);
+        expect_components(v, n, 16, 1);
+        assert_ok(ditto_variable_describe(v, text, sizeof text, NULL));
+        snprintf(expected, sizeof expected, ", %u cop%s on NUMA node", n, n == 1 ? "y" : "ies");
+        assert_non_null(strstr(text, expected));
+        assert_ok(update_with(v, one)); /* is called once for each copy, split or not */
+        assert_int_equal(calls, n);
+        expect_components(v, n, 26, 1);
+        double value[COUNT];
+        assert_ok(ditto_variable_read(v, value, sizeof value));
+        assert_true(value[COUNT - 1] == 26);
+        assert_ok(ditto_variable_assign(v, value, sizeof value)); /* makes all components equal */
+        expect_components(v, n, 26, 0);
+        assert_int_equal(count_copies(v, n), n); /* the copies stay split */
+        assert_ok(ditto_value_destroy(ids));
+        assert_ok(ditto_value_destroy(one));
+        assert_ok(ditto_variable_destroy(v));
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+struct inside {
+    struct report report;
+    ditto_variable *v;
+    const void *at[64]; /* the copies that the function of the update got */
+};
+
+static ditto_status note_and_add(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                 void *user, ditto_tensor *result)
+{
+    struct inside *in = user;
+    in->at[ditto_get_update_replica()] = copy->data;
+    return add_argument(copy, arguments, count, NULL, result);
+}
+
+static ditto_status give_42(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                            void *user, ditto_value **result)
+{
+    static double number = 42;
+    (void)arguments, (void)count, (void)user;
+    return ditto_strategy_value(strategy, &(ditto_tensor){ .data = &number, .dtype = DITTO_F64 }, result);
+}
+
+static ditto_status update_twice(ditto_replica *self, void *argument)
+{
+    struct inside *in = argument;
+    double mine = ditto_replica_id(self) + 1.0;
+    ditto_tensor t = { .data = &mine, .dtype = DITTO_F64 }, merged_tensor;
+    const ditto_value *merged;
+    const void *own;
+    DITTO_TRY(ditto_merge_call(self, give_42, NULL, NULL, 0, &merged));
+    for (int step = 1; step <= 2; step++) {
+        uint64_t before = ditto_generation(self, in->v);
+        DITTO_TRY(ditto_update(self, in->v, note_and_add, in, &t, 1, NULL));
+        DITTO_TRY(ditto_read(self, in->v, &own));
+        EXPECT(&in->report, ((const double *)own)[COUNT - 1] == 5 + step * mine);
+        EXPECT(&in->report, in->at[ditto_replica_id(self)] == own);
+        EXPECT(&in->report, ditto_generation(self, in->v) == before + 1);
+    }
+    /* A split does not release the result of the last merge_call. */
+    DITTO_TRY(ditto_local(self, merged, &merged_tensor));
+    EXPECT(&in->report, *(const double *)merged_tensor.data == 42);
+    return DITTO_OK;
+}
+
+static void rule_8_0_an_update_by_all_replicas_splits_before_its_function_is_called(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        uint32_t n = replica_counts[k];
+        ditto_strategy *s = make_on_two_nodes(n);
+        struct inside in = { .v = make(s, 5, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
+        calls = 0;
+        run_all(s, update_twice, &in, &in.report);
+        assert_int_equal(calls, 2 * n);
+        assert_int_equal(count_copies(in.v, n), n);
+        expect_components(in.v, n, 7, 2);
+        assert_ok(ditto_variable_destroy(in.v));
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+static ditto_status update_another(ditto_replica *self, void *argument)
+{
+    ditto_variable **v = argument;
+    double one = 1;
+    return ditto_update(self, v[ditto_replica_id(self)], add_argument, NULL,
+                        &(ditto_tensor){ .data = &one, .dtype = DITTO_F64 }, 1, NULL);
+}
+
+static void updates_of_different_variables_are_refused_as_diverged(void **state)
+{
+    (void)state;
+    ditto_strategy *s = make_on_two_nodes(2);
+    ditto_variable *v[2] = { make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT),
+                             make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
+    assert_status(ditto_strategy_run(s, update_another, v), DITTO_ERR_DIVERGED);
+    for (int i = 0; i < 2; i++) {
+        expect_components(v[i], 2, 0, 0);
+        assert_ok(ditto_variable_destroy(v[i]));
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_8_0_an_argument_whose_components_differ_splits_the_updated_variable(void **state)
+{
+    (void)state;
+    uint32_t n = 4;
+    ditto_strategy *s = make_on_two_nodes(n);
+    ditto_variable *from = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
+    ditto_variable *to = make(s, 100, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
+    ditto_variable *sums = make(s, 100, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+    ditto_value *value;
+    assert_ok(ditto_variable_value(from, &value));
+    assert_ok(update_with(to, value)); /* the components of `from` are still equal */
+    assert_int_equal(calls, 2);
+    split(s, from);
+    assert_ok(update_with(to, value));
+    assert_int_equal(count_copies(to, n), n);
+    expect_components(to, n, 101, 1);
+    /* Two replicas share a copy of `sums`, but their arguments differ. */
+    assert_status(update_with(sums, value), DITTO_ERR_INVALID);
+    assert_message("it aggregates");
+    assert_int_equal(calls, 0);
+    expect_components(sums, n, 100, 0);
+    assert_ok(ditto_value_destroy(value));
+    ditto_variable *all[] = { from, to, sums };
+    for (int i = 0; i < 3; i++)
+        assert_ok(ditto_variable_destroy(all[i]));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_8_0_a_colocated_variable_is_split_independently(void **state)
+{
+    (void)state;
+    uint32_t n = 4;
+    ditto_strategy *s = make_on_two_nodes(n);
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT), *with_it, *counter, *later;
+    ditto_tensor spec = spec_of(v);
+    options.colocate_with = v;
+    assert_ok(ditto_variable_create(s, &spec, &options, &with_it));
+    options.synchronization = DITTO_ON_READ; /* has one copy for each replica, on the same nodes */
+    assert_ok(ditto_variable_create(s, &spec, &options, &counter));
+    options.synchronization = DITTO_ON_WRITE;
+    assert_int_equal(count_copies(with_it, n), 2);
+    assert_int_equal(count_copies(counter, n), n);
+    split(s, v);
+    assert_int_equal(count_copies(v, n), n);
+    assert_int_equal(count_copies(with_it, n), 2);
+    split(s, with_it);
+    assert_int_equal(count_copies(with_it, n), n);
+    expect_components(with_it, n, 1, 1);
+    assert_ok(ditto_variable_create(s, &spec, &options, &later)); /* has copies like `v`, which is split */
+    assert_int_equal(count_copies(later, n), n);
+    ditto_variable *all[] = { v, with_it, counter, later };
+    for (int i = 0; i < 4; i++)
+        assert_ok(ditto_variable_destroy(all[i]));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static ditto_status update_here(ditto_replica *self, void *argument)
+{
+    struct inside *in = argument;
+    double mine = ditto_replica_id(self) + 1.0;
+    ditto_tensor t = { .data = &mine, .dtype = DITTO_F64 };
+    EXPECT(&in->report, ditto_update(self, in->v, add_argument, NULL, &t, 1, NULL) == DITTO_ERR_INVALID);
+    EXPECT(&in->report, ditto_barrier(self, NULL) == DITTO_OK); /* the run continues */
+    return DITTO_OK;
+}
+
+static void expect_no_split(ditto_strategy *s, ditto_variable *v, const char *why)
+{
+    struct inside in = { .v = v };
+    ditto_value *ids = ids_from_1(s);
+    assert_status(update_with(v, ids), DITTO_ERR_INVALID);
+    assert_message(why);
+    run_all(s, update_here, &in, &in.report);
+    assert_int_equal(calls, 0);
+    assert_ok(ditto_value_destroy(ids));
+}
+
+static void rule_8_0_sharded_and_central_variables_and_slots_are_never_split(void **state)
+{
+    (void)state;
+    ditto_strategy *s = make_on_two_nodes(3), *central;
+    ditto_strategy_options three = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT), *sharded, *one, *steps;
+    ditto_tensor spec = spec_of(v);
+    ditto_optimizer *optimizer;
+    options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 };
+    assert_ok(ditto_variable_create(s, &spec, &options, &sharded));
+    expect_no_split(s, sharded, "cut into shards");
+    rule.rule = DITTO_RULE_ADD;
+    assert_ok(ditto_optimizer_create(&v, 1, &rule, &optimizer));
+    assert_ok(ditto_optimizer_iterations(optimizer, &steps));
+    expect_no_split(s, steps, "an optimizer's own");
+    assert_ok(ditto_optimizer_destroy(optimizer));
+    three.num_replicas = 3;
+    assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &three, &central));
+    one = make(central, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
+    expect_no_split(central, one, "central storage");
+    expect_components(one, 3, 0, 0);
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_variable_destroy(sharded));
+    assert_ok(ditto_variable_destroy(one));
+    assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(central));
+}
+
+/* -- no memory -- */
+
+#define LARGE ((size_t)96 << 20) /* bytes */
+
+struct large {
+    ditto_variable *v;
+    _Atomic uint32_t failed, called;
+};
+
+static ditto_status count_call(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                               void *user, ditto_tensor *result)
+{
+    (void)arguments, (void)count, (void)result;
+    ((struct large *)user)->called++;
+    *(char *)copy->data = (char)ditto_get_update_replica();
+    return DITTO_OK;
+}
+
+static ditto_status update_large(ditto_replica *self, void *argument)
+{
+    struct large *l = argument;
+    uint64_t before = ditto_generation(self, l->v);
+    ditto_status status = ditto_update(self, l->v, count_call, l, NULL, 0, NULL);
+    if (status == DITTO_ERR_NO_MEMORY && ditto_generation(self, l->v) == before)
+        l->failed++;
+    return ditto_barrier(self, NULL); /* the run continues */
+}
+
+/* Three replicas share a copy. There is memory for one more copy, but not for two. */
+static int split_without_memory(void *unused)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_tensor spec = { .dtype = DITTO_U8, .rank = 1, .shape = { LARGE } };
+    ditto_strategy *s;
+    struct large l = { .failed = 0 };
+    struct rlimit limit;
+    ditto_value *each;
+    unsigned char byte[3] = { 0 };
+    ditto_tensor t[3];
+    const void *component[3];
+    (void)unused;
+    options.num_replicas = 3;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &s) == DITTO_OK);
+    REQUIRE(ditto_variable_create(s, &spec, NULL, &l.v) == DITTO_OK);
+    for (int i = 0; i < 3; i++)
+        t[i] = (ditto_tensor){ .data = &byte[i], .dtype = DITTO_U8 };
+    REQUIRE(ditto_strategy_value_from_tensors(s, t, 1, &each) == DITTO_OK);
+    REQUIRE(getrlimit(RLIMIT_AS, &limit) == 0);
+    rlim_t all = limit.rlim_cur;
+    limit.rlim_cur = mapped_bytes() + LARGE + LARGE / 2;
+    REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+    /* Each round frees the copy that could be allocated, or the next round would have less memory. */
+    for (int round = 0; round < 3; round++) {
+        uint64_t before = ditto_variable_generation(l.v);
+        REQUIRE(ditto_variable_update(l.v, count_call, &l, (const ditto_value *[]){ each }, 1, NULL, NULL) ==
+                DITTO_ERR_NO_MEMORY);
+        REQUIRE(ditto_variable_generation(l.v) == before);
+        l.failed = 0;
+        REQUIRE(ditto_strategy_run(s, update_large, &l) == DITTO_OK);
+        REQUIRE(l.failed == 3); /* the call fails on all replicas */
+    }
+    REQUIRE(l.called == 0);
+    for (uint32_t i = 0; i < 3; i++)
+        REQUIRE(ditto_variable_component(l.v, i, &component[i]) == DITTO_OK && component[i] == component[0]);
+    limit.rlim_cur = all;
+    REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+    REQUIRE(ditto_strategy_run(s, update_large, &l) == DITTO_OK); /* now there is enough memory */
+    REQUIRE(l.called == 3);
+    for (uint32_t i = 0; i < 3; i++)
+        REQUIRE(ditto_variable_component(l.v, i, &component[i]) == DITTO_OK &&
+                *(const char *)component[i] == (char)i);
+    REQUIRE(ditto_value_destroy(each) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(l.v) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(s) == DITTO_OK);
+    return 0;
+}
+
+static void rule_8_0_without_memory_a_split_fails_on_all_replicas_and_changes_nothing(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip();
+    assert_int_equal(in_child(split_without_memory, NULL, 60), 0);
+}
+
+/* -- another thread reads while copies are split -- */
+
+struct watching {
+    ditto_variable *v;
+    _Atomic bool ready, over;
+    int failures;
+    const void *last; /* the address that it read last */
+};
+
+static void *watch(void *argument)
+{
+    struct watching *w = argument;
+    char text[300];
+    bool over;
+    do { /* reads once more after `over` is set */
+        over = w->over;
+        if (ditto_variable_component(w->v, 3, &w->last) != DITTO_OK ||
+            ((const volatile double *)w->last)[0] != 1 ||
+            ditto_variable_describe(w->v, text, sizeof text, NULL) != DITTO_OK)
+            w->failures++;
+        w->ready = true;
+    } while (!over);
+    return NULL;
+}
+
+static ditto_status set_nothing(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                void *user, ditto_tensor *result)
+{
+    (void)copy, (void)arguments, (void)count, (void)user, (void)result;
+    return DITTO_OK;
+}
+
+static void a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_ones(void **state)
+{
+    (void)state;
+    ditto_strategy *s = make_on_two_nodes(4);
+    ditto_value *ids = ids_from_1(s);
+    for (int trial = 0; trial < test_trials(20); trial++) {
+        struct watching w = { .v = make(s, 1, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
+        pthread_t thread;
+        const double *shared = component(w.v, 3);
+        assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
+        while (!w.ready)
+            sched_yield();
+        assert_ok(
+            ditto_variable_update(w.v, set_nothing, NULL, (const ditto_value *[]){ ids }, 1, NULL, NULL));
+        w.over = true;
+        pthread_join(thread, NULL);
+        assert_int_equal(w.failures, 0);
+        assert_ptr_not_equal(w.last, shared);
+        assert_ptr_equal(w.last, component(w.v, 3));
+        assert_ok(ditto_variable_destroy(w.v));
+    }
+    assert_ok(ditto_value_destroy(ids));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_8_0_copies_without_aggregation_are_shared_until_they_are_split),
+        cmocka_unit_test(rule_8_0_an_update_by_all_replicas_splits_before_its_function_is_called),
+        cmocka_unit_test(updates_of_different_variables_are_refused_as_diverged),
+        cmocka_unit_test(rule_8_0_an_argument_whose_components_differ_splits_the_updated_variable),
+        cmocka_unit_test(rule_8_0_a_colocated_variable_is_split_independently),
+        cmocka_unit_test(rule_8_0_sharded_and_central_variables_and_slots_are_never_split),
+        cmocka_unit_test(rule_8_0_without_memory_a_split_fails_on_all_replicas_and_changes_nothing),
+        cmocka_unit_test(a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_ones),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
