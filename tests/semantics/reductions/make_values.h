@@ -1,0 +1,18 @@
+/* tests/semantics/reductions/make_values.h - per-replica values for tests of reductions: vectors of different
+ * lengths, and slices. */
+#ifndef MAKE_VALUES_H
+#define MAKE_VALUES_H
+
+#include "support/support.h"
+
+/* Returns a per-replica value of f64 vectors. Replica r has rows[r] elements. The elements of all replicas
+ * are 0, 1, 2, ... in order. */
+ditto_value *counting(ditto_strategy *strategy, const size_t *rows);
+
+/* A list of axes that holds only axis 0. */
+extern const int32_t axis_0[1];
+
+/* Replica r has the rows r and 1, with the values 10 r + 1, 10 r + 2 and so on. */
+ditto_value *make_slices(ditto_strategy *strategy, size_t dense_rows);
+
+#endif
