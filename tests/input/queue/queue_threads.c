@@ -1,0 +1,43 @@
+/* tests/input/queue/queue_threads.c - see queue_threads.h. */
+#include "input/queue/queue_threads.h"
+
+#include <time.h>
+
+ditto_queue *make(const ditto_queue_options *options)
+{
+    ditto_queue *queue = NULL;
+    assert_ok(ditto_queue_create(options, &queue));
+    return queue;
+}
+
+ditto_queue *make_with(uint32_t slots, uint32_t producers)
+{
+    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
+    options.num_slots = slots;
+    options.num_producers = producers;
+    options.spin_us = 1; /* waits change from spinning to sleeping */
+    return make(&options);
+}
+
+void *number(uint64_t n)
+{
+    return (void *)(uintptr_t)n;
+}
+uint64_t number_of(const ditto_queue_item *got)
+{
+    return (uint64_t)(uintptr_t)got->item;
+}
+
+void rest_ms(long ms)
+{
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
+}
+
+void *block(void *argument)
+{
+    struct blocked *b = argument;
+    ditto_queue_item got;
+    b->status = b->puts ? ditto_queue_put(b->queue, 1, NULL, 0, DITTO_FOREVER)
+                        : ditto_queue_get(b->queue, DITTO_FOREVER, &got);
+    return NULL;
+}
