@@ -49,7 +49,7 @@ static inline void dti_fetch_to_write(const void *to, size_t bytes)
 }
 
 /* Marks a function or variable that libditto exports for companion libraries of the same version
- * (libditto-hdf5). Programs cannot use it. The symbol must also be listed in src/ditto.map. */
+ * (libditto-hdf5). Programs must not use it. src/ditto.map lists these symbols under DITTO_PRIVATE. */
 #define DTI_COMPANION __attribute__((visibility("default")))
 
 /* The processor features that the library uses. */

@@ -48,7 +48,7 @@ int main(void)
 {
     ditto_strategy *strategy;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.replicas = 2;
+    options.num_replicas = 2;
     if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK ||
         ditto_strategy_run(strategy, mean_square, NULL) != DITTO_OK)
         return fprintf(stderr, "%s\n", ditto_last_error()->message), 1;
@@ -75,7 +75,8 @@ int main(int argc, char **argv)
         ditto_variable_read(variable, &value, sizeof value) != DITTO_OK)
         return fprintf(stderr, "%s\n", ditto_last_error()->message), 1;
     printf("saved and restored: %g\n", value);
-    ditto_variable_destroy(variable);
+    if (ditto_variable_destroy(variable) != DITTO_OK)
+        return 1;
     return ditto_strategy_destroy(strategy) == DITTO_OK ? 0 : 1;
 }
 APP
@@ -121,13 +122,17 @@ readelf -d "$scratch/c" | grep NEEDED | grep -vE 'libditto|libc\.so|libgcc_s' >"
 
 [ -x "$(find "$scratch/whole" -name ditto-info)" ] || fail "ditto-info is not installed"
 readelf -d "$lib/libditto.so" | grep -q 'SONAME.*libditto.so.0' || fail "no soname"
-# The exported symbols are ditto_* and those that src/ditto.map names for the companion libraries.
-exported=$(nm -D --defined-only "$lib/libditto.so" | awk '{print $3}' | grep -v '^ditto_' |
-    while read -r symbol; do grep -qw "$symbol" src/ditto.map || echo "$symbol"; done)
-[ -z "$exported" ] || fail "exported, and neither ditto_* nor in src/ditto.map: $exported"
+# The exported symbols are ditto_*, and the internal functions that libditto-hdf5 needs.
+exports() { nm -D --defined-only "$1" | awk '$2 != "A" { print $3 }'; }
+private=$(exports "$lib/libditto.so" | grep -v '^ditto_.*@@DITTO_0.1$')
+listed=$(sed -n '/^Of its internal functions/,/^$/p' docs/architecture.md | grep -o 'dti_[a-z_]*' | sort)
+[ "$private" = "$(echo "$listed" | sed 's/$/@@DITTO_PRIVATE/')" ] ||
+    fail "libditto exports other internal functions than docs/architecture.md lists: $private"
 if [ -f "$lib/libditto-hdf5.so" ]; then
-    exported=$(nm -D --defined-only "$lib/libditto-hdf5.so" | awk '{print $3}' |
-        grep -v '^ditto_checkpoint' || true)
+    needed=$(nm -D --undefined-only "$lib/libditto-hdf5.so" | sed -n 's/.* \(dti_.*\)@.*/\1/p')
+    [ "$needed" = "$listed" ] ||
+        fail "libditto-hdf5 needs other internal functions than docs/architecture.md lists: $needed"
+    exported=$(exports "$lib/libditto-hdf5.so" | grep -v '^ditto_checkpoint.*@@DITTO_0.1$' || true)
     [ -z "$exported" ] || fail "libditto-hdf5 exports beside ditto_checkpoint*: $exported"
     ! readelf -d "$lib/libditto-hdf5.so" | grep NEEDED | grep -qE 'hdf5|xxhash' ||
         fail "libditto-hdf5 needs HDF5 or xxHash"

@@ -4,6 +4,8 @@
 
 #include "replicas/placement/placement.h"
 
+#include <stdatomic.h>
+
 static const int64_t ones[] = { 1, 1, 1, 1 };
 
 static ditto_placement_options shaped(const int64_t *shape, const int64_t *stride, uint32_t replicas)

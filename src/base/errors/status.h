@@ -7,6 +7,7 @@
 #include <ditto/status.h>
 
 #include "base/observe.h"
+#include "base/platform.h"
 
 #include <stdarg.h>
 
@@ -101,7 +102,7 @@ bool dti_wrote_record(ditto_status status, uint32_t serial_before);
 /* The replica whose function this thread runs, or -1. Only src/replicas writes it. */
 extern _Thread_local int32_t dti_error_replica;
 
-DTI_COMPANION const ditto_error *dti_error_get(void);
+const ditto_error *dti_error_get(void);
 
 /* Replaces the record of this thread by the record of another thread. */
 DTI_COMPANION void dti_error_set(const ditto_error *error);

@@ -174,3 +174,15 @@ void dti_format(char *out, size_t size, const char *format, va_list arguments)
     va_end(again);
     make_one_line(out);
 }
+
+void dti_text_add(struct dti_text *text, const char *format, ...)
+{
+    va_list arguments;
+    size_t capacity = text->length < text->size ? text->size - text->length : 0;
+    va_start(arguments, format);
+    int wanted = vsnprintf(capacity != 0 ? text->buffer + text->length : NULL, capacity, format, arguments);
+    va_end(arguments);
+    text->length += wanted > 0 ? (size_t)wanted : 0;
+    if (text->length >= text->size && capacity != 0)
+        dti_mark_cut(text->buffer, text->size);
+}

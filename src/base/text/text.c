@@ -1,4 +1,4 @@
-/* src/base/text/text.c - see text.h. The cutting of messages is in format.c. */
+/* src/base/text/text.c - sets of numbers as text, small files and parsed numbers; see text.h. */
 #include "base/text/text.h"
 
 #include <errno.h>
@@ -6,7 +6,6 @@
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +13,6 @@
 
 #define MOST_DIGITS 400 /* of a number, more than any double needs */
 #define MOST_RANGES 8   /* of a set of numbers in a message */
-
-void dti_text_add(struct dti_text *text, const char *format, ...)
-{
-    va_list arguments;
-    size_t capacity = text->length < text->size ? text->size - text->length : 0;
-    va_start(arguments, format);
-    int wanted = vsnprintf(capacity != 0 ? text->buffer + text->length : NULL, capacity, format, arguments);
-    va_end(arguments);
-    text->length += wanted > 0 ? (size_t)wanted : 0;
-    if (text->length >= text->size && capacity != 0)
-        dti_mark_cut(text->buffer, text->size);
-}
 
 void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n)
 {

@@ -5,8 +5,6 @@
 
 #include <ditto/api.h>
 
-#include "base/platform.h"
-
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +21,7 @@ struct dti_text {
      * size. */
     size_t length;
 };
-DTI_COMPANION void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2, 3);
+void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2, 3);
 
 /* Adds the numbers below n that are in the set, as in "1, 4-63". If the set has many ranges, it adds the
  * first ones and the number of members that are left out. */

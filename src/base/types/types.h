@@ -4,8 +4,6 @@
 
 #include <ditto/tensor.h>
 
-#include "base/platform.h"
-
 #include <stdbool.h>
 
 /* The number of dtypes. Their values are 1 to this number, without a gap. */
@@ -33,7 +31,7 @@ ditto_status dti_buffer_bytes(size_t count, ditto_dtype dtype, size_t *bytes);
 /* Checks dtype, rank and shape, and sets *bytes to the size of the tensor.
  *   DITTO_ERR_INVALID  the rank is above DITTO_MAX_RANK or was not set, or the dtype is unknown
  *   DITTO_ERR_RANGE    the size, with each dimension of 0 counted as 1, is more than PTRDIFF_MAX */
-DTI_COMPANION ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes);
+ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes);
 
 /* Returns true if dtype, rank and shape are equal. */
 bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b);
@@ -46,21 +44,19 @@ void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS]);
  * f32 [4]".
  *   DITTO_ERR_INVALID  the dtypes differ
  *   DITTO_ERR_SHAPE    the dtypes are equal and the shapes differ */
-DTI_COMPANION ditto_status dti_spec_check(const ditto_tensor *spec, const char *name,
-                                          const ditto_tensor *found, const char *what);
+ditto_status dti_spec_check(const ditto_tensor *spec, const char *name, const ditto_tensor *found,
+                            const char *what);
 
 /* Returns DITTO_ERR_INVALID if `bytes` is above 0 and `buffer` is NULL or not aligned for an element of
  * `dtype`. `name` is the name of the parameter. */
-DTI_COMPANION ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtype,
-                                            const char *name);
+ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtype, const char *name);
 
 /* Copies an option struct of the caller into the library's own struct of `known_bytes`. The first field of
  * every option struct is size_t struct_size. NULL gives all defaults. A shorter struct is padded with zeros.
  * In a longer struct, the bytes behind known_bytes must be zero.
  *   DITTO_ERR_INVALID      struct_size was never set, because the caller did not use the INIT macro
  *   DITTO_ERR_UNSUPPORTED  a byte behind known_bytes is not zero: the caller uses a newer feature */
-DTI_COMPANION ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given,
-                                            const char *type_name);
+ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given, const char *type_name);
 
 /* Checks a struct that a public function fills. Its first field is size_t struct_size.
  *   DITTO_ERR_INVALID  out is NULL, or struct_size was never set, because the caller did not use the INIT
@@ -73,7 +69,7 @@ void dti_result_store(void *out, const void *found, size_t found_bytes);
 
 /* Records and returns DITTO_ERR_INVALID for a pointer that must not be NULL. `name` is the name of the
  * parameter. */
-DTI_COMPANION ditto_status dti_fail_null(const char *name);
+ditto_status dti_fail_null(const char *name);
 
 static inline ditto_status dti_not_null(const void *pointer, const char *name)
 {

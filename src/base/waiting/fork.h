@@ -16,7 +16,7 @@
 DTI_COMPANION uint32_t dti_process_number(void);
 
 /* The address of the number of this process. It is constant after the first call of dti_process_number. */
-extern DTI_COMPANION _Atomic uint32_t *dti_process_word;
+extern _Atomic uint32_t *dti_process_word;
 
 /* Any thread. Returns true if this process is not the one whose number is `number`. Costs a load and a
  * comparison. */

@@ -4,6 +4,7 @@
 #ifndef DTI_OWNED_ROW_H
 #define DTI_OWNED_ROW_H
 
+#include "base/platform.h"
 #include "input/dataset.h"
 
 struct dti_owned_row {

@@ -5,6 +5,7 @@
 
 #include <ditto/status.h>
 
+#include "base/platform.h"
 #include "replicas/machine/mask.h"
 
 #include <stdbool.h>

@@ -7,6 +7,7 @@
  * give the same bits (tests/sync/kernels/test_kernels.c). f16 and bf16 are computed in f32 and rounded
  * once, to nearest even. */
 #include "base/numbers/half.h"
+#include "base/platform.h"
 #include "sync/kernels/kernel.h"
 
 #include <math.h>

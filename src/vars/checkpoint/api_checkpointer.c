@@ -82,7 +82,7 @@ static const struct dti_dependent_kind kind = {
 
 static bool is_forked(const ditto_checkpointer *c)
 {
-    return dti_process_differs(c->process);
+    return c->process != dti_process_number();
 }
 
 /* Begins a call of the checkpointer. Returns DITTO_ERR_FORKED in a child process, and DITTO_ERR_BUSY if the
@@ -193,7 +193,7 @@ static void *write_in_background(void *argument)
         dti_affinity_restore(&c->mask);
     c->status = write_file(c);
     if (c->status != DITTO_OK)
-        c->error = *dti_error_get();
+        c->error = *ditto_last_error();
     return NULL;
 }
 

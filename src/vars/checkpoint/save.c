@@ -141,7 +141,7 @@ void dti_snapshot_free(struct dti_snapshot *s)
 static const void *row_of(ditto_variable *v, const struct dti_contents_entry *entry)
 {
     const void *data = NULL;
-    ditto_error before = *dti_error_get();
+    ditto_error before = *ditto_last_error();
     if (entry->synchronization != DITTO_ON_WRITE)
         return NULL;
     bool one = DTI_OWN(ditto_variable_component(v, 0, &data)) == DITTO_OK;

@@ -5,6 +5,7 @@
 
 #include <ditto/variable.h>
 
+#include "base/platform.h"
 #include "base/waiting/gate.h"
 
 /* Lists the chosen variables, or all variables of the strategy if `chosen` is NULL. None of them can be
