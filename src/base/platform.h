@@ -82,7 +82,8 @@ static inline struct dti_cpu dti_cpu_features(void)
     return cpu;
 }
 
-/* Before a loop: no iteration needs the result of another one, because its arrays are equal or disjoint. */
+/* Stands before a loop. It promises that no iteration needs the result of another one, because the arrays of
+ * the loop are equal or disjoint. */
 #if defined(__clang__)
 #define DTI_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -172,7 +172,7 @@ ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_
 
 /* -- Pure. Any thread, in the default floating-point environment -- */
 
-/* The arithmetic of a dtype and op that have passed dti_reduction_check. */
+/* Returns the arithmetic of a dtype and op that have passed dti_reduction_check. */
 static inline const struct dti_kernel *dti_kernel_of(ditto_dtype dtype, ditto_op op)
 {
     return &(*dti_kernels_best())[dtype][op];

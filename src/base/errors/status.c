@@ -20,7 +20,7 @@ void dti_vfail(ditto_status status, int error_number, const char *format, va_lis
     int kept_errno = errno;
     char reason[128] = "", text[120]; /* all threads share the buffer of strerror */
     /* The new message is built in a copy, because the arguments may refer to the record. A caller that adds
-     * words to the message of an error passes that message. */
+     * words to the message of an error passes that message as an argument. */
     char message[sizeof last_error.message];
     if (error_number != 0)
         snprintf(reason, sizeof reason, ": %s", strerror_r(error_number, text, sizeof text));

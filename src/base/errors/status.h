@@ -11,15 +11,15 @@
 
 #include <stdarg.h>
 
-/* Writes the record and has the value `status`, so that `return DTI_FAIL(...)` is one line. errno does not
- * change. */
+/* Writes the error record and evaluates to `status`, so that `return DTI_FAIL(...)` is one line. errno does
+ * not change. */
 #define DTI_FAIL(status, ...) (dti_fail((status), 0, __VA_ARGS__), dti_status_same(status))
 
 /* The same for a system call that failed. It records the errno and adds its text to the message. */
 #define DTI_FAIL_ERRNO(status, error_number, ...) \
     (dti_fail((status), (error_number), __VA_ARGS__), dti_status_same(status))
 
-/* Returns `status`, which makes the returned value visible to readers and to static analysers. */
+/* Returns `status`. It shows static analysers which value DTI_FAIL has. */
 static inline ditto_status dti_status_same(ditto_status status)
 {
     return status;
@@ -78,8 +78,8 @@ static inline void dti_public_call(const char *name, struct dti_usage *usage)
     dti_public_function = name;
 }
 
-/* Calls a public function from inside the library, and has its status as value. The record of a failure names
- * the function that the user called, which is the one that the thread is in. */
+/* Calls a public function from inside the library, and evaluates to its status. If it fails, the record names
+ * the public function that the user called, and not the inner one. */
 #define DTI_OWN(call)                                    \
     __extension__({                                      \
         const char *own_function_ = dti_public_function; \
@@ -88,8 +88,8 @@ static inline void dti_public_call(const char *name, struct dti_usage *usage)
         dti_own(own_status_);                            \
     })
 
-/* Does the same for a failure that was recorded earlier, by another thread or by another call. It changes the
- * function in the record, and returns `status`. */
+/* If `status` is an error, makes this thread's record name the public function that the user called. The
+ * failure may have been recorded by another call, or copied from another thread. Returns `status`. */
 DTI_COMPANION ditto_status dti_own(ditto_status status);
 
 /* Counts the failures that this thread has recorded, which distinguishes a new record from an old one. */

@@ -16,7 +16,7 @@ typedef uint32_t crc_fn(uint32_t crc, const unsigned char *at, size_t bytes);
 
 /* -- tables, 8 bytes at a time. Source: "slicing-by-8", Kounavis and Berry, ISCC 2005 -- */
 
-/* slice[k][b] is the contribution of byte b if k bytes come behind it. */
+/* slice[k][b] is the contribution of a byte b after which k more bytes come. */
 static uint32_t slice[8][256];
 
 static void make_slices(void)
@@ -46,8 +46,8 @@ static uint32_t by_tables(uint32_t crc, const unsigned char *at, size_t bytes)
 /* -- the instruction -- */
 
 /* Each instruction waits for the one before it, which takes 3 cycles for 8 bytes. Records of 1 KiB are
- * processed at 6 GB/s. A read copies them about as fast, so the function does not interleave several
- * streams. */
+ * processed at 6 GB/s. Reading a record from a file copies it about as fast, so interleaving several streams
+ * would gain nothing. */
 
 #if defined(__x86_64__)
 __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const unsigned char *at,
@@ -79,19 +79,19 @@ static uint32_t by_instruction(uint32_t crc, const unsigned char *at, size_t byt
 #define by_instruction by_tables
 #endif
 
-static crc_fn *state;
+static crc_fn *compute;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void choose(void)
 {
     make_slices();
-    state = dti_cpu_features().crc32c ? by_instruction : by_tables;
+    compute = dti_cpu_features().crc32c ? by_instruction : by_tables;
 }
 
 uint32_t dti_crc32c(const void *data, size_t bytes)
 {
     pthread_once(&once, choose);
-    return ~state(~0u, data, bytes);
+    return ~compute(~0u, data, bytes);
 }
 
 uint32_t dti_crc32c_tables(const void *data, size_t bytes)

@@ -12,8 +12,8 @@ uint32_t dti_crc32c(const void *data, size_t bytes);
 /* Any thread. Returns the same value, computed with tables on any processor. */
 uint32_t dti_crc32c_tables(const void *data, size_t bytes);
 
-/* Returns a checksum in the form in which TFRecord stores it. The form is changed so that checksums inside
- * checked data do not look like checksums. */
+/* Returns a CRC in the masked form that TFRecord stores. The CRC of data that contains its own CRC would be
+ * of little use, and masking avoids this. */
 static inline uint32_t dti_crc32c_masked(uint32_t crc)
 {
     return (crc >> 15 | crc << 17) + 0xa282ead8u;

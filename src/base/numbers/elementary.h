@@ -40,7 +40,7 @@ static inline double dti_f64_of_bits(uint64_t bits)
  * Let x = 2^e * m, with m between sqrt(1/2) and sqrt(2). Let f = m - 1, which is exact, and s = f / (2 + f).
  * Then
  *     log m = 2 atanh s = 2 s + s * R,  R = 2/3 s^2 + 2/5 s^4 + ...,  and 2 s = f - s * f,
- * so log m = f - s * (f - R). Most of this value is in f. Since |s| < 0.172, the terms of R behind s^20 are
+ * so log m = f - s * (f - R). Most of this value is in f. Since |s| < 0.172, the terms of R after s^20 are
  * below 2^-60 of the result. */
 static inline double dti_log(double x)
 {

@@ -22,7 +22,8 @@ static inline float dti_f32_of_bits(uint32_t bits)
     return value;
 }
 
-/* A multiplication adds to the exponent. It also turns denormal numbers of f16 into normal numbers of f32. */
+/* The multiplication by 2^112 corrects the bias of the exponent. It also turns denormal numbers of f16 into
+ * normal numbers of f32. */
 static inline float dti_f32_of_f16(uint16_t half)
 {
     uint32_t bits = dti_bits_of_f32(dti_f32_of_bits((uint32_t)(half & 0x7fff) << 13) * 0x1p112f);

@@ -1,4 +1,5 @@
-/* src/base/text/format.c - formats messages. A message is one line, and one that does not fit is cut. */
+/* src/base/text/format.c - formats messages. A message is one line. Text that does not fit is cut, and the
+ * cut is marked. */
 #include "base/text/text.h"
 
 #include <stdbool.h>

@@ -28,7 +28,8 @@ size_t ditto_tensor_bytes(const ditto_tensor *tensor)
 
 bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b)
 {
-    /* The first dimension of a scalar is 0. Otherwise the rank was not set. It is therefore compared too. */
+    /* If the rank is 0 and shape[0] is not, the tensor is no scalar, but its rank was not set. Therefore
+     * shape[0] is compared too. */
     size_t dimensions = a->rank != 0 ? a->rank : 1;
     return a->dtype == b->dtype && a->rank == b->rank &&
            memcmp(a->shape, b->shape, dimensions * sizeof *a->shape) == 0;

@@ -84,8 +84,8 @@ static inline bool dti_gate_is_closed(const struct dti_gate *gate)
     return atomic_load_explicit(&gate->word, memory_order_relaxed) % DTI_GATE_CALL == DTI_GATE_CLOSED;
 }
 
-/* Declares `name`, and leaves the gate at the end of the block. The gate has been entered. NULL means that
- * there is no gate to leave. */
+/* Leaves `gate`, which the caller has entered, at the end of the block. `name` is the variable that it
+ * declares for this. NULL means that there is no gate to leave. */
 #define DTI_LEAVES_GATE(name, gate) \
     __attribute__((cleanup(dti_gate_release), unused)) struct dti_gate *name = (gate)
 static inline void dti_gate_release(struct dti_gate **gate)
@@ -97,13 +97,13 @@ static inline void dti_gate_release(struct dti_gate **gate)
 /* The gates that one call has entered, for calls that do not know the number of gates beforehand. */
 enum { DTI_FEW_GATES = 4 };
 struct dti_gates {
-    /* [capacity] The gates behind the first few. NULL if there never were more. */
+    /* [capacity] The gates after the first DTI_FEW_GATES. NULL if there never were more. */
     struct dti_gate **more;
     size_t count, capacity;
     struct dti_gate *few[DTI_FEW_GATES];
 };
 
-/* Declares `name` as an empty set of gates, and leaves all gates that were added at the end of the block. */
+/* Declares `name` as an empty set of gates. At the end of the block it leaves all gates that were added. */
 #define DTI_LEAVES_GATES(name) \
     __attribute__((cleanup(dti_gates_release))) struct dti_gates name = { .capacity = 0 }
 

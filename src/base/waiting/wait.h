@@ -34,7 +34,7 @@
  * on two cores take 65 ns per item with it, and 190 ns with 0. */
 #define DTI_YIELD_NS 100000u
 
-/* A waiter that awaits every thread, or a signal that concerns every waiter. */
+/* A waiter with this value awaits every thread. A signal with this value concerns every waiter. */
 #define DTI_EVERYONE UINT32_MAX
 
 struct dti_waiter {

@@ -1,5 +1,5 @@
-/* src/replicas/helpers/api_device.c - include/ditto/device.h. The functions check their arguments and then
- * call. */
+/* src/replicas/helpers/api_device.c - the functions of include/ditto/device.h. They check their arguments and
+ * then call. */
 #include "base/types/types.h"
 #include "replicas/helpers/crew.h"
 #include "replicas/helpers/device_tensor.h"
@@ -64,11 +64,11 @@ ditto_status ditto_join(ditto_replica *self)
 
 /* -- tensors on devices -- */
 
-static ditto_status check_tensor(const ditto_tensor *tensor, const void *out)
+static ditto_status check_tensor(const ditto_tensor *tensor, const void *out, const char *out_name)
 {
     size_t bytes;
     DTI_TRY(dti_not_null(tensor, "tensor"));
-    DTI_TRY(dti_not_null(out, "the result"));
+    DTI_TRY(dti_not_null(out, out_name));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     return dti_buffer_check(tensor->data, bytes, tensor->dtype, "tensor.data");
 }
@@ -79,7 +79,7 @@ ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor, const 
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_TRY(check_tensor(tensor, blocks));
+    DTI_TRY(check_tensor(tensor, blocks, "blocks"));
     if (num_parts > 0)
         DTI_TRY(dti_not_null(parts, "parts"));
     DTI_TRY(dti_split_check(tensor, parts, num_parts, r->crew->devices));
@@ -92,7 +92,7 @@ ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor, di
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_TRY(check_tensor(tensor, copies));
+    DTI_TRY(check_tensor(tensor, copies, "copies"));
     return dti_devices_copy(r, tensor, NULL, 0, r->crew->devices, copies);
 }
 
@@ -102,7 +102,7 @@ ditto_status ditto_assign_to_logical_device(ditto_replica *self, const ditto_ten
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_TRY(check_tensor(tensor, placed));
+    DTI_TRY(check_tensor(tensor, placed, "placed"));
     if (device >= r->crew->devices)
         return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, r->id,
                         r->crew->devices);

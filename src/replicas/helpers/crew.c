@@ -17,8 +17,8 @@
 #define GO_EXIT 0u /* the loop number that ends the helpers */
 #define GO_NONE 1u
 
-/* Returns the event for which a helper waits: functions that are submitted to it. A loop is signalled to
- * everyone. The leader waits for the index of a device. */
+/* Returns the event that is signalled to the helper of a device when it gets a function. A new loop is
+ * signalled to DTI_EVERYONE. The leader waits for events whose numbers are the indices of devices. */
 static uint32_t awaits_work(const struct dti_device *d)
 {
     return d->crew->devices + d->index;
@@ -110,7 +110,8 @@ static void run_share(struct dti_device *d, const struct dti_loop *loop, uint32_
         return;
     }
     for (;;) {
-        /* relaxed: this only hands out numbers. The data of the pieces is ordered by L and E. */
+        /* relaxed: the counter only hands out numbers. The data of the pieces is ordered by L0 -> L1 and E0
+         * -> E1. */
         first = atomic_fetch_add_explicit(&d->crew->next, 1, memory_order_relaxed);
         struct call piece = { .loop = loop,
                               .begin = dti_loop_range_start(&loop->range, first),
@@ -174,19 +175,19 @@ static void *helper_main(void *argument)
 
 /* -- the leader -- */
 
-struct loop_wait {
+struct device_wait {
     const struct dti_device *device;
     uint32_t number;
 };
 static bool loop_is_done(void *argument)
 {
-    const struct loop_wait *w = argument;
+    const struct device_wait *w = argument;
     return atomic_load_explicit(&w->device->done, memory_order_acquire) == w->number; /* E1 */
 }
-/* Whether `finished` has reached `number` or passed it. */
+/* Returns true if `finished` has reached `number` or passed it. */
 static bool task_is_finished(void *argument)
 {
-    const struct loop_wait *w = argument;
+    const struct device_wait *w = argument;
     uint32_t finished = atomic_load_explicit(&w->device->finished, memory_order_acquire); /* F1 */
     return (int32_t)(finished - w->number) >= 0;
 }
@@ -201,7 +202,7 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
     struct dti_crew *crew = r->crew;
     if (dti_replica_is_forked(r))
         return;
-    struct loop_wait w = { &crew->device[device], number };
+    struct device_wait w = { &crew->device[device], number };
     struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER),
                         none = { .timeout_ms = DITTO_FOREVER };
     if (dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &limit, condition, &w))
@@ -273,7 +274,7 @@ static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function
     struct dti_device *d = &r->crew->device[device];
     /* relaxed: only this thread writes it */
     uint32_t submitted = atomic_load_explicit(&d->submitted, memory_order_relaxed);
-    struct loop_wait wait = { d, submitted + 1 - DTI_DEVICE_TASKS };
+    struct device_wait wait = { d, submitted + 1 - DTI_DEVICE_TASKS };
     if (device == 0 && !task_is_finished(&wait))
         drain(d);
     else if (device != 0)
@@ -367,8 +368,8 @@ static ditto_status start_helpers(struct dti_crew *crew)
         if (failed != 0)
             return dti_thread_refused(failed, dti_team_options(r->team)->stack_bytes,
                                       "helper %u of %u of replica %u", index, crew->devices - 1, r->id);
-        /* Counted before anything else can fail, because dti_crew_end_threads joins only the threads that are
-         * counted. */
+        /* The thread is counted before anything else can fail, because dti_crew_end_threads joins only
+         * counted threads. */
         crew->started++;
         DTI_TRY(dti_crew_submit(r, index, settle, d));
     }
@@ -394,7 +395,7 @@ ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *place
 {
     uint32_t devices = dti_team_options(r->team)->helpers ? r->pus : 1;
     void *memory, *device;
-    /* In the replica's arena, so on its node. It is freed with the arena. */
+    /* The crew is in the replica's arena, and therefore on its node. It is freed with the arena. */
     DTI_TRY(dti_arena_alloc(r->arena, sizeof(struct dti_crew), DTI_CACHE_LINE_PAIR, &memory));
     DTI_TRY(dti_arena_alloc(r->arena, devices * sizeof(struct dti_device), DTI_CACHE_LINE_PAIR, &device));
     struct dti_crew *crew = memory;

@@ -124,7 +124,7 @@ ditto_status dti_crew_submit(struct dti_replica *replica, uint32_t device, ditto
 ditto_status dti_crew_join(struct dti_replica *replica);
 
 /* These two are for internal functions, which return DITTO_OK and report their result in their argument.
- * dti_crew_ask queues such a function behind the functions that the device already has. On device 0 it
+ * dti_crew_ask queues such a function after the functions that the device already has. On device 0 it
  * executes the function at once. dti_crew_await waits until a device has finished all its functions. It is
  * separate from dti_crew_join, so that errors of the user's functions are kept for the user's join. A stopped
  * run may skip the function. The argument is then unchanged. */

@@ -26,7 +26,8 @@ uint32_t dti_mask_count(const struct dti_mask *mask);
  * Returns false for any other text, for an empty list, and for a number of DTI_MAX_PUS or more. */
 bool dti_mask_parse(const char *text, size_t length, struct dti_mask *mask);
 
-/* Parses a number or a range at *at, and moves *at behind it. Returns false if there is none. */
+/* Parses a number or a range at *at, and moves *at to the first character after it. Returns false if there is
+ * none. */
 bool dti_number_range_parse(const char **at, const char *end, uint32_t *first, uint32_t *last);
 
 /* A list under construction. A range is written when it is known to be complete. Start with first > last, and

@@ -142,9 +142,9 @@ static hwloc_obj_t own_node_of(hwloc_topology_t hw, unsigned pu)
         if (!hwloc_bitmap_isset(node->cpuset, pu))
             continue;
         uintptr_t size = (uintptr_t)node->userdata, least = best != NULL ? (uintptr_t)best->userdata : 0;
-        bool kind = best != NULL && is_ordinary(node) != is_ordinary(best);
-        if (best == NULL || (kind && is_ordinary(node)) ||
-            (!kind && (size < least || (size == least && node->os_index < best->os_index))))
+        bool kinds_differ = best != NULL && is_ordinary(node) != is_ordinary(best);
+        if (best == NULL || (kinds_differ && is_ordinary(node)) ||
+            (!kinds_differ && (size < least || (size == least && node->os_index < best->os_index))))
             best = node;
     }
     return best;

@@ -56,8 +56,9 @@ void dti_topology_watch_forks(void);
 ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
                                ditto_topology **out);
 
-/* Returns the PU with an operating-system number, or NULL if the process may not use it. */
 void dti_topology_destroy(ditto_topology *topology);
+
+/* Returns the PU with an operating-system number, or NULL if the process may not use it. */
 const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t number);
 
 /* Returns true if both are the same piece of hardware, judged by the numbers of PU, NUMA node, package and

@@ -27,7 +27,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The private copy of jemalloc, see rename_jemalloc.sh. */
+/* Functions of the private copy of jemalloc (rename_jemalloc.sh). */
 void *dti_je_mallocx(size_t size, int flags);
 void dti_je_dallocx(void *memory, int flags);
 int dti_je_mallctl(const char *name, void *old, size_t *old_length, void *new, size_t new_length);

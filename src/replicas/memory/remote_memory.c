@@ -33,7 +33,7 @@ struct allocation_request {
     bool strict;
 
     /* True when the device's thread has tried to allocate. `status` is then the result. */
-    bool asked;
+    bool tried;
     void *memory;
     ditto_status status;
     ditto_error error; /* of the device's thread */
@@ -46,7 +46,7 @@ static ditto_status allocate_there(uint32_t device, void *argument)
 {
     struct allocation_request *w = argument;
     (void)device;
-    w->asked = true;
+    w->tried = true;
     w->status = DITTO_OK;
     if (w->where->arena == NULL)
         w->status = dti_arena_create(w->where->node, DTI_NO_PU, w->strict, &w->where->arena);
@@ -71,7 +71,7 @@ ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t byt
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
     dti_crew_ask(r, device, allocate_there, &request);
     dti_crew_await(r, device);
-    if (!request.asked)
+    if (!request.tried)
         return dti_team_stop_status(r->team);
     if (request.status != DITTO_OK)
         dti_error_set(&request.error);

@@ -162,12 +162,12 @@ ditto_status dti_candidates_by_shape(const ditto_topology *t, const int64_t shap
 
 /* -- names -- */
 
-/* Returns the number of the part that contains a PU, among the parts that `per` names. It is below the number
- * of PUs. */
-static uint32_t part_of(const ditto_topology *t, ditto_span per, uint32_t index, uint32_t core)
+/* Returns the number of the part that contains a PU, among the parts that `span` names. The result is below
+ * the number of PUs. */
+static uint32_t part_of(const ditto_topology *t, ditto_span span, uint32_t index, uint32_t core)
 {
     const struct dti_pu *pu = &t->pus[index];
-    switch (per) {
+    switch (span) {
     case DITTO_SPAN_CORE:
         return core;
     case DITTO_SPAN_LLC:
@@ -196,7 +196,7 @@ static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wa
         close_candidate(s, end, t->pus[s->pu[s->listed]].is.smt);
 }
 
-ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_span per, bool no_smt,
+ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_span span, bool no_smt,
                                     struct dti_candidates *out)
 {
     uint32_t pus = t->counts.pus, core = 0, parts = 0;
@@ -209,7 +209,7 @@ ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_span per, boo
     uint32_t *from = part + pus, *until = from + pus; /* where each part begins and ends */
     for (uint32_t i = 0; i < pus; i++) {
         core += i > 0 && t->pus[i].is.mesh[3] == 0;
-        part[i] = part_of(t, per, i, core);
+        part[i] = part_of(t, span, i, core);
         if (part[i] >= parts) { /* parts appear in the order of their numbers */
             parts = part[i] + 1;
             from[part[i]] = i;

@@ -37,9 +37,9 @@ ditto_status dti_candidates_by_shape(const ditto_topology *topology, const int64
                                      const int64_t stride[DITTO_MESH_RANK], bool no_smt,
                                      struct dti_candidates *out);
 
-/* Lists the parts of the machine that `per` names. It must not be DITTO_SPAN_DEFAULT.
+/* Lists the parts of the machine that `span` names, which must not be DITTO_SPAN_DEFAULT.
  *   DITTO_ERR_NO_MEMORY */
-ditto_status dti_candidates_by_name(const ditto_topology *topology, ditto_span per, bool no_smt,
+ditto_status dti_candidates_by_name(const ditto_topology *topology, ditto_span span, bool no_smt,
                                     struct dti_candidates *out);
 
 /* Lists given sets. `pus` has the operating-system numbers of all sets, one set after the other. Set i has

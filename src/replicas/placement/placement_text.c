@@ -80,7 +80,7 @@ static bool starts(const char *line, size_t length, const char *word)
     return length >= size && memcmp(line, word, size) == 0;
 }
 
-static bool is(const char *line, size_t length, const char *word)
+static bool equals(const char *line, size_t length, const char *word)
 {
     return length == strlen(word) && starts(line, length, word);
 }
@@ -150,10 +150,10 @@ static ditto_status read_lines(struct placement_reader *r)
 {
     const char *line;
     size_t length;
-    if (!next_line(r, &line, &length) || !is(line, length, title))
+    if (!next_line(r, &line, &length) || !equals(line, length, title))
         return corrupt(r, "\"ditto-placement 1\"");
     while (next_line(r, &line, &length)) {
-        if (is(line, length, "end"))
+        if (equals(line, length, "end"))
             break;
         if (r->replicas == 0 && !r->checked && starts(line, length, "check ")) {
             r->checked = parse_hex(line + 6, line + length, &r->check);
@@ -163,11 +163,11 @@ static ditto_status read_lines(struct placement_reader *r)
             DTI_TRY(read_replica(r, line, length));
         }
     }
-    if (r->at == r->end && !(r->line > 0 && is(line, length, "end")))
+    if (r->at == r->end && !(r->line > 0 && equals(line, length, "end")))
         return corrupt(r, "\"end\": the text is cut");
     while (next_line(r, &line, &length))
         if (length > 0)
-            return corrupt(r, "nothing behind \"end\"");
+            return corrupt(r, "nothing after \"end\"");
     return r->replicas > 0 ? DITTO_OK : corrupt(r, "at least one replica");
 }
 
@@ -186,7 +186,7 @@ ditto_status dti_placement_read(const ditto_topology *topology, const char *text
         status = DTI_FAIL(
             DITTO_ERR_INVALID,
             "the placement was written for other hardware: its PUs have other packages, nodes or cores here. "
-            "Build it anew, or leave out the line \"check\" if it is meant");
+            "Make it again here, or delete the line \"check\" if the difference is intended");
     }
     if (status == DITTO_OK)
         *out = p;

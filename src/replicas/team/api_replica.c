@@ -1,5 +1,5 @@
-/* src/replicas/team/api_replica.c - include/ditto/replica.h, and ditto_random_of of include/ditto/random.h.
- * The functions check their arguments and then call. */
+/* src/replicas/team/api_replica.c - the functions of include/ditto/replica.h, and ditto_random_of of
+ * include/ditto/random.h. They check their arguments and then call. */
 #include "replicas/memory/remote_memory.h"
 #include "replicas/team/team_private.h"
 

@@ -86,8 +86,8 @@ const struct dti_mask *dti_context_saved_mask(void)
     return lowest;
 }
 
-/* Whether a frame is in input context. In a child process the answer is false, because the strategy is dead
- * there and no thread waits for the thread that forked. */
+/* Returns true if a frame is in input context. In a child process the answer is false, because the strategy
+ * is dead there and no thread waits for the thread that forked. */
 static bool is_input(const struct dti_frame *frame)
 {
     return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !dti_team_forked(frame->team);

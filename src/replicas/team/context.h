@@ -52,19 +52,19 @@ struct dti_frame {
     /* In update context: the variable that is updated. It is opaque here. */
     const void *object;
 
-    /* A cross call that took the team's turn. */
+    /* True for a cross call that took the team's turn. */
     bool has_turn;
 
-    /* A merge function. The scope that it is in is the scope of the run. */
+    /* True for a merge function. It is in the scope of the strategy of the run. */
     bool merges;
 
-    /* The frame is allocated, and counted in team->scopes. */
+    /* True for a scope. Its frame is allocated, and counted in team->scopes. */
     bool is_scope;
 
-    /* A scope without an end: ditto_set_default. */
+    /* True for a scope without an end (ditto_set_default). */
     bool standing;
 
-    /* `saved` holds the affinity that the thread had before. */
+    /* True if `saved` holds the affinity that the thread had before. */
     bool pinned;
     struct dti_mask saved;
     struct dti_frame *below;

@@ -89,8 +89,8 @@ ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
     /* relaxed: ordered by O1 of the gate. The team exists as long as this thread is in this gate, and later
      * in the gate of the team. */
     struct dti_team *team = atomic_load_explicit(&dependent->team, memory_order_relaxed);
-    /* In a child process that was forked while another thread ended the team or the dependent. It is not
-     * freed. */
+    /* This is a child process that was forked while another thread ended the team or the dependent. The
+     * dependent is not freed. */
     if (team == NULL)
         return DITTO_OK;
     bool forked = dti_team_forked(team), freed = false;
@@ -129,8 +129,8 @@ bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate *
         return false;
     if (atomic_load_explicit(&dependent->team, memory_order_relaxed) != NULL)
         return true;
-    /* The team is gone although the gate was open. This is a child process that was forked while another
-     * thread ended the team. */
+    /* The dependent has no team, although its gate was open. This is a child process that was forked while
+     * another thread ended the team. */
     dti_gate_release(held);
     *held = NULL;
     return false;

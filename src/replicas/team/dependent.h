@@ -86,11 +86,12 @@ struct dti_dependent {
     _Atomic(struct dti_team *) team;
 };
 
-/* For both, the calling thread has the turn, or no other thread knows the team yet. */
+/* Add a dependent to a team, and remove it. The calling thread has the turn, or no other thread knows the
+ * team yet. */
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
 void dti_dependent_remove(struct dti_dependent *dependent);
 /* Ends a dependent that its user destroys. The team may still exist, may have ended, may be poisoned, or may
- * belong to the parent process. Any context in which a thread may wait for the turn.
+ * belong to the parent process. May be called in every context in which a thread may wait for the turn.
  * Returns BUSY if another thread is in a call on the dependent, or an error of its `check`. After an error
  * nothing has changed. */
 DTI_COMPANION ditto_status dti_dependent_destroy(struct dti_dependent *dependent);
@@ -101,8 +102,8 @@ DTI_COMPANION ditto_status dti_watch(ditto_strategy *strategy, struct dti_depend
  * NULL. Returns false if the strategy of the dependent has been destroyed. */
 DTI_COMPANION bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate **held);
 
-/* The dependent of a kind that was added before `later`, or the last one of this kind. NULL if there is none.
- * The calling thread has the turn. */
+/* Returns the dependent of this kind that was added last before `later`, or last of all if `later` is NULL.
+ * Returns NULL if there is none. The calling thread has the turn. */
 struct dti_dependent *dti_team_dependent_before(const struct dti_team *team,
                                                 const struct dti_dependent *later,
                                                 const struct dti_dependent_kind *kind);

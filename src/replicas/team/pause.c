@@ -48,7 +48,7 @@ void dti_pause_end(struct dti_replica *self)
     atomic_store_explicit(state_of(self), DTI_PAUSE_OPEN, memory_order_release); /* E0 */
 }
 
-/* Whether a serving replica has a job to execute, or may leave because the run is stopped. */
+/* Returns true if a serving replica has a job to execute, or may leave because the run is stopped. */
 static bool is_called(void *argument)
 {
     const struct dti_replica *r = argument;

@@ -33,7 +33,7 @@ struct dti_replica {
     /* The state of src/sync for the run that the replica is in. */
     struct dti_sync *sync;
 
-    /* The team's, here because every meeting reads them. */
+    /* Copies of members of the team, because every meeting reads them. */
     const struct dti_stop *stop;
     struct dti_wait_queue *wait_queue;
     uint32_t timeout_ms;
@@ -91,13 +91,13 @@ static inline bool dti_replica_is_forked(const struct dti_replica *replica)
  * message is written. */
 void dti_replica_ensure_record(const struct dti_replica *replica, ditto_status status,
                                uint32_t serial_before);
-/* The handle of the present run. It is valid in this run only. */
+/* Returns the replica's handle for the present run. It is valid in this run only. */
 ditto_replica *dti_replica_handle(const struct dti_replica *replica);
 ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);
 
 /* -- Any thread -- */
-/* The deadline of a wait on this replica. A caller that works as replica 0 must not wait past the end of its
- * own run. */
+/* Returns the deadline of a wait on this replica. A caller that works as replica 0 must not wait past the end
+ * of its own run. */
 static inline struct dti_deadline dti_replica_deadline(const struct dti_replica *replica, uint32_t timeout_ms)
 {
     struct dti_deadline deadline = { .timeout_ms = timeout_ms };
@@ -108,12 +108,12 @@ static inline struct dti_deadline dti_replica_deadline(const struct dti_replica 
     }
     return deadline;
 }
-/* Whether a deadline is the deadline of the run. Messages then name run_timeout_ms. */
+/* Returns true if a deadline is the deadline of the run. Messages then name run_timeout_ms. */
 bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline);
 /* Ends the run with the error record of the calling thread, because a wait on this replica has reached its
  * deadline. If that is the deadline of the outermost run, it ends all runs. */
 void dti_replica_stop_late(const struct dti_replica *replica, const struct dti_deadline *deadline);
-/* Whether the replica has returned from its function of the innermost run. */
+/* Returns true if the replica has returned from its function of the innermost run. */
 bool dti_replica_returned(const struct dti_replica *replica);
 
 #endif

@@ -21,7 +21,7 @@
 struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
 {
     const struct dti_team_options *o = &team->options;
-    /* First, so that the next call notices a change from here on. */
+    /* The epoch is read first, so that the caller notices every later change. */
     *epoch = dti_load_epoch();
     bool crowded = team->crowded || dti_load_crowded(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
     return (struct dti_wait_policy){ .spin_ns = crowded ? 0 : (uint64_t)o->spin_us * 1000u,
@@ -40,7 +40,7 @@ void dti_replica_ensure_record(const struct dti_replica *r, ditto_status status,
                  ditto_status_name(status), (int)status);
 }
 
-/* Whether the user has submitted functions to devices and has not joined them. */
+/* Returns true if the user has submitted functions to devices and has not joined them. */
 static bool has_unjoined(const struct dti_replica *r)
 {
     return r->crew != NULL && r->crew->outstanding;
@@ -49,7 +49,7 @@ static bool has_unjoined(const struct dti_replica *r)
 void dti_team_work(struct dti_replica *r, uint64_t number)
 {
     struct dti_team *team = r->team;
-    int32_t outer = dti_error_replica; /* in a pause the number of replica 0, or none */
+    int32_t outer = dti_error_replica; /* the value outside this run */
     if (r->load_epoch != dti_load_epoch())
         set_wait_policy(r);
     dti_error_replica = (int32_t)r->id;
@@ -62,7 +62,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
         status = joined < 0 ? joined : status;
     }
     ditto_status outcome = status > 0 ? status : DITTO_OK;
-    /* Stored only if it has changed, because the poster polls this cache line. */
+    /* The outcome is stored only if it has changed, because the poster polls this cache line. */
     if (r->outcome != outcome)
         r->outcome = outcome;
     if (status < 0) {
@@ -131,7 +131,8 @@ void *dti_team_thread_main(void *argument)
         if (dti_team_forked(team))
             return NULL;
     }
-    /* Called on this thread, so that a leader that was given up on still ends its helpers when it returns. */
+    /* The leader ends its helpers itself, so that even a leader that was given up on ends them when it
+     * returns. */
     dti_crew_end_threads(r->crew);
     dti_thread_hook(team->options.thread_stop, r->id, team->options.thread_user);
     return NULL;
@@ -216,8 +217,8 @@ static uint32_t grace_ms(const struct dti_team *team)
     return quarter < GRACE_LEAST_MS ? GRACE_LEAST_MS : quarter > GRACE_MOST_MS ? GRACE_MOST_MS : quarter;
 }
 
-/* The time limit of the run has passed. Replicas that wait in the library are stopped. The other replicas are
- * given up, and the team is then poisoned. */
+/* The time limit of the run has passed. Replicas that wait in the library are stopped. If other replicas do
+ * not return, they are given up on, and the team is poisoned. */
 static void give_up(struct dti_team *team, const struct run *run)
 {
     char missing[256];

@@ -77,18 +77,19 @@ const struct dti_team_options *dti_team_options(const struct dti_team *team);
 bool dti_team_is_crowded(const struct dti_team *team);
 struct dti_wait_queue *dti_team_wait_queue(struct dti_team *team);
 struct dti_gate *dti_team_gate(struct dti_team *team);
-/* Whether the address is that of a replica of the team. The replica is not read. */
+/* Returns true if the address is that of a replica of the team. The replica is not read. */
 bool dti_team_has_replica(const struct dti_team *team, const void *replica);
 
-/* Whether the innermost run has been stopped. */
+/* Returns true if the innermost run has been stopped. */
 bool dti_team_is_stopped(const struct dti_team *team);
-/* Whether a replica has returned from the present run. Only crowded teams count, all others answer false. */
+/* Returns true if the team is crowded and a replica has returned from the present run. Other teams do not
+ * count returns, and the answer is false. */
 bool dti_team_any_returned(const struct dti_team *team);
-/* The number of pauses inside each other in the present run. The poster's thread. */
+/* Returns the number of nested pauses in the present run. Called on the poster's thread. */
 uint32_t dti_team_pauses(const struct dti_team *team);
-/* Whether a replica was given up on. A hint, unless the calling thread has the turn. */
+/* Returns true if the team is poisoned. The answer is only a hint unless the calling thread has the turn. */
 bool dti_team_is_poisoned(const struct dti_team *team);
-/* All replicas have returned after all. The calling thread has the turn. */
+/* Called when all replicas of a poisoned team have returned after all. The calling thread has the turn. */
 void dti_team_clear_poison(struct dti_team *team);
 
 /* Counts the scopes of the team that are entered, on all threads. */
@@ -167,7 +168,7 @@ void dti_team_renew(struct dti_team *team);
  * floating-point environment of the calling thread. Functions of a run inside another run have the
  * environment of the outermost run. */
 void dti_team_note_host(struct dti_team *team);
-/* Whether the calling thread is inside a run or another cross call of the team. */
+/* Returns true if the calling thread is inside a run or another cross call of the team. */
 bool dti_team_has_turn(const struct dti_team *team);
 /* Takes the turn, for callers that need nothing else of dti_cross_enter. Returns false if the calling thread
  * had the turn already. The result is passed to dti_team_give_turn. */
@@ -180,8 +181,8 @@ DTI_COMPANION struct dti_gate *dti_strategy_hold(ditto_strategy *strategy);
 
 uint64_t dti_team_run_number(const struct dti_team *team);
 
-/* The number of threads of the team on a PU: leaders and helpers, or, with helpers off, leaders that may run
- * there. */
+/* Returns the number of threads of the team on a PU. These are leaders and helpers, or, with helpers off, the
+ * leaders that may run there. */
 uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu);
 /* Returns how a thread on a PU should wait. The answer is valid as long as dti_load_epoch() returns
  * *epoch. */
@@ -226,8 +227,8 @@ void dti_team_expire(struct dti_team *team);
 /* Returns PEER_STOPPED with a message that names the failed replica. If the first error was DIVERGED it
  * returns DIVERGED, because that error concerns all replicas. */
 ditto_status dti_team_stop_status(const struct dti_team *team);
-/* Whether all replicas have returned from the last outermost run. Having returned from a run inside it is not
- * enough. */
+/* Returns true if all replicas have returned from the last outermost run. Having returned from a run inside
+ * it is not enough. */
 bool dti_team_all_returned(const struct dti_team *team);
 
 #endif

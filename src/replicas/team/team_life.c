@@ -52,7 +52,7 @@ static ditto_status start_threads(struct dti_team *team, uint32_t *started)
     return DITTO_OK;
 }
 
-/* Whether the PU of device `device` also belongs to an earlier device, because a replica's set may contain a
+/* Returns true if the PU of device `device` also belongs to an earlier device. A replica's set may contain a
  * PU twice. */
 static bool listed_before(const ditto_placement *placement, uint32_t replica, uint32_t device)
 {
@@ -219,8 +219,8 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
     }
 }
 
-/* Whether two threads of the team must share a PU, or the CPU quota is below their number. *threads is their
- * number. */
+/* Returns true if two threads of the team must share a PU, or if the CPU quota is below the number of
+ * threads. Stores that number in *threads. */
 static bool is_crowded(const struct dti_team_options *options, uint32_t *threads)
 {
     const ditto_placement *p = options->placement;

@@ -22,8 +22,8 @@ struct dti_team {
      * Threads of other strategies do not count. */
     bool crowded;
 
-    /* No run will follow, and the threads end. It is set once. All replicas poll it, so nothing that changes
-     * is stored near it. */
+    /* True when no run will follow and the threads must end. It is set once. All replicas poll it, so nothing
+     * that changes is stored near it. */
     _Atomic bool ending;
 
     /* How long a crowded replica yields before it sleeps. */
@@ -113,7 +113,7 @@ enum {
     DTI_HANDLE_RUN_BITS = sizeof(uintptr_t) > 4 ? 30 : 16,
     DTI_HANDLE_TEAM_BITS = 8 * sizeof(uintptr_t) - DTI_HANDLE_ID_BITS - DTI_HANDLE_RUN_BITS,
 };
-/* Whether a handle is that of a replica of this team, in any run. If so, *replica is its id. */
+/* Returns true if a handle is that of a replica of this team, in any run. *replica is then its id. */
 bool dti_team_owns_handle(const struct dti_team *team, const ditto_replica *self, uint32_t *replica);
 
 void dti_team_set_job(struct dti_team *team, dti_job job, void *argument);
@@ -121,17 +121,19 @@ uint64_t dti_team_next_number(const struct dti_team *team);
 void dti_team_post(struct dti_team *team, uint64_t number);
 /* The state of the pauses of a run: a pause may begin, a pause is going on, or a pause was refused. */
 enum dti_pause_state { DTI_PAUSE_OPEN, DTI_PAUSE_BEGUN, DTI_PAUSE_DECLINED };
-/* Whether the go number differs from the last one on which `replica` (a struct dti_replica) has acted. */
+/* Returns true if the go number differs from the last one on which `replica` (a struct dti_replica) has
+ * acted. */
 bool dti_team_go_changed(void *replica);
 bool dti_team_is_ending(const struct dti_team *team);
 /* Executes the posted job on this replica. */
 void dti_team_work(struct dti_replica *r, uint64_t number);
 /* The main function of a leader's thread. */
 void *dti_team_thread_main(void *replica);
-/* No run will follow. Parked leaders end now, and the others end when they return. */
+/* Ends the threads of leaders. Parked leaders end now, and the others end when they return. No run may
+ * follow. */
 void dti_team_end_threads(struct dti_team *team);
-/* Whether a replica has returned from the last outermost run. If so, the caller sees all that the replica did
- * (D0 -> D1). */
+/* Returns true if a replica has returned from the last outermost run. The caller then sees all that the
+ * replica did (D0 -> D1). */
 bool dti_team_has_left(const struct dti_team *team, uint32_t replica);
 /* Writes the replicas that have not returned from run `number`, as "2, 5-7". */
 void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *buffer, size_t size);

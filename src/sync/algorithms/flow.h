@@ -96,13 +96,14 @@ static inline size_t dti_flow_grain(const struct dti_flow *flow)
                                                           : 1;
 }
 
-/* Bytes that an item of a list takes in a mailbox's payload. Items begin at multiples of 16. */
+/* Returns the number of bytes that an item of a list takes in a mailbox's payload. Items begin at multiples
+ * of 16. */
 static inline size_t dti_item_bytes(const ditto_list_item *item)
 {
     return (item->count * ditto_dtype_bytes(item->dtype) + 15) / 16 * 16;
 }
 
-/* The number of grains of a segment, and of all segments. */
+/* Return the number of grains of a segment, and of all segments. */
 size_t dti_flow_grains(const struct dti_flow *flow, const struct dti_segment *segment);
 size_t dti_flow_all_grains(const struct dti_flow *flow);
 

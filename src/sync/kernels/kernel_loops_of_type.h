@@ -147,9 +147,9 @@ static void OF(pair_divide)(void *values, size_t count, uint32_t divisor)
     OF(divide)(values, 2 * count, divisor);
 }
 
-/* (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each part rounded as it stands; infinities get no special
- * care. Real and imaginary parts have loops of their own: gcc 12 makes fused multiply-adds of the whole
- * pattern where AVX-512 has them, whatever -ffp-contract says, and those have other bits
+/* (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each part rounded as it stands. Infinities are not treated
+ * specially. Real and imaginary parts have loops of their own, because gcc 12 makes fused multiply-adds of
+ * the whole pattern where AVX-512 has them, whatever -ffp-contract says, and those have other bits
  * (tests/sync/kernels/test_kernels.c). */
 static void OF(pair_prod_block)(TYPE *o, const TYPE *a, const TYPE *b, size_t count)
 {

@@ -25,8 +25,8 @@ enum dti_pattern {
 };
 
 /* The number of patterns. The assertion stands beside every table that has a row for each of them, and stops
- * the build when a pattern is added. The step to take there is described in docs/recipes.md; then the number
- * goes up. */
+ * the build when a pattern is added. Add the row as docs/recipes.md describes, and then increase the
+ * number. */
 enum { DTI_NUM_PATTERNS = DTI_PATTERN_BLOCKS + 1 };
 #define DTI_KNOWS_PATTERNS(number) \
     _Static_assert(DTI_NUM_PATTERNS == (number), "a pattern was added: see docs/recipes.md")
@@ -44,7 +44,8 @@ struct dti_call {
     size_t count;
     size_t element_bytes;
 
-    /* The number of items of the whole list, of which this call is a pack. */
+    /* For a list: the number of items of the whole list. A long list is split into several calls (packs), and
+     * `count` is the number of items in this one. */
     size_t whole;
     uint32_t root;
     uint8_t pattern;
@@ -76,7 +77,7 @@ struct dti_call {
 };
 
 /* -- Any thread, at any time -- */
-/* Whether the elements, and so the dtype, are those of the items of a list. */
+/* Returns true if the elements, and therefore the dtypes, are those of the items of a list. */
 static inline bool dti_call_has_items(const struct dti_call *call)
 {
     return call->pattern == DTI_PATTERN_LIST || (call->pattern == DTI_PATTERN_TARGET && call->list != NULL);
@@ -85,8 +86,8 @@ static inline bool dti_call_has_items(const struct dti_call *call)
 bool dti_call_same(const struct dti_call *a, const struct dti_call *b);
 /* Compares the replica's own members too. */
 bool dti_call_identical(const struct dti_call *a, const struct dti_call *b);
-/* Returns a digest of 32 bits of the members that must be equal on all replicas. `hash` stands for
- * `whole`. */
+/* Returns a digest of 32 bits of the members that must be equal on all replicas. `whole` is left out, because
+ * `hash` differs if it does. */
 uint32_t dti_call_digest(const struct dti_call *call);
 /* Writes for example "ditto_all_reduce #3 (100 x f32, SUM)". */
 void dti_call_describe(const struct dti_call *call, uint64_t number, struct dti_text *text);

@@ -11,8 +11,8 @@
 
 /* -- Descriptions. Any thread. They are diagnostics: the state that they describe may change meanwhile -- */
 
-/* Whether the replica has begun its function of the newest run that any replica has begun. If not, its last
- * call belongs to an earlier run. */
+/* Returns true if the replica has begun its function of the newest run that any replica has begun. If not,
+ * its last call belongs to an earlier run. */
 bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica);
 /* Writes for example "replica 3 (last in ditto_barrier #7)". */
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
@@ -25,11 +25,11 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
 
 /* -- The replica's own thread. Each of these functions stops the run -- */
 
-/* A peer for which this replica waits will not come. Returns DIVERGED, or the error that stopped the run
- * before. */
+/* Called when a peer for which this replica waits will not come. Returns DIVERGED, or the error that stopped
+ * the run before. */
 ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *who);
-/* The replicas that `who` describes did not come in time. Returns TIMED_OUT, with this replica's own record
- * even if a peer's error stopped the run first. */
+/* Called when the replicas that `who` describes did not come in time. Returns TIMED_OUT, with this replica's
+ * own record even if a peer's error stopped the run first. */
 ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *deadline,
                            const char *waits_in, const char *who);
 

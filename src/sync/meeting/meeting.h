@@ -69,12 +69,14 @@ struct dti_arrival {
 ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,
                       struct dti_deadline *deadline, uint32_t *seq);
 
-/* Whether the replicas meet crowded, rather than in rounds. The result is equal on all replicas. */
+/* Returns true if the replicas meet crowded, and false if they meet in rounds. The result is equal on all
+ * replicas. */
 bool dti_meets_by_counter(const struct dti_sync *sync, const struct dti_call *call);
 
 /* Called on the replica's own thread after a meeting. Returns DIVERGED unless all calls are equal, member by
- * member. Returns INVALID if another replica's result has the same destination as this replica's. Digests
- * collide once in 2^32 calls. That is not good enough before a replica touches the buffers of another one. */
+ * member. Returns INVALID if another replica's result has the same destination as this replica's. A meeting
+ * in rounds compares only digests, which collide once in 2^32 calls. That is too often for a replica that is
+ * about to touch the buffers of others. */
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq);
 
 #endif

@@ -104,9 +104,10 @@ static inline bool dti_has_started(const struct dti_sync *sync, uint32_t replica
     uint64_t word = atomic_load_explicit(&operation->word, memory_order_acquire); /* P1 */
     return word >> 32 == (uint32_t)number;
 }
-/* For messages (failure.h). */
+/* The opposite of dti_has_started, as a dti_is_missing (failure.h). */
 bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica, uint64_t number);
-/* Whether `replica` has announced the same operation as this replica. Both have announced it. */
+/* Returns true if `replica` has announced the same operation as this replica. Both must have announced
+ * one. */
 bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint64_t number);
 
 /* -- The replica's own thread -- */
@@ -133,9 +134,9 @@ static inline void dti_pending_help(struct dti_replica *self)
  * those of the oldest one, and are set only if there is one. */
 uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uint64_t *number);
 
-/* Whether `other` has arrived at the meeting that is this replica's next one. If `other` has not started the
- * operation for which this replica waits, it never will, because it waits for this replica in that
- * meeting. */
+/* Returns true if `other` has arrived at the meeting that is this replica's next one. If `other` has not
+ * started the operation for which this replica waits, it never will, because it waits for this replica in
+ * that meeting. */
 bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t other);
 /* Called when none of the open operations will be waited for. Stops the run with the error record of the
  * thread, waits until no replica accesses the buffers of this replica, and returns `status`. */

@@ -3,10 +3,10 @@
  *
  * A *cut* divides the row of replicas into blocks of neighbours. Cuts are nested. Cut 0 has a block for each
  * replica, the last cut has a single block, and round r joins the blocks of cut r to those of cut r + 1. In
- * round r a replica reads the mailbox of one replica of each sibling block. All members of a block know the
- * same by then, so any of them will do, and each is read by its counterparts only. This is n-way
- * dissemination (Hensgen, Finkel, Manber, IJPP 17(1), 1988), aligned to the machine, so that only the last
- * rounds cross its borders. All functions are pure. */
+ * round r a replica reads the mailbox of one replica of each sibling block. All members of a block have the
+ * same knowledge before the round, so any of them can be read. Each member is read by its counterparts only.
+ * This is n-way dissemination (Hensgen, Finkel, Manber, IJPP 17(1), 1988), aligned to the machine, so that
+ * only the last rounds cross its borders. All functions are pure. */
 #ifndef DTI_ROUNDS_H
 #define DTI_ROUNDS_H
 
@@ -59,10 +59,10 @@ struct dti_span dti_rounds_siblings(const struct dti_rounds *rounds, uint32_t ro
 uint32_t dti_rounds_representative(const struct dti_rounds *rounds, uint32_t round, uint32_t block,
                                    uint32_t self);
 
-/* The cost of one round with `blocks` blocks at a distance. */
+/* Returns the cost of one round with `blocks` blocks at a distance, in nanoseconds. */
 double dti_round_ns(const struct dti_costs *costs, enum dti_distance distance, uint32_t blocks);
 
-/* The cost of the critical path of the whole meeting. */
+/* Returns the cost of the critical path of the whole meeting, in nanoseconds. */
 double dti_rounds_ns(const struct dti_rounds *rounds, const struct dti_machine_shape *shape,
                      const struct dti_costs *costs);
 
