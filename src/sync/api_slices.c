@@ -14,15 +14,16 @@ static ditto_status check_slices(const ditto_slices *s, const char *name, size_t
         return DTI_FAIL(DITTO_ERR_RANGE, "%s: %zu rows of %zu elements are more than a size_t can count",
                         name, s->rows, s->row_count);
     DTI_TRY(dti_buffer_bytes(elements, s->dtype, bytes));
-    DTI_TRY(dti_buffer_check(s->values, *bytes, s->dtype, name));
-    return dti_buffer_check(s->indices, s->rows * sizeof *s->indices, DITTO_I64, name);
+    DTI_TRY_OF(dti_buffer_check(s->values, *bytes, s->dtype, "values"), "%s", name);
+    DTI_TRY_OF(dti_buffer_check(s->indices, s->rows * sizeof *s->indices, DITTO_I64, "indices"), "%s", name);
+    return DITTO_OK;
 }
 
 static ditto_status check_apart_from_input(const struct dti_named_buffer *out, const ditto_slices *in,
                                            size_t bytes)
 {
-    struct dti_named_buffer values = { "in->values", in->values, bytes };
-    struct dti_named_buffer indices = { "in->indices", in->indices, in->rows * sizeof *in->indices };
+    struct dti_named_buffer values = { "src->values", in->values, bytes };
+    struct dti_named_buffer indices = { "src->indices", in->indices, in->rows * sizeof *in->indices };
     DTI_TRY(dti_check_apart(out, &values));
     return dti_check_apart(out, &indices);
 }
@@ -54,8 +55,8 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *sr
     DTI_TRY(dti_not_null(dst, "dst"));
     ditto_slices result = { dst->indices, dst->values, dst->rows, src->row_count, src->dtype };
     DTI_TRY(check_slices(&result, "dst", &capacity));
-    struct dti_named_buffer values = { "out->values", result.values, capacity };
-    struct dti_named_buffer indices = { "out->indices", result.indices,
+    struct dti_named_buffer values = { "dst->values", result.values, capacity };
+    struct dti_named_buffer indices = { "dst->indices", result.indices,
                                         result.rows * sizeof *result.indices };
     DTI_TRY(check_apart_from_input(&values, src, bytes));
     DTI_TRY(check_apart_from_input(&indices, src, bytes));

@@ -50,12 +50,12 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     bool counted = dti_meets_by_counter(sync, &call),
          lines = operation == DITTO_OPERATION_BARRIER || choice.algorithm == DTI_ALGORITHM_MAILBOXES;
     ditto_choice found = { 0 };
-    found.algorithm = lines ? (counted ? "counter" : dti_algorithm_names[DTI_ALGORITHM_MAILBOXES])
-                            : dti_algorithm_names[choice.algorithm];
-    found.num_meetings = lines ? 1 : 2;
+    found.algorithm = in_mailboxes ? (counted ? "counter" : dti_algorithm_names[DTI_ALGORITHM_MAILBOXES])
+                                   : dti_algorithm_names[choice.algorithm];
+    found.num_meetings = in_mailboxes ? 1 : 2;
     found.num_rounds = counted ? 1 : rounds->rounds;
-    found.num_groups = !lines && choice.algorithm == DTI_ALGORITHM_GROUPS ? sync->groups.groups : 1;
-    found.streaming = !lines && choice.streams;
+    found.num_groups = !in_mailboxes && choice.algorithm == DTI_ALGORITHM_GROUPS ? sync->groups.groups : 1;
+    found.streaming = !in_mailboxes && choice.streams;
     dti_result_store(out, &found, sizeof found);
     out->predicted_ns = out->num_meetings *
                         (counted ? sync->tuning.costs.hop_ns[DTI_DISTANCE_CACHE] * dti_team_num_replicas(team)

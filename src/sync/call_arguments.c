@@ -157,7 +157,7 @@ ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *
 {
     size_t total = 0;
     if (length != 0)
-        DTI_TRY(dti_not_null(list, "list"));
+        DTI_TRY(dti_not_null(list, "items"));
     for (size_t i = 0; i < length; i++) {
         DTI_TRY_OF(check_item(&list[i], op), "item %zu of %zu", i, length);
         if (__builtin_add_overflow(total, list[i].count * ditto_dtype_bytes(list[i].dtype), &total))

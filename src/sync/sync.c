@@ -21,7 +21,7 @@ ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *wor
     if ((workspace->source = dti_allocate_zeroed(r, n * sizeof *workspace->source)) == NULL ||
         (workspace->destination = dti_allocate_zeroed(r, n * sizeof *workspace->destination)) == NULL)
         return DITTO_ERR_NO_MEMORY;
-    /* Not zeroed. Only the pages that are used are touched. */
+    /* The scratch memory is not zeroed, so that only the pages that are used are touched. */
     return dti_replica_alloc(r, DTI_WORKSPACE_BYTES, DTI_CACHE_LINE_PAIR, &workspace->scratch);
 }
 
@@ -64,7 +64,7 @@ static ditto_status settle(struct dti_replica *r, void *argument)
     return dti_pending_make(r, sync);
 }
 
-static void begin(struct dti_sync *sync)
+static void reset(struct dti_sync *sync)
 {
     /* All stores are relaxed, because all replicas are parked and the go word of the next run publishes
      * them. */
@@ -110,7 +110,7 @@ static ditto_status settle_all(struct dti_sync *sync)
     }
     dti_groups_make(&sync->shape, near, &sync->groups);
     DTI_TRY(dti_team_run(sync->team, settle, sync, DITTO_FOREVER));
-    begin(sync);
+    reset(sync);
     return DITTO_OK;
 }
 
@@ -164,7 +164,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     DTI_TRY(dti_tuning_read(options->tuning, &given));
     sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_PAYLOAD_BYTES;
 
-    /* What was given counts, then what this process has measured before, then the usual numbers. */
+    /* A given number has priority, then one that this process has measured before, then the usual one. */
     bool known = !sync->crowded && dti_tuning_find(&sync->shape, &found);
     if (!known)
         DTI_TRY(dti_measure_hops(team, &sync->shape, &found.costs));
@@ -177,15 +177,17 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
         DTI_TRY(dti_measure_thresholds(sync, &found.given, &in_time));
         sync->tuning.given = given;
         dti_tuning_fill(&sync->tuning.given, &found.given);
-        /* For later strategies, unless the plans were changed or the machine was busy. */
+        /* The numbers are kept for later strategies, unless near_replicas has changed the plans or the
+         * machine was busy. */
         if (given.near_replicas == 0 && !sync->crowded && in_time)
             dti_tuning_keep(&sync->shape, &found);
-        begin(sync); /* the user's operations are numbered from 1 */
+        reset(sync); /* the user's operations are numbered from 1 */
     }
     return DITTO_OK;
 }
 
-/* Copies the options and the tuning of the outer run. Nothing is measured. */
+/* Makes the state for runs inside the present one, if there is none. It has the options and the tuning of the
+ * outer run, and nothing is measured. */
 static ditto_status make_inner(struct dti_team *team)
 {
     struct dti_sync *outer = dti_team_replica(team, 0)->sync, *inner;
@@ -219,14 +221,14 @@ void dti_sync_go_out(struct dti_replica *self)
 
 ditto_status dti_sync_run_begins(struct dti_team *team)
 {
-    uint32_t pauses = dti_team_pauses(team); /* each run that goes on is in one */
+    uint32_t pauses = dti_team_pauses(team); /* the number of runs that contain this one */
     if (pauses == DTI_LEVELS)
         return DTI_FAIL(DITTO_ERR_RANGE, "a run inside %d runs: runs can't be nested deeper", DTI_LEVELS);
     if (pauses == 0)
         return DITTO_OK;
     ditto_status status = make_inner(team);
     if (status != DITTO_OK)
-        dti_team_renew(team); /* because the jobs that made it were stopped */
+        dti_team_renew(team); /* because the job that failed has stopped the run */
     return status;
 }
 
@@ -234,7 +236,7 @@ void dti_sync_run_ended(struct dti_team *team)
 {
     if (!dti_team_is_stopped(team) || dti_team_is_poisoned(team))
         return;
-    begin(dti_team_pauses(team) == 0 ? dti_team_sync(team) : dti_team_replica(team, 0)->sync->inner);
+    reset(dti_team_pauses(team) == 0 ? dti_team_sync(team) : dti_team_replica(team, 0)->sync->inner);
     dti_team_renew(team);
 }
 

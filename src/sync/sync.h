@@ -149,7 +149,7 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
  * The caller allocates the data that `finish` needs near that replica. Any context. */
 typedef void dti_target_owner_fn(void *context, size_t item, size_t first, size_t count, uint32_t replica);
 void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
-                       dti_target_owner_fn *range, void *context);
+                       dti_target_owner_fn *report, void *context);
 
 /* All replicas meet, each calls `work`, and all meet again. In `work` a replica can read what the others
  * brought. If `work` returns anything but DITTO_OK, the run is stopped with an error. */
@@ -167,7 +167,7 @@ struct dti_joint_work {
     void *context;
 };
 
-ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *together,
+ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request,
                                struct dti_deadline *deadline);
 
 /* -- Pure. Any thread, in the default floating-point environment -- */

@@ -25,15 +25,16 @@ struct dti_mailbox {
     alignas(DTI_CACHE_LINE_PAIR) unsigned char payload[DTI_PAYLOAD_BYTES];
 };
 
-/* Where a payload of `bytes` is stored. It may be in the line of the word if the call has one dtype, because
- * 8 bytes of alignment are enough for every dtype. */
+/* Returns where a payload of `bytes` bytes is stored. It may be in the line of the word if the call has one
+ * dtype, because 8 bytes of alignment are enough for every dtype. */
 static inline unsigned char *dti_mailbox_payload(struct dti_mailbox *mailbox, const struct dti_call *call,
                                                  size_t bytes)
 {
     return bytes <= DTI_INLINE_PAYLOAD_BYTES && call->dtype != 0 ? mailbox->inline_payload : mailbox->payload;
 }
 
-/* Bytes that `parts` partial results take in a mailbox. Each begins at a cache line. */
+/* Returns the number of bytes that `parts` partial results take in a mailbox. Each result has `bytes` bytes
+ * and begins at a cache line. */
 static inline size_t dti_partials_bytes(size_t bytes, uint32_t parts)
 {
     return (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE * parts;

@@ -17,7 +17,7 @@
 #define MOST_BYTES  16
 #define BLOCK_BYTES ((size_t)DITTO_BLOCK_ELEMENTS * MOST_BYTES)
 
-/* The state of one replica. */
+/* The row, as one replica sees it. */
 struct row {
     /* The replica's elements. Other replicas read these two members. */
     const char *values;
@@ -111,7 +111,7 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     r->start[0] = 0;
     for (uint32_t i = 0; i < self->num_replicas; i++) {
         r->of[i] = dti_call_of(self->sync, i, seq)->more;
-        /* Cannot overflow, because all elements are in one address space. */
+        /* The sum cannot overflow, because all elements are in one address space. */
         r->start[i + 1] = r->start[i] + r->of[i]->count;
     }
     r->parts = subtrees_of(r, self->id, part);

@@ -118,7 +118,7 @@ static _Atomic uint64_t *word_of(const struct exchange_range *l, uint32_t group,
     return what == PARTIALS ? &buffers->partial : &buffers->result;
 }
 
-static void say(const struct exchange_range *l, enum announced what, uint32_t block)
+static void announce(const struct exchange_range *l, enum announced what, uint32_t block)
 {
     /* release: Q0 or R0. It publishes the partials or the results. */
     atomic_store_explicit(word_of(l, l->group, what), (uint64_t)l->flow->seq << 32 | (block + 1),
@@ -131,7 +131,7 @@ struct word_wait {
     _Atomic uint64_t *word;
     uint64_t at_least;
 };
-static bool is_said(const struct word_wait *w)
+static bool is_announced(const struct word_wait *w)
 {
     uint64_t word = atomic_load_explicit(w->word, memory_order_acquire); /* Q1 or R1 */
     return word >> 32 == w->at_least >> 32 && word >= w->at_least;
@@ -139,7 +139,7 @@ static bool is_said(const struct word_wait *w)
 static bool word_ready(void *argument)
 {
     const struct word_wait *w = argument;
-    return is_said(w) || dti_team_is_stopped(w->team);
+    return is_announced(w) || dti_team_is_stopped(w->team);
 }
 
 /* Waits until all counterparts have announced their partials, or their results, of `block`. */
@@ -163,7 +163,7 @@ static ditto_status await_counterparts(const struct exchange_range *l, enum anno
             dti_describe_replica(l->flow->sync, peer, &its);
             return dti_fail_late(self, &deadline, words, who);
         }
-        if (!is_said(&w))
+        if (!is_announced(&w))
             return dti_team_stop_status(team);
         l->flow->workspace->counters.hops_far++;
     }
@@ -201,7 +201,7 @@ static ditto_status combine_own(struct exchange_range *l, struct block *b)
         }
     }
     if (r->failed == DITTO_OK)
-        say(l, PARTIALS, b->number);
+        announce(l, PARTIALS, b->number);
     return r->failed;
 }
 
@@ -270,7 +270,7 @@ static ditto_status combine_piece(struct exchange_range *l, struct block *b)
             return flow->reduction.failed;
     }
     if (r->failed == DITTO_OK)
-        say(l, RESULTS, b->number);
+        announce(l, RESULTS, b->number);
     return r->failed;
 }
 

@@ -57,6 +57,6 @@ void dti_exchange_buffers_refresh(const struct dti_replica *self, uint32_t numbe
                                   void (*refresh)(_Atomic uint64_t *word, uint32_t number));
 
 /* Reports which replica combines and finishes which elements, see dti_target_owners. Any thread. */
-void dti_exchange_owners(const struct dti_flow *flow, dti_target_owner_fn *range, void *context);
+void dti_exchange_owners(const struct dti_flow *flow, dti_target_owner_fn *report, void *context);
 
 #endif

@@ -7,11 +7,12 @@
 
 /* Describes the segments of each pattern. */
 static const struct {
-    /* True if there is a segment for each replica, false if there is one. Lists have one for each item. */
+    /* True if there is a segment for each replica, false if there is only one. Lists have one for each
+     * item. */
     bool per_replica;
 
     /* True if the elements of all replicas are combined, false if those of one replica are moved. */
-    bool gathers;
+    bool combines;
 
     /* True if all replicas receive the result. */
     bool to_all;
@@ -35,7 +36,7 @@ bool dti_flow_is_combined(const struct dti_call *call)
 {
     /* True if the values of replica 0 are used as they are. */
     bool first_only = call->pattern == DTI_PATTERN_TARGET && call->op == 0;
-    return shape_of[call->pattern].gathers && !first_only;
+    return shape_of[call->pattern].combines && !first_only;
 }
 
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call)

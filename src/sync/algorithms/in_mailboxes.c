@@ -109,7 +109,7 @@ static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round,
         finish_local(self, c, value, c->dst);
 }
 
-/* In a meeting by counter, called on the last replica to arrive. Combines for all. */
+/* Called in a meeting by counter, on the last replica to arrive. Combines for all. */
 static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round,
                       const struct dti_arrival *arrival)
 {

@@ -4,16 +4,16 @@
 
 #include <string.h>
 
-/* Sizes from 512 to 2048 bytes are equally fast. */
+/* The length of the chunks of combine_pair. Lengths from 512 to 2048 bytes are equally fast. */
 #define PAIR_CHUNK_BYTES ((size_t)1024)
 
-/* Used for non-temporal stores. Short chunks leave enough of a core's few line buffers for both the loads and
- * the non-temporal stores. 128 MiB out of place with 2 replicas took 14.8 ms in chunks of 4 KiB, 12.4 ms with
- * 1 KiB, 12.0 ms with 512 B and 13.3 ms with 256 B. */
+/* The length of chunks for non-temporal stores. Short chunks leave enough of a core's few line buffers for
+ * both the loads and the non-temporal stores. 128 MiB out of place with 2 replicas took 14.8 ms in chunks of
+ * 4 KiB, 12.4 ms with 1 KiB, 12.0 ms with 512 B and 13.3 ms with 256 B. */
 #define STREAM_CHUNK_BYTES ((size_t)512)
 
-/* Used if the target has a `finish`. assign_add of 4 MiB into one copy with 2 replicas took 0.39 ms in chunks
- * of 512 B, 0.37 ms with 1 KiB, 0.43 ms with 4 KiB, and 0.40 ms without prefetching. */
+/* The length of chunks if the target has a `finish`. assign_add of 4 MiB into one copy with 2 replicas took
+ * 0.39 ms in chunks of 512 B, 0.37 ms with 1 KiB, 0.43 ms with 4 KiB, and 0.40 ms without prefetching. */
 #define FINISH_CHUNK_BYTES ((size_t)1024)
 
 #define MOVE_CHUNK_BYTES ((size_t)32 << 10)

@@ -2,10 +2,10 @@
  *
  * The file is compiled once for each instruction set, and DTI_KERNEL_TABLE names the table that comes out
  * (src/meson.build). Operators are inline functions, and the loops over them are written once, in
- * kernel_loops_of_type.h. The compiler makes the vector code. No element depends on another one, so the
- * width of vectors cannot change a bit, and -ffp-contract=off keeps a product and a sum apart: all tables
- * give the same bits (tests/sync/kernels/test_kernels.c). f16 and bf16 are computed in f32 and rounded
- * once, to nearest even. */
+ * kernel_loops_of_type.h. The compiler makes the vector code. No element depends on another one, so the width
+ * of vectors cannot change a bit, and -ffp-contract=off keeps a product and a sum apart. Therefore all tables
+ * give the same bits (tests/sync/kernels/test_kernels.c). f16 and bf16 are computed in f32 and rounded once,
+ * to nearest even. */
 #include "base/numbers/half.h"
 #include "base/platform.h"
 #include "sync/kernels/kernel.h"
@@ -96,7 +96,7 @@
         ROW(SUM, type##_sum), MEAN_ROW(type##_sum, type##_divide), ROW(PROD, type##_prod), \
             ROW(MIN, type##_min), ROW(MAX, type##_max)                                     \
     }
-/* A product of four complex numbers in one pass is not there. */
+/* There is no product of four complex numbers in one pass. */
 #define COMPLEX_ROWS(type)                                                                         \
     {                                                                                              \
         ROW(SUM, type##_pair_sum), MEAN_ROW(type##_pair_sum, type##_pair_divide), [DITTO_PROD] = { \

@@ -1,4 +1,4 @@
-/* src/sync/kernels/local_reduction.c - reductions by one thread, and the check of dtype and op. Pure. */
+/* src/sync/kernels/local_reduction.c - reductions by one thread, and the check of dtype and op. */
 #include "sync/kernels/reduction.h"
 #include "sync/sync.h"
 

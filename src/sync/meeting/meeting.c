@@ -43,7 +43,8 @@ static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
     struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
     while (dti_describe_missing(sync, will_not_come, seq, &text) == 0) {
-        /* Crowded: a replica has been counted as returned, and is about to store its done number. */
+        /* In a crowded meeting, a replica has been counted as returned and is about to store its done
+         * number. */
         if (dti_stopped(self->stop))
             return dti_team_stop_status(self->team);
         sched_yield();
@@ -147,7 +148,8 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
     struct round_wait w = { self, peer, seq, round, word };
     if (!dti_wait(self->wait_queue, self->id, peer, &self->wait_policy, deadline, round_ready, &w))
         return fail_late(self, seq, deadline);
-    /* Checked again, because the peer may have come, finished the meeting and returned between two checks. */
+    /* The word is read again, because the peer may have come, finished the meeting and returned between two
+     * checks. */
     uint64_t theirs = word_of(self->sync, peer, seq, round);
     if (theirs == word)
         return DITTO_OK;
@@ -180,8 +182,7 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
         /* M0 */
         atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word, memory_order_release);
         dti_wait_queue_signal(self->wait_queue, self->id);
-        /* Starts behind the replica's own block, so that the watching replicas spread over the cache
-         * lines. */
+        /* Starts after the replica's own block, so that the watching replicas spread over the cache lines. */
         for (uint32_t k = 1; k < step->count; k++) {
             uint32_t block = step->own + k < step->count ? step->own + k : step->own + k - step->count;
             uint32_t peer = dti_round_representative(step, block);
@@ -263,7 +264,7 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_arri
 /* -- both -- */
 
 /* Writes only what has changed. In a loop of equal calls the cache lines of the announcement stay clean, and
- * with the peers. Returns the digest. */
+ * stay with the peers. Returns the digest. */
 static uint32_t announce(struct dti_announcement *announcement, const struct dti_call *call)
 {
     if (!dti_call_same(&announcement->call, call))
@@ -273,7 +274,8 @@ static uint32_t announce(struct dti_announcement *announcement, const struct dti
     return announcement->digest;
 }
 
-/* Words are refreshed every REFRESH_EVERY meetings. A word is old if it is more than OLD meetings behind. */
+/* Words are refreshed every REFRESH_EVERY meetings. A word is old if its number is more than OLD below the
+ * number of the present meeting. */
 #define REFRESH_EVERY 256u
 #define OLD           65536u
 
@@ -307,10 +309,11 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
 {
     struct dti_team *team = self->team;
     struct dti_replica_state *me = &self->sync->state[self->id];
-    /* Checked before anything is written, so that the mailboxes of an unfinished meeting stay unchanged. */
+    /* The stop word is checked before anything is written, so that the mailboxes of an unfinished meeting
+     * stay unchanged. */
     if (dti_stopped(self->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
-    /* A function has forked. Its peers do not exist in the child process. */
+    /* A function has forked, and this is the child process. The replica has no peers in it. */
     if (dti_replica_is_forked(self))
         return dti_fail_forked();
     uint32_t number = (uint32_t)++me->seq;

@@ -20,8 +20,8 @@ ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync)
     void *payload;
     if (own == NULL)
         return DITTO_ERR_NO_MEMORY;
-    /* Not zeroed, so that no pages are touched before they are used. Most strategies start few operations,
-     * and there may be a thousand replicas. */
+    /* The payloads are not zeroed, so that no pages are touched before they are used. Most strategies start
+     * few operations, and there may be a thousand replicas. */
     DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_PAYLOAD_BYTES, DTI_CACHE_LINE_PAIR,
                               &payload));
     sync->state[self->id].payloads = payload;
@@ -149,7 +149,8 @@ bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint6
            (mine->small || dti_call_same(&mine->call, &theirs->call));
 }
 
-/* Whether all replicas have announced the same operation. Once this is known, no entry is read again. */
+/* Returns true if all replicas have announced the same operation. Once this is known, no entry is read
+ * again. */
 static bool is_ready(struct dti_replica *self, uint64_t number)
 {
     struct dti_pending_ring *own = dti_replica_state_of(self)->pending;

@@ -42,7 +42,7 @@ bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
 }
 
 /* Returns DITTO_OK if the operation can still finish. Otherwise stops the run and returns its error. */
-static ditto_status check_hope(struct dti_replica *self, uint64_t number)
+static ditto_status check_can_finish(struct dti_replica *self, uint64_t number)
 {
     const struct dti_sync *sync = self->sync;
     bool different;
@@ -53,7 +53,8 @@ static ditto_status check_hope(struct dti_replica *self, uint64_t number)
         return DITTO_OK;
     bool returned = dti_replica_returned(dti_team_replica(self->team, other)),
          ahead = dti_is_ahead_in_meeting(self, other);
-    /* Checked again, because the replica may have started the operation and continued between the checks. */
+    /* dti_has_started is called again, because the replica may have started the operation and continued
+     * between the checks. */
     if (!different && ((!returned && !ahead) || dti_has_started(sync, other, number)))
         return DITTO_OK;
     describe(self, self->id, number, mine);
@@ -92,7 +93,7 @@ static ditto_status fail_late(struct dti_replica *self, uint64_t number, const s
 struct consumed_wait {
     struct dti_replica *self;
     uint64_t number;
-    ditto_status hopeless;
+    ditto_status failure;
 };
 static bool consumed_ready(void *argument)
 {
@@ -101,8 +102,8 @@ static bool consumed_ready(void *argument)
     dti_pending_advance(w->self);
     if (me->consumed >= w->number || dti_stopped(w->self->stop))
         return true;
-    w->hopeless = check_hope(w->self, me->consumed + 1);
-    return w->hopeless != DITTO_OK;
+    w->failure = check_can_finish(w->self, me->consumed + 1);
+    return w->failure != DITTO_OK;
 }
 
 static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)

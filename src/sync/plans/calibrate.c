@@ -18,13 +18,14 @@ struct hops {
         alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t word;
     } ball[2];
 
-    /* The replicas pair - 1 and pair are measured. 0 if no neighbours have this distance. */
+    /* For each distance, the replicas pair - 1 and pair are measured. 0 if no neighbours have this
+     * distance. */
     uint32_t pair[DTI_DISTANCES];
 
     double ns[DTI_DISTANCES];
 
     /* The distance that is measured now. Only one pair is measured at a time. */
-    _Atomic uint32_t turn;
+    _Atomic uint32_t distance;
 };
 
 static void await_word(_Atomic uint32_t *word, uint32_t value)
@@ -77,19 +78,20 @@ static ditto_status measure_hops(struct dti_replica *self, void *argument)
     for (uint32_t d = 0; d < DTI_DISTANCES; d++) {
         if (h->pair[d] == 0 || self->id + 1 < h->pair[d] || self->id > h->pair[d])
             continue;
-        await_word(&h->turn, d); /* side 0 of the previous pair advances the turn when it has finished */
+        /* Side 0 of the previous pair stores the next distance when it has finished. */
+        await_word(&h->distance, d);
         if (self->id == h->pair[d]) {
             follow(h);
             continue;
         }
         h->ns[d] = lead(h);
-        /* Both are relaxed, because the turn publishes them. */
+        /* Both are relaxed, because `distance` publishes them. */
         atomic_store_explicit(&h->ball[0].word, 0, memory_order_relaxed);
         atomic_store_explicit(&h->ball[1].word, 0, memory_order_relaxed);
         uint32_t next = d + 1;
         while (next < DTI_DISTANCES && h->pair[next] == 0)
             next++;
-        atomic_store_explicit(&h->turn, next, memory_order_release);
+        atomic_store_explicit(&h->distance, next, memory_order_release);
     }
     return DITTO_OK;
 }
@@ -111,7 +113,7 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
         h->pair[shape->border[i]] = i;
     for (uint32_t d = DTI_DISTANCES; d-- > 0;)
         first = h->pair[d] != 0 ? d : first;
-    atomic_init(&h->turn, first);
+    atomic_init(&h->distance, first);
     ditto_status status = dti_team_run(team, measure_hops, h, DITTO_FOREVER);
     for (uint32_t d = 0; d < DTI_DISTANCES && status == DITTO_OK; d++)
         if (h->pair[d] != 0)
@@ -239,12 +241,12 @@ static ditto_status find_small(struct dti_replica *self, struct trial *trial, fl
     uint32_t others = self->num_replicas - 1;
     size_t found = 512;
     for (size_t total = 1024; total <= DTI_PAYLOAD_BYTES; total *= 2) {
-        struct attempt lines = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX },
-                       direct = { lines.bytes, 1, SIZE_MAX };
+        struct attempt payloads = { total / others / 4 * 4, SIZE_MAX, SIZE_MAX },
+                       direct = { payloads.bytes, 1, SIZE_MAX };
         /* With so many replicas, each payload fits into the line of the word anyway. */
-        bool faster = lines.bytes < DTI_INLINE_PAYLOAD_BYTES;
+        bool faster = payloads.bytes < DTI_INLINE_PAYLOAD_BYTES;
         if (!faster)
-            DTI_TRY(compare(self, trial, data, &lines, &direct, &faster));
+            DTI_TRY(compare(self, trial, data, &payloads, &direct, &faster));
         if (faster && found == total / 2)
             found = total;
     }

@@ -46,8 +46,8 @@ struct dti_call_size dti_call_size_of(const struct dti_call *call, uint32_t n)
     }
 }
 
-static bool fits_lines(const struct dti_sync *sync, const ditto_tuning *t, const struct dti_call *call,
-                       const struct dti_call_size *size)
+static bool fits_mailboxes(const struct dti_sync *sync, const ditto_tuning *t, const struct dti_call *call,
+                           const struct dti_call_size *size)
 {
     uint32_t n = sync->num_replicas;
     bool combined_once = sync->crowded && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
@@ -69,7 +69,7 @@ struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, co
     bool wants_groups = call->implementation == DITTO_IMPLEMENTATION_HIERARCHICAL ||
                         (call->implementation == DITTO_IMPLEMENTATION_DEFAULT &&
                          size->own >= t->hierarchical_bytes);
-    if (fits_lines(sync, t, call, size))
+    if (fits_mailboxes(sync, t, call, size))
         choice.algorithm = DTI_ALGORITHM_MAILBOXES;
     else if (wants_groups && sync->groups.groups > 1)
         choice.algorithm = DTI_ALGORITHM_GROUPS;

@@ -92,6 +92,6 @@ double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t
     double link = far * replicas_per_node / b->link, slowest = core > node ? core : node;
     /* The waits for the words of blocks overlap with work, except for those of the first and the last block
      * (exchange.h). */
-    double flags = most->hops_far != 0 ? 4 * costs->hop_ns[DTI_DISTANCE_BEYOND_PACKAGE] : 0;
-    return (slowest > link ? slowest : link) + flags + meetings_ns;
+    double word_waits = most->hops_far != 0 ? 4 * costs->hop_ns[DTI_DISTANCE_BEYOND_PACKAGE] : 0;
+    return (slowest > link ? slowest : link) + word_waits + meetings_ns;
 }

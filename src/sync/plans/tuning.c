@@ -122,7 +122,7 @@ ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out)
     return DITTO_OK;
 }
 
-/* Times of hops as on servers of 2017 to 2023, and thresholds as on a small one of them (docs/adr/0011). */
+/* The times of hops on servers of 2017 to 2023, and the thresholds of a small one of them (docs/adr/0011). */
 const struct dti_tuning dti_tuning_usual = {
     .given = { .struct_size = sizeof(ditto_tuning),
                .small_bytes = 4096,
@@ -135,8 +135,8 @@ const struct dti_tuning dti_tuning_usual = {
 
 /* -- what this process has measured -- */
 
-/* A list to whose head elements are added, which stay until the process ends. There is no lock, because a
- * thread could hold it while another thread forks. The child process would not have the thread that holds
+/* An element of the list. Elements are added at the head, and stay until the process ends. There is no lock,
+ * because a thread could hold it while another thread forks, and no thread of the child process would release
  * it. */
 struct kept {
     struct kept *next;

@@ -262,13 +262,13 @@ static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_MAX, NULL) == DITTO_ERR_UNSUPPORTED);
     out = (ditto_slices){ room, room, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
-    EXPECT(r, strstr(ditto_last_error()->message, "out->values and out->indices overlap") != NULL);
+    EXPECT(r, strstr(ditto_last_error()->message, "dst->values and dst->indices overlap") != NULL);
     out = (ditto_slices){ room, indices, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     out = (ditto_slices){ (int64_t *)(void *)values, more, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_slices_into(self, &in, indices, 4, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
-    EXPECT(r, strstr(ditto_last_error()->message, "dense and in->indices overlap") != NULL);
+    EXPECT(r, strstr(ditto_last_error()->message, "dense and src->indices overlap") != NULL);
     out = (ditto_slices){ room, more, 4, 0, (ditto_dtype)0 };
     in.rows = SIZE_MAX / 4;
     EXPECT(r, ditto_all_reduce_slices_into(self, &in, more, 4, DITTO_SUM, NULL) == DITTO_ERR_RANGE);
