@@ -18,11 +18,11 @@ struct dti_usage {
 /* True while calls are counted. */
 extern DTI_COMPANION _Atomic bool dti_usage_on;
 
-/* Any thread. Counts one call of the function `name`. */
+/* Counts one call of the function `name`. Any thread may call it. */
 DTI_COMPANION void dti_usage_count(struct dti_usage *usage, const char *name);
 
-/* Any thread. Returns the first count of the list. Counts are never removed, so `next` can be followed at any
- * time. */
+/* Returns the first count of the list. Counts are never removed, so `next` can be followed at any time. Any
+ * thread may call it. */
 struct dti_usage *dti_usage_first(void);
 
 /* Static tracepoints, for `perf record -e sdt_ditto:*`. Each is one nop instruction. They exist where

@@ -64,8 +64,8 @@ struct dti_cpu {
     bool crc32c;
 };
 
-/* Any thread. Each call asks the processor, and checks that the operating system saves the registers. This is
- * cheap, and nothing is kept between calls. */
+/* Returns the features of this processor whose registers the operating system saves. Each call asks the
+ * processor, which is cheap. Any thread may call it. */
 static inline struct dti_cpu dti_cpu_features(void)
 {
     struct dti_cpu cpu = { 0 };

@@ -14,7 +14,7 @@ struct dti_sync_options {
     ditto_kernels kernels;
     const ditto_tuning *tuning; /* may be NULL */
 
-    /* Used where a call gives no value: bytes_per_pack and implementation. */
+    /* The values of bytes_per_pack and implementation for calls that give none. */
     ditto_reduce_options defaults;
 };
 

@@ -208,8 +208,9 @@ struct dti_sync {
     struct dti_groups groups;
     struct dti_tuning tuning;
 
-    /* The same limit as small_bytes of the tuning, for started operations. The two limits differ, because a
-     * started operation has no second meeting that sending the payload could save (pending_start.c). */
+    /* The limit for started operations that corresponds to small_bytes of the tuning. The two limits differ,
+     * because a started operation has no second meeting that sending the payload could save
+     * (pending_start.c). */
     size_t small_started;
 
     ditto_reduce_options defaults; /* used where a call gives no value */

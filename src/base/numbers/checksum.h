@@ -6,10 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Any thread. Uses the processor's CRC-32C instruction if there is one. */
+/* Returns the CRC-32C of the data. It is computed by the processor's instruction if there is one. Any thread
+ * may call it. */
 uint32_t dti_crc32c(const void *data, size_t bytes);
 
-/* Any thread. Returns the same value, computed with tables on any processor. */
+/* Returns the same value, computed with tables. This works on every processor. Any thread may call it. */
 uint32_t dti_crc32c_tables(const void *data, size_t bytes);
 
 /* Returns a CRC in the masked form that TFRecord stores. The CRC of data that contains its own CRC would be

@@ -79,7 +79,8 @@ ditto_status dti_tensor_number(const ditto_tensor *tensor, double *out)
     if (ditto_tensor_count(tensor) != 1)
         return DTI_FAIL(DITTO_ERR_SHAPE, "%zu elements are not one number", ditto_tensor_count(tensor));
     if (convert[tensor->dtype] == NULL)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s is no real number", ditto_dtype_name(tensor->dtype));
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "a %s element is not a real number",
+                        ditto_dtype_name(tensor->dtype));
     dti_to_f64(out, tensor->dtype, tensor->data, 1);
     return DITTO_OK;
 }

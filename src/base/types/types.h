@@ -59,8 +59,7 @@ ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtyp
 ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given, const char *type_name);
 
 /* Checks a struct that a public function fills. Its first field is size_t struct_size.
- *   DITTO_ERR_INVALID  out is NULL, or struct_size was never set, because the caller did not use the INIT
- *   macro */
+ *   DITTO_ERR_INVALID  out is NULL, or struct_size was never set (the caller did not use the INIT macro) */
 ditto_status dti_result_check(const void *out, const char *type_name);
 
 /* Copies `found` into the caller's struct, as much as fits. struct_size stays as the caller set it, and

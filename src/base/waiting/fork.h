@@ -11,15 +11,15 @@
 
 #include "base/platform.h"
 
-/* Any thread. Returns the number of this process, or 0 if there was no memory for the page and for the
- * handler. */
+/* Returns the number of this process, or 0 if there was no memory for the page and for the handler. Any
+ * thread may call it. */
 DTI_COMPANION uint32_t dti_process_number(void);
 
 /* The address of the number of this process. It is constant after the first call of dti_process_number. */
 extern _Atomic uint32_t *dti_process_word;
 
-/* Any thread. Returns true if this process is not the one whose number is `number`. Costs a load and a
- * comparison. */
+/* Returns true if this process is not the one whose number is `number`. It costs a load and a comparison. Any
+ * thread may call it. */
 static inline bool dti_process_differs(uint32_t number)
 {
     /* relaxed: within a process the word changes only once, from 0, before any object keeps the number. */

@@ -39,7 +39,7 @@ void dti_futex_wake(_Atomic uint32_t *word);
  * cost. If the kernel refuses membarrier, the light fence is a full fence too.
  * Source: asymmetric fences, P1202R5; membarrier(2), MEMBARRIER_CMD_PRIVATE_EXPEDITED. */
 
-/* Any thread, any number of times. It must be called before the fences are used. */
+/* Must be called before the fences are used. Any thread may call it, any number of times. */
 void dti_fence_init(void);
 
 /* True when membarrier is available. Constant after dti_fence_init, unless the kernel refuses membarrier

@@ -31,7 +31,7 @@ struct dti_stop {
     /* The number of the run that the error ended. It is not atomic (I2). */
     uint64_t run;
 
-    /* Not atomic (I2). */
+    /* The error that ended it. It is not atomic (I2). */
     ditto_error error;
 };
 

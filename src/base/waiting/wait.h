@@ -94,10 +94,10 @@ static inline void dti_wait_queue_signal(struct dti_wait_queue *queue, uint32_t 
         dti_wait_queue_wake(queue, from);
 }
 
-/* -- The thread to which waiter number `waiter` belongs -- */
+/* -- The thread to which the waiter belongs. `waiter` or `waiter_index` is its number -- */
 
 /* Sleeps until the condition holds or the deadline passes. Returns true if the condition holds. */
-bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
+bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
                           struct dti_deadline *deadline, dti_condition *condition, void *argument);
 
 /* The slow part of dti_wait. */

@@ -64,7 +64,7 @@ struct dti_device {
     uint32_t index;
     ditto_pu pu;
 
-    /* Used only by the helper. It was computed for load_epoch. */
+    /* How the helper waits, computed for load_epoch. Only the helper uses these two. */
     struct dti_wait_policy wait_policy;
     uint32_t load_epoch;
 

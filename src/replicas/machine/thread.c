@@ -37,11 +37,11 @@ ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *form
     vsnprintf(who, sizeof who, format, arguments);
     va_end(arguments);
     if (failed == EINVAL && stack_bytes != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu", stack_bytes);
+        return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu is not possible", stack_bytes);
     return DTI_FAIL_ERRNO(
         DITTO_ERR_SYSTEM, failed,
-        "the thread of %s was refused (RLIMIT_NPROC, pids cgroup, or memory for its stack: fewer "
-        "threads or a smaller stack_bytes)",
+        "the thread of %s could not be started (RLIMIT_NPROC, the pids cgroup or memory for its stack?): "
+        "use fewer threads or a smaller stack_bytes",
         who);
 }
 

@@ -92,7 +92,7 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     uint32_t count = found > 0 ? (uint32_t)found : 0;
     hwloc_const_nodeset_t allowed = hwloc_topology_get_allowed_nodeset(hw);
     if (count > DTI_MAX_NODES)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%u NUMA nodes: this build counts to %u", count,
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%u NUMA nodes: this build supports at most %u", count,
                         DTI_MAX_NODES);
     t->nodes = calloc(count + 1u, sizeof *t->nodes); /* + 1, so that the size is never 0 */
     t->distance = calloc((size_t)count * count + 1, sizeof *t->distance);
@@ -191,9 +191,10 @@ static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t ind
     hwloc_obj_t package = ancestor(hw, HWLOC_OBJ_PACKAGE, pu), core = ancestor(hw, HWLOC_OBJ_CORE, pu);
     int kind = hwloc_cpukinds_get_by_cpuset(hw, pu->cpuset, 0);
     if (pu->os_index >= DTI_MAX_PUS && hwloc_bitmap_isset(usable, pu->os_index))
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "PU number %u: this build counts to %u; leave it out by affinity, cpuset or .cpus",
-                        pu->os_index, DTI_MAX_PUS);
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "PU %u: this build supports numbers below %u; exclude it by affinity, cpuset or .cpus",
+            pu->os_index, DTI_MAX_PUS);
     *raw = (struct dti_raw_pu){
         .pu = { .is = { .number = pu->os_index,
                         .package = package != NULL ? package->logical_index : 0,

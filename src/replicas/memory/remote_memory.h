@@ -35,7 +35,7 @@ void dti_replica_free_remote(struct dti_replica *replica, void *memory);
 /* Adds the numbers of all arenas of the list to *sum. */
 void dti_remote_memory_inspect(const struct dti_remote_memory *list, struct dti_arena_report *sum);
 
-/* -- Any thread, when the leader is parked for good -- */
+/* -- Any thread, when the leader will execute nothing more -- */
 
 /* `list` may be NULL. */
 void dti_remote_memory_free(struct dti_remote_memory *list);

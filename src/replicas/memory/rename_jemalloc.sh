@@ -1,7 +1,9 @@
 #!/bin/sh
-# Makes ditto's own jemalloc from the distribution's libjemalloc_pic.a: one object in which everything is
-# local except the functions that arena.c calls, and these carry our prefix. So a program that links ditto
-# keeps its own malloc.   usage: rename_jemalloc.sh ARCHIVE OUTPUT.o SCRATCH_DIR
+# usage: rename_jemalloc.sh ARCHIVE OUTPUT.o SCRATCH_DIR
+#
+# Makes ditto's own jemalloc from the distribution's libjemalloc_pic.a. The result is one object, in which
+# everything is local except the functions that arena.c calls. These get ditto's prefix. A program that links
+# ditto therefore keeps its own malloc.
 set -eu
 archive=$1 output=$2 scratch=$3
 [ -f "$archive" ] || {

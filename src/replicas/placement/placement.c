@@ -310,11 +310,10 @@ ditto_status dti_placement_make(const ditto_topology *t, const ditto_placement_o
                                                       : 1;
     ditto_status status = check_number(wanted);
     if (status == DITTO_OK && (candidates.count == 0 || (wanted > candidates.count && !share)))
-        status = DTI_FAIL(
-            DITTO_ERR_RANGE,
-            "%u replicas: this machine has room for at most %u of that shape; ask for fewer, make them "
-            "smaller, or set DITTO_PLACEMENT_SHARE",
-            wanted, candidates.count);
+        status = DTI_FAIL(DITTO_ERR_RANGE,
+                          "%u replicas: this machine has PUs for at most %u of that shape or span; ask for "
+                          "fewer, make them smaller, or set DITTO_PLACEMENT_SHARE",
+                          wanted, candidates.count);
     if (status == DITTO_OK)
         status = assign_candidates(t, o, &candidates, wanted, out);
     dti_candidates_free(&candidates);

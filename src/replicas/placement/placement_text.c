@@ -131,8 +131,8 @@ static ditto_status read_replica(struct placement_reader *r, const char *line, s
         if (!dti_number_range_parse(&at, end, &first, &last))
             return corrupt(r, "numbers of PUs, like 0-3,8");
         if (last >= DTI_MAX_PUS)
-            return DTI_FAIL(DITTO_ERR_RANGE, "line %u: PU %u: this build counts to %u", r->line, last,
-                            DTI_MAX_PUS);
+            return DTI_FAIL(DITTO_ERR_RANGE, "line %u: PU %u: this build supports numbers below %u", r->line,
+                            last, DTI_MAX_PUS);
         if (r->listed - before + (last - first) >= DTI_MAX_PUS)
             return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a replica of more than %u PUs", r->line, DTI_MAX_PUS);
         for (; first <= last; first++)

@@ -112,7 +112,7 @@ static inline ditto_status dti_self(const ditto_replica *self, struct dti_replic
         *out = top->replica;
         return DITTO_OK;
     }
-    /* Not `out` itself, so that the caller's pointer can stay in a register. */
+    /* `out` itself is not passed on, so that the caller's pointer can stay in a register. */
     struct dti_replica *plain;
     DTI_TRY(dti_self_refuse(self, &plain));
     *out = plain;

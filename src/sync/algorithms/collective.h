@@ -35,7 +35,7 @@ static inline ditto_status dti_collective(struct dti_replica *self, struct dti_c
     return dti_collective_tuned(self, &self->sync->tuning.given, call, target, deadline);
 }
 
-/* One meeting. The call has the pattern DTI_PATTERN_NOTHING. */
+/* Executes one meeting. The call has the pattern DTI_PATTERN_NOTHING. */
 ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call,
                          struct dti_deadline *deadline);
 

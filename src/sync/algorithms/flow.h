@@ -11,7 +11,7 @@
 #include "sync/sync.h"
 #include "sync/sync_state.h"
 
-/* As source or destination of a segment: all replicas. */
+/* As the source or destination of a segment, this means all replicas. */
 #define DTI_ALL UINT32_MAX
 
 struct dti_flow {
@@ -131,15 +131,15 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
 
 /* -- Walks over a flow. The caller has access to other replicas' buffers (access.h) -- */
 
-/* Replicas [first, end), of which this is one, divide all indices. Each writes its own part to all
- * destinations near them. Returns the error of the user's own function, or DITTO_OK. */
-ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t first, uint32_t end);
+/* Replicas [group_first, group_end), of which this is one, divide all indices. Each writes its own part to
+ * all destinations near them. Returns the error of the user's own function, or DITTO_OK. */
+ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t group_end);
 
 /* The same for the grains [from, to), whichever replica they belong to. */
-void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end);
+void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first, uint32_t group_end);
 
 /* Processes all indices on this replica alone. Used for small calls. */
-void dti_flow_whole(struct dti_flow *flow, uint32_t first, uint32_t end);
+void dti_flow_whole(struct dti_flow *flow, uint32_t group_first, uint32_t group_end);
 
 /* Groups combine, exchange and write (exchange.h). Fails with PEER_STOPPED, DIVERGED or TIMED_OUT, and the
  * run is then stopped, or with the error of the user's own function. */

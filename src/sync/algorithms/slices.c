@@ -189,7 +189,7 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
         g->found = concatenate(g);
         return DITTO_OK;
     }
-    /* One more than needed, because an allocation must not have 0 bytes. */
+    /* One entry more than needed is allocated, because an allocation must not have 0 bytes. */
     DTI_TRY(dti_replica_alloc(self, (g->total + 1) * (sizeof *g->indexed + sizeof *g->value), DTI_CACHE_LINE,
                               &memory));
     g->indexed = memory;

@@ -49,8 +49,9 @@ ditto_kernels dti_kernels_best_set(void);
 
 /* -- copies that bypass the caches -- */
 
-/* As memcpy. On x86-64, whole lines are written with non-temporal stores, which do not read the lines first
- * and leave the contents of the caches alone. Only dti_stream_end orders these stores before later ones. */
+/* Copies like memcpy. On x86-64, whole lines are written with non-temporal stores, which do not read the
+ * lines first and leave the contents of the caches alone. Only dti_stream_end orders these stores before
+ * later ones. */
 void dti_stream(void *to, const void *from, size_t bytes);
 
 /* Must be called after the last dti_stream, before the store that announces the data. */

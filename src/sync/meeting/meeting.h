@@ -58,7 +58,7 @@ struct dti_arrival {
      * before the release. */
     void (*join)(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_arrival *arrival);
 
-    /* For `join`. */
+    /* Data for `join`. */
     void *context;
 };
 

@@ -33,11 +33,11 @@ static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bo
     return self->num_replicas;
 }
 
-bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t replica)
+bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t other)
 {
     const struct dti_sync *sync = self->sync;
     uint32_t next = (uint32_t)sync->state[self->id].seq + 1;
-    return atomic_load_explicit(&dti_mailbox_of(sync, replica, next, 0)->word, memory_order_acquire) >> 32 ==
+    return atomic_load_explicit(&dti_mailbox_of(sync, other, next, 0)->word, memory_order_acquire) >> 32 ==
            next;
 }
 

@@ -41,7 +41,7 @@ struct dti_rounds {
 
 /* Makes the plan of an implementation. FLAT has one round, in which every replica reads all others. In
  * HIERARCHICAL, every border of the machine begins a round of its own, and if near > 0 the row is also cut at
- * every multiple of `near`. AUTO has the borders of the machine, and as many rounds between them as cost
+ * every multiple of `near`. DEFAULT has the borders of the machine, and as many rounds between them as cost
  * least. Fails with NO_MEMORY. */
 ditto_status dti_rounds_make(const struct dti_machine_shape *shape, const struct dti_costs *costs,
                              ditto_implementation implementation, uint32_t near, struct dti_rounds *out);

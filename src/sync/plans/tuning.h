@@ -30,7 +30,7 @@ void dti_tuning_keep(const struct dti_machine_shape *shape, const struct dti_tun
 /* Sets the fields of *tuning that are 0 to those of *from. */
 void dti_tuning_fill(ditto_tuning *tuning, const ditto_tuning *from);
 
-/* Used where nothing is measured, as for replicas that share PUs. */
+/* The numbers that are used where nothing is measured, for example if replicas share PUs. */
 extern const struct dti_tuning dti_tuning_usual;
 
 /* -- Measuring. Cross-replica context, between dti_cross_enter and dti_cross_leave -- */
