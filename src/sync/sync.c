@@ -228,7 +228,7 @@ ditto_status dti_sync_run_begins(struct dti_team *team)
         return DITTO_OK;
     ditto_status status = make_inner(team);
     if (status != DITTO_OK)
-        dti_team_renew(team); /* because the job that failed has stopped the run */
+        dti_team_renew(team); /* clears the stop of the job that has failed */
     return status;
 }
 

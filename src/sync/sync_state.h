@@ -133,7 +133,8 @@ struct dti_replica_state {
     /* 1 while the replica may use other replicas' buffers (access.h). */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t accessing;
 
-    /* [2 * most_rounds] This and all that follows is allocated in the replica's own arena. */
+    /* [2 * most_rounds] The mailboxes, announcements, buffers, rings and payloads below are allocated in the
+     * replica's own arena. */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_mailbox *mailbox;
 
     struct dti_announcement *announcement; /* [2] */

@@ -64,10 +64,10 @@ static inline void dti_public_leave(const char *const *outer)
     dti_public_function = *outer;
 }
 
-/* The first line of each function in api_*.c. It sets the name that errors report, and counts the call if
- * calls are counted. The name stays when the function has returned. To restore the former name would cost too
- * much in each call, and only a caller inside the library would notice the difference. DTI_OWN restores it
- * for such a caller, and DTI_GUARD restores it after a call of the user's function. */
+/* Stands at the beginning of each function in api_*.c. It sets the name that errors report, and counts the
+ * call if calls are counted. The name stays when the function has returned. To restore the former name would
+ * cost too much in each call, and only a caller inside the library would notice the difference. DTI_OWN
+ * restores it for such a caller, and DTI_GUARD restores it after a call of the user's function. */
 #define DTI_ENTER()                 \
     static struct dti_usage usage_; \
     dti_public_call(__func__, &usage_)

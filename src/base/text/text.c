@@ -84,8 +84,8 @@ static bool skip_digits(const char **at, const char *end)
     return *at > start;
 }
 
-/* Returns true for [+-] digits [. digits] or [+-] . digits, followed by [e [+-] digits]. Spaces, hexadecimal
- * numbers and names of infinity are not allowed. */
+/* Returns true for [+-] digits [. digits] [e [+-] digits]. The digits before or after the point may be
+ * missing, but not both. Spaces, hexadecimal numbers and names of infinity are not allowed. */
 static bool is_decimal(const char *at, const char *end)
 {
     at += at < end && (*at == '+' || *at == '-');

@@ -32,8 +32,8 @@ void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n);
 bool dti_read_file(const char *path, char *buffer, size_t size);
 
 /* Parses the number at text[0 .. length), in the form [+-] digits [. digits] [e [+-] digits], whatever locale
- * the program has set. Returns false for other forms, which include infinity, NaN and hexadecimal numbers,
- * and for a number that is out of range. */
+ * the program has set. The digits before or after the point may be missing. Returns false for other forms,
+ * which include infinity, NaN and hexadecimal numbers, and for a number that is out of range. */
 bool dti_parse_f64(const char *text, size_t length, double *value);
 
 /* Parses [+-] digits. Returns false for other forms, and for a number that does not fit. */

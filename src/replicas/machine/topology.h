@@ -65,7 +65,7 @@ const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t 
  * core. */
 bool dti_pu_same(const struct dti_pu *a, const struct dti_pu *b);
 
-/* -- The order of PUs and their coordinates. Pure: no hwloc, no system call -- */
+/* -- The order of PUs and their coordinates. Pure, so it uses neither hwloc nor system calls -- */
 
 /* A PU before it has a position in the mesh. The indices are those of hwloc. */
 struct dti_raw_pu {

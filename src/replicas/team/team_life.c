@@ -293,8 +293,8 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
     return DITTO_OK;
 }
 
-/* Destroys a poisoned team: ends the threads that are parked, and leaves the others and all memory that they
- * may use. */
+/* Destroys a poisoned team. Ends the threads that are parked, and leaves the other threads and all memory
+ * that they may use as they are. */
 static ditto_status abandon(struct dti_team *team)
 {
     char missing[256];

@@ -7,7 +7,7 @@
 #include "replicas/team/replica.h"
 #include "replicas/team/team.h"
 
-/* The largest depth of nested pauses. */
+/* The number of depths of nested pauses for which a team has state. DTI_LEVELS allows fewer. */
 #define DTI_PAUSES 10
 
 struct dti_team {

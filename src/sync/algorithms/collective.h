@@ -23,8 +23,8 @@ static inline void dti_call_ends(struct dti_replica *self, const struct dti_call
     DTI_PROBE2(collective_end, self->id, call->name);
 }
 
-/* Chooses an algorithm for the call by the tuning, and executes it. Accepts all patterns but slices and
- * blocks. `target` is NULL except for DTI_PATTERN_TARGET. Must be called on the replica's own thread. */
+/* Chooses an algorithm for the call by the tuning, and executes it. Accepts all patterns but NOTHING, SLICES
+ * and BLOCKS. `target` is NULL except for DTI_PATTERN_TARGET. Must be called on the replica's own thread. */
 ditto_status dti_collective_tuned(struct dti_replica *self, const ditto_tuning *tuning, struct dti_call *call,
                                   const struct dti_target *target, struct dti_deadline *deadline);
 
@@ -45,10 +45,10 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call,
 ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_call *call,
                                          const struct dti_call_size *size, struct dti_deadline *deadline);
 
-/* Calls `work` on every replica between two meetings. The first meeting publishes the buffer addresses, the
- * last one ends when all replicas have written their results. During `work` the replica has access to other
- * replicas' buffers (access.h). `seq` is the number of the first meeting. If `work` returns an error, the run
- * is stopped. */
+/* Calls `work` on every replica between two meetings. The first meeting publishes the buffer addresses, and
+ * the second one ends when all replicas have written their results. During `work` the replica has access to
+ * other replicas' buffers (access.h). `seq` is the number of the first meeting. If `work` returns an error,
+ * the run is stopped. */
 typedef ditto_status dti_access_work(struct dti_replica *self, uint32_t seq, void *context);
 ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call,
                                         dti_access_work *work, void *context, struct dti_deadline *deadline);

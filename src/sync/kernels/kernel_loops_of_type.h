@@ -78,7 +78,7 @@ ALWAYS_INLINE void OF(combine_four)(void *out, const void *const in[4], size_t c
         o[i] = op(op(a[i], b[i]), op(c[i], d[i]));
 }
 
-/* -- kernels; of a HALF, only into_two is used -- */
+/* -- kernels. For a HALF, only into_two is used -- */
 
 #define KERNELS(name)                                                                                   \
     UNUSED_OR_NOT static void OF(name##_combine)(void *out, const void *a, const void *b, size_t count) \
@@ -124,7 +124,7 @@ static void OF(divide)(void *values, size_t count, uint32_t divisor)
         v[i] /= d;
 }
 
-/* -- complex numbers, as pairs of TYPE: they add as twice as many reals -- */
+/* -- complex numbers are pairs of TYPE, and are added like twice as many real numbers -- */
 
 static void OF(pair_sum_combine)(void *out, const void *a, const void *b, size_t count)
 {
