@@ -48,7 +48,7 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     struct dti_algorithm_choice choice = dti_choose_algorithm(sync, &sync->tuning.given, &call, &size);
     const struct dti_rounds *rounds = &sync->rounds[call.implementation];
     bool counted = dti_meets_by_counter(sync, &call),
-         lines = operation == DITTO_OPERATION_BARRIER || choice.algorithm == DTI_ALGORITHM_MAILBOXES;
+         in_mailboxes = operation == DITTO_OPERATION_BARRIER || choice.algorithm == DTI_ALGORITHM_MAILBOXES;
     ditto_choice found = { 0 };
     found.algorithm = in_mailboxes ? (counted ? "counter" : dti_algorithm_names[DTI_ALGORITHM_MAILBOXES])
                                    : dti_algorithm_names[choice.algorithm];
@@ -56,10 +56,11 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     found.num_rounds = counted ? 1 : rounds->rounds;
     found.num_groups = !in_mailboxes && choice.algorithm == DTI_ALGORITHM_GROUPS ? sync->groups.groups : 1;
     found.streaming = !in_mailboxes && choice.streams;
+    found.predicted_ns = found.num_meetings *
+                         (counted
+                              ? sync->tuning.costs.hop_ns[DTI_DISTANCE_CACHE] * dti_team_num_replicas(team)
+                              : dti_rounds_ns(rounds, &sync->shape, &sync->tuning.costs));
     dti_result_store(out, &found, sizeof found);
-    out->predicted_ns = out->num_meetings *
-                        (counted ? sync->tuning.costs.hop_ns[DTI_DISTANCE_CACHE] * dti_team_num_replicas(team)
-                                 : dti_rounds_ns(rounds, &sync->shape, &sync->tuning.costs));
     return DITTO_OK;
 }
 

@@ -121,8 +121,8 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
         me->pending->opened--;
         return DITTO_OK;
     }
-    if (w.hopeless != DITTO_OK)
-        return dti_leave_collective(self, w.hopeless);
+    if (w.failure != DITTO_OK)
+        return dti_leave_collective(self, w.failure);
     if (dti_stopped(self->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
     return ended || deadline == NULL
