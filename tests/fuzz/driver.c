@@ -1,6 +1,7 @@
-/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds. The number of inputs is
- * DITTO_FUZZ_EXECUTIONS, or 250000. With --write-seeds FOLDER the program writes the seeds for libFuzzer
- * (tools/fuzz.sh). If a signal ends the program, it writes the current input to the file fuzz-crash. */
+/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds. The environment variable
+ * DITTO_FUZZ_EXECUTIONS sets the number of inputs; the default is 250000. With --write-seeds FOLDER the
+ * program writes the seeds for libFuzzer (tools/fuzz.sh). If an input crashes or hangs, the handler
+ * `keep_input` writes it to the file fuzz-crash. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
@@ -34,7 +35,7 @@ static void mutate(uint64_t *random)
 {
     size_t at = input_bytes > 0 ? test_random(random) % input_bytes : 0, count = 0, words = 0;
     uint8_t byte = (uint8_t)test_random(random);
-    /* Half of the bytes come from the input, so that they are likely to have a meaning. */
+    /* In half of the cases the new byte is copied from the input, where it probably has a meaning. */
     if (byte & 1)
         byte = input_bytes > 0 ? input[test_random(random) % input_bytes] : '0';
     while (fuzz_words[words] != NULL)
@@ -84,10 +85,10 @@ static int write_seeds(const char *folder)
     return 0;
 }
 
-int main(int count, char **word)
+int main(int argc, char **argv)
 {
-    if (count == 3 && strcmp(word[1], "--write-seeds") == 0)
-        return write_seeds(word[2]);
+    if (argc == 3 && strcmp(argv[1], "--write-seeds") == 0)
+        return write_seeds(argv[2]);
     const char *requested = getenv("DITTO_FUZZ_EXECUTIONS");
     unsigned long executions = requested != NULL ? strtoul(requested, NULL, 10) : 250000, seeds = 0;
     uint64_t random = test_seed(1);

@@ -222,8 +222,8 @@ struct reference_tally {
     /* The number of comparisons. */
     size_t cases, elements;
 
-    /* How many of them have bits that a sum from left to right does not have. */
-    size_t other_cases, other_elements;
+    /* How many of them differ in bits from a sum from left to right. */
+    size_t differing_cases, differing_elements;
 };
 
 /* Compares the bits. Any NaN equals any other. The two parts of a complex number are compared separately. */

@@ -20,15 +20,15 @@ static ditto_status check_ranges(const ditto_input_options *o)
     } bounded[] = { { "partial", (uint32_t)o->partial, DITTO_PARTIAL_EVEN },
                     { "shard", (uint32_t)o->shard, DITTO_SHARD_OFF },
                     { "replication", (uint32_t)o->replication, DITTO_REPLICATION_PER_REPLICA },
-                    { "producers", o->num_producers, MOST_PRODUCERS },
+                    { "num_producers", o->num_producers, MOST_PRODUCERS },
                     { "buffer", o->buffer == DITTO_NO_PREFETCH ? 0 : o->buffer, MOST_BUFFER } };
     for (size_t i = 0; i < sizeof bounded / sizeof bounded[0]; i++)
         if (bounded[i].value > bounded[i].most)
             return DTI_FAIL(DITTO_ERR_RANGE, "%s is %u: at most %u", bounded[i].name, bounded[i].value,
                             bounded[i].most);
     if ((o->state == NULL) != (o->state_bytes == 0))
-        return DTI_FAIL(DITTO_ERR_INVALID, "a state of %zu bytes at %p: both or none", o->state_bytes,
-                        o->state);
+        return DTI_FAIL(DITTO_ERR_INVALID, "state_bytes is %zu, but state is %p: set both or none",
+                        o->state_bytes, o->state);
     return dti_flags_check(o->flags, DITTO_INPUT_STATIC | DITTO_INPUT_HOST_MEMORY, "flags");
 }
 
@@ -37,7 +37,7 @@ static ditto_status begin(const struct dti_team *team, const ditto_input_options
                           struct dti_input_plan *plan)
 {
     if (pipelines > dti_team_num_replicas(team) || dti_team_num_replicas(team) % pipelines != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%u pipelines for %u replicas: each serves equally many",
+        return DTI_FAIL(DITTO_ERR_INVALID, "num_pipelines is %u, which does not divide the %u replicas",
                         pipelines, dti_team_num_replicas(team));
     *plan = (struct dti_input_plan){
         .pass = o->pass,
@@ -83,7 +83,7 @@ static ditto_status check_batch(const ditto_dataset *dataset, const ditto_input_
                         (unsigned long long)dataset->batch_rows, (unsigned long long)o->global_batch);
     if (o->replication == DITTO_REPLICATION_PER_REPLICA)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "replication is PER_REPLICA_INPUT, but there is one dataset: use "
+                        "replication is DITTO_REPLICATION_PER_REPLICA, but there is one dataset: use "
                         "ditto_strategy_iterate_from_function, or as many pipelines as replicas");
     return DITTO_OK;
 }
@@ -182,10 +182,10 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
     DTI_TRY(check_no_rebatching(o));
     bool each = o->replication == DITTO_REPLICATION_PER_REPLICA;
     if (each && o->num_pipelines != 0 && o->num_pipelines != dti_team_num_replicas(team))
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "replication is PER_REPLICA_INPUT, but pipelines is %u, not the number of replicas, %u",
-            o->num_pipelines, dti_team_num_replicas(team));
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "replication is DITTO_REPLICATION_PER_REPLICA, but num_pipelines is %u, and there "
+                        "are %u replicas",
+                        o->num_pipelines, dti_team_num_replicas(team));
     DTI_TRY(begin(team, o,
                   each                    ? dti_team_num_replicas(team)
                   : o->num_pipelines != 0 ? o->num_pipelines

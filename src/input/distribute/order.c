@@ -10,8 +10,8 @@ static uint32_t replicas_of(const struct dti_pipeline *p)
     return p->sequencer.o.cut.replicas;
 }
 
-/* Sets the replica and the ticket of position step * replicas + replica. Returns false if there is no
- * ticket, because the position was restored and the replica began with a later step. */
+/* Sets the replica and the ticket of a position, which is step * replicas + replica. Returns false if the
+ * position has no ticket, because the iterator was restored and the replica began with a later step. */
 static bool ticket_of(const struct dti_pipeline *p, uint64_t position, uint32_t *replica, uint64_t *ticket)
 {
     uint64_t step = position / replicas_of(p), begins;
@@ -21,7 +21,7 @@ static bool ticket_of(const struct dti_pipeline *p, uint64_t position, uint32_t 
     return step >= begins;
 }
 
-ditto_status dti_order_init(struct dti_pipeline *p, bool needed)
+ditto_status dti_order_init(struct dti_pipeline *p, bool is_ordered)
 {
     struct dti_order *o = &p->order;
     uint32_t replica;
@@ -33,7 +33,7 @@ ditto_status dti_order_init(struct dti_pipeline *p, bool needed)
     o->finished = calloc((size_t)replicas_of(p) * p->sequencer.o.slots, sizeof *o->finished);
     if (o->finished == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to hand over batches to %u replicas", replicas_of(p));
-    o->needed = needed;
+    o->is_ordered = is_ordered;
     return DITTO_OK;
 }
 
@@ -45,7 +45,7 @@ void dti_order_free(struct dti_pipeline *p)
     pthread_mutex_destroy(&p->order.lock);
 }
 
-/* -- producers; the functions need the lock, up to dti_order_finish, which takes it -- */
+/* -- producers: dti_order_finish takes the lock, and the functions above it are called under the lock -- */
 
 static uint64_t *finished_of(const struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
 {
@@ -59,8 +59,7 @@ static void publish(struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
     dti_ring_publish(p->sequencer.o.ring[replica], ticket);
 }
 
-/* Hands over the end for each batch behind the end that is finished and not handed over. Its rows are
- * discarded. */
+/* Hands over each finished batch that comes after the end. It gets no rows and the status of the end. */
 static void end_rest(struct dti_pipeline *p)
 {
     uint32_t slots = p->sequencer.o.slots;
@@ -71,7 +70,7 @@ static void end_rest(struct dti_pipeline *p)
                 continue;
             struct dti_batch_slot *slot = dti_ring_slot(p->sequencer.o.ring[r], ticket);
             slot->rows = 0;
-            slot->status = p->order.end;
+            slot->status = p->order.last_status;
             publish(p, r, ticket);
         }
 }
@@ -86,8 +85,8 @@ static bool hand_over_next(struct dti_pipeline *p)
     if (ticket_of(p, position, &replica, &ticket)) {
         if (*finished_of(p, replica, ticket) != ticket + 1)
             return false;
-        o->end = dti_ring_slot(p->sequencer.o.ring[replica], ticket)->status;
-        publish(p, replica, ticket); /* a batch with an error has the rows in front of the error */
+        o->last_status = dti_ring_slot(p->sequencer.o.ring[replica], ticket)->status;
+        publish(p, replica, ticket); /* a batch with an error has the rows before the error */
     }
     /* N0, also pairs with dti_order_awaits */
     atomic_store_explicit(&o->next, position + 1, memory_order_release);
@@ -97,20 +96,20 @@ static bool hand_over_next(struct dti_pipeline *p)
 bool dti_order_finish(struct dti_pipeline *p, const struct dti_ticket *ticket)
 {
     struct dti_order *o = &p->order;
-    if (!o->needed) {
+    if (!o->is_ordered) {
         dti_ring_publish(p->sequencer.o.ring[ticket->replica], ticket->number);
         return true;
     }
     bool any = false;
     pthread_mutex_lock(&o->lock);
     *finished_of(p, ticket->replica, ticket->number) = ticket->number + 1;
-    while (o->end == DITTO_OK && hand_over_next(p))
+    while (o->last_status == DITTO_OK && hand_over_next(p))
         any = true;
-    if (o->end != DITTO_OK) {
+    if (o->last_status != DITTO_OK) {
         end_rest(p);
         atomic_store_explicit(&o->next, DTI_ORDER_ENDED, memory_order_release); /* N0 */
     }
-    any |= o->end != DITTO_OK;
+    any |= o->last_status != DITTO_OK;
     pthread_mutex_unlock(&o->lock);
     return any;
 }
@@ -119,7 +118,7 @@ bool dti_order_finish(struct dti_pipeline *p, const struct dti_ticket *ticket)
 
 bool dti_order_awaits(const struct dti_pipeline *p, uint32_t *replica, uint64_t *ticket)
 {
-    if (!p->order.needed)
+    if (!p->order.is_ordered)
         return false;
     /* acquire: pairs with hand_over_next */
     uint64_t next = atomic_load_explicit(&p->order.next, memory_order_acquire);
@@ -179,7 +178,7 @@ enum dti_next_delivery dti_order_next_delivery(struct ditto_iterator *it, uint32
     enum dti_next_delivery own = slot != NULL ? DTI_NEXT_DELIVERY_BATCH : DTI_NEXT_DELIVERY_NONE;
     if (!depends_on_others(it, slot))
         return own;
-    /* All pipelines end in the same step. The end comes behind all batches of earlier steps, and behind an
+    /* All pipelines end in the same step. The end comes after all batches of earlier steps, and after an
      * error of any pipeline. */
     bool at_end = slot != NULL && slot->status == DITTO_END_OF_INPUT;
     uint32_t j = replica - c->pipeline->first_replica;

@@ -157,7 +157,7 @@ static DTI_GUARDED ditto_status restore_generator(struct dti_cursor *cursor, str
 static void where_generator(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
 {
     (void)dataset;
-    dti_text_add(text, "row %llu of a generator", (unsigned long long)dti_owned_row_of(row)->number);
+    dti_text_add(text, "row %llu of a generator", (unsigned long long)dti_owned_row_block(row)->number);
 }
 
 static const struct dti_dataset_kind generator_kind = {

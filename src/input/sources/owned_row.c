@@ -24,14 +24,14 @@ ditto_status dti_owned_row_new(const ditto_dataset *dataset, uint64_t number, ui
     return DITTO_OK;
 }
 
-struct dti_owned_row *dti_owned_row_of(const uint64_t *row)
+struct dti_owned_row *dti_owned_row_block(const uint64_t *row)
 {
     return (struct dti_owned_row *)(uintptr_t)*row; // NOLINT(performance-no-int-to-ptr): it came from one
 }
 
 void dti_owned_row_components(const ditto_dataset *dataset, const uint64_t *row, void **component)
 {
-    char *at = dti_owned_row_of(row)->data;
+    char *at = dti_owned_row_block(row)->data;
     for (uint32_t k = 0; k < dataset->components; k++) {
         component[k] = at;
         at += aligned_bytes(dataset->component[k].bytes);
@@ -56,14 +56,14 @@ ditto_status dti_owned_row_fill(const ditto_dataset *dataset, struct dti_reader 
 void dti_owned_row_drop(const ditto_dataset *dataset, const uint64_t *row)
 {
     (void)dataset;
-    free(dti_owned_row_of(row));
+    free(dti_owned_row_block(row));
 }
 
 ditto_status dti_owned_row_save(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to)
 {
     void *component[DITTO_MAX_COMPONENTS];
     dti_owned_row_components(dataset, row, component);
-    dti_bytes_put_u64(to, dti_owned_row_of(row)->number);
+    dti_bytes_put_u64(to, dti_owned_row_block(row)->number);
     for (uint32_t k = 0; k < dataset->components; k++)
         dti_bytes_put(to, component[k], dataset->component[k].bytes);
     return DITTO_OK;

@@ -1,4 +1,4 @@
-/* src/sync/kernels/reduction.c - combines values along the tree. Pure. */
+/* src/sync/kernels/reduction.c - combines values along the tree. */
 #include "sync/kernels/reduction.h"
 #include "base/errors/user_call.h"
 
@@ -14,8 +14,8 @@ struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dty
                                    .accumulator_bytes = wide ? sizeof(float) : bytes };
 }
 
-static DTI_GUARDED void combine_own(struct dti_reduction *r, void *out, const void *left, const void *right,
-                                    size_t count)
+static DTI_GUARDED void call_user_function(struct dti_reduction *r, void *out, const void *left,
+                                           const void *right, size_t count)
 {
     DTI_GUARD("a function that combines (ditto_all_reduce_with)");
     r->failed = r->function(out, left, right, count, r->user);
@@ -27,7 +27,7 @@ static void combine(struct dti_reduction *r, void *out, const void *left, const 
     if (r->kernel != NULL)
         r->kernel->combine(out, left, right, count);
     else if (r->failed == DITTO_OK)
-        combine_own(r, out, left, right, count);
+        call_user_function(r, out, left, right, count);
 }
 
 static bool widens(const struct dti_reduction *r)
@@ -41,8 +41,8 @@ static bool copies(const struct dti_reduction *r)
     return r->function != NULL || widens(r);
 }
 
-/* Combines four single values, which are the lowest two levels of the tree, in one pass. Returns false if
- * `span` is not of this form, or the kernel has no such function. */
+/* Combines four values, one of each of four neighbouring replicas, in one pass. They are the lowest two
+ * levels of the tree. Returns false if `span` is not of this form, or the kernel has no such function. */
 static bool fold_four(const struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next,
                       size_t count, void *out)
 {
@@ -83,7 +83,6 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
 void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulators, void *out, size_t count,
                 void *dst)
 {
-    /* With n > 1 the accumulators are in `out`, which may be overwritten. */
     if (r->kernel != NULL && r->kernel->divide != NULL && n > 1) {
         r->kernel->divide(out, count, (uint32_t)n);
         accumulators = out;
@@ -98,7 +97,7 @@ void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32
                       size_t count, void *dst, void *scratch)
 {
     size_t offset = first * r->element_bytes;
-    /* This case must be fast, so it needs no walk over the tree. */
+    /* The walk over the tree is skipped here, because this case is the most time-critical. */
     if (n == 2 && r->kernel != NULL && !widens(r)) {
         r->kernel->combine(dst, (const char *)source[0] + offset, (const char *)source[1] + offset, count);
         dti_finish(r, n, dst, dst, count, dst);

@@ -54,8 +54,8 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
                      size_t count, void *out, void *scratch);
 
 /* Completes a combination of n values. For MEAN it divides the accumulators, and it rounds once.
- * `accumulators` is the result of dti_fold, and `out` is the `out` that dti_fold was called with. dst may be
- * the same memory. */
+ * `accumulators` is the result of dti_fold, and `out` is the `out` that dti_fold was called with. If n > 1,
+ * the accumulators must be in `out`, which is overwritten. dst may be the same memory as `out`. */
 void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulators, void *out, size_t count,
                 void *dst);
 

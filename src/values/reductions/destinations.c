@@ -10,16 +10,18 @@
 
 /* One result. */
 struct delivery {
-    const ditto_value *from; /* the input, or NULL if it is in spec and whole */
+    /* The input. NULL for a broadcast, whose tensor is in spec and `ready`. */
+    const ditto_value *from;
+
     const ditto_destination *destinations;
-    ditto_value *to;              /* the result, a mirrored value */
+    ditto_value *to;              /* the result: slices if sparse, otherwise a mirrored value */
     ditto_tensor spec;            /* dtype and shape of the result */
     struct dti_value_parts parts; /* the parts that are reduced */
 
     /* If it is not NULL, nothing is reduced, and these bytes are copied to each destination. */
-    const void *whole;
-    void *made;  /* `whole`, if it was allocated here */
-    bool sparse; /* the result is slices, and is already in `to` */
+    const void *ready;
+    void *allocated; /* equal to `ready` if plan_dense allocated it, otherwise NULL */
+    bool sparse;     /* the result is slices, and is already in `to` */
 };
 
 struct deliveries {
@@ -41,13 +43,12 @@ static bool is_destination(const struct delivery *d, uint32_t replica)
 
 /* -- planning: the inputs of each result -- */
 
-static bool to_variable(const struct delivery *d)
+static bool is_to_variable(const struct delivery *d)
 {
     return d->destinations->of != NULL && d->destinations->of->kind == DITTO_VALUE_VARIABLE;
 }
 
-/* The result is slices. This is the case if neither a variable nor dense_rows says how many rows a dense
- * array has. */
+/* Concatenates the slices, because the number of dense rows is unknown. */
 static ditto_status plan_sparse(const struct deliveries *all, struct delivery *d)
 {
     d->sparse = true;
@@ -58,12 +59,12 @@ static ditto_status plan_sparse(const struct deliveries *all, struct delivery *d
 static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 {
     const ditto_value *of = d->destinations->of;
-    size_t bytes, rows = to_variable(d) && of->variable->spec.rank != 0 ? of->variable->spec.shape[0]
-                                                                        : d->from->dense_rows;
+    size_t bytes, rows = is_to_variable(d) && of->variable->spec.rank != 0 ? of->variable->spec.shape[0]
+                                                                           : d->from->dense_rows;
     d->spec = (ditto_tensor){ .dtype = d->from->part[0].dtype,
                               .rank = 2,
                               .shape = { rows, d->from->part[0].shape[1] } };
-    if (to_variable(d)) {
+    if (is_to_variable(d)) {
         if (of->variable->count != rows * d->spec.shape[1])
             return DTI_FAIL(DITTO_ERR_SHAPE, "rows of %zu elements do not fit \"%s\"", d->spec.shape[1],
                             of->variable->name);
@@ -71,11 +72,11 @@ static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
         memcpy(d->spec.shape, of->variable->spec.shape, sizeof d->spec.shape);
     }
     DTI_TRY(dti_tensor_check(&d->spec, &bytes));
-    d->made = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
-    if (d->made == NULL)
+    d->allocated = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
+    if (d->allocated == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu dense rows", rows);
-    d->whole = d->made;
-    return dti_slices_to_dense(d->from, all->op, rows, d->made);
+    d->ready = d->allocated;
+    return dti_slices_to_dense(d->from, all->op, rows, d->allocated);
 }
 
 static ditto_status plan_delivery(const struct deliveries *all, struct delivery *d)
@@ -84,13 +85,14 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
     if (d->from == NULL)
         return DITTO_OK;
     if (d->from->kind == DITTO_VALUE_NEST)
-        return DTI_FAIL(DITTO_ERR_INVALID, "a nest reduced to places: give its members, as a batch");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "a nest cannot be reduced: pass its members as the values of one batch call");
     if (d->from->kind == DITTO_VALUE_SLICES)
-        return to_variable(d) || d->from->dense_rows != 0 ? plan_dense(all, d) : plan_sparse(all, d);
+        return is_to_variable(d) || d->from->dense_rows != 0 ? plan_dense(all, d) : plan_sparse(all, d);
     dti_value_part(d->from, 0, &d->spec);
     DTI_TRY(dti_reduce_check(all->op, d->spec.dtype));
     if (dti_is_one_value(d->from)) {
-        d->whole = d->spec.data;
+        d->ready = d->spec.data;
         return dti_reduce_check_once(all->strategy, all->op);
     }
     DTI_TRY(dti_value_parts_open(d->from, &d->parts));
@@ -128,7 +130,7 @@ static ditto_status deliver_range(const struct deliveries *all, const struct del
 {
     uint32_t n = dti_base_of(all->strategy)->num_replicas;
     size_t bytes = ditto_dtype_bytes(d->spec.dtype);
-    const char *from = d->whole;
+    const char *from = d->ready;
     for (uint32_t i = 0; i < n && first < end; i++) {
         if (d->to->part[i].rank == DTI_NO_PART)
             continue;
@@ -182,7 +184,7 @@ static ditto_status finish(struct deliveries *all, ditto_status status, ditto_va
 {
     for (uint32_t i = 0; i < all->count; i++) {
         dti_value_parts_close(&all->delivery[i].parts);
-        free(all->delivery[i].made);
+        free(all->delivery[i].allocated);
         if (status == DITTO_OK)
             out[i] = all->delivery[i].to;
         else
@@ -209,7 +211,7 @@ ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op,
 ditto_status dti_broadcast_to_destinations(ditto_strategy *strategy, const ditto_tensor *tensor,
                                            const ditto_destination *destinations, ditto_value **out)
 {
-    struct delivery delivery = { .destinations = destinations, .spec = *tensor, .whole = tensor->data };
+    struct delivery delivery = { .destinations = destinations, .spec = *tensor, .ready = tensor->data };
     struct deliveries all = { strategy, DITTO_SUM, &delivery, 1 };
     return finish(&all, deliver_all(&all), out);
 }

@@ -42,6 +42,6 @@ struct ditto_checkpoint {
 /* Restores the variables that the options choose from the file. If it fails before the first value is
  * written, nothing has changed. */
 ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file,
-                         const ditto_restore_options *options, ditto_restore_status *status);
+                         const ditto_restore_options *options, ditto_restore_status *result);
 
 #endif

@@ -20,13 +20,13 @@ struct restoring {
     ditto_checkpoint *file;
     const ditto_restore_options *options;
 
-    /* [variables] The variables that the user has chosen, or all of the strategy. */
+    /* [num_variables] The variables that the user has chosen, or all of the strategy. */
     ditto_variable **variable;
 
-    size_t variables;
-    struct restored_value *moving; /* [moves] */
-    size_t moves;
-    ditto_restore_status found;
+    size_t num_variables;
+    struct restored_value *value; /* [num_values] */
+    size_t num_values;
+    ditto_restore_status result;
 };
 
 static ditto_status no_memory(void)
@@ -45,16 +45,16 @@ static ditto_status check_fit(const ditto_variable *v, const struct dti_contents
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%.100s\" is sync-on-read without aggregation: nothing can be restored to it",
                         entry->name);
-    snprintf(what, sizeof what, "nothing was restored: in %s it", path);
+    snprintf(what, sizeof what, "the value in %.200s (from which nothing was restored)", path);
     return dti_spec_check(&spec, entry->name, &entry->spec, what);
 }
 
-/* Stores the variable of that name in *out, or NULL if there is none. Returns DITTO_ERR_INVALID if there are
- * two. */
+/* Sets *out to the variable of this name, or to NULL if there is none. Returns DITTO_ERR_INVALID if two
+ * variables have the name. */
 static ditto_status find_variable(const struct restoring *r, const char *name, ditto_variable **out)
 {
     *out = NULL;
-    for (size_t i = 0; i < r->variables; i++) {
+    for (size_t i = 0; i < r->num_variables; i++) {
         if (strcmp(ditto_variable_name(r->variable[i]), name) != 0)
             continue;
         if (*out != NULL)
@@ -70,8 +70,8 @@ static ditto_status find_variable(const struct restoring *r, const char *name, d
 static ditto_status match_entries(struct restoring *r)
 {
     const struct dti_contents *c = &r->file->contents;
-    r->moving = calloc(c->entries + 1, sizeof *r->moving);
-    if (r->moving == NULL)
+    r->value = calloc(c->entries + 1, sizeof *r->value);
+    if (r->value == NULL)
         return no_memory();
     for (size_t i = 0; i < c->entries; i++) {
         ditto_variable *v;
@@ -82,8 +82,8 @@ static ditto_status match_entries(struct restoring *r)
             continue;
         if (v != NULL)
             DTI_TRY(check_fit(v, &c->entry[i], r->file->path));
-        r->moving[r->moves++] = (struct restored_value){ .entry = &c->entry[i], .variable = v };
-        *(v != NULL ? &r->found.num_restored : &r->found.num_held) += 1;
+        r->value[r->num_values++] = (struct restored_value){ .entry = &c->entry[i], .variable = v };
+        *(v != NULL ? &r->result.num_restored : &r->result.num_held) += 1;
     }
     return DITTO_OK;
 }
@@ -96,19 +96,19 @@ static ditto_status find_missing(struct restoring *r)
 {
     char names[300] = "";
     struct dti_text text = { names, sizeof names, 0 };
-    for (size_t i = 0; i < r->variables; i++) {
+    for (size_t i = 0; i < r->num_variables; i++) {
         const char *name = ditto_variable_name(r->variable[i]);
         if (dti_contents_find(&r->file->contents, name) != NULL)
             continue;
-        if (r->found.num_missing < NAMES_LISTED)
+        if (r->result.num_missing < NAMES_LISTED)
             dti_text_add(&text, strlen(name) > 60 ? "%s\"%.60s...\"" : "%s\"%s\"",
-                         r->found.num_missing > 0 ? ", " : "", name);
-        r->found.num_missing++;
+                         r->result.num_missing > 0 ? ", " : "", name);
+        r->result.num_missing++;
     }
-    if (r->found.num_missing == 0 || r->options->partial)
+    if (r->result.num_missing == 0 || r->options->partial)
         return DITTO_OK;
-    if (r->found.num_missing > NAMES_LISTED)
-        dti_text_add(&text, " and %zu more", r->found.num_missing - NAMES_LISTED);
+    if (r->result.num_missing > NAMES_LISTED)
+        dti_text_add(&text, " and %zu more", r->result.num_missing - NAMES_LISTED);
     return DTI_FAIL(
         DITTO_ERR_NOT_FOUND,
         "%s does not have %s; nothing was restored (set options->partial to leave such variables unchanged)",
@@ -117,14 +117,14 @@ static ditto_status find_missing(struct restoring *r)
 
 static ditto_status read_values(struct restoring *r)
 {
-    for (size_t i = 0; i < r->moves; i++) {
-        size_t bytes = ditto_tensor_bytes(&r->moving[i].entry->spec);
-        r->moving[i].value = aligned_alloc(DTI_CACHE_LINE,
-                                           bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
-        if (r->moving[i].value == NULL)
+    for (size_t i = 0; i < r->num_values; i++) {
+        size_t bytes = ditto_tensor_bytes(&r->value[i].entry->spec);
+        r->value[i].value = aligned_alloc(DTI_CACHE_LINE,
+                                          bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
+        if (r->value[i].value == NULL)
             return no_memory();
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what is moved has an entry of the file */
-        DTI_TRY(dti_checkpoint_file_read(r->file->fd, r->moving[i].value, bytes, r->moving[i].entry->offset,
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): match_entries sets the entry of each value */
+        DTI_TRY(dti_checkpoint_file_read(r->file->fd, r->value[i].value, bytes, r->value[i].entry->offset,
                                          r->file->path));
     }
     return DITTO_OK;
@@ -132,7 +132,7 @@ static ditto_status read_values(struct restoring *r)
 
 static ditto_status write_value(const struct restoring *r, const struct restored_value *m)
 {
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): every move has its entry */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): match_entries sets the entry of each value */
     ditto_tensor value = m->entry->spec;
     value.data = m->value;
     if (m->variable == NULL)
@@ -140,14 +140,14 @@ static ditto_status write_value(const struct restoring *r, const struct restored
     return DTI_OWN(ditto_variable_assign(m->variable, m->value, ditto_tensor_bytes(&value)));
 }
 
-/* Writes the values. Values that must wait for their variables come first, because keeping them may fail for
- * lack of memory. The writes of variables after that cannot fail. */
+/* Writes the values. Values without a variable are stored first, because storing them may run out of memory.
+ * Assigning to existing variables allocates nothing. */
 static ditto_status write_values(const struct restoring *r)
 {
     for (int matched = 0; matched < 2; matched++)
-        for (size_t i = 0; i < r->moves; i++)
-            if ((r->moving[i].variable != NULL) == matched)
-                DTI_TRY(write_value(r, &r->moving[i]));
+        for (size_t i = 0; i < r->num_values; i++)
+            if ((r->value[i].variable != NULL) == matched)
+                DTI_TRY(write_value(r, &r->value[i]));
     return DITTO_OK;
 }
 
@@ -155,7 +155,7 @@ static ditto_status restore(struct restoring *r)
 {
     DTI_LEAVES_GATES(held);
     DTI_TRY(dti_select_variables(r->strategy, r->options->variables, r->options->num_variables, &r->variable,
-                                 &r->variables, &held));
+                                 &r->num_variables, &held));
     DTI_TRY(match_entries(r));
     DTI_TRY(find_missing(r));
     DTI_TRY(read_values(r));
@@ -163,15 +163,15 @@ static ditto_status restore(struct restoring *r)
 }
 
 ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file,
-                         const ditto_restore_options *options, ditto_restore_status *status)
+                         const ditto_restore_options *options, ditto_restore_status *result)
 {
     struct restoring r = { .strategy = strategy, .file = file, .options = options };
-    ditto_status found = restore(&r);
-    for (size_t i = 0; i < r.moves; i++)
-        free(r.moving[i].value);
-    free(r.moving);
+    ditto_status status = restore(&r);
+    for (size_t i = 0; i < r.num_values; i++)
+        free(r.value[i].value);
+    free(r.value);
     free(r.variable);
-    if (found == DITTO_OK && status != NULL)
-        *status = r.found;
-    return found;
+    if (status == DITTO_OK && result != NULL)
+        *result = r.result;
+    return status;
 }

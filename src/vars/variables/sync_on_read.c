@@ -15,7 +15,7 @@ static ditto_status write_own(struct dti_replica *self, ditto_variable *v, enum 
     return DITTO_OK;
 }
 
-static ditto_status refuse_none(const ditto_variable *v, const char *what)
+static ditto_status refuse_without_aggregation(const ditto_variable *v, const char *what)
 {
     return DTI_FAIL(DITTO_ERR_INVALID,
                     "\"%s\" has no aggregation, so %s across replicas has no meaning: create it with "
@@ -23,7 +23,7 @@ static ditto_status refuse_none(const ditto_variable *v, const char *what)
                     v->name, what);
 }
 
-/* -- Cross-replica context: dti_share lets all replicas work where that is faster -- */
+/* -- Cross-replica context. dti_share divides the work between all replicas if that is faster. -- */
 
 static ditto_status read_range(size_t first, size_t end, void *context)
 {
@@ -45,7 +45,7 @@ static ditto_status read_cross(ditto_variable *v, void *dst)
 {
     struct dti_cross_access across = { .v = v, .dst = dst };
     if (v->aggregation == DITTO_AGGREGATE_NONE)
-        return refuse_none(v, "a read");
+        return refuse_without_aggregation(v, "a read");
     return dti_share(v->team, v->bytes * v->num_replicas, v->count, DTI_CACHE_LINE, read_range, &across);
 }
 
@@ -54,7 +54,8 @@ static ditto_status write_range(size_t first, size_t end, void *context)
     const struct dti_cross_access *a = context;
     const ditto_variable *v = a->v;
     size_t offset = first * ditto_dtype_bytes(v->spec.dtype);
-    if (first == 0) /* true on one thread only, which works with the turn */
+    /* Exactly one call has first == 0. It runs under the turn, so the counters have one writer. */
+    if (first == 0)
         dti_all_changed(v);
     for (uint32_t i = 0; i < v->num_replicas; i++) {
         char *own = (char *)dti_variable_component(v, i) + offset;
@@ -70,13 +71,13 @@ static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const voi
 {
     struct dti_cross_access across = { .v = v, .rule = rule, .value = value };
     if (v->aggregation == DITTO_AGGREGATE_NONE)
-        return refuse_none(v, "a write");
+        return refuse_without_aggregation(v, "a write");
     if (v->aggregation == DITTO_AGGREGATE_SUM && rule != DTI_RULE_ASSIGN)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
-            "\"%s\" aggregates by SUM, so what is added to every component is added once for each "
-            "replica (%u): assign the sum, or add inside run",
-            v->name, v->num_replicas);
+            "\"%s\" aggregates by SUM, so only a plain assign is defined across replicas: assign the sum, or "
+            "update it inside run",
+            v->name);
     return dti_share(v->team, v->bytes * v->num_replicas, v->count, DTI_CACHE_LINE, write_range, &across);
 }
 

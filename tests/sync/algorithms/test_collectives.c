@@ -187,7 +187,7 @@ static void expect_element(const struct task *t, uint32_t n, char *const *input,
     if (!reference_same(t->dtype, expected, found))
         fail_msg("kind %d, %s %s of %u, implementation %d: element %zu of replica %u differs from the tree",
                  t->kind, ditto_dtype_name(t->dtype), ditto_op_name(t->op), n, t->implementation, i, replica);
-    tally.other_elements += reference_differs_from_left_fold(t->dtype, t->op, source, n, found);
+    tally.differing_elements += reference_differs_from_left_fold(t->dtype, t->op, source, n, found);
 }
 
 static void run_and_compare(ditto_strategy *strategy, struct task *t)
@@ -195,7 +195,7 @@ static void run_and_compare(ditto_strategy *strategy, struct task *t)
     uint32_t n = ditto_strategy_num_replicas(strategy);
     size_t size = ditto_dtype_bytes(t->dtype);
     char *input[DITTO_MAX_REPLICAS];
-    size_t other = tally.other_elements;
+    size_t differing = tally.differing_elements;
     for (uint32_t r = 0; r < n; r++)
         t->result[r] = malloc(receives(t, r, n) * size + 1);
     run_all(strategy, on_replica, t, &t->report);
@@ -214,7 +214,7 @@ static void run_and_compare(ditto_strategy *strategy, struct task *t)
         tally.elements += receives(t, r, n);
     }
     tally.cases++;
-    tally.other_cases += tally.other_elements != other;
+    tally.differing_cases += tally.differing_elements != differing;
     for (uint32_t r = 0; r < n; r++) {
         free(input[r]);
         free(t->result[r]);
@@ -298,9 +298,9 @@ static void every_operation_gives_the_bits_of_the_tree_with_every_algorithm(void
             assert_ok(ditto_strategy_scope_leave(strategy));
             assert_ok(ditto_strategy_destroy(strategy));
         }
-    print_message("%zu cases, %zu elements; %zu cases, %zu elements differ from a left fold\n", tally.cases,
-                  tally.elements, tally.other_cases, tally.other_elements);
-    assert_true(tally.other_elements > 0);
+    print_message("%zu of %zu cases and %zu of %zu elements differ from a left fold\n", tally.differing_cases,
+                  tally.cases, tally.differing_elements, tally.elements);
+    assert_true(tally.differing_elements > 0);
 }
 
 static void helpers_do_not_change_the_bits(void **state)

@@ -130,7 +130,7 @@ static ditto_status restore_packed(struct dti_cursor *cursor, struct dti_bytes_r
 static void where_packed(const ditto_dataset *dataset, const uint64_t *row, struct dti_text *text)
 {
     const struct dti_files *files = &((const struct dti_tfrecord *)dataset)->files;
-    uint64_t number = dti_owned_row_of(row)->number, file = number >> 32;
+    uint64_t number = dti_owned_row_block(row)->number, file = number >> 32;
     dti_text_add(text, "%s: record %llu",
                  /* A damaged state may contain any number. */
                  file < files->count ? files->file[file].name : "another file",

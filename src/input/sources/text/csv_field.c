@@ -8,7 +8,7 @@
 
 /* -- cutting -- */
 
-/* Finds the end of a field in quotes. `at` is behind the opening quote. */
+/* Finds the end of a field in quotes. `at` points to the byte after the opening quote. */
 static const char *cut_quoted(const char *at, const char *end, char delimiter, struct dti_csv_field *field,
                               const char **fault)
 {
@@ -68,23 +68,24 @@ bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t capacity, 
     return true;
 }
 
-/* Returns the bytes of the character at text[0], or 0 if it is not valid. */
+/* Returns the length in bytes of the character at `text`, or 0 if it is not valid UTF-8. */
 static size_t character_bytes(const unsigned char *text, size_t length)
 {
     unsigned char first = text[0], low = 0x80, high = 0xbf;
     size_t bytes = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
     if (bytes == 1)
         return 1;
-    if (first < 0xc2 || first > 0xf4 || bytes > length) /* 0xc0 and 0xc1 are overlong */
+    /* 0x80 to 0xbf cannot begin a character. 0xc0 and 0xc1 begin overlong encodings. */
+    if (first < 0xc2 || first > 0xf4 || bytes > length)
         return 0;
     if (first == 0xe0)
-        low = 0xa0; /* below are overlong encodings */
+        low = 0xa0; /* smaller bytes make overlong encodings */
     else if (first == 0xed)
-        high = 0x9f; /* above are surrogates */
+        high = 0x9f; /* larger bytes make surrogates */
     else if (first == 0xf0)
-        low = 0x90; /* below are overlong encodings */
+        low = 0x90; /* smaller bytes make overlong encodings */
     else if (first == 0xf4)
-        high = 0x8f; /* above are characters above U+10FFFF */
+        high = 0x8f; /* larger bytes make characters above U+10FFFF */
     if (text[1] < low || text[1] > high)
         return 0;
     for (size_t i = 2; i < bytes; i++)
@@ -141,8 +142,8 @@ const char *dti_csv_scan_rest(const char *at, const char *end, struct dti_csv_nu
         const char *behind = scan_digits(first, end, &exponent);
         if (behind == first) /* an e without digits does not belong to the number */
             return at;
-        /* A long exponent has leading zeros or is far out of range. This makes the C library parse the
-         * number. */
+        /* Too many digits for the arithmetic in int64_t below. If `digits` is above DTI_CSV_DIGITS, the C
+         * library parses the number. */
         if (behind - first > 9)
             n->digits = DTI_CSV_DIGITS + 1;
         n->exponent += negative ? -(int64_t)(exponent % 1000000000) : (int64_t)(exponent % 1000000000);
@@ -182,8 +183,7 @@ static bool store_real(const struct dti_csv_number *n, const char *text, size_t 
     return !isinf(*(float *)to); /* 1e39 is a number that f32 cannot hold */
 }
 
-/* Parses an integer with many digits. It has leading zeros, or it is large or even too large for any
- * dtype. */
+/* Parses an integer of more than DTI_CSV_DIGITS digits. Returns false if it overflows 64 bits. */
 static bool long_integer(const char *text, size_t length, uint64_t *magnitude)
 {
     size_t i = text[0] == '-' || text[0] == '+' ? 1 : 0;
