@@ -24,9 +24,9 @@ DITTO_BEGIN
 
 /** The type of an attribute's value. */
 typedef enum ditto_attribute_kind {
-    DITTO_ATTRIBUTE_TEXT = 1,    /**< ditto_attribute.text. */
-    DITTO_ATTRIBUTE_INTEGER = 2, /**< ditto_attribute.integer. */
-    DITTO_ATTRIBUTE_REAL = 3,    /**< ditto_attribute.real. */
+    DITTO_ATTRIBUTE_TEXT = 1,    /**< ditto_attribute.text */
+    DITTO_ATTRIBUTE_INTEGER = 2, /**< ditto_attribute.integer */
+    DITTO_ATTRIBUTE_REAL = 3,    /**< ditto_attribute.real */
 } ditto_attribute_kind;
 
 /** Largest length of a text attribute in bytes. HDF5's own limit is a little above it. */
@@ -43,10 +43,10 @@ typedef struct ditto_attribute {
     /** The name. It is not empty, does not begin with "ditto_", and contains no "/". */
     const char *name;
 
-    ditto_attribute_kind kind; /**< Selects one of the next three fields. */
-    const char *text;          /**< With DITTO_ATTRIBUTE_TEXT. */
-    int64_t integer;           /**< With DITTO_ATTRIBUTE_INTEGER. */
-    double real;               /**< With DITTO_ATTRIBUTE_REAL. */
+    ditto_attribute_kind kind; /**< selects one of the next three fields */
+    const char *text;          /**< with DITTO_ATTRIBUTE_TEXT */
+    int64_t integer;           /**< with DITTO_ATTRIBUTE_INTEGER */
+    double real;               /**< with DITTO_ATTRIBUTE_REAL */
 } ditto_attribute;
 
 /** An array of the program that is saved unchanged, for example the state of an iterator or a table. */
@@ -54,27 +54,27 @@ typedef struct ditto_checkpoint_data {
     /** The name, with the rules of a variable's name. No variable and no other data has the same name. */
     const char *name;
 
-    ditto_tensor tensor; /**< The array. */
+    ditto_tensor tensor; /**< the array */
 } ditto_checkpoint_data;
 
 /** What a checkpoint contains. */
 typedef struct ditto_checkpoint_options {
-    size_t struct_size; /**< Set by DITTO_CHECKPOINT_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_CHECKPOINT_OPTIONS_INIT */
 
     /** Array of num_variables variables. NULL means all variables of the strategy, with the slots of
-     * optimizers. */
+     *  optimizers. */
     ditto_variable *const *variables;
 
-    size_t num_variables;              /**< Length of `variables`. */
-    int64_t step;                      /**< Saved unchanged. */
-    const ditto_attribute *attributes; /**< Array of num_attributes attributes. */
-    size_t num_attributes;             /**< Length of `attributes`. */
+    size_t num_variables;              /**< length of `variables` */
+    int64_t step;                      /**< saved unchanged */
+    const ditto_attribute *attributes; /**< array of num_attributes attributes */
+    size_t num_attributes;             /**< length of `attributes` */
 
     /** Array of num_data arrays. They are read with ditto_checkpoint_read. ditto_checkpoint_restore ignores
-     * them. */
+     *  them. */
     const ditto_checkpoint_data *data;
 
-    size_t num_data; /**< Length of `data`. */
+    size_t num_data; /**< length of `data` */
 } ditto_checkpoint_options;
 
 /** Initial value of ditto_checkpoint_options. */
@@ -91,32 +91,33 @@ typedef struct ditto_checkpoint_options {
 
 /** Writes a checkpoint. It is on the disk when the call returns.
  *
- * @param strategy  The strategy whose variables are saved.
- * @param path      Path of the file.
- * @param options   What to save. NULL means all variables, with step 0.
- * @retval DITTO_ERR_INVALID    One of these. The message names the item, and nothing is written:
- *     - `strategy` or `path` is NULL, or there is nothing to save.
- *     - Two items have the same name, or one name is a folder of the other ("a" and "a/b").
- *     - HDF5 cannot hold a name, because it has an empty part or a part ".", or more than
- *       DITTO_MAX_CHECKPOINT_GROUPS "/".
- *     - A name is longer than DITTO_MAX_CHECKPOINT_NAME_BYTES.
- *     - A sync-on-read variable has no aggregation.
- *     - An attribute breaks the rules of ditto_attribute.
- * @retval DITTO_ERR_CONTEXT    A variable belongs to another strategy.
- * @retval DITTO_ERR_FORKED     The strategy was created before fork.
- * @retval DITTO_ERR_IO         One of these:
- *     - The file cannot be written (errno), or reading it back gives other bytes. The file that was at `path`
- *       before is unchanged.
- *     - `path` names something that is not a regular file (a directory, a FIFO, a device, a link). It is not
- *       replaced.
- *     - The folder cannot be flushed. The new file exists, but a loss of power may remove it.
- * @retval DITTO_ERR_NO_MEMORY  Memory was refused.
- * @par Signals
- * SIGXFSZ is blocked during the call, so a file that is larger than RLIMIT_FSIZE is an error.
- * @par Cost
- * The values are written once, and the checksum is computed while they are in the cache. Then the file is
- * read once, mostly from the page cache. Only the values of variables that are not contiguous in memory are
- * copied. */
+ *  @param strategy  the strategy whose variables are saved
+ *  @param path      path of the file
+ *  @param options   what to save. NULL means all variables, with step 0
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID    one of these. The message names the item, and nothing is written:
+ *      - `strategy` or `path` is NULL, or there is nothing to save.
+ *      - Two items have the same name, or one name is a folder of the other ("a" and "a/b").
+ *      - HDF5 cannot hold a name, because it has an empty part or a part ".", or more than
+ *        DITTO_MAX_CHECKPOINT_GROUPS "/".
+ *      - A name is longer than DITTO_MAX_CHECKPOINT_NAME_BYTES.
+ *      - A sync-on-read variable has no aggregation.
+ *      - An attribute breaks the rules of ditto_attribute.
+ *  @retval DITTO_ERR_CONTEXT    a variable belongs to another strategy
+ *  @retval DITTO_ERR_FORKED     the strategy was created before fork
+ *  @retval DITTO_ERR_IO         one of these:
+ *      - The file cannot be written (errno), or reading it back gives other bytes. The file that was at
+ *        `path` before is unchanged.
+ *      - `path` names something that is not a regular file (a directory, a FIFO, a device, a link). It is not
+ *        replaced.
+ *      - The folder cannot be flushed. The new file exists, but a loss of power may remove it.
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused
+ *  @par Signals
+ *  SIGXFSZ is blocked during the call, so a file that is larger than RLIMIT_FSIZE is an error.
+ *  @par Cost
+ *  The values are written once, and the checksum is computed while they are in the cache. Then the file is
+ *  read once, mostly from the page cache. Only the values of variables that are not contiguous in memory are
+ *  copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,
                                                              const ditto_checkpoint_options *options);
 
@@ -127,86 +128,90 @@ typedef struct ditto_checkpoint ditto_checkpoint;
 
 /** Checks a file and opens it. If another file replaces it later, the handle still reads the opened one.
  *
- * @param path      Path of a regular file, or of a link to one. Anything else is not opened.
- * @param[out] out  The open checkpoint. Set only on DITTO_OK.
- * @retval DITTO_ERR_NOT_FOUND    The file does not exist.
- * @retval DITTO_ERR_IO           The file cannot be read (errno).
- * @retval DITTO_ERR_CORRUPT      The file is not a regular file or not a checkpoint, is truncated, or has a
- *                                wrong byte.
- * @retval DITTO_ERR_UNSUPPORTED  The file was written by a newer version.
- * @retval DITTO_ERR_NO_MEMORY    Memory was refused.
- * @par Ownership
- * The caller closes the checkpoint with ditto_checkpoint_close. Pointers that the functions below return are
- * valid until then.
- * @par Cost
- * The file is read once. */
+ *  @param path  path of a regular file, or of a link to one. Anything else is not opened
+ *  @param out   [out] the open checkpoint; set only on DITTO_OK
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_NOT_FOUND    the file does not exist
+ *  @retval DITTO_ERR_IO           the file cannot be read (errno)
+ *  @retval DITTO_ERR_CORRUPT      the file is not a regular file or not a checkpoint, is truncated, or has a
+ *                                 wrong byte
+ *  @retval DITTO_ERR_UNSUPPORTED  the file was written by a newer version
+ *  @retval DITTO_ERR_NO_MEMORY    memory was refused
+ *  @par Ownership
+ *  The caller closes the checkpoint with ditto_checkpoint_close. Pointers that the functions below return are
+ *  valid until then.
+ *  @par Cost
+ *  The file is read once. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_open(const char *path, ditto_checkpoint **out);
 
 /** Closes a checkpoint.
  *
- * @param checkpoint  The checkpoint, or NULL.
- * @return DITTO_OK. */
+ *  @param checkpoint  the checkpoint, or NULL
+ *  @return DITTO_OK */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_close(ditto_checkpoint *checkpoint);
 
 /** Returns the step that was saved.
  *
- * @param checkpoint  The checkpoint.
- * @return ditto_checkpoint_options.step of the save, or 0 if `checkpoint` is NULL. */
+ *  @param checkpoint  the checkpoint
+ *  @return ditto_checkpoint_options.step of the save, or 0 if `checkpoint` is NULL */
 DITTO_API int64_t ditto_checkpoint_step(const ditto_checkpoint *checkpoint);
 
 /** Returns the version of the library that wrote the file.
  *
- * @param checkpoint  The checkpoint.
- * @return The version, such as "0.1.0", valid until the checkpoint is closed. "" if `checkpoint` is NULL. */
+ *  @param checkpoint  the checkpoint
+ *  @return the version, such as "0.1.0", valid until the checkpoint is closed. "" if `checkpoint` is NULL */
 DITTO_API const char *ditto_checkpoint_version(const ditto_checkpoint *checkpoint);
 
 /** One variable or one array of the program in a checkpoint. */
 typedef struct ditto_checkpoint_entry {
-    const char *name;  /**< The name under which it was saved. */
-    ditto_tensor spec; /**< Dtype and shape. Its data is NULL. */
+    const char *name;  /**< the name under which it was saved */
+    ditto_tensor spec; /**< dtype and shape. Its data is NULL */
 
     /** Synchronization of the variable. It has no meaning if is_data is 1. */
     ditto_synchronization synchronization;
 
-    ditto_aggregation aggregation; /**< Likewise. */
-    int trainable;                 /**< Likewise. */
-    int is_data;                   /**< 1 for an array of the program. */
+    ditto_aggregation aggregation; /**< likewise */
+    int trainable;                 /**< likewise */
+    int is_data;                   /**< 1 for an array of the program */
 } ditto_checkpoint_entry;
 
 /** Returns the number of entries of a checkpoint.
  *
- * @param checkpoint  The checkpoint.
- * @return The number of entries, or 0 if `checkpoint` is NULL. */
+ *  @param checkpoint  the checkpoint
+ *  @return the number of entries, or 0 if `checkpoint` is NULL */
 DITTO_API size_t ditto_checkpoint_num_entries(const ditto_checkpoint *checkpoint);
 
 /** Describes one entry.
  *
- * @param checkpoint  The checkpoint.
- * @param entry       Index of the entry, from 0.
- * @param[out] out    The entry.
- * @retval DITTO_ERR_RANGE  There is no entry with this index. */
+ *  @param checkpoint  the checkpoint
+ *  @param entry       index of the entry, from 0
+ *  @param out         [out] the entry
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  there is no entry with this index */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_get(const ditto_checkpoint *checkpoint, size_t entry,
                                                             ditto_checkpoint_entry *out);
 
 /** Finds an attribute by its name.
  *
- * @param checkpoint  The checkpoint.
- * @param name        Name of the attribute.
- * @param[out] out    The attribute.
- * @retval DITTO_ERR_NOT_FOUND  There is no attribute with this name. */
+ *  @param checkpoint  the checkpoint
+ *  @param name        name of the attribute
+ *  @param out         [out] the attribute
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_NOT_FOUND  there is no attribute with this name */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_attribute(const ditto_checkpoint *checkpoint,
                                                                   const char *name, ditto_attribute *out);
 
 /** Reads the value of an entry.
  *
- * @param checkpoint  The checkpoint.
- * @param name        Name of the entry.
- * @param[out] dst    Memory for the value.
- * @param bytes       Length of `dst`. It must be the size of the entry.
- * @retval DITTO_ERR_NOT_FOUND  There is no entry with this name.
- * @retval DITTO_ERR_SHAPE      `bytes` is not the size of the entry.
- * @retval DITTO_ERR_IO         The file cannot be read (errno).
- * @retval DITTO_ERR_CORRUPT    The file was truncated after it was opened. */
+ *  @param checkpoint  the checkpoint
+ *  @param name        name of the entry
+ *  @param dst         [out] memory for the value
+ *  @param bytes       length of `dst`. It must be the size of the entry
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_NOT_FOUND  there is no entry with this name
+ *  @retval DITTO_ERR_SHAPE      `bytes` is not the size of the entry
+ *  @retval DITTO_ERR_IO         the file cannot be read (errno)
+ *  @retval DITTO_ERR_CORRUPT    the file was truncated after it was opened */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_read(ditto_checkpoint *checkpoint, const char *name,
                                                              void *dst, size_t bytes);
 
@@ -214,13 +219,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_read(ditto_checkpoint *c
 
 /** Which variables are restored. */
 typedef struct ditto_restore_options {
-    size_t struct_size; /**< Set by DITTO_RESTORE_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_RESTORE_OPTIONS_INIT */
 
     /** Array of num_variables variables: only these are restored. NULL means all variables of the strategy,
-     * and all entries of the file. */
+     *  and all entries of the file. */
     ditto_variable *const *variables;
 
-    size_t num_variables; /**< Length of `variables`. */
+    size_t num_variables; /**< length of `variables` */
 
     /** 1: variables that are not in the file keep their values. 0: such a variable is an error. */
     int partial;
@@ -231,33 +236,33 @@ typedef struct ditto_restore_options {
 
 /** What a restore did. */
 typedef struct ditto_restore_status {
-    size_t num_restored; /**< Variables that got their value. */
+    size_t num_restored; /**< variables that got their value */
 
     /** Entries without a variable. Their values are held until a variable of the name is created.
-     * ditto_strategy_held_values lists them. */
+     *  ditto_strategy_held_values lists them. */
     size_t num_held;
 
-    size_t num_missing; /**< Variables without an entry. */
+    size_t num_missing; /**< variables without an entry */
 } ditto_restore_status;
 
 /** Writes the values of a checkpoint to the variables of the same names, as ditto_variable_assign does.
  *
- * Everything is checked, and all values are read, before the first value is written. So after an error every
- * variable has the value that it had before.
+ *  Everything is checked, and all values are read, before the first value is written. So after an error every
+ *  variable has the value that it had before.
  *
- * @param strategy     The strategy whose variables are restored.
- * @param path         Path of the file.
- * @param options      Which variables. NULL means all, and each of them must be in the file.
- * @param[out] status  What was done. May be NULL. Set only on DITTO_OK.
- * @retval DITTO_ERR_NOT_FOUND  The file does not exist, or it lacks variables. The message has their number
- *                              and the first names.
- * @retval DITTO_ERR_INVALID    A dtype differs from the variable's, two variables have the same name, or a
- *                              sync-on-read variable has no aggregation.
- * @retval DITTO_ERR_SHAPE      A shape differs from the variable's.
- * @retval DITTO_ERR_FORKED     The strategy was created before fork.
- * @return Also the errors of ditto_checkpoint_open.
- * @par Cost
- * Memory for a second copy of all values during the call. */
+ *  @param strategy  the strategy whose variables are restored
+ *  @param path      path of the file
+ *  @param options   which variables. NULL means all, and each of them must be in the file
+ *  @param status    [out] what was done; may be NULL; set only on DITTO_OK
+ *  @return DITTO_OK, an error of ditto_checkpoint_open, or one of:
+ *  @retval DITTO_ERR_NOT_FOUND  the file does not exist, or it lacks variables. The message has their number
+ *                               and the first names
+ *  @retval DITTO_ERR_INVALID    a dtype differs from the variable's, two variables have the same name, or a
+ *                               sync-on-read variable has no aggregation
+ *  @retval DITTO_ERR_SHAPE      a shape differs from the variable's
+ *  @retval DITTO_ERR_FORKED     the strategy was created before fork
+ *  @par Cost
+ *  Memory for a second copy of all values during the call. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path,
                                                                 const ditto_restore_options *options,
                                                                 ditto_restore_status *status);
@@ -276,10 +281,10 @@ typedef struct ditto_checkpointer ditto_checkpointer;
 
 /** Options of a checkpointer. */
 typedef struct ditto_checkpointer_options {
-    size_t struct_size; /**< Set by DITTO_CHECKPOINTER_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_CHECKPOINTER_OPTIONS_INIT */
 
     /** The prefix of the names: step 20 is saved to "checkpoint-20.h5". NULL means "checkpoint". It contains
-     * no "/". It is copied. */
+     *  no "/". It is copied. */
     const char *prefix;
 
     /** How many checkpoints are kept, those with the highest steps. 0 means 5. DITTO_KEEP_ALL means all. */
@@ -294,71 +299,75 @@ typedef struct ditto_checkpointer_options {
 
 /** Creates a checkpointer, and removes the temporary files of this prefix that killed processes have left.
  *
- * @param strategy  The strategy whose variables are saved.
- * @param folder    The folder. It is created if it does not exist, but its parents are not.
- * @param options   The options, or NULL for the defaults.
- * @param[out] out  The checkpointer. Set only on DITTO_OK.
- * @retval DITTO_ERR_INVALID    A pointer is NULL, or the prefix is empty or contains "/".
- * @retval DITTO_ERR_IO         `folder` is not a folder, or cannot be created.
- * @retval DITTO_ERR_NO_MEMORY  Memory was refused.
- * @par Ownership
- * The caller destroys the checkpointer with ditto_checkpointer_destroy. */
+ *  @param strategy  the strategy whose variables are saved
+ *  @param folder    the folder. It is created if it does not exist, but its parents are not
+ *  @param options   the options, or NULL for the defaults
+ *  @param out       [out] the checkpointer; set only on DITTO_OK
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID    a pointer is NULL, or the prefix is empty or contains "/"
+ *  @retval DITTO_ERR_IO         `folder` is not a folder, or cannot be created
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused
+ *  @par Ownership
+ *  The caller destroys the checkpointer with ditto_checkpointer_destroy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *folder,
                                                                  const ditto_checkpointer_options *options,
                                                                  ditto_checkpointer **out);
 
 /** Waits until the file that is being written is on the disk, and frees the checkpointer.
  *
- * The checkpointer is freed even if the call returns the error of the last save. In a child process after
- * fork the call frees it without waiting, because the parent writes the file.
+ *  The checkpointer is freed even if the call returns the error of the last save. In a child process after
+ *  fork the call frees it without waiting, because the parent writes the file.
  *
- * @param checkpointer  The checkpointer, or NULL.
- * @retval DITTO_ERR_BUSY  Another thread is in a call on this checkpointer. Nothing was done.
- * @return The error of the last save if no call has returned it yet, otherwise DITTO_OK. */
+ *  @param checkpointer  the checkpointer, or NULL
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_BUSY  another thread is in a call on this checkpointer. Nothing was done
+ *  @return the error of the last save if no call has returned it yet, otherwise DITTO_OK */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_destroy(ditto_checkpointer *checkpointer);
 
 /** Saves to the file of options->step, as ditto_checkpoint_save does, and removes old files.
  *
- * Of the files of this prefix, those with the highest steps stay (ditto_checkpointer_options.keep), and the
- * new file stays even if others have higher steps. Files that are not regular and temporary files are not
- * counted and not removed.
+ *  Of the files of this prefix, those with the highest steps stay (ditto_checkpointer_options.keep), and the
+ *  new file stays even if others have higher steps. Files that are not regular and temporary files are not
+ *  counted and not removed.
  *
- * With ditto_checkpointer_options.background, the replicas copy the values together. As soon as the call
- * returns, the strategy may run again or be destroyed. One save is in progress at a time, so the call first
- * waits for the one before. An error of a background save is returned by the next save, wait or destroy.
- * ditto_error.function names that call, and the message names the file. The memory for the copy is kept
- * between saves.
+ *  With ditto_checkpointer_options.background, the replicas copy the values together. As soon as the call
+ *  returns, the strategy may run again or be destroyed. One save is in progress at a time, so the call first
+ *  waits for the one before. An error of a background save is returned by the next save, wait or destroy.
+ *  ditto_error.function names that call, and the message names the file. The memory for the copy is kept
+ *  between saves.
  *
- * @param checkpointer  The checkpointer.
- * @param options       What to save. NULL means all variables, with step 0.
- * @retval DITTO_ERR_RANGE    options->step is negative.
- * @retval DITTO_ERR_CONTEXT  A variable belongs to another strategy, or the strategy was destroyed.
- * @retval DITTO_ERR_FORKED   The checkpointer was created before fork.
- * @retval DITTO_ERR_SYSTEM   The thread cannot be started.
- * @return Also the errors of ditto_checkpoint_save: of this save, or of the one before if it ran in the
- *     background. */
+ *  @param checkpointer  the checkpointer
+ *  @param options       what to save. NULL means all variables, with step 0
+ *  @return DITTO_OK, an error of ditto_checkpoint_save: of this save, or of the one before if it ran in the
+ *          background, or one of:
+ *  @retval DITTO_ERR_RANGE    options->step is negative
+ *  @retval DITTO_ERR_CONTEXT  a variable belongs to another strategy, or the strategy was destroyed
+ *  @retval DITTO_ERR_FORKED   the checkpointer was created before fork
+ *  @retval DITTO_ERR_SYSTEM   the thread cannot be started */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_save(ditto_checkpointer *checkpointer,
                                                                const ditto_checkpoint_options *options);
 
 /** Waits until no file is being written.
  *
- * @param checkpointer  The checkpointer.
- * @retval DITTO_ERR_FORKED  The checkpointer was created before fork.
- * @return The error of the last save if no call has returned it yet, otherwise DITTO_OK. */
+ *  @param checkpointer  the checkpointer
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_FORKED  the checkpointer was created before fork
+ *  @return the error of the last save if no call has returned it yet, otherwise DITTO_OK */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_wait(ditto_checkpointer *checkpointer);
 
 /** Finds the checkpoint with the highest step in a folder. Regular files of the prefix count, and links to
- * such files.
+ *  such files.
  *
- * @param folder       The folder.
- * @param prefix       The prefix of the files. NULL means "checkpoint".
- * @param[out] path    Memory for the path, as in ditto_strategy_describe.
- * @param capacity     Length of `path` in bytes.
- * @param[out] length  Length of the whole path, as in ditto_strategy_describe.
- * @param[out] step    The step. May be NULL.
- * @retval DITTO_ERR_NOT_FOUND  There is no such checkpoint, or no such folder.
- * @retval DITTO_ERR_IO         The folder cannot be listed (errno).
- * @retval DITTO_ERR_NO_MEMORY  Memory was refused. */
+ *  @param folder    the folder
+ *  @param prefix    the prefix of the files. NULL means "checkpoint"
+ *  @param path      [out] memory for the path, as in ditto_strategy_describe
+ *  @param capacity  length of `path` in bytes
+ *  @param length    [out] length of the whole path, as in ditto_strategy_describe
+ *  @param step      [out] the step; may be NULL
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_NOT_FOUND  there is no such checkpoint, or no such folder
+ *  @retval DITTO_ERR_IO         the folder cannot be listed (errno)
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix,
                                                                char *path, size_t capacity, size_t *length,
                                                                int64_t *step);

@@ -32,10 +32,10 @@ DITTO_BEGIN
 
 /** A dataset.
  *
- * The order of its rows depends only on the description of the dataset, on its seeds and on the pass, never
- * on threads. In each pipeline of an iterator, one thread at a time chooses rows, one after another. This
- * part consists of shuffle, filter, generators, and finding where lines and records begin. All producers
- * read, parse, map and copy rows in parallel. */
+ *  The order of its rows depends only on the description of the dataset, on its seeds and on the pass, never
+ *  on threads. In each pipeline of an iterator, one thread at a time chooses rows, one after another. This
+ *  part consists of shuffle, filter, generators, and finding where lines and records begin. All producers
+ *  read, parse, map and copy rows in parallel. */
 typedef struct ditto_dataset ditto_dataset;
 
 /** Largest number of components of a row. */
@@ -43,52 +43,53 @@ typedef struct ditto_dataset ditto_dataset;
 
 /** Describes the rows of a dataset. */
 typedef struct ditto_element_spec {
-    uint32_t num_components; /**< Number of components of a row. */
+    uint32_t num_components; /**< number of components of a row */
 
     /** Dtypes and shapes of the components of one row. Their data is NULL. */
     ditto_tensor component[DITTO_MAX_COMPONENTS];
 
-    uint64_t batch; /**< Rows of a global batch, or 0 if not batched. */
+    uint64_t batch; /**< rows of a global batch, or 0 if not batched */
 
     /** 1 if the dataset has no end, because it, or a dataset that it is made of, is repeated for ever and not
-     * limited by take. A dataset from a generator counts as finite. */
+     *  limited by take. A dataset from a generator counts as finite. */
     int infinite;
 } ditto_element_spec;
 
 /** Describes the rows of a dataset.
  *
- * @param dataset   The dataset.
- * @param[out] out  The description.
- * @retval DITTO_ERR_INVALID  An argument is NULL. */
+ *  @param dataset  the dataset
+ *  @param out      [out] the description
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  an argument is NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_spec(const ditto_dataset *dataset,
                                                           ditto_element_spec *out);
 
 /** Processes one row for ditto_dataset_reduce.
  *
- * @param row    Array of the components of the row. It is valid during the call.
- * @param user   The pointer that was given to ditto_dataset_reduce.
- * @return DITTO_OK to continue, DITTO_END_OF_INPUT to stop without an error, or an error, which ends the
- *     reduction. */
+ *  @param row   array of the components of the row. It is valid during the call
+ *  @param user  the pointer that was given to ditto_dataset_reduce
+ *  @return DITTO_OK to continue, DITTO_END_OF_INPUT to stop without an error, or an error, which ends the
+ *          reduction */
 typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *user);
 
 /** Calls a function for all rows, in order, on the calling thread. Batches have no effect.
  *
- * The functions are called in the caller's context and in the floating-point environment of replicas. The
- * caller's environment is restored at the end.
+ *  The functions are called in the caller's context and in the floating-point environment of replicas. The
+ *  caller's environment is restored at the end.
  *
- * @param dataset   The dataset.
- * @param function  The function.
- * @param user      Given to the function. It holds the result.
- * @param pass      Number of the pass, as in ditto_input_options.
- * @retval DITTO_ERR_USER  A function failed. If it returned another error, that error is returned.
- * @return Also the errors of reading the dataset, such as DITTO_ERR_CORRUPT and DITTO_ERR_IO. */
+ *  @param dataset   the dataset
+ *  @param function  the function
+ *  @param user      given to the function. It holds the result
+ *  @param pass      number of the pass, as in ditto_input_options
+ *  @return DITTO_OK, an error of reading the dataset, such as DITTO_ERR_CORRUPT and DITTO_ERR_IO, or:
+ *  @retval DITTO_ERR_USER  a function failed. If it returned another error, that error is returned */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn function,
                                                             void *user, uint64_t pass);
 
 /** Destroys the caller's handle. The dataset is freed when nothing that was made from it needs it.
  *
- * @param dataset  The dataset, or NULL.
- * @return DITTO_OK. */
+ *  @param dataset  the dataset, or NULL
+ *  @return DITTO_OK */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_destroy(ditto_dataset *dataset);
 
 DITTO_END

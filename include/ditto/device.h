@@ -20,30 +20,30 @@ DITTO_BEGIN
 
 /** Runs on one device.
  *
- * @param device    Number of the device.
- * @param user      The pointer that was given with the function.
- * @return DITTO_OK, or an error (below 0), which stops the run. A positive status counts as DITTO_OK. */
+ *  @param device  number of the device
+ *  @param user    the pointer that was given with the function
+ *  @return DITTO_OK, or an error (below 0), which stops the run. A positive status counts as DITTO_OK */
 typedef ditto_status (*ditto_device_fn)(uint32_t device, void *user);
 
 /** Computes the part [begin, end) of a loop on one device.
  *
- * @param begin     The first index.
- * @param end       The end, which is not included.
- * @param device    Number of the device.
- * @param user      The pointer that was given with the function.
- * @return As in ditto_device_fn. */
+ *  @param begin   the first index
+ *  @param end     the end, which is not included
+ *  @param device  number of the device
+ *  @param user    the pointer that was given with the function
+ *  @return as in ditto_device_fn */
 typedef ditto_status (*ditto_range_fn)(size_t begin, size_t end, uint32_t device, void *user);
 
 /** Returns the number of devices of this replica, with the leader.
  *
- * @param self  The calling replica.
- * @return The number, or 0 if `self` is not the calling thread's own replica. */
+ *  @param self  the calling replica
+ *  @return the number, or 0 if `self` is not the calling thread's own replica */
 DITTO_API uint32_t ditto_num_logical_devices(const ditto_replica *self);
 
 /** How the parts of a loop are assigned to devices. */
 typedef enum ditto_schedule {
     /** Each device gets one contiguous part, the same one each time. So the data that a device uses stays in
-     * its cache. */
+     *  its cache. */
     DITTO_SCHEDULE_STATIC = 0,
 
     /** A device that is free gets the next `grain` indices. This suits work of uneven length. */
@@ -52,149 +52,153 @@ typedef enum ditto_schedule {
 
 /** Runs a loop on all devices of the replica, and waits until all have finished. Each index is executed once.
  *
- * Functions that were given to devices before run first.
+ *  Functions that were given to devices before run first.
  *
- * @param self      The calling replica.
- * @param function  Computes one part.
- * @param user      Given to the function.
- * @param begin     The first index.
- * @param end       The end, which is not included.
- * @param grain     The fewest indices that are worth a call. Parts start at begin + k * grain. 0 means 1 with
- *                  DITTO_SCHEDULE_STATIC, and 1/8 of a device's share with DITTO_SCHEDULE_DYNAMIC.
- * @param schedule  How parts are assigned to devices.
- * @retval DITTO_ERR_RANGE         `end` is below `begin`, or the schedule is unknown.
- * @retval DITTO_ERR_PEER_STOPPED  Another replica stopped the run. Parts that had not begun were not
- *                                 executed.
- * @retval DITTO_ERR_TIMED_OUT     As in ditto_join.
- * @retval DITTO_ERR_INVALID       `function` is NULL.
- * @retval DITTO_ERR_CONTEXT       Called inside a function on a device, or `self` is not the calling thread's
- *                                 own replica of this run.
- * @retval DITTO_ERR_FORKED        Called in a child process after fork, where the helpers do not exist.
- * @return If the function fails, the first error of a device. Parts that had not begun may not have been
- *     executed.
- * @par Ordering
- * Every part sees what the leader wrote before the call. After the call the leader sees what all parts wrote.
- * @par Cost
- * Two transfers of a cache line, as for ditto_strategy_run. DITTO_SCHEDULE_DYNAMIC adds one atomic addition
- * for each part. Helpers that sleep, because they had no work for spin_us, must be woken. */
+ *  @param self      the calling replica
+ *  @param function  computes one part
+ *  @param user      given to the function
+ *  @param begin     the first index
+ *  @param end       the end, which is not included
+ *  @param grain     the fewest indices that are worth a call. Parts start at begin + k * grain. 0 means 1
+ *                   with DITTO_SCHEDULE_STATIC, and 1/8 of a device's share with DITTO_SCHEDULE_DYNAMIC
+ *  @param schedule  how parts are assigned to devices
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE         `end` is below `begin`, or the schedule is unknown
+ *  @retval DITTO_ERR_PEER_STOPPED  another replica stopped the run. Parts that had not begun were not
+ *                                  executed
+ *  @retval DITTO_ERR_TIMED_OUT     as in ditto_join
+ *  @retval DITTO_ERR_INVALID       `function` is NULL
+ *  @retval DITTO_ERR_CONTEXT       called inside a function on a device, or `self` is not the calling
+ *                                  thread's own replica of this run
+ *  @retval DITTO_ERR_FORKED        called in a child process after fork, where the helpers do not exist
+ *  @return if the function fails, the first error of a device. Parts that had not begun may not have been
+ *          executed
+ *  @par Ordering
+ *  Every part sees what the leader wrote before the call. After the call the leader sees what all parts
+ *  wrote.
+ *  @par Cost
+ *  Two transfers of a cache line, as for ditto_strategy_run. DITTO_SCHEDULE_DYNAMIC adds one atomic addition
+ *  for each part. Helpers that sleep, because they had no work for spin_us, must be woken. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function,
                                                           void *user, size_t begin, size_t end, size_t grain,
                                                           ditto_schedule schedule);
 
 /** Gives a function to a device and returns at once.
  *
- * The functions of one device run in the order in which they were given. Those of device 0 run in the next
- * ditto_join, in the next loop, or at the end of the replica's function. Up to 64 functions of a device may
- * be waiting. If there are more, the call waits. On device 0 it runs them.
+ *  The functions of one device run in the order in which they were given. Those of device 0 run in the next
+ *  ditto_join, in the next loop, or at the end of the replica's function. Up to 64 functions of a device may
+ *  be waiting. If there are more, the call waits. On device 0 it runs them.
  *
- * @param self      The calling replica.
- * @param device    Number of the device.
- * @param function  The function.
- * @param user      Given to the function.
- * @retval DITTO_ERR_RANGE         There is no such device.
- * @retval DITTO_ERR_INVALID       `function` is NULL.
- * @retval DITTO_ERR_PEER_STOPPED  The run is stopped, so the function will not run.
- * @retval DITTO_ERR_CONTEXT       As in ditto_parallel_for.
- * @retval DITTO_ERR_FORKED        As in ditto_parallel_for.
- * @return If a function on a device has failed, its error, as in ditto_join.
- * @par Ownership
- * The caller keeps `user` valid until a join has returned. Without a join in the replica's function, the
- * library joins after that function has returned, so `user` must not be one of its local variables. If
- * the function returned an error, only functions that have begun are awaited, and the others are not
- * executed.
- * @par Ordering
- * The function sees what the leader wrote before the call. After a join the leader sees what the function
- * wrote.
- * @par Cost
- * One store. The function starts one transfer of a cache line later. A helper that sleeps must be woken.
- * @par Source
- * tf.distribute: experimental_logical_device. */
+ *  @param self      the calling replica
+ *  @param device    number of the device
+ *  @param function  the function
+ *  @param user      given to the function
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE         there is no such device
+ *  @retval DITTO_ERR_INVALID       `function` is NULL
+ *  @retval DITTO_ERR_PEER_STOPPED  the run is stopped, so the function will not run
+ *  @retval DITTO_ERR_CONTEXT       as in ditto_parallel_for
+ *  @retval DITTO_ERR_FORKED        as in ditto_parallel_for
+ *  @return if a function on a device has failed, its error, as in ditto_join
+ *  @par Ownership
+ *  The caller keeps `user` valid until a join has returned. Without a join in the replica's function, the
+ *  library joins after that function has returned, so `user` must not be one of its local variables. If the
+ *  function returned an error, only functions that have begun are awaited, and the others are not executed.
+ *  @par Ordering
+ *  The function sees what the leader wrote before the call. After a join the leader sees what the function
+ *  wrote.
+ *  @par Cost
+ *  One store. The function starts one transfer of a cache line later. A helper that sleeps must be woken.
+ *  @par Source
+ *  tf.distribute: experimental_logical_device. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device,
                                                                ditto_device_fn function, void *user);
 
 /** Waits until all functions that were given to devices have returned. The end of the replica's function does
- * the same.
+ *  the same.
  *
- * @param self  The calling replica.
- * @retval DITTO_ERR_PEER_STOPPED  Another replica stopped the run. Functions that had not begun were not
- *                                 executed. The call waits without a limit for those that had begun, because
- *                                 they may use the leader's memory.
- * @retval DITTO_ERR_TIMED_OUT     run_timeout_ms has passed. Only a caller of run that works as replica 0
- *                                 gets this error, and only after all functions have returned.
- * @retval DITTO_ERR_CONTEXT       As in ditto_parallel_for.
- * @retval DITTO_ERR_FORKED        As in ditto_parallel_for.
- * @return If a function failed, the first error of a device.
- * @par Cost
- * One cache line is read for each device. */
+ *  @param self  the calling replica
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_PEER_STOPPED  another replica stopped the run. Functions that had not begun were not
+ *                                  executed. The call waits without a limit for those that had begun, because
+ *                                  they may use the leader's memory
+ *  @retval DITTO_ERR_TIMED_OUT     run_timeout_ms has passed. Only a caller of run that works as replica 0
+ *                                  gets this error, and only after all functions have returned
+ *  @retval DITTO_ERR_CONTEXT       as in ditto_parallel_for
+ *  @retval DITTO_ERR_FORKED        as in ditto_parallel_for
+ *  @return if a function failed, the first error of a device
+ *  @par Cost
+ *  One cache line is read for each device. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_join(ditto_replica *self);
 
 /* -- Tensors on devices: replica context, on the leader -- */
 
 /** Divides a tensor into equal blocks, one for each device. Each device copies its block to memory on its own
- * NUMA node.
+ *  NUMA node.
  *
- * The call waits for functions that were given to the devices before. Their errors are returned by
- * ditto_join, not by this call.
+ *  The call waits for functions that were given to the devices before. Their errors are returned by
+ *  ditto_join, not by this call.
  *
- * @param self         The calling replica.
- * @param tensor       The tensor.
- * @param parts        Array of num_parts numbers: how many blocks there are along each dimension. The devices
- *                     take the blocks in row-major order.
- * @param num_parts    The rank of the tensor.
- * @param[out] blocks  Array of ditto_num_logical_devices tensors, each with the number of its device. Set
- *                     only on DITTO_OK.
- * @retval DITTO_ERR_SHAPE         num_parts is not the rank, or a dimension is not divisible by its number of
- *                                 parts, or the product of the parts is not the number of devices. This is
- *                                 also the order of the checks.
- * @retval DITTO_ERR_INVALID       A pointer is NULL, or the dtype, rank or alignment of the tensor is
- *                                 invalid.
- * @retval DITTO_ERR_RANGE         The product of the dimensions overflows.
- * @retval DITTO_ERR_NO_MEMORY     A node has no more memory.
- * @retval DITTO_ERR_SYSTEM        The strategy has DITTO_MEMORY_STRICT, and mbind is refused.
- * @retval DITTO_ERR_PEER_STOPPED  The run is stopped.
- * @retval DITTO_ERR_CONTEXT       As in ditto_parallel_for.
- * @retval DITTO_ERR_FORKED        As in ditto_parallel_for.
- * @par Ownership
- * `tensor` stays the caller's. The caller frees the data of each block with ditto_free. After an error
- * nothing is allocated.
- * @par Cost
- * One copy, made in parallel. The first call for a node also creates an arena, which takes a few hundred
- * microseconds.
- * @par Source
- * tf.distribute: experimental_split_to_logical_devices. */
+ *  @param self       the calling replica
+ *  @param tensor     the tensor
+ *  @param parts      array of num_parts numbers: how many blocks there are along each dimension. The devices
+ *                    take the blocks in row-major order
+ *  @param num_parts  the rank of the tensor
+ *  @param blocks     [out] array of ditto_num_logical_devices tensors, each with the number of its device;
+ *                    set only on DITTO_OK
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_SHAPE         num_parts is not the rank, or a dimension is not divisible by its number
+ *                                  of parts, or the product of the parts is not the number of devices. This
+ *                                  is also the order of the checks
+ *  @retval DITTO_ERR_INVALID       a pointer is NULL, or the dtype, rank or alignment of the tensor is
+ *                                  invalid
+ *  @retval DITTO_ERR_RANGE         the product of the dimensions overflows
+ *  @retval DITTO_ERR_NO_MEMORY     a node has no more memory
+ *  @retval DITTO_ERR_SYSTEM        the strategy has DITTO_MEMORY_STRICT, and mbind is refused
+ *  @retval DITTO_ERR_PEER_STOPPED  the run is stopped
+ *  @retval DITTO_ERR_CONTEXT       as in ditto_parallel_for
+ *  @retval DITTO_ERR_FORKED        as in ditto_parallel_for
+ *  @par Ownership
+ *  `tensor` stays the caller's. The caller frees the data of each block with ditto_free. After an error
+ *  nothing is allocated.
+ *  @par Cost
+ *  One copy, made in parallel. The first call for a node also creates an arena, which takes a few hundred
+ *  microseconds.
+ *  @par Source
+ *  tf.distribute: experimental_split_to_logical_devices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_split(ditto_replica *self, const ditto_tensor *tensor,
                                                    const uint32_t *parts, uint32_t num_parts,
                                                    ditto_tensor *blocks);
 
 /** Copies a whole tensor to every device. Each copy is on the NUMA node of its device.
  *
- * @param self         The calling replica.
- * @param tensor       The tensor.
- * @param[out] copies  Array of ditto_num_logical_devices tensors, each with the number of its device. Set
- *                     only on DITTO_OK.
- * @return DITTO_OK, or an error of ditto_split other than DITTO_ERR_SHAPE.
- * @par Ownership
- * As in ditto_split.
- * @par Source
- * tf.distribute: experimental_replicate_to_logical_devices. */
+ *  @param self    the calling replica
+ *  @param tensor  the tensor
+ *  @param copies  [out] array of ditto_num_logical_devices tensors, each with the number of its device; set
+ *                 only on DITTO_OK
+ *  @return DITTO_OK, or an error of ditto_split other than DITTO_ERR_SHAPE
+ *  @par Ownership
+ *  As in ditto_split.
+ *  @par Source
+ *  tf.distribute: experimental_replicate_to_logical_devices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor,
                                                        ditto_tensor *copies);
 
 /** Copies a tensor to memory on the NUMA node of a device, and sets its device number.
  *
- * `ditto_on_logical_device(self, placed.device, ...)` then runs a function near the data. The elements are
- * unchanged. A tensor without a device number is on device 0.
+ *  `ditto_on_logical_device(self, placed.device, ...)` then runs a function near the data. The elements are
+ *  unchanged. A tensor without a device number is on device 0.
  *
- * @param self         The calling replica.
- * @param tensor       The tensor.
- * @param device       Number of the device.
- * @param[out] placed  The copy. Set only on DITTO_OK.
- * @retval DITTO_ERR_RANGE  There is no such device, or the product of the dimensions overflows.
- * @return Also the errors of ditto_split other than DITTO_ERR_SHAPE.
- * @par Ownership
- * The caller frees the data of the copy with ditto_free.
- * @par Source
- * tf.distribute: experimental_assign_to_logical_device. */
+ *  @param self    the calling replica
+ *  @param tensor  the tensor
+ *  @param device  number of the device
+ *  @param placed  [out] the copy; set only on DITTO_OK
+ *  @return DITTO_OK, an error of ditto_split other than DITTO_ERR_SHAPE, or:
+ *  @retval DITTO_ERR_RANGE  there is no such device, or the product of the dimensions overflows
+ *  @par Ownership
+ *  The caller frees the data of the copy with ditto_free.
+ *  @par Source
+ *  tf.distribute: experimental_assign_to_logical_device. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign_to_logical_device(ditto_replica *self,
                                                                       const ditto_tensor *tensor,
                                                                       uint32_t device, ditto_tensor *placed);

@@ -20,7 +20,7 @@ typedef struct ditto_iterator ditto_iterator;
 
 /** How the rows of a last, smaller step are divided among the replicas. */
 typedef enum ditto_partial_policy {
-    DITTO_PARTIAL_DEFAULT = 0, /**< The same as DITTO_PARTIAL_FILL. */
+    DITTO_PARTIAL_DEFAULT = 0, /**< the same as DITTO_PARTIAL_FILL */
 
     /** The batches are filled in replica order. For 6 rows with G = 8 and N = 2 they have 4 and 2 rows. */
     DITTO_PARTIAL_FILL = 1,
@@ -30,19 +30,19 @@ typedef enum ditto_partial_policy {
 } ditto_partial_policy;
 
 /** How several pipelines share one dataset. Except with DITTO_SHARD_OFF, every row is delivered by one of
- * them. */
+ *  them. */
 typedef enum ditto_shard_policy {
-    DITTO_SHARD_DEFAULT = 0, /**< The same as DITTO_SHARD_AUTO. */
+    DITTO_SHARD_DEFAULT = 0, /**< the same as DITTO_SHARD_AUTO */
 
     /** DITTO_SHARD_FILE if the dataset has at least as many files as there are pipelines and nothing counts
-     * rows across files. Otherwise DITTO_SHARD_DATA. */
+     *  rows across files. Otherwise DITTO_SHARD_DATA. */
     DITTO_SHARD_AUTO = 1,
 
     /** Pipeline w reads the files whose number mod W is w. A pipeline without files has no rows. */
     DITTO_SHARD_FILE = 2,
 
     /** Every pipeline chooses all rows, and delivers those of its own replicas. The rows of each replica, and
-     * the error that ends them, are the same with any number of pipelines. */
+     *  the error that ends them, are the same with any number of pipelines. */
     DITTO_SHARD_DATA = 3,
 
     /** Every pipeline delivers all rows to its own replicas. */
@@ -51,7 +51,7 @@ typedef enum ditto_shard_policy {
 
 /** How many datasets a function makes for ditto_strategy_iterate_from_function. */
 typedef enum ditto_replication_mode {
-    DITTO_REPLICATION_DEFAULT = 0, /**< The same as DITTO_REPLICATION_PER_PIPELINE. */
+    DITTO_REPLICATION_DEFAULT = 0, /**< the same as DITTO_REPLICATION_PER_PIPELINE */
 
     /** One dataset for each pipeline. The replicas of the pipeline receive its batches in rotation. */
     DITTO_REPLICATION_PER_PIPELINE = 1,
@@ -64,38 +64,38 @@ typedef enum ditto_replication_mode {
 #define DITTO_NO_PREFETCH UINT32_MAX
 
 /** Flag of ditto_input_options: every batch has its full size, which is 0 for some replicas if G < N. The
- * pass ends before the first step for which any pipeline has too few rows. The rows that other pipelines
- * still have are dropped. */
+ *  pass ends before the first step for which any pipeline has too few rows. The rows that other pipelines
+ *  still have are dropped. */
 #define DITTO_INPUT_STATIC 1u
 
 /** Flag of ditto_input_options: batches are allocated where the calling thread's memory is allocated, and not
- * on the node of their replica. */
+ *  on the node of their replica. */
 #define DITTO_INPUT_HOST_MEMORY 2u
 
 /** Options of an iterator. A field that is 0 has its default. */
 typedef struct ditto_input_options {
-    size_t struct_size; /**< Set by DITTO_INPUT_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_INPUT_OPTIONS_INIT */
 
     /** G, for a dataset that is not batched. 0 means the number of rows that the dataset was batched with. */
     uint64_t global_batch;
 
     /** Number of batches that may wait ready for each replica, in addition to the batch in use. At most
-     * 65536, or DITTO_NO_PREFETCH. 0 means the number given to ditto_dataset_prefetch, or 2 without it. */
+     *  65536, or DITTO_NO_PREFETCH. 0 means the number given to ditto_dataset_prefetch, or 2 without it. */
     uint32_t buffer;
 
     /** Number of producer threads of each pipeline, at most 1024. 0 means an equal share, for each pipeline,
-     * of the PUs that no replica is bound to: at least 1, and at most one for each replica of the pipeline.
-     * The rows and their order are the same with any number. */
+     *  of the PUs that no replica is bound to: at least 1, and at most one for each replica of the pipeline.
+     *  The rows and their order are the same with any number. */
     uint32_t num_producers;
 
     /** How a last, smaller step is divided. Refused for datasets from a function. */
     ditto_partial_policy partial;
 
     /** Number of the pass (the epoch), from 0. A dataset that reshuffles has a different order in each
-     * pass. */
+     *  pass. */
     uint64_t pass;
 
-    uint32_t num_pipelines; /**< W. It divides N. 0 means 1. */
+    uint32_t num_pipelines; /**< W. It divides N. 0 means 1 */
 
     /** How the pipelines share the dataset. Refused for datasets from a function. */
     ditto_shard_policy shard;
@@ -103,17 +103,17 @@ typedef struct ditto_input_options {
     /** DITTO_REPLICATION_PER_REPLICA is allowed for datasets from a function only. */
     ditto_replication_mode replication;
 
-    uint32_t flags; /**< DITTO_INPUT_... bits. */
+    uint32_t flags; /**< DITTO_INPUT_... bits */
 
     /** Limit in bytes for all queues together. If it is too small for `buffer`, fewer batches wait. 0 means
-     * no limit. */
+     *  no limit. */
     uint64_t max_bytes;
 
     /** State from ditto_iterator_save: the iterator continues there. NULL begins a pass. It is read only
-     * during the call. */
+     *  during the call. */
     const void *state;
 
-    size_t state_bytes; /**< Length of `state` in bytes. */
+    size_t state_bytes; /**< length of `state` in bytes */
 } ditto_input_options;
 
 /** Initial value of ditto_input_options. */
@@ -132,40 +132,41 @@ typedef struct ditto_input_options {
 
 /** Starts a pass over a dataset.
  *
- * Rows continue across the borders between repetitions of the dataset. When the files of one pipeline have
- * ended before those of the others, its steps may have fewer rows. Nothing is dropped for that reason, unless
- * DITTO_INPUT_STATIC is set: then steps exist as long as no pipeline lacks rows for one.
+ *  Rows continue across the borders between repetitions of the dataset. When the files of one pipeline have
+ *  ended before those of the others, its steps may have fewer rows. Nothing is dropped for that reason,
+ *  unless DITTO_INPUT_STATIC is set: then steps exist as long as no pipeline lacks rows for one.
  *
- * @param strategy  The strategy whose replicas receive the batches.
- * @param dataset   The dataset. The iterator keeps it alive until the iterator is destroyed.
- * @param options   The options, or NULL for the defaults.
- * @param[out] out  The iterator. Set only on DITTO_OK.
- * @retval DITTO_ERR_INVALID    One of these:
- *     - The dataset is not batched, and global_batch is 0.
- *     - The dataset is batched, and global_batch is another number.
- *     - W does not divide N.
- *     - Options contradict one another. The message names them.
- *     - The state belongs to another dataset, pass, G or W, or was saved with another way of sharing rows.
- *       This includes a state of DITTO_SHARD_DATA with several pipelines from a version of the library in
- *       which DATA meant every W-th row.
- *     - The state was saved with another N, while replicas or pipelines were at different steps.
- *     - DITTO_SHARD_FILE with several pipelines, for a dataset that counts rows across files (take, skip,
- *       shard, zip, DROP_REMAINDER) or that also has sources without files.
- * @retval DITTO_ERR_NOT_FOUND  DITTO_SHARD_FILE for a dataset without files.
- * @retval DITTO_ERR_RANGE      One of these:
- *     - An enum value is unknown.
- *     - `buffer` is above 65536, or `producers` is above 1024.
- *     - The bytes of the batches overflow size_t.
- *     - max_bytes is too small for one batch of each replica.
- * @retval DITTO_ERR_CORRUPT    The state is truncated or damaged.
- * @retval DITTO_ERR_NO_MEMORY  Memory for a queue was refused.
- * @retval DITTO_ERR_SYSTEM     The operating system refused a producer's thread.
- * @par Ownership
- * The caller destroys the iterator with ditto_iterator_destroy.
- * @par Cost
- * Memory for buffer + 1 batches per replica, 8 bytes or more for each row of buffer + 2 steps, and the
- * producer threads. With DITTO_SHARD_DATA every pipeline chooses all rows and keeps those 8 bytes for all
- * rows of a step. For rows that cannot be read twice it keeps their values. */
+ *  @param strategy  the strategy whose replicas receive the batches
+ *  @param dataset   the dataset. The iterator keeps it alive until the iterator is destroyed
+ *  @param options   the options, or NULL for the defaults
+ *  @param out       [out] the iterator; set only on DITTO_OK
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID    one of these:
+ *      - The dataset is not batched, and global_batch is 0.
+ *      - The dataset is batched, and global_batch is another number.
+ *      - W does not divide N.
+ *      - Options contradict one another. The message names them.
+ *      - The state belongs to another dataset, pass, G or W, or was saved with another way of sharing rows.
+ *        This includes a state of DITTO_SHARD_DATA with several pipelines from a version of the library in
+ *        which DATA meant every W-th row.
+ *      - The state was saved with another N, while replicas or pipelines were at different steps.
+ *      - DITTO_SHARD_FILE with several pipelines, for a dataset that counts rows across files (take, skip,
+ *        shard, zip, DROP_REMAINDER) or that also has sources without files.
+ *  @retval DITTO_ERR_NOT_FOUND  DITTO_SHARD_FILE for a dataset without files
+ *  @retval DITTO_ERR_RANGE      one of these:
+ *      - An enum value is unknown.
+ *      - `buffer` is above 65536, or `producers` is above 1024.
+ *      - The bytes of the batches overflow size_t.
+ *      - max_bytes is too small for one batch of each replica.
+ *  @retval DITTO_ERR_CORRUPT    the state is truncated or damaged
+ *  @retval DITTO_ERR_NO_MEMORY  memory for a queue was refused
+ *  @retval DITTO_ERR_SYSTEM     the operating system refused a producer's thread
+ *  @par Ownership
+ *  The caller destroys the iterator with ditto_iterator_destroy.
+ *  @par Cost
+ *  Memory for buffer + 1 batches per replica, 8 bytes or more for each row of buffer + 2 steps, and the
+ *  producer threads. With DITTO_SHARD_DATA every pipeline chooses all rows and keeps those 8 bytes for all
+ *  rows of a step. For rows that cannot be read twice it keeps their values. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate(ditto_strategy *strategy,
                                                               ditto_dataset *dataset,
                                                               const ditto_input_options *options,
@@ -173,104 +174,107 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate(ditto_strategy *st
 
 /** Describes the dataset that a function is asked to make. */
 typedef struct ditto_input_context {
-    uint32_t num_pipelines; /**< W. */
-    uint32_t pipeline;      /**< Number of the pipeline, from 0. */
-    uint32_t num_replicas;  /**< N, over all pipelines. */
+    uint32_t num_pipelines; /**< W */
+    uint32_t pipeline;      /**< number of the pipeline, from 0 */
+    uint32_t num_replicas;  /**< N, over all pipelines */
 } ditto_input_context;
 
 /** Computes how many rows each replica's batch has when a step has global_batch rows.
  *
- * @param context       The context that a ditto_dataset_fn was called with.
- * @param global_batch  Number of rows of a step, over all replicas.
- * @param[out] out      global_batch divided by the number of replicas.
- * @retval DITTO_ERR_INVALID  global_batch is 0, or the number of replicas does not divide it.
- * @par Thread safety
- * Any thread, any context. */
+ *  @param context       the context that a ditto_dataset_fn was called with
+ *  @param global_batch  number of rows of a step, over all replicas
+ *  @param out           [out] global_batch divided by the number of replicas
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  global_batch is 0, or the number of replicas does not divide it
+ *  @par Thread safety
+ *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_input_per_replica_batch(const ditto_input_context *context,
                                                                      uint64_t global_batch, uint64_t *out);
 
 /** Makes the dataset of one pipeline, batched by the rows of one replica's batch.
  *
- * @param context   The pipeline, and the numbers of pipelines and replicas.
- * @param user      The pointer that was given to ditto_strategy_iterate_from_function.
- * @param[out] out  The dataset. Set on DITTO_OK. The library destroys it.
- * @return DITTO_OK, or an error, which ditto_strategy_iterate_from_function returns. */
+ *  @param context  the pipeline, and the numbers of pipelines and replicas
+ *  @param user     the pointer that was given to ditto_strategy_iterate_from_function
+ *  @param out      [out] the dataset. Set on DITTO_OK. The library destroys it
+ *  @return DITTO_OK, or an error, which ditto_strategy_iterate_from_function returns */
 typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, void *user, ditto_dataset **out);
 
 /** Starts a pass over datasets that a function makes.
  *
- * The function is called once for each pipeline, or for each replica (ditto_replication_mode), on the calling
- * thread, in ascending order. The datasets are not sharded and not rebatched: the replicas of a pipeline
- * receive its batches in rotation. A last step in which only some replicas have a batch is delivered, with
- * two exceptions. It is dropped if DITTO_INPUT_STATIC is set. It is also dropped if there is one pipeline,
- * whose dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER.
+ *  The function is called once for each pipeline, or for each replica (ditto_replication_mode), on the
+ *  calling thread, in ascending order. The datasets are not sharded and not rebatched: the replicas of a
+ *  pipeline receive its batches in rotation. A last step in which only some replicas have a batch is
+ *  delivered, with two exceptions. It is dropped if DITTO_INPUT_STATIC is set. It is also dropped if there is
+ *  one pipeline, whose dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER.
  *
- * @param strategy  The strategy whose replicas receive the batches.
- * @param function  Makes the datasets.
- * @param user      Given to the function.
- * @param options   The options, or NULL for the defaults.
- * @param[out] out  The iterator. Set only on DITTO_OK.
- * @retval DITTO_ERR_INVALID  One of these:
- *     - global_batch, partial or shard is set.
- *     - A dataset is not batched, or the function returned DITTO_OK without a dataset.
- *     - The rows of two pipelines differ in dtypes or shapes.
- * @retval DITTO_ERR_USER     The function failed. If it returned another error, that error is returned.
- * @return Also the errors of ditto_strategy_iterate.
- * @par Ownership
- * The caller destroys the iterator with ditto_iterator_destroy. */
+ *  @param strategy  the strategy whose replicas receive the batches
+ *  @param function  makes the datasets
+ *  @param user      given to the function
+ *  @param options   the options, or NULL for the defaults
+ *  @param out       [out] the iterator; set only on DITTO_OK
+ *  @return DITTO_OK, an error of ditto_strategy_iterate, or one of:
+ *  @retval DITTO_ERR_INVALID  one of these:
+ *      - global_batch, partial or shard is set.
+ *      - A dataset is not batched, or the function returned DITTO_OK without a dataset.
+ *      - The rows of two pipelines differ in dtypes or shapes.
+ *  @retval DITTO_ERR_USER     the function failed. If it returned another error, that error is returned
+ *  @par Ownership
+ *  The caller destroys the iterator with ditto_iterator_destroy. */
 DITTO_API DITTO_NODISCARD ditto_status
 ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn function, void *user,
                                      const ditto_input_options *options, ditto_iterator **out);
 
 /** Stops the producers and frees the queues, even if rows are left. It may be called after the strategy was
- * destroyed.
+ *  destroyed.
  *
- * It waits for a run of the strategy that is in progress on another thread. In a child process after fork,
- * and if the strategy is poisoned, the iterator's memory is not freed. In the child the producers do not
- * exist, and each may have been interrupted in the middle of its work. In a poisoned strategy a replica that
- * never returned may still take a batch.
+ *  It waits for a run of the strategy that is in progress on another thread. In a child process after fork,
+ *  and if the strategy is poisoned, the iterator's memory is not freed. In the child the producers do not
+ *  exist, and each may have been interrupted in the middle of its work. In a poisoned strategy a replica that
+ *  never returned may still take a batch.
  *
- * @param iterator  The iterator, or NULL.
- * @retval DITTO_ERR_BUSY     Another thread is in a call on the iterator. Nothing was done.
- * @retval DITTO_ERR_CONTEXT  Called on a replica's thread, or in a function of a dataset. Nothing was
- *                            done. */
+ *  @param iterator  the iterator, or NULL
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_BUSY     another thread is in a call on the iterator. Nothing was done
+ *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset. Nothing was
+ *                             done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
 
 /* -- The shape of batches: any context -- */
 
 /** Describes the batches of an iterator. Component k of a batch has the shape [rows, shape of component k of
- * a row].
+ *  a row].
  *
- * The dimension `rows` is DITTO_ANY_SIZE unless all batches of all replicas have the same number of rows.
- * That is so if N divides G (or if all datasets of a function are batched by the same number of rows), and
- * one of these holds:
- *  - DITTO_INPUT_STATIC is set.
- *  - The dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER, and all pipelines end in the
- *    same step. They do if there is one pipeline, or if they share one dataset in another way than by FILE.
- *    In this case a batch directly before an error of the input may still have fewer rows.
+ *  The dimension `rows` is DITTO_ANY_SIZE unless all batches of all replicas have the same number of rows.
+ *  That is so if N divides G (or if all datasets of a function are batched by the same number of rows), and
+ *  one of these holds:
+ *   - DITTO_INPUT_STATIC is set.
+ *   - The dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER, and all pipelines end in the
+ *     same step. They do if there is one pipeline, or if they share one dataset in another way than by FILE.
+ *     In this case a batch directly before an error of the input may still have fewer rows.
  *
- * @param iterator  The iterator.
- * @param[out] out  The description. `batch` is the largest number of rows of a step, over all replicas.
- * @retval DITTO_ERR_INVALID  An argument is NULL.
- * @par Thread safety
- * Any thread, any context. It may be called after the strategy was destroyed. */
+ *  @param iterator  the iterator
+ *  @param out       [out] the description. `batch` is the largest number of rows of a step, over all replicas
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  an argument is NULL
+ *  @par Thread safety
+ *  Any thread may call it, in any context. It may be called after the strategy was destroyed. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_spec(const ditto_iterator *iterator,
                                                            ditto_element_spec *out);
 
 /* -- Batches of one replica: replica context -- */
 
 /** The batch of one replica. It is a view of memory in the queue, valid until the replica's next call of
- * ditto_next on the same iterator. */
+ *  ditto_next on the same iterator. */
 typedef struct ditto_batch {
     /** Number of rows. 0 means that this replica has no rows in this step. The replica still takes part in
-     * it. */
+     *  it. */
     uint64_t rows;
 
     /** Number of the step in the pass, from 0. An iterator that was made from a saved state continues to
-     * count. */
+     *  count. */
     uint64_t step;
 
-    uint32_t num_components; /**< Number of components. */
+    uint32_t num_components; /**< number of components */
 
     /** Component k has the shape [rows, shape of component k of a row]. Its data is aligned to 64 bytes. */
     ditto_tensor component[DITTO_MAX_COMPONENTS];
@@ -278,43 +282,43 @@ typedef struct ditto_batch {
 
 /** Takes the replica's next batch.
  *
- * An error of the input is returned after all rows before it have been delivered. The last of these rows may
- * make a smaller batch, which is not delivered if DITTO_INPUT_STATIC is set. No replica of the pipeline gets
- * rows that come after the error. With DITTO_SHARD_DATA or DITTO_INPUT_STATIC, no replica at all gets them.
- * In the other cases the replicas of other pipelines continue, and get the error in place of the end. Later
- * calls return the error again.
+ *  An error of the input is returned after all rows before it have been delivered. The last of these rows may
+ *  make a smaller batch, which is not delivered if DITTO_INPUT_STATIC is set. No replica of the pipeline gets
+ *  rows that come after the error. With DITTO_SHARD_DATA or DITTO_INPUT_STATIC, no replica at all gets them.
+ *  In the other cases the replicas of other pipelines continue, and get the error in place of the end. Later
+ *  calls return the error again.
  *
- * @param self      The calling replica. Outside of runs and scopes it may be the replica of the default
- *                  strategy (ditto_get_replica_context), with an iterator of that strategy. Threads that
- *                  share such an iterator receive its batches one after another.
- * @param iterator  An iterator of the replica's strategy.
- * @param[out] out  The batch. Set only on DITTO_OK.
- * @retval DITTO_END_OF_INPUT      All batches have been taken. Later calls return this again.
- * @retval DITTO_ERR_CORRUPT       A file has contents that are wrong. The message names file and position.
- * @retval DITTO_ERR_IO            Reading a file failed. The message names file and position.
- * @retval DITTO_ERR_USER          A function of the dataset failed. If it returned another error, that is
- *                                 returned.
- * @retval DITTO_ERR_DIVERGED      The producers wait for a replica that has returned from its function, so no
- *                                 further row can come. The message names that replica.
- * @retval DITTO_ERR_TIMED_OUT     No batch came within the strategy's timeout.
- * @retval DITTO_ERR_PEER_STOPPED  Another replica failed.
- * @retval DITTO_ERR_CONTEXT       One of these:
- *     - `self` is not the calling thread's own replica.
- *     - The iterator belongs to another strategy, or its strategy was destroyed.
- *     - Batches of this iterator have been taken with ditto_iterator_next.
- * @return Also any other error that reading the dataset returned.
- * @par Cost
- * One load if the batch is ready. Nothing is copied. */
+ *  @param self      the calling replica. Outside of runs and scopes it may be the replica of the default
+ *                   strategy (ditto_get_replica_context), with an iterator of that strategy. Threads that
+ *                   share such an iterator receive its batches one after another
+ *  @param iterator  an iterator of the replica's strategy
+ *  @param out       [out] the batch; set only on DITTO_OK
+ *  @return DITTO_OK, ERROR that reading the dataset returned, or one of:
+ *  @retval DITTO_END_OF_INPUT      all batches have been taken. Later calls return this again
+ *  @retval DITTO_ERR_CORRUPT       a file has contents that are wrong. The message names file and position
+ *  @retval DITTO_ERR_IO            reading a file failed. The message names file and position
+ *  @retval DITTO_ERR_USER          a function of the dataset failed. If it returned another error, that is
+ *                                  returned
+ *  @retval DITTO_ERR_DIVERGED      the producers wait for a replica that has returned from its function, so
+ *                                  no further row can come. The message names that replica
+ *  @retval DITTO_ERR_TIMED_OUT     no batch came within the strategy's timeout
+ *  @retval DITTO_ERR_PEER_STOPPED  another replica failed
+ *  @retval DITTO_ERR_CONTEXT       one of these:
+ *      - `self` is not the calling thread's own replica.
+ *      - The iterator belongs to another strategy, or its strategy was destroyed.
+ *      - Batches of this iterator have been taken with ditto_iterator_next.
+ *  @par Cost
+ *  One load if the batch is ready. Nothing is copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator,
                                                   ditto_batch *out);
 
 /** Takes the replica's next batch, as ditto_next does, but returns DITTO_OK at the end of the input.
  *
- * @param self            The calling replica.
- * @param iterator        An iterator of the replica's strategy.
- * @param[out] out        The batch. Not set at the end of the input.
- * @param[out] has_value  1 if there is a batch, 0 at the end of the input.
- * @return DITTO_OK, or an error of ditto_next. */
+ *  @param self       the calling replica
+ *  @param iterator   an iterator of the replica's strategy
+ *  @param out        [out] the batch. Not set at the end of the input
+ *  @param has_value  [out] 1 if there is a batch, 0 at the end of the input
+ *  @return DITTO_OK, or an error of ditto_next */
 DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator,
                                                               ditto_batch *out, int *has_value);
 
@@ -322,68 +326,69 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *sel
 
 /** Takes the next batch of every replica as one per-replica value, for ditto_strategy_run_values.
  *
- * If rows have several components, the value is a nest of per-replica values with the names "0", "1", ... An
- * iterator is used either with this function or with ditto_next.
+ *  If rows have several components, the value is a nest of per-replica values with the names "0", "1", ... An
+ *  iterator is used either with this function or with ditto_next.
  *
- * @param iterator  The iterator.
- * @param[out] out  The value. It is a copy, so it stays valid.
- * @retval DITTO_END_OF_INPUT  All batches have been taken. Later calls return this again.
- * @retval DITTO_ERR_CONTEXT   Batches of this iterator have been taken with ditto_next.
- * @return Also the errors of ditto_next.
- * @par Ownership
- * The caller destroys the value with ditto_value_destroy.
- * @par Cost
- * Two meetings of all replicas. Each replica copies its batch. */
+ *  @param iterator  the iterator
+ *  @param out       [out] the value. It is a copy, so it stays valid
+ *  @return DITTO_OK, an error of ditto_next, or one of:
+ *  @retval DITTO_END_OF_INPUT  all batches have been taken. Later calls return this again
+ *  @retval DITTO_ERR_CONTEXT   batches of this iterator have been taken with ditto_next
+ *  @par Ownership
+ *  The caller destroys the value with ditto_value_destroy.
+ *  @par Cost
+ *  Two meetings of all replicas. Each replica copies its batch. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next(ditto_iterator *iterator, ditto_value **out);
 
 /** Takes the next batches, as ditto_iterator_next does, but returns DITTO_OK at the end of the input.
  *
- * @param iterator        The iterator.
- * @param[out] out        The value. NULL at the end of the input.
- * @param[out] has_value  1 if there are batches, 0 at the end of the input.
- * @return DITTO_OK, or an error of ditto_iterator_next. */
+ *  @param iterator   the iterator
+ *  @param out        [out] the value. NULL at the end of the input
+ *  @param has_value  [out] 1 if there are batches, 0 at the end of the input
+ *  @return DITTO_OK, or an error of ditto_iterator_next */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_iterator *iterator,
                                                                        ditto_value **out, int *has_value);
 
 /** Saves the position of the iterator, which is behind the batches that the replicas have taken.
  *
- * An iterator that is made from the state (ditto_input_options.state) with the same dataset delivers exactly
- * the rows that would have come next. The number of producers may differ. The number of replicas may differ
- * if all replicas had taken the same number of batches. The call is made between runs.
+ *  An iterator that is made from the state (ditto_input_options.state) with the same dataset delivers exactly
+ *  the rows that would have come next. The number of producers may differ. The number of replicas may differ
+ *  if all replicas had taken the same number of batches. The call is made between runs.
  *
- * @param iterator    The iterator.
- * @param[out] state  The state. Its bytes differ from call to call, because producers run ahead.
- * @param[out] bytes  Length of the state in bytes.
- * @retval DITTO_ERR_UNSUPPORTED  A generator of the dataset cannot save its position.
- * @return If reading has already failed, the error of reading, because there is no position to continue from.
- * @par Ownership
- * The caller frees the state with ditto_state_free.
- * @par Cost
- * A shuffle saves the rows of its buffer. Generators and compressed files save these rows with all their
- * values. Numbers take as few bytes as they need. Continuing reads nothing twice, except for compressed
- * files, which are read from their start. */
+ *  @param iterator  the iterator
+ *  @param state     [out] the state. Its bytes differ from call to call, because producers run ahead
+ *  @param bytes     [out] length of the state in bytes
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_UNSUPPORTED  a generator of the dataset cannot save its position
+ *  @return if reading has already failed, the error of reading, because there is no position to continue from
+ *  @par Ownership
+ *  The caller frees the state with ditto_state_free.
+ *  @par Cost
+ *  A shuffle saves the rows of its buffer. Generators and compressed files save these rows with all their
+ *  values. Numbers take as few bytes as they need. Continuing reads nothing twice, except for compressed
+ *  files, which are read from their start. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state,
                                                            size_t *bytes);
 
 /** Frees a state from ditto_iterator_save.
  *
- * @param state  The state, or NULL.
- * @par Thread safety
- * Any thread. */
+ *  @param state  the state, or NULL
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API void ditto_state_free(void *state);
 
 /* -- Statistics: any context -- */
 
 /** What an iterator has done since it was created. Times of several threads are added up. */
 typedef struct ditto_iterator_counters {
-    size_t struct_size; /**< Set by DITTO_ITERATOR_COUNTERS_INIT. */
+    size_t struct_size; /**< set by DITTO_ITERATOR_COUNTERS_INIT */
 
-    uint64_t elapsed_ns; /**< Time since the iterator was created. */
-    uint64_t steps;      /**< Steps taken by the replica that is furthest. */
-    uint64_t rows;       /**< Rows taken by replicas. */
-    uint64_t bytes;      /**< Bytes taken by replicas. */
-    uint64_t num_ready;  /**< Batches that were ready when asked for. */
-    uint64_t num_waited; /**< Batches that a replica had to wait for. */
+    uint64_t elapsed_ns; /**< time since the iterator was created */
+    uint64_t steps;      /**< steps taken by the replica that is furthest */
+    uint64_t rows;       /**< rows taken by replicas */
+    uint64_t bytes;      /**< bytes taken by replicas */
+    uint64_t num_ready;  /**< batches that were ready when asked for */
+    uint64_t num_waited; /**< batches that a replica had to wait for */
 
     /** Time that replicas waited for batches. If it is large, the program is input bound. */
     uint64_t consumer_wait_ns;
@@ -397,12 +402,12 @@ typedef struct ditto_iterator_counters {
     /** Time for reading, computing and copying rows. More producers make this part faster. */
     uint64_t filling_ns;
 
-    uint64_t queue_bytes;   /**< Memory of the queues. */
-    uint32_t num_replicas;  /**< Replicas that the numbers cover. */
-    uint32_t num_pipelines; /**< Pipelines of the iterator. */
-    uint32_t num_producers; /**< Producers of all pipelines. */
-    uint32_t num_slots;     /**< Slots of each replica's queue. */
-    uint32_t depth;         /**< Batches that are ready now. */
+    uint64_t queue_bytes;   /**< memory of the queues */
+    uint32_t num_replicas;  /**< replicas that the numbers cover */
+    uint32_t num_pipelines; /**< pipelines of the iterator */
+    uint32_t num_producers; /**< producers of all pipelines */
+    uint32_t num_slots;     /**< slots of each replica's queue */
+    uint32_t depth;         /**< batches that are ready now */
 } ditto_iterator_counters;
 
 /** Initial value of ditto_iterator_counters. */
@@ -410,14 +415,15 @@ typedef struct ditto_iterator_counters {
 
 /** Reads the statistics of an iterator. During a run the numbers are approximate.
  *
- * @param iterator  The iterator.
- * @param replica   The id of a replica, for the numbers of this replica, of its pipeline and of the producers
- *                  that serve it. DITTO_ALL_REPLICAS for the sums.
- * @param[out] out  The statistics.
- * @retval DITTO_ERR_RANGE    No replica has this id.
- * @retval DITTO_ERR_CONTEXT  The strategy was destroyed.
- * @par Thread safety
- * Any thread, any context. */
+ *  @param iterator  the iterator
+ *  @param replica   the id of a replica, for the numbers of this replica, of its pipeline and of the
+ *                   producers that serve it. DITTO_ALL_REPLICAS for the sums
+ *  @param out       [out] the statistics
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE    no replica has this id
+ *  @retval DITTO_ERR_CONTEXT  the strategy was destroyed
+ *  @par Thread safety
+ *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t replica,
                                                             ditto_iterator_counters *out);
 

@@ -11,34 +11,36 @@ DITTO_BEGIN
 
 /** Computes the sum of a replica's per-example losses, divided by the global batch size G.
  *
- *     *out = sum over i of losses[i] * weights[i] / G
+ *      *out = sum over i of losses[i] * weights[i] / G
  *
- * The sum is computed in f64, by the blocks of ditto_block_sum. Without losses it is 0.
+ *  The sum is computed in f64, by the blocks of ditto_block_sum. Without losses it is 0.
  *
- * @param self          The calling replica.
- * @param losses        A tensor of rank 1 or more, of a real floating dtype. Its first dimension is the
- *                      batch.
- * @param weights       A tensor of the same dtype: one weight for each loss (the shape of `losses`), for each
- *                      example (rank 1, the first dimension of `losses`), or for all (a scalar). NULL means
- *                      that all weights are 1. The weights do not change G.
- * @param global_batch  G. 0 means the replica's rows times the number of replicas, which is right if all
- *                      replicas have the same number of rows.
- * @param[out] out      The result.
- * @retval DITTO_ERR_SHAPE        `losses` has rank 0, or `weights` has another shape.
- * @retval DITTO_ERR_UNSUPPORTED  The losses are integers or complex numbers.
- * @retval DITTO_ERR_INVALID      A pointer is NULL, or the weights have another dtype.
- * @retval DITTO_ERR_CONTEXT      `self` is not the calling thread's own replica. */
+ *  @param self          the calling replica
+ *  @param losses        a tensor of rank 1 or more, of a real floating dtype. Its first dimension is the
+ *                       batch
+ *  @param weights       a tensor of the same dtype: one weight for each loss (the shape of `losses`), for
+ *                       each example (rank 1, the first dimension of `losses`), or for all (a scalar). NULL
+ *                       means that all weights are 1. The weights do not change G
+ *  @param global_batch  G. 0 means the replica's rows times the number of replicas, which is right if all
+ *                       replicas have the same number of rows
+ *  @param out           [out] the result
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_SHAPE        `losses` has rank 0, or `weights` has another shape
+ *  @retval DITTO_ERR_UNSUPPORTED  the losses are integers or complex numbers
+ *  @retval DITTO_ERR_INVALID      a pointer is NULL, or the weights have another dtype
+ *  @retval DITTO_ERR_CONTEXT      `self` is not the calling thread's own replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
                                                           const ditto_tensor *weights, uint64_t global_batch,
                                                           double *out);
 
 /** Divides a loss that every replica adds in full, such as a penalty on weights, by the number of replicas.
  *
- * @param self      The calling replica.
- * @param loss      The loss.
- * @param[out] out  The result.
- * @retval DITTO_ERR_INVALID  `out` is NULL.
- * @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica. */
+ *  @param self  the calling replica
+ *  @param loss  the loss
+ *  @param out   [out] the result
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID  `out` is NULL
+ *  @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_scale_regularization(ditto_replica *self, double loss,
                                                                   double *out);
 

@@ -13,69 +13,69 @@ DITTO_BEGIN
 #define DITTO_MAX_REPLICAS 1024
 
 /** How many replicas each NUMA node gets. With either policy the ids are numbered node by node. So the order
- * of reduction, and with it every bit of a result, does not depend on the policy. */
+ *  of reduction, and with it every bit of a result, does not depend on the policy. */
 typedef enum ditto_placement_policy {
-    DITTO_PLACEMENT_DEFAULT = 0, /**< DITTO_PLACEMENT_SPREAD. */
-    DITTO_PLACEMENT_SPREAD = 1,  /**< Equal numbers, where possible. This is the default. */
-    DITTO_PLACEMENT_COMPACT = 2, /**< A node is filled before the next is used. */
+    DITTO_PLACEMENT_DEFAULT = 0, /**< DITTO_PLACEMENT_SPREAD */
+    DITTO_PLACEMENT_SPREAD = 1,  /**< equal numbers, where possible. This is the default */
+    DITTO_PLACEMENT_COMPACT = 2, /**< a node is filled before the next is used */
 } ditto_placement_policy;
 
 /** The part of the machine that one replica spans. */
 typedef enum ditto_span {
     /** The box that ditto_placement_options.shape describes, or one PU without a shape. This is the
-     * default. */
+     *  default. */
     DITTO_SPAN_DEFAULT = 0,
 
-    DITTO_SPAN_PU = 1,   /**< One PU. */
-    DITTO_SPAN_CORE = 2, /**< All usable PUs of a core. */
-    DITTO_SPAN_LLC = 3,  /**< All usable PUs of a last-level cache. */
+    DITTO_SPAN_PU = 1,   /**< one PU */
+    DITTO_SPAN_CORE = 2, /**< all usable PUs of a core */
+    DITTO_SPAN_LLC = 3,  /**< all usable PUs of a last-level cache */
 
     /** All usable PUs of a NUMA node. Of a node that belongs to several packages, its part in one package. */
     DITTO_SPAN_NUMA_NODE = 4,
 
-    DITTO_SPAN_PACKAGE = 5, /**< All usable PUs of a package. */
-    DITTO_SPAN_MACHINE = 6, /**< All usable PUs. */
+    DITTO_SPAN_PACKAGE = 5, /**< all usable PUs of a package */
+    DITTO_SPAN_MACHINE = 6, /**< all usable PUs */
 } ditto_span;
 
 /** Options of a placement. A field that is 0 has its default.
  *
- * The PUs of a replica are given in one of three ways: explicitly (`pus`), as a part of the machine (`span`),
- * or as a box of the mesh (`shape` and `stride`). More than one of them is DITTO_ERR_INVALID. A shape [a, b,
- * c, d] gives each replica a box of a packages x b nodes x c cores x d PUs. With a stride [p, q, r, s] the
- * coordinates of the box are p, q, r, s apart, and boxes of other replicas fill the gaps. For example, with a
- * stride of 2 on cores one replica has the even cores of a block, and the next has the odd ones. All arrays
- * are read only during the call. */
+ *  The PUs of a replica are given in one of three ways: explicitly (`pus`), as a part of the machine
+ *  (`span`), or as a box of the mesh (`shape` and `stride`). More than one of them is DITTO_ERR_INVALID. A
+ *  shape [a, b, c, d] gives each replica a box of a packages x b nodes x c cores x d PUs. With a stride [p,
+ *  q, r, s] the coordinates of the box are p, q, r, s apart, and boxes of other replicas fill the gaps. For
+ *  example, with a stride of 2 on cores one replica has the even cores of a block, and the next has the odd
+ *  ones. All arrays are read only during the call. */
 typedef struct ditto_placement_options {
-    size_t struct_size; /**< Set by DITTO_PLACEMENT_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_PLACEMENT_OPTIONS_INIT */
 
     /** Number of replicas. 0 means num_pus with `pus`, as many as there are parts of the machine with `span`,
-     * and 1 with `shape`. With set_sizes it must not be 0. */
+     *  and 1 with `shape`. With set_sizes it must not be 0. */
     uint32_t num_replicas;
 
-    ditto_placement_policy policy; /**< Ignored with `pus`. */
-    ditto_span span;               /**< Not allowed with `shape` or `pus`. */
+    ditto_placement_policy policy; /**< ignored with `pus` */
+    ditto_span span;               /**< not allowed with `shape` or `pus` */
 
     /** Array of shape_rank extents, each at least 1. NULL means all 1. */
     const int64_t *shape;
 
-    uint32_t shape_rank; /**< DITTO_MESH_RANK. */
+    uint32_t shape_rank; /**< DITTO_MESH_RANK */
 
     /** Array of stride_rank distances, each at least 1. NULL means all 1. */
     const int64_t *stride;
 
-    uint32_t stride_rank; /**< DITTO_MESH_RANK. */
+    uint32_t stride_rank; /**< DITTO_MESH_RANK */
 
     /** Array of num_pus operating-system numbers of PUs, one set after another. Each set makes a replica,
-     * whose leader gets the first PU of the set. */
+     *  whose leader gets the first PU of the set. */
     const uint32_t *pus;
 
-    uint32_t num_pus; /**< Length of `pus`. */
+    uint32_t num_pus; /**< length of `pus` */
 
     /** Array of `num_replicas` numbers, each at least 1: the number of PUs in each set. NULL means 1 for
-     * all. */
+     *  all. */
     const uint32_t *set_sizes;
 
-    uint32_t flags; /**< DITTO_PLACEMENT_... bits. */
+    uint32_t flags; /**< DITTO_PLACEMENT_... bits */
 } ditto_placement_options;
 
 /** Initial value of ditto_placement_options. */
@@ -89,13 +89,13 @@ typedef struct ditto_placement_options {
 
 /** The position of one logical device of one replica. */
 typedef struct ditto_placed_device {
-    uint32_t replica; /**< Id of the replica. */
-    uint32_t device;  /**< Number of the device. 0 is the leader thread. */
+    uint32_t replica; /**< id of the replica */
+    uint32_t device;  /**< number of the device. 0 is the leader thread */
 
     /** Number of logical devices of this placement on this PU, with this one. */
     uint32_t num_sharers;
 
-    ditto_pu pu; /**< The PU. */
+    ditto_pu pu; /**< the PU */
 } ditto_placed_device;
 
 /** Replicas and their PUs. It never changes, so any thread may read it. */
@@ -105,72 +105,75 @@ typedef struct ditto_placement ditto_placement;
 
 /** Assigns PUs of a topology to replicas.
  *
- * With `span` or `shape`, the PU sets of a node are taken in the order of the mesh. Sets that start on the
- * first PU of a core come before those on its SMT siblings. Within a replica, the first PUs of its cores come
- * before their siblings. If the mesh is irregular, because a cpuset excludes PUs or nodes differ, complete
- * boxes are taken first. If more replicas are wanted, the remaining PUs are taken in order, and such a
- * replica may span several nodes.
+ *  With `span` or `shape`, the PU sets of a node are taken in the order of the mesh. Sets that start on the
+ *  first PU of a core come before those on its SMT siblings. Within a replica, the first PUs of its cores
+ *  come before their siblings. If the mesh is irregular, because a cpuset excludes PUs or nodes differ,
+ *  complete boxes are taken first. If more replicas are wanted, the remaining PUs are taken in order, and
+ *  such a replica may span several nodes.
  *
- * @param topology  The machine.
- * @param options   The options. NULL means one replica of one PU.
- * @param[out] out  The placement. It does not refer to `topology` afterwards. Set only on DITTO_OK.
- * @retval DITTO_ERR_RANGE      One of these:
- *     - There are more replicas than DITTO_MAX_REPLICAS, or, without DITTO_PLACEMENT_SHARE, more than there
- *       are PU sets. The message has the largest number.
- *     - An element of shape or stride is below 1, or shape x stride is larger than the mesh.
- *     - A PU does not exist or is not allowed, or is listed twice without DITTO_PLACEMENT_SHARE.
- *     - An enum value is unknown.
- * @retval DITTO_ERR_SHAPE      A rank is not DITTO_MESH_RANK.
- * @retval DITTO_ERR_INVALID    A pointer is NULL, options contradict one another, or a flag is unknown.
- * @retval DITTO_ERR_NO_MEMORY  Memory was refused.
- * @par Ownership
- * The caller destroys the placement with ditto_placement_destroy.
- * @par Cost
- * PUs x log PUs steps. 1024 replicas on a mesh of 8 x 64 x 2 take less than a millisecond.
- * @par Source
- * tf.tpu.experimental.DeviceAssignment.build. */
+ *  @param topology  the machine
+ *  @param options   the options. NULL means one replica of one PU
+ *  @param out       [out] the placement. It does not refer to `topology` afterwards; set only on DITTO_OK
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE      one of these:
+ *      - There are more replicas than DITTO_MAX_REPLICAS, or, without DITTO_PLACEMENT_SHARE, more than there
+ *        are PU sets. The message has the largest number.
+ *      - An element of shape or stride is below 1, or shape x stride is larger than the mesh.
+ *      - A PU does not exist or is not allowed, or is listed twice without DITTO_PLACEMENT_SHARE.
+ *      - An enum value is unknown.
+ *  @retval DITTO_ERR_SHAPE      a rank is not DITTO_MESH_RANK
+ *  @retval DITTO_ERR_INVALID    a pointer is NULL, options contradict one another, or a flag is unknown
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused
+ *  @par Ownership
+ *  The caller destroys the placement with ditto_placement_destroy.
+ *  @par Cost
+ *  PUs x log PUs steps. 1024 replicas on a mesh of 8 x 64 x 2 take less than a millisecond.
+ *  @par Source
+ *  tf.tpu.experimental.DeviceAssignment.build. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_create(const ditto_topology *topology,
                                                               const ditto_placement_options *options,
                                                               ditto_placement **out);
 
 /** Destroys a placement.
  *
- * @param placement  The placement, or NULL.
- * @return DITTO_OK. */
+ *  @param placement  the placement, or NULL
+ *  @return DITTO_OK */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_destroy(ditto_placement *placement);
 
 /* -- Reading a placement: any thread -- */
 
 /** Returns the number of replicas.
  *
- * @param placement  The placement.
- * @return The number, or 0 if `placement` is NULL. */
+ *  @param placement  the placement
+ *  @return the number, or 0 if `placement` is NULL */
 DITTO_API uint32_t ditto_placement_num_replicas(const ditto_placement *placement);
 
 /** Returns the number of logical devices of a replica, which is the number of its PUs.
  *
- * @param placement  The placement.
- * @param replica    Id of the replica.
- * @return The number, or 0 if `placement` is NULL or there is no such replica. */
+ *  @param placement  the placement
+ *  @param replica    id of the replica
+ *  @return the number, or 0 if `placement` is NULL or there is no such replica */
 DITTO_API uint32_t ditto_placement_num_devices(const ditto_placement *placement, uint32_t replica);
 
 /** Returns the position of a logical device.
  *
- * @param placement  The placement.
- * @param replica    Id of the replica.
- * @param device     Number of the device.
- * @param[out] out   The position.
- * @retval DITTO_ERR_RANGE  There is no such replica or device. */
+ *  @param placement  the placement
+ *  @param replica    id of the replica
+ *  @param device     number of the device
+ *  @param out        [out] the position
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  there is no such replica or device */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t replica,
                                                            uint32_t device, ditto_placed_device *out);
 
 /** Returns the replicas whose leader is on a NUMA node.
  *
- * @param placement      The placement.
- * @param numa_node      Operating-system number of the node.
- * @param[out] replicas  Array of *num_replicas ids, ascending. It belongs to the placement.
- * @param[out] num_replicas  Number of ids.
- * @retval DITTO_ERR_NOT_FOUND  The node has no replica. */
+ *  @param placement     the placement
+ *  @param numa_node     operating-system number of the node
+ *  @param replicas      [out] array of *num_replicas ids, ascending. It belongs to the placement
+ *  @param num_replicas  [out] number of ids
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_NOT_FOUND  the node has no replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement,
                                                                        uint32_t numa_node,
                                                                        const uint32_t **replicas,
@@ -180,32 +183,34 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const dit
 
 /** Writes a placement as text for ditto_placement_read.
  *
- * The lines are "ditto-placement 1", then "check N", where N identifies the hardware, then "replica I: PUs"
- * for each replica with the leader's PU first, and then "end".
+ *  The lines are "ditto-placement 1", then "check N", where N identifies the hardware, then "replica I: PUs"
+ *  for each replica with the leader's PU first, and then "end".
  *
- * @param placement    The placement.
- * @param[out] buffer  Memory for the text. May be NULL if `capacity` is 0.
- * @param capacity     Length of `buffer` in bytes.
- * @param[out] length  Length of the whole text without its terminator. The text was cut if this is more than
- *                     capacity - 1. May be NULL.
- * @retval DITTO_ERR_INVALID  `placement` is NULL, or `buffer` is NULL and `capacity` is not 0. */
+ *  @param placement  the placement
+ *  @param buffer     [out] memory for the text; may be NULL if `capacity` is 0
+ *  @param capacity   length of `buffer` in bytes
+ *  @param length     [out] length of the whole text without its terminator. The text was cut if this is more
+ *                    than capacity - 1; may be NULL
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  `placement` is NULL, or `buffer` is NULL and `capacity` is not 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer,
                                                              size_t capacity, size_t *length);
 
 /** Makes a placement from a text, on the machine for which it was written or on a recording of that machine.
  *
- * Lines may end in CR LF. A text that was written by hand may have no line "check", and its replicas may have
- * any numbers: they are numbered node by node, as ditto_placement_create does. Replicas may share PUs.
+ *  Lines may end in CR LF. A text that was written by hand may have no line "check", and its replicas may
+ *  have any numbers: they are numbered node by node, as ditto_placement_create does. Replicas may share PUs.
  *
- * @param topology  The machine.
- * @param text      The text. It need not be terminated.
- * @param length    Length of the text in bytes.
- * @param[out] out  The placement. Set only on DITTO_OK.
- * @retval DITTO_ERR_CORRUPT  The text has another format. The message has the line.
- * @retval DITTO_ERR_RANGE    A PU is not in the topology, or there are too many replicas or PUs.
- * @retval DITTO_ERR_INVALID  A pointer is NULL, or the text was written for other hardware ("check").
- * @par Ownership
- * The caller destroys the placement with ditto_placement_destroy. */
+ *  @param topology  the machine
+ *  @param text      the text. It need not be terminated
+ *  @param length    length of the text in bytes
+ *  @param out       [out] the placement; set only on DITTO_OK
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_CORRUPT  the text has another format. The message has the line
+ *  @retval DITTO_ERR_RANGE    a PU is not in the topology, or there are too many replicas or PUs
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL, or the text was written for other hardware ("check")
+ *  @par Ownership
+ *  The caller destroys the placement with ditto_placement_destroy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_read(const ditto_topology *topology, const char *text,
                                                             size_t length, ditto_placement **out);
 

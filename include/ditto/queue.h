@@ -41,11 +41,11 @@ DITTO_BEGIN
  * required pointer is NULL. */
 
 /** A queue. It is a ring of slots. Each item has a ticket (0, 1, 2, ...), and the consumer gets the items in
- * the order of their tickets.
+ *  the order of their tickets.
  *
- * ditto_queue_put takes the ticket when the item is ready, so the order is that of finishing.
- * ditto_queue_claim takes it before the work, so the order is the one in which the program gives out the
- * work. It does not depend on how the threads happen to run. */
+ *  ditto_queue_put takes the ticket when the item is ready, so the order is that of finishing.
+ *  ditto_queue_claim takes it before the work, so the order is the one in which the program gives out the
+ *  work. It does not depend on how the threads happen to run. */
 typedef struct ditto_queue ditto_queue;
 
 /** Largest number of slots. */
@@ -56,7 +56,7 @@ typedef struct ditto_queue ditto_queue;
 
 /** Options of a queue. A field that is 0 has its default. */
 typedef struct ditto_queue_options {
-    size_t struct_size; /**< Set by DITTO_QUEUE_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_QUEUE_OPTIONS_INIT */
 
     /** Number of tickets that may be in use at a time. It is rounded up to a power of two. 0 means 64. */
     uint32_t num_slots;
@@ -65,33 +65,33 @@ typedef struct ditto_queue_options {
     uint32_t num_producers;
 
     /** The NUMA node for slots and payload, as the operating system numbers it. It is read only if has_node
-     * is set. */
+     *  is set. */
     uint32_t node;
 
     /** If it is 0, and where the kernel refuses (in some containers), slots and payload are on the node of
-     * the thread that creates the queue, which should therefore be the consumer. */
+     *  the thread that creates the queue, which should therefore be the consumer. */
     int has_node;
 
     /** Limit for the bytes of all tickets together. The bytes of a ticket count from its put or claim until
-     * its slot is released. 0 means no limit. */
+     *  its slot is released. 0 means no limit. */
     uint64_t max_bytes;
 
     /** Memory of each slot in bytes. 0 means that items are pointers of the program. */
     uint64_t payload_bytes;
 
     /** How long a waiting thread spins before it sleeps, in microseconds. Unless has_spin_us is set, 0 means
-     * the default: 50, or, if the machine has fewer CPUs than the queue has threads, no spinning but yielding
-     * for a while. */
+     *  the default: 50, or, if the machine has fewer CPUs than the queue has threads, no spinning but
+     *  yielding for a while. */
     uint32_t spin_us;
 
     /** Not 0: spin_us is used even if it is 0, which then means to sleep at once. */
     int has_spin_us;
 
     /** Called by ditto_queue_destroy for each pointer that was put and not taken. NULL means that nothing is
-     * called. It is not called for payload, which belongs to the queue. */
+     *  called. It is not called for payload, which belongs to the queue. */
     void (*drop)(void *item, void *argument);
 
-    void *drop_user; /**< Given to `drop`. */
+    void *drop_user; /**< given to `drop` */
 } ditto_queue_options;
 
 /** Initial value of ditto_queue_options. */
@@ -100,45 +100,46 @@ typedef struct ditto_queue_options {
 /** An item that the consumer gets. */
 typedef struct ditto_queue_item {
     /** The pointer that was put. If slots have memory, the memory of the slot, which the consumer may use
-     * until its next call of ditto_queue_get, whatever that call returns. */
+     *  until its next call of ditto_queue_get, whatever that call returns. */
     void *item;
 
-    uint64_t bytes; /**< The number that was put or published. */
+    uint64_t bytes; /**< the number that was put or published */
 
     /** The ticket. Tickets ascend. There are no gaps, except for claims that ditto_queue_close refused. */
     uint64_t ticket;
 
-    uint32_t producer; /**< Number of the producer. */
+    uint32_t producer; /**< number of the producer */
 } ditto_queue_item;
 
 /* -- Creating and destroying -- */
 
 /** Creates a queue.
  *
- * @param options   The options, or NULL for the defaults.
- * @param[out] out  The queue. Set only on DITTO_OK.
- * @retval DITTO_ERR_INVALID      struct_size is wrong, a flag is unknown, or `node` is set without
- *                                has_node.
- * @retval DITTO_ERR_UNSUPPORTED  Options of a newer version have a field set that this version does not know.
- * @retval DITTO_ERR_RANGE        One of these:
- *     - There are more than DITTO_MAX_QUEUE_SLOTS slots or DITTO_MAX_QUEUE_PRODUCERS producers.
- *     - The bytes of the payload overflow size_t.
- *     - The node has no memory that this process may use.
- * @retval DITTO_ERR_NO_MEMORY    The system refuses the memory.
- * @par Ownership
- * The caller destroys the queue with ditto_queue_destroy.
- * @par Cost
- * One mapping for slots and payload, which is touched once. */
+ *  @param options  the options, or NULL for the defaults
+ *  @param out      [out] the queue; set only on DITTO_OK
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID      struct_size is wrong, a flag is unknown, or `node` is set without has_node
+ *  @retval DITTO_ERR_UNSUPPORTED  options of a newer version have a field set that this version does not know
+ *  @retval DITTO_ERR_RANGE        one of these:
+ *      - There are more than DITTO_MAX_QUEUE_SLOTS slots or DITTO_MAX_QUEUE_PRODUCERS producers.
+ *      - The bytes of the payload overflow size_t.
+ *      - The node has no memory that this process may use.
+ *  @retval DITTO_ERR_NO_MEMORY    the system refuses the memory
+ *  @par Ownership
+ *  The caller destroys the queue with ditto_queue_destroy.
+ *  @par Cost
+ *  One mapping for slots and payload, which is touched once. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_create(const ditto_queue_options *options,
                                                           ditto_queue **out);
 
 /** Destroys a queue. Items that are left are given to options.drop, also those behind a failed ticket.
  *
- * @param queue  The queue, or NULL.
- * @retval DITTO_ERR_BUSY  A thread sleeps in the queue. Nothing was destroyed. Close the queue and join its
- *                         threads first.
- * @par Thread safety
- * No other call on this queue is in progress or follows. */
+ *  @param queue  the queue, or NULL
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_BUSY  a thread sleeps in the queue. Nothing was destroyed. Close the queue and join its
+ *                          threads first
+ *  @par Thread safety
+ *  No other call on this queue is in progress or follows. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_destroy(ditto_queue *queue);
 
 /* -- Producers: waiting --
@@ -154,148 +155,154 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_destroy(ditto_queue *queue);
 
 /** Puts one item: claims a ticket and publishes it.
  *
- * @param queue       The queue.
- * @param producer    Number of the producer.
- * @param item        If slots have no memory, a pointer of the program, which may be NULL. If they have
- *                    memory, `bytes` bytes that are copied into the slot.
- * @param bytes       Counted against max_bytes. If slots have memory, at most payload_bytes. If there is
- *                    neither limit nor memory, any number of the program.
- * @param timeout_ms  How long to wait in milliseconds. 0 means not at all, DITTO_FOREVER means without limit.
- * @retval DITTO_PENDING        timeout_ms is 0, and there is no free slot, or too few free bytes.
- * @retval DITTO_ERR_TIMED_OUT  There was no free slot, or there were too few free bytes, for timeout_ms.
- * @retval DITTO_ERR_CLOSED     The queue is closed.
- * @retval DITTO_ERR_RANGE      There is no such producer, or `bytes` is above max_bytes or payload_bytes and
- *                              so can never fit.
- * @return If a ticket has failed (ditto_queue_fail), its status. The message names producer and ticket.
- * @par Ownership
- * A pointer belongs to the consumer when the consumer gets it. Unless the call returns DITTO_OK, the item
- * stays the caller's.
- * @par Ordering
- * Everything that the producer wrote before this call, or before ditto_queue_publish, is visible to the
- * consumer when it gets the item.
- * @par Cost
- * One cache line is written. With several producers one compare-and-swap is needed, with max_bytes another
- * one. */
+ *  @param queue       the queue
+ *  @param producer    number of the producer
+ *  @param item        if slots have no memory, a pointer of the program, which may be NULL. If they have
+ *                     memory, `bytes` bytes that are copied into the slot
+ *  @param bytes       counted against max_bytes. If slots have memory, at most payload_bytes. If there is
+ *                     neither limit nor memory, any number of the program
+ *  @param timeout_ms  how long to wait in milliseconds. 0 means not at all, DITTO_FOREVER means without limit
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_PENDING        timeout_ms is 0, and there is no free slot, or too few free bytes
+ *  @retval DITTO_ERR_TIMED_OUT  there was no free slot, or there were too few free bytes, for timeout_ms
+ *  @retval DITTO_ERR_CLOSED     the queue is closed
+ *  @retval DITTO_ERR_RANGE      there is no such producer, or `bytes` is above max_bytes or payload_bytes and
+ *                               so can never fit
+ *  @return if a ticket has failed (ditto_queue_fail), its status. The message names producer and ticket
+ *  @par Ownership
+ *  A pointer belongs to the consumer when the consumer gets it. Unless the call returns DITTO_OK, the item
+ *  stays the caller's.
+ *  @par Ordering
+ *  Everything that the producer wrote before this call, or before ditto_queue_publish, is visible to the
+ *  consumer when it gets the item.
+ *  @par Cost
+ *  One cache line is written. With several producers one compare-and-swap is needed, with max_bytes another
+ *  one. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item,
                                                        uint64_t bytes, uint32_t timeout_ms);
 
 /** Takes the next ticket, with a slot and `bytes` bytes of max_bytes.
  *
- * Each ticket must be ended by ditto_queue_publish, ditto_queue_fail or ditto_queue_abandon, because the
- * consumer waits for it. A producer may hold several tickets.
+ *  Each ticket must be ended by ditto_queue_publish, ditto_queue_fail or ditto_queue_abandon, because the
+ *  consumer waits for it. A producer may hold several tickets.
  *
- * @param queue         The queue.
- * @param producer      Number of the producer.
- * @param bytes         As in ditto_queue_put.
- * @param timeout_ms    As in ditto_queue_put.
- * @param[out] ticket   The ticket. Set only on DITTO_OK.
- * @param[out] payload  Memory of the slot, which the producer may use until it publishes, or NULL if slots
- *                      have no memory. Set only on DITTO_OK. The argument itself may be NULL.
- * @return DITTO_OK, or a status of ditto_queue_put. */
+ *  @param queue       the queue
+ *  @param producer    number of the producer
+ *  @param bytes       as in ditto_queue_put
+ *  @param timeout_ms  as in ditto_queue_put
+ *  @param ticket      [out] the ticket; set only on DITTO_OK
+ *  @param payload     [out] memory of the slot, which the producer may use until it publishes, or NULL if
+ *                     slots have no memory; set only on DITTO_OK. The argument itself may be NULL
+ *  @return DITTO_OK, or a status of ditto_queue_put */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer,
                                                          uint64_t bytes, uint32_t timeout_ms,
                                                          uint64_t *ticket, void **payload);
 
 /** Publishes the item of a claimed ticket. It never waits, and works even if the queue is closed or another
- * ticket has failed.
+ *  ticket has failed.
  *
- * @param queue     The queue.
- * @param producer  Number of the producer that holds the ticket.
- * @param ticket    The ticket.
- * @param item      As in ditto_queue_put. It must be NULL if slots have memory, because the item is already
- *                  in the slot.
- * @param bytes     At most the number that was claimed. The difference is free again when the consumer has
- *                  taken the item.
- * @retval DITTO_ERR_RANGE    There is no such producer, or `bytes` is more than was claimed.
- * @retval DITTO_ERR_CONTEXT  The producer does not hold this ticket: it was never claimed, is held by another
- *                            producer, or is already published.
- * @retval DITTO_ERR_INVALID  Slots have memory, and `item` is not NULL. */
+ *  @param queue     the queue
+ *  @param producer  number of the producer that holds the ticket
+ *  @param ticket    the ticket
+ *  @param item      as in ditto_queue_put. It must be NULL if slots have memory, because the item is already
+ *                   in the slot
+ *  @param bytes     at most the number that was claimed. The difference is free again when the consumer has
+ *                   taken the item
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE    there is no such producer, or `bytes` is more than was claimed
+ *  @retval DITTO_ERR_CONTEXT  the producer does not hold this ticket: it was never claimed, is held by
+ *                             another producer, or is already published
+ *  @retval DITTO_ERR_INVALID  slots have memory, and `item` is not NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer,
                                                            uint64_t ticket, void *item, uint64_t bytes);
 
 /** Ends a ticket with an error instead of an item. It never waits.
  *
- * The consumer gets all items before this ticket, and then this error from every call. If several tickets
- * fail, the one with the lowest number counts. Producers get the error from their next put or claim. Those
- * that wait for a free slot get it at once, because nothing that they put would be taken. The error takes
- * precedence over closing. Only ditto_queue_destroy ends this state.
+ *  The consumer gets all items before this ticket, and then this error from every call. If several tickets
+ *  fail, the one with the lowest number counts. Producers get the error from their next put or claim. Those
+ *  that wait for a free slot get it at once, because nothing that they put would be taken. The error takes
+ *  precedence over closing. Only ditto_queue_destroy ends this state.
  *
- * @param queue     The queue.
- * @param producer  Number of the producer that holds the ticket.
- * @param ticket    The ticket.
- * @param status    The error, below 0.
- * @param message   What went wrong. It is copied. NULL means the sentence of `status`.
- * @retval DITTO_OK           The ticket is marked as failed.
- * @retval DITTO_ERR_INVALID  `status` is not an error.
- * @retval DITTO_ERR_RANGE    There is no such producer.
- * @retval DITTO_ERR_CONTEXT  The producer does not hold this ticket, as in ditto_queue_publish. */
+ *  @param queue     the queue
+ *  @param producer  number of the producer that holds the ticket
+ *  @param ticket    the ticket
+ *  @param status    the error, below 0
+ *  @param message   what went wrong. It is copied. NULL means the sentence of `status`
+ *  @retval DITTO_OK           the ticket is marked as failed
+ *  @retval DITTO_ERR_INVALID  `status` is not an error
+ *  @retval DITTO_ERR_RANGE    there is no such producer
+ *  @retval DITTO_ERR_CONTEXT  the producer does not hold this ticket, as in ditto_queue_publish */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer,
                                                         uint64_t ticket, ditto_status status,
                                                         const char *message);
 
 /** Marks all tickets that a producer holds as failed with DITTO_ERR_PEER_STOPPED.
  *
- * It is for a producer that has ended without publishing. Any thread may call it after that producer's last
- * call. If the producer holds no ticket, nothing happens.
+ *  It is for a producer that has ended without publishing. Any thread may call it after that producer's last
+ *  call. If the producer holds no ticket, nothing happens.
  *
- * @param queue     The queue.
- * @param producer  Number of the producer.
- * @retval DITTO_ERR_RANGE  There is no such producer.
- * @par Cost
- * One load for every slot. */
+ *  @param queue     the queue
+ *  @param producer  number of the producer
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  there is no such producer
+ *  @par Cost
+ *  One load for every slot. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer);
 
 /* -- The consumer, closing, statistics -- */
 
 /** Releases the slot of the previous item, and takes the next item. Only the consumer may call it.
  *
- * @param queue       The queue.
- * @param timeout_ms  As in ditto_queue_put.
- * @param[out] out    The item. Set only on DITTO_OK.
- * @retval DITTO_PENDING        timeout_ms is 0, and the next item is not published.
- * @retval DITTO_END_OF_INPUT   The queue is closed, and all items that were claimed have been taken. Later
- *                              calls return this again.
- * @retval DITTO_ERR_TIMED_OUT  The next item was not published within timeout_ms. The message says whether a
- *                              producer holds its ticket.
- * @return If the next ticket has failed, its status. Later calls return it again. The message names producer
- *     and ticket.
- * @par Ordering
- * Everything that the consumer did with an item before this call released its slot is visible to the next
- * producer that has the slot.
- * @par Cost
- * One cache line is read and written. */
+ *  @param queue       the queue
+ *  @param timeout_ms  as in ditto_queue_put
+ *  @param out         [out] the item; set only on DITTO_OK
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_PENDING        timeout_ms is 0, and the next item is not published
+ *  @retval DITTO_END_OF_INPUT   the queue is closed, and all items that were claimed have been taken. Later
+ *                               calls return this again
+ *  @retval DITTO_ERR_TIMED_OUT  the next item was not published within timeout_ms. The message says whether a
+ *                               producer holds its ticket
+ *  @return if the next ticket has failed, its status. Later calls return it again. The message names producer
+ *          and ticket
+ *  @par Ordering
+ *  Everything that the consumer did with an item before this call released its slot is visible to the next
+ *  producer that has the slot.
+ *  @par Cost
+ *  One cache line is read and written. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, uint32_t timeout_ms,
                                                        ditto_queue_item *out);
 
 /** Closes a queue. It may be called several times.
  *
- * Producers get DITTO_ERR_CLOSED at once, also those that wait. When the call returns, no later put or claim
- * can succeed. Tickets that are held are still published, and the consumer gets all items that were claimed,
- * and then DITTO_END_OF_INPUT.
+ *  Producers get DITTO_ERR_CLOSED at once, also those that wait. When the call returns, no later put or claim
+ *  can succeed. Tickets that are held are still published, and the consumer gets all items that were claimed,
+ *  and then DITTO_END_OF_INPUT.
  *
- * @param queue  The queue.
- * @retval DITTO_ERR_INVALID  `queue` is NULL.
- * @par Thread safety
- * Any thread. */
+ *  @param queue  the queue
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  `queue` is NULL
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_close(ditto_queue *queue);
 
 /** Statistics of a queue. Each number is exact when the threads that count it are idle. Waits are counted
- * only if they are longer than the first loads, which take less than reading the clock twice (about 1 us). */
+ *  only if they are longer than the first loads, which take less than reading the clock twice (about 1
+ *  us). */
 typedef struct ditto_queue_counters {
-    size_t struct_size; /**< Set by DITTO_QUEUE_COUNTERS_INIT. */
+    size_t struct_size; /**< set by DITTO_QUEUE_COUNTERS_INIT */
 
-    uint64_t puts;      /**< Items put or published. */
-    uint64_t gets;      /**< Items taken. */
-    uint64_t put_bytes; /**< Bytes of the items put. */
-    uint64_t got_bytes; /**< Bytes of the items taken. */
+    uint64_t puts;      /**< items put or published */
+    uint64_t gets;      /**< items taken */
+    uint64_t put_bytes; /**< bytes of the items put */
+    uint64_t got_bytes; /**< bytes of the items taken */
 
     /** Tickets that have been claimed and whose slot has not been released. */
     uint64_t depth;
 
-    uint64_t put_waits;   /**< Waits of all producers for a slot. */
-    uint64_t put_wait_ns; /**< Time of these waits. */
-    uint64_t get_waits;   /**< Waits of the consumer. */
-    uint64_t get_wait_ns; /**< Time of these waits. */
+    uint64_t put_waits;   /**< waits of all producers for a slot */
+    uint64_t put_wait_ns; /**< time of these waits */
+    uint64_t get_waits;   /**< waits of the consumer */
+    uint64_t get_wait_ns; /**< time of these waits */
 } ditto_queue_counters;
 
 /** Initial value of ditto_queue_counters. */
@@ -303,11 +310,12 @@ typedef struct ditto_queue_counters {
 
 /** Reads the statistics of a queue.
  *
- * @param queue     The queue.
- * @param[out] out  The statistics.
- * @retval DITTO_ERR_INVALID  An argument is NULL.
- * @par Thread safety
- * Any thread. */
+ *  @param queue  the queue
+ *  @param out    [out] the statistics
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  an argument is NULL
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_stats(const ditto_queue *queue, ditto_queue_counters *out);
 
 DITTO_END

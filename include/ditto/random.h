@@ -31,86 +31,87 @@ DITTO_BEGIN
 
 /** A position in a stream. Programs do not use the fields. */
 typedef struct ditto_random {
-    uint64_t seed;   /**< The seed. */
-    uint64_t stream; /**< Number of the stream. */
-    uint64_t word;   /**< Number of the next word. */
+    uint64_t seed;   /**< the seed */
+    uint64_t stream; /**< number of the stream */
+    uint64_t word;   /**< number of the next word */
 } ditto_random;
 
 /** Returns the beginning of a stream. It is the same on every replica. Streams from 2^63 on are those of
- * replicas.
+ *  replicas.
  *
- * @param seed    The seed.
- * @param stream  Number of the stream.
- * @return The position of word 0. */
+ *  @param seed    the seed
+ *  @param stream  number of the stream
+ *  @return the position of word 0 */
 DITTO_API ditto_random ditto_random_make(uint64_t seed, uint64_t stream);
 
 /** Returns the beginning of the calling replica's own stream, which is stream 2^63 + its id. For numbers that
- * are equal on all replicas use ditto_random_make. Replica context.
+ *  are equal on all replicas use ditto_random_make. Replica context.
  *
- * @param self      The calling replica.
- * @param seed      The seed.
- * @param[out] out  The position of word 0.
- * @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica.
- * @retval DITTO_ERR_INVALID  `out` is NULL. */
+ *  @param self  the calling replica
+ *  @param seed  the seed
+ *  @param out   [out] the position of word 0
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica
+ *  @retval DITTO_ERR_INVALID  `out` is NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_random_of(ditto_replica *self, uint64_t seed, ditto_random *out);
 
 /** Skips words, as if they had been taken.
  *
- * @param random  The position.
- * @param words   Number of words to skip.
- * @par Cost
- * One addition, for any number of words. */
+ *  @param random  the position
+ *  @param words   number of words to skip
+ *  @par Cost
+ *  One addition, for any number of words. */
 DITTO_API void ditto_random_skip(ditto_random *random, uint64_t words);
 
 /** Writes words of the stream. A number takes one word.
  *
- * @param random    The position.
- * @param[out] dst  Array of `count` numbers.
- * @param count     Number of elements. */
+ *  @param random  the position
+ *  @param dst     [out] array of `count` numbers
+ *  @param count   number of elements */
 DITTO_API void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count);
 
 /** Writes integers in [0, bound). A number takes two words. Some numbers are more frequent than others, by
- * less than bound / 2^64.
+ *  less than bound / 2^64.
  *
- * @param random    The position.
- * @param bound     The bound, above 0.
- * @param[out] dst  Array of `count` numbers.
- * @param count     Number of elements. */
+ *  @param random  the position
+ *  @param bound   the bound, above 0
+ *  @param dst     [out] array of `count` numbers
+ *  @param count   number of elements */
 DITTO_API void ditto_random_below(ditto_random *random, uint64_t bound, uint64_t *dst, size_t count);
 
 /** Writes multiples of 2^-24 in [0, 1). A number takes one word.
  *
- * @param random    The position.
- * @param[out] dst  Array of `count` numbers.
- * @param count     Number of elements. */
+ *  @param random  the position
+ *  @param dst     [out] array of `count` numbers
+ *  @param count   number of elements */
 DITTO_API void ditto_random_f32(ditto_random *random, float *dst, size_t count);
 
 /** Writes multiples of 2^-53 in [0, 1). A number takes two words.
  *
- * @param random    The position.
- * @param[out] dst  Array of `count` numbers.
- * @param count     Number of elements. */
+ *  @param random  the position
+ *  @param dst     [out] array of `count` numbers
+ *  @param count   number of elements */
 DITTO_API void ditto_random_f64(ditto_random *random, double *dst, size_t count);
 
 /** Writes numbers of the normal distribution with mean 0 and variance 1.
  *
- * A number takes two words. The first word is the next one whose number is a multiple of four. Numbers are
- * made in pairs, so an odd count leaves two words unused. No number is farther than 8.6 from 0. The
- * logarithm, sine and cosine are ditto's own, so the bits are the same with every compiler, C library and
- * processor.
+ *  A number takes two words. The first word is the next one whose number is a multiple of four. Numbers are
+ *  made in pairs, so an odd count leaves two words unused. No number is farther than 8.6 from 0. The
+ *  logarithm, sine and cosine are ditto's own, so the bits are the same with every compiler, C library and
+ *  processor.
  *
- * @param random    The position.
- * @param[out] dst  Array of `count` numbers.
- * @param count     Number of elements.
- * @par Source
- * Box and Muller, Ann. Math. Stat. 29(2), 1958. */
+ *  @param random  the position
+ *  @param dst     [out] array of `count` numbers
+ *  @param count   number of elements
+ *  @par Source
+ *  Box and Muller, Ann. Math. Stat. 29(2), 1958. */
 DITTO_API void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count);
 
 /** Writes the numbers of ditto_random_normal_f64, rounded to f32.
  *
- * @param random    The position.
- * @param[out] dst  Array of `count` numbers.
- * @param count     Number of elements. */
+ *  @param random  the position
+ *  @param dst     [out] array of `count` numbers
+ *  @param count   number of elements */
 DITTO_API void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count);
 
 DITTO_END

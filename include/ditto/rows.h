@@ -12,59 +12,60 @@ DITTO_BEGIN
 
 /** How a slice changes the row that it names. */
 typedef enum ditto_scatter_op {
-    DITTO_SCATTER_ADD = 1,    /**< row = row + slice. */
-    DITTO_SCATTER_SUB = 2,    /**< row = row - slice. */
-    DITTO_SCATTER_MUL = 3,    /**< row = row * slice. */
-    DITTO_SCATTER_DIV = 4,    /**< row = row / slice. Integers truncate towards 0. */
-    DITTO_SCATTER_MIN = 5,    /**< row = the smaller of row and slice. */
-    DITTO_SCATTER_MAX = 6,    /**< row = the larger of row and slice. */
-    DITTO_SCATTER_UPDATE = 7, /**< row = slice. */
+    DITTO_SCATTER_ADD = 1,    /**< row = row + slice */
+    DITTO_SCATTER_SUB = 2,    /**< row = row - slice */
+    DITTO_SCATTER_MUL = 3,    /**< row = row * slice */
+    DITTO_SCATTER_DIV = 4,    /**< row = row / slice. Integers truncate towards 0 */
+    DITTO_SCATTER_MIN = 5,    /**< row = the smaller of row and slice */
+    DITTO_SCATTER_MAX = 6,    /**< row = the larger of row and slice */
+    DITTO_SCATTER_UPDATE = 7, /**< row = slice */
 } ditto_scatter_op;
 
 /* -- Replica context -- */
 
 /** Changes rows of a mirrored variable. The call is collective.
  *
- * The slices of all replicas form one list in replica order. They are applied once, in the order of that
- * list. Indices may be repeated. When the call returns, every replica sees the result. The variable's
- * aggregation decides what is applied:
- *  - With SUM, add, sub, mul and div apply the values unchanged. Other operations are not supported.
- *  - With MEAN, add, sub, mul and div apply the values divided by the number of replicas. Other operations
- *    are not supported.
- *  - With ONLY_FIRST_REPLICA, all operations apply the slices of replica 0 alone.
+ *  The slices of all replicas form one list in replica order. They are applied once, in the order of that
+ *  list. Indices may be repeated. When the call returns, every replica sees the result. The variable's
+ *  aggregation decides what is applied:
+ *   - With SUM, add, sub, mul and div apply the values unchanged. Other operations are not supported.
+ *   - With MEAN, add, sub, mul and div apply the values divided by the number of replicas. Other operations
+ *     are not supported.
+ *   - With ONLY_FIRST_REPLICA, all operations apply the slices of replica 0 alone.
  *
- * @param self      The calling replica.
- * @param variable  The variable.
- * @param op        The operation.
- * @param slices    The slices of this replica. Their number may differ between replicas, and may be 0. They
- *                  do not overlap the variable.
- * @retval DITTO_ERR_RANGE        There is no row with an index, on any replica whose slices are used. The
- *                                message names it, and nothing is written. Or the operation is unknown.
- * @retval DITTO_ERR_INVALID      The variable has no aggregation, or has another dtype than the slices, or an
- *                                integer is divided by 0 (nothing is written).
- * @retval DITTO_ERR_SHAPE        row_count is not the number of elements of a row, or the variable is a
- *                                scalar, which has no rows.
- * @retval DITTO_ERR_UNSUPPORTED  The variable is sync-on-read, or its aggregation does not support the
- *                                operation, or its dtype does not.
- * @return Also the errors of ditto_barrier.
- * @par Ownership
- * The slices stay the caller's.
- * @par Cost
- * Two meetings. Every replica reads all indices, and applies the slices that belong to its part of the
- * rows. */
+ *  @param self      the calling replica
+ *  @param variable  the variable
+ *  @param op        the operation
+ *  @param slices    the slices of this replica. Their number may differ between replicas, and may be 0. They
+ *                   do not overlap the variable
+ *  @return DITTO_OK, an error of ditto_barrier, or one of:
+ *  @retval DITTO_ERR_RANGE        there is no row with an index, on any replica whose slices are used. The
+ *                                 message names it, and nothing is written. Or the operation is unknown
+ *  @retval DITTO_ERR_INVALID      the variable has no aggregation, or has another dtype than the slices, or
+ *                                 an integer is divided by 0 (nothing is written)
+ *  @retval DITTO_ERR_SHAPE        row_count is not the number of elements of a row, or the variable is a
+ *                                 scalar, which has no rows
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is sync-on-read, or its aggregation does not support the
+ *                                 operation, or its dtype does not
+ *  @par Ownership
+ *  The slices stay the caller's.
+ *  @par Cost
+ *  Two meetings. Every replica reads all indices, and applies the slices that belong to its part of the
+ *  rows. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_scatter(ditto_replica *self, ditto_variable *variable,
                                                      ditto_scatter_op op, const ditto_slices *slices);
 
 /** Copies rows of the replica's own component: rows[k] = row indices[k]. The nearest copy of each row is
- * read. There is no meeting.
+ *  read. There is no meeting.
  *
- * @param self       The calling replica.
- * @param variable   The variable.
- * @param indices    Array of `count` indices.
- * @param count      Number of rows.
- * @param[out] rows  Memory for `count` rows.
- * @retval DITTO_ERR_RANGE  There is no row with an index. The message names it, and nothing is written.
- * @retval DITTO_ERR_SHAPE  The variable is a scalar. */
+ *  @param self      the calling replica
+ *  @param variable  the variable
+ *  @param indices   array of `count` indices
+ *  @param count     number of rows
+ *  @param rows      [out] memory for `count` rows
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE  there is no row with an index. The message names it, and nothing is written
+ *  @retval DITTO_ERR_SHAPE  the variable is a scalar */
 DITTO_API DITTO_NODISCARD ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *variable,
                                                     const int64_t *indices, size_t count, void *rows);
 
@@ -72,27 +73,28 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_lookup(ditto_replica *self, const d
 
 /** Changes rows of every component of a mirrored variable.
  *
- * The slices are applied once, in their order. They are not scaled, whatever the aggregation. min, max and
- * update need the aggregation NONE or ONLY_FIRST_REPLICA. The call is also allowed in the function of an
- * update, where it changes the copy of this update.
+ *  The slices are applied once, in their order. They are not scaled, whatever the aggregation. min, max and
+ *  update need the aggregation NONE or ONLY_FIRST_REPLICA. The call is also allowed in the function of an
+ *  update, where it changes the copy of this update.
  *
- * @param variable  The variable.
- * @param op        The operation.
- * @param slices    The slices.
- * @return DITTO_OK, or an error of ditto_scatter. A variable without aggregation is not an error here. */
+ *  @param variable  the variable
+ *  @param op        the operation
+ *  @param slices    the slices
+ *  @return DITTO_OK, or an error of ditto_scatter. A variable without aggregation is not an error here */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_scatter(ditto_variable *variable, ditto_scatter_op op,
                                                               const ditto_slices *slices);
 
 /** Copies rows of the first replica's component: rows[k] = row indices[k].
  *
- * @param variable   The variable.
- * @param indices    Array of `count` indices.
- * @param count      Number of rows.
- * @param[out] rows  Memory for `count` rows.
- * @param bytes      Length of `rows`: `count` times the bytes of a row.
- * @retval DITTO_ERR_RANGE        There is no row with an index. The message names it, and nothing is written.
- * @retval DITTO_ERR_SHAPE        `bytes` is another number, or the variable is a scalar.
- * @retval DITTO_ERR_UNSUPPORTED  The variable is sync-on-read. Read it as a whole, which aggregates it. */
+ *  @param variable  the variable
+ *  @param indices   array of `count` indices
+ *  @param count     number of rows
+ *  @param rows      [out] memory for `count` rows
+ *  @param bytes     length of `rows`: `count` times the bytes of a row
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE        there is no row with an index. The message names it, and nothing is written
+ *  @retval DITTO_ERR_SHAPE        `bytes` is another number, or the variable is a scalar
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is sync-on-read. Read it as a whole, which aggregates it */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_lookup(ditto_variable *variable, const int64_t *indices,
                                                              size_t count, void *rows, size_t bytes);
 

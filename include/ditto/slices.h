@@ -9,65 +9,65 @@
 DITTO_BEGIN
 
 /** Rows of an array of shape [*, row_count]. Row k of `values` belongs to row indices[k] of the array.
- * Indices may be repeated. */
+ *  Indices may be repeated. */
 typedef struct ditto_slices {
-    int64_t *indices; /**< Array of `rows` indices, none negative. */
-    void *values;     /**< Array of shape [rows, row_count]. */
-    size_t rows;      /**< Number of rows. It may differ between replicas. */
+    int64_t *indices; /**< array of `rows` indices, none negative */
+    void *values;     /**< array of shape [rows, row_count] */
+    size_t rows;      /**< number of rows. It may differ between replicas */
 
     /** Number of elements of a row. It is equal on all replicas. */
     size_t row_count;
 
-    ditto_dtype dtype; /**< Dtype of `values`. */
+    ditto_dtype dtype; /**< dtype of `values` */
 } ditto_slices;
 
 /** Flag of ditto_reduce_options for these functions: rows with the same index become one row, and indices
- * ascend. */
+ *  ascend. */
 #define DITTO_SLICES_MERGE 1u
 
 /** All-reduce of slices: every replica receives the rows of all replicas.
  *
- * Without DITTO_SLICES_MERGE the result is the concatenation in replica order, with repeated indices. With
- * this flag there is one row for each index, in ascending order. The rows of an index are combined by the
- * reduction tree over these rows, in the order of the concatenation.
+ *  Without DITTO_SLICES_MERGE the result is the concatenation in replica order, with repeated indices. With
+ *  this flag there is one row for each index, in ascending order. The rows of an index are combined by the
+ *  reduction tree over these rows, in the order of the concatenation.
  *
- * @param self      The calling replica.
- * @param src       The slices of this replica.
- * @param[dst] dst  The result. Before the call, `rows` is the capacity of `indices` and `values`, which
- *                  overlap neither each other nor any input. On DITTO_OK, `rows` is the number of rows of the
- *                  result, and row_count and dtype are set.
- * @param op        DITTO_SUM, or DITTO_MEAN: every value is divided by the number of replicas, once, at the
- *                  end.
- * @param options   The options, or NULL for the defaults.
- * @retval DITTO_ERR_RANGE        An index is negative, or the capacity of some replica is too small. The
- *                                message names that replica and the capacity that is needed. All replicas
- *                                find this together, and the run continues.
- * @retval DITTO_ERR_INVALID      A pointer is NULL, a flag is unknown, or buffers of this replica overlap.
- * @retval DITTO_ERR_UNSUPPORTED  Another operation, or DITTO_MEAN of integers.
- * @retval DITTO_ERR_NO_MEMORY    Memory for merging was refused. It needs about 50 bytes in the replica's
- *                                arena for each row of all replicas.
- * @return Also the errors of all collectives (ditto/collective.h).
- * @par Cost
- * Two meetings. Every replica reads all rows. With DITTO_SLICES_MERGE every replica also sorts all
- * indices. */
+ *  @param self     the calling replica
+ *  @param src      the slices of this replica
+ *  @param dst      [in, out] the result. Before the call, `rows` is the capacity of `indices` and `values`,
+ *                  which overlap neither each other nor any input. On DITTO_OK, `rows` is the number of rows
+ *                  of the result, and row_count and dtype are set
+ *  @param op       DITTO_SUM, or DITTO_MEAN: every value is divided by the number of replicas, once, at the
+ *                  end
+ *  @param options  the options, or NULL for the defaults
+ *  @return DITTO_OK, an error of all collectives (ditto/collective.h), or one of:
+ *  @retval DITTO_ERR_RANGE        an index is negative, or the capacity of some replica is too small. The
+ *                                 message names that replica and the capacity that is needed. All replicas
+ *                                 find this together, and the run continues
+ *  @retval DITTO_ERR_INVALID      a pointer is NULL, a flag is unknown, or buffers of this replica overlap
+ *  @retval DITTO_ERR_UNSUPPORTED  another operation, or DITTO_MEAN of integers
+ *  @retval DITTO_ERR_NO_MEMORY    memory for merging was refused. It needs about 50 bytes in the replica's
+ *                                 arena for each row of all replicas
+ *  @par Cost
+ *  Two meetings. Every replica reads all rows. With DITTO_SLICES_MERGE every replica also sorts all
+ *  indices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *src,
                                                                ditto_slices *dst, ditto_op op,
                                                                const ditto_reduce_options *options);
 
 /** All-reduce of slices into a dense array that each replica has.
  *
- * For each index the rows of all replicas are combined as with DITTO_SLICES_MERGE. The result is added to
- * that row of `dense`, and rounded once. Rows without slices are unchanged.
+ *  For each index the rows of all replicas are combined as with DITTO_SLICES_MERGE. The result is added to
+ *  that row of `dense`, and rounded once. Rows without slices are unchanged.
  *
- * @param self           The calling replica.
- * @param src            The slices of this replica.
- * @param[in,out] dense  Array of shape [dense_rows, row_count]. It overlaps no input.
- * @param dense_rows     Number of rows of `dense`. It is equal on all replicas.
- * @param op             As in ditto_all_reduce_slices.
- * @param options        The options, or NULL for the defaults.
- * @retval DITTO_ERR_RANGE  An index of any replica is outside [0, dense_rows). The message names it, and
- *                          nothing is written. All replicas find this together, and the run continues.
- * @return Also the errors of ditto_all_reduce_slices. */
+ *  @param self        the calling replica
+ *  @param src         the slices of this replica
+ *  @param dense       [in, out] array of shape [dense_rows, row_count]. It overlaps no input
+ *  @param dense_rows  number of rows of `dense`. It is equal on all replicas
+ *  @param op          as in ditto_all_reduce_slices
+ *  @param options     the options, or NULL for the defaults
+ *  @return DITTO_OK, an error of ditto_all_reduce_slices, or:
+ *  @retval DITTO_ERR_RANGE  an index of any replica is outside [0, dense_rows). The message names it, and
+ *                           nothing is written. All replicas find this together, and the run continues */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices_into(ditto_replica *self,
                                                                     const ditto_slices *src, void *dense,
                                                                     size_t dense_rows, ditto_op op,

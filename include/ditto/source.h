@@ -11,28 +11,31 @@ DITTO_BEGIN
 /* -- Memory -- */
 
 /** Makes a dataset of the numbers start, start + step, ... that are below stop, or above stop if step is
- * negative. A row has one component, an i64 scalar.
+ *  negative. A row has one component, an i64 scalar.
  *
- * @param start     The first number.
- * @param stop      The end, which is not included.
- * @param step      The difference between two numbers.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_RANGE    `step` is 0.
- * @retval DITTO_ERR_INVALID  There is no such number. */
+ *  @param start  the first number
+ *  @param stop   the end, which is not included
+ *  @param step   the difference between two numbers
+ *  @param out    [out] the dataset
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE    `step` is 0
+ *  @retval DITTO_ERR_INVALID  there is no such number */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, int64_t stop, int64_t step,
                                                                 ditto_dataset **out);
 
 /** Makes a dataset of the rows of arrays in memory. Component k of row i is arrays[k][i], with the shape
- * arrays[k].shape[1..].
+ *  arrays[k].shape[1..].
  *
- * @param arrays      Array of `num_components` tensors of rank 1 or more, with equal first dimensions.
- * @param num_components  Number of components of a row.
- * @param[out] out    The dataset.
- * @retval DITTO_ERR_INVALID  There is no component or more than DITTO_MAX_COMPONENTS, a rank is 0, there is
- *                            no row, or data is NULL or misaligned.
- * @retval DITTO_ERR_SHAPE    The first dimensions differ.
- * @par Ownership
- * The arrays are not copied. They must stay unchanged as long as the dataset, or one made from it, exists. */
+ *  @param arrays          array of `num_components` tensors of rank 1 or more, with equal first dimensions
+ *  @param num_components  number of components of a row
+ *  @param out             [out] the dataset
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID  there is no component or more than DITTO_MAX_COMPONENTS, a rank is 0, there is
+ *                             no row, or data is NULL or misaligned
+ *  @retval DITTO_ERR_SHAPE    the first dimensions differ
+ *  @par Ownership
+ *  The arrays are not copied. They must stay unchanged as long as the dataset, or one made from it,
+ *  exists. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_arrays(const ditto_tensor *arrays,
                                                                  uint32_t num_components,
                                                                  ditto_dataset **out);
@@ -40,10 +43,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_arrays(const ditto_ten
 /* -- A function -- */
 
 /** Functions of the program that make rows one after another. They return DITTO_OK or an error, which the
- * iterator then returns. The functions of one position are called by one thread at a time. Several positions
- * may be open at once. */
+ *  iterator then returns. The functions of one position are called by one thread at a time. Several positions
+ *  may be open at once. */
 typedef struct ditto_generator {
-    size_t struct_size; /**< Set by DITTO_GENERATOR_INIT. */
+    size_t struct_size; /**< set by DITTO_GENERATOR_INIT */
 
     /** Given to each function. It must be valid as long as the dataset exists. */
     void *user;
@@ -57,9 +60,9 @@ typedef struct ditto_generator {
     /** Ends a pass, also in its middle. May be NULL. */
     void (*close)(void *user, void *position);
 
-    /** Writes the position as bytes, up to `capacity` of them, and sets *length to their number. It is
-     * called twice, first with capacity 0. If the function is NULL, an iterator over this generator cannot
-     * be saved (DITTO_ERR_UNSUPPORTED). */
+    /** Writes the position as bytes, up to `capacity` of them, and sets *length to their number. It is called
+     *  twice, first with capacity 0. If the function is NULL, an iterator over this generator cannot be saved
+     *  (DITTO_ERR_UNSUPPORTED). */
     ditto_status (*save)(void *user, void *position, void *bytes, size_t capacity, size_t *length);
 
     /** Moves a position that was just opened to the one that was saved. */
@@ -70,14 +73,15 @@ typedef struct ditto_generator {
 #define DITTO_GENERATOR_INIT DITTO_OPTIONS_INIT(ditto_generator)
 
 /** Makes a dataset of the rows of a generator. The rows cannot be read twice, so each is kept in full until
- * its batch has been taken.
+ *  its batch has been taken.
  *
- * @param generator   The functions. The struct is copied.
- * @param row         Array of `num_components` tensors: dtypes and shapes of a row. It is copied.
- * @param num_components  Number of components of a row.
- * @param[out] out    The dataset.
- * @retval DITTO_ERR_INVALID  `next` is NULL, there is no component or more than DITTO_MAX_COMPONENTS, or a
- *                            rank is above DITTO_MAX_RANK - 1. */
+ *  @param generator       the functions. The struct is copied
+ *  @param row             array of `num_components` tensors: dtypes and shapes of a row. It is copied
+ *  @param num_components  number of components of a row
+ *  @param out             [out] the dataset
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  `next` is NULL, there is no component or more than DITTO_MAX_COMPONENTS, or a
+ *                             rank is above DITTO_MAX_RANK - 1 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_generator *generator,
                                                                     const ditto_tensor *row,
                                                                     uint32_t num_components,
@@ -94,29 +98,29 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_
  * all datasets together, at most 64 files are open at a time. */
 
 /** Flag of ditto_files: names are patterns (glob(7)). Each stands for the files that match it, sorted by
- * bytes. */
+ *  bytes. */
 #define DITTO_FILES_GLOB 1u
 
 /** Files that are read one after another as one list of rows. Their number is limited by memory alone.
  *
- * Every source of files returns DITTO_ERR_NOT_FOUND if a file does not exist or a pattern matches none. It
- * returns DITTO_ERR_IO if a file cannot be read (errno) or is not a regular file. It returns
- * DITTO_ERR_INVALID if there is no name, if a flag is unknown, or if the files have no row, as far as that is
- * known without reading all of them. */
+ *  Every source of files returns DITTO_ERR_NOT_FOUND if a file does not exist or a pattern matches none. It
+ *  returns DITTO_ERR_IO if a file cannot be read (errno) or is not a regular file. It returns
+ *  DITTO_ERR_INVALID if there is no name, if a flag is unknown, or if the files have no row, as far as that
+ *  is known without reading all of them. */
 typedef struct ditto_files {
-    const char *const *names; /**< Array of `count` names. They are copied. */
-    uint32_t num_names;       /**< Length of `names`. */
-    uint32_t flags;           /**< DITTO_FILES_GLOB or 0. */
+    const char *const *names; /**< array of `count` names. They are copied */
+    uint32_t num_names;       /**< length of `names` */
+    uint32_t flags;           /**< DITTO_FILES_GLOB or 0 */
 } ditto_files;
 
 /** Options of ditto_dataset_from_text. A field that is 0 has its default. */
 typedef struct ditto_text_options {
-    size_t struct_size; /**< Set by DITTO_TEXT_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_TEXT_OPTIONS_INIT */
 
     /** Largest length of a line in bytes. 0 means 1024. A longer line is DITTO_ERR_CORRUPT. */
     uint64_t max_bytes;
 
-    uint64_t skip_lines; /**< Lines to skip at the start of each file. */
+    uint64_t skip_lines; /**< lines to skip at the start of each file */
 } ditto_text_options;
 
 /** Initial value of ditto_text_options. */
@@ -124,37 +128,37 @@ typedef struct ditto_text_options {
 
 /** Makes a dataset of the lines of text files, including empty lines, without their ends ("\n" or "\r\n").
  *
- * A row has two components: u8 [max_bytes], the bytes of the line followed by zeros, and an i64 scalar, the
- * number of these bytes. The bytes are not interpreted, so any encoding and NUL bytes are allowed.
+ *  A row has two components: u8 [max_bytes], the bytes of the line followed by zeros, and an i64 scalar, the
+ *  number of these bytes. The bytes are not interpreted, so any encoding and NUL bytes are allowed.
  *
- * @param files     The files.
- * @param options   The options, or NULL for the defaults.
- * @param[out] out  The dataset.
- * @return DITTO_OK, or an error that all sources of files have. */
+ *  @param files    the files
+ *  @param options  the options, or NULL for the defaults
+ *  @param out      [out] the dataset
+ *  @return DITTO_OK, or an error that all sources of files have */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_text(const ditto_files *files,
                                                                const ditto_text_options *options,
                                                                ditto_dataset **out);
 
 /** What an empty field of a CSV file means. */
 typedef enum ditto_csv_missing {
-    DITTO_CSV_MISSING_DEFAULT = 0, /**< The same as DITTO_CSV_MISSING_ERROR. */
-    DITTO_CSV_MISSING_ERROR = 1,   /**< The field is DITTO_ERR_CORRUPT. */
-    DITTO_CSV_MISSING_VALUE = 2,   /**< The field has missing_value. */
+    DITTO_CSV_MISSING_DEFAULT = 0, /**< the same as DITTO_CSV_MISSING_ERROR */
+    DITTO_CSV_MISSING_ERROR = 1,   /**< the field is DITTO_ERR_CORRUPT */
+    DITTO_CSV_MISSING_VALUE = 2,   /**< the field has missing_value */
 } ditto_csv_missing;
 
 /** Consecutive columns of a CSV file that make one component of a row. */
 typedef struct ditto_csv_component {
-    uint32_t first_column; /**< Number of the first column, from 0. */
+    uint32_t first_column; /**< number of the first column, from 0 */
 
     /** Number of columns. The component has the shape [count], or is a scalar if count is 1. Text has one
-     * column. */
+     *  column. */
     uint32_t num_columns;
 
     /** Dtype of numbers: f32, f64, any integer, or bool. A bool field is 0, 1, true or false. */
     ditto_dtype dtype;
 
     /** Not 0: the column is text, and the component is u8 [text_bytes], the text followed by zeros. A text
-     * that is longer or is not UTF-8 is DITTO_ERR_CORRUPT. */
+     *  that is longer or is not UTF-8 is DITTO_ERR_CORRUPT. */
     uint32_t text_bytes;
 
     /** What an empty field of numbers means. An empty text is never an error. */
@@ -166,14 +170,14 @@ typedef struct ditto_csv_component {
 
 /** Options of ditto_dataset_from_csv. A field that is 0 has its default. */
 typedef struct ditto_csv_options {
-    size_t struct_size; /**< Set by DITTO_CSV_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_CSV_OPTIONS_INIT */
 
     /** Number of columns that every row must have. 0 means up to the last column that a component uses. */
     uint32_t num_columns;
 
-    uint32_t skip_lines; /**< Lines to skip at the start of each file. */
-    char delimiter;      /**< The separator of fields. 0 means a comma. */
-    int no_quotes;       /**< 1: a quote is an ordinary character. */
+    uint32_t skip_lines; /**< lines to skip at the start of each file */
+    char delimiter;      /**< the separator of fields. 0 means a comma */
+    int no_quotes;       /**< 1: a quote is an ordinary character */
 } ditto_csv_options;
 
 /** Initial value of ditto_csv_options. */
@@ -181,27 +185,27 @@ typedef struct ditto_csv_options {
 
 /** Makes a dataset of the rows of CSV files in the format of RFC 4180.
  *
- * A field may be in double quotes, and then may contain delimiters, line ends, and quotes, which are doubled.
- * Beyond the RFC, lines may end with "\n" alone, blank lines are skipped, and spaces and tabs around a number
- * are allowed. A row has at most 16 MiB. A number is [+-] digits [. digits] [e [+-] digits], independent of
- * the locale. An f32 is rounded from the nearest f64.
+ *  A field may be in double quotes, and then may contain delimiters, line ends, and quotes, which are
+ *  doubled. Beyond the RFC, lines may end with "\n" alone, blank lines are skipped, and spaces and tabs
+ *  around a number are allowed. A row has at most 16 MiB. A number is [+-] digits [. digits] [e [+-] digits],
+ *  independent of the locale. An f32 is rounded from the nearest f64.
  *
- * These are DITTO_ERR_CORRUPT, with a message that names file, line and column: a row with too few or too
- * many fields, a quote in the middle of a field, text behind a closing quote, a field that is not a number, a
- * number outside the range of its dtype, nan, and inf.
+ *  These are DITTO_ERR_CORRUPT, with a message that names file, line and column: a row with too few or too
+ *  many fields, a quote in the middle of a field, text behind a closing quote, a field that is not a number,
+ *  a number outside the range of its dtype, nan, and inf.
  *
- * @param files           The files.
- * @param components      Array of num_components components.
- * @param num_components  Number of components of a row.
- * @param options         The options, or NULL for the defaults.
- * @param[out] out        The dataset.
- * @retval DITTO_ERR_INVALID      One of these:
- *     - A component has no columns, or columns beyond options->columns.
- *     - There are more than 1000000 columns.
- *     - The delimiter can be part of a number, is a quote, or ends lines.
- *     - The dtype of a component cannot represent its missing_value.
- * @retval DITTO_ERR_UNSUPPORTED  A component has another dtype.
- * @return Also the errors that all sources of files have. */
+ *  @param files           the files
+ *  @param components      array of num_components components
+ *  @param num_components  number of components of a row
+ *  @param options         the options, or NULL for the defaults
+ *  @param out             [out] the dataset
+ *  @return DITTO_OK, ERROR that all sources of files have, or one of:
+ *  @retval DITTO_ERR_INVALID      one of these:
+ *      - A component has no columns, or columns beyond options->columns.
+ *      - There are more than 1000000 columns.
+ *      - The delimiter can be part of a number, is a quote, or ends lines.
+ *      - The dtype of a component cannot represent its missing_value.
+ *  @retval DITTO_ERR_UNSUPPORTED  a component has another dtype */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files *files,
                                                               const ditto_csv_component *components,
                                                               uint32_t num_components,
@@ -210,18 +214,18 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files 
 
 /** How files are compressed. */
 typedef enum ditto_compression {
-    DITTO_COMPRESSION_DEFAULT = 0, /**< They are not compressed. */
-    DITTO_COMPRESSION_GZIP = 1,    /**< Each file as a whole is a gzip file. */
+    DITTO_COMPRESSION_DEFAULT = 0, /**< they are not compressed */
+    DITTO_COMPRESSION_GZIP = 1,    /**< each file as a whole is a gzip file */
 } ditto_compression;
 
 /** Options of ditto_dataset_from_tfrecord. A field that is 0 has its default. */
 typedef struct ditto_tfrecord_options {
-    size_t struct_size; /**< Set by DITTO_TFRECORD_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_TFRECORD_OPTIONS_INIT */
 
     /** Largest length of a record in bytes. 0 means 65536. A longer record is DITTO_ERR_CORRUPT. */
     uint64_t max_bytes;
 
-    ditto_compression compression; /**< How the files are compressed. */
+    ditto_compression compression; /**< how the files are compressed */
 
     /** 1: the checksums of data are not verified. Those of lengths are always verified. */
     int trust;
@@ -232,33 +236,33 @@ typedef struct ditto_tfrecord_options {
 
 /** Makes a dataset of the records of TFRecord files.
  *
- * A record is [length u64][masked CRC32C of the length u32][data][masked CRC32C of the data u32], little
- * endian. A row has two components: u8 [max_bytes], the data followed by zeros, and an i64 scalar, the length
- * of the data.
+ *  A record is [length u64][masked CRC32C of the length u32][data][masked CRC32C of the data u32], little
+ *  endian. A row has two components: u8 [max_bytes], the data followed by zeros, and an i64 scalar, the
+ *  length of the data.
  *
- * Compressed files are read by one thread, one row after another, and each row is kept in full until its
- * batch has been taken. When an iterator is restored, they are read again from their start.
+ *  Compressed files are read by one thread, one row after another, and each row is kept in full until its
+ *  batch has been taken. When an iterator is restored, they are read again from their start.
  *
- * @param files     The files.
- * @param options   The options, or NULL for the defaults.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_UNSUPPORTED  The files are compressed, and the library was built without zlib.
- * @return Also the errors that all sources of files have.
- * @par Source
- * The format is described in TensorFlow, "TFRecord and tf.train.Example". */
+ *  @param files    the files
+ *  @param options  the options, or NULL for the defaults
+ *  @param out      [out] the dataset
+ *  @return DITTO_OK, ERROR that all sources of files have, or:
+ *  @retval DITTO_ERR_UNSUPPORTED  the files are compressed, and the library was built without zlib
+ *  @par Source
+ *  The format is described in TensorFlow, "TFRecord and tf.train.Example". */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_tfrecord(const ditto_files *files,
                                                                    const ditto_tfrecord_options *options,
                                                                    ditto_dataset **out);
 
 /** Options of ditto_dataset_from_fixed. A field that is 0 has its default. */
 typedef struct ditto_fixed_options {
-    size_t struct_size;    /**< Set by DITTO_FIXED_OPTIONS_INIT. */
-    uint64_t header_bytes; /**< Bytes to skip at the start of each file. */
-    uint64_t footer_bytes; /**< Bytes to skip at the end of each file. */
-    int big_endian;        /**< 1: elements in the file are big endian. */
+    size_t struct_size;    /**< set by DITTO_FIXED_OPTIONS_INIT */
+    uint64_t header_bytes; /**< bytes to skip at the start of each file */
+    uint64_t footer_bytes; /**< bytes to skip at the end of each file */
+    int big_endian;        /**< 1: elements in the file are big endian */
 
     /** Bytes from the start of one record to the start of the next. 0 means the length of a record. With a
-     * smaller number records overlap. With a larger number the bytes between records are skipped. */
+     *  smaller number records overlap. With a larger number the bytes between records are skipped. */
     uint64_t stride_bytes;
 } ditto_fixed_options;
 
@@ -266,31 +270,31 @@ typedef struct ditto_fixed_options {
 #define DITTO_FIXED_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_fixed_options)
 
 /** Makes a dataset of records of equal length. The components of a row follow one another in the file without
- * gaps.
+ *  gaps.
  *
- * Without a stride, or with the length of a record as stride, a file must contain a whole number of records.
- * With another stride, record i begins stride_bytes * i bytes behind the header. The last record is the last
- * one that fits completely before the footer. The rest of the file is skipped, also if the file is shorter
- * than one record. No record continues in the next file. Elements of a bool component that are not 0 become
- * 1.
+ *  Without a stride, or with the length of a record as stride, a file must contain a whole number of records.
+ *  With another stride, record i begins stride_bytes * i bytes behind the header. The last record is the last
+ *  one that fits completely before the footer. The rest of the file is skipped, also if the file is shorter
+ *  than one record. No record continues in the next file. Elements of a bool component that are not 0 become
+ *  1.
  *
- * Example: the rows for a language model consist of T tokens and of the token that follows each. They come
- * from a file of tokens if a record has T + 1 tokens and the stride is T tokens.
+ *  Example: the rows for a language model consist of T tokens and of the token that follows each. They come
+ *  from a file of tokens if a record has T + 1 tokens and the stride is T tokens.
  *
- * @param files       The files.
- * @param row         Array of `num_components` tensors: dtypes and shapes of a row. It is copied.
- * @param num_components  Number of components of a row.
- * @param options     The options, or NULL for the defaults.
- * @param[out] out    The dataset.
- * @retval DITTO_ERR_INVALID  One of these:
- *     - A record has 0 bytes.
- *     - There is no component, or there are more than DITTO_MAX_COMPONENTS.
- *     - No file has a record.
- *     - All elements have one size, records overlap, and the stride is not a multiple of that size.
- * @retval DITTO_ERR_CORRUPT  A file is shorter than its header and footer. Or records neither overlap nor
- *                            have gaps, and the part of a file between header and footer is not a whole
- *                            number of records.
- * @return Also the errors that all sources of files have. */
+ *  @param files           the files
+ *  @param row             array of `num_components` tensors: dtypes and shapes of a row. It is copied
+ *  @param num_components  number of components of a row
+ *  @param options         the options, or NULL for the defaults
+ *  @param out             [out] the dataset
+ *  @return DITTO_OK, ERROR that all sources of files have, or one of:
+ *  @retval DITTO_ERR_INVALID  one of these:
+ *      - A record has 0 bytes.
+ *      - There is no component, or there are more than DITTO_MAX_COMPONENTS.
+ *      - No file has a record.
+ *      - All elements have one size, records overlap, and the stride is not a multiple of that size.
+ *  @retval DITTO_ERR_CORRUPT  a file is shorter than its header and footer. Or records neither overlap nor
+ *                             have gaps, and the part of a file between header and footer is not a whole
+ *                             number of records */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_files *files,
                                                                 const ditto_tensor *row,
                                                                 uint32_t num_components,
@@ -298,19 +302,20 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_file
                                                                 ditto_dataset **out);
 
 /** Makes a dataset of arrays in .npy files of either byte order (NumPy's formats 1.0, 2.0 and 3.0). Component
- * k of row i is element i of array k, as in ditto_dataset_from_arrays.
+ *  k of row i is element i of array k, as in ditto_dataset_from_arrays.
  *
- * @param names       Array of `num_components` file names.
- * @param num_components  Number of components of a row.
- * @param[out] out    The dataset.
- * @retval DITTO_ERR_NOT_FOUND    A file does not exist.
- * @retval DITTO_ERR_IO           A file cannot be read (errno), or is not a regular file.
- * @retval DITTO_ERR_CORRUPT      A file is not a .npy file, its header is wrong, or it is shorter than its
- *                                array.
- * @retval DITTO_ERR_UNSUPPORTED  ditto does not have the element type, an array with more than one dimension
- *                                is in Fortran order, or the format has another version.
- * @retval DITTO_ERR_SHAPE        The first dimensions differ.
- * @retval DITTO_ERR_INVALID      An array has rank 0 or no rows. */
+ *  @param names           array of `num_components` file names
+ *  @param num_components  number of components of a row
+ *  @param out             [out] the dataset
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_NOT_FOUND    a file does not exist
+ *  @retval DITTO_ERR_IO           a file cannot be read (errno), or is not a regular file
+ *  @retval DITTO_ERR_CORRUPT      a file is not a .npy file, its header is wrong, or it is shorter than its
+ *                                 array
+ *  @retval DITTO_ERR_UNSUPPORTED  ditto does not have the element type, an array with more than one dimension
+ *                                 is in Fortran order, or the format has another version
+ *  @retval DITTO_ERR_SHAPE        the first dimensions differ
+ *  @retval DITTO_ERR_INVALID      an array has rank 0 or no rows */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_npy(const char *const *names,
                                                               uint32_t num_components, ditto_dataset **out);
 

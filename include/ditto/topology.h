@@ -8,24 +8,24 @@
 DITTO_BEGIN
 
 /** The machine as hwloc sees it, restricted to what the process may use. It never changes, so any thread may
- * read it. */
+ *  read it. */
 typedef struct ditto_topology ditto_topology;
 
 /** Selects a machine, or a part of one. A field that is NULL is not used. */
 typedef struct ditto_topology_options {
-    size_t struct_size; /**< Set by DITTO_TOPOLOGY_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_TOPOLOGY_OPTIONS_INIT */
 
     /** Path of a machine that `lstopo file.xml` recorded. The file must come from a source that the program
-     * trusts, like its configuration, because hwloc reads it in this process, and hwloc 2.9 crashes on some
-     * files that lstopo did not write. A program that takes such files from others first tries them in a
-     * separate process, as ditto-info does. */
+     *  trusts, like its configuration, because hwloc reads it in this process, and hwloc 2.9 crashes on some
+     *  files that lstopo did not write. A program that takes such files from others first tries them in a
+     *  separate process, as ditto-info does. */
     const char *xml_path;
 
     /** A synthetic machine in the format of hwloc, such as "pack:2 [numa] core:4 pu:2". */
     const char *synthetic;
 
     /** The only PUs to use, for example "0-31,64": a part of the machine, such as one of its sockets. NULL
-     * means all. */
+     *  means all. */
     const char *cpus;
 } ditto_topology_options;
 
@@ -37,20 +37,20 @@ typedef struct ditto_topology_options {
 
 /** Numbers of objects in a topology. */
 typedef struct ditto_topology_counts {
-    size_t struct_size; /**< Set by DITTO_TOPOLOGY_COUNTS_INIT. */
+    size_t struct_size; /**< set by DITTO_TOPOLOGY_COUNTS_INIT */
 
-    uint32_t packages;   /**< Packages that the process may use. */
-    uint32_t numa_nodes; /**< NUMA nodes with PUs that the process may use. */
-    uint32_t llcs;       /**< Last-level caches that the process may use. */
-    uint32_t cores;      /**< Cores that the process may use. */
-    uint32_t pus;        /**< PUs that the process may use. */
+    uint32_t packages;   /**< packages that the process may use */
+    uint32_t numa_nodes; /**< NUMA nodes with PUs that the process may use */
+    uint32_t llcs;       /**< last-level caches that the process may use */
+    uint32_t cores;      /**< cores that the process may use */
+    uint32_t pus;        /**< PUs that the process may use */
 
     /** PUs of the machine. More than `pus` if affinity, a cpuset or ditto_topology_options.cpus excludes
-     * some. */
+     *  some. */
     uint32_t machine_pus;
 
     /** PUs of the machine that are online and in the process's cpuset. More than `pus` if affinity excludes
-     * some. */
+     *  some. */
     uint32_t cpuset_pus;
 
     /** NUMA nodes of the machine, including those without PUs or without memory. */
@@ -60,14 +60,14 @@ typedef struct ditto_topology_counts {
     uint32_t core_kinds;
 
     /** Number of CPUs that cgroups grant: the least value of all ancestors of v1's cfs quota or of v2's
-     * cpu.max. 0 means no limit. */
+     *  cpu.max. 0 means no limit. */
     double cpu_quota;
 
     /** The extents of the mesh: the number of packages, and the largest number of NUMA nodes in a package, of
-     * cores in a node, and of PUs in a core. */
+     *  cores in a node, and of PUs in a core. */
     uint32_t mesh[DITTO_MESH_RANK];
 
-    uint32_t regular; /**< 1 if every coordinate has a PU, otherwise 0. */
+    uint32_t regular; /**< 1 if every coordinate has a PU, otherwise 0 */
 } ditto_topology_counts;
 
 /** Initial value of ditto_topology_counts. */
@@ -77,9 +77,9 @@ typedef struct ditto_topology_counts {
 #define DITTO_NO_NODE UINT32_MAX
 
 /** A PU (logical processor) that the process may use. Logical indices are those of hwloc, for the whole
- * machine. */
+ *  machine. */
 typedef struct ditto_pu {
-    uint32_t number; /**< Operating-system number, as for `taskset`. */
+    uint32_t number; /**< operating-system number, as for `taskset` */
 
     /** Logical index of the package. 0 if the machine shows no packages. */
     uint32_t package;
@@ -88,17 +88,17 @@ typedef struct ditto_pu {
     uint32_t numa_node;
 
     /** The node that its memory comes from: numa_node, or, if that has no memory or may not be used
-     * (Mems_allowed), the nearest node that has. Or DITTO_NO_NODE. */
+     *  (Mems_allowed), the nearest node that has. Or DITTO_NO_NODE. */
     uint32_t memory_node;
 
-    uint32_t llc;  /**< Last-level cache, in the order of the mesh. */
-    uint32_t core; /**< Logical index of the core. */
+    uint32_t llc;  /**< last-level cache, in the order of the mesh */
+    uint32_t core; /**< logical index of the core */
 
     /** 0 for the first PU of its core that may be used, 1 for its sibling, and so on. */
     uint32_t smt;
 
     /** Kind of its core, 0 .. core_kinds - 1. The fastest kind has the highest number if hwloc can rank
-     * them. */
+     *  them. */
     uint32_t kind;
 
     /** Coordinates among the PUs that may be used. */
@@ -107,9 +107,9 @@ typedef struct ditto_pu {
 
 /** A data cache or unified cache of a PU. */
 typedef struct ditto_cache {
-    uint32_t level;   /**< 1 is the nearest. */
-    uint32_t num_pus; /**< Usable PUs that share it. */
-    uint64_t bytes;   /**< Its size. */
+    uint32_t level;   /**< 1 is the nearest */
+    uint32_t num_pus; /**< usable PUs that share it */
+    uint64_t bytes;   /**< its size */
 } ditto_cache;
 
 /** Largest number of cache levels of a PU. */
@@ -117,7 +117,7 @@ typedef struct ditto_cache {
 
 /** What a NUMA node consists of. */
 typedef enum ditto_node_kind {
-    DITTO_NODE_ORDINARY = 0, /**< Memory and PUs. */
+    DITTO_NODE_ORDINARY = 0, /**< memory and PUs */
 
     /** PUs without memory. Their memory comes from the nearest node that has some. */
     DITTO_NODE_MEMORYLESS = 1,
@@ -128,104 +128,110 @@ typedef enum ditto_node_kind {
 
 /** A NUMA node of the machine. */
 typedef struct ditto_node {
-    uint32_t number;       /**< Operating-system number. */
-    ditto_node_kind kind;  /**< What it consists of. */
-    uint32_t num_pus;      /**< Its PUs that the process may use. */
-    uint32_t allowed;      /**< 0 if the cpuset's mems exclude its memory. */
-    uint64_t memory_bytes; /**< Its memory. 0 also if it is not known. */
+    uint32_t number;       /**< operating-system number */
+    ditto_node_kind kind;  /**< what it consists of */
+    uint32_t num_pus;      /**< its PUs that the process may use */
+    uint32_t allowed;      /**< 0 if the cpuset's mems exclude its memory */
+    uint64_t memory_bytes; /**< its memory. 0 also if it is not known */
 } ditto_node;
 
 /* -- Creating and destroying -- */
 
 /** Reads this machine, or the one that the options describe.
  *
- * On this machine the result is restricted to the cpuset cgroup and to the affinity of the calling thread.
- * Inside a strategy's scope, that is the affinity that the thread had before it entered the scope.
+ *  On this machine the result is restricted to the cpuset cgroup and to the affinity of the calling thread.
+ *  Inside a strategy's scope, that is the affinity that the thread had before it entered the scope.
  *
- * Order of the mesh: packages, and the NUMA nodes of each, follow one another by distance, and the next one
- * is always the nearest to the one before. Then come last-level caches, cores and PUs in the order of hwloc.
- * A PU belongs to the smallest ordinary node around it. Nodes of HBM or CXL memory alone never have PUs here.
+ *  Order of the mesh: packages, and the NUMA nodes of each, follow one another by distance, and the next one
+ *  is always the nearest to the one before. Then come last-level caches, cores and PUs in the order of hwloc.
+ *  A PU belongs to the smallest ordinary node around it. Nodes of HBM or CXL memory alone never have PUs
+ *  here.
  *
- * @param options   The options. NULL means this machine.
- * @param[out] out  The topology. Set only on DITTO_OK.
- * @retval DITTO_ERR_INVALID      `out` is NULL, or xml_path and synthetic are both set, or `synthetic` or
- *                                `cpus` has a wrong format. Or this machine is wanted, but environment
- *                                variables of hwloc describe another one.
- * @retval DITTO_ERR_NOT_FOUND    There is no file at xml_path.
- * @retval DITTO_ERR_CORRUPT      The file is not an hwloc topology.
- * @retval DITTO_ERR_UNSUPPORTED  A usable PU has a number above 8191, there are more than 1024 NUMA nodes, or
- *                                the options are of a newer version.
- * @retval DITTO_ERR_SYSTEM       This machine or the thread's affinity cannot be read, because a sandbox
- *                                refuses sched_getaffinity (docs/numa.md) or the directories of /sys.
- * @retval DITTO_ERR_RANGE        The process may use no PU (an empty cpuset), or `cpus` lists a PU that does
- *                                not exist or is not allowed.
- * @retval DITTO_ERR_NO_MEMORY    Memory was refused.
- * @par Ownership
- * The caller destroys the topology with ditto_topology_destroy.
- * @par Cost
- * About 2 ms for this machine, because sysfs is read. */
+ *  @param options  the options. NULL means this machine
+ *  @param out      [out] the topology; set only on DITTO_OK
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID      `out` is NULL, or xml_path and synthetic are both set, or `synthetic` or
+ *                                 `cpus` has a wrong format. Or this machine is wanted, but environment
+ *                                 variables of hwloc describe another one
+ *  @retval DITTO_ERR_NOT_FOUND    there is no file at xml_path
+ *  @retval DITTO_ERR_CORRUPT      the file is not an hwloc topology
+ *  @retval DITTO_ERR_UNSUPPORTED  a usable PU has a number above 8191, there are more than 1024 NUMA nodes,
+ *                                 or the options are of a newer version
+ *  @retval DITTO_ERR_SYSTEM       this machine or the thread's affinity cannot be read, because a sandbox
+ *                                 refuses sched_getaffinity (docs/numa.md) or the directories of /sys
+ *  @retval DITTO_ERR_RANGE        the process may use no PU (an empty cpuset), or `cpus` lists a PU that does
+ *                                 not exist or is not allowed
+ *  @retval DITTO_ERR_NO_MEMORY    memory was refused
+ *  @par Ownership
+ *  The caller destroys the topology with ditto_topology_destroy.
+ *  @par Cost
+ *  About 2 ms for this machine, because sysfs is read. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_create(const ditto_topology_options *options,
                                                              ditto_topology **out);
 
 /** Destroys a topology.
  *
- * @param topology  The topology, or NULL.
- * @return DITTO_OK. */
+ *  @param topology  the topology, or NULL
+ *  @return DITTO_OK */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_destroy(ditto_topology *topology);
 
 /* -- Reading a topology: any thread. DITTO_ERR_INVALID: an argument is NULL -- */
 
 /** Returns the numbers of its objects.
  *
- * @param topology  The topology.
- * @param[out] out  The numbers.
- * @retval DITTO_ERR_INVALID  An argument is NULL. */
+ *  @param topology  the topology
+ *  @param out       [out] the numbers
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  an argument is NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_count(const ditto_topology *topology,
                                                             ditto_topology_counts *out);
 
 /** Returns one PU.
  *
- * @param topology  The topology.
- * @param index     Index of the PU in the order of the mesh, 0 .. pus - 1.
- * @param[out] out  The PU.
- * @retval DITTO_ERR_RANGE  There is no such PU. */
+ *  @param topology  the topology
+ *  @param index     index of the PU in the order of the mesh, 0 .. pus - 1
+ *  @param out       [out] the PU
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  there is no such PU */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_pu(const ditto_topology *topology, uint32_t index,
                                                          ditto_pu *out);
 
 /** Returns the caches of one PU, the nearest first.
  *
- * @param topology    The topology.
- * @param index       Index of the PU in the order of the mesh, 0 .. pus - 1.
- * @param[out] out    The caches.
- * @param[out] num_caches  Number of caches.
- * @retval DITTO_ERR_RANGE  There is no such PU. */
+ *  @param topology    the topology
+ *  @param index       index of the PU in the order of the mesh, 0 .. pus - 1
+ *  @param out         [out] the caches
+ *  @param num_caches  [out] number of caches
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  there is no such PU */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_caches(const ditto_topology *topology, uint32_t index,
                                                              ditto_cache out[DITTO_MAX_CACHES],
                                                              uint32_t *num_caches);
 
 /** Returns one NUMA node.
  *
- * @param topology  The topology.
- * @param index     Index of the node in ascending order of operating-system numbers, 0 .. machine_nodes - 1.
- * @param[out] out  The node.
- * @retval DITTO_ERR_RANGE  There is no such node. */
+ *  @param topology  the topology
+ *  @param index     index of the node in ascending order of operating-system numbers, 0 .. machine_nodes - 1
+ *  @param out       [out] the node
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  there is no such node */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_node(const ditto_topology *topology, uint32_t index,
                                                            ditto_node *out);
 
 /** Returns the relative memory latency between two NUMA nodes, as the firmware states it.
  *
- * @param topology  The topology.
- * @param from      Index of the node of the PU, as in ditto_topology_node.
- * @param to        Index of the node of the memory.
- * @return The latency, where 10 is local. 0 if it is not known, if there is no such node, or if `topology` is
- *     NULL. */
+ *  @param topology  the topology
+ *  @param from      index of the node of the PU, as in ditto_topology_node
+ *  @param to        index of the node of the memory
+ *  @return the latency, where 10 is local. 0 if it is not known, if there is no such node, or if `topology`
+ *          is NULL */
 DITTO_API uint32_t ditto_topology_distance(const ditto_topology *topology, uint32_t from, uint32_t to);
 
 /** Returns how many replicas a strategy without options has on this machine.
  *
- * @param topology  The topology.
- * @return The minimum of the number of cores, the CPU quota rounded up, and DITTO_MAX_REPLICAS. 0 if
- *     `topology` is NULL. */
+ *  @param topology  the topology
+ *  @return the minimum of the number of cores, the CPU quota rounded up, and DITTO_MAX_REPLICAS. 0 if
+ *          `topology` is NULL */
 DITTO_API uint32_t ditto_topology_default_num_replicas(const ditto_topology *topology);
 
 DITTO_END

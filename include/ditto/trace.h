@@ -17,11 +17,11 @@ DITTO_BEGIN
 
 /** Options of ditto_strategy_trace_start. */
 typedef struct ditto_trace_options {
-    size_t struct_size; /**< Set by DITTO_TRACE_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_TRACE_OPTIONS_INIT */
 
     /** Number of events that each replica keeps for ditto_strategy_trace_write, at 48 bytes each. A batch has
-     * two events. Later events only count in the statistics. 0 means 65536. DITTO_NO_EVENTS means that no
-     * events are kept, only counts and times. */
+     *  two events. Later events only count in the statistics. 0 means 65536. DITTO_NO_EVENTS means that no
+     *  events are kept, only counts and times. */
     size_t num_events;
 } ditto_trace_options;
 
@@ -36,17 +36,18 @@ typedef struct ditto_trace_options {
 
 /** Starts recording, and deletes earlier recordings.
  *
- * @param strategy  The strategy.
- * @param options   The options, or NULL for the defaults.
- * @retval DITTO_ERR_NO_MEMORY  Memory was refused. Nothing has changed.
- * @retval DITTO_ERR_RANGE      The bytes of `events` overflow size_t. */
+ *  @param strategy  the strategy
+ *  @param options   the options, or NULL for the defaults
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused. Nothing has changed
+ *  @retval DITTO_ERR_RANGE      the bytes of `events` overflow size_t */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_start(ditto_strategy *strategy,
                                                                   const ditto_trace_options *options);
 
 /** Stops recording. The recording can be read until the next start.
  *
- * @param strategy  The strategy.
- * @return DITTO_OK, or an error of strategy.h. */
+ *  @param strategy  the strategy
+ *  @return DITTO_OK, or an error of strategy.h */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy);
 
 /** What the replicas did under one name. */
@@ -54,15 +55,15 @@ typedef struct ditto_operation_counters {
     size_t struct_size; /**< set by DITTO_OPERATION_COUNTERS_INIT */
 
     /** "run", "pause" (of a merge_call), or a function such as "ditto_all_reduce" or "ditto_next". The string
-     * is constant. */
+     *  is constant. */
     const char *name;
 
     /** Number of calls, of the replica that made the most. Each collective counts. A list that is cut into
-     * packs counts once for each pack, and ditto_all_gather_tensor counts twice, for the shapes and for the
-     * values. */
+     *  packs counts once for each pack, and ditto_all_gather_tensor counts twice, for the shapes and for the
+     *  values. */
     uint64_t calls;
 
-    uint64_t bytes; /**< Bytes that all replicas contributed. */
+    uint64_t bytes; /**< bytes that all replicas contributed */
 
     /** Time from begin to end, summed over the calls, as the mean of the replicas. */
     uint64_t time_ns;
@@ -71,11 +72,11 @@ typedef struct ditto_operation_counters {
     uint64_t wait_ns;
 
     /** The part of time_ns outside of other operations, as the mean of the replicas. For "run" it is the
-     * computation. */
+     *  computation. */
     uint64_t own_ns;
 
     /** Id of the replica that the others waited for. For "run" and "pause" it is the one with the largest own
-     * time, otherwise the one that waited least. */
+     *  time, otherwise the one that waited least. */
     uint32_t slowest;
 } ditto_operation_counters;
 
@@ -84,49 +85,53 @@ typedef struct ditto_operation_counters {
 
 /** Returns the times of one operation.
  *
- * @param strategy  The strategy.
- * @param index     Index of the operation, from 0, in the order in which operations first ended.
- * @param[out] out  The times.
- * @retval DITTO_ERR_NOT_FOUND  There are no more operations, or nothing was recorded. */
+ *  @param strategy  the strategy
+ *  @param index     index of the operation, from 0, in the order in which operations first ended
+ *  @param out       [out] the times
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_NOT_FOUND  there are no more operations, or nothing was recorded */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_stats(ditto_strategy *strategy,
                                                                       uint32_t index,
                                                                       ditto_operation_counters *out);
 
 /** Writes a table of the times of all operations, and of the shares of a run's time: computation,
- * collectives, waiting in collectives, and waiting for input.
+ *  collectives, waiting in collectives, and waiting for input.
  *
- * @param strategy     The strategy.
- * @param[out] buffer  Memory for the text, as in ditto_strategy_describe.
- * @param capacity     Length of `buffer` in bytes.
- * @param[out] length  Length of the whole text, as in ditto_strategy_describe.
- * @retval DITTO_ERR_NOT_FOUND  Nothing was recorded. */
+ *  @param strategy  the strategy
+ *  @param buffer    [out] memory for the text, as in ditto_strategy_describe
+ *  @param capacity  length of `buffer` in bytes
+ *  @param length    [out] length of the whole text, as in ditto_strategy_describe
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_describe(ditto_strategy *strategy, char *buffer,
                                                                      size_t capacity, size_t *length);
 
 /** Writes the events to a file, as JSON in Chrome's trace format, which Perfetto (ui.perfetto.dev) opens.
- * There is a track for each replica, and one for each producer that filled a batch that the replicas took.
+ *  There is a track for each replica, and one for each producer that filled a batch that the replicas took.
  *
- * @param strategy  The strategy.
- * @param path      Path of the file. An existing file is overwritten.
- * @retval DITTO_ERR_IO         The file cannot be written. The message has the errno.
- * @retval DITTO_ERR_NOT_FOUND  Nothing was recorded. */
+ *  @param strategy  the strategy
+ *  @param path      path of the file. An existing file is overwritten
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_IO         the file cannot be written. The message has the errno
+ *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *path);
 
 /* -- Counts of calls: any thread, any context -- */
 
 /** Starts or stops counting calls of the library's public functions in the whole process.
  *
- * @param on  Not 0 to count from now on, 0 to stop. */
+ *  @param on  not 0 to count from now on, 0 to stop */
 DITTO_API void ditto_usage_count(int on);
 
 /** Writes one line for each function that was called while calls were counted, with its name and the number
- * of calls. The most frequent function is first.
+ *  of calls. The most frequent function is first.
  *
- * @param[out] buffer  Memory for the text, as in ditto_strategy_describe.
- * @param capacity     Length of `buffer` in bytes.
- * @param[out] length  Length of the whole text, as in ditto_strategy_describe.
- * @retval DITTO_ERR_INVALID    `buffer` is NULL, and `capacity` is not 0.
- * @retval DITTO_ERR_NO_MEMORY  Memory was refused. */
+ *  @param buffer    [out] memory for the text, as in ditto_strategy_describe
+ *  @param capacity  length of `buffer` in bytes
+ *  @param length    [out] length of the whole text, as in ditto_strategy_describe
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID    `buffer` is NULL, and `capacity` is not 0
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused */
 DITTO_API DITTO_NODISCARD ditto_status ditto_usage_describe(char *buffer, size_t capacity, size_t *length);
 
 DITTO_END

@@ -16,25 +16,25 @@ DITTO_BEGIN
 
 /** Computes one row from another. Several threads call it at the same time.
  *
- * @param in      Array of the components of the input row. They are valid during the call.
- * @param out     Array of the components of the result. The function writes all elements of each.
- * @param random  A stream of random numbers for this row in this pass. It is the same whichever thread
- *                computes the row, and however often it is computed.
- * @param user    The pointer that was given to ditto_dataset_map.
- * @return DITTO_OK, or an error, which the iterator then returns. */
+ *  @param in      array of the components of the input row. They are valid during the call
+ *  @param out     array of the components of the result. The function writes all elements of each
+ *  @param random  a stream of random numbers for this row in this pass. It is the same whichever thread
+ *                 computes the row, and however often it is computed
+ *  @param user    the pointer that was given to ditto_dataset_map
+ *  @return DITTO_OK, or an error, which the iterator then returns */
 typedef ditto_status (*ditto_map_fn)(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                      void *user);
 
 /** Options of ditto_dataset_map. */
 typedef struct ditto_map_options {
-    size_t struct_size; /**< Set by DITTO_MAP_OPTIONS_INIT. */
+    size_t struct_size; /**< set by DITTO_MAP_OPTIONS_INIT */
 
     /** Array of `components` tensors: dtypes and shapes of the resulting rows. NULL means those of the input.
-     * It is copied. */
+     *  It is copied. */
     const ditto_tensor *row;
 
-    uint32_t num_components; /**< Length of `row`. */
-    uint64_t seed;           /**< Seed of the streams of random numbers. */
+    uint32_t num_components; /**< length of `row` */
+    uint64_t seed;           /**< seed of the streams of random numbers */
 } ditto_map_options;
 
 /** Initial value of ditto_map_options. */
@@ -42,37 +42,39 @@ typedef struct ditto_map_options {
 
 /** Applies a function to each row. The producers compute it in parallel. The order of rows is unchanged.
  *
- * @param input     The input.
- * @param function  The function. Its result depends on its arguments alone, because it is called twice for a
- *                  row if a filter follows.
- * @param user      Given to the function.
- * @param options   The options. NULL means rows like those of the input, and seed 0.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_INVALID  There is no component or more than DITTO_MAX_COMPONENTS, or a rank is above
- *                            DITTO_MAX_RANK - 1. */
+ *  @param input     the input
+ *  @param function  the function. Its result depends on its arguments alone, because it is called twice for a
+ *                   row if a filter follows
+ *  @param user      given to the function
+ *  @param options   the options. NULL means rows like those of the input, and seed 0
+ *  @param out       [out] the dataset
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  there is no component or more than DITTO_MAX_COMPONENTS, or a rank is above
+ *                             DITTO_MAX_RANK - 1 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function,
                                                          void *user, const ditto_map_options *options,
                                                          ditto_dataset **out);
 
 /** Decides whether a row is kept.
  *
- * @param row        Array of the components of the row. They are valid during the call.
- * @param user       The pointer that was given to ditto_dataset_filter.
- * @param[out] keep  Set to 1 to keep the row. It is 0 when the function is called.
- * @return DITTO_OK, or an error, which the iterator then returns. */
+ *  @param row   array of the components of the row. They are valid during the call
+ *  @param user  the pointer that was given to ditto_dataset_filter
+ *  @param keep  [out] set to 1 to keep the row. It is 0 when the function is called
+ *  @return DITTO_OK, or an error, which the iterator then returns */
 typedef ditto_status (*ditto_filter_fn)(const ditto_tensor *row, void *user, int *keep);
 
 /** Keeps the rows for which a function sets `keep`.
  *
- * @param input     The input.
- * @param function  The function.
- * @param user      Given to the function.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_UNSUPPORTED  The input is batched.
- * @par Cost
- * One thread reads the rows and computes the maps before the filter, one row after another, because it must
- * be known which rows there are before they are divided. The producers do this again for the rows that are
- * kept. So filter first, and map afterwards. */
+ *  @param input     the input
+ *  @param function  the function
+ *  @param user      given to the function
+ *  @param out       [out] the dataset
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_UNSUPPORTED  the input is batched
+ *  @par Cost
+ *  One thread reads the rows and computes the maps before the filter, one row after another, because it must
+ *  be known which rows there are before they are divided. The producers do this again for the rows that are
+ *  kept. So filter first, and map afterwards. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function,
                                                             void *user, ditto_dataset **out);
 
@@ -80,8 +82,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_filter(ditto_dataset *input
 
 /** Whether a shuffle has another order in each pass. A pass is one of an iterator or of a repeat. */
 typedef enum ditto_reshuffle {
-    DITTO_RESHUFFLE_DEFAULT = 0,   /**< The same as DITTO_RESHUFFLE_EACH_PASS. */
-    DITTO_RESHUFFLE_EACH_PASS = 1, /**< Each pass has its own order. */
+    DITTO_RESHUFFLE_DEFAULT = 0,   /**< the same as DITTO_RESHUFFLE_EACH_PASS */
+    DITTO_RESHUFFLE_EACH_PASS = 1, /**< each pass has its own order */
 
     /** All passes have the same order, for example for a fixed split by take and skip. */
     DITTO_RESHUFFLE_NEVER = 2,
@@ -89,14 +91,14 @@ typedef enum ditto_reshuffle {
 
 /** Options of ditto_dataset_shuffle. */
 typedef struct ditto_shuffle_options {
-    size_t struct_size; /**< Set by DITTO_SHUFFLE_OPTIONS_INIT. */
-    uint64_t seed;      /**< The order depends on it and on the pass. */
+    size_t struct_size; /**< set by DITTO_SHUFFLE_OPTIONS_INIT */
+    uint64_t seed;      /**< the order depends on it and on the pass */
 
     /** Each row is drawn from the next buffer_rows rows. 0 means all rows, which makes all orders equally
-     * likely. */
+     *  likely. */
     uint64_t buffer_rows;
 
-    ditto_reshuffle reshuffle; /**< Whether passes differ. */
+    ditto_reshuffle reshuffle; /**< whether passes differ */
 } ditto_shuffle_options;
 
 /** Initial value of ditto_shuffle_options. */
@@ -104,17 +106,18 @@ typedef struct ditto_shuffle_options {
 
 /** Puts rows into a random order.
  *
- * @param input     The input.
- * @param options   The options. NULL means seed 0 and all rows.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_UNSUPPORTED  The input is batched. Shuffle rows first, and then batch.
- * @retval DITTO_ERR_INVALID      buffer_rows is 0, and the input is repeated for ever.
- * @par Cost
- * For each row of the buffer: 8 bytes for arrays and ranges, 24 for files, and the whole row for generators
- * and compressed files.
- * @par Source
- * D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P. SplitMix64: Steele, Lea, Flood, OOPSLA
- * 2014. */
+ *  @param input    the input
+ *  @param options  the options. NULL means seed 0 and all rows
+ *  @param out      [out] the dataset
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_UNSUPPORTED  the input is batched. Shuffle rows first, and then batch
+ *  @retval DITTO_ERR_INVALID      buffer_rows is 0, and the input is repeated for ever
+ *  @par Cost
+ *  For each row of the buffer: 8 bytes for arrays and ranges, 24 for files, and the whole row for generators
+ *  and compressed files.
+ *  @par Source
+ *  D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P. SplitMix64: Steele, Lea, Flood, OOPSLA
+ *  2014. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shuffle(ditto_dataset *input,
                                                              const ditto_shuffle_options *options,
                                                              ditto_dataset **out);
@@ -126,73 +129,78 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shuffle(ditto_dataset *inpu
 
 /** Repeats the rows.
  *
- * @param input     The input.
- * @param count     How often the rows come in total, or DITTO_REPEAT_FOREVER.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_RANGE  `count` is 0. */
+ *  @param input  the input
+ *  @param count  how often the rows come in total, or DITTO_REPEAT_FOREVER
+ *  @param out    [out] the dataset
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  `count` is 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_repeat(ditto_dataset *input, uint64_t count,
                                                             ditto_dataset **out);
 
 /** Keeps the first rows, or the first batches if the input is batched.
  *
- * @param input     The input.
- * @param count     How many are kept.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_RANGE  `count` is 0. */
+ *  @param input  the input
+ *  @param count  how many are kept
+ *  @param out    [out] the dataset
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  `count` is 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_take(ditto_dataset *input, uint64_t count,
                                                           ditto_dataset **out);
 
 /** Drops the first rows, or the first batches if the input is batched.
  *
- * @param input     The input.
- * @param count     How many are dropped.
- * @param[out] out  The dataset.
- * @return DITTO_OK, or an error that all transformations have. */
+ *  @param input  the input
+ *  @param count  how many are dropped
+ *  @param out    [out] the dataset
+ *  @return DITTO_OK, or an error that all transformations have */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count,
                                                           ditto_dataset **out);
 
 /** Keeps the rows, or the batches if the input is batched, whose number mod `num_shards` is `index`.
  *
- * @param input     The input.
- * @param num_shards  Number of shards.
- * @param index     Number of this shard, from 0.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_RANGE  `num_shards` is 0, or `index` is not below it. */
+ *  @param input       the input
+ *  @param num_shards  number of shards
+ *  @param index       number of this shard, from 0
+ *  @param out         [out] the dataset
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  `num_shards` is 0, or `index` is not below it */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t num_shards,
                                                            uint64_t index, ditto_dataset **out);
 
 /* -- Several datasets -- */
 
 /** Joins one row of each input to one row, with the components of all inputs one after another. It ends with
- * the shortest input.
+ *  the shortest input.
  *
- * @param inputs    Array of `num_inputs` datasets.
- * @param num_inputs  Number of inputs.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_INVALID  There is no input, there are more than DITTO_MAX_COMPONENTS components, or the
- *                            inputs are batched differently. */
+ *  @param inputs      array of `num_inputs` datasets
+ *  @param num_inputs  number of inputs
+ *  @param out         [out] the dataset
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  there is no input, there are more than DITTO_MAX_COMPONENTS components, or the
+ *                             inputs are batched differently */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t num_inputs,
                                                          ditto_dataset **out);
 
 /** Makes a dataset of the rows of the first input, then those of the second, and so on.
  *
- * @param inputs    Array of `num_inputs` datasets.
- * @param num_inputs  Number of inputs.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_INVALID      There is no input, or the rows of the inputs differ in dtypes or shapes.
- * @retval DITTO_ERR_UNSUPPORTED  An input is batched. */
+ *  @param inputs      array of `num_inputs` datasets
+ *  @param num_inputs  number of inputs
+ *  @param out         [out] the dataset
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID      there is no input, or the rows of the inputs differ in dtypes or shapes
+ *  @retval DITTO_ERR_UNSUPPORTED  an input is batched */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_concatenate(ditto_dataset *const *inputs,
                                                                  uint32_t num_inputs, ditto_dataset **out);
 
 /** Takes `block` rows at a time from each of `cycle` inputs in rotation. When an input ends, the next input
- * that has not begun replaces it.
+ *  that has not begun replaces it.
  *
- * @param inputs    Array of `num_inputs` datasets.
- * @param num_inputs  Number of inputs.
- * @param cycle     How many inputs are open at a time. 0 means all.
- * @param block     How many consecutive rows come from one input. 0 means 1.
- * @param[out] out  The dataset.
- * @return DITTO_OK, or an error of ditto_dataset_concatenate. */
+ *  @param inputs      array of `num_inputs` datasets
+ *  @param num_inputs  number of inputs
+ *  @param cycle       how many inputs are open at a time. 0 means all
+ *  @param block       how many consecutive rows come from one input. 0 means 1
+ *  @param out         [out] the dataset
+ *  @return DITTO_OK, or an error of ditto_dataset_concatenate */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs,
                                                                 uint32_t num_inputs, uint32_t cycle,
                                                                 uint64_t block, ditto_dataset **out);
@@ -200,34 +208,37 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *c
 /* -- Batches -- */
 
 /** Flag of ditto_dataset_batch: if fewer rows than a batch are left at the end of all input, they are
- * dropped. */
+ *  dropped. */
 #define DITTO_BATCH_DROP_REMAINDER 1u
 
 /** Groups rows into global batches, each of which serves all replicas together. The last batch may be
- * smaller.
+ *  smaller.
  *
- * @param input     The input.
- * @param rows      Rows of a batch.
- * @param flags     DITTO_BATCH_DROP_REMAINDER or 0.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_RANGE    `rows` is 0.
- * @retval DITTO_ERR_INVALID  The input is already batched, or a flag is unknown. */
+ *  @param input  the input
+ *  @param rows   rows of a batch
+ *  @param flags  DITTO_BATCH_DROP_REMAINDER or 0
+ *  @param out    [out] the dataset
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_RANGE    `rows` is 0
+ *  @retval DITTO_ERR_INVALID  the input is already batched, or a flag is unknown */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_batch(ditto_dataset *input, uint64_t rows,
                                                            uint32_t flags, ditto_dataset **out);
 
 /** Makes rows of batches again. Rows that batch dropped stay dropped.
  *
- * @param input     The input.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_INVALID  The input is not batched. */
+ *  @param input  the input
+ *  @param out    [out] the dataset
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_INVALID  the input is not batched */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_unbatch(ditto_dataset *input, ditto_dataset **out);
 
 /** Sets how many batches wait ready for each replica, unless ditto_input_options.buffer is set.
  *
- * @param input     The input.
- * @param num_batches  Number of batches, 1 to 65536.
- * @param[out] out  The dataset.
- * @retval DITTO_ERR_RANGE  `num_batches` is 0 or above 65536. */
+ *  @param input        the input
+ *  @param num_batches  number of batches, 1 to 65536
+ *  @param out          [out] the dataset
+ *  @return DITTO_OK, or:
+ *  @retval DITTO_ERR_RANGE  `num_batches` is 0 or above 65536 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_prefetch(ditto_dataset *input, uint64_t num_batches,
                                                               ditto_dataset **out);
 
