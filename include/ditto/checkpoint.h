@@ -15,11 +15,12 @@ DITTO_BEGIN
 
 /* -- Rules for all functions of this header --
  *
- * Context: cross-replica context. A strategy does not run while it is saved or restored, except during
- * background saves, as described there. Until a call returns, other threads get DITTO_ERR_BUSY if they
- * destroy a variable that it saves or restores, or the optimizer to which such a variable belongs.
+ * The functions are called in cross-replica context. A strategy must not run while it is saved or restored,
+ * except during background saves (ditto_checkpointer_save). Until a call returns, other threads get
+ * DITTO_ERR_BUSY if they destroy a variable that it saves or restores, or the optimizer to which such a
+ * variable belongs.
  *
- * Errors: DITTO_ERR_CORRUPT means that the bytes of a file fail a check. If a system call failed, the error
+ * DITTO_ERR_CORRUPT means that the bytes of a file fail a check. If a system call failed, the error
  * is DITTO_ERR_IO or DITTO_ERR_NO_MEMORY with its errno, and the call may be repeated. */
 
 /** The type of an attribute's value. */
@@ -167,11 +168,11 @@ typedef struct ditto_checkpoint_entry {
     const char *name;  /**< the name under which it was saved */
     ditto_tensor spec; /**< dtype and shape. Its data is NULL */
 
-    /** Synchronization of the variable. It has no meaning if is_data is 1. */
+    /** Synchronization of the variable. This and the next two fields have no meaning if is_data is 1. */
     ditto_synchronization synchronization;
 
-    ditto_aggregation aggregation; /**< likewise */
-    int trainable;                 /**< likewise */
+    ditto_aggregation aggregation; /**< aggregation of the variable */
+    int trainable;                 /**< 1 if the variable is trainable */
     int is_data;                   /**< 1 for an array of the program */
 } ditto_checkpoint_entry;
 
@@ -319,9 +320,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_create(ditto_strategy 
  *  fork the call frees it without waiting, because the parent writes the file.
  *
  *  @param checkpointer  the checkpointer, or NULL
- *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_BUSY  another thread is in a call on this checkpointer. Nothing was done
- *  @return the error of the last save if no call has returned it yet, otherwise DITTO_OK */
+ *  @return DITTO_OK, the error of the last save if no call has returned it yet, or:
+ *  @retval DITTO_ERR_BUSY  another thread is in a call on this checkpointer. Nothing was done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_destroy(ditto_checkpointer *checkpointer);
 
 /** Saves to the file of options->step, as ditto_checkpoint_save does, and removes old files.
@@ -338,8 +338,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_destroy(ditto_checkpoi
  *
  *  @param checkpointer  the checkpointer
  *  @param options       what to save. NULL means all variables, with step 0
- *  @return DITTO_OK, an error of ditto_checkpoint_save: of this save, or of the one before if it ran in the
- *          background, or one of:
+ *  @return DITTO_OK; an error of ditto_checkpoint_save, of this save or, if it ran in the background, of the
+ *          one before; or one of:
  *  @retval DITTO_ERR_RANGE    options->step is negative
  *  @retval DITTO_ERR_CONTEXT  a variable belongs to another strategy, or the strategy was destroyed
  *  @retval DITTO_ERR_FORKED   the checkpointer was created before fork
@@ -350,9 +350,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_save(ditto_checkpointe
 /** Waits until no file is being written.
  *
  *  @param checkpointer  the checkpointer
- *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_FORKED  the checkpointer was created before fork
- *  @return the error of the last save if no call has returned it yet, otherwise DITTO_OK */
+ *  @return DITTO_OK, the error of the last save if no call has returned it yet, or:
+ *  @retval DITTO_ERR_FORKED  the checkpointer was created before fork */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_wait(ditto_checkpointer *checkpointer);
 
 /** Finds the checkpoint with the highest step in a folder. Regular files of the prefix count, and links to

@@ -171,15 +171,15 @@ typedef struct ditto_list_item {
 
 /** All-reduce of a list in one operation. The values are those of one ditto_all_reduce per item, in order.
  *
- *  @param self     the calling replica
- *  @param items    [num_items] the items, read only during the call. No destination may overlap a buffer of
- *                  another item
+ *  @param self       the calling replica
+ *  @param items      [num_items] the items, read only during the call. No destination may overlap a buffer of
+ *                    another item
  *  @param num_items  number of items; equal on all replicas, as are the items' counts and dtypes
- *  @param op       an operator that all dtypes of the list have
- *  @param options  NULL for the defaults. bytes_per_pack cuts the list into packs, which are reduced one
- *                  after the other, so that a long list does not occupy every cache at once. A pack ends with
- *                  the item that makes it larger than bytes_per_pack. 0 means the strategy's setting, or one
- *                  pack if that is 0
+ *  @param op         an operator that all dtypes of the list have
+ *  @param options    NULL for the defaults. bytes_per_pack cuts the list into packs, which are reduced one
+ *                    after the other, so that a long list does not occupy every cache at once. A pack ends
+ *                    with the item that makes it larger than bytes_per_pack. 0 means the strategy's setting,
+ *                    or one pack if that is 0
  *  @return DITTO_OK, an error of ditto_all_reduce (the message names the item), or:
  *  @retval DITTO_ERR_NO_MEMORY  the replica's arena has no memory for the check of overlaps
  *  @par Cost
@@ -201,7 +201,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_list(ditto_replica *self
  *  @param right  [in]  shape [count]
  *  @param count  number of elements, each of the size that the caller of ditto_all_reduce_with gave
  *  @param user   the pointer that the replica gave to ditto_all_reduce_with
- *  @return DITTO_OK, or an error that ends the run. The other replicas then get DITTO_ERR_PEER_STOPPED. */
+ *  @return DITTO_OK, or an error that ends the run. The other replicas then get DITTO_ERR_PEER_STOPPED */
 typedef ditto_status (*ditto_combine_fn)(void *out, const void *left, const void *right, size_t count,
                                          void *user);
 
@@ -325,8 +325,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *se
  *
  *  The elements of all replicas form one row, in replica order. The row is cut into blocks of
  *  DITTO_BLOCK_ELEMENTS elements. In a block of m elements, element j + ceil(m / 2) is added to element j.
- *  This is repeated with the ceil(m / 2) elements that are left, until there is one. The tree over the
- *  number of blocks then combines the sums of the blocks.
+ *  This is repeated with the ceil(m / 2) elements that are left, until there is one. The tree over the number
+ *  of blocks then combines the sums of the blocks.
  *
  *  @param self     the calling replica
  *  @param src      [in]  shape [count]

@@ -13,22 +13,23 @@
 
 DITTO_BEGIN
 
-/* -- Rules for this header, source.h and transform.h: any thread, any context --
+/* -- Rules for this header, source.h and transform.h --
  *
- * A transformation keeps its inputs alive. The caller destroys each handle when the program no longer needs
- * it. Outputs are set only on DITTO_OK. Every function that makes a dataset may return DITTO_ERR_NO_MEMORY,
- * and DITTO_ERR_INVALID if a pointer is NULL. A transformation returns DITTO_ERR_RANGE if more than 1000
- * datasets would be nested.
+ * Any thread may call the functions, in any context. A transformation keeps its inputs alive. The caller
+ * destroys each handle when the program no longer needs it. Outputs are set only on DITTO_OK. Every function
+ * that makes a dataset may return DITTO_ERR_NO_MEMORY, and DITTO_ERR_INVALID if a pointer is NULL. A
+ * transformation returns DITTO_ERR_RANGE if more than 1000 datasets would be nested.
  *
  * If reading fails, the error names file and position. It is returned to the caller that takes the batch in
  * which the row would be, after all rows before it. */
 
 /* -- Functions of the program in a dataset (maps, filters, generators) --
  *
- * They run on the threads that make batches, in their own context. Calls on a strategy are DITTO_ERR_CONTEXT
- * there, because the strategy may be waiting for that thread. If a function needs, for example, the value of
- * a variable, the program reads it before it makes the iterator, and passes it with the `user` pointer. The
- * floating-point environment is that of replicas (strategy.h), whatever the program's threads have. */
+ * They run on the threads that make batches, in their own context. Calls on a strategy return
+ * DITTO_ERR_CONTEXT there, because the strategy may be waiting for that thread. If a function needs, for
+ * example, the value of a variable, the program reads it before it makes the iterator, and passes it with the
+ * `user` pointer. The floating-point environment is that of replicas (strategy.h), whatever the program's
+ * threads have. */
 
 /** A dataset.
  *
@@ -72,17 +73,19 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_spec(const ditto_dataset *d
  *          reduction */
 typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *user);
 
-/** Calls a function for all rows, in order, on the calling thread. Batches have no effect.
+/** Calls a function for all rows, in order, on the calling thread. It makes no difference whether the dataset
+ *  is batched.
  *
- *  The functions are called in the caller's context and in the floating-point environment of replicas. The
- *  caller's environment is restored at the end.
+ *  The functions of the dataset are called in the caller's context and in the floating-point environment of
+ *  replicas. The caller's environment is restored at the end.
  *
  *  @param dataset   the dataset
  *  @param function  the function
  *  @param user      given to the function. It holds the result
  *  @param pass      number of the pass, as in ditto_input_options
  *  @return DITTO_OK, an error of reading the dataset, such as DITTO_ERR_CORRUPT and DITTO_ERR_IO, or:
- *  @retval DITTO_ERR_USER  a function failed. If it returned another error, that error is returned */
+ *  @retval DITTO_ERR_USER  the function, or a function of the dataset, failed. If it returned another error,
+ *                          that error is returned */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn function,
                                                             void *user, uint64_t pass);
 

@@ -1,8 +1,8 @@
 /* include/ditto/device.h - the logical devices of a replica of several PUs, and work on them.
  *
  * Logical device 0 is the replica's leader, the thread that runs the replica's function. Device i > 0 is a
- * helper thread, pinned to PU i of the replica. With DITTO_SWITCH_OFF, or with one PU, a replica has one
- * device, and the same calls work on it alone. */
+ * helper thread, pinned to PU i of the replica. If ditto_strategy_options.helpers is
+ * DITTO_SWITCH_OFF, or a replica has one PU, it has one device, and the same calls work on it alone. */
 #ifndef DITTO_DEVICE_H
 #define DITTO_DEVICE_H
 
@@ -11,12 +11,13 @@
 
 DITTO_BEGIN
 
-/* -- Functions on devices: replica context, on the leader --
+/* -- Functions on devices --
  *
- * A replica may call the functions of this header at any time, without the other replicas. A function that
- * runs on a device calls nothing that takes `self` (DITTO_ERR_CONTEXT). This holds on the leader too, because
- * the function may run on any thread. So loops do not nest. A function says why it fails with
- * ditto_fail(NULL, ...). Its error stops the run, like an error of the leader's own function. */
+ * The functions are called in replica context, on the leader. A replica may call the functions of this header
+ * at any time, without the other replicas. A function that runs on a device calls nothing that takes `self`
+ * (DITTO_ERR_CONTEXT). This holds on the leader too, because the function may run on any thread. So loops do
+ * not nest. A function says why it fails with ditto_fail(NULL, ...). Its error stops the run, like an error
+ * of the leader's own function. */
 
 /** Runs on one device.
  *
@@ -52,7 +53,8 @@ typedef enum ditto_schedule {
 
 /** Runs a loop on all devices of the replica, and waits until all have finished. Each index is executed once.
  *
- *  Functions that were given to devices before run first.
+ *  Functions that were given to devices before run first. If the function fails on a device, parts that had
+ *  not begun may not be executed.
  *
  *  @param self      the calling replica
  *  @param function  computes one part
@@ -62,7 +64,7 @@ typedef enum ditto_schedule {
  *  @param grain     the fewest indices that are worth a call. Parts start at begin + k * grain. 0 means 1
  *                   with DITTO_SCHEDULE_STATIC, and 1/8 of a device's share with DITTO_SCHEDULE_DYNAMIC
  *  @param schedule  how parts are assigned to devices
- *  @return DITTO_OK, or one of:
+ *  @return DITTO_OK, the first error that the function returned on a device, or one of:
  *  @retval DITTO_ERR_RANGE         `end` is below `begin`, or the schedule is unknown
  *  @retval DITTO_ERR_PEER_STOPPED  another replica stopped the run. Parts that had not begun were not
  *                                  executed
@@ -71,8 +73,6 @@ typedef enum ditto_schedule {
  *  @retval DITTO_ERR_CONTEXT       called inside a function on a device, or `self` is not the calling
  *                                  thread's own replica of this run
  *  @retval DITTO_ERR_FORKED        called in a child process after fork, where the helpers do not exist
- *  @return if the function fails, the first error of a device. Parts that had not begun may not have been
- *          executed
  *  @par Ordering
  *  Every part sees what the leader wrote before the call. After the call the leader sees what all parts
  *  wrote.
@@ -93,13 +93,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, d
  *  @param device    number of the device
  *  @param function  the function
  *  @param user      given to the function
- *  @return DITTO_OK, or one of:
+ *  @return DITTO_OK, the error of a function on a device that has failed, as in ditto_join, or one of:
  *  @retval DITTO_ERR_RANGE         there is no such device
  *  @retval DITTO_ERR_INVALID       `function` is NULL
  *  @retval DITTO_ERR_PEER_STOPPED  the run is stopped, so the function will not run
  *  @retval DITTO_ERR_CONTEXT       as in ditto_parallel_for
  *  @retval DITTO_ERR_FORKED        as in ditto_parallel_for
- *  @return if a function on a device has failed, its error, as in ditto_join
  *  @par Ownership
  *  The caller keeps `user` valid until a join has returned. Without a join in the replica's function, the
  *  library joins after that function has returned, so `user` must not be one of its local variables. If the
@@ -108,7 +107,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, d
  *  The function sees what the leader wrote before the call. After a join the leader sees what the function
  *  wrote.
  *  @par Cost
- *  One store. The function starts one transfer of a cache line later. A helper that sleeps must be woken.
+ *  The call takes one store. The function starts one transfer of a cache line later. A helper that sleeps
+ *  must be woken.
  *  @par Source
  *  tf.distribute: experimental_logical_device. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device,
@@ -118,7 +118,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_on_logical_device(ditto_replica *se
  *  the same.
  *
  *  @param self  the calling replica
- *  @return DITTO_OK, or one of:
+ *  @return DITTO_OK, the first error that a function returned on a device, or one of:
  *  @retval DITTO_ERR_PEER_STOPPED  another replica stopped the run. Functions that had not begun were not
  *                                  executed. The call waits without a limit for those that had begun, because
  *                                  they may use the leader's memory
@@ -126,12 +126,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_on_logical_device(ditto_replica *se
  *                                  gets this error, and only after all functions have returned
  *  @retval DITTO_ERR_CONTEXT       as in ditto_parallel_for
  *  @retval DITTO_ERR_FORKED        as in ditto_parallel_for
- *  @return if a function failed, the first error of a device
  *  @par Cost
  *  One cache line is read for each device. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_join(ditto_replica *self);
 
-/* -- Tensors on devices: replica context, on the leader -- */
+/* -- Tensors on devices. The functions are called in replica context, on the leader. -- */
 
 /** Divides a tensor into equal blocks, one for each device. Each device copies its block to memory on its own
  *  NUMA node.

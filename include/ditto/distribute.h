@@ -4,8 +4,8 @@
  * number of rows of a full step over all replicas. One pipeline serves all replicas, or W pipelines serve
  * N / W replicas each. Each pipeline chooses its rows one after another. Its producers are threads beside the
  * replicas. They read and compute the rows ahead of time, into memory on the node of the replica that
- * receives them. docs/input.md describes how to choose and how to measure. docs/semantics.md has the
- * rules. */
+ * receives them. docs/input.md describes how to choose the options and how to measure input.
+ * docs/semantics.md defines which rows each replica gets. */
 #ifndef DITTO_DISTRIBUTE_H
 #define DITTO_DISTRIBUTE_H
 
@@ -34,8 +34,9 @@ typedef enum ditto_partial_policy {
 typedef enum ditto_shard_policy {
     DITTO_SHARD_DEFAULT = 0, /**< the same as DITTO_SHARD_AUTO */
 
-    /** DITTO_SHARD_FILE if the dataset has at least as many files as there are pipelines and nothing counts
-     *  rows across files. Otherwise DITTO_SHARD_DATA. */
+    /** DITTO_SHARD_FILE if the dataset has at least as many files as there are pipelines, all its rows come
+     *  from files, and no transformation counts rows across files (take, skip, shard, zip,
+     *  DITTO_BATCH_DROP_REMAINDER). Otherwise DITTO_SHARD_DATA. */
     DITTO_SHARD_AUTO = 1,
 
     /** Pipeline w reads the files whose number mod W is w. A pipeline without files has no rows. */
@@ -68,8 +69,8 @@ typedef enum ditto_replication_mode {
  *  still have are dropped. */
 #define DITTO_INPUT_STATIC 1u
 
-/** Flag of ditto_input_options: batches are allocated where the calling thread's memory is allocated, and not
- *  on the node of their replica. */
+/** Flag of ditto_input_options: batches are on the node of the thread that creates the iterator, and not on
+ *  the nodes of their replicas. */
 #define DITTO_INPUT_HOST_MEMORY 2u
 
 /** Options of an iterator. A field that is 0 has its default. */
@@ -119,22 +120,25 @@ typedef struct ditto_input_options {
 /** Initial value of ditto_input_options. */
 #define DITTO_INPUT_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_input_options)
 
-/* -- Starting and ending a pass: cross-replica context, errors also as in strategy.h --
+/* -- Starting and ending a pass --
  *
+ * - Context. The functions are called in cross-replica context, and also return the errors of the group
+ *   "Strategies" (strategy.h).
  * - Sizes. In a full step, replica r gets floor(G/N) rows, and the first G mod N replicas get one more.
- *   Consecutive rows go to the replicas in replica order. Pipelines that read different rows (FILE, OFF)
- *   rotate these sizes: in step t the replicas of pipeline w get the sizes of pipeline (w + t) mod W in a
- *   full step. So over W steps all pipelines deliver equally many rows.
+ *   Consecutive rows go to the replicas in replica order. Pipelines that choose their rows independently
+ *   (FILE, OFF) rotate these sizes: in step t the replicas of pipeline w get the sizes of pipeline
+ *   (w + t) mod W in a full step. So over W steps all pipelines deliver equally many rows.
  * - End. A step exists if any replica has rows in it, or if a pipeline whose size in it is 0 has rows for a
- *   later step. A replica without rows gets a batch of 0 rows. The last step may have fewer rows. If the
- *   dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER, a last step that lacks rows at the
- *   end of all input is dropped. */
+ *   later step. A replica without rows gets a batch of 0 rows. The last step may have fewer rows. It is
+ *   dropped if the dataset was batched with DITTO_BATCH_DROP_REMAINDER. It is also dropped if the dataset is
+ *   infinite. (The input of an infinite dataset ends if a repetition has no rows.) */
 
 /** Starts a pass over a dataset.
  *
- *  Rows continue across the borders between repetitions of the dataset. When the files of one pipeline have
- *  ended before those of the others, its steps may have fewer rows. Nothing is dropped for that reason,
- *  unless DITTO_INPUT_STATIC is set: then steps exist as long as no pipeline lacks rows for one.
+ *  A batch may contain the last rows of one repetition of the dataset and the first of the next. When the
+ *  files of one pipeline have ended before those of the others, its steps may have fewer rows. Nothing is
+ *  dropped for that reason, unless DITTO_INPUT_STATIC is set. Then the pass ends before the first step that
+ *  any pipeline cannot fill.
  *
  *  @param strategy  the strategy whose replicas receive the batches
  *  @param dataset   the dataset. The iterator keeps it alive until the iterator is destroyed
@@ -147,15 +151,13 @@ typedef struct ditto_input_options {
  *      - W does not divide N.
  *      - Options contradict one another. The message names them.
  *      - The state belongs to another dataset, pass, G or W, or was saved with another way of sharing rows.
- *        This includes a state of DITTO_SHARD_DATA with several pipelines from a version of the library in
- *        which DATA meant every W-th row.
  *      - The state was saved with another N, while replicas or pipelines were at different steps.
  *      - DITTO_SHARD_FILE with several pipelines, for a dataset that counts rows across files (take, skip,
  *        shard, zip, DROP_REMAINDER) or that also has sources without files.
  *  @retval DITTO_ERR_NOT_FOUND  DITTO_SHARD_FILE for a dataset without files
  *  @retval DITTO_ERR_RANGE      one of these:
  *      - An enum value is unknown.
- *      - `buffer` is above 65536, or `producers` is above 1024.
+ *      - `buffer` is above 65536, or num_producers is above 1024.
  *      - The bytes of the batches overflow size_t.
  *      - max_bytes is too small for one batch of each replica.
  *  @retval DITTO_ERR_CORRUPT    the state is truncated or damaged
@@ -164,9 +166,9 @@ typedef struct ditto_input_options {
  *  @par Ownership
  *  The caller destroys the iterator with ditto_iterator_destroy.
  *  @par Cost
- *  Memory for buffer + 1 batches per replica, 8 bytes or more for each row of buffer + 2 steps, and the
- *  producer threads. With DITTO_SHARD_DATA every pipeline chooses all rows and keeps those 8 bytes for all
- *  rows of a step. For rows that cannot be read twice it keeps their values. */
+ *  An iterator has memory for buffer + 1 batches per replica, 8 bytes or more for each row of buffer + 2
+ *  steps, and its producer threads. With DITTO_SHARD_DATA every pipeline chooses all rows and keeps that
+ *  memory for all rows of a step. It keeps the values of rows that cannot be read twice. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate(ditto_strategy *strategy,
                                                               ditto_dataset *dataset,
                                                               const ditto_input_options *options,
@@ -183,7 +185,7 @@ typedef struct ditto_input_context {
  *
  *  @param context       the context that a ditto_dataset_fn was called with
  *  @param global_batch  number of rows of a step, over all replicas
- *  @param out           [out] global_batch divided by the number of replicas
+ *  @param out           [out] global_batch divided by the number of replicas; set only on DITTO_OK
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_INVALID  global_batch is 0, or the number of replicas does not divide it
  *  @par Thread safety
@@ -191,11 +193,11 @@ typedef struct ditto_input_context {
 DITTO_API DITTO_NODISCARD ditto_status ditto_input_per_replica_batch(const ditto_input_context *context,
                                                                      uint64_t global_batch, uint64_t *out);
 
-/** Makes the dataset of one pipeline, batched by the rows of one replica's batch.
+/** Makes the dataset of one pipeline. The dataset's batch size is the size of one replica's batch.
  *
  *  @param context  the pipeline, and the numbers of pipelines and replicas
  *  @param user     the pointer that was given to ditto_strategy_iterate_from_function
- *  @param out      [out] the dataset. Set on DITTO_OK. The library destroys it
+ *  @param out      [out] the dataset, which the library destroys. It is set if DITTO_OK is returned
  *  @return DITTO_OK, or an error, which ditto_strategy_iterate_from_function returns */
 typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, void *user, ditto_dataset **out);
 
@@ -205,7 +207,7 @@ typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, voi
  *  calling thread, in ascending order. The datasets are not sharded and not rebatched: the replicas of a
  *  pipeline receive its batches in rotation. A last step in which only some replicas have a batch is
  *  delivered, with two exceptions. It is dropped if DITTO_INPUT_STATIC is set. It is also dropped if there is
- *  one pipeline, whose dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER.
+ *  one pipeline, and its dataset was batched with DITTO_BATCH_DROP_REMAINDER or is infinite.
  *
  *  @param strategy  the strategy whose replicas receive the batches
  *  @param function  makes the datasets
@@ -239,13 +241,13 @@ ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn 
  *                             done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
 
-/* -- The shape of batches: any context -- */
+/* -- The shape of batches -- */
 
 /** Describes the batches of an iterator. Component k of a batch has the shape [rows, shape of component k of
  *  a row].
  *
  *  The dimension `rows` is DITTO_ANY_SIZE unless all batches of all replicas have the same number of rows.
- *  That is so if N divides G (or if all datasets of a function are batched by the same number of rows), and
+ *  They have if N divides G (or if all datasets of a function are batched by the same number of rows), and
  *  one of these holds:
  *   - DITTO_INPUT_STATIC is set.
  *   - The dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER, and all pipelines end in the
@@ -261,7 +263,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_destroy(ditto_iterator *it
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_spec(const ditto_iterator *iterator,
                                                            ditto_element_spec *out);
 
-/* -- Batches of one replica: replica context -- */
+/* -- Batches of one replica. The functions are called in replica context. -- */
 
 /** The batch of one replica. It is a view of memory in the queue, valid until the replica's next call of
  *  ditto_next on the same iterator. */
@@ -293,7 +295,7 @@ typedef struct ditto_batch {
  *                   share such an iterator receive its batches one after another
  *  @param iterator  an iterator of the replica's strategy
  *  @param out       [out] the batch; set only on DITTO_OK
- *  @return DITTO_OK, ERROR that reading the dataset returned, or one of:
+ *  @return DITTO_OK, another error that reading the dataset returned, or one of:
  *  @retval DITTO_END_OF_INPUT      all batches have been taken. Later calls return this again
  *  @retval DITTO_ERR_CORRUPT       a file has contents that are wrong. The message names file and position
  *  @retval DITTO_ERR_IO            reading a file failed. The message names file and position
@@ -308,7 +310,7 @@ typedef struct ditto_batch {
  *      - The iterator belongs to another strategy, or its strategy was destroyed.
  *      - Batches of this iterator have been taken with ditto_iterator_next.
  *  @par Cost
- *  One load if the batch is ready. Nothing is copied. */
+ *  A call takes one load if the batch is ready. Nothing is copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator,
                                                   ditto_batch *out);
 
@@ -322,12 +324,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_ite
 DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator,
                                                               ditto_batch *out, int *has_value);
 
-/* -- Batches of all replicas: cross-replica context -- */
+/* -- Batches of all replicas. The functions are called in cross-replica context. -- */
 
 /** Takes the next batch of every replica as one per-replica value, for ditto_strategy_run_values.
  *
- *  If rows have several components, the value is a nest of per-replica values with the names "0", "1", ... An
- *  iterator is used either with this function or with ditto_next.
+ *  If rows have several components, the value is a nest of per-replica values with the names "0", "1", and so
+ *  on. An iterator is used either with this function or with ditto_next.
  *
  *  @param iterator  the iterator
  *  @param out       [out] the value. It is a copy, so it stays valid
@@ -337,7 +339,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *sel
  *  @par Ownership
  *  The caller destroys the value with ditto_value_destroy.
  *  @par Cost
- *  Two meetings of all replicas. Each replica copies its batch. */
+ *  The call takes two meetings. Each replica copies its batch. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next(ditto_iterator *iterator, ditto_value **out);
 
 /** Takes the next batches, as ditto_iterator_next does, but returns DITTO_OK at the end of the input.
@@ -356,17 +358,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_ite
  *  if all replicas had taken the same number of batches. The call is made between runs.
  *
  *  @param iterator  the iterator
- *  @param state     [out] the state. Its bytes differ from call to call, because producers run ahead
+ *  @param state     [out] the state. Two saves at one position may differ, because producers run ahead
  *  @param bytes     [out] length of the state in bytes
- *  @return DITTO_OK, or one of:
+ *  @return DITTO_OK; the error of reading, if reading has already failed, because there is no position to
+ *          continue from; or:
  *  @retval DITTO_ERR_UNSUPPORTED  a generator of the dataset cannot save its position
- *  @return if reading has already failed, the error of reading, because there is no position to continue from
  *  @par Ownership
  *  The caller frees the state with ditto_state_free.
  *  @par Cost
  *  A shuffle saves the rows of its buffer. Generators and compressed files save these rows with all their
- *  values. Numbers take as few bytes as they need. Continuing reads nothing twice, except for compressed
- *  files, which are read from their start. */
+ *  values. The new iterator rereads nothing except compressed files, which it reads from their start. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state,
                                                            size_t *bytes);
 
@@ -377,14 +378,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_save(ditto_iterator *itera
  *  Any thread may call it. */
 DITTO_API void ditto_state_free(void *state);
 
-/* -- Statistics: any context -- */
+/* -- Statistics -- */
 
 /** What an iterator has done since it was created. Times of several threads are added up. */
 typedef struct ditto_iterator_counters {
     size_t struct_size; /**< set by DITTO_ITERATOR_COUNTERS_INIT */
 
     uint64_t elapsed_ns; /**< time since the iterator was created */
-    uint64_t steps;      /**< steps taken by the replica that is furthest */
+    uint64_t steps;      /**< steps taken by the replica that has taken most */
     uint64_t rows;       /**< rows taken by replicas */
     uint64_t bytes;      /**< bytes taken by replicas */
     uint64_t num_ready;  /**< batches that were ready when asked for */
@@ -416,8 +417,8 @@ typedef struct ditto_iterator_counters {
 /** Reads the statistics of an iterator. During a run the numbers are approximate.
  *
  *  @param iterator  the iterator
- *  @param replica   the id of a replica, for the numbers of this replica, of its pipeline and of the
- *                   producers that serve it. DITTO_ALL_REPLICAS for the sums
+ *  @param replica   the id of a replica: the numbers are then those of this replica, of its pipeline and of
+ *                   the producers that serve it. DITTO_ALL_REPLICAS: the numbers are the sums
  *  @param out       [out] the statistics
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_RANGE    no replica has this id

@@ -1,4 +1,5 @@
-/* include/ditto/merge.h - merge_call: from a run to cross-replica context. Updates of variables' copies.
+/* include/ditto/merge.h - lets replicas of a run execute one function in cross-replica context, and update
+ * copies of variables.
  *
  *     static ditto_status total(ditto_strategy *strategy, ditto_value *const *arguments,
  *                               uint32_t num_arguments, void *user, ditto_value **result)
@@ -23,8 +24,12 @@ DITTO_BEGIN
 /** @defgroup ditto_merge Merge calls and updates
  *
  *  A merge call pauses all replicas of a run and calls a function once, in cross-replica context. An update
- *  calls a function on each physical copy of a variable. Nothing is added up over replicas or divided by
- *  their number.
+ *  calls a function on each physical copy of a variable. An update passes its arguments on as they are; it
+ *  does not reduce them.
+ *
+ *  Merge calls and ditto_update are called on the replica's own thread. ditto_variable_update is called in
+ *  cross-replica context, and several threads may call it, as in ditto/strategy.h. Arguments stay the
+ *  caller's.
  *  @{ */
 
 /** Largest number of arguments of a merge call or an update. */
@@ -33,15 +38,14 @@ DITTO_BEGIN
 /** A function that a merge call runs once, in cross-replica context, while all replicas pause. It may reduce,
  *  gather, read and assign variables, create values, and run functions on the strategy.
  *
- *  @param strategy   the strategy of the run
- *  @param arguments  [num_arguments] per-replica values, views of what each replica gave. They belong to
- *                    the call
+ *  @param strategy       the strategy of the run
+ *  @param arguments      [num_arguments] per-replica values, views of what each replica gave. They are valid
+ *                        until the function returns
  *  @param num_arguments  number of arguments
- *  @param user       the pointer that replica 0 gave to ditto_merge_call
- *  @param result     [out] NULL, or a value, which belongs to the call afterwards. It must be an argument, or
- *                    a value that the function received through an `out` parameter
- *  @return DITTO_OK, or an error that ends the run. The function may handle an error of a run inside it, and
- *          return DITTO_OK */
+ *  @param user           the pointer that replica 0 gave to ditto_merge_call
+ *  @param result         [out] NULL, or a value, which belongs to the call afterwards. It must be an
+ *                        argument, or a value that the function received through an `out` parameter
+ *  @return DITTO_OK, or an error that ends the run. An error of a nested run need not be returned */
 typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments,
                                        uint32_t num_arguments, void *user, ditto_value **result);
 
@@ -52,15 +56,15 @@ typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *co
  *  without a time limit. If the function fails, the caller of run gets its error, and the replicas get
  *  DITTO_ERR_PEER_STOPPED.
  *
- *  @param self       the calling replica
- *  @param function   the function; the same one on all replicas
- *  @param user       passed to the function; that of replica 0 is used
- *  @param arguments  [num_arguments] this replica's tensors, which are not copied
+ *  @param self           the calling replica
+ *  @param function       the function; the same one on all replicas
+ *  @param user           passed to the function. The pointer of replica 0 is used
+ *  @param arguments      [num_arguments] this replica's tensors, which are not copied
  *  @param num_arguments  number of arguments; equal on all replicas
- *  @param result     [out] the function's value, or NULL; may be NULL. ditto_local returns this replica's
- *                    component of a per-replica value. Other values are the same for all replicas. The value
- *                    is valid until the next ditto_merge_call or ditto_create_variable of this run, or the
- *                    end of the run
+ *  @param result         [out] set to the function's value, or to NULL if there is none. The pointer itself
+ *                        may be NULL. ditto_local returns this replica's component of a per-replica value.
+ *                        Other values are the same for all replicas. The value is valid until the next
+ *                        ditto_merge_call or ditto_create_variable of this run, or the end of the run
  *  @return DITTO_OK, an error of ditto_barrier, or one of:
  *  @retval DITTO_ERR_DIVERGED  another replica has another function or number of arguments
  *  @retval DITTO_ERR_INVALID   arguments differ in dtype or rank between replicas; function is NULL
@@ -77,13 +81,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, dit
  *  call ditto_get_update_replica, and read and write the variable that is updated. These calls access this
  *  copy alone. It must not call anything else of ditto.
  *
- *  @param copy       the copy, whose elements may be read and written
- *  @param arguments  [num_arguments] this replica's part of each argument
+ *  @param copy           the copy, whose elements may be read and written
+ *  @param arguments      [num_arguments] this replica's part of each argument
  *  @param num_arguments  number of arguments
- *  @param user       the pointer given to the update
- *  @param result     [out] dtype, rank, shape and data of a result. It is copied when the function has
- *                    returned, so data must not be a local array of the function (DITTO_ERR_INVALID). dtype 0
- *                    means no result
+ *  @param user           the pointer given to the update
+ *  @param result         [out] dtype, rank, shape and data of a result. It is copied when the function has
+ *                        returned, so data must not be a local array of the function (DITTO_ERR_INVALID).
+ *                        dtype 0 means no result
  *  @return DITTO_OK, or an error. Other copies may have been updated by then */
 typedef ditto_status (*ditto_update_fn)(const ditto_tensor *copy, const ditto_tensor *arguments,
                                         uint32_t num_arguments, void *user, ditto_tensor *result);
@@ -92,7 +96,7 @@ typedef ditto_status (*ditto_update_fn)(const ditto_tensor *copy, const ditto_te
 typedef struct ditto_update_options {
     size_t struct_size; /**< set by DITTO_UPDATE_OPTIONS_INIT */
 
-    /** If not 0, the results are returned, one for each copy. If 0, they are discarded. */
+    /** If not 0, the results of the copies are returned as a per-replica value. If 0, they are discarded. */
     int ungrouped;
 } ditto_update_options;
 
@@ -102,26 +106,30 @@ typedef struct ditto_update_options {
 /** Calls a function on every copy of a variable, in parallel. The call is made in cross-replica context.
  *
  *  Plain and mirrored arguments are equal for all copies. An argument with a component for each replica (a
- *  per-replica value, a sync-on-read variable, or a variable whose components may differ) needs a copy for
- *  each replica, on every machine. It can be given for a variable that is sync-on-read, that was created with
- *  DITTO_COPIES_PER_REPLICA, or that has no aggregation. In the last case shared copies are split before the
- *  function is called (see ditto_copies). The components may differ afterwards.
+ *  per-replica value, a sync-on-read variable, or a variable whose components may differ) is accepted only if
+ *  each replica has its own copy, also on machines where replicas could share one. It can be given for a
+ *  variable that is sync-on-read, that was created with DITTO_COPIES_PER_REPLICA, or that has no aggregation.
+ *  In the last case shared copies are split before the function is called (see ditto_copies). The components
+ *  may differ afterwards.
  *
- *  @param variable   the variable
- *  @param function   called for each copy
- *  @param user       passed to the function
- *  @param arguments  [num_arguments] values
+ *  @param variable       the variable
+ *  @param function       called for each copy
+ *  @param user           passed to the function
+ *  @param arguments      [num_arguments] values
  *  @param num_arguments  number of arguments
- *  @param options    NULL for the defaults
- *  @param results    [out] If ungrouped: a per-replica value, given to the caller, or NULL if the function
- *                    gave no results. Replicas that share a copy have the result of that copy. Otherwise
- *                    results may be NULL, and is set to NULL if it is not
+ *  @param options        NULL for the defaults
+ *  @param results        [out] If ungrouped: a per-replica value, given to the caller, or NULL if the
+ *                        function gave no results. Replicas that share a copy have the result of that copy.
+ *                        Otherwise results may be NULL, and is set to NULL if it is not
  *  @return DITTO_OK, an error of ditto/strategy.h, an error of the function, or one of:
- *  @retval DITTO_ERR_INVALID      an argument with a component for each replica, and copies that are never
- *                                 split: the variable aggregates, is cut into shards, is in central storage,
- *                                 or is a slot of an optimizer; only some copies have a result; results
- *                                 differ in dtype or rank; an argument is a nest or slices
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards, with any other arguments
+ *  @retval DITTO_ERR_INVALID      one of these:
+ *      - An argument has a component for each replica, and the variable's copies are shared and never split:
+ *        it aggregates, is cut into shards, is in central storage, or is a slot of an optimizer.
+ *      - Only some copies have a result.
+ *      - Results differ in dtype or rank.
+ *      - An argument is a nest or slices.
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards, and no argument has a component for each
+ *                                 replica
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for a split. The function was not called, and nothing
  *                                 has changed
  *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS
@@ -138,17 +146,18 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
  *  for that, once.
  *
  *  The shared copies of a variable with aggregation are updated with the arguments of replica 0. Until the
- *  function has returned on all NUMA nodes, replica 0 cannot return. If it takes longer than the time limits
- *  there, the error of replica 0 says so. The function must not start a collective (DITTO_ERR_CONTEXT).
+ *  function has returned on all NUMA nodes, replica 0 cannot return. If a replica exceeds its time limit in
+ *  the function, the error of replica 0 says so. The function must not start a collective
+ *  (DITTO_ERR_CONTEXT).
  *
- *  @param self       the calling replica
- *  @param variable   the variable
- *  @param function   called for each copy
- *  @param user       passed to the function
- *  @param arguments  [num_arguments] this replica's tensors, which must be valid until the call returns
+ *  @param self           the calling replica
+ *  @param variable       the variable
+ *  @param function       called for each copy
+ *  @param user           passed to the function
+ *  @param arguments      [num_arguments] this replica's tensors, which must be valid until the call returns
  *  @param num_arguments  number of arguments
- *  @param result     [out] the function's result for this replica's copy, with dtype 0 if it gave none; may
- *                    be NULL. Its data is given to ditto_free by the caller
+ *  @param result         [out] the function's result for this replica's copy, with dtype 0 if it gave none;
+ *                        may be NULL. The caller frees its data with ditto_free
  *  @return DITTO_OK, an error of ditto_barrier, an error of the function (which ends the run), or one of:
  *  @retval DITTO_ERR_INVALID      a variable without aggregation whose copies are never split: in shards, in
  *                                 central storage, or a slot of an optimizer

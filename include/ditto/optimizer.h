@@ -138,8 +138,8 @@ typedef struct ditto_optimizer_options {
     ditto_rule_fn function; /**< for FUNCTION */
     void *user;             /**< passed to function */
 
-    /** The number of slots of FUNCTION, at most DITTO_MAX_OPTIMIZER_SLOTS. They are called "slot0",
-     *  "slot1", and so on. */
+    /** The number of slots of FUNCTION, at most DITTO_MAX_OPTIMIZER_SLOTS. They are called "slot0", "slot1",
+     *  and so on. */
     uint32_t num_slots;
 } ditto_optimizer_options;
 
@@ -148,12 +148,12 @@ typedef struct ditto_optimizer_options {
 
 /** Creates an optimizer. The call is made in cross-replica context.
  *
- *  @param variables  [num_variables] mirrored variables of one strategy, each once. Until the optimizer is
- *                    destroyed, ditto_variable_destroy returns DITTO_ERR_BUSY for them. They need not be
- *                    trainable
+ *  @param variables      [num_variables] mirrored variables of one strategy, each once. Until the optimizer
+ *                        is destroyed, ditto_variable_destroy returns DITTO_ERR_BUSY for them. They need not
+ *                        be trainable
  *  @param num_variables  number of variables
- *  @param options    how the optimizer works
- *  @param out        [out] the optimizer; set only on DITTO_OK
+ *  @param options        how the optimizer works
+ *  @param out            [out] the optimizer; set only on DITTO_OK
  *  @return DITTO_OK, an error of ditto/strategy.h, or one of:
  *  @retval DITTO_ERR_INVALID      a NULL pointer; no variables; a variable that is given twice, is
  *                                 sync-on-read, or belongs to an optimizer; FUNCTION without a function; the

@@ -127,7 +127,7 @@ typedef struct ditto_placement ditto_placement;
  *  @par Ownership
  *  The caller destroys the placement with ditto_placement_destroy.
  *  @par Cost
- *  PUs x log PUs steps. 1024 replicas on a mesh of 8 x 64 x 2 take less than a millisecond.
+ *  The call takes PUs x log PUs steps. 1024 replicas on a mesh of 8 x 64 x 2 take less than a millisecond.
  *  @par Source
  *  tf.tpu.experimental.DeviceAssignment.build. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_create(const ditto_topology *topology,
@@ -140,7 +140,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_create(const ditto_topolo
  *  @return DITTO_OK */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_destroy(ditto_placement *placement);
 
-/* -- Reading a placement: any thread -- */
+/* -- Reading a placement. Any thread may call the functions. -- */
 
 /** Returns the number of replicas.
  *
@@ -179,7 +179,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const dit
                                                                        const uint32_t **replicas,
                                                                        uint32_t *num_replicas);
 
-/* -- As text: any thread -- */
+/* -- Placements as text. Any thread may call the functions. -- */
 
 /** Writes a placement as text for ditto_placement_read.
  *

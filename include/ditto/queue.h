@@ -33,17 +33,17 @@ DITTO_BEGIN
 
 /* -- Threads --
  *
- * Producers have numbers below options.producers. One thread at a time uses a number, and tickets belong to
- * the number. Another thread may take over a number after it has synchronized with the return of the previous
- * thread's last call. The same holds for the consumer. One thread may be both producer and consumer. All
- * other functions may be called on any thread and in any context. After fork the child has its own copy of
- * the queue, in which only the thread that forked exists. Every function returns DITTO_ERR_INVALID if a
- * required pointer is NULL. */
+ * Producers have numbers below ditto_queue_options.num_producers. One thread at a time uses a number, and
+ * tickets belong to the number. Another thread may take over a number after it has synchronized with the
+ * return of the previous thread's last call. The same holds for the consumer. One thread may be both producer
+ * and consumer. All other functions may be called on any thread and in any context. After fork the child has
+ * its own copy of the queue, in which only the thread that forked exists. Every function returns
+ * DITTO_ERR_INVALID if a required pointer is NULL. */
 
 /** A queue. It is a ring of slots. Each item has a ticket (0, 1, 2, ...), and the consumer gets the items in
  *  the order of their tickets.
  *
- *  ditto_queue_put takes the ticket when the item is ready, so the order is that of finishing.
+ *  ditto_queue_put takes the ticket when the item is ready, so the order is that in which items are ready.
  *  ditto_queue_claim takes it before the work, so the order is the one in which the program gives out the
  *  work. It does not depend on how the threads happen to run. */
 typedef struct ditto_queue ditto_queue;
@@ -68,8 +68,9 @@ typedef struct ditto_queue_options {
      *  is set. */
     uint32_t node;
 
-    /** If it is 0, and where the kernel refuses (in some containers), slots and payload are on the node of
-     *  the thread that creates the queue, which should therefore be the consumer. */
+    /** Not 0: slots and payload are on `node`. If it is 0, or if the kernel refuses to bind memory (in some
+     *  containers), they are on the node of the thread that creates the queue, which should therefore be the
+     *  consumer. */
     int has_node;
 
     /** Limit for the bytes of all tickets together. The bytes of a ticket count from its put or claim until
@@ -128,18 +129,19 @@ typedef struct ditto_queue_item {
  *  @par Ownership
  *  The caller destroys the queue with ditto_queue_destroy.
  *  @par Cost
- *  One mapping for slots and payload, which is touched once. */
+ *  The call makes one mapping for slots and payload, and touches it once. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_create(const ditto_queue_options *options,
                                                           ditto_queue **out);
 
-/** Destroys a queue. Items that are left are given to options.drop, also those behind a failed ticket.
+/** Destroys a queue. Items that are left are given to ditto_queue_options.drop, also those after a failed
+ *  ticket.
  *
  *  @param queue  the queue, or NULL
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_BUSY  a thread sleeps in the queue. Nothing was destroyed. Close the queue and join its
  *                          threads first
  *  @par Thread safety
- *  No other call on this queue is in progress or follows. */
+ *  No other call on this queue may be in progress or follow. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_destroy(ditto_queue *queue);
 
 /* -- Producers: waiting --
@@ -162,13 +164,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_destroy(ditto_queue *queue);
  *  @param bytes       counted against max_bytes. If slots have memory, at most payload_bytes. If there is
  *                     neither limit nor memory, any number of the program
  *  @param timeout_ms  how long to wait in milliseconds. 0 means not at all, DITTO_FOREVER means without limit
- *  @return DITTO_OK, or one of:
+ *  @return DITTO_OK; the status of a ticket that has failed (ditto_queue_fail), with a message that names
+ *          producer and ticket; or one of:
  *  @retval DITTO_PENDING        timeout_ms is 0, and there is no free slot, or too few free bytes
  *  @retval DITTO_ERR_TIMED_OUT  there was no free slot, or there were too few free bytes, for timeout_ms
  *  @retval DITTO_ERR_CLOSED     the queue is closed
  *  @retval DITTO_ERR_RANGE      there is no such producer, or `bytes` is above max_bytes or payload_bytes and
  *                               so can never fit
- *  @return if a ticket has failed (ditto_queue_fail), its status. The message names producer and ticket
  *  @par Ownership
  *  A pointer belongs to the consumer when the consumer gets it. Unless the call returns DITTO_OK, the item
  *  stays the caller's.
@@ -246,7 +248,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_fail(ditto_queue *queue, uint
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_RANGE  there is no such producer
  *  @par Cost
- *  One load for every slot. */
+ *  The call takes one load for every slot. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer);
 
 /* -- The consumer, closing, statistics -- */
@@ -256,14 +258,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_abandon(ditto_queue *queue, u
  *  @param queue       the queue
  *  @param timeout_ms  as in ditto_queue_put
  *  @param out         [out] the item; set only on DITTO_OK
- *  @return DITTO_OK, or one of:
+ *  @return DITTO_OK; the status of the next ticket if it has failed, with a message that names producer and
+ *          ticket, also from later calls; or one of:
  *  @retval DITTO_PENDING        timeout_ms is 0, and the next item is not published
  *  @retval DITTO_END_OF_INPUT   the queue is closed, and all items that were claimed have been taken. Later
  *                               calls return this again
  *  @retval DITTO_ERR_TIMED_OUT  the next item was not published within timeout_ms. The message says whether a
  *                               producer holds its ticket
- *  @return if the next ticket has failed, its status. Later calls return it again. The message names producer
- *          and ticket
  *  @par Ordering
  *  Everything that the consumer did with an item before this call released its slot is visible to the next
  *  producer that has the slot.

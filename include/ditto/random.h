@@ -45,7 +45,7 @@ typedef struct ditto_random {
 DITTO_API ditto_random ditto_random_make(uint64_t seed, uint64_t stream);
 
 /** Returns the beginning of the calling replica's own stream, which is stream 2^63 + its id. For numbers that
- *  are equal on all replicas use ditto_random_make. Replica context.
+ *  are equal on all replicas use ditto_random_make. The call is made in replica context.
  *
  *  @param self  the calling replica
  *  @param seed  the seed
@@ -60,7 +60,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_random_of(ditto_replica *self, uint
  *  @param random  the position
  *  @param words   number of words to skip
  *  @par Cost
- *  One addition, for any number of words. */
+ *  The call takes one addition, for any number of words. */
 DITTO_API void ditto_random_skip(ditto_random *random, uint64_t words);
 
 /** Writes words of the stream. A number takes one word.

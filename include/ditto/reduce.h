@@ -90,11 +90,11 @@ typedef struct ditto_destination {
  *  zeros to which their rows are added, with the tree over rows of one index. MEAN divides by N. Other slices
  *  that are reduced to a replica stay slices, as with ditto_strategy_reduce.
  *
- *  @param strategy  the strategy
- *  @param op        SUM, MEAN, MIN, MAX or PROD
- *  @param value     the value; not a nest
+ *  @param strategy     the strategy
+ *  @param op           SUM, MEAN, MIN, MAX or PROD
+ *  @param value        the value; not a nest
  *  @param destination  the destinations
- *  @param out       [out] the mirrored value, or slices
+ *  @param out          [out] the mirrored value, or slices
  *  @return DITTO_OK, an error of ditto_strategy_reduce, or one of:
  *  @retval DITTO_ERR_INVALID  value is a nest; destination.of is not a value that can name destinations
  *  @retval DITTO_ERR_RANGE    destination.replica is not the id of a replica
@@ -107,12 +107,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *
 /** Reduces several values as ditto_strategy_reduce_to does. The results are those of one call for each value,
  *  in order. All of them together take one meeting.
  *
- *  @param strategy  the strategy
- *  @param op        SUM, MEAN, MIN, MAX or PROD
- *  @param values    [num_values] the values
+ *  @param strategy      the strategy
+ *  @param op            SUM, MEAN, MIN, MAX or PROD
+ *  @param values        [num_values] the values
  *  @param destinations  [num_values] the destinations of each value
- *  @param num_values  number of values
- *  @param out       [out] [num_values] the results; after an error none is set
+ *  @param num_values    number of values
+ *  @param out           [out] [num_values] the results; after an error none is set
  *  @return DITTO_OK, an error of ditto_strategy_reduce_to, or:
  *  @retval DITTO_ERR_INVALID  num_values is 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
@@ -122,10 +122,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_stra
 
 /** Copies a tensor to each destination.
  *
- *  @param strategy  the strategy
- *  @param tensor    the tensor
+ *  @param strategy     the strategy
+ *  @param tensor       the tensor
  *  @param destination  the destinations
- *  @param out       [out] a mirrored value
+ *  @param out          [out] a mirrored value
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID    a NULL pointer; an invalid tensor; destination.of is not a value that can
  *                               name destinations
@@ -157,7 +157,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
  *  @param self  the calling replica
  *  @param src   this replica's tensor. Shapes may differ between replicas along axis alone
  *  @param axis  the axis, equal on all replicas
- *  @param dst   [dst] the result. Its data is in the replica's own memory, and the caller gives it to
+ *  @param dst   [out] the result. Its data is in the replica's own memory, and the caller gives it to
  *               ditto_free
  *  @return DITTO_OK, an error of ditto_all_gather, or one of:
  *  @retval DITTO_ERR_SHAPE      as for ditto_strategy_gather. All replicas get this error, and the run goes

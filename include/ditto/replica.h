@@ -22,8 +22,8 @@ typedef struct ditto_replica ditto_replica;
 
 /** A function that runs once on every replica, at the same time on different threads.
  *
- *  @param self      the replica
- *  @param user      the pointer given to the run
+ *  @param self  the replica
+ *  @param user  the pointer given to the run
  *  @return DITTO_OK, or a negative value, which stops the run. The other replicas then get
  *          DITTO_ERR_PEER_STOPPED in their collectives, and ditto_strategy_run returns the value */
 typedef ditto_status (*ditto_replica_fn)(ditto_replica *self, void *user);

@@ -21,7 +21,7 @@ typedef enum ditto_scatter_op {
     DITTO_SCATTER_UPDATE = 7, /**< row = slice */
 } ditto_scatter_op;
 
-/* -- Replica context -- */
+/* -- Functions that are called in replica context -- */
 
 /** Changes rows of a mirrored variable. The call is collective.
  *
@@ -39,8 +39,8 @@ typedef enum ditto_scatter_op {
  *  @param slices    the slices of this replica. Their number may differ between replicas, and may be 0. They
  *                   do not overlap the variable
  *  @return DITTO_OK, an error of ditto_barrier, or one of:
- *  @retval DITTO_ERR_RANGE        there is no row with an index, on any replica whose slices are used. The
- *                                 message names it, and nothing is written. Or the operation is unknown
+ *  @retval DITTO_ERR_RANGE        an index, on any replica whose slices are used, is not that of a row (the
+ *                                 message names it, and nothing is written), or the operation is unknown
  *  @retval DITTO_ERR_INVALID      the variable has no aggregation, or has another dtype than the slices, or
  *                                 an integer is divided by 0 (nothing is written)
  *  @retval DITTO_ERR_SHAPE        row_count is not the number of elements of a row, or the variable is a
@@ -50,13 +50,13 @@ typedef enum ditto_scatter_op {
  *  @par Ownership
  *  The slices stay the caller's.
  *  @par Cost
- *  Two meetings. Every replica reads all indices, and applies the slices that belong to its part of the
- *  rows. */
+ *  The call takes two meetings. Every replica reads all indices, and applies the slices that belong to its
+ *  part of the rows. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_scatter(ditto_replica *self, ditto_variable *variable,
                                                      ditto_scatter_op op, const ditto_slices *slices);
 
-/** Copies rows of the replica's own component: rows[k] = row indices[k]. The nearest copy of each row is
- *  read. There is no meeting.
+/** Copies rows of the replica's own component: rows[k] becomes row indices[k]. The nearest copy of each row
+ *  is read. There is no meeting.
  *
  *  @param self      the calling replica
  *  @param variable  the variable
@@ -64,12 +64,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_scatter(ditto_replica *self, ditto_
  *  @param count     number of rows
  *  @param rows      [out] memory for `count` rows
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_RANGE  there is no row with an index. The message names it, and nothing is written
+ *  @retval DITTO_ERR_RANGE  an index is not that of a row. The message names it, and nothing is written
  *  @retval DITTO_ERR_SHAPE  the variable is a scalar */
 DITTO_API DITTO_NODISCARD ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *variable,
                                                     const int64_t *indices, size_t count, void *rows);
 
-/* -- Cross-replica context: errors also as in strategy.h -- */
+/* -- Functions that are called in cross-replica context --
+ *
+ * They also return the errors of the group "Strategies" (strategy.h). */
 
 /** Changes rows of every component of a mirrored variable.
  *
@@ -84,7 +86,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_lookup(ditto_replica *self, const d
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_scatter(ditto_variable *variable, ditto_scatter_op op,
                                                               const ditto_slices *slices);
 
-/** Copies rows of the first replica's component: rows[k] = row indices[k].
+/** Copies rows of the first replica's component: rows[k] becomes row indices[k].
  *
  *  @param variable  the variable
  *  @param indices   array of `count` indices
@@ -92,7 +94,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_scatter(ditto_variable *va
  *  @param rows      [out] memory for `count` rows
  *  @param bytes     length of `rows`: `count` times the bytes of a row
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_RANGE        there is no row with an index. The message names it, and nothing is written
+ *  @retval DITTO_ERR_RANGE        an index is not that of a row. The message names it, and nothing is written
  *  @retval DITTO_ERR_SHAPE        `bytes` is another number, or the variable is a scalar
  *  @retval DITTO_ERR_UNSUPPORTED  the variable is sync-on-read. Read it as a whole, which aggregates it */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_lookup(ditto_variable *variable, const int64_t *indices,

@@ -103,15 +103,15 @@ typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *ba
 /** Runs up to `num_steps` steps inside one run, each with the next batch of the replica. All steps together
  *  need one start and one end of a run.
  *
- *  @param strategy    the strategy
- *  @param function    called for each step
- *  @param user        passed to the function
- *  @param iterator    the source of the batches
- *  @param num_steps   largest number of steps
- *  @param options     NULL for the defaults
- *  @param num_done    [out] the number of steps done; may be NULL
- *  @param result      [out] the results of the last step, as for ditto_strategy_run_values; NULL if no step
- *                     was done
+ *  @param strategy   the strategy
+ *  @param function   called for each step
+ *  @param user       passed to the function
+ *  @param iterator   the source of the batches
+ *  @param num_steps  largest number of steps
+ *  @param options    NULL for the defaults
+ *  @param num_done   [out] the number of steps done; may be NULL
+ *  @param result     [out] the results of the last step, as for ditto_strategy_run_values; NULL if no step
+ *                    was done
  *  @return DITTO_OK, an error of ditto_strategy_run_values or ditto_next, or one of:
  *  @retval DITTO_END_OF_INPUT  the input ended before `num_steps` steps. result and num_done are set
  *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a step does not have all its rows

@@ -39,7 +39,7 @@ typedef struct ditto_slices {
  *  @param op       DITTO_SUM, or DITTO_MEAN: every value is divided by the number of replicas, once, at the
  *                  end
  *  @param options  the options, or NULL for the defaults
- *  @return DITTO_OK, an error of all collectives (ditto/collective.h), or one of:
+ *  @return DITTO_OK, an error that all collectives return (ditto/collective.h), or one of:
  *  @retval DITTO_ERR_RANGE        an index is negative, or the capacity of some replica is too small. The
  *                                 message names that replica and the capacity that is needed. All replicas
  *                                 find this together, and the run continues
@@ -48,8 +48,8 @@ typedef struct ditto_slices {
  *  @retval DITTO_ERR_NO_MEMORY    memory for merging was refused. It needs about 50 bytes in the replica's
  *                                 arena for each row of all replicas
  *  @par Cost
- *  Two meetings. Every replica reads all rows. With DITTO_SLICES_MERGE every replica also sorts all
- *  indices. */
+ *  The call takes two meetings. Every replica reads all rows. With DITTO_SLICES_MERGE every replica also
+ *  sorts all indices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *src,
                                                                ditto_slices *dst, ditto_op op,
                                                                const ditto_reduce_options *options);

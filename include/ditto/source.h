@@ -19,7 +19,7 @@ DITTO_BEGIN
  *  @param out    [out] the dataset
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_RANGE    `step` is 0
- *  @retval DITTO_ERR_INVALID  there is no such number */
+ *  @retval DITTO_ERR_INVALID  the range has no number */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, int64_t stop, int64_t step,
                                                                 ditto_dataset **out);
 
@@ -57,7 +57,7 @@ typedef struct ditto_generator {
     /** Writes all elements of all components of the next row, or returns DITTO_END_OF_INPUT. */
     ditto_status (*next)(void *user, void *position, const ditto_tensor *row);
 
-    /** Ends a pass, also in its middle. May be NULL. */
+    /** Ends a pass, also if rows are left. It may be NULL. */
     void (*close)(void *user, void *position);
 
     /** Writes the position as bytes, up to `capacity` of them, and sets *length to their number. It is called
@@ -108,7 +108,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_
  *  DITTO_ERR_INVALID if there is no name, if a flag is unknown, or if the files have no row, as far as that
  *  is known without reading all of them. */
 typedef struct ditto_files {
-    const char *const *names; /**< array of `count` names. They are copied */
+    const char *const *names; /**< array of `num_names` names. They are copied */
     uint32_t num_names;       /**< length of `names` */
     uint32_t flags;           /**< DITTO_FILES_GLOB or 0 */
 } ditto_files;
@@ -150,8 +150,8 @@ typedef enum ditto_csv_missing {
 typedef struct ditto_csv_component {
     uint32_t first_column; /**< number of the first column, from 0 */
 
-    /** Number of columns. The component has the shape [count], or is a scalar if count is 1. Text has one
-     *  column. */
+    /** Number of columns. The component has the shape [num_columns], or is a scalar if num_columns is 1. Text
+     *  has one column. */
     uint32_t num_columns;
 
     /** Dtype of numbers: f32, f64, any integer, or bool. A bool field is 0, 1, true or false. */
@@ -199,9 +199,9 @@ typedef struct ditto_csv_options {
  *  @param num_components  number of components of a row
  *  @param options         the options, or NULL for the defaults
  *  @param out             [out] the dataset
- *  @return DITTO_OK, ERROR that all sources of files have, or one of:
+ *  @return DITTO_OK, an error that all sources of files have, or one of:
  *  @retval DITTO_ERR_INVALID      one of these:
- *      - A component has no columns, or columns beyond options->columns.
+ *      - A component has no columns, or columns beyond options->num_columns.
  *      - There are more than 1000000 columns.
  *      - The delimiter can be part of a number, is a quote, or ends lines.
  *      - The dtype of a component cannot represent its missing_value.
@@ -214,7 +214,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files 
 
 /** How files are compressed. */
 typedef enum ditto_compression {
-    DITTO_COMPRESSION_DEFAULT = 0, /**< they are not compressed */
+    DITTO_COMPRESSION_DEFAULT = 0, /**< files are not compressed */
     DITTO_COMPRESSION_GZIP = 1,    /**< each file as a whole is a gzip file */
 } ditto_compression;
 
@@ -246,7 +246,7 @@ typedef struct ditto_tfrecord_options {
  *  @param files    the files
  *  @param options  the options, or NULL for the defaults
  *  @param out      [out] the dataset
- *  @return DITTO_OK, ERROR that all sources of files have, or:
+ *  @return DITTO_OK, an error that all sources of files have, or:
  *  @retval DITTO_ERR_UNSUPPORTED  the files are compressed, and the library was built without zlib
  *  @par Source
  *  The format is described in TensorFlow, "TFRecord and tf.train.Example". */
@@ -286,7 +286,7 @@ typedef struct ditto_fixed_options {
  *  @param num_components  number of components of a row
  *  @param options         the options, or NULL for the defaults
  *  @param out             [out] the dataset
- *  @return DITTO_OK, ERROR that all sources of files have, or one of:
+ *  @return DITTO_OK, an error that all sources of files have, or one of:
  *  @retval DITTO_ERR_INVALID  one of these:
  *      - A record has 0 bytes.
  *      - There is no component, or there are more than DITTO_MAX_COMPONENTS.

@@ -88,7 +88,7 @@ typedef struct ditto_pu {
     uint32_t numa_node;
 
     /** The node that its memory comes from: numa_node, or, if that has no memory or may not be used
-     *  (Mems_allowed), the nearest node that has. Or DITTO_NO_NODE. */
+     *  (Mems_allowed), the nearest node that has. DITTO_NO_NODE if there is none. */
     uint32_t memory_node;
 
     uint32_t llc;  /**< last-level cache, in the order of the mesh */
@@ -175,9 +175,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_create(const ditto_topolog
  *  @return DITTO_OK */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_destroy(ditto_topology *topology);
 
-/* -- Reading a topology: any thread. DITTO_ERR_INVALID: an argument is NULL -- */
+/* -- Reading a topology --
+ *
+ * Any thread may call the functions. Those that return a status return DITTO_ERR_INVALID if an argument is
+ * NULL. */
 
-/** Returns the numbers of its objects.
+/** Returns the numbers of objects in a topology.
  *
  *  @param topology  the topology
  *  @param out       [out] the numbers

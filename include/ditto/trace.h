@@ -28,11 +28,13 @@ typedef struct ditto_trace_options {
 /** Initial value of ditto_trace_options. */
 #define DITTO_TRACE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_trace_options)
 
-/** For ditto_trace_options.events: no events. */
+/** For ditto_trace_options.num_events: no events. */
 #define DITTO_NO_EVENTS SIZE_MAX
 
-/* -- Traces: cross-replica context, outside of runs (DITTO_ERR_CONTEXT in a merge function), errors also as
- * in strategy.h -- */
+/* -- Traces --
+ *
+ * The functions are called in cross-replica context, outside of runs. In a merge function they return
+ * DITTO_ERR_CONTEXT. They also return the errors of the group "Strategies" (strategy.h). */
 
 /** Starts recording, and deletes earlier recordings.
  *
@@ -40,14 +42,14 @@ typedef struct ditto_trace_options {
  *  @param options   the options, or NULL for the defaults
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_NO_MEMORY  memory was refused. Nothing has changed
- *  @retval DITTO_ERR_RANGE      the bytes of `events` overflow size_t */
+ *  @retval DITTO_ERR_RANGE      num_events is so large that the bytes of the events overflow size_t */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_start(ditto_strategy *strategy,
                                                                   const ditto_trace_options *options);
 
 /** Stops recording. The recording can be read until the next start.
  *
  *  @param strategy  the strategy
- *  @return DITTO_OK, or an error of strategy.h */
+ *  @return DITTO_OK, or an error of ditto/strategy.h */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy);
 
 /** What the replicas did under one name. */
@@ -116,7 +118,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_describe(ditto_strat
  *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *path);
 
-/* -- Counts of calls: any thread, any context -- */
+/* -- Counts of calls. Any thread may call the functions, in any context. -- */
 
 /** Starts or stops counting calls of the library's public functions in the whole process.
  *

@@ -29,8 +29,8 @@ typedef ditto_status (*ditto_map_fn)(const ditto_tensor *in, const ditto_tensor 
 typedef struct ditto_map_options {
     size_t struct_size; /**< set by DITTO_MAP_OPTIONS_INIT */
 
-    /** Array of `components` tensors: dtypes and shapes of the resulting rows. NULL means those of the input.
-     *  It is copied. */
+    /** Array of `num_components` tensors: dtypes and shapes of the resulting rows. NULL means those of the
+     *  input. It is copied. */
     const ditto_tensor *row;
 
     uint32_t num_components; /**< length of `row` */
@@ -80,7 +80,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_filter(ditto_dataset *input
 
 /* -- Order -- */
 
-/** Whether a shuffle has another order in each pass. A pass is one of an iterator or of a repeat. */
+/** Whether a shuffle has another order in each pass. A pass is that of an iterator, or one repetition of
+ *  ditto_dataset_repeat. */
 typedef enum ditto_reshuffle {
     DITTO_RESHUFFLE_DEFAULT = 0,   /**< the same as DITTO_RESHUFFLE_EACH_PASS */
     DITTO_RESHUFFLE_EACH_PASS = 1, /**< each pass has its own order */
@@ -169,8 +170,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input,
 
 /* -- Several datasets -- */
 
-/** Joins one row of each input to one row, with the components of all inputs one after another. It ends with
- *  the shortest input.
+/** Joins one row of each input to one row, with the components of all inputs one after another. The result
+ *  ends with the shortest input.
  *
  *  @param inputs      array of `num_inputs` datasets
  *  @param num_inputs  number of inputs

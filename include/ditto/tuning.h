@@ -38,7 +38,8 @@ typedef struct ditto_tuning {
     /** Results of at least this many bytes, on all replicas together, are written past the caches. */
     size_t stream_bytes;
 
-    /** From this size on, AUTO means HIERARCHICAL if there are several groups of replicas. */
+    /** From this size on, DITTO_IMPLEMENTATION_DEFAULT means DITTO_IMPLEMENTATION_HIERARCHICAL, if there are
+     *  several groups of replicas. */
     size_t hierarchical_bytes;
 
     /** Idle helpers of a replica join its work if its part has at least this many bytes. */

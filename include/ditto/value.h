@@ -159,13 +159,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_var
 
 /** Creates a nest of values of one strategy.
  *
- *  @param strategy  the strategy
- *  @param names     [num_members] the names, which are copied. NULL means "0", "1", and so on. A name must
- *                   not be empty, contain '/', or occur twice
- *  @param members   [num_members] the members. The nest keeps them alive, and the caller still destroys its
- *                   handles
+ *  @param strategy     the strategy
+ *  @param names        [num_members] the names, which are copied. NULL means "0", "1", and so on. A name must
+ *                      not be empty, contain '/', or occur twice
+ *  @param members      [num_members] the members. The nest keeps them alive, and the caller still destroys
+ *                      its handles
  *  @param num_members  number of members
- *  @param out       [out] the nest
+ *  @param out          [out] the nest
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID  a name is not allowed
  *  @retval DITTO_ERR_CONTEXT  a member of another strategy */
@@ -316,9 +316,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(const ditto_value *val
  *  The parts of a variable are its components. Those of a nest are nests, one per replica. The call is made
  *  in cross-replica context.
  *
- *  @param strategy  the strategy of the value
- *  @param value     the value
- *  @param out       [out] [N] the parts, each given to the caller; NULL from *num_results on
+ *  @param strategy     the strategy of the value
+ *  @param value        the value
+ *  @param out          [out] [N] the parts, each given to the caller; NULL from *num_results on
  *  @param num_results  [out] number of parts: N, or 1 for a plain value
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_CONTEXT  a value of another strategy */

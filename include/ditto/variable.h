@@ -66,16 +66,16 @@ typedef enum ditto_copies {
 /** How a large variable is cut into shards.
  *
  *  A shard is a run of rows (of the first dimension). Each shard exists once, on the strategy's parameter
- *  nodes in turn. The first `rows mod shards` shards have one row more than the others. If one shard results,
- *  nothing is cut, and the variable is like any other. */
+ *  nodes in turn. The first (rows mod num_shards) shards have one row more than the others. If one shard
+ *  results, nothing is cut, and the variable is like any other. */
 typedef enum ditto_partition {
     DITTO_PARTITION_DEFAULT = 0, /**< one shard */
-    DITTO_PARTITION_FIXED = 1,   /**< `shards` shards, at most one per row */
+    DITTO_PARTITION_FIXED = 1,   /**< num_shards shards, at most one per row */
 
-    /** As many shards as have at least `bytes` (0: 256 KiB) each, at most `shards` (0: 1). */
+    /** As many shards as have at least `bytes` (0: 256 KiB) each, at most num_shards (0: 1). */
     DITTO_PARTITION_MIN_SIZE = 2,
 
-    /** As few shards as have at most `bytes` each, at most `shards` (0: no limit). A row is not cut. */
+    /** As few shards as have at most `bytes` each, at most num_shards (0: no limit). A row is not cut. */
     DITTO_PARTITION_MAX_SIZE = 3,
 } ditto_partition;
 
@@ -132,12 +132,12 @@ typedef struct ditto_variable_options {
  *  @param options   NULL for a mirrored variable without aggregation
  *  @param out       [out] the variable; set only on DITTO_OK
  *  @retval DITTO_OK               the variable exists on all replicas
- *  @retval DITTO_ERR_INVALID      a NULL pointer; synchronization is NONE; MEAN with an integer dtype; both
- *                                 data and initialize are given; an invalid dtype; a rank above
- *                                 DITTO_MAX_RANK; colocate_with is of another strategy, is cut into shards,
- *                                 or shares copies although this variable needs its own; a partitioner
- *                                 without its numbers, or together with ON_READ, DITTO_COPIES_PER_REPLICA or
- *                                 colocate_with; a value that was restored for the variable has another dtype
+ *  @retval DITTO_ERR_INVALID      a NULL pointer; MEAN with an integer dtype; both data and initialize are
+ *                                 given; an invalid dtype; a rank above DITTO_MAX_RANK; colocate_with is of
+ *                                 another strategy, is cut into shards, or shares copies although this
+ *                                 variable needs its own; a partitioner without its numbers, or together with
+ *                                 ON_READ, DITTO_COPIES_PER_REPLICA or colocate_with; a value that was
+ *                                 restored for the variable has another dtype
  *  @retval DITTO_ERR_SHAPE        a value that was restored for the variable has another shape
  *  @retval DITTO_ERR_RANGE        an unknown enum value; the size overflows
  *  @retval DITTO_ERR_UNSUPPORTED  SUM or MEAN of a dtype for which ditto_all_reduce does not have it; ON_READ
@@ -252,9 +252,9 @@ DITTO_API uint64_t ditto_variable_generation(const ditto_variable *variable);
 
 /** Lists the variables of a strategy, in the order of their creation. The slots of optimizers are among them.
  *
- *  @param strategy   the strategy
- *  @param variables  [out] [capacity] as many variables as fit; may be NULL if capacity is 0
- *  @param capacity   capacity of variables
+ *  @param strategy       the strategy
+ *  @param variables      [out] [capacity] as many variables as fit; may be NULL if capacity is 0
+ *  @param capacity       number of elements of variables
  *  @param num_variables  [out] how many variables there are
  *  @retval DITTO_OK           num_variables is set
  *  @retval DITTO_ERR_INVALID  a NULL pointer */
@@ -279,10 +279,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strate
 
 /** Writes the names of the kept values for which no variable has been created, one a line.
  *
- *  @param strategy  the strategy
- *  @param buffer    [out] the text, terminated; may be NULL if capacity is 0
- *  @param capacity  bytes of buffer
- *  @param length    [out] the length of the whole text, without its terminator; may be NULL
+ *  @param strategy    the strategy
+ *  @param buffer      [out] the text, terminated; may be NULL if capacity is 0
+ *  @param capacity    bytes of buffer
+ *  @param length      [out] the length of the whole text, without its terminator; may be NULL
  *  @param num_values  [out] how many values there are; may be NULL
  *  @retval DITTO_OK           the names were written
  *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0 */
