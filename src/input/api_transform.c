@@ -101,7 +101,7 @@ ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t num_shards, uint
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
     if (num_shards == 0)
-        return DTI_FAIL(DITTO_ERR_RANGE, "shards is 0: there is at least one");
+        return DTI_FAIL(DITTO_ERR_RANGE, "num_shards is 0: there is at least one");
     if (index >= num_shards)
         return DTI_FAIL(
             DITTO_ERR_RANGE, "index is %llu, but with num_shards = %llu they are numbered from 0 to %llu",

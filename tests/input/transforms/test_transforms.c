@@ -414,7 +414,7 @@ static void wrong_arguments_are_refused_by_transformations(void **state)
     assert_status(ditto_dataset_shard(d, 3, 3, &out), DITTO_ERR_RANGE);
     assert_message("index is 3");
     assert_status(ditto_dataset_shard(d, 0, 0, &out), DITTO_ERR_RANGE);
-    assert_message("shards is 0");
+    assert_message("num_shards is 0");
     assert_status(ditto_dataset_prefetch(d, 0, &out), DITTO_ERR_RANGE);
     assert_status(ditto_dataset_map(d, NULL, NULL, NULL, &out), DITTO_ERR_INVALID);
     map.num_components = 1;

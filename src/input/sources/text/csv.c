@@ -381,7 +381,7 @@ static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files,
             "options->delimiter (character %d) can be part of a number, is a quote or ends a line",
             delimiter);
     if (options->num_columns > MOST_COLUMNS)
-        return DTI_FAIL(DITTO_ERR_INVALID, "options->columns is %u: at most %u", options->num_columns,
+        return DTI_FAIL(DITTO_ERR_INVALID, "options->num_columns is %u: at most %u", options->num_columns,
                         MOST_COLUMNS);
     csv->lines.skip_lines = options->skip_lines;
     csv->lines.most_bytes = DTI_TEXT_LINE_MOST_BYTES;
