@@ -15,12 +15,11 @@ DITTO_BEGIN
  *
  *  Every replica calls these functions in replica context, on its own thread, in the same order. If replicas
  *  call different functions, or one returns while others wait, all of them get DITTO_ERR_DIVERGED. No replica
- *  waits for ever. After an error the run is stopping, and every later collective of it returns an error at
- *  once. Memory that any replica wrote before the call is visible to every replica after the call returns
+ *  waits for ever. After an error the run is being stopped, and every later collective in it returns an error
+ *  at once. Memory that any replica wrote before the call is visible to every replica after the call returns
  *  DITTO_OK. Results have the same bits on every replica, in every run, and for every placement, algorithm
  *  and option. The tree of docs/semantics.md fixes the order of a reduction. It depends on the number of
- *  replicas alone.
- *  @{ */
+ *  replicas alone. @{ */
 
 /** How two elements are combined.
  *
@@ -101,14 +100,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
 
 /** @name Operations on buffers
  *
- *  Counts are elements, not bytes. Counts, dtype, op and root must be equal on all replicas. Buffers must be
- *  aligned for one element, and may be NULL if they have no elements. No replica accesses a buffer after the
- *  call has returned, whatever its status. After an error the contents of the destination are unspecified.
- *  Destinations of different replicas must not overlap. ditto_all_reduce and ditto_broadcast_from_root return
- *  DITTO_ERR_INVALID if two replicas pass one destination for a message that is not small. In all other cases
- *  this is not detected, and the destination holds a mixture of results. Nothing is allocated, except for
- *  lists whose buffers are new (ditto_all_reduce_list) and for slices that are merged.
- *  @{ */
+ *  Counts are numbers of elements, not bytes. Counts, dtype, op and root must be equal on all replicas.
+ *  Buffers must be aligned for one element, and may be NULL if they have no elements. No replica accesses a
+ *  buffer after the call of the buffer's owner has returned, whatever its status. After an error the contents
+ *  of the destination are unspecified. Destinations of different replicas must not overlap. ditto_all_reduce
+ *  and ditto_broadcast_from_root return DITTO_ERR_INVALID if two replicas pass one destination for a message
+ *  that is not small. In all other cases this is not detected, and the destination holds a mixture of
+ *  results. Nothing is allocated, except for lists whose buffers are new (ditto_all_reduce_list) and for
+ *  slices that are merged. @{ */
 
 /** All-reduce: combines `count` elements over all replicas. Every replica receives the result.
  *
@@ -141,7 +140,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
  *  it.
  *  @par Source
  *  Reduce-scatter, then all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005. The owner of each index
- *  range does both, directly between the callers' buffers. Since 0.1. */
+ *  range does both, directly between the callers' buffers. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst,
                                                         size_t count, ditto_dtype dtype, ditto_op op,
                                                         const ditto_reduce_options *options);

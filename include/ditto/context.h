@@ -47,7 +47,8 @@ DITTO_API ditto_replica *ditto_get_replica_context(void);
  *  @return the id of the replica; -1 outside of updates */
 DITTO_API int32_t ditto_get_update_replica(void);
 
-/** Makes a strategy current on this thread until it is replaced or cleared. It is a scope that is not left.
+/** Makes a strategy current on this thread until it is replaced or cleared. It acts like a scope that is
+ *  never left.
  *
  *  @param strategy  the strategy; NULL clears it
  *  @retval DITTO_OK            the strategy is current, or none is

@@ -351,7 +351,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next(ditto_iterator *itera
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_iterator *iterator,
                                                                        ditto_value **out, int *has_value);
 
-/** Saves the position of the iterator, which is behind the batches that the replicas have taken.
+/** Saves the position of the iterator, after the batches that the replicas have taken.
  *
  *  An iterator that is made from the state (ditto_input_options.state) with the same dataset delivers exactly
  *  the rows that would have come next. The number of producers may differ. The number of replicas may differ

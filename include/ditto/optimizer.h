@@ -158,9 +158,8 @@ typedef struct ditto_optimizer_options {
  *  @retval DITTO_ERR_INVALID      a NULL pointer; no variables; a variable that is given twice, is
  *                                 sync-on-read, or belongs to an optimizer; FUNCTION without a function; the
  *                                 strategy has an optimizer of this name
- *  @retval DITTO_ERR_RANGE        an unknown rule or aggregation; a number that is negative or not finite;
- *                                 momentum or a beta that is 1 or more; more than DITTO_MAX_OPTIMIZER_SLOTS
- *                                 slots
+ *  @retval DITTO_ERR_RANGE        an unknown rule or op; a number that is negative or not finite; momentum or
+ *                                 a beta that is 1 or more; more than DITTO_MAX_OPTIMIZER_SLOTS slots
  *  @retval DITTO_ERR_UNSUPPORTED  a dtype that the rule, MEAN or clipping does not have; variables of more
  *                                 than one dtype together with clipping
  *  @retval DITTO_ERR_CONTEXT      variables of more than one strategy

@@ -70,7 +70,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_free(ditto_replica *self, void *mem
 /** Records why a function of the program fails, and returns the status that it should return: `return
  *  ditto_fail(self, 7, "...")`.
  *
- *  @param self    the calling replica; not checked
+ *  @param self    the calling replica. It is not checked, and may be NULL
  *  @param code    a number of the program's choice, which is stored in ditto_error.user_code
  *  @param format  the message, as for printf, followed by its arguments
  *  @return DITTO_ERR_USER always */

@@ -45,8 +45,8 @@ typedef struct ditto_result_op {
 typedef struct ditto_run_options {
     size_t struct_size; /**< set by DITTO_RUN_OPTIONS_INIT */
 
-    /** Whether the components of an argument may differ in shape. ON is the default. With OFF the run then
-     *  fails with DITTO_ERR_SHAPE. */
+    /** Whether the components of an argument may differ in shape. DITTO_SWITCH_ON is the default. With
+     *  DITTO_SWITCH_OFF the run fails with DITTO_ERR_SHAPE if they do. */
     ditto_switch dynamic_batch;
 
     /** [num_reduce] the results that are reduced. They become plain values. The other results are not
@@ -59,8 +59,8 @@ typedef struct ditto_run_options {
 /** Initial value of ditto_run_options: the defaults. */
 #define DITTO_RUN_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_run_options)
 
-/** Runs a function on every replica with arguments and results, in cross-replica context. It is
- *  ditto_strategy_run in all other respects. An error of the results does not undo what the function did.
+/** Runs a function on every replica with arguments and results, in cross-replica context. In all other
+ *  respects it works as ditto_strategy_run does. An error of the results does not undo what the function did.
  *
  *  @param strategy   the strategy
  *  @param function   reads its arguments with ditto_argument, and gives results with ditto_return and similar

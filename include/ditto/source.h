@@ -191,8 +191,8 @@ typedef struct ditto_csv_options {
  *  independent of the locale. An f32 is rounded from the nearest f64.
  *
  *  These are DITTO_ERR_CORRUPT, with a message that names file, line and column: a row with too few or too
- *  many fields, a quote in the middle of a field, text behind a closing quote, a field that is not a number,
- *  a number outside the range of its dtype, nan, and inf.
+ *  many fields, a quote in the middle of a field, text after a closing quote, a field that is not a number, a
+ *  number outside the range of its dtype, nan, and inf.
  *
  *  @param files           the files
  *  @param components      array of num_components components
@@ -273,7 +273,7 @@ typedef struct ditto_fixed_options {
  *  gaps.
  *
  *  Without a stride, or with the length of a record as stride, a file must contain a whole number of records.
- *  With another stride, record i begins stride_bytes * i bytes behind the header. The last record is the last
+ *  With another stride, record i begins stride_bytes * i bytes after the header. The last record is the last
  *  one that fits completely before the footer. The rest of the file is skipped, also if the file is shorter
  *  than one record. No record continues in the next file. Elements of a bool component that are not 0 become
  *  1.

@@ -91,8 +91,8 @@ typedef enum ditto_memory_policy {
  *
  *  It applies to functions given to run, to loops and functions on logical devices, and to functions of
  *  updates. What the library computes itself (collectives, reductions, optimizers, input, random numbers)
- *  always uses DITTO_FLOATING_STANDARD, so that its bits depend on its operands alone. The same holds for
- *  functions that run inside of that: maps, filters, generators, functions that combine, rules of
+ *  always uses DITTO_FLOATING_STANDARD, so that its bits depend on its operands alone. So do functions of the
+ *  program that these computations call: maps, filters, generators, functions that combine, and rules of
  *  optimizers. */
 typedef enum ditto_floating {
     DITTO_FLOATING_DEFAULT = 0, /**< DITTO_FLOATING_STANDARD */
@@ -103,9 +103,9 @@ typedef enum ditto_floating {
     DITTO_FLOATING_STANDARD = 1,
 
     /** The environment of the thread that calls run or ditto_variable_update, at the time of the call. It is
-     *  equal on all replicas. Runs inside runs use that of the outermost run. The operands that functions
-     *  give to a collective may then have other bits. From equal operands a collective computes equal
-     *  bits. */
+     *  equal on all replicas. Nested runs use the environment of the outermost run. The operands that
+     *  functions give to a collective may then have other bits. From equal operands a collective computes
+     *  equal bits. */
     DITTO_FLOATING_CALLER = 2,
 } ditto_floating;
 
@@ -124,10 +124,9 @@ typedef struct ditto_strategy_options {
      *  means one PU. */
     ditto_span span;
 
-    /** Everything that can be said about the PUs of replicas: explicit PUs, shapes, policies, flags
-     *  (ditto/placement.h). If it is given, num_replicas, span and placement must be 0. Without a number of
-     *  replicas, a span, a shape or PUs it places as many replicas as by default. It is read only during
-     *  creation. */
+    /** All options of the placement: explicit PUs, shapes, policies, flags (ditto/placement.h). If it is
+     *  given, num_replicas, span and placement must be 0. Without a number of replicas, a span, a shape or
+     *  PUs there are as many replicas as by default. It is read only during creation. */
     const ditto_placement_options *placement_options;
 
     /** Where the replicas are. The placement must have been made for this machine. It is read only during
@@ -139,21 +138,21 @@ typedef struct ditto_strategy_options {
     ditto_caller caller; /**< which thread replica 0 uses */
     ditto_pin pin;       /**< whether threads are bound to PUs */
 
-    /** Whether a replica has threads on its other PUs, beside that of its leader (ditto/device.h).
+    /** Whether a replica has helper threads on the PUs that its leader does not use (ditto/device.h).
      *
-     *  ON is the default. Each PU but the first has one helper, which sleeps when there is nothing to do.
-     *  With OFF the leader may run on all PUs of its replica, and threads that it starts (for example those
-     *  of OpenMP) inherit these PUs. */
+     *  DITTO_SWITCH_ON is the default. Each PU but the first has one helper, which sleeps when there is
+     *  nothing to do. With DITTO_SWITCH_OFF the leader may run on all PUs of its replica, and threads that it
+     *  starts (for example those of OpenMP) inherit these PUs. */
     ditto_switch helpers;
 
     /** Stack size of the replicas' threads, at least 128 KiB. 0 means the default of the system. */
     size_t stack_bytes;
 
-    /** The library calls it first on the thread of each leader and helper, with the id of the thread's
-     *  replica and thread_user. It is not called on a calling thread that works as replica 0. */
+    /** The library calls this function when the thread of a leader or helper starts, with the id of the
+     *  thread's replica and thread_user. It is not called on a calling thread that works as replica 0. */
     void (*thread_start)(uint32_t replica, void *user);
 
-    /** The library calls it last on each thread for which it calls thread_start. */
+    /** The library calls this function at the end of each thread for which it called thread_start. */
     void (*thread_stop)(uint32_t replica, void *user);
 
     void *thread_user; /**< passed to thread_start and thread_stop */

@@ -51,8 +51,9 @@ typedef enum ditto_aggregation {
  *  The update is refused (DITTO_ERR_INVALID) for shared copies of variables with aggregation, in shards, or
  *  in central storage, and for slots of an optimizer.
  *
- *  When components differ, a replica's add, a cross add, an indexed update and an optimizer change every copy
- *  from its own value. An assignment of one value makes the components equal again. See docs/semantics.md. */
+ *  When components differ, additions and subtractions in either context, indexed updates, and optimizers
+ *  change every copy from its own value. An assignment of one value makes the components equal again. See
+ *  docs/semantics.md. */
 typedef enum ditto_copies {
     /** Sync-on-read: one for each replica. Mirrored: one per NUMA node, or one for each replica after a
      *  split. Central storage: one. */
@@ -387,7 +388,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard_data(ditto_variable 
  *  another strategy, and if self is not the calling thread's replica.
  *  @{ */
 
-/** Creates one variable from inside a run: collective.
+/** Creates one variable from inside a run. The call is collective.
  *
  *  The k-th call on each replica creates the same variable. Name, dtype and shape must agree on all replicas.
  *  The initial value and the options are taken from replica 0; those of other replicas are not compared. A
