@@ -19,7 +19,8 @@ DITTO_BEGIN
  *  at once. Memory that any replica wrote before the call is visible to every replica after the call returns
  *  DITTO_OK. Results have the same bits on every replica, in every run, and for every placement, algorithm
  *  and option. The tree of docs/semantics.md fixes the order of a reduction. It depends on the number of
- *  replicas alone. @{ */
+ *  replicas alone.
+ *  @{ */
 
 /** How two elements are combined.
  *
@@ -107,7 +108,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
  *  and ditto_broadcast_from_root return DITTO_ERR_INVALID if two replicas pass one destination for a message
  *  that is not small. In all other cases this is not detected, and the destination holds a mixture of
  *  results. Nothing is allocated, except for lists whose buffers are new (ditto_all_reduce_list) and for
- *  slices that are merged. @{ */
+ *  slices that are merged.
+ *  @{ */
 
 /** All-reduce: combines `count` elements over all replicas. Every replica receives the result.
  *
