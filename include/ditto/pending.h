@@ -8,9 +8,10 @@ DITTO_BEGIN
 
 /** @defgroup ditto_pending_operations Pending operations
  *
- *  Every replica starts and calls the same collectives in the same order, whether it waits at once or later.
- *  There is no background thread. A replica that waits in any collective works on all operations that every
- *  replica has started, also on the parts of replicas that compute meanwhile.
+ *  The functions are called in replica context, on the replica's own thread, with the rules of
+ *  ditto/collective.h. Every replica starts and calls the same collectives in the same order, whether it
+ *  waits at once or later. There is no background thread. A replica that waits in any collective works on all
+ *  operations that every replica has started, also on the parts of replicas that compute meanwhile.
  *
  *  The replica that started an operation must wait for it, in the same run. If its function returns before
  *  that, the run fails with DITTO_ERR_INVALID, and the message names the operation. Operations may be waited

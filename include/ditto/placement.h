@@ -189,8 +189,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const dit
  *  @param placement  the placement
  *  @param buffer     [out] memory for the text; may be NULL if `capacity` is 0
  *  @param capacity   length of `buffer` in bytes
- *  @param length     [out] length of the whole text without its terminator. The text was cut if this is more
- *                    than capacity - 1; may be NULL
+ *  @param length     [out] the length of the whole text, without its terminator; may be NULL. If it is larger
+ *                    than capacity - 1, the text in buffer is cut
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_INVALID  `placement` is NULL, or `buffer` is NULL and `capacity` is not 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer,

@@ -90,7 +90,7 @@ typedef struct ditto_queue_options {
 
     /** Called by ditto_queue_destroy for each pointer that was put and not taken. NULL means that nothing is
      *  called. It is not called for payload, which belongs to the queue. */
-    void (*drop)(void *item, void *argument);
+    void (*drop)(void *item, void *user);
 
     void *drop_user; /**< given to `drop` */
 } ditto_queue_options;
@@ -119,7 +119,7 @@ typedef struct ditto_queue_item {
  *  @param options  the options, or NULL for the defaults
  *  @param out      [out] the queue; set only on DITTO_OK
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID      struct_size is wrong, a flag is unknown, or `node` is set without has_node
+ *  @retval DITTO_ERR_INVALID      struct_size is wrong, or `node` is set without has_node
  *  @retval DITTO_ERR_UNSUPPORTED  options of a newer version have a field set that this version does not know
  *  @retval DITTO_ERR_RANGE        one of these:
  *      - There are more than DITTO_MAX_QUEUE_SLOTS slots or DITTO_MAX_QUEUE_PRODUCERS producers.

@@ -36,13 +36,17 @@ typedef struct ditto_tensor {
  *
  *  @param tensor  the tensor
  *  @return the number. It is also 0 if the product overflows or the rank is above DITTO_MAX_RANK, because no
- *          such array can exist */
+ *          such array can exist
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API size_t ditto_tensor_count(const ditto_tensor *tensor);
 
 /** Returns the number of bytes of a tensor's elements.
  *
  *  @param tensor  the tensor
- *  @return the number; 0 if ditto_tensor_count returns 0 */
+ *  @return the number; 0 if ditto_tensor_count returns 0
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API size_t ditto_tensor_bytes(const ditto_tensor *tensor);
 
 /** @} */
