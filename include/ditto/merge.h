@@ -118,7 +118,7 @@ typedef struct ditto_update_options {
  *  @param arguments      [num_arguments] values
  *  @param num_arguments  number of arguments
  *  @param options        NULL for the defaults
- *  @param results        [out] If ungrouped: a per-replica value, given to the caller, or NULL if the
+ *  @param results        [out] with options->ungrouped, a per-replica value for the caller, or NULL if the
  *                        function gave no results. Replicas that share a copy have the result of that copy.
  *                        Otherwise results may be NULL, and is set to NULL if it is not
  *  @return DITTO_OK, an error of ditto/strategy.h, an error of the function, or one of:
