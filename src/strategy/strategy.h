@@ -13,7 +13,7 @@ struct dti_strategy_kind {
     ditto_strategy_kind kind;
     const char *name;
 
-    /* True if other numbers of replicas are refused. */
+    /* True if the number of replicas must be 1. */
     bool has_one_replica;
 
     /* True if variables have one copy, on one node, which the options may name. */
@@ -84,7 +84,8 @@ const struct dti_strategy_kind *dti_strategy_kind_of(ditto_strategy_kind kind);
 ditto_status dti_strategy_destroy(ditto_strategy *strategy);
 
 /* -- contexts -- */
-/* Enters the strategy's scope on this thread. A standing scope (set_default) lasts until it is cleared. */
+/* Enters the strategy's scope on this thread. A standing scope, which ditto_set_default enters, lasts until
+ * dti_scope_clear_standing ends it. */
 ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing);
 ditto_status dti_scope_leave(ditto_strategy *strategy);
 ditto_status dti_scope_clear_standing(void);
@@ -116,12 +117,15 @@ ditto_status dti_strategy_device_info(ditto_strategy *strategy, uint32_t replica
 ditto_status dti_strategy_describe(ditto_strategy *strategy, struct dti_text *text);
 
 /* -- input, in cross-replica context -- */
-/* Takes the next batch of each replica as a value. Does not set *out if it returns END_OF_INPUT. */
+/* Takes the next batch of each replica as a value. Does not set *out if it returns DITTO_END_OF_INPUT. */
 ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out);
 /* Writes a line about each iterator of the strategy. The caller has the turn. */
 void dti_input_describe(const struct dti_team *team, struct dti_text *text);
 
-/* -- traces, which replicas have recorded. The caller has the turn, and no run is active. -- */
+/* -- traces, which replicas have recorded. The caller has the turn, and no run is active. --
+ *
+ * The first function sums up the records of one operation, the second writes statistics, and the third writes
+ * all records to a file. */
 ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_counters *out);
 ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *text);
 ditto_status dti_trace_write(const struct dti_team *team, const char *path);

@@ -19,7 +19,7 @@ struct dti_buffer_pool;
 struct dti_value_buffer {
     alignas(DTI_CACHE_LINE) struct dti_buffer_pool *pool;
     struct dti_value_buffer *next;
-    void *memory;                        /* NULL if there is none */
+    void *memory;                        /* NULL if only `small` has been used so far */
     size_t capacity;                     /* of `memory`, in bytes */
     alignas(16) unsigned char small[16]; /* for scalars, on the same cache line */
 };
@@ -56,10 +56,10 @@ struct dti_buffer_pool {
 
 /* -- The replica's own thread -- */
 /* Takes a buffer of at least `bytes` bytes, and sets *data to its memory. The memory is aligned to 64 bytes,
- * or to 16 if `bytes` is at most 16. Returns NO_MEMORY. */
+ * or to 16 if `bytes` is at most 16. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_value_buffer_take(struct dti_buffer_pool *pool, size_t bytes, struct dti_value_buffer **out,
                                    void **data);
-/* Starts an empty list of results for the run on a level. Returns NO_MEMORY. */
+/* Starts an empty list of results for the run on a level. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_results_begin(struct dti_buffer_pool *pool, uint32_t level);
 
 /* -- Any thread -- */

@@ -1,4 +1,4 @@
-/* src/values/values.h - what a distributed value is made of, and the functions on values that other modules
+/* src/values/values.h - the struct of a distributed value, and the functions on values that other modules
  * call. */
 #ifndef DTI_VALUES_H
 #define DTI_VALUES_H
@@ -85,17 +85,18 @@ struct dti_values {
     uint64_t allocations;
     struct dti_buffer_pool *pool; /* [replicas] */
 };
-/* Makes the values of a strategy, which the end of its team destroys. No other thread may know the team yet.
- * Returns NO_MEMORY. */
+/* Makes the struct dti_values of a strategy, which the end of its team destroys. No other thread may know the
+ * team yet. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_values_make(struct dti_team *team, struct dti_values **out);
 static inline struct dti_buffer_pool *dti_pool_of(const ditto_strategy *strategy, uint32_t replica)
 {
     return &dti_base_of(strategy)->values->pool[replica];
 }
 
-/* Stands first in a public function that takes a value and no strategy. Returns INVALID if the value is NULL,
- * and CONTEXT if its strategy was destroyed. Otherwise the strategy is not destroyed before the function
- * returns. The macro declares the gates under the name `held`. dti_value_hold_variables adds to them. */
+/* Stands first in a public function that takes a value and no strategy. It makes the function return
+ * DITTO_ERR_INVALID if the value is NULL, and DITTO_ERR_CONTEXT if its strategy was destroyed. Otherwise the
+ * strategy is not destroyed before the function returns. The macro declares the gates under the name `held`,
+ * to which dti_value_hold_variables adds. */
 #define DTI_HOLD_VALUE(value, held) \
     DTI_LEAVES_GATES(held);         \
     DTI_TRY(dti_value_hold((value), &held))
@@ -104,7 +105,7 @@ ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held);
 /* A value that is a variable, or was taken from one, refers to the copies of the variable but does not keep
  * them alive. Each call that reads the contents of values must therefore first hold the variables of the
  * values and of their members, until it returns. A call that passes values on without reading their contents
- * need not. Returns CONTEXT if a variable was destroyed, or NO_MEMORY. */
+ * need not. Returns DITTO_ERR_CONTEXT if a variable was destroyed, or DITTO_ERR_NO_MEMORY. */
 ditto_status dti_value_hold_its_variables(const ditto_value *value, struct dti_gates *held);
 static inline ditto_status dti_value_hold_variables(const ditto_value *value, struct dti_gates *held)
 {
@@ -112,17 +113,18 @@ static inline ditto_status dti_value_hold_variables(const ditto_value *value, st
 }
 
 /* -- Any thread -- */
-/* Makes a value without content and with one reference. Returns NO_MEMORY, FORKED or POISONED. */
+/* Makes a value without content and with one reference. Returns DITTO_ERR_NO_MEMORY, DITTO_ERR_FORKED or
+ * DITTO_ERR_POISONED. */
 ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out);
 /* Makes a value that refers to the variable. */
 ditto_status dti_value_make_variable(ditto_strategy *strategy, ditto_variable *variable, ditto_value **out);
 /* Records that the value was taken from `container` for a replica, and keeps a reference to the container. */
 void dti_value_take_from(ditto_value *value, const ditto_value *container, uint32_t replica);
-/* Allocates the memory of a plain value for the dtype and shape in value->plain, and sets its data. Returns
- * NO_MEMORY. */
+/* Allocates the memory of a plain value for the dtype and shape in value->plain, and sets value->plain.data.
+ * Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_value_allocate(ditto_value *value);
-/* Appends a member to a nest, and takes over the caller's reference to it. Returns NO_MEMORY, or RANGE if the
- * nest becomes too deep. The reference is dropped on an error too. */
+/* Appends a member to a nest, and takes over the caller's reference to it, even if it fails. Returns
+ * DITTO_ERR_NO_MEMORY, or DITTO_ERR_RANGE if the nest becomes too deep. */
 #define DTI_MOST_DEPTH 64
 ditto_status dti_nest_add(ditto_value *nest, const char *name, ditto_value *member);
 /* Adds a reference. */
@@ -135,13 +137,14 @@ static inline ditto_value *dti_value_keep(const ditto_value *value)
 }
 void dti_value_drop(ditto_value *value); /* NULL is allowed */
 
-/* Returns INVALID if the value is NULL, and CONTEXT if its strategy was destroyed or is another one. */
+/* Returns DITTO_ERR_INVALID if the value is NULL, and DITTO_ERR_CONTEXT if its strategy was destroyed or is
+ * another one. */
 ditto_status dti_value_check_own(const ditto_value *value, const ditto_strategy *strategy, const char *name);
 /* The same check for an item of a list that the user passed. The message names the item, as in
  * "values[2]". */
 ditto_status dti_value_check_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
                                   uint32_t index);
-/* The same checks. They also hold the variables of the value. */
+/* These functions make the same checks, and also hold the variables of the value. */
 ditto_status dti_value_hold_own(const ditto_value *value, const ditto_strategy *strategy, const char *name,
                                 struct dti_gates *held);
 ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
@@ -150,23 +153,24 @@ ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy 
 /* Returns the part of a value that belongs to a replica. A plain value has the same part for all replicas,
  * and so has a mirrored one. Returns false if the value is not a tensor (a nest, slices). */
 bool dti_value_part(const ditto_value *value, uint32_t replica, ditto_tensor *out);
-/* The parts of all replicas as an array. It is the value's own array if the value has one. Returns
- * NO_MEMORY. */
+/* The parts of all replicas as an array. dti_value_parts_open returns DITTO_ERR_NO_MEMORY. */
 struct dti_value_parts {
     const ditto_tensor *part;
-    ditto_tensor *own; /* an array that was allocated for this, or NULL */
+    ditto_tensor *own; /* NULL if `part` is the array of the value itself, otherwise the same as `part` */
 };
 ditto_status dti_value_parts_open(const ditto_value *value, struct dti_value_parts *parts);
 void dti_value_parts_close(struct dti_value_parts *parts);
-/* Returns NULL if there is no such member. */
+/* Returns the member of a nest at a path such as "a/b", or NULL if there is none. An empty path or NULL means
+ * the value itself. */
 const ditto_value *dti_value_find(const ditto_value *value, const char *path);
+/* Records and returns DITTO_ERR_NOT_FOUND for such a path. `what` says what was searched: "member". */
 ditto_status dti_fail_no_member(const ditto_value *value, const char *path, const char *what);
 /* Ends the making of a value: sets *out if status is DITTO_OK, and drops the value otherwise. Returns
  * status. */
 ditto_status dti_value_finish(ditto_value *value, ditto_status status, ditto_value **out);
 void dti_number_name(char *name, uint32_t number); /* writes "12"; name has 16 bytes */
 bool dti_name_is_number(const char *name);         /* the name consists of digits only */
-/* Returns INVALID if the name is empty or contains a '/', and RANGE if it is too long. */
+/* Returns DITTO_ERR_INVALID if the name is empty or contains a '/', and DITTO_ERR_RANGE if it is too long. */
 ditto_status dti_name_check(const char *name);
 /* Turns the status that a function of the user returned into DITTO_OK or an error with a message. `serial` is
  * the value of dti_error_serial before the function was called. The format and its arguments name the
@@ -196,15 +200,22 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
  * be held (dti_value_hold_variables). */
 
 /* -- Any context -- */
+/* Returns DITTO_ERR_INVALID for a nest and for slices. */
 ditto_status dti_look_component(const ditto_value *value, uint32_t replica, ditto_tensor *out);
+/* Returns DITTO_ERR_INVALID if the value is neither plain nor mirrored. */
 ditto_status dti_look_tensor(const ditto_value *value, ditto_tensor *out);
+/* Sets *out to the dtype and shape of the parts, without data. A dimension in which the parts of a per-replica
+ * value differ is DITTO_ANY_SIZE. Returns DITTO_ERR_INVALID for a nest. */
 ditto_status dti_look_spec(const ditto_value *value, ditto_tensor *out);
 
 /* -- Cross-replica context -- */
+/* Makes a value of the parts that belong to one replica. A plain value and a variable are returned as they
+ * are, with a further reference. */
 ditto_status dti_look_select(const ditto_value *value, uint32_t replica, ditto_value **out);
 /* Makes a plain value of `part`, which is a part of the container. */
 ditto_status dti_look_taken(const ditto_value *container, uint32_t replica, const ditto_tensor *part,
                             ditto_value **out);
+/* Makes a value for each replica (out[replicas]), or only out[0] if the value is plain. */
 ditto_status dti_look_local_results(const ditto_value *value, ditto_value **out, uint32_t *count);
 
 #endif

@@ -9,7 +9,7 @@
 #include "sync/sync.h"
 #include "vars/elements/elements.h"
 
-/* The functions of one kind of synchronization. A new kind of synchronization is a new table of this type. */
+/* The functions of one kind of synchronization. */
 struct dti_variable_kind {
     const char *name;
 
@@ -132,8 +132,8 @@ ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *init
  * the variable or another thread is in a call on it. */
 ditto_status dti_variable_destroy(ditto_variable *v);
 
-/* dti_variable_keep adds a reference to the struct. dti_variable_drop removes one, and frees the struct with
- * the last one. A variable to which there is a reference may already have been destroyed. */
+/* dti_variable_keep adds a reference to the struct. dti_variable_drop removes one, and frees the struct when
+ * it removes the last one. A reference does not prevent that the variable is destroyed. */
 void dti_variable_keep(ditto_variable *v);
 void dti_variable_drop(ditto_variable *v);
 

@@ -27,14 +27,19 @@ struct dti_update_request {
 };
 
 /* -- The replica's own thread, collective -- */
+/* All replicas pause, and replica 0 calls merge->function. If result is not NULL, *result is set to the
+ * function's result. */
 ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge,
                             const ditto_tensor *arguments, const ditto_value **result);
+/* Each replica that owns a copy of the variable calls request->function on it. If result is not NULL, *result
+ * is set to the result for the copy that the replica uses. Its dtype is 0 if there is none. */
 ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *variable,
                                    const struct dti_update_request *request, const ditto_tensor *arguments,
                                    ditto_tensor *result);
 
 /* -- Cross-replica context -- */
-/* If results is NULL, results of the function are ignored. */
+/* Calls request->function on each copy of the variable, on the thread of the copy's owner. If results is
+ * NULL, the results of the function are ignored. */
 ditto_status dti_update_cross(ditto_variable *variable, const struct dti_update_request *request,
                               const ditto_value *const *arguments, ditto_value **results);
 

@@ -9,18 +9,20 @@
 /* Drops the results of the previous step. Only the results of the last step of a run count. */
 void dti_results_again(struct dti_replica *r, const struct dti_run_call *call);
 
-/* Reserves an entry for a result of this name. The result counts only after dti_result_done. Returns CONTEXT,
- * INVALID or RANGE. */
+/* Reserves an entry for a result of this name. The result counts only after dti_result_done. Returns
+ * DITTO_ERR_CONTEXT, DITTO_ERR_INVALID or DITTO_ERR_RANGE. */
 ditto_status dti_result_reserve(struct dti_replica *r, const char *name, ditto_value_kind kind,
                                 struct dti_results **list, struct dti_result **out);
 void dti_result_done(struct dti_results *list, const struct dti_result *result);
 
 /* -- The thread that posted the run. It has the turn, and all replicas have returned. -- */
 /* Makes one value of the results of a successful run, or sets *out to NULL if there are none. Buffers that
- * do not become part of the value are given back. Returns DIVERGED, INVALID, NO_MEMORY, or an error of
- * reduce. */
+ * do not become part of the value are given back. Returns DITTO_ERR_DIVERGED, DITTO_ERR_INVALID,
+ * DITTO_ERR_NO_MEMORY, or an error of dti_reduce_value. */
 ditto_status dti_results_collect(ditto_strategy *strategy, const struct dti_run_call *call,
                                  const ditto_run_options *options, ditto_value **out);
+
+/* Drops the results of a run, and gives all their buffers back. */
 void dti_results_give_back(ditto_strategy *strategy, const struct dti_run_call *call);
 
 /* Makes the run that `request` describes. The caller is between dti_cross_enter and dti_cross_leave. *call is

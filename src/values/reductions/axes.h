@@ -33,15 +33,17 @@ struct dti_column {
     char *partial; /* [blocks][kept] accumulators in the caller's memory */
 };
 
-/* Converts a list of axes to a mask. Negative axes count from the end. Returns RANGE, or INVALID if an axis
- * occurs twice. */
+/* Converts a list of axes to a mask. Negative axes count from the end. Returns DITTO_ERR_RANGE if there is no
+ * such axis, and DITTO_ERR_INVALID if an axis occurs twice. */
 ditto_status dti_axes_read(const int32_t *axes, uint32_t count, uint32_t rank, uint32_t *mask);
-/* Fills in the remaining members. Returns SHAPE if parts differ along an axis that is kept, and RANGE if the
- * size of the result cannot be represented. */
+/* Plans a reduction. The caller has set part, parts, reduced, op and start. This function sets the other
+ * members, except result.data and partial. Returns DITTO_ERR_SHAPE if parts differ along an axis that is
+ * kept, and DITTO_ERR_RANGE if size_t cannot hold the size of `partial`. */
 ditto_status dti_column_plan(struct dti_column *column);
-/* Folds tasks [first, end). There are blocks x tiles tasks. Returns NO_MEMORY. */
+/* Executes tasks [first, end). A task folds one block of one tile, so there are blocks * tiles of them.
+ * Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_column_fold(const struct dti_column *column, size_t first, size_t end);
-/* Combines the results of the blocks into column->result.data. All tasks must have been folded. */
+/* Combines the results of the blocks into column->result.data. All tasks must have been executed. */
 void dti_column_finish(const struct dti_column *column);
 
 #endif

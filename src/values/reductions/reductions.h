@@ -8,11 +8,12 @@
 #include "replicas/team/replica.h"
 
 /* -- Cross-replica context -- */
-/* axes is NULL if only replicas are reduced, and no axes. */
+/* Reduces a value over replicas. If axes is not NULL, reduces also along these axes. */
 ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
                               const int32_t *axes, uint32_t num_axes, ditto_value **out);
 ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *value, uint32_t axis,
                               ditto_value **out);
+/* Adds up slices that have the same row number. */
 ditto_status dti_merge_slices(const ditto_value *slices, ditto_value **out);
 /* Reduces values[i] to destinations[i], all of them in one job with one meeting. The destinations have been
  * checked. After an error no output is set. */
@@ -31,10 +32,11 @@ ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, c
 /* -- Pure functions, which several reductions use -- */
 /* Returns true if the value is the same for all replicas. */
 bool dti_is_one_value(const ditto_value *value);
-/* Checks that op is SUM, MEAN, MIN, MAX or PROD and can reduce the dtype. Returns RANGE, UNSUPPORTED or
- * INVALID. */
+/* Checks that op is SUM, MEAN, MIN, MAX or PROD and can reduce the dtype. Returns DITTO_ERR_RANGE,
+ * DITTO_ERR_UNSUPPORTED or DITTO_ERR_INVALID. */
 ditto_status dti_reduce_check(ditto_op op, ditto_dtype dtype);
-/* Returns INVALID if the operator would count a value that is the same for all replicas N times. */
+/* The operator is to be applied to a value that is the same for all N replicas. Returns DITTO_ERR_INVALID if
+ * it would count this value N times. */
 ditto_status dti_reduce_check_once(const ditto_strategy *strategy, ditto_op op);
 /* Returns the dtype of the result, which is f64 for a mean of integers. */
 ditto_dtype dti_reduce_dtype(ditto_op op, ditto_dtype dtype);

@@ -7,11 +7,11 @@
 #include "vars/checkpoint/contents.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
 
-/* Plans a save. It checks and lists what is to be saved, without the values. The caller frees *variable, an
- * array with one variable for each entry that is not the program's own data. The variables cannot be
- * destroyed until the caller leaves the gates in `held`, which it does after their values have been copied or
- * written. Returns DITTO_ERR_INVALID, DITTO_ERR_CONTEXT or DITTO_ERR_NO_MEMORY, and other errors of invalid
- * options. */
+/* Plans a save. Checks the options, and fills `contents` with an entry for each variable and for each piece
+ * of the program's own data, without the values. The caller frees *variable, an array with one variable for
+ * each entry that is not the program's own data. The variables cannot be destroyed until the caller leaves
+ * the gates in `held`, which it does after their values have been copied or written. Returns
+ * DITTO_ERR_INVALID, DITTO_ERR_CONTEXT or DITTO_ERR_NO_MEMORY, and other errors of invalid options. */
 ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_options *options,
                            struct dti_contents *contents, ditto_variable ***variable, struct dti_gates *held);
 

@@ -55,8 +55,8 @@ ditto_status dti_contents_check(const struct dti_contents *contents);
 /* Sorts the entries by path, component by component, so that the entries of a group are adjacent. */
 void dti_contents_sort(struct dti_contents *contents);
 
-/* Returns pointers to the entries in that order. The caller frees the array. Returns NULL, with an error
- * recorded, if there is no memory. */
+/* Returns pointers to the entries in the order of dti_contents_sort. The caller frees the array. Returns
+ * NULL, with an error recorded, if there is no memory. */
 struct dti_contents_entry **dti_contents_sorted(const struct dti_contents *contents);
 
 /* Stores in *same whether `found`, which is sorted, has the same contents as `planned`, apart from the

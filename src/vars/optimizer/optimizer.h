@@ -24,15 +24,15 @@ struct ditto_optimizer {
     ditto_optimizer_options options;
 
     char *name;
-    ditto_optimizer *next; /* in the strategy's list of optimizers */
-    uint32_t count;
+    ditto_optimizer *next;     /* in the strategy's list of optimizers */
+    uint32_t count;            /* of variables */
     ditto_variable **variable; /* [count] */
 
     /* [count * slots] The slots of variable k begin at index k * slots. */
     ditto_variable **slot;
 
-    /* [count] The aggregated gradients, only used with clipping. They are placed as slots are, and are hidden
-     * from the user. */
+    /* [count] The aggregated gradients, only used with clipping. They are hidden variables, which lie where
+     * slots lie. */
     ditto_variable **sum;
 
     uint32_t slots; /* of each variable */
@@ -77,8 +77,8 @@ void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, 
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm);
 
-/* Takes one step with clipping by the global norm. The aggregated gradients are stored in o->sum and
- * measured, and then applied. Collective, in clip.c. */
+/* Takes one step with clipping by the global norm. Stores the aggregated gradients in the optimizer's `sum`,
+ * computes their norm, and then updates the variables. Collective, in clip.c. */
 ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
                                const struct dti_target_reduction *targeted, struct dti_deadline *deadline,
                                double *norm);
@@ -97,8 +97,9 @@ ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t cou
  * slots. */
 ditto_status dti_optimizer_destroy(ditto_optimizer *o);
 
-/* Updates copies_of_item of all optimizers that update v. Called after v->may_differ has changed, because the
- * copies that an optimizer writes depend on it. The caller has the turn, and no replica is in ditto_apply. */
+/* Recomputes copies_of_item of all optimizers that update v. It must be called after v->may_differ has
+ * changed, because the copies that an optimizer writes depend on it. The caller has the turn, and no replica
+ * is in ditto_apply. */
 void dti_optimizers_see_copies(const ditto_variable *v);
 
 /* Allocates the sums of squares that the norm is computed from. Returns DITTO_ERR_NO_MEMORY. In clip.c. */

@@ -42,8 +42,8 @@ struct dti_file_extent {
 ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_bytes,
                                       const struct dti_file_extent *extent, size_t extents);
 
-/* Reads the whole file and compares its checksum. Returns DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED for a
- * newer format, DITTO_ERR_IO or DITTO_ERR_NO_MEMORY. */
+/* Reads the whole file, compares its checksum, and stores its length. Returns DITTO_ERR_CORRUPT,
+ * DITTO_ERR_UNSUPPORTED for a newer format, DITTO_ERR_IO or DITTO_ERR_NO_MEMORY. */
 ditto_status dti_checkpoint_file_check(int fd, const char *path, uint64_t *file_bytes);
 
 /* Opens a file for reading and checks it. Only a regular file is opened. Returns DITTO_ERR_NOT_FOUND,
@@ -88,8 +88,8 @@ void dti_folder_clear(const char *folder, const char *prefix);
 /* -- Temporary files --
  *
  * A checkpoint is written to a temporary file, which is then renamed. The temporary file is in the folder of
- * the checkpoint and is called <name>.<16 hexadecimal digits>.partial. Of a name of more than 200 bytes it
- * has the first 200. Each save creates its own temporary file (O_EXCL, O_NOFOLLOW), and keeps it locked
+ * the checkpoint and is called <name>.<16 hexadecimal digits>.partial, where <name> is the checkpoint's name,
+ * cut to 200 bytes. Each save creates its own temporary file (O_EXCL, O_NOFOLLOW), and keeps it locked
  * (flock) until it has renamed or removed it. A file that is not locked was left by a process that was
  * killed, so any process may remove it. If the file system refuses locks, saves work as well, but files that
  * were left stay until the user removes them. A child process that was forked during a save shares the lock,
@@ -102,8 +102,8 @@ struct dti_partial {
 
 /* Creates a temporary file for the checkpoint `path`. It first removes the temporary files of this path that
  * killed processes have left. Returns DITTO_ERR_NO_MEMORY or DITTO_ERR_IO. It also returns DITTO_ERR_IO if
- * there is something at `path` that is not a regular file, because that must not be replaced. The caller ends
- * it by dti_partial_publish or dti_partial_discard. */
+ * there is something at `path` that is not a regular file, because that must not be replaced. The caller passes
+ * *out to dti_partial_publish or dti_partial_discard. */
 ditto_status dti_partial_create(const char *path, struct dti_partial *out);
 
 /* Renames the file to `path` and flushes the folder. Returns DITTO_ERR_IO or DITTO_ERR_NO_MEMORY. */
@@ -112,8 +112,8 @@ ditto_status dti_partial_publish(struct dti_partial *partial, const char *path);
 /* Removes the file. */
 void dti_partial_discard(struct dti_partial *partial);
 
-/* Returns the length of the checkpoint's name in `name`, which is the name of a temporary file. Returns 0 if
- * it is not. */
+/* If `name` is the name of a temporary file, returns the length of the checkpoint's name, with which it
+ * begins. Otherwise returns 0. */
 size_t dti_partial_base(const char *name);
 
 /* Removes a temporary file that no process is writing. */
