@@ -27,7 +27,7 @@ ditto_status ditto_strategy_trace_start(ditto_strategy *strategy, const ditto_tr
                     : known.num_events == DITTO_NO_EVENTS ? 0
                                                           : known.num_events;
     if (events > SIZE_MAX / sizeof(struct dti_event))
-        return DTI_FAIL(DITTO_ERR_RANGE, "events = %zu: that is more than memory has", events);
+        return DTI_FAIL(DITTO_ERR_RANGE, "num_events = %zu: that is more than memory has", events);
     DTI_TRY(enter(strategy, &frame));
     ditto_status status = dti_trace_start(dti_team_of(strategy), events);
     dti_cross_leave(dti_team_of(strategy), &frame);

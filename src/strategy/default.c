@@ -1,9 +1,9 @@
-/* src/strategy/default.c - the default strategy, in which a thread is when it has entered no other. Its only
- * replica is the thread itself.
+/* src/strategy/default.c - the default strategy, which applies to a thread that has entered no other. Its
+ * only replica is the thread itself.
  *
- * There is one default strategy in the process. It owns variables and values, and its cross calls take turns.
- * Each thread that asks for its replica gets its own team, so that threads do not wait for each other.
- * That team is destroyed when the thread ends. */
+ * There is one default strategy in the process. It owns variables and values, and has one turn for the cross
+ * calls of all threads. Each thread that asks for its replica gets its own team, so that threads do not wait
+ * for each other. That team is destroyed when the thread ends. */
 #include "replicas/machine/topology.h"
 #include "strategy/strategy.h"
 #include "sync/sync.h"
@@ -40,8 +40,8 @@ static void free_lock(void)
 
 static void watch_forks(void)
 {
-    /* This comes first. Making the strategy takes this lock and then hwloc's, and a fork must take them in
-     * the same order. */
+    /* A fork calls the handlers that were registered last first. It must take this file's lock before
+     * hwloc's, as dti_default_strategy does, so the handlers for hwloc are registered first. */
     dti_topology_watch_forks();
     pthread_atfork(hold_lock, free_lock, free_lock);
 }

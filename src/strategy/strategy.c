@@ -217,15 +217,14 @@ static ditto_status fail_entered(const struct dti_team *team)
                                     : "on this thread: leave it first (ditto_strategy_scope_leave)");
 }
 
-/* Makes sure that no call uses the strategy, and that no later call can enter it. Returns BUSY or CONTEXT if
- * that is not possible. Then nothing has changed. */
+/* Makes sure that no call uses the strategy, and that no later call can enter it. If that is not possible, it
+ * returns DITTO_ERR_BUSY or DITTO_ERR_CONTEXT and changes nothing. */
 static ditto_status close(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
     DTI_TRY(dti_team_close(team));
-    /* So what the calls in scopes did that have
-     * been left happens before this. No scope can be entered meanwhile, because that is a call that enters
-     * the closed gate. */
+    /* Entering a scope is a call that enters the team's gate. The gate is closed, so no scope can be entered
+     * from here on. */
     if (!dti_team_has_scopes(team))
         return DITTO_OK;
     ditto_status status = fail_entered(team);
@@ -233,7 +232,8 @@ static ditto_status close(ditto_strategy *strategy)
     return status;
 }
 
-/* All replicas have returned after all. So the strategy can be freed as usual. */
+/* Called when all replicas of a poisoned run have returned after all, so that the strategy can be freed as
+ * usual. */
 static void unpoison(ditto_strategy *strategy)
 {
     dti_team_clear_poison(strategy->base.team);

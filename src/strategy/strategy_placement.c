@@ -3,8 +3,8 @@
 #include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
 
-/* Returns what the three forms of asking for replicas come to: num_replicas and span are the short form of
- * placement_options, and a placement needs no options. */
+/* Computes the placement options. The user says in one of three ways where replicas are: by num_replicas and
+ * span, by placement_options, or by a placement, for which the options are not used. */
 static ditto_status read_options(const ditto_strategy_options *o, ditto_placement_options *out)
 {
     bool is_short = o->num_replicas != 0 || o->span != DITTO_SPAN_DEFAULT;
@@ -20,7 +20,7 @@ static ditto_status read_options(const ditto_strategy_options *o, ditto_placemen
     return DITTO_OK;
 }
 
-/* Whether the options leave open how many replicas there are. */
+/* Returns true if the options leave open how many replicas there are. */
 static bool leaves_number_open(const ditto_placement_options *o)
 {
     return o->num_replicas == 0 && o->num_pus == 0 && o->span == DITTO_SPAN_DEFAULT && o->shape == NULL &&

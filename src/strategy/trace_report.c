@@ -1,5 +1,5 @@
-/* src/strategy/trace_report.c - adds up the times that replicas have recorded, and writes them as tables and
- * events. */
+/* src/strategy/trace_report.c - adds up the times that replicas have recorded, and writes tables of them and
+ * a file of events. */
 #include "replicas/team/recorder.h"
 #include "strategy/strategy.h"
 
@@ -37,7 +37,8 @@ static const struct dti_total *name_at(const struct dti_team *team, uint32_t ind
     return NULL;
 }
 
-/* Returns whether replica `a` kept the others waiting more than replica `than` did. */
+/* Returns true if the replica of `a` made others wait longer than that of `than`. In a collective, the
+ * replica that arrives last waits least. */
 static bool is_slower(const struct dti_total *a, const struct dti_total *than)
 {
     bool own = a->kind == DTI_TRACE_RUN || a->kind == DTI_TRACE_PAUSE;
@@ -66,7 +67,7 @@ static void add_up(const struct dti_team *team, const struct dti_total *named, d
 
 static ditto_status fail_empty(void)
 {
-    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "nothing was recorded: ditto_strategy_trace_start begins it");
+    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "nothing was recorded: ditto_strategy_trace_start begins recording");
 }
 
 ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_counters *out)
@@ -102,7 +103,7 @@ static void add_share(struct shares *s, enum dti_trace_kind kind, const ditto_op
     case DTI_TRACE_PAUSE:
         s->pausing += t->own_ns;
         break;
-    case DTI_TRACE_FILLING: /* is time of producers, and not of replicas */
+    case DTI_TRACE_FILLING: /* this is the time of producers, and not of replicas */
         break;
     }
 }

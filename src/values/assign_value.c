@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* Copies each component to the same replica's component. Both variables have a copy for each replica. */
+/* The arguments of copy_range. Both variables have a copy for each replica, and the component of each replica
+ * is written to the component of the same replica. */
 struct assign_copy {
     ditto_variable *to;
     const ditto_variable *from;
@@ -25,7 +26,8 @@ static ditto_status copy_range(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-/* Copies through a temporary buffer, because one variable may be partitioned where the other is not. */
+/* Writes the whole value of `from` to all components. It uses a temporary buffer, because the two variables
+ * may be cut into different pieces. */
 static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_variable *from)
 {
     void *value = malloc(v->bytes + 1);
@@ -51,8 +53,8 @@ static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const
     return DITTO_OK;
 }
 
-/* Returns whether each replica's component can get the value of the same replica. Otherwise all components
- * get the value of replica 0. The caller has the turn. */
+/* Returns true if each replica's component can get the value of the same replica. Otherwise all components
+ * get one value. The caller has the turn. */
 static bool has_component_for_each(const ditto_variable *v, const ditto_variable *from)
 {
     return v->mirrored && from->mirrored && from->own_copies &&

@@ -73,7 +73,7 @@ ditto_status dti_value_buffer_take(struct dti_buffer_pool *pool, size_t bytes, s
         collect_returned(pool);
         c = find(pool, bytes);
     }
-    /* A buffer that is too small grows. Otherwise the number of buffers would grow. */
+    /* A buffer that is too small gets larger memory. Otherwise the number of buffers would grow. */
     if (c == NULL && !is_small(bytes))
         c = take_out(&pool->large);
     if (c == NULL)
@@ -95,7 +95,7 @@ void dti_value_buffer_give(struct dti_value_buffer *component)
     if (component == NULL)
         return;
     _Atomic(struct dti_value_buffer *) *stack = &component->pool->returned;
-    /* relaxed: what top points to is not read. */
+    /* relaxed: the buffer at `top` is not read. */
     struct dti_value_buffer *top = atomic_load_explicit(stack, memory_order_relaxed);
     /* release: the partner is the acquire in collect_returned. */
     do

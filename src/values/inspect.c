@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A message lists about so much of the members' names, and only counts the remaining members. */
+/* A message lists the names of members until they have this many bytes, and only counts the rest. */
 #define NAMES_BYTES 180
 
 /* -- parts -- */
@@ -155,7 +155,7 @@ static ditto_status select_member(const ditto_value *v, uint32_t replica, ditto_
 static ditto_status select_slices(const ditto_value *v, uint32_t replica, ditto_value **out)
 {
     DTI_TRY(dti_value_make(v->strategy, DITTO_VALUE_SLICES, out));
-    /* There is no plain kind of slices. So all replicas get the slices of the selected one. */
+    /* A plain value cannot be slices. Therefore all replicas get the slices of the selected one. */
     for (uint32_t i = 0; i < dti_base_of(v->strategy)->num_replicas; i++) {
         (*out)->part[i] = v->part[replica];
         (*out)->index[i] = v->index[replica];

@@ -14,7 +14,7 @@ struct value_copy {
     ditto_value *value;
     uint32_t replica; /* the one that copies, or DTI_EVERY_REPLICA */
 
-    /* `each` tensors of that replica, or `each` tensors of each replica. */
+    /* [each] for one replica, or [replicas * each] for all. */
     const ditto_tensor *from;
     uint32_t each;
 
@@ -77,7 +77,7 @@ static ditto_status copy_components(struct value_copy *c)
 {
     struct dti_team *team = dti_team_of(c->value->strategy);
     ditto_status status = dti_team_run(team, copy_component, c, DITTO_FOREVER);
-    dti_team_renew(team); /* is enough, because the job uses no collectives */
+    dti_team_renew(team); /* the job uses no collectives, so nothing else must be renewed */
     return status;
 }
 
@@ -141,8 +141,9 @@ static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t r
 
 /* -- per-replica -- */
 
-/* Copies each component before the next call, because the function may return the same memory each time. */
-static DTI_GUARDED ditto_status call_functions(ditto_value *value, ditto_value_fn function, void *user)
+/* Calls the function for each replica. Each component is copied before the next call, because the function
+ * may return the same memory each time. */
+static DTI_GUARDED ditto_status call_for_each_replica(ditto_value *value, ditto_value_fn function, void *user)
 {
     uint32_t n = dti_base_of(value->strategy)->num_replicas;
     for (uint32_t i = 0; i < n; i++) {
@@ -171,12 +172,12 @@ ditto_status dti_make_from_function(ditto_value *value, ditto_value_fn function,
     struct dti_team *team = dti_team_of(value->strategy);
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = call_functions(value, function, user);
+    ditto_status status = call_for_each_replica(value, function, user);
     dti_cross_leave(team, &frame);
     return status;
 }
 
-static ditto_status copy_in_turn(struct value_copy *c)
+static ditto_status enter_and_copy(struct value_copy *c)
 {
     struct dti_team *team = dti_team_of(c->value->strategy);
     struct dti_frame frame;
@@ -197,7 +198,7 @@ ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tenso
         DTI_TRY(dti_check_alike(&tensors[0], &tensors[(size_t)i * each], i));
         DTI_TRY(check_stack(&tensors[(size_t)i * each], each, i));
     }
-    return copy_in_turn(
+    return enter_and_copy(
         &(struct value_copy){ .value = value, .replica = DTI_EVERY_REPLICA, .from = tensors, .each = each });
 }
 
@@ -232,7 +233,7 @@ ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices
                             ditto_dtype_name(slices[0].dtype));
     }
     value->dense_rows = dense_rows;
-    return copy_in_turn(&(struct value_copy){ .value = value, .slices = slices });
+    return enter_and_copy(&(struct value_copy){ .value = value, .slices = slices });
 }
 
 /* -- nests -- */
@@ -275,8 +276,7 @@ static ditto_status check_structure(const ditto_value *const *values, uint32_t n
         if (!same)
             return DTI_FAIL(DITTO_ERR_INVALID,
                             "replica %u's is %s of %u members, replica 0's %s of %u, or their names differ: "
-                            "regrouped are "
-                            "values of one structure",
+                            "only values of one structure can be regrouped",
                             i, dti_value_kind_words(values[i]->kind), values[i]->members,
                             dti_value_kind_words(values[0]->kind), values[0]->members);
     }
@@ -320,7 +320,7 @@ static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *co
         copying.replica = i;
         copying.from = &one;
         if (status == DITTO_OK)
-            status = copy_in_turn(&copying);
+            status = enter_and_copy(&copying);
     }
     return dti_value_finish(value, status, out);
 }

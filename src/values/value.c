@@ -1,5 +1,4 @@
-/* src/values/value.c - the life of a value, from its creation to its release, and what happens to values when
- * their strategy is destroyed. */
+/* src/values/value.c - creates and releases values, and ends the values of a strategy that is destroyed. */
 #include "values/values.h"
 #include "vars/vars.h"
 
@@ -203,7 +202,7 @@ static void put_away(ditto_value *v)
 
 void dti_value_drop(ditto_value *v)
 {
-    /* acq_rel: what other threads read through their references happens before the value is used again. */
+    /* acq_rel: all uses of the value through other references happen before it is reused or freed. */
     if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
         return;
     drop_others(v);

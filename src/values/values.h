@@ -204,8 +204,9 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
 ditto_status dti_look_component(const ditto_value *value, uint32_t replica, ditto_tensor *out);
 /* Returns DITTO_ERR_INVALID if the value is neither plain nor mirrored. */
 ditto_status dti_look_tensor(const ditto_value *value, ditto_tensor *out);
-/* Sets *out to the dtype and shape of the parts, without data. A dimension in which the parts of a per-replica
- * value differ is DITTO_ANY_SIZE. Returns DITTO_ERR_INVALID for a nest. */
+/* Sets *out to the dtype and shape of the parts, without data. A dimension in which the parts of a
+ * per-replica value differ is DITTO_ANY_SIZE. So is the number of rows of slices. Returns DITTO_ERR_INVALID
+ * for a nest. */
 ditto_status dti_look_spec(const ditto_value *value, ditto_tensor *out);
 
 /* -- Cross-replica context -- */

@@ -14,7 +14,8 @@ static ditto_status check_tensors(const ditto_tensor *arguments, uint32_t count)
 {
     size_t bytes;
     if (count > DITTO_MAX_MERGE_ARGUMENTS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u arguments: the most is %d", count, DITTO_MAX_MERGE_ARGUMENTS);
+        return DTI_FAIL(DITTO_ERR_RANGE, "num_arguments = %u: the most is %d", count,
+                        DITTO_MAX_MERGE_ARGUMENTS);
     if (count != 0)
         DTI_TRY(dti_not_null(arguments, "arguments"));
     for (uint32_t k = 0; k < count; k++) {
@@ -33,7 +34,7 @@ ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_TRY(check_function(function != NULL, "what is called once, in cross-replica context"));
+    DTI_TRY(check_function(function != NULL, "called once, in cross-replica context"));
     DTI_TRY(check_tensors(arguments, num_arguments));
     return dti_merge_call(
         r, &(struct dti_merge){ "ditto_merge_call", function, user, num_arguments, false, NULL }, arguments,
@@ -51,7 +52,7 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
     DTI_TRY(check_function(function != NULL, "what is called on every copy"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_update_options"));
     if (num_arguments > DITTO_MAX_MERGE_ARGUMENTS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u arguments: the most is %d", num_arguments,
+        return DTI_FAIL(DITTO_ERR_RANGE, "num_arguments = %u: the most is %d", num_arguments,
                         DITTO_MAX_MERGE_ARGUMENTS);
     if (num_arguments != 0)
         DTI_TRY(dti_not_null(arguments, "arguments"));

@@ -53,7 +53,7 @@ static ditto_status create(ditto_strategy *strategy, ditto_value *const *argumen
 ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *initial,
                                    const ditto_variable_options *options, ditto_variable **out)
 {
-    ditto_variable_options known; /* is copied here because the name is read here */
+    ditto_variable_options known; /* a copy, because options may be NULL, and the name is read below */
     struct creating creating = { initial, &known };
     struct dti_merge merge = { "ditto_create_variable", create, &creating, 0, false, NULL };
     const ditto_value *made;
@@ -66,7 +66,7 @@ ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *init
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
     known.struct_size = sizeof known;
-    /* Without a run this is the default strategy, whose single replica has nothing to compare. */
+    /* Outside of runs the replica is that of the default strategy, so there is nothing to compare. */
     if (dti_current_run_call() != NULL)
         dti_team_strategy(r->team)->merging[r->id].name = dti_variable_name(&known);
     DTI_TRY(dti_merge_call(r, &merge, initial, &made));

@@ -62,8 +62,8 @@ static ditto_status check_not_gone(const ditto_value *v, const void *frame)
     return DITTO_OK;
 }
 
-/* Calls the merge function. The caller has entered its context. A reference to the result passes to the
- * call. */
+/* Calls the merge function. The caller has entered cross-replica context. The caller gets a reference to the
+ * result. */
 static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const struct dti_merge *merge,
                                               ditto_value *const *arguments, ditto_value **result)
 {
@@ -80,7 +80,7 @@ static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const st
         (void)dti_value_keep(*result);
     if (status == DITTO_OK)
         return DITTO_OK;
-    dti_value_drop(*result); /* the call owns it even after an error */
+    dti_value_drop(*result); /* the function has given up its reference even if it fails */
     *result = NULL;
     return status;
 }
@@ -104,7 +104,8 @@ static ditto_status work_alone(ditto_strategy *strategy, const struct dti_merge 
     return status;
 }
 
-/* Replica 0's part. The other replicas wait only for the end of the pause, so it must end in every case. */
+/* Executes the pause on replica 0. The other replicas wait only for the end of the pause, so this function
+ * ends the pause in every case, once it has begun. */
 static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, ditto_value **merged)
 {
     if (!dti_pause_begin(r))

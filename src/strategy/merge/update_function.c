@@ -59,7 +59,7 @@ static ditto_status check_argument(const ditto_value *argument)
     return DITTO_OK;
 }
 
-/* Returns whether the argument may differ between replicas. The caller has the turn. */
+/* Returns true if the argument may differ between replicas. The caller has the turn. */
 static bool is_per_replica(const ditto_value *argument)
 {
     if (argument->kind == DITTO_VALUE_VARIABLE)
@@ -197,7 +197,7 @@ static ditto_status call_on_own_copies(struct dti_replica *r, ditto_variable *v,
     struct dti_merge_part *mine = &dti_team_strategy(r->team)->merging[r->id];
     ditto_tensor result = { .data = NULL };
     dti_changed(v, r->id);
-    /* Other replicas read this only in later calls. */
+    /* Other replicas read may_differ only in later calls. */
     if (r->id == 0 && v->mirrored && v->own_copies)
         dti_variable_set_may_differ(v);
     if (dti_owns_copy(v, r->id)) {
@@ -212,8 +212,8 @@ static ditto_status call_on_own_copies(struct dti_replica *r, ditto_variable *v,
     return DITTO_OK;
 }
 
-/* Copies a result that is in the memory of another replica. If the run is stopped, that replica frees the
- * result when no replica accesses it any more. */
+/* Copies a result that is in the memory of another replica. That replica may leave the call if the run is
+ * stopped. Between dti_access_begin and dti_access_end it does not free the result. */
 static ditto_status copy_theirs(struct dti_replica *r, const ditto_tensor *from, ditto_tensor *to)
 {
     if (!dti_access_begin(r))
@@ -223,8 +223,9 @@ static ditto_status copy_theirs(struct dti_replica *r, const ditto_tensor *from,
     return status;
 }
 
-/* Stops the run, because an update that fails on one replica cannot be completed on the others. */
-static ditto_status finish_update_function(struct dti_replica *r, ditto_status status)
+/* Stops the run and returns the error. An update that fails on one replica cannot be completed on the
+ * others. */
+static ditto_status fail_update(struct dti_replica *r, ditto_status status)
 {
     dti_team_stop(r->team);
     return dti_leave_collective(r, status);
@@ -257,7 +258,7 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
     else if (result != NULL && theirs->dtype != 0) {
         ditto_status copied = copy_theirs(r, theirs, &own);
         if (copied != DITTO_OK)
-            return finish_update_function(r, copied);
+            return fail_update(r, copied);
     }
     ditto_status status = dti_sync_meet(r, same, &deadline); /* after an error no replica reads results */
     if (status == DITTO_OK && result != NULL)
@@ -298,8 +299,8 @@ static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const 
     return status == DITTO_ERR_NO_MEMORY ? DITTO_OK : status;
 }
 
-/* Splits the copies of a variable without aggregation whose copies are shared. Returns NO_MEMORY on all
- * replicas if they could not be split. */
+/* Splits the shared copies of a variable without aggregation. Returns DITTO_ERR_NO_MEMORY on all replicas if
+ * they could not be split. */
 static ditto_status split_in_run(struct dti_replica *r, ditto_variable *v)
 {
     struct dti_merge merge = {
@@ -339,9 +340,9 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
      * still read it. */
     dti_team_strategy(r->team)->merging[r->id].arguments = arguments;
     DTI_TRY(dti_sync_meet(r, &same, &deadline));
-    /* If copies are shared, the replica that owns the copy of another node works with the arguments of
-     * replica 0, and replica 0 must not leave the call meanwhile. Otherwise each replica works with its own
-     * arguments, so no replica has to wait for the functions of others, which may take any time. */
+    /* If copies are shared, each owner of a copy calls the function with the arguments of replica 0, which
+     * must not leave the call meanwhile. Otherwise each replica uses its own arguments, so no replica has to
+     * wait for the functions of others, which may take any time. */
     bool borrows = !v->own_copies && r->id != 0 && dti_owns_copy(v, r->id) && request->count != 0;
     if (borrows && !dti_access_begin(r))
         return dti_leave_collective(r, dti_team_stop_status(r->team));
@@ -349,7 +350,7 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     if (borrows)
         dti_access_end(r);
     if (status != DITTO_OK)
-        return finish_update_function(r, status);
+        return fail_update(r, status);
     deadline = dti_replica_deadline(r, r->timeout_ms);
     status = dti_sync_meet(r, &same, &deadline);
     if (status != DITTO_OK) {

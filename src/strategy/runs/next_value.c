@@ -16,9 +16,9 @@ struct value_take {
     _Atomic uint32_t with_rows;
 };
 
-/* Takes the next batch of this replica. If the replica's queue has ended, or has failed, it gets a batch
- * without rows as long as other replicas have rows. An error is not lost, because the queue returns it again
- * in take_end. */
+/* Takes the next batch of this replica. If the replica's queue has ended or failed, the replica gets a batch
+ * without rows. The end or error is not lost. When no replica has rows any more, take_end takes it from the
+ * queue again. */
 static ditto_status take_own(struct dti_replica *r, void *argument)
 {
     struct value_take *t = argument;

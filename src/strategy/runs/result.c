@@ -32,8 +32,8 @@ static const char *words(const struct dti_result *result)
     return result->name[0] != '\0' ? result->name : "without name";
 }
 
-/* Returns a replica's result of a name, or NULL if there is none. Usually it has the index `at`, like that of
- * replica 0. */
+/* Returns a replica's result of that name, or NULL if there is none. It looks at index `at` first, where the
+ * result of replica 0 is. */
 static struct dti_result *find(struct dti_results *results, const char *name, uint32_t at)
 {
     if (at < results->count && strcmp(results->result[at].name, name) == 0)

@@ -15,7 +15,7 @@ const struct dti_run_call *dti_current_run_call(void)
 static ditto_status call_step(ditto_replica *self, const struct dti_run_call *call, const ditto_batch *batch)
 {
     ditto_status status = call->step(self, batch, call->argument);
-    /* A replica that ended its steps would make fewer of them than the others. */
+    /* DITTO_END_OF_INPUT would end the steps of this replica alone. */
     if (status > 0)
         return DTI_FAIL(
             DITTO_ERR_USER,
@@ -36,15 +36,15 @@ static ditto_status check_full(const struct dti_replica *r, const struct dti_run
         (unsigned long long)batch->step, (unsigned long long)batch->rows, r->id, (unsigned long long)full);
 }
 
-/* Calls the function of a step for up to `steps` batches. */
-static ditto_status step_on(struct dti_replica *r, ditto_replica *self, struct dti_run_call *call)
+/* Calls the function of a step for up to call->steps batches. */
+static ditto_status make_steps(struct dti_replica *r, ditto_replica *self, struct dti_run_call *call)
 {
     ditto_batch batch;
     uint64_t done = 0;
     const char *function = dti_public_function;
     ditto_status status = DITTO_OK;
     for (; done < call->steps; done++) {
-        dti_public_leave(&function); /* the previous step may have called others */
+        dti_public_leave(&function); /* the previous step may have called other public functions */
         status = DTI_OWN(ditto_next(self, call->iterator, &batch));
         if (status != DITTO_OK)
             break;
@@ -71,7 +71,8 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, struct dti_
     dti_sync_function_begins(r);
     uint32_t serial = dti_error_serial;
     DTI_GUARD("a function given to a run");
-    ditto_status status = call->step != NULL ? step_on(r, self, call) : call->function(self, call->argument);
+    ditto_status status = call->step != NULL ? make_steps(r, self, call)
+                                             : call->function(self, call->argument);
     DTI_GUARD_END();
     status = dti_sync_function_returned(r, status, serial);
     dti_trace_end(r, 0);
@@ -117,7 +118,8 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     strategy->levels++;
     dti_team_note_host(team);
     ditto_status status = dti_team_run(team, enter_function, *call, dti_team_options(team)->run_timeout_ms);
-    /* If the team is poisoned, replica 0 may still be in a run inside this one, and change these. */
+    /* If the team is poisoned, replica 0 may still be in a run inside this one, and change `levels` and
+     * `merged`. */
     if (!dti_team_is_poisoned(team)) {
         strategy->levels--;
         dti_value_drop(strategy->merged[strategy->levels]);

@@ -6,6 +6,7 @@
 
 /* -- arguments -- */
 
+/* Checks that the components of an argument have equal shapes. It is called if dynamic_batch is OFF. */
 static ditto_status check_batch(const ditto_value *v, const char *name)
 {
     for (uint32_t i = 1; v->kind == DITTO_VALUE_PER_REPLICA && i < v->strategy->base.num_replicas; i++)

@@ -6,13 +6,13 @@
 
 #include <string.h>
 
-/* The description of a replica's tensor, which is gathered first. */
+/* The dtype and shape of a replica's tensor. They are gathered before the data. */
 struct shape {
     uint64_t shape[DITTO_MAX_RANK];
     uint32_t dtype, rank, axis, unused;
 };
 
-/* All replicas check the same descriptions. So all of them return the same error, and the run continues. */
+/* All replicas check the same shapes. Therefore all of them return the same error, and the run continues. */
 static ditto_status check_shapes(const struct shape *shapes, uint32_t n, ditto_tensor *part)
 {
     for (uint32_t i = 0; i < n; i++) {

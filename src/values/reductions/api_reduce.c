@@ -65,17 +65,17 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
     if (destinations->of == NULL) {
         uint32_t n = dti_base_of(strategy)->num_replicas;
         if (destinations->replica >= n)
-            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a place: the strategy has %u",
+            return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a destination: the strategy has %u",
                             destinations->replica, n);
         return DITTO_OK;
     }
-    DTI_TRY(dti_value_hold_own(destinations->of, strategy, "places", held));
+    DTI_TRY(dti_value_hold_own(destinations->of, strategy, "the destination's `of`", held));
     if (destinations->of->kind != DITTO_VALUE_VARIABLE && destinations->of->kind != DITTO_VALUE_PER_REPLICA &&
         destinations->of->kind != DITTO_VALUE_MIRRORED)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
-            "places.of names no places, because it is %s: give a per-replica or mirrored value, or a "
-            "variable, or leave it NULL and set places.replica",
+            "the destination's `of` is %s, which has no components: give a per-replica or mirrored value, or "
+            "a variable, or leave it NULL and set `replica`",
             dti_value_kind_words(destinations->of->kind));
     return DITTO_OK;
 }
@@ -90,12 +90,12 @@ ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op o
     DTI_TRY(dti_not_null(values, "values"));
     DTI_TRY(dti_not_null(destinations, "destinations"));
     if (num_values == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "count = 0: a batch has at least one value");
+        return DTI_FAIL(DITTO_ERR_INVALID, "num_values = 0: a batch has at least one value");
     DTI_TRY(check_call(strategy, out));
     DTI_LEAVES_GATES(held);
     for (uint32_t i = 0; i < num_values; i++) {
         DTI_TRY(dti_value_hold_item(values[i], strategy, "values", i, &held));
-        DTI_TRY_OF(check_destinations(strategy, &destinations[i], &held), "places[%u]", i);
+        DTI_TRY_OF(check_destinations(strategy, &destinations[i], &held), "destinations[%u]", i);
     }
     return dti_reduce_to_destinations(strategy, op, values, destinations, num_values, out);
 }

@@ -107,7 +107,8 @@ static size_t offset_of(const struct dti_column *c, const ditto_tensor *part, si
     return offset;
 }
 
-/* Returns the number of elements with successive coordinates that are contiguous in memory. */
+/* Returns how many elements with successive coordinates are contiguous in memory. The coordinate is that
+ * along the reduced axes if the last axis is reduced, and that along the kept axes otherwise. */
 static size_t run_of(const struct dti_column *c, const ditto_tensor *part)
 {
     size_t run = 1;
@@ -116,7 +117,8 @@ static size_t run_of(const struct dti_column *c, const ditto_tensor *part)
     return run;
 }
 
-/* Copies `count` elements from coordinate `at` on, one contiguous run after the other. */
+/* Copies `count` elements from coordinate `at` on, one contiguous run after the other. `fixed` is the offset
+ * that belongs to the other coordinate. */
 static char *copy_runs(const struct dti_column *c, const ditto_tensor *part, size_t fixed, size_t at,
                        size_t count, char *to)
 {
@@ -195,7 +197,7 @@ ditto_status dti_column_fold(const struct dti_column *c, size_t first, size_t en
 
 /* -- combining blocks -- */
 
-/* Combines blocks [first, end) in the memory of the first of them, and returns that. */
+/* Combines blocks [first, end) in the memory of the first of them, and returns that memory. */
 static char *combine_blocks(const struct dti_column *c, size_t first, size_t end)
 {
     char *left = c->partial + first * c->kept * c->accumulator_bytes;

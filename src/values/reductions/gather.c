@@ -21,9 +21,8 @@ ditto_status dti_gather_check(const ditto_tensor *part, uint32_t n, uint32_t axi
         for (uint32_t d = 0; d < part[0].rank; d++)
             if (d != axis && part[i].shape[d] != part[0].shape[d])
                 return DTI_FAIL(DITTO_ERR_SHAPE,
-                                "dimension %u is %zu on replica %u and %zu on replica 0: only along the "
-                                "axis, %u, may they "
-                                "differ",
+                                "dimension %u is %zu on replica %u and %zu on replica 0: tensors may differ "
+                                "only along the axis, %u",
                                 d, part[i].shape[d], i, part[0].shape[d], axis);
     return DITTO_OK;
 }

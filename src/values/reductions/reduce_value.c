@@ -47,9 +47,8 @@ ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n)
         for (uint32_t d = 0; d < part[0].rank; d++)
             if (part[i].shape[d] != part[0].shape[d])
                 return DTI_FAIL(DITTO_ERR_SHAPE,
-                                "dimension %u is %zu on replica %u and %zu on replica 0: without axes shapes "
-                                "agree (give an "
-                                "axis to reduce along, or gather)",
+                                "dimension %u is %zu on replica %u and %zu on replica 0: without axes the "
+                                "shapes must agree (give an axis to reduce along, or gather)",
                                 d, part[i].shape[d], i, part[0].shape[d]);
     return DITTO_OK;
 }

@@ -2,8 +2,8 @@
  * arrays of them. One thread does all the work.
  *
  * A mean of f16 or bf16 is rounded twice here: first the sum, then the quotient. The collective reduction of
- * slices (src/sync/algorithms/slices.c) rounds once. Both therefore sort rows in the same way, but combine
- * them by code of their own. */
+ * slices (src/sync/algorithms/slices.c) rounds once. The two therefore share the code that sorts rows, but
+ * not the code that combines them. */
 #include "sync/kernels/merge_rows.h"
 #include "sync/sync.h"
 #include "values/reductions/reductions.h"
@@ -39,8 +39,8 @@ static ditto_status make_slices(const ditto_value *like, size_t rows, ditto_valu
     return dti_value_finish(value, status, out);
 }
 
-/* Returns how many parts of the value count. A value that ditto_value_select or a reduction has made has the
- * same slices for all replicas, and these count once. */
+/* Returns the number of parts that are reduced. It is 1 for a value that ditto_value_select or a reduction
+ * has made, because such a value has the same slices for all replicas. */
 static uint32_t parts_of(const ditto_value *v)
 {
     uint32_t n = dti_base_of(v->strategy)->num_replicas;

@@ -102,8 +102,8 @@ struct dti_partial {
 
 /* Creates a temporary file for the checkpoint `path`. It first removes the temporary files of this path that
  * killed processes have left. Returns DITTO_ERR_NO_MEMORY or DITTO_ERR_IO. It also returns DITTO_ERR_IO if
- * there is something at `path` that is not a regular file, because that must not be replaced. The caller passes
- * *out to dti_partial_publish or dti_partial_discard. */
+ * there is something at `path` that is not a regular file, because that must not be replaced. The caller
+ * passes *out to dti_partial_publish or dti_partial_discard. */
 ditto_status dti_partial_create(const char *path, struct dti_partial *out);
 
 /* Renames the file to `path` and flushes the folder. Returns DITTO_ERR_IO or DITTO_ERR_NO_MEMORY. */
