@@ -1,4 +1,4 @@
-/* src/input/api_dataset.c - the functions of include/ditto/dataset.h check their arguments, then call. */
+/* src/input/api_dataset.c - the functions of include/ditto/dataset.h, which check their arguments. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "input/dataset.h"

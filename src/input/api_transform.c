@@ -1,4 +1,4 @@
-/* src/input/api_transform.c - the functions of include/ditto/transform.h check their arguments, then call. */
+/* src/input/api_transform.c - the functions of include/ditto/transform.h, which check their arguments. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "input/dataset.h"
@@ -19,8 +19,8 @@ static ditto_status check_rows(const ditto_dataset *input, ditto_dataset *const 
     return DITTO_OK;
 }
 
-/* Returns `count` as rows. Behind batch, `count` means batches. If there are more rows than can be
- * counted, the result is UINT64_MAX, which means all rows. */
+/* Returns the number of rows that `count` means. After batch it counts batches. If the number does not fit,
+ * the result is UINT64_MAX, which means all rows. */
 static uint64_t rows_of(const ditto_dataset *input, uint64_t count)
 {
     uint64_t rows, each = input->batch_rows != 0 ? input->batch_rows : 1;

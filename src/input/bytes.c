@@ -1,4 +1,4 @@
-/* src/input/bytes.c - states as bytes. Pure functions, except that they allocate memory. */
+/* src/input/bytes.c - writes and reads states as bytes; see bytes.h. */
 #include "input/bytes.h"
 #include "base/errors/status.h"
 

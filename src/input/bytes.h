@@ -11,7 +11,7 @@ struct dti_bytes {
     char *data;
     size_t length, capacity;
 
-    /* There was no memory. All later puts do nothing. */
+    /* True if there was no memory for a put. All later puts do nothing. */
     bool failed;
 };
 void dti_bytes_put(struct dti_bytes *to, const void *data, size_t bytes);
@@ -24,7 +24,7 @@ ditto_status dti_bytes_status(const struct dti_bytes *bytes);
 struct dti_bytes_reader {
     const char *at, *end;
 
-    /* Bytes were missing or wrong. All later gets return zeros. */
+    /* True if bytes were missing or wrong. All later gets return zeros. */
     bool failed;
 };
 void dti_bytes_get(struct dti_bytes_reader *from, void *data, size_t bytes);

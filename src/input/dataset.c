@@ -130,16 +130,15 @@ void dti_dataset_retain(ditto_dataset *dataset)
     atomic_fetch_add_explicit(&dataset->references, 1, memory_order_relaxed);
 }
 
-/* Gives up one reference. Returns true if it was the last. Then the caller frees the dataset. */
+/* Gives up one reference. Returns true if it was the last one, so that the caller must free the dataset. */
 static bool give_up(ditto_dataset *d)
 {
-    /* acq_rel: release orders this thread's accesses before the freeing. acquire orders the accesses of other
-     * threads before it. */
+    /* acq_rel: all accesses through other references happen before the dataset is freed. */
     return atomic_fetch_sub_explicit(&d->references, 1, memory_order_acq_rel) == 1;
 }
 
-/* The first input is released in a loop and not by recursion, because a program may build a long chain in a
- * loop. Branches have only the depth that their author wrote. */
+/* The first input is released in a loop and not by recursion, because a program may build a long chain of
+ * datasets. Only the other inputs are released by recursion. */
 void dti_dataset_release(ditto_dataset *d)
 {
     while (d != NULL && give_up(d)) {

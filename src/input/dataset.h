@@ -1,10 +1,11 @@
-/* src/input/dataset.h - a dataset is an immutable description of rows, a tree that cursors walk.
+/* src/input/dataset.h - datasets, which describe rows, and cursors, which choose them.
  *
- * A dataset has two tasks. First, a cursor *chooses* rows one after the other. Each pipeline has one
- * sequencer, which makes the order, and only the sequencer uses the cursor. A chosen row is a few words that
- * say where the row lies; it has no values, so it is cheap to shuffle, to keep and to save. Later many
- * threads *fill* batches from chosen rows at the same time: they read and parse files, call map functions and
- * copy values.
+ * A dataset is immutable. It has its inputs below it, as in a tree.
+ *
+ * A dataset has two tasks. First, a cursor *chooses* rows one after the other. Only the sequencer of a
+ * pipeline uses the pipeline's cursor. A chosen row is a few words that say where the row lies. It has no
+ * values, so it is cheap to shuffle, to keep and to save. Later many threads *fill* batches from chosen rows
+ * at the same time. They read and parse files, call map functions and copy values.
  *
  * Some sources cannot be read twice (generators, compressed streams). Their rows hold their values, and a
  * word points to them. Each such row has one owner at a time. The owner passes the row on or gives it to
@@ -31,8 +32,8 @@ struct dti_row_component_spec {
 struct dti_pass {
     uint64_t number;
 
-    /* The pass ends early when this becomes nonzero. NULL means never. Code that may look at many rows to
-     * deliver one checks it. */
+    /* The pass ends early when this becomes nonzero. NULL means never. Functions that may look at many rows
+     * before they deliver one check it (dti_closing_check). */
     const _Atomic uint32_t *closing;
 
     /* This pass reads the files whose number mod `shards` is `shard`. 0 shards means all files. */
@@ -96,8 +97,9 @@ struct dti_dataset_kind {
     /* Frees what the cursor owns, except `from` and the cursor itself. NULL if there is nothing. */
     void (*close)(struct dti_cursor *cursor);
 
-    /* save writes the position as bytes. restore moves a new cursor of the same pass to a saved position. The
-     * position of `from` follows. NULL if there is nothing but that. */
+    /* save writes the cursor's position as bytes, without that of `from`, which dti_cursor_save appends.
+     * restore moves a new cursor of the same pass to a saved position. Both are NULL if the cursor has no
+     * position of its own. */
     ditto_status (*save)(struct dti_cursor *cursor, struct dti_bytes *to);
     ditto_status (*restore)(struct dti_cursor *cursor, struct dti_bytes_reader *from);
 
@@ -147,8 +149,8 @@ struct ditto_dataset {
     bool infinite;
     bool holds; /* rows hold their values */
 
-    /* The result for the rows of one file does not depend on other files, so each pipeline may read other
-     * files. */
+    /* True if the result for the rows of one file does not depend on other files. The files can then be
+     * divided among pipelines. */
     bool by_file;
 };
 
@@ -158,8 +160,8 @@ struct ditto_dataset {
 #define DTI_MOST_DEPTH_OF_DATASETS 1000u
 
 /* Allocates `bytes`, all zero, for a struct that begins with ditto_dataset. The dataset has one reference,
- * and the components and flags of input[0]. With `inputs` 0 it is a source, and the caller calls
- * dti_dataset_finish when it has set the components. Returns DITTO_ERR_NO_MEMORY, or DITTO_ERR_RANGE if the
+ * and the components and flags of input[0]. If `inputs` is 0, it is a source. A caller that sets components
+ * calls dti_dataset_finish afterwards. Returns DITTO_ERR_NO_MEMORY, or DITTO_ERR_RANGE if the
  * depth exceeds DTI_MOST_DEPTH_OF_DATASETS. */
 ditto_status dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, ditto_dataset *const *input,
                              uint32_t inputs, ditto_dataset **out);
@@ -215,9 +217,9 @@ void dti_rows_drop(const ditto_dataset *dataset, struct dti_rows rows, size_t co
 ditto_status dti_row_save(const ditto_dataset *dataset, const uint64_t *row, struct dti_bytes *to);
 ditto_status dti_row_load(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from);
 
-/* dti_rows_save writes the number `count` and then the rows. dti_rows_saved reads the number. The reader
- * fails if there are more than `most` rows. dti_rows_load reads the rows. Even if it fails, the caller owns
- * the first *loaded rows. */
+/* dti_rows_save writes `count` and then the rows. dti_rows_saved reads the count, and the reader fails if it
+ * is above `most`. dti_rows_load reads that many rows. Even if it fails, the caller owns the first *loaded
+ * rows. */
 ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
                            struct dti_bytes *to);
 size_t dti_rows_saved(struct dti_bytes_reader *from, uint64_t most);
@@ -229,7 +231,7 @@ ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, s
  * count. */
 bool dti_dataset_layout(const ditto_dataset *dataset, uint64_t rows, size_t *offset, size_t *bytes);
 
-/* Makes out[k] a view of component k of one row, whose values are at component[k]. */
+/* Sets out[k] to a view of component k of one row, whose values are at component[k]. */
 void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto_tensor *out);
 
 /* Records that the user's function failed on a row. The message names the function and the row, and includes
@@ -245,6 +247,8 @@ char *dti_reader_buffer(struct dti_reader *reader, size_t bytes);
 void dti_reader_free(struct dti_reader *reader);
 
 /* -- Reduction on the calling thread -- */
+
+/* Calls the function with each row of a pass, in order (ditto_dataset_reduce). */
 ditto_status dti_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *state, uint64_t pass);
 
 #endif

@@ -1,5 +1,4 @@
-/* src/input/dataset_reduce.c - ditto_dataset_reduce calls a function with every row, on the calling
- * thread. */
+/* src/input/dataset_reduce.c - reduces a dataset: calls a function with every row, on the calling thread. */
 #include "base/errors/user_call.h"
 #include "base/numbers/fenv.h"
 #include "input/chunk.h"

@@ -13,7 +13,7 @@ struct dti_input_plan;
 
 /* -- Cross context -- */
 
-/* Makes an iterator from dataset[pipelines]. The iterator takes its own references to the datasets. */
+/* Makes an iterator from dataset[plan->pipelines]. The iterator takes its own references to the datasets. */
 ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
                                  const struct dti_input_plan *plan, ditto_iterator **out);
 
@@ -26,7 +26,8 @@ ditto_status dti_iterator_save(ditto_iterator *iterator, struct dti_bytes *to);
 /* -- Any thread -- */
 enum dti_use { DTI_USE_NONE, DTI_USE_REPLICAS, DTI_USE_CROSS };
 
-/* Returns DITTO_ERR_CONTEXT if batches of the iterator are already taken in the other way. */
+/* Records how batches of the iterator are taken: by replicas, or in cross-replica context. Returns
+ * DITTO_ERR_CONTEXT if they are already taken in the other way. */
 ditto_status dti_iterator_claim(ditto_iterator *iterator, enum dti_use use);
 
 /* Returns NULL if the strategy is destroyed. */
@@ -45,7 +46,7 @@ ditto_status dti_iterator_hold(const ditto_iterator *iterator, struct dti_gate *
 void dti_iterator_hold_alone(const ditto_iterator *iterator, struct dti_gate **held);
 void dti_iterator_spec(const ditto_iterator *iterator, ditto_element_spec *out);
 
-/* The number of rows that the replica gets in the step if the step has all its rows. */
+/* Returns the number of rows that the replica gets in the step if the step has all its rows. */
 uint64_t dti_iterator_full_rows(const ditto_iterator *iterator, uint32_t replica, uint64_t step);
 void dti_iterator_stats(const ditto_iterator *iterator, uint32_t replica, ditto_iterator_counters *out);
 
@@ -63,7 +64,7 @@ ditto_status dti_iterator_next_outside(ditto_iterator *iterator, ditto_batch *ou
 /* True when the replica has come to the end, or to an error that every later call returns again. */
 bool dti_iterator_has_ended(const ditto_iterator *iterator, uint32_t replica);
 
-/* Makes `out` a batch of no rows. */
+/* Sets *out to a batch of no rows. */
 void dti_iterator_describe_empty(const ditto_iterator *iterator, ditto_batch *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* src/input/distribute/api_distribute.c - the functions of include/ditto/distribute.h check their
- * arguments, then call. The functions that make values are in src/strategy/runs/api_next_value.c. */
+/* src/input/distribute/api_distribute.c - the functions of include/ditto/distribute.h, which check their
+ * arguments. The functions that make values are in src/strategy/runs/api_next_value.c. */
 #include "input/distribute/iterator.h"
 #include "input/input.h"
 #include "replicas/team/team.h"
@@ -56,7 +56,7 @@ ditto_status ditto_input_per_replica_batch(const ditto_input_context *context, u
     DTI_TRY(dti_not_null(out, "out"));
     if (context->num_replicas == 0 || global_batch == 0 || global_batch % context->num_replicas != 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "a global batch of %llu rows does not give %u replicas equally many",
+                        "a global batch of %llu rows cannot be divided into equal batches for %u replicas",
                         (unsigned long long)global_batch, context->num_replicas);
     *out = global_batch / context->num_replicas;
     return DITTO_OK;
@@ -71,7 +71,7 @@ ditto_status ditto_iterator_destroy(ditto_iterator *iterator)
     return dti_iterator_destroy(iterator);
 }
 
-/* Holds the iterator before anything in it is read, and checks that it belongs to the replica's strategy. */
+/* Holds the iterator, and then checks that it belongs to the replica's strategy. */
 static ditto_status hold_own(const struct dti_replica *r, const ditto_iterator *iterator, const void *out,
                              struct dti_gate **held)
 {

@@ -128,7 +128,7 @@ static bool batch_ready(void *argument)
            dti_team_is_stopped(w->iterator->team) || starved(w->iterator, w->replica, &left);
 }
 
-static void count(_Atomic uint64_t *total, uint64_t more)
+static void add_to(_Atomic uint64_t *total, uint64_t more)
 {
     /* relaxed: only the replica writes it, other threads read it for statistics */
     atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + more,
@@ -144,14 +144,13 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
     uint32_t left = 0;
     bool ready = dti_wait(self->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, &deadline,
                           batch_ready, &w);
-    count(&c->wait_ns, dti_now_ns() - begin);
+    add_to(&c->wait_ns, dti_now_ns() - begin);
     dti_trace_waited(self, begin);
     if (!ready) {
         bool of_run = dti_deadline_is_of_run(self, &deadline);
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
                  "replica %u waited in ditto_next for batch %llu until %s = %u passed: the producers are too "
-                 "slow, or "
-                 "another replica does not take its batches",
+                 "slow, or another replica does not take its batches",
                  self->id, (unsigned long long)c->ring.next, of_run ? "run_timeout_ms" : "timeout_ms",
                  of_run ? dti_team_options(self->team)->run_timeout_ms : deadline.timeout_ms);
         dti_replica_stop_late(self, &deadline);
@@ -161,8 +160,8 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
         return DITTO_OK;
     if (dti_stopped(self->stop))
         return dti_team_stop_status(self->team);
-    /* A batch may have arrived after that check and before `starved` became true. So this checks once
-     * more. */
+    /* A batch may have arrived after that check and before `starved` became true. Therefore both are checked
+     * once more. */
     return starved(it, self->id, &left) && dti_order_next_delivery(it, self->id) == DTI_NEXT_DELIVERY_NONE
                ? fail_starved(self, left)
                : DITTO_OK;
@@ -247,10 +246,10 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
     *bytes = describe_batch(it, slot, out);
     dti_trace_filled(self, slot->producer, slot->begin_ns, slot->end_ns, *bytes);
     dti_ring_take(&c->ring);
-    count(&c->taken, 1);
-    count(&c->ready, !waited);
-    count(&c->rows, slot->rows);
-    count(&c->bytes, *bytes);
+    add_to(&c->taken, 1);
+    add_to(&c->ready, !waited);
+    add_to(&c->rows, slot->rows);
+    add_to(&c->bytes, *bytes);
     return DITTO_OK;
 }
 

@@ -98,7 +98,7 @@ static ditto_status choose_sharing(const ditto_dataset *dataset, const ditto_inp
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "shard is FILE, but rows are counted across files (take, skip, shard, zip, DROP_REMAINDER), "
-            "or do not all come from files: use DATA");
+            "or do not all come from files: use DITTO_SHARD_DATA");
     by_file |= automatic && dataset->by_file && dataset->files >= plan->pipelines;
     plan->sharing = plan->pipelines == 1 || o->shard == DITTO_SHARD_OFF ? DTI_SHARING_NONE
                     : by_file                                           ? DTI_SHARING_FILES

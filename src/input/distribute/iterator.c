@@ -87,15 +87,15 @@ static enum dti_arrangement arrangement_of(const struct dti_input_plan *plan)
     return plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS ? DTI_CUT_SHARED : DTI_CUT_OWN;
 }
 
-/* Returns whether N divides G. */
+/* Returns true if all replicas get equally many rows of a full step, because N divides G. */
 static bool all_have_equally_many(const struct dti_input_plan *plan)
 {
     return plan->global % (plan->pipelines * plan->replicas_each) == 0;
 }
 
-/* Returns whether all pipelines reach the end of their input in the same step. Then a short step is the
- * last step of the whole input. If pipelines read different rows, or cut the same rows into steps of
- * different sizes, a short step may be short in one pipeline only. */
+/* Returns true if all pipelines reach the end of their input in the same step. A short step is then the last
+ * step of the whole input. If pipelines read different rows, or cut the same rows into steps of different
+ * sizes, a step may be short in one pipeline only. */
 static bool end_together(const struct dti_input_plan *plan)
 {
     if (plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS)
@@ -217,9 +217,9 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct ditto_iterator *it = (struct ditto_iterator *)dependent;
     stop(it, end);
-    /* For other values of `end`, a replica that never returned may still take a batch, or nothing is
-     * freed. The rings are freed here because the caller holds the turn. Afterwards the strategy and its
-     * arenas may be destroyed. */
+    /* For other values of `end`, a replica that never returned may still take a batch, or nothing is freed.
+     * The rings must be freed here, while the caller holds the turn. After that the strategy and its arenas
+     * may be destroyed at any time. */
     if (end == DTI_TEAM_ENDS)
         free_rings(it);
 }

@@ -45,7 +45,7 @@ void dti_order_free(struct dti_pipeline *p)
     pthread_mutex_destroy(&p->order.lock);
 }
 
-/* -- producers: dti_order_finish takes the lock, and the functions above it are called under the lock -- */
+/* -- producers. dti_order_finish takes the lock, and the functions above it are called under the lock. -- */
 
 static uint64_t *finished_of(const struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
 {
@@ -59,7 +59,8 @@ static void publish(struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
     dti_ring_publish(p->sequencer.o.ring[replica], ticket);
 }
 
-/* Hands over each finished batch that comes after the end. It gets no rows and the status of the end. */
+/* Called when the end has been handed over. Hands over the end, without rows, instead of each finished batch
+ * that comes after it. */
 static void end_rest(struct dti_pipeline *p)
 {
     uint32_t slots = p->sequencer.o.slots;
@@ -75,7 +76,7 @@ static void end_rest(struct dti_pipeline *p)
         }
 }
 
-/* Hands over the next batch if it is finished. Returns whether it was. */
+/* Hands over the next batch if it is finished. Returns false if it is not. */
 static bool hand_over_next(struct dti_pipeline *p)
 {
     struct dti_order *o = &p->order;
@@ -162,7 +163,7 @@ static uint64_t first_error(const struct ditto_iterator *it, struct dti_pipeline
     return first;
 }
 
-/* Returns whether a replica waits for other pipelines before it takes its next slot. */
+/* Returns true if a replica waits for other pipelines before it takes its next slot. */
 static bool depends_on_others(const struct ditto_iterator *it, const struct dti_batch_slot *slot)
 {
     if (it->plan.pipelines == 1)

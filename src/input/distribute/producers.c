@@ -20,7 +20,7 @@
 
 /* Sets `free` to the allowed PUs of a node that no thread of the library is bound to, and returns their
  * number. DITTO_NO_NODE means all nodes. */
-static uint32_t left_over(const struct dti_mask *allowed, uint32_t node, struct dti_mask *free)
+static uint32_t find_free_pus(const struct dti_mask *allowed, uint32_t node, struct dti_mask *free)
 {
     uint32_t count = 0;
     dti_mask_clear(free);
@@ -33,8 +33,8 @@ static uint32_t left_over(const struct dti_mask *allowed, uint32_t node, struct 
     return count;
 }
 
-/* Gets the affinity of the host's own thread. The thread may currently be bound as replica 0, which does
- * not count. Returns false if the affinity cannot be read. */
+/* Gets the affinity that the calling thread has outside of scopes and runs. At present it may be bound to
+ * replica 0's PU. Returns false if the affinity cannot be read. */
 static bool host_mask(struct dti_mask *mask)
 {
     const struct dti_mask *saved = dti_context_saved_mask();
@@ -48,7 +48,7 @@ uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines)
 {
     struct dti_mask allowed, free;
     uint32_t each = dti_team_num_replicas(team) / pipelines;
-    uint32_t count = host_mask(&allowed) ? left_over(&allowed, DITTO_NO_NODE, &free) / pipelines : 1;
+    uint32_t count = host_mask(&allowed) ? find_free_pus(&allowed, DITTO_NO_NODE, &free) / pipelines : 1;
     return count < 1 ? 1 : count < each ? count : each;
 }
 
@@ -59,8 +59,9 @@ static void set_affinity(struct dti_producer *p)
     p->has_affinity = host_mask(&allowed);
     if (!p->has_affinity)
         return;
-    if (left_over(&allowed, dti_team_replica(p->iterator->team, replica)->pu.numa_node, &p->affinity) == 0 &&
-        left_over(&allowed, DITTO_NO_NODE, &p->affinity) == 0)
+    if (find_free_pus(&allowed, dti_team_replica(p->iterator->team, replica)->pu.numa_node, &p->affinity) ==
+            0 &&
+        find_free_pus(&allowed, DITTO_NO_NODE, &p->affinity) == 0)
         p->affinity = allowed; /* replicas use all PUs */
 }
 
@@ -68,7 +69,7 @@ static void set_affinity(struct dti_producer *p)
 
 /* Divides the pipeline's replicas into at most `most` groups. The replicas of one node are in the same
  * group. */
-static ditto_status make_crews(struct ditto_iterator *it, struct dti_pipeline *p, uint32_t most)
+static ditto_status make_groups(struct ditto_iterator *it, struct dti_pipeline *p, uint32_t most)
 {
     uint32_t n = it->plan.replicas_each, nodes = 0;
     uint32_t *node = malloc(n * sizeof *node), *list = malloc(n * sizeof *list);
@@ -110,7 +111,7 @@ ditto_status dti_producers_prepare(struct ditto_iterator *it)
 {
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         struct dti_pipeline *pipeline = &it->pipeline[w];
-        DTI_TRY(make_crews(it, pipeline, it->plan.producers));
+        DTI_TRY(make_groups(it, pipeline, it->plan.producers));
         for (uint32_t i = 0; i < it->plan.producers; i++) {
             struct dti_producer *p = &it->producer[w * it->plan.producers + i];
             p->iterator = it;
@@ -168,17 +169,18 @@ static void add_time(_Atomic uint64_t *total, uint64_t since)
                           memory_order_relaxed);
 }
 
-static void wait_for_turn(struct dti_producer *p, const struct dti_ticket *ticket, enum dti_ticket_result why)
+static void wait_for_ticket(struct dti_producer *p, const struct dti_ticket *ticket,
+                            enum dti_ticket_result why)
 {
-    /* After a long wait the producer sleeps at once. Only every DTI_SPIN_EVERY long waits it yields first,
-     * to find out whether waits have become short. */
+    /* After a long wait the producer sleeps at once. Once in DTI_SPIN_EVERY long waits it yields first, to
+     * find out whether waits have become short. */
     struct dti_wait_policy wait_policy = { .yield_ns = p->long_waits % DTI_SPIN_EVERY == 0 ? YIELD_NS : 0 };
     struct ditto_iterator *it = p->iterator;
     struct ticket_wait w = { p, ticket, why };
     uint32_t awaited = why == DTI_TICKET_UNKNOWN ? DTI_AWAITS_PROGRESS(it)
                                                  : p->pipeline->first_replica + ticket->replica;
     uint64_t begin = dti_now_ns();
-    /* Wakes consumers, which then check whether that replica has returned. */
+    /* Wakes consumers, which then check whether the replica whose ring is full has returned. */
     dti_wait_queue_signal(dti_team_wait_queue(it->team), DTI_AWAITS_INPUT(it->num_replicas));
     /* Wakes other producers, because this pipeline may have cut a step. */
     if (why == DTI_TICKET_UNKNOWN)
@@ -204,7 +206,7 @@ static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket
         if (dti_dataset_fill(dataset, &p->reader, dti_rows_from(ticket->rows, i), 1, to) != DITTO_OK)
             return i;
     }
-    return ticket->count; /* a user's function may fail only sometimes */
+    return ticket->count; /* all rows were read now, because a user's function may fail only sometimes */
 }
 
 static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
@@ -259,7 +261,7 @@ static void *producer_main(void *argument)
         if (taken == DTI_TICKET_TAKEN)
             produce(p, &ticket);
         else
-            wait_for_turn(p, &ticket, taken);
+            wait_for_ticket(p, &ticket, taken);
         /* Sets the floating-point environment again, because a function of a dataset may have changed it. */
         (void)dti_fenv_enter();
     }

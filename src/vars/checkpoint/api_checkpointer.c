@@ -32,7 +32,7 @@ struct ditto_checkpointer {
     /* Counts calls of the checkpointer, including those that wait for the lock. */
     struct dti_gate gate;
 
-    /* Held by the one call that works. It guards all members below. */
+    /* Held by the call that is executing. It guards all members below. */
     pthread_mutex_t lock;
     struct dti_snapshot snapshot;
 
@@ -204,8 +204,8 @@ static void forget_work(ditto_checkpointer *c)
     c->path = NULL;
 }
 
-/* Waits until the thread that writes has ended. The error of the last save is returned by one call only, and
- * the recorded error names that call. */
+/* Waits until the thread that writes has ended, and returns the status of its save. An error is returned
+ * once, by the first call that waits, and the recorded error names that call. */
 static ditto_status await(ditto_checkpointer *c)
 {
     if (!c->running)

@@ -136,9 +136,9 @@ void dti_snapshot_free(struct dti_snapshot *s)
 }
 
 /* Returns the address of the variable's value if it is contiguous in memory. Otherwise returns NULL, and
- * leaves the recorded error as it was. The components of a sync-on-read variable are parts of its value, so
- * it has no such address. */
-static const void *row_of(ditto_variable *v, const struct dti_contents_entry *entry)
+ * leaves the recorded error as it was. The value of a sync-on-read variable is computed from its components,
+ * so it has no address. */
+static const void *contiguous_value(ditto_variable *v, const struct dti_contents_entry *entry)
 {
     const void *data = NULL;
     ditto_error before = *ditto_last_error();
@@ -162,7 +162,7 @@ ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variab
     size_t bytes = 0, at = 0;
     for (size_t i = 0; i < c->entries; i++) {
         if (!c->entry[i].own)
-            c->entry[i].data = where_they_lie ? row_of(variable[i], &c->entry[i]) : NULL;
+            c->entry[i].data = where_they_lie ? contiguous_value(variable[i], &c->entry[i]) : NULL;
         bytes += is_copied(&c->entry[i], where_they_lie) ? padded(ditto_tensor_bytes(&c->entry[i].spec)) : 0;
     }
     DTI_TRY(ensure_capacity(snapshot, bytes));
@@ -198,8 +198,8 @@ static ditto_status read_back(const struct dti_contents *c, int fd, const char *
     if (status == DITTO_ERR_CORRUPT || status == DITTO_ERR_UNSUPPORTED || (status == DITTO_OK && !same))
         return DTI_FAIL(DITTO_ERR_IO,
                         "%s: the bytes that were written are different when they are read back (a device "
-                        "that loses bytes, or "
-                        "variables that were written during the save); the previous checkpoint is unchanged",
+                        "that loses bytes, or variables that were written during the save); the previous "
+                        "checkpoint is unchanged",
                         path);
     return status;
 }

@@ -49,12 +49,13 @@ static ditto_status check_options(const ditto_optimizer_options *o)
     if (o->rule < DITTO_RULE_ASSIGN || o->rule > DITTO_RULE_FUNCTION)
         return DTI_FAIL(DITTO_ERR_RANGE, "rule = %d is no value of ditto_rule", (int)o->rule);
     if (o->op != DITTO_SUM && o->op != DITTO_MEAN)
-        return DTI_FAIL(DITTO_ERR_RANGE,
-                        "aggregation = %d: gradients are aggregated by DITTO_SUM or DITTO_MEAN", (int)o->op);
+        return DTI_FAIL(DITTO_ERR_RANGE, "op = %d: gradients are aggregated by DITTO_SUM or DITTO_MEAN",
+                        (int)o->op);
     if (o->rule == DITTO_RULE_FUNCTION && o->function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "the rule is a function, but options->function is NULL");
     if (o->num_slots > DITTO_MAX_OPTIMIZER_SLOTS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "slots = %u: at most %d", o->num_slots, DITTO_MAX_OPTIMIZER_SLOTS);
+        return DTI_FAIL(DITTO_ERR_RANGE, "num_slots = %u: at most %d", o->num_slots,
+                        DITTO_MAX_OPTIMIZER_SLOTS);
     return check_numbers(o);
 }
 

@@ -38,7 +38,7 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
 #define EACH_BYTES 1024
 
 /* Updates every copy of a range. The steps of all copies must start from the same slots. Therefore the steps
- * of all copies but the first work on buffers to which the slots were copied. The step of the first copy,
+ * of all copies but the first change buffers to which the slots were copied. The step of the first copy,
  * which is replica 0's, comes last and changes the slots themselves. */
 static void step_each(const struct dti_applying *a, const struct dti_copy_set *place, size_t first,
                       const ditto_rule_range *range)
@@ -86,8 +86,8 @@ static void step_all(const struct dti_applying *a, uint32_t replica, size_t item
     }
 }
 
-/* Called once for every element, by the replica that reduces it. No other replica reads the old value any
- * more. */
+/* Called once for every element, by the replica that reduces it. All replicas have arrived, so no other
+ * replica reads the old value any more. */
 static void finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                    void *out)
 {

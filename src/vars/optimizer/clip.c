@@ -1,7 +1,7 @@
 /* src/vars/optimizer/clip.c - clipping by the global norm of the gradients; see optimizer.h.
  *
- * First the gradients are reduced into memory that is placed as slots are. Then each replica sums the squares
- * in its blocks. A block is a fixed range of a variable's elements. The squares of a block are added in a
+ * First the gradients are reduced into the optimizer's `sum`. Then each replica sums the squares in its
+ * blocks. A block is a fixed range of a variable's elements. The squares of a block are added in a
  * fixed order, and the sums of the blocks are added by a fixed tree. The norm therefore has the same bits for
  * every division of the blocks among the replicas. Finally each replica applies the scaled gradient to the
  * elements whose aggregated gradient it has stored.

@@ -219,8 +219,8 @@ static void hide(ditto_variable *v)
     v->hidden = true;
 }
 
-/* Removes the optimizer from its lists. Its slots are hidden here, with the turn, so that no save selects
- * them. They are destroyed later, without the turn. */
+/* Removes the optimizer from its lists. The caller has the turn. The slots are hidden here, so that no save
+ * selects them. They are destroyed later, without the turn. */
 static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
     ditto_optimizer *o = (ditto_optimizer *)dependent, **at = dti_registry_optimizers(o->iterations->team);

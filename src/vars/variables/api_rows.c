@@ -1,5 +1,5 @@
 /* src/vars/variables/api_rows.c - the public functions of include/ditto/rows.h. They check their arguments
- * and the context, and then call the functions of variable.h. */
+ * and the context, and then call the functions of variable_rows.h. */
 #include "vars/variables/variable_rows.h"
 #include "vars/vars.h"
 
@@ -57,7 +57,7 @@ static ditto_status check_kind(const ditto_variable *v)
 
 /* Refuses min, max and update of a variable that aggregates by SUM or MEAN, because their slices cannot be
  * added up. */
-static ditto_status check_order(const ditto_variable *v, ditto_scatter_op op)
+static ditto_status check_aggregation(const ditto_variable *v, ditto_scatter_op op)
 {
     if (op < DITTO_SCATTER_MIN ||
         (v->aggregation != DITTO_AGGREGATE_SUM && v->aggregation != DITTO_AGGREGATE_MEAN))
@@ -85,7 +85,7 @@ ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter
             "\"%s\" has no aggregation, so the replicas' slices cannot become one update: create it with "
             "DITTO_AGGREGATE_SUM, MEAN or ONLY_FIRST_REPLICA to say how to aggregate",
             v->name);
-    DTI_TRY(check_order(v, op));
+    DTI_TRY(check_aggregation(v, op));
     return dti_scatter_in_replica(r, v, rule, slices);
 }
 
@@ -119,7 +119,7 @@ ditto_status ditto_variable_scatter(ditto_variable *v, ditto_scatter_op op, cons
     DTI_TRY(check_kind(v));
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
-    DTI_TRY(check_order(v, op));
+    DTI_TRY(check_aggregation(v, op));
     const struct dti_frame *update_context = update_frame(v);
     if (update_context != NULL)
         return dti_scatter_copy(v, update_context->replica->id, rule, slices);

@@ -212,7 +212,7 @@ static ditto_status check_size(const ditto_variable *v, const void *buffer, size
 
 /* Returns the copy that the user's function works on if the thread is in an update of this variable.
  * Otherwise returns NULL. */
-static void *copy_at_hand(const ditto_variable *v)
+static void *copy_in_update(const ditto_variable *v)
 {
     const struct dti_frame *top = dti_frame_top;
     bool in_update = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
@@ -224,7 +224,7 @@ ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
     DTI_ENTER();
     DTI_HOLD_VARIABLE(v);
     DTI_TRY(check_size(v, dst, bytes, "dst"));
-    const void *copy = copy_at_hand(v);
+    const void *copy = copy_in_update(v);
     if (copy != NULL) {
         memcpy(dst, copy, bytes);
         return DITTO_OK;
@@ -238,7 +238,7 @@ static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const voi
     DTI_HOLD_VARIABLE(v);
     DTI_TRY(check_size(v, value, bytes, "value"));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
-    void *copy = copy_at_hand(v);
+    void *copy = copy_in_update(v);
     if (copy != NULL) {
         struct dti_fenv saved = dti_fenv_enter();
         dti_rule_apply(rule, v->spec.dtype, copy, copy, value, v->count);
@@ -308,7 +308,7 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t 
     DTI_TRY(check_shard(v, shard));
     DTI_TRY(dti_not_null(first_row, "first_row"));
     DTI_TRY(dti_not_null(rows, "rows"));
-    /* The one shard of a variable, which may be a scalar or have rows without elements, is all of it. */
+    /* A variable of one shard may be a scalar, or have rows without elements, so nothing is divided by row. */
     bool one = ditto_variable_num_shards(v) == 1;
     size_t all = v->spec.rank > 0 ? v->spec.shape[0] : 1, row = one ? 1 : v->count / all;
     *first_row = one ? 0 : v->piece[shard].first / row;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static ditto_status ensure_capacity(ditto_variable *v, size_t pieces, size_t copies)
+static ditto_status allocate_arrays(ditto_variable *v, size_t pieces, size_t copies)
 {
     v->piece = calloc(pieces, sizeof *v->piece);
     v->copies_of_piece = calloc(pieces, sizeof *v->copies_of_piece);
@@ -64,7 +64,7 @@ static void share_as(ditto_variable *v, const ditto_variable *like)
 
 static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
 {
-    DTI_TRY(ensure_capacity(v, 1, v->num_replicas));
+    DTI_TRY(allocate_arrays(v, 1, v->num_replicas));
     v->pieces = 1;
     v->piece[0].count = v->count;
     if (like != NULL) {
@@ -101,7 +101,7 @@ static uint32_t node_number(const struct dti_team *team, uint32_t k)
 static ditto_status plan_shards(ditto_variable *v, size_t shards)
 {
     size_t row = v->count / v->spec.shape[0];
-    DTI_TRY(ensure_capacity(v, shards, shards));
+    DTI_TRY(allocate_arrays(v, shards, shards));
     v->own_copies = false; /* each shard exists once */
     v->pieces = (uint32_t)shards;
     v->copies = (uint32_t)shards;
@@ -115,8 +115,8 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
     return DITTO_OK;
 }
 
-/* Assigns the parameter nodes to the shards in turn. These are the node of the central storage, or else all
- * nodes that replicas are on. */
+/* In central storage all shards get its node. Otherwise the shards get the nodes of the replicas, one after
+ * the other, and the sequence continues that of the shards of earlier variables. */
 void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
 {
     uint32_t nodes = 1;
@@ -146,7 +146,7 @@ ditto_status dti_copies_plan_optimizer_slot(ditto_variable *v, const struct dti_
 {
     if (pieces == 0)
         return plan_whole(v, NULL); /* the variable has no elements */
-    DTI_TRY(ensure_capacity(v, pieces, pieces));
+    DTI_TRY(allocate_arrays(v, pieces, pieces));
     v->pieces = (uint32_t)pieces;
     v->copies = (uint32_t)pieces;
     for (uint32_t i = 0; i < v->pieces; i++) {
@@ -289,7 +289,7 @@ static ditto_status split(ditto_variable *v)
 {
     struct splitting splitting = { .v = v };
     ditto_status status = dti_team_run(v->team, make_own, &splitting, DITTO_FOREVER);
-    dti_team_renew(v->team); /* as in dti_copies_allocate */
+    dti_team_renew(v->team); /* see dti_copies_allocate */
     if (status == DITTO_OK) {
         use_own(v, &splitting);
         return DITTO_OK;

@@ -54,7 +54,7 @@ static ditto_status write_pieces(struct dti_replica *self, const struct dti_targ
     return status;
 }
 
-/* -- Components that may differ: additions change each from its own value, assignments make all equal -- */
+/* -- Components that may differ. Additions change each from its own value, assignments make all equal. -- */
 
 struct write_each {
     ditto_variable *v;
@@ -100,7 +100,8 @@ static ditto_status write_each(struct dti_replica *self, const struct dti_target
     return dti_do_joint_work(self, &together, deadline);
 }
 
-static bool is_copy(const ditto_variable *v, const void *value)
+/* Returns true if the value lies in a copy of the variable, or overlaps one. */
+static bool overlaps_copy(const ditto_variable *v, const void *value)
 {
     const char *at = value;
     for (uint32_t c = 0; c < v->copies; c++) {
@@ -159,12 +160,12 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
     dti_changed(v, self->id); /* also if the write fails, because it may have changed something */
     if (v->may_differ)
         return write_each(self, &targeted, v, rule, &deadline);
-    if (targeted.op == 0 && rule != DTI_RULE_ASSIGN && self->id == 0 && is_copy(v, value))
+    if (targeted.op == 0 && rule != DTI_RULE_ASSIGN && self->id == 0 && overlaps_copy(v, value))
         return write_from_copy(self, &targeted, v, &deadline);
     return write_value(self, &targeted, v, &deadline);
 }
 
-/* -- Cross-replica context: dti_share lets all replicas work where that is faster -- */
+/* -- Cross-replica context. dti_share divides the work among the replicas if that is faster. -- */
 
 static ditto_status read_range(size_t first, size_t end, void *context)
 {
@@ -176,7 +177,8 @@ static ditto_status read_range(size_t first, size_t end, void *context)
 static ditto_status write_range(size_t first, size_t end, void *context)
 {
     const struct dti_cross_access *a = context;
-    if (first == 0) { /* true on one thread only, which works with the turn */
+    /* Exactly one call has first == 0. It runs under the turn, so these members have one writer. */
+    if (first == 0) {
         dti_all_changed(a->v);
         if (a->rule == DTI_RULE_ASSIGN)
             dti_variable_set_equal(a->v);

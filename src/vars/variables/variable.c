@@ -162,9 +162,10 @@ static ditto_status fill_in(ditto_variable *v, const void *value)
     return status;
 }
 
-/* Plans the copies of a variable that is colocated with `like`. The variable shares its copies as `like`
- * does. If the variable needs a copy for each replica, the copies of `like` must be splittable. They then lie
- * on the nodes on which one copy for each replica would lie. The caller has the turn. */
+/* Plans the copies of a variable that is colocated with `like`. Replicas share the copies of both variables
+ * in the same way. If the variable needs a copy for each replica and `like` does not have that, `like` must
+ * be splittable, because after a split its copies lie where those of the variable lie. The caller has the
+ * turn. */
 static ditto_status plan_colocated(ditto_variable *v, const ditto_variable *like)
 {
     if (v->own_copies && !like->own_copies && v->num_replicas > 1 && !dti_variable_is_splittable(like))

@@ -22,7 +22,7 @@ struct scattering {
     uint32_t sources;
     size_t row;         /* elements of a row */
     size_t row_bytes;   /* bytes of a row */
-    ditto_status found; /* the result of check_all; equal on all replicas */
+    ditto_status found; /* the status of check_all, which is equal on all replicas */
 };
 
 static size_t rows_of(const ditto_variable *v)

@@ -15,7 +15,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define CHUNK ((size_t)1 << 20) /* bytes that are summed while they are in the cache */
+#define CHUNK ((size_t)1 << 20) /* bytes that are read or written, and summed while they are in the cache */
 
 static const char magic[8] = "DITTOCKP";
 static const char words[] = "\na checkpoint of ditto: HDF5 after this block of 4096 bytes\n";
@@ -211,7 +211,7 @@ static ditto_status check_block(const unsigned char *block, uint64_t length, con
     return DITTO_OK;
 }
 
-/* Adds the file behind the user block to the checksum. */
+/* Adds all bytes after the user block to the checksum. */
 static ditto_status sum_file(int fd, uint64_t length, XXH3_state_t *sum, unsigned char *chunk,
                              const char *path)
 {

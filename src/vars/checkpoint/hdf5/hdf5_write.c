@@ -44,7 +44,7 @@ static ditto_status no_memory(void)
 
 /* -- Bytes -- */
 
-/* Appends zeros, up to the next multiple of 8 bytes, and returns a pointer to them. Returns NULL, with an
+/* Appends `bytes` zeros, rounded up to a multiple of 8, and returns a pointer to them. Returns NULL, with an
  * error recorded, if there is no memory. */
 static unsigned char *add(struct writer *w, size_t bytes)
 {
@@ -164,7 +164,8 @@ static ditto_status add_space(struct writer *w, const ditto_tensor *spec)
     return DITTO_OK;
 }
 
-static ditto_status add_kinds(struct writer *w, const struct dti_contents_entry *entry, size_t *messages)
+static ditto_status add_dataset_attributes(struct writer *w, const struct dti_contents_entry *entry,
+                                           size_t *messages)
 {
     int8_t trainable = entry->trainable;
     DTI_TRY(add_text(w, "dtype", ditto_dtype_name(entry->spec.dtype)));
@@ -197,7 +198,7 @@ static ditto_status add_dataset(struct writer *w, struct dti_contents_entry *ent
     dti_put_number(at + 2, DTI_H5_UNDEFINED, 8);
     dti_put_number(at + 10, ditto_tensor_bytes(&entry->spec), 8);
     entry->offset = (uint64_t)(at + 2 - w->bytes);
-    DTI_TRY(add_kinds(w, entry, &messages));
+    DTI_TRY(add_dataset_attributes(w, entry, &messages));
     finish_header(w, *address, messages);
     return DITTO_OK;
 }
