@@ -223,8 +223,9 @@ static ditto_status close(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
     DTI_TRY(dti_team_close(team));
-    /* Entering a scope is a call that enters the team's gate. The gate is closed, so no scope can be entered
-     * from here on. */
+    /* dti_team_has_scopes is an acquire, so everything that was done in scopes that have been left happens
+     * before this. Entering a scope is a call that enters the team's gate. The gate is closed, so no scope
+     * can be entered from here on. */
     if (!dti_team_has_scopes(team))
         return DITTO_OK;
     ditto_status status = fail_entered(team);

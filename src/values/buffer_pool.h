@@ -19,7 +19,7 @@ struct dti_buffer_pool;
 struct dti_value_buffer {
     alignas(DTI_CACHE_LINE) struct dti_buffer_pool *pool;
     struct dti_value_buffer *next;
-    void *memory;                        /* NULL if only `small` has been used so far */
+    void *memory;                        /* NULL if the buffer has only `small` */
     size_t capacity;                     /* of `memory`, in bytes */
     alignas(16) unsigned char small[16]; /* for scalars, on the same cache line */
 };

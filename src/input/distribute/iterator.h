@@ -23,11 +23,11 @@ struct dti_producer {
     struct dti_mask affinity;
     bool has_affinity;
 
-    /* Only the producer writes them. */
+    /* Statistics. Only the producer writes them. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns;
 };
 
-/* One order of rows, and the replicas that share it: first_replica ... first_replica + R - 1. */
+/* One order of rows, and the R replicas that share it, from first_replica on. */
 struct dti_pipeline {
     ditto_dataset *dataset; /* the pipeline holds a reference */
     uint32_t first_replica;
@@ -49,10 +49,10 @@ struct dti_consumer {
     /* If `last` is an error, the pipeline that has the error. */
     struct dti_pipeline *failed;
 
-    /* All pipelines have handed over the batches at positions below it, and none of them is an error. */
+    /* A position. All pipelines have handed over the batches below it, and none of these is an error. */
     uint64_t safe;
 
-    /* The replica waits until all pipelines have handed over the batches at positions below it. */
+    /* A position. The replica waits until all pipelines have handed over the batches below it. */
     uint64_t limit;
 
     /* Statistics. Only the replica writes them. */
@@ -79,7 +79,14 @@ struct dti_input_plan {
     uint32_t slots;         /* of each ring */
     uint32_t producers;     /* of each pipeline */
     enum dti_sharing sharing;
-    bool even, each, is_static, host_memory;
+
+    /* The rows of an incomplete step are divided evenly (DITTO_PARTIAL_EVEN). */
+    bool even;
+
+    /* The datasets come from a function, and their batches are those of one replica (DTI_CUT_EACH). */
+    bool each;
+
+    bool is_static, host_memory; /* flags of the options */
     const void *state;
     size_t state_bytes;
     uint32_t state_replicas; /* the replicas of the iterator that saved the state */
@@ -93,7 +100,8 @@ struct ditto_iterator {
     struct dti_pipeline *pipeline; /* [plan.pipelines] */
     struct dti_pipelines_progress progress;
 
-    /* Producers wait here, each with its index. They await the id of a replica, or DTI_AWAITS_PROGRESS. */
+    /* Producers wait here, each with its index. A producer waits for a replica, whose id it gives, or for the
+     * progress of other pipelines (DTI_AWAITS_PROGRESS). */
     struct dti_wait_queue wait_queue;
     _Atomic uint32_t closing;
 
@@ -128,7 +136,7 @@ void dti_producers_stop(struct ditto_iterator *iterator);
 void dti_producers_forget(struct ditto_iterator *iterator);
 void dti_producers_free(struct ditto_iterator *iterator);
 
-/* The number of producers of each pipeline if the program has not set it. */
+/* Returns the number of producers of each pipeline if the program has not set it. */
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines);
 
 /* -- saved_state.c -- */

@@ -1,4 +1,4 @@
-/* src/input/distribute/rebatch.c - decides which steps exist, and the sizes of per-replica batches. Pure. */
+/* src/input/distribute/rebatch.c - decides which steps exist, and the sizes of per-replica batches. */
 #include "input/distribute/rebatch.h"
 
 uint64_t dti_rebatch_full(uint64_t global, uint32_t n, uint32_t r)

@@ -1,5 +1,5 @@
 /* src/input/distribute/rebatch.h - decides which steps exist and how the rows of a step are divided among the
- * replicas. Pure. docs/semantics.md, "Datasets", has the rules. */
+ * replicas. All functions are pure. docs/semantics.md, "Datasets", has the rules. */
 #ifndef DTI_REBATCH_H
 #define DTI_REBATCH_H
 
@@ -42,8 +42,8 @@ struct dti_cut {
     enum dti_arrangement arrangement;
     enum dti_short_step shorts;
 
-    /* The rows of a step that lacks rows are divided evenly. Otherwise the replicas are filled up in order,
-     * from replica 0 on. */
+    /* True if the rows of a short step are divided evenly. If false, each replica gets all its rows, in the
+     * order of the replicas, until none are left. */
     bool even;
 };
 
@@ -58,9 +58,9 @@ uint64_t dti_cut_full(const struct dti_cut *cut, uint64_t step, uint32_t j);
  * steps. */
 uint64_t dti_cut_step(const struct dti_cut *cut, uint64_t step);
 
-/* The first function returns the most rows that the pipeline chooses for a step, the second the most rows
- * that one replica gets. With DTI_CUT_EACH, R * global may overflow. Then the result is UINT64_MAX, and
- * the caller reports DITTO_ERR_RANGE. */
+/* The first function returns the most rows that the pipeline chooses for a step, and the second the most rows
+ * that one replica gets. With DTI_CUT_EACH, R * global may overflow. The first result is UINT64_MAX then, and
+ * no iterator can be made. */
 uint64_t dti_cut_most_of_step(const struct dti_cut *cut);
 uint64_t dti_cut_most_of_batch(const struct dti_cut *cut);
 
@@ -68,10 +68,10 @@ uint64_t dti_cut_most_of_batch(const struct dti_cut *cut);
  * replica j. The rows of replica j end where those of replica j + 1 begin. */
 uint64_t dti_cut_before(const struct dti_cut *cut, uint64_t step, uint64_t rows, uint32_t j);
 
-/* Returns whether this pipeline makes the step exist.
+/* Returns true if the step exists because of this pipeline.
  *   want    the rows of a full step
  *   got     the rows that the input had for it
- *   failed  reading the input has failed
+ *   failed  the input has an error behind these rows
  *   more    the input has rows behind the step, which matters only if want is 0, and not with
  *           DTI_SHORT_NEVER */
 bool dti_cut_exists(const struct dti_cut *cut, uint64_t want, uint64_t got, bool failed, bool more);

@@ -1,5 +1,5 @@
-/* src/input/distribute/ring.h - a bounded ring of batches with any number of producers and one consumer,
- * whose order is fixed by tickets.
+/* src/input/distribute/ring.h - a bounded ring of batches with any number of producers and one consumer. The
+ * order of the batches is fixed by tickets.
  *
  * Tickets 0, 1, 2, ... are given out before the batches are made (sequencer.h). The order of a ring therefore
  * does not depend on the speed of the producers. Ticket t uses slot t mod slots. The slot's turn says which
@@ -60,10 +60,10 @@ void dti_ring_init(struct dti_ring *ring, uint32_t slots, size_t payload_bytes, 
 /* -- The producer that holds `ticket` -- */
 bool dti_ring_is_free(const struct dti_ring *ring, uint64_t ticket);
 
-/* True once the slot has become free for `ticket`: the earlier ticket of the same slot was released. */
+/* Returns true once the slot has become free for `ticket`, and also after it was filled. */
 bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket);
 
-/* The slot of the ticket. The producer may fill it when it is free. */
+/* Returns the slot of the ticket. The producer may fill the slot when it is free. */
 struct dti_batch_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket);
 void dti_ring_publish(struct dti_ring *ring, uint64_t ticket);
 

@@ -33,12 +33,13 @@ static ditto_status fingerprint(const struct ditto_iterator *it, uint64_t *out)
 
 /* -- writing -- */
 
-/* Returns the step that a replica takes next. */
+/* Returns the step that the pipeline's replica j takes next. */
 static uint64_t step_of(const struct ditto_iterator *it, const struct dti_pipeline *p, uint32_t j)
 {
     return p->sequencer.begins[j] + it->consumer[p->first_replica + j].ring.next;
 }
 
+/* Writes the next step of each replica, and returns the first of them. */
 static uint64_t write_steps(const struct ditto_iterator *it, const struct dti_pipeline *p,
                             struct dti_bytes *to)
 {
@@ -117,9 +118,8 @@ static ditto_status refuse(const char *what, uint64_t saved, uint64_t now)
                     (unsigned long long)saved, what, (unsigned long long)now);
 }
 
-/* States of libraries without DTI_SHARING_ROWS say DTI_SHARING_NONE for DITTO_SHARD_DATA. There each
- * pipeline read its own dataset of every W-th row. Such a state does not match the rows that the pipelines
- * deliver now. */
+/* Versions of the library without DTI_SHARING_ROWS wrote DTI_SHARING_NONE for DITTO_SHARD_DATA. In them each
+ * pipeline read every W-th row. Such a state does not match the rows that the pipelines deliver now. */
 static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
 {
     static const char *const words[] = {

@@ -93,6 +93,7 @@ static size_t ask(struct dti_sequencer *s, struct dti_rows rows, size_t want)
     return got;
 }
 
+/* Chooses up to `want` rows for a step. The rows in `before` come first, and then those of the cursor. */
 static void choose(struct dti_sequencer *s, struct dti_input_step *step, uint64_t want)
 {
     for (step->count = 0; step->count < want && s->before_given < s->before_count; step->count++)
@@ -102,8 +103,8 @@ static void choose(struct dti_sequencer *s, struct dti_input_step *step, uint64_
         step->count += ask(s, dti_rows_from(step->rows, step->count), want - step->count);
 }
 
-/* Returns whether the input has more rows. If G < N, this pipeline gets no rows in some steps. It makes
- * such a step exist only if there are more rows. */
+/* Returns true if the input has more rows. If G < N, this pipeline gets no rows in some steps. It makes such
+ * a step exist only if there are more rows. */
 static bool has_more(struct dti_sequencer *s)
 {
     if (s->before_given == s->before_count) {
@@ -118,7 +119,7 @@ static void publish(struct dti_sequencer *s)
     struct dti_pipeline_progress *own = &s->o.progress->pipeline_progress[s->o.cut.pipeline];
     if (s->end < 0) /* release: pairs with first_error in order.c */
         atomic_store_explicit(&own->failed, s->end_point, memory_order_release);
-    /* release: both pair with outcome_of */
+    /* release: both pair with existence_of */
     atomic_store_explicit(&own->steps, s->cut, memory_order_release);
     if (s->end != DITTO_OK)
         atomic_store_explicit(&own->ended, true, memory_order_release);
@@ -148,8 +149,9 @@ static void cut_step(struct dti_sequencer *s)
 
 /* -- tickets -- */
 
-static enum dti_step_existence outcome_of(const struct dti_pipelines_progress *progress, uint32_t pipeline,
-                                          uint64_t step)
+/* Returns whether a step exists, as far as the published progress tells. */
+static enum dti_step_existence existence_of(const struct dti_pipelines_progress *progress, uint32_t pipeline,
+                                            uint64_t step)
 {
     uint32_t with = 0, without = 0;
     bool own = false;
@@ -167,10 +169,10 @@ static enum dti_step_existence outcome_of(const struct dti_pipelines_progress *p
 
 bool dti_progress_is_known(const struct dti_pipelines_progress *progress, uint32_t pipeline, uint64_t step)
 {
-    return outcome_of(progress, pipeline, step) != DTI_STEP_EXISTENCE_UNKNOWN;
+    return existence_of(progress, pipeline, step) != DTI_STEP_EXISTENCE_UNKNOWN;
 }
 
-static void pass_turn(struct dti_producer_group *crew)
+static void go_to_next_replica(struct dti_producer_group *crew)
 {
     if (++crew->next == crew->replicas) {
         crew->next = 0;
@@ -182,7 +184,7 @@ static void pass_turn(struct dti_producer_group *crew)
 static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *crew,
                       struct dti_ticket *ticket)
 {
-    for (uint32_t ended = 0; ended < crew->replicas; pass_turn(crew)) {
+    for (uint32_t ended = 0; ended < crew->replicas; go_to_next_replica(crew)) {
         uint32_t r = crew->replica[crew->next];
         /* After a restore some replicas may begin later than others. */
         if (!s->ended[r] && crew->step >= s->begins[r]) {
@@ -196,9 +198,9 @@ static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *
     return false;
 }
 
-/* Returns whether all replicas have taken the step whose entry the next step gets. If not, sets *late to a
- * replica that has not, and *number to the ticket that must become free in its ring. */
-static bool has_ring_space(const struct dti_sequencer *s, uint32_t *late, uint64_t *number)
+/* Returns true if all replicas have taken the step whose entry in s->step the next step gets. If not, sets
+ * *late to a replica that has not, and *number to the ticket that must become free in its ring. */
+static bool is_entry_free(const struct dti_sequencer *s, uint32_t *late, uint64_t *number)
 {
     if (s->cut - s->kept < (uint64_t)s->o.slots + 1)
         return true;
@@ -213,6 +215,7 @@ static bool has_ring_space(const struct dti_sequencer *s, uint32_t *late, uint64
     return true;
 }
 
+/* Records why the group's next ticket cannot be given out. */
 static enum dti_ticket_result block(struct dti_producer_group *crew, struct dti_ticket *ticket, uint32_t on,
                                     uint64_t number)
 {
@@ -245,24 +248,24 @@ static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_
     if (!dti_ring_is_free(s->o.ring[r], ticket->number))
         return block(crew, ticket, r, ticket->number);
     while (s->end == DITTO_OK && ticket->step >= s->cut) {
-        if (!has_ring_space(s, &late, &number))
+        if (!is_entry_free(s, &late, &number))
             return block(crew, ticket, late, number);
         cut_step(s);
     }
-    enum dti_step_existence outcome = outcome_of(s->o.progress, s->o.cut.pipeline, ticket->step);
-    ticket->by_others = outcome != DTI_STEP_EXISTS_WITH_ROWS;
+    enum dti_step_existence existence = existence_of(s->o.progress, s->o.cut.pipeline, ticket->step);
+    ticket->by_others = existence != DTI_STEP_EXISTS_WITH_ROWS;
     if (s->end < 0 && 2 * dti_sequencer_position(s, ticket->step, r) >= s->end_point)
         ticket->status = s->end;
-    else if (outcome == DTI_STEP_EXISTENCE_UNKNOWN)
+    else if (existence == DTI_STEP_EXISTENCE_UNKNOWN)
         return block(crew, ticket, DTI_BLOCKED_BY_PROGRESS, ticket->step);
-    else if (outcome == DTI_STEP_EXISTS_NOT)
+    else if (existence == DTI_STEP_EXISTS_NOT)
         ticket->status = DITTO_END_OF_INPUT;
-    else if (outcome == DTI_STEP_EXISTS_WITH_ROWS)
+    else if (existence == DTI_STEP_EXISTS_WITH_ROWS)
         set_rows(s, ticket);
     s->ended[r] = ticket->status != DITTO_OK;
     /* release: both pair with starved() in consumer.c and the functions that it calls */
     atomic_store_explicit(&s->given[r], ticket->number + 1, memory_order_release);
-    pass_turn(crew);
+    go_to_next_replica(crew);
     atomic_store_explicit(&crew->blocked_on, DTI_NOT_BLOCKED, memory_order_release);
     return DTI_TICKET_TAKEN;
 }
@@ -280,8 +283,7 @@ ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket
 {
     uint64_t point = 2 * dti_sequencer_position(s, ticket->step, ticket->replica) + 1;
     pthread_mutex_lock(&s->lock);
-    /* Of several ends, the first one in the order of rows counts. The end of the chosen rows comes behind
-     * the last of them. */
+    /* Of several ends and errors, the first one in the order of rows counts. */
     if (s->end == DITTO_OK || point < s->end_point)
         end_with(s, dti_error_get()->status, point, dti_error_get());
     s->ended[ticket->replica] = true;

@@ -1,8 +1,8 @@
-/* src/input/distribute/sequencer.h - the only place that makes order: it chooses rows, cuts steps and gives
- * out tickets.
+/* src/input/distribute/sequencer.h - chooses the rows of a pipeline, cuts them into steps, and gives out
+ * tickets for batches.
  *
- * Everything that decides which rows a replica gets, and when, runs here, in one logical thread per pipeline.
- * It runs under a lock, and the long work is done outside. A ticket is given out only after its step has been
+ * Everything that decides which rows a replica gets, and in which order, runs here, under one lock for each
+ * pipeline. Rows are read and parsed outside of the lock. A ticket is given out only after its step has been
  * cut, and only when its slot in the replica's ring is free. Neither the number of producers nor their speed
  * can therefore change the result. A step is kept until every replica has taken it, so a position can be
  * saved at any time.
@@ -104,8 +104,8 @@ struct dti_sequencer {
     uint64_t cut;                /* the next step to cut */
     uint64_t kept;               /* the first step whose rows are still kept */
 
-    /* The number of rows in the entry of step `cut` that were too few for a step. No replica gets them, but a
-     * saved position includes them. */
+    /* The number of rows in the entry of step `cut`, if they were too few for a step. No replica gets them,
+     * but a saved position includes them. */
     size_t short_of;
 
     /* [before_count] rows that come before those of the cursor. They were chosen but not taken when the
@@ -113,8 +113,8 @@ struct dti_sequencer {
      * before_given of them are in a step. */
     struct dti_rows before;
     size_t before_count, before_given;
-    uint64_t *begins; /* [replicas] step of the first ticket */
-    bool *ended;      /* [replicas] the last ticket was given out */
+    uint64_t *begins; /* [replicas] the step of the first ticket */
+    bool *ended;      /* [replicas] true if the last ticket was given out */
 
     /* [replicas] The number of tickets that were given out. Consumers read it. */
     _Atomic uint64_t *given;
@@ -143,11 +143,11 @@ struct dti_ticket {
     struct dti_rows rows;
     ditto_status status;
 
-    /* The pipeline has not cut the step. The ticket is for a batch of no rows, or for the end. */
+    /* True if the pipeline has not cut the step. The ticket is for a batch of no rows, or for the end. */
     bool by_others;
 };
 
-/* The struct is all zero before. Returns DITTO_ERR_NO_MEMORY and the errors of opening the dataset. */
+/* *s must be all zero. Returns DITTO_ERR_NO_MEMORY and the errors of opening the dataset. */
 ditto_status dti_sequencer_init(struct dti_sequencer *s, const struct dti_sequencer_options *options);
 void dti_sequencer_free(struct dti_sequencer *s); /* a struct of zeros is allowed */
 
@@ -164,21 +164,25 @@ enum dti_ticket_result {
     /* All queues of the producer group have their end. */
     DTI_TICKET_FINISHED,
 };
+/* Gives out the next ticket of the producer group. Unless the result is DTI_TICKET_TAKEN, only the members of
+ * *ticket that the result mentions are valid. */
 enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_producer_group *crew,
                                           struct dti_ticket *ticket);
 
 /* Returns true if it is known whether the step exists. */
 bool dti_progress_is_known(const struct dti_pipelines_progress *progress, uint32_t pipeline, uint64_t step);
 
-/* Reading the rows of a ticket failed, and the calling thread has the error. The ticket's queue ends there,
- * and the other queues end behind it. Returns the status for the end of the queue. The published progress
- * has the error when the function returns. */
+/* Called when reading the rows of a ticket has failed. The error is the calling thread's record. The queue of
+ * the ticket's replica ends with this ticket, and the other queues end behind it. Returns the status for the
+ * end of the queue. When the function returns, the error has been published in the progress. */
 ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket);
 
 /* Returns the position of a step of one of the pipeline's own replicas. */
 uint64_t dti_sequencer_position(const struct dti_sequencer *s, uint64_t step, uint32_t replica);
 
 /* -- A consumer that has seen the end -- */
+
+/* Copies the error with which the pipeline has ended. */
 void dti_sequencer_error(struct dti_sequencer *s, ditto_error *out);
 
 #endif

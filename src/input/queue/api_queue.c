@@ -1,4 +1,4 @@
-/* src/input/queue/api_queue.c - the functions of include/ditto/queue.h check their arguments, then call. */
+/* src/input/queue/api_queue.c - the functions of include/ditto/queue.h, which check their arguments. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "input/queue/queue.h"
@@ -23,7 +23,7 @@ static inline ditto_status check_bytes(const ditto_queue *queue, uint64_t bytes)
     return DITTO_OK;
 }
 
-static inline ditto_status check_capacity(const ditto_queue *queue, uint32_t producer, uint64_t bytes)
+static inline ditto_status check_item(const ditto_queue *queue, uint32_t producer, uint64_t bytes)
 {
     DTI_TRY(dti_not_null(queue, "queue"));
     DTI_TRY(check_producer(queue, producer));
@@ -39,9 +39,10 @@ ditto_status ditto_queue_create(const ditto_queue_options *options, ditto_queue 
     if (known.has_node == 0 && known.node != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "options->node is %u, but has_node is 0: set both", known.node);
     if (known.num_slots > DITTO_MAX_QUEUE_SLOTS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u slots: at most %u", known.num_slots, DITTO_MAX_QUEUE_SLOTS);
+        return DTI_FAIL(DITTO_ERR_RANGE, "num_slots is %u: at most %u", known.num_slots,
+                        DITTO_MAX_QUEUE_SLOTS);
     if (known.num_producers > DITTO_MAX_QUEUE_PRODUCERS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u producers: at most %u", known.num_producers,
+        return DTI_FAIL(DITTO_ERR_RANGE, "num_producers is %u: at most %u", known.num_producers,
                         DITTO_MAX_QUEUE_PRODUCERS);
     return dti_queue_create(&known, out);
 }
@@ -56,7 +57,7 @@ ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item, 
                              uint32_t timeout_ms)
 {
     DTI_ENTER();
-    DTI_TRY(check_capacity(queue, producer, bytes));
+    DTI_TRY(check_item(queue, producer, bytes));
     if (item == NULL && bytes != 0 && queue->payload != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "item is NULL, and %llu bytes are to be copied from it",
                         (unsigned long long)bytes);
@@ -68,7 +69,7 @@ ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer, uint64_t b
 {
     DTI_ENTER();
     DTI_TRY(dti_not_null(ticket, "ticket"));
-    DTI_TRY(check_capacity(queue, producer, bytes));
+    DTI_TRY(check_item(queue, producer, bytes));
     return dti_queue_claim(queue, producer, bytes, timeout_ms, ticket, payload);
 }
 
@@ -80,7 +81,9 @@ ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer, uint64_t
     DTI_TRY(check_producer(queue, producer));
     if (queue->payload != NULL && item != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "item is %p: slots have memory, and what is published is there already", item);
+                        "item is %p, but the slots have memory (payload_bytes): write the item to the slot's "
+                        "payload, and publish NULL",
+                        item);
     return dti_queue_publish(queue, producer, ticket, item, bytes);
 }
 

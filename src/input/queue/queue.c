@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* The number of checks of a condition before the clock is read. They take about 1 us, which is not counted
- * as a wait. There is no pause between them, because a hand-over takes only as long as two or three
- * pauses. With the clock and pauses from the start a hand-over took 350 ns. Now it takes 42 ns (two
+/* The number of checks of a condition before the clock is read. They take about 1 us, which is not counted as
+ * a wait. There is no pause instruction between them, because handing over an item takes only as long as two
+ * or three of these. With the clock and pauses from the start it took 350 ns. Now it takes 42 ns (two
  * hyper-threads) or 130 ns (two cores), measured with ditto-bench queue. */
 #define LOOKS 1000u
 
@@ -27,8 +27,8 @@ static bool take_bytes(ditto_queue *q, uint64_t bytes)
     return true;
 }
 
-/* Returns whether the slot of ticket `tail` is free. `tail` may be older than head. Then the difference is
- * negative, and the compare-and-swap of the caller fails and loads tail again. */
+/* Returns true if the slot of ticket `tail` is free. `tail` may be an old value, below head. The difference
+ * is negative then, and the compare-and-swap of the caller fails and loads tail again. */
 static inline bool has_slot(const ditto_queue *q, struct dti_queue_producer *m, uint64_t tail)
 {
     if (__builtin_expect((int64_t)(tail - m->seen_head) <= (int64_t)q->mask, 1))
@@ -128,7 +128,7 @@ static bool wait_in(struct dti_wait_queue *wait_queue, uint32_t waiter, struct d
     return holds;
 }
 
-/* The slow path of claim. */
+/* Waits until the queue has a slot and bytes for the producer, or accepts nothing more. */
 __attribute__((noinline)) static ditto_status wait_for_slot(struct claiming *c, uint32_t producer,
                                                             uint32_t timeout_ms)
 {
@@ -141,8 +141,9 @@ __attribute__((noinline)) static ditto_status wait_for_slot(struct claiming *c, 
     if (timeout_ms == 0)
         return DITTO_PENDING;
     return DTI_FAIL(DITTO_ERR_TIMED_OUT,
-                    "producer %u waited %u ms for room: the consumer is too slow or has exited", producer,
-                    timeout_ms);
+                    "producer %u waited %u ms for a free slot or free bytes: the consumer is too slow or has "
+                    "exited",
+                    producer, timeout_ms);
 }
 
 /* Withdraws a ticket that was taken after closing. The consumer skips it. */
@@ -153,7 +154,7 @@ __attribute__((noinline)) static ditto_status withdraw(struct claiming *c, struc
     return refuse(c->queue);
 }
 
-/* Takes a ticket and returns its slot. Returns NULL and sets *status if it cannot. */
+/* Takes a ticket and returns its slot. If that is not possible, returns NULL and sets *status. */
 static inline __attribute__((always_inline)) struct dti_queue_slot *claim(struct claiming *c,
                                                                           uint32_t producer,
                                                                           uint32_t timeout_ms,
@@ -288,7 +289,7 @@ static inline enum sight look(ditto_queue *q)
         if (!is_filled(e, q->next)) {
             if (!q->ended && !has_ended(q))
                 return SEES_NOTHING;
-            /* Not written while the consumer waits, because producers read this cache line. */
+            /* It is written only when the end is seen, because producers read this cache line. */
             q->ended = true;
             return SEES_END;
         }

@@ -1,12 +1,13 @@
-/* src/input/queue/queue.h - the queue of include/ditto/queue.h: a ring of slots that producers fill and one
- * consumer empties. Two limits bound it (slots and bytes), and it ends in one of two ways (closing, failing).
+/* src/input/queue/queue.h - the queue of include/ditto/queue.h, a ring of slots that producers fill and one
+ * consumer empties. The numbers of slots and of bytes are limited. The queue ends by closing or by a failure.
  *
- * A producer takes ticket t from tail. Ticket t uses slot t mod slots. A slot says only whether it is filled.
- * Whether it is free follows from head, the number of slots that the consumer has given back. The consumer
- * therefore never writes a slot. The cache line of a slot moves to the consumer when it reads the line, and
- * back to a producer when it writes the line. A producer loads head once per round of the ring, except when
- * the ring is full. (With a turn word in each slot, as in ring.h, the consumer would fetch the line a second
- * time to write it, and that store would stay in its store buffer in front of its next stores.)
+ * A producer takes ticket t from tail. Ticket t uses slot t mod slots, where slots is the number of slots. A
+ * slot says only whether it is filled. Whether it is free follows from head, the number of slots that the
+ * consumer has given back. The consumer therefore never writes a slot. The cache line of a slot moves to the
+ * consumer when it reads the line, and back to a producer when it writes the line. A producer loads head once
+ * per round of the ring, except when the ring is full. (With a turn word in each slot, as in ring.h, the
+ * consumer would fetch the line a second time to write it, and that store would stay in its store buffer in
+ * front of its next stores.)
  *
  * A producer takes a ticket only when its slot is free, and it reserves bytes before that. The holder of a
  * ticket therefore has everything it needs and never waits. A producer that waits for a slot may hold bytes.
@@ -62,7 +63,7 @@ struct dti_queue_slot {
     uint32_t producer;
     enum dti_queue_slot_kind kind;
 
-    /* The bytes that are reserved for it, part of max_bytes. */
+    /* The bytes that are reserved for the item. They count against max_bytes. */
     uint64_t claimed_bytes;
 
     /* The ticket of a claim. It is valid only for the producer that `holder` names. */
@@ -76,7 +77,7 @@ struct dti_queue_slot {
 struct dti_queue_producer {
     /* Statistics. Only this producer writes them, and other threads read them. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t puts, bytes, waits, wait_ns;
-    uint64_t seen_head; /* its last value of head */
+    uint64_t seen_head; /* the value of head that it has loaded last */
     struct dti_wait_policy wait_policy;
 };
 
@@ -103,7 +104,8 @@ struct ditto_queue {
     /* Written by the consumer. Some are atomic because other threads read them for statistics. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t head;
 
-    /* The ticket that it takes next: head, or head + 1 while it holds the payload of a slot. */
+    /* The ticket that the consumer takes next. It is head, or head + 1 while the consumer holds the payload
+     * of a slot. */
     uint64_t next;
     _Atomic uint64_t returned;
     _Atomic uint64_t gets, got_bytes, waits, wait_ns;

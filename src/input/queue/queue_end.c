@@ -1,5 +1,5 @@
-/* src/input/queue/queue_end.c - ends a queue: closing, failing, and a producer that has exited. queue.h
- * has the argument. */
+/* src/input/queue/queue_end.c - ends a queue, because it is closed, or a producer fails or has exited.
+ * queue.h has the argument. */
 #include "base/errors/status.h"
 #include "input/queue/queue.h"
 

@@ -140,8 +140,7 @@ ditto_status dti_queue_create(const ditto_queue_options *o, ditto_queue **out)
     return DITTO_OK;
 }
 
-/* No other thread uses the queue. Slots that are filled and not given back have items that were put and never
- * taken. */
+/* Drops the items that were put and never taken. No other thread uses the queue. */
 static DTI_GUARDED void drop_all(ditto_queue *q)
 {
     uint64_t tail = atomic_load_explicit(&q->tail, memory_order_acquire);

@@ -1,4 +1,4 @@
-/* src/input/sources/arrays.c - returns the rows of arrays in memory. */
+/* src/input/sources/arrays.c - a source whose rows are the rows of arrays in memory. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "input/sources/counted.h"

@@ -1,4 +1,5 @@
-/* src/input/sources/range.c - the numbers from start to stop, each one step apart. stop is not included. */
+/* src/input/sources/range.c - a source whose rows are the numbers from start to stop, `step` apart, without
+ * stop itself. */
 #include "base/errors/status.h"
 #include "input/sources/counted.h"
 #include "input/sources/sources.h"

@@ -1,8 +1,8 @@
 /* src/input/transforms/batch.c - batch, unbatch and prefetch, which only mark a dataset.
  *
- * They return rows unchanged, because the sequencer alone cuts rows into per-replica batches. There is one
- * exception. If the rows of an incomplete batch at the end are dropped, batch keeps rows until it has a whole
- * batch. */
+ * They return rows unchanged, because only the sequencer cuts rows into per-replica batches. There is one
+ * exception. If an incomplete batch at the end must be dropped, the cursor keeps rows back until it has a
+ * whole batch. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "input/dataset.h"
@@ -26,7 +26,7 @@ struct whole_cursor {
     struct dti_cursor base; /* first */
     struct dti_rows rows;   /* [batch_rows] */
     size_t given, filled;   /* numbers of rows */
-    ditto_status ended;
+    ditto_status ended;     /* the status that ended the input, or DITTO_OK */
 
     /* If `ended` is an error, its record. It is reported after the rows before it. */
     ditto_error error;

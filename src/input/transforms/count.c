@@ -3,8 +3,8 @@
 #include "input/dataset.h"
 #include "input/transforms/transforms.h"
 
-/* Returns the input `passes` times, without the first `skip` rows, and at most `take` rows. Each use sets
- * one of the three. */
+/* Returns the rows of the input `passes` times. Of these rows it skips the first `skip`, and returns at most
+ * `take`. repeat, skip and take each set one of the three. */
 struct count_dataset {
     ditto_dataset base; /* first */
     uint64_t passes, skip, take;
@@ -15,8 +15,7 @@ struct count_cursor {
     struct dti_pass pass;
     uint64_t passes_left, skip_left, take_left;
 
-    /* The input has given a row in this pass. An input that has become empty must not be repeated for
-     * ever. */
+    /* True if the input has given a row in this pass. An input without rows must not be repeated for ever. */
     bool gave_row;
 };
 

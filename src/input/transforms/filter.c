@@ -53,8 +53,8 @@ static DTI_GUARDED ditto_status ask(struct filter_cursor *c, struct dti_rows row
                                               dti_rows_from(rows, index).word);
 }
 
-/* Moves the rows that are kept, of `count` chosen rows, to the front. After an error *kept counts the rows
- * before it. The row with the error and the rows behind it are dropped. */
+/* Moves those of `count` chosen rows that are kept to the front, and stores their number. After an error
+ * *kept counts the kept rows before it. The row with the error and the rows behind it are dropped. */
 static ditto_status sift(struct filter_cursor *c, struct dti_rows rows, size_t count, size_t *kept)
 {
     const ditto_dataset *input = c->base.dataset->input[0];

@@ -1,9 +1,8 @@
-/* src/input/transforms/join.c - joins the rows of several inputs: concatenate returns them one after the
- * other, interleave returns them in turn.
+/* src/input/transforms/join.c - concatenates or interleaves several inputs.
  *
- * `cycle` inputs are open at a time, and take turns to give `block` rows each. When one ends, the next
- * input that was not open yet replaces it. Concatenation is a cycle of 1 with unlimited blocks. A row has
- * one more word, which is the number of its input. */
+ * `cycle` inputs are open at a time. Each gives `block` rows, one input after the other, again and again.
+ * When one ends, the next input that was not open yet replaces it. Concatenation is a cycle of 1 with
+ * unlimited blocks. A row has one more word, which is the number of its input. */
 #include "base/errors/status.h"
 #include "input/dataset.h"
 #include "input/transforms/transforms.h"
@@ -25,9 +24,10 @@ struct join_cursor {
     struct dti_cursor base; /* first */
     struct dti_pass pass;
     uint32_t next_input; /* the input that is opened next */
-    uint32_t cycle_inputs, turn;
+    uint32_t cycle_inputs;
+    uint32_t current; /* the index in cycle_input of the input that gives the next row */
 
-    /* The rows of the current block that cycle_input[turn] has given. */
+    /* The number of rows of its block that the current input has given. */
     uint64_t in_block;
     struct cycle_input *cycle_input; /* [cycle_inputs] */
 };
@@ -54,7 +54,7 @@ static ditto_status open_join(struct dti_cursor *cursor, const struct dti_pass *
 }
 
 /* Opens an input. Its files are numbered behind those of the inputs before it. */
-static ditto_status sit(struct join_cursor *c, struct cycle_input *cycle_input, uint32_t input)
+static ditto_status open_input(struct join_cursor *c, struct cycle_input *cycle_input, uint32_t input)
 {
     const ditto_dataset *d = c->base.dataset;
     struct dti_pass pass = c->pass;
@@ -65,9 +65,9 @@ static ditto_status sit(struct join_cursor *c, struct cycle_input *cycle_input, 
     return DITTO_OK;
 }
 
-static void pass_turn(struct join_cursor *c)
+static void go_to_next_input(struct join_cursor *c)
 {
-    c->turn = c->turn + 1 < c->cycle_inputs ? c->turn + 1 : 0;
+    c->current = c->current + 1 < c->cycle_inputs ? c->current + 1 : 0;
     c->in_block = 0;
 }
 
@@ -79,18 +79,18 @@ static bool all_ended(const struct join_cursor *c)
     return c->next_input == c->base.dataset->inputs;
 }
 
-/* Returns up to `want` rows of cycle_input[turn]. */
-static ditto_status take_turn(struct join_cursor *c, struct dti_rows rows, size_t want, size_t *got)
+/* Returns up to `want` rows of the current input. */
+static ditto_status next_of_current(struct join_cursor *c, struct dti_rows rows, size_t want, size_t *got)
 {
     const struct join_dataset *d = (const struct join_dataset *)c->base.dataset;
-    struct cycle_input *cycle_input = &c->cycle_input[c->turn];
+    struct cycle_input *cycle_input = &c->cycle_input[c->current];
     *got = 0;
     if (cycle_input->from == NULL && c->next_input < d->base.inputs) {
-        DTI_TRY(sit(c, cycle_input, c->next_input));
+        DTI_TRY(open_input(c, cycle_input, c->next_input));
         c->next_input++;
     }
     if (cycle_input->from == NULL) {
-        pass_turn(c);
+        go_to_next_input(c);
         return DITTO_OK;
     }
     uint64_t left = d->block - c->in_block;
@@ -104,7 +104,7 @@ static ditto_status take_turn(struct join_cursor *c, struct dti_rows rows, size_
         cycle_input->from = NULL;
     }
     if (status == DITTO_END_OF_INPUT || c->in_block == d->block)
-        pass_turn(c);
+        go_to_next_input(c);
     return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
 }
 
@@ -114,7 +114,7 @@ static ditto_status next_join(struct dti_cursor *cursor, struct dti_rows rows, s
     while (*got < want && !all_ended(c)) {
         size_t more;
         DTI_TRY(dti_closing_check(c->pass.closing));
-        ditto_status status = take_turn(c, dti_rows_from(rows, *got), want - *got, &more);
+        ditto_status status = next_of_current(c, dti_rows_from(rows, *got), want - *got, &more);
         *got += more;
         DTI_TRY(status);
     }
@@ -125,7 +125,7 @@ static ditto_status save_join(struct dti_cursor *cursor, struct dti_bytes *to)
 {
     struct join_cursor *c = (struct join_cursor *)cursor;
     dti_bytes_put_u64(to, c->next_input);
-    dti_bytes_put_u64(to, c->turn);
+    dti_bytes_put_u64(to, c->current);
     dti_bytes_put_u64(to, c->in_block);
     for (uint32_t i = 0; i < c->cycle_inputs; i++) {
         dti_bytes_put_u64(to, c->cycle_input[i].from != NULL ? (uint64_t)c->cycle_input[i].input + 1 : 0);
@@ -140,13 +140,13 @@ static ditto_status restore_join(struct dti_cursor *cursor, struct dti_bytes_rea
     struct join_cursor *c = (struct join_cursor *)cursor;
     const struct join_dataset *d = (const struct join_dataset *)cursor->dataset;
     c->next_input = (uint32_t)dti_bytes_get_below(from, d->base.inputs);
-    c->turn = (uint32_t)dti_bytes_get_below(from, c->cycle_inputs - 1);
+    c->current = (uint32_t)dti_bytes_get_below(from, c->cycle_inputs - 1);
     c->in_block = dti_bytes_get_below(from, d->block);
     for (uint32_t i = 0; i < c->cycle_inputs; i++) {
-        uint32_t seated = (uint32_t)dti_bytes_get_below(from, d->base.inputs);
-        if (seated == 0)
+        uint32_t opened = (uint32_t)dti_bytes_get_below(from, d->base.inputs);
+        if (opened == 0)
             continue;
-        DTI_TRY(sit(c, &c->cycle_input[i], seated - 1));
+        DTI_TRY(open_input(c, &c->cycle_input[i], opened - 1));
         DTI_TRY(dti_cursor_restore(c->cycle_input[i].from, from));
     }
     return DITTO_OK;

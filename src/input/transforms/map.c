@@ -58,7 +58,8 @@ static void advance(const ditto_dataset *dataset, ditto_tensor *row)
         row[k].data = (char *)row[k].data + dataset->component[k].bytes;
 }
 
-/* Calls the function with `count` rows, whose values are at in[k], one after the other. */
+/* Calls the function with each of `count` rows. Component k of the rows is at in[k], and that of the results
+ * at out[k]. */
 static DTI_GUARDED ditto_status map_rows(const struct map_dataset *map, const struct dti_reader *reader,
                                          struct dti_rows rows, size_t count, void *const *in,
                                          void *const *out)

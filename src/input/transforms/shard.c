@@ -14,8 +14,8 @@ struct shard_cursor {
     struct dti_cursor base; /* first */
     const _Atomic uint32_t *closing;
 
-    /* The shard that has the next row, and the row's number in its block. */
-    uint64_t turn, in_block;
+    /* The shard that gets the next row, and the row's number in its block. */
+    uint64_t next_shard, in_block;
 };
 
 static ditto_status open_shard(struct dti_cursor *cursor, const struct dti_pass *pass)
@@ -25,13 +25,14 @@ static ditto_status open_shard(struct dti_cursor *cursor, const struct dti_pass 
     return dti_cursor_open(cursor->dataset->input[0], pass, &cursor->from);
 }
 
-static bool is_own(struct shard_cursor *c)
+/* Returns true if the next row belongs to the shard that is kept, and moves on to the row after it. */
+static bool take_if_own(struct shard_cursor *c)
 {
     const struct shard_dataset *d = (const struct shard_dataset *)c->base.dataset;
-    bool own = c->turn == d->shard;
+    bool own = c->next_shard == d->shard;
     if (++c->in_block == d->block) {
         c->in_block = 0;
-        c->turn = c->turn + 1 < d->shards ? c->turn + 1 : 0;
+        c->next_shard = c->next_shard + 1 < d->shards ? c->next_shard + 1 : 0;
     }
     return own;
 }
@@ -47,7 +48,7 @@ static ditto_status next_shard(struct dti_cursor *cursor, struct dti_rows rows, 
         ditto_status status = dti_cursor_next(cursor->from, some, want - *got, &more);
         for (size_t i = 0; i < more; i++) {
             struct dti_rows row = dti_rows_from(some, i);
-            if (!is_own(c))
+            if (!take_if_own(c))
                 dti_rows_drop(d, row, 1);
             else
                 memmove(dti_rows_from(rows, (*got)++).word, row.word, d->row_words * sizeof *row.word);
@@ -60,7 +61,7 @@ static ditto_status next_shard(struct dti_cursor *cursor, struct dti_rows rows, 
 static ditto_status save_shard(struct dti_cursor *cursor, struct dti_bytes *to)
 {
     struct shard_cursor *c = (struct shard_cursor *)cursor;
-    dti_bytes_put_u64(to, c->turn);
+    dti_bytes_put_u64(to, c->next_shard);
     dti_bytes_put_u64(to, c->in_block);
     return DITTO_OK;
 }
@@ -69,7 +70,7 @@ static ditto_status restore_shard(struct dti_cursor *cursor, struct dti_bytes_re
 {
     struct shard_cursor *c = (struct shard_cursor *)cursor;
     const struct shard_dataset *d = (const struct shard_dataset *)cursor->dataset;
-    c->turn = dti_bytes_get_below(from, d->shards - 1);
+    c->next_shard = dti_bytes_get_below(from, d->shards - 1);
     c->in_block = dti_bytes_get_below(from, d->block - 1);
     return DITTO_OK;
 }

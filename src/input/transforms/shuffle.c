@@ -1,7 +1,7 @@
 /* src/input/transforms/shuffle.c - returns rows in a random order that depends only on the seed and the pass.
  *
- * A buffer of rows is kept full. Each row that is returned is drawn from the buffer and replaced by the
- * next row of the input. If the buffer has all rows, this is Knuth's algorithm P. It runs in the
+ * A buffer of rows is kept full. Each row that is returned is drawn from the buffer and replaced by the next
+ * row of the input. If the buffer has all rows, this is Knuth's algorithm P. The cursor runs in the
  * sequencer, so producers cannot change the order. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most rows between two checks whether the iterator is being destroyed. */
+/* The most rows that are read between two checks whether the iterator is being destroyed. */
 #define MOST_AT_ONCE ((size_t)1024)
 
 struct shuffle_dataset {

@@ -167,7 +167,7 @@ ditto_status dti_zip_create(ditto_dataset *const *input, uint32_t inputs, ditto_
     ditto_dataset *d;
     DTI_TRY(dti_dataset_new(sizeof *d, &zip_kind, input, inputs, &d));
     d->components = d->row_words = 0;
-    /* Which rows are joined to one row depends on all files before them. */
+    /* The partners of a row depend on the numbers of rows in all earlier files. */
     d->by_file = false;
     for (uint32_t i = 0; i < inputs; i++) {
         memcpy(&d->component[d->components], input[i]->component,

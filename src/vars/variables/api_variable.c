@@ -308,7 +308,7 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t 
     DTI_TRY(check_shard(v, shard));
     DTI_TRY(dti_not_null(first_row, "first_row"));
     DTI_TRY(dti_not_null(rows, "rows"));
-    /* A variable of one shard may be a scalar, or have rows without elements, so nothing is divided by row. */
+    /* A variable of one shard may be a scalar, or have rows without elements. Then `row` must not be 0. */
     bool one = ditto_variable_num_shards(v) == 1;
     size_t all = v->spec.rank > 0 ? v->spec.shape[0] : 1, row = one ? 1 : v->count / all;
     *first_row = one ? 0 : v->piece[shard].first / row;

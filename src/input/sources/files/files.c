@@ -14,8 +14,8 @@
 
 /* -- looking -- */
 
-/* Checks a file. A FIFO, a folder and a device are refused, because reading them may wait or they have no
- * size. */
+/* Checks a file and gets its size. FIFOs, folders and devices are refused, because reading them may wait or
+ * they have no size. */
 static ditto_status look_at(struct dti_file *file)
 {
     struct stat about;
@@ -85,24 +85,24 @@ static struct {
     uint32_t count; /* of all open files */
 } opened = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* hold and let_go also run around fork, so that a child process finds the lock free and the list
- * consistent. Files that other threads were reading stay open in the child until their list is freed. */
-static void hold(void)
+/* These two functions also run before and after fork, so that a child process finds the lock free and the
+ * list consistent. Files that other threads were reading stay open in the child until their list is freed. */
+static void lock_opened(void)
 {
     pthread_mutex_lock(&opened.lock);
 }
-static void let_go(void)
+static void unlock_opened(void)
 {
     pthread_mutex_unlock(&opened.lock);
 }
-static void keep_whole_in_children(void)
+static void watch_forks(void)
 {
     /* If this fails because there is no memory, a child process should not read files. */
-    (void)pthread_atfork(hold, let_go, let_go);
+    (void)pthread_atfork(lock_opened, unlock_opened, unlock_opened);
 }
 
-/* The caller holds the lock. This is also true for the functions below, up to open_file. */
-static void becomes_idle(struct dti_file *file)
+/* The caller of this function and of those below, up to open_file, holds the lock. */
+static void add_to_idle(struct dti_file *file)
 {
     file->older = opened.newest;
     file->newer = NULL;
@@ -110,7 +110,7 @@ static void becomes_idle(struct dti_file *file)
     opened.newest = file;
 }
 
-static void is_idle_no_more(struct dti_file *file)
+static void remove_from_idle(struct dti_file *file)
 {
     *(file->older != NULL ? &file->older->newer : &opened.oldest) = file->newer;
     *(file->newer != NULL ? &file->newer->older : &opened.newest) = file->older;
@@ -128,7 +128,7 @@ static bool close_oldest(void)
     struct dti_file *file = opened.oldest;
     if (file == NULL)
         return false;
-    is_idle_no_more(file);
+    remove_from_idle(file);
     close_file(file);
     return true;
 }
@@ -152,25 +152,25 @@ static int open_file(struct dti_file *file)
 static int take(struct dti_file *file)
 {
     int failed = 0;
-    hold();
+    lock_opened();
     if (file->descriptor < 0)
         failed = open_file(file);
     else if (file->pins == 0)
-        is_idle_no_more(file);
+        remove_from_idle(file);
     file->pins += failed == 0;
-    let_go();
+    unlock_opened();
     return failed;
 }
 
 static void give_back(struct dti_file *file)
 {
-    hold();
+    lock_opened();
     if (--file->pins == 0) {
-        becomes_idle(file);
+        add_to_idle(file);
         if (opened.count > DTI_FILES_OPEN)
             close_oldest();
     }
-    let_go();
+    unlock_opened();
 }
 
 /* -- making -- */
@@ -179,7 +179,7 @@ ditto_status dti_files_create(struct dti_files *files, const ditto_files *names)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     *files = (struct dti_files){ 0 };
-    pthread_once(&once, keep_whole_in_children);
+    pthread_once(&once, watch_forks);
     for (uint32_t i = 0; i < names->num_names; i++) {
         if (names->names[i] == NULL || names->names[i][0] == '\0')
             return DTI_FAIL(DITTO_ERR_INVALID, "files->names[%u] is NULL or empty", i);
@@ -191,16 +191,16 @@ ditto_status dti_files_create(struct dti_files *files, const ditto_files *names)
 
 void dti_files_free(struct dti_files *files)
 {
-    hold();
+    lock_opened();
     for (uint32_t i = 0; i < files->count; i++) {
         struct dti_file *file = &files->file[i];
         if (file->descriptor < 0)
             continue;
         if (file->pins == 0) /* otherwise, after fork, a thread of the parent process was reading it */
-            is_idle_no_more(file);
+            remove_from_idle(file);
         close_file(file);
     }
-    let_go();
+    unlock_opened();
     for (uint32_t i = 0; i < files->count; i++)
         free(files->file[i].name);
     free(files->file);

@@ -5,8 +5,8 @@
 
 #include <ditto/source.h>
 
-/* The number of files that stay open, over all lists of the process. These are the files that were read last.
- * More are open only while more are being read. */
+/* The number of files of all lists that stay open. These are the files that were read last. More files are
+ * open only while more are being read. */
 #define DTI_FILES_OPEN 64u
 
 struct dti_file {
@@ -37,8 +37,8 @@ void dti_files_free(struct dti_files *files); /* a struct of zeros is allowed */
 
 /* -- Any thread -- */
 
-/* Reads up to `bytes` at `offset`. *got is less only at the end of the file. Returns DITTO_ERR_IO or
- * DITTO_ERR_NOT_FOUND, with errno. */
+/* Reads up to `bytes` bytes from `offset` on. *got is less only at the end of the file. Returns DITTO_ERR_IO
+ * or DITTO_ERR_NOT_FOUND, with errno. */
 ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t offset, void *to, size_t bytes,
                             size_t *got);
 
@@ -50,8 +50,8 @@ ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t
 /* A hint that the kernel may read these bytes ahead. */
 void dti_files_want(struct dti_files *files, uint32_t file, uint64_t offset, uint64_t bytes);
 
-/* Returns the first file, from `first` on, that a pass with these shards reads (struct dti_pass). Returns the
- * count if there is none. */
+/* Returns the first file, from `first` on, that a pass with these shards reads (struct dti_pass). File 0 of
+ * the list has the number number_of_first among all files. Returns files->count if there is none. */
 uint32_t dti_files_next(const struct dti_files *files, uint32_t first, uint32_t number_of_first,
                         uint32_t shards, uint32_t shard);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#define PIECE_BYTES ((size_t)64 << 10) /* of one read and of one inflate */
+#define PIECE_BYTES ((size_t)64 << 10) /* the most bytes of one read, and of the output of one inflate */
 
 struct dti_gzip {
     struct dti_files *files;
@@ -94,7 +94,7 @@ static ditto_status read_piece(struct dti_gzip *g)
     return DITTO_OK;
 }
 
-/* Fills `unpacked`, which is empty, with the contents of one piece. It may stay empty. */
+/* Unpacks up to PIECE_BYTES of the contents to `unpacked`, which is empty. It may still be empty then. */
 static ditto_status unpack(struct dti_gzip *g)
 {
     if (g->stream.avail_in == 0)

@@ -22,7 +22,7 @@ void dti_gzip_start(struct dti_gzip *gzip, uint32_t file);
  * the file and in the contents. Also returns DITTO_ERR_IO and DITTO_ERR_CLOSED. */
 ditto_status dti_gzip_read(struct dti_gzip *gzip, void *to, size_t bytes, size_t *got);
 
-/* The offset of the next byte in the contents. */
+/* Returns the offset in the contents of the next byte. */
 uint64_t dti_gzip_offset(const struct dti_gzip *gzip);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define ALIGNMENT ((size_t)4096)
 
-static void stand(struct dti_window *w, uint32_t file, uint64_t at)
+static void move_to(struct dti_window *w, uint32_t file, uint64_t at)
 {
     w->file = file;
     w->at = at;
@@ -23,7 +23,7 @@ ditto_status dti_window_open(struct dti_window *w, struct dti_files *files, cons
     if (w->buffer == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read files");
     w->capacity = ALIGNMENT;
-    stand(w, dti_files_next(files, 0, pass->first_file, pass->shards, pass->shard), 0);
+    move_to(w, dti_files_next(files, 0, pass->first_file, pass->shards, pass->shard), 0);
     return DITTO_OK;
 }
 
@@ -35,7 +35,7 @@ void dti_window_close(struct dti_window *w)
 
 void dti_window_next_file(struct dti_window *w)
 {
-    stand(w, dti_files_next(w->files, w->file + 1, w->pass.first_file, w->pass.shards, w->pass.shard), 0);
+    move_to(w, dti_files_next(w->files, w->file + 1, w->pass.first_file, w->pass.shards, w->pass.shard), 0);
 }
 
 /* Moves the bytes in the buffer to its front and makes space for `more` bytes behind them. */
@@ -94,7 +94,7 @@ ditto_status dti_window_need(struct dti_window *w, size_t bytes, const char **da
     *data = w->buffer + w->used;
     *length = w->filled - w->used;
     uint64_t end = w->at + *length;
-    if (*length < bytes && end < w->files->file[w->file].bytes) /* earlier bytes have been returned already */
+    if (*length < bytes && end < w->files->file[w->file].bytes)
         return DTI_FAIL(DITTO_ERR_IO, "%s: the file ends at offset %llu: it became shorter while it was read",
                         w->files->file[w->file].name, (unsigned long long)end);
     return DITTO_OK;
@@ -111,11 +111,11 @@ ditto_status dti_window_skip(struct dti_window *w, uint64_t bytes, bool *whole)
     uint64_t known = w->files->file[w->file].bytes;
     *whole = true;
     if (bytes > w->filled - w->used && w->at <= known && bytes <= known - w->at) {
-        stand(w, w->file, w->at + bytes);
+        move_to(w, w->file, w->at + bytes);
         return DITTO_OK;
     }
-    /* The bytes are in the buffer, or beyond the size that the file had when it was listed. It may have
-     * grown. */
+    /* The bytes are in the buffer, or beyond the size that the file had when the list was made. They are read
+     * here, because the file may have grown. */
     while (bytes > 0) {
         const char *data;
         size_t length;
@@ -139,5 +139,5 @@ void dti_window_save(const struct dti_window *w, struct dti_bytes *to)
 void dti_window_restore(struct dti_window *w, struct dti_bytes_reader *from)
 {
     uint32_t file = (uint32_t)dti_bytes_get_below(from, w->files->count);
-    stand(w, file, dti_bytes_get_u64(from));
+    move_to(w, file, dti_bytes_get_u64(from));
 }

@@ -18,7 +18,7 @@ struct dti_window {
     /* [capacity], aligned. The bytes from `at` on are at [used, filled). */
     char *buffer;
     size_t capacity, used, filled;
-    bool end; /* the buffer has the end of the file */
+    bool end; /* true if the buffer reaches to the end of the file */
 };
 
 /* Opens a window of zeros before the first byte of the first file that the pass reads. Returns
@@ -35,9 +35,9 @@ ditto_status dti_window_need(struct dti_window *window, size_t bytes, const char
 /* Moves the position forward by `bytes`, which are in the buffer. */
 void dti_window_take(struct dti_window *window, size_t bytes);
 
-/* Moves the position forward by `bytes`, in the buffer or not. Bytes beyond the buffer are not read.
- * *whole says whether the file has all of these bytes. If not, the position is the end of the file.
- * Returns DITTO_ERR_IO. */
+/* Moves the position forward by `bytes`, which need not be in the buffer. Bytes that are not in the buffer
+ * are not read. Sets *whole to false if the file does not have all of these bytes. The position is the end of
+ * the file then. Returns DITTO_ERR_IO. */
 ditto_status dti_window_skip(struct dti_window *window, uint64_t bytes, bool *whole);
 
 /* Moves the position to the first byte of the next file of the pass. */

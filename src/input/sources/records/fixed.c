@@ -30,7 +30,7 @@ struct fixed_cursor {
 
 /* -- choosing -- */
 
-static void stand(struct fixed_cursor *c, uint32_t from)
+static void start_file(struct fixed_cursor *c, uint32_t from)
 {
     c->file = dti_files_next(&c->fixed->files, from, c->pass.first_file, c->pass.shards, c->pass.shard);
     c->record = 0;
@@ -41,7 +41,7 @@ static ditto_status open_fixed(struct dti_cursor *cursor, const struct dti_pass 
     struct fixed_cursor *c = (struct fixed_cursor *)cursor;
     c->fixed = (const struct fixed_dataset *)cursor->dataset;
     c->pass = *pass;
-    stand(c, 0);
+    start_file(c, 0);
     return DITTO_OK;
 }
 
@@ -51,7 +51,7 @@ static ditto_status next_fixed(struct dti_cursor *cursor, struct dti_rows rows, 
     const struct fixed_dataset *f = c->fixed;
     while (*got < want && c->file < f->files.count) {
         if (c->record == f->records[c->file]) {
-            stand(c, c->file + 1);
+            start_file(c, c->file + 1);
             continue;
         }
         uint64_t offset = f->options.header_bytes + c->record * f->stride;
@@ -94,8 +94,8 @@ static ditto_status read_into(const ditto_dataset *dataset, uint32_t k, struct d
     return DITTO_OK;
 }
 
-/* Fills a dataset of one component whose records follow one another. One read gets records that are
- * neighbours. */
+/* Fills batches of a dataset of one component whose records follow one another in the file. Neighbouring
+ * records are read together. */
 static ditto_status fill_runs(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
                               void *const *destination)
 {
@@ -112,6 +112,7 @@ static ditto_status fill_runs(const ditto_dataset *dataset, struct dti_rows rows
     return DITTO_OK;
 }
 
+/* Fills batches of long records, with one read for each component of each record. */
 static ditto_status fill_long(const ditto_dataset *dataset, struct dti_rows rows, size_t count,
                               void *const *destination)
 {
@@ -172,7 +173,7 @@ static void digest_fixed(const ditto_dataset *dataset, struct dti_bytes *to)
     dti_bytes_put_u64(to, f->files.count);
     for (uint32_t i = 0; i < f->files.count; i++)
         dti_bytes_put_u64(to, f->records[i]);
-    /* A stride of one record is left out, so that states from before there were strides stay valid. */
+    /* A stride of one record is left out, so that states of earlier versions without strides stay valid. */
     if (f->stride != dataset->row_bytes)
         dti_bytes_put_u64(to, f->stride);
 }

@@ -23,7 +23,7 @@ struct npy_dataset {
 
 /* -- reading -- */
 
-/* Reads one component of `count` rows directly to its destination. One read gets rows that are neighbours. */
+/* Reads one component of `count` rows directly to its destination. Neighbouring rows are read together. */
 static ditto_status fill_component(struct npy_dataset *n, uint32_t k, struct dti_rows rows, size_t count,
                                    char *destination)
 {

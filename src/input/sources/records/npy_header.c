@@ -62,7 +62,7 @@ static void skip_spaces(struct parser *p)
         p->at++;
 }
 
-/* Skips this character and the spaces around it if it comes next. Returns whether it does. */
+/* Skips spaces. If the character `c` comes next, skips it and the spaces behind it, and returns true. */
 static bool take(struct parser *p, char c)
 {
     skip_spaces(p);
@@ -96,7 +96,7 @@ static ditto_status parse_string(struct parser *p, const char **string, size_t *
     return DITTO_OK;
 }
 
-/* Refuses an element type. The message has as much of it as fits. */
+/* Refuses an element type. The message contains at most 64 characters of it. */
 static ditto_status no_such_descr(struct parser *p, const char *descr, size_t length)
 {
     dti_text_add(p->why, "elements of type %.*s: ditto has no such dtype", (int)(length < 64 ? length : 64),

@@ -1,5 +1,5 @@
-/* src/input/sources/records/npy_header.h - parses the beginning of a .npy file. Pure functions of its
- * bytes. The format is described in NumPy, "numpy.lib.format". */
+/* src/input/sources/records/npy_header.h - parses the beginning of a .npy file. All functions are pure. The
+ * format is described in NumPy, "numpy.lib.format". */
 #ifndef DTI_NPY_HEADER_H
 #define DTI_NPY_HEADER_H
 
@@ -19,8 +19,9 @@ struct dti_npy_header {
     size_t data_offset;
 };
 
-/* Finds the header text, which is [*start, *end) of the file. `bytes` are the first `length` bytes of the
- * file: DTI_NPY_PREFIX_BYTES, or all if the file has fewer. Returns the errors of dti_npy_parse. */
+/* Finds the header text, which is bytes [*start, *end) of the file. `bytes` has the first `length` bytes of
+ * the file. These are DTI_NPY_PREFIX_BYTES, or all bytes if the file has fewer. Returns the errors of
+ * dti_npy_parse. */
 ditto_status dti_npy_measure(const char *bytes, size_t length, size_t *start, size_t *end,
                              struct dti_text *why);
 

@@ -1,5 +1,5 @@
-/* src/input/sources/records/tfrecord.h - records of TFRecord files: a length, its checksum, the data, their
- * checksum. This header has what plain and compressed files share.
+/* src/input/sources/records/tfrecord.h - records of TFRecord files, plain and compressed. A record consists
+ * of a length, its checksum, the data, and their checksum.
  * Source  tensorflow/core/lib/io/record_writer.h for the framing, checksum.h for the masking of checksums. */
 #ifndef DTI_TFRECORD_H
 #define DTI_TFRECORD_H

@@ -16,7 +16,7 @@ struct packed_cursor {
     uint64_t records;
 };
 
-static void stand(struct packed_cursor *c, uint32_t from)
+static void start_file(struct packed_cursor *c, uint32_t from)
 {
     const struct dti_files *files = &c->tfrecord->files;
     c->file = dti_files_next(files, from, c->pass.first_file, c->pass.shards, c->pass.shard);
@@ -32,7 +32,7 @@ static ditto_status open_packed(struct dti_cursor *cursor, const struct dti_pass
     c->tfrecord = t;
     c->pass = *pass;
     DTI_TRY(dti_gzip_open(&t->files, pass->closing, &c->gzip));
-    stand(c, 0);
+    start_file(c, 0);
     return DITTO_OK;
 }
 
@@ -78,7 +78,7 @@ static ditto_status next_packed(struct dti_cursor *cursor, struct dti_rows rows,
         if (status != DITTO_OK)
             dti_owned_row_drop(dataset, row);
         if (status == DITTO_END_OF_INPUT)
-            stand(c, c->file + 1);
+            start_file(c, c->file + 1);
         else
             DTI_TRY(status);
         *got += status == DITTO_OK;

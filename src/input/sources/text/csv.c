@@ -72,7 +72,7 @@ static ditto_status refuse_value(const struct csv_row *r, const struct use *use,
                     ditto_dtype_name((ditto_dtype)use->dtype));
 }
 
-/* Refuses a row that ended in r->column, or that continues behind the last column, at `at`. */
+/* Refuses a row that ends in r->column, or that continues at `at`, behind the last column. */
 static ditto_status refuse_columns(struct csv_row *r, const char *at)
 {
     const struct csv_dataset *csv = r->csv;
@@ -271,7 +271,7 @@ static bool is_integer(ditto_dtype dtype)
     return dtype >= DITTO_I8 && dtype <= DITTO_U64;
 }
 
-/* Returns whether an element of this dtype can have the value. */
+/* Returns true if an element of this dtype can have the value. */
 static bool holds(ditto_dtype dtype, double value)
 {
     if (dtype == DITTO_F64)

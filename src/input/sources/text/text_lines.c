@@ -7,8 +7,8 @@
 
 /* -- one row -- */
 
-/* The search for a row's end. It counts quotes to decide what is inside them. A quote in the middle of a
- * field, which is not a valid quote, would mislead it. But such a row is refused anyway, and no replica
+/* The search for a row's end. It assumes that every quote opens or closes a quoted part. A quote in the
+ * middle of a field is invalid and would mislead it. Such a row is refused when it is parsed, and no replica
  * gets a row behind it. */
 struct line_search {
     /* The bytes before `at` have been searched, and the row does not end there. */
@@ -63,7 +63,7 @@ static uint64_t count_lines(const char *data, size_t bytes)
 struct found {
     const char *data;
     size_t bytes; /* of the row without its line end */
-    size_t taken; /* with its line end; 0 if the file has ended */
+    size_t taken; /* of the row with its line end, or 0 if the file has ended */
     uint64_t lines;
 };
 

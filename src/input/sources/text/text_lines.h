@@ -1,6 +1,6 @@
-/* src/input/sources/text/text_lines.h - the part that sources of text lines and of CSV rows share. A CSV
- * row may span lines. The sequencer finds where rows begin and end. It looks only for line ends and
- * quotes. The producers parse the rows. */
+/* src/input/sources/text/text_lines.h - the part that sources of text lines and of CSV rows share. A CSV row
+ * may span several lines. The sequencer finds where rows begin and end, by looking for line ends and quotes.
+ * The producers parse the rows. */
 #ifndef DTI_TEXT_LINES_H
 #define DTI_TEXT_LINES_H
 
@@ -24,10 +24,10 @@ struct dti_text_lines {
     uint64_t most_bytes;
     const char *row; /* the word for a row in messages */
 
-    /* A line end in quotes does not end the row. */
+    /* True if a line end in quotes does not end the row. */
     bool quotes;
 
-    /* Lines of only spaces and tabs are not rows. */
+    /* True if lines of only spaces and tabs are not rows. */
     bool passes_blank;
 
     /* A line that contains the delimiter is not blank. */
@@ -46,7 +46,7 @@ struct dti_text_lines_cursor {
  * DITTO_ERR_CORRUPT if the first row is too long. */
 ditto_status dti_text_lines_finish(struct dti_text_lines *lines);
 
-/* The files, for reading. Datasets are constant, but the set of files that are open changes. */
+/* Returns the files for reading. The dataset is constant, but reading opens and closes its files. */
 struct dti_files *dti_text_lines_files(const ditto_dataset *dataset);
 
 /* The functions of the kind's table that choose rows, and `where`, `digest` and `free`. A kind with its own

@@ -1,4 +1,4 @@
-/* src/input/sources/text/text_source.c - returns the unchanged lines of text files. */
+/* src/input/sources/text/text_source.c - a source whose rows are the unchanged lines of text files. */
 #include "base/errors/status.h"
 #include "input/sources/files/file_row.h"
 #include "input/sources/sources.h"
