@@ -4,8 +4,8 @@
  * A buffer holds one tensor, on the NUMA node of its replica. Only the replica's own thread takes buffers
  * from the pool. Any thread may give a buffer back: it pushes the buffer onto a stack, which the replica
  * empties when its own lists have no buffer that fits. The push is a release, and taking the whole stack is
- * an acquire. So reads of the buffer by the thread that gives it back happen before the replica writes to the
- * buffer again. */
+ * an acquire. Therefore reads of the buffer by the thread that gives it back happen before the replica writes
+ * to the buffer again. */
 #ifndef DTI_BUFFER_POOL_H
 #define DTI_BUFFER_POOL_H
 

@@ -205,8 +205,8 @@ ditto_status dti_look_component(const ditto_value *value, uint32_t replica, ditt
 /* Returns DITTO_ERR_INVALID if the value is neither plain nor mirrored. */
 ditto_status dti_look_tensor(const ditto_value *value, ditto_tensor *out);
 /* Sets *out to the dtype and shape of the parts, without data. A dimension in which the parts of a
- * per-replica value differ is DITTO_ANY_SIZE. So is the number of rows of slices. Returns DITTO_ERR_INVALID
- * for a nest. */
+ * per-replica value differ is DITTO_ANY_SIZE, and the number of rows of slices is too. Returns
+ * DITTO_ERR_INVALID for a nest. */
 ditto_status dti_look_spec(const ditto_value *value, ditto_tensor *out);
 
 /* -- Cross-replica context -- */

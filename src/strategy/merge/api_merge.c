@@ -7,7 +7,7 @@ static ditto_status check_function(bool given, const char *what)
 {
     if (given)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is %s", what);
+    return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is called %s", what);
 }
 
 static ditto_status check_tensors(const ditto_tensor *arguments, uint32_t count)
@@ -34,7 +34,7 @@ ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_TRY(check_function(function != NULL, "called once, in cross-replica context"));
+    DTI_TRY(check_function(function != NULL, "once, in cross-replica context"));
     DTI_TRY(check_tensors(arguments, num_arguments));
     return dti_merge_call(
         r, &(struct dti_merge){ "ditto_merge_call", function, user, num_arguments, false, NULL }, arguments,
@@ -49,7 +49,7 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
     DTI_ENTER();
     DTI_HOLD_VARIABLE(variable);
     DTI_TRY(dti_context_check_cross(variable->team));
-    DTI_TRY(check_function(function != NULL, "what is called on every copy"));
+    DTI_TRY(check_function(function != NULL, "on every copy"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_update_options"));
     if (num_arguments > DITTO_MAX_MERGE_ARGUMENTS)
         return DTI_FAIL(DITTO_ERR_RANGE, "num_arguments = %u: the most is %d", num_arguments,
@@ -72,7 +72,7 @@ ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_u
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, variable);
-    DTI_TRY(check_function(function != NULL, "what is called on every copy"));
+    DTI_TRY(check_function(function != NULL, "on every copy"));
     DTI_TRY(check_tensors(arguments, num_arguments));
     return dti_update_in_replica(r, variable, &(struct dti_update_request){ function, user, num_arguments },
                                  arguments, result);

@@ -50,7 +50,8 @@ static bool is_argument(ditto_value *const *arguments, uint32_t count, const dit
     return k < count;
 }
 
-/* Returns INVALID if a plain value in the result refers to a local array of a function that has returned. */
+/* Returns DITTO_ERR_INVALID if a plain value in the result refers to a local array of a function that has
+ * returned. */
 static ditto_status check_not_gone(const ditto_value *v, const void *frame)
 {
     if (v->kind == DITTO_VALUE_PLAIN && dti_is_gone_below(frame, v->plain.data))

@@ -40,25 +40,26 @@ ditto_status dti_reduce_check(ditto_op op, ditto_dtype dtype);
 ditto_status dti_reduce_check_once(const ditto_strategy *strategy, ditto_op op);
 /* Returns the dtype of the result, which is f64 for a mean of integers. */
 ditto_dtype dti_reduce_dtype(ditto_op op, ditto_dtype dtype);
-/* Returns SHAPE if the parts differ in shape. */
+/* Returns DITTO_ERR_SHAPE if the parts differ in shape. */
 ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n);
 /* Reduces elements [first, end) of `n` parts of the same shape into dst. The index of an element is the same
- * in all parts and in dst. Returns NO_MEMORY. */
+ * in all parts and in dst. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n, size_t first, size_t end,
                               void *dst);
 /* Makes one value of the slices of all replicas, in the order of the replicas. */
 ditto_status dti_concatenate_slices(const ditto_value *value, ditto_op op, ditto_value **out);
 /* Reduces slices into the dense array `dst` of shape [rows, row_count]. Rows without slices are zero. Returns
- * RANGE or NO_MEMORY. */
+ * DITTO_ERR_RANGE if a slice has no row in the array, or DITTO_ERR_NO_MEMORY. */
 ditto_status dti_slices_to_dense(const ditto_value *value, ditto_op op, size_t rows, void *dst);
 
 /* Gathering concatenates components along an axis. These functions are pure. */
 
-/* Checks, in this order: no scalars (SHAPE), equal ranks (SHAPE), the axis (RANGE), equal sizes of all other
- * axes (SHAPE). The data is not read. */
+/* Checks tensors that are to be gathered, without reading their data. In this order, returns DITTO_ERR_SHAPE
+ * if they are scalars or their ranks differ, DITTO_ERR_RANGE if there is no such axis, and DITTO_ERR_SHAPE if
+ * the size of another axis differs. */
 ditto_status dti_gather_check(const ditto_tensor *part, uint32_t n, uint32_t axis);
-/* Sets *whole to the dtype and shape of the result, without data. Returns RANGE if its size cannot be
- * represented. */
+/* Sets *whole to the dtype and shape of the result, without data. Returns DITTO_ERR_RANGE if size_t cannot
+ * hold its size. */
 ditto_status dti_gather_shape(const ditto_tensor *part, uint32_t n, uint32_t axis, ditto_tensor *whole);
 /* Copies one part into the result, behind the first `before` entries along the axis. */
 void dti_gather_copy(const ditto_tensor *part, uint32_t axis, size_t before, const ditto_tensor *whole);
