@@ -8,22 +8,28 @@
  * Mutants  LATE_BEGUN    Replica 0 looks for a refusal before it announces the pause.
  *          LATE_REFUSAL  The other side makes the same mistake, which is what a missing fence would do.
  *          NO_DECLINED   Replica 0 does not announce that it declines the pause.
- *          NO_GO_LOOK    A replica that leaves does not look whether a pause has ended meanwhile. */
+ *          NO_GO_LOOK    A replica that leaves does not look whether a pause has ended meanwhile.
+ *          NO_END_WAKE   The end of a pause wakes when it is posted, and not when the state is open again.
+ *
+ * A replica that serves sleeps while it has nothing to do. That its last check and its falling asleep are one
+ * step is shown by wait.pml. */
 #define OPEN 0
 #define BEGUN 1
 #define DECLINED 2
 #define PAUSES 2
 
 byte go, state, seen[3];
-bool refused, stopped, left[3], met[3];
+bool refused, stopped, left[3], met[3], asleep[3];
 byte arrived;
+
+inline wake() { d_step { asleep[1] = false; asleep[2] = false } }
 
 /* All replicas come. Then each finds out for itself whether the meeting succeeded. */
 inline meet(me, k, ok) {
     arrived++;
     if
     :: arrived >= 3 * (k + 1) && !stopped -> ok = true
-    :: stopped = true; ok = false /* its own timeout has passed */
+    :: stopped = true; wake(); ok = false /* its own timeout has passed */
     :: stopped -> ok = false
     fi
 }
@@ -39,7 +45,8 @@ inline begin(ok) {
     if
     :: !ok ->
 #ifndef NO_DECLINED
-        state = DECLINED
+        state = DECLINED;
+        wake()
 #endif
     :: ok -> assert(!left[1] && !left[2])
     fi
@@ -63,7 +70,11 @@ proctype zero() {
         fi;
         assert(!left[1] && !left[2]); /* the others serve */
         go++;
+        wake();
         state = OPEN; /* E0 */
+#ifndef NO_END_WAKE
+        wake();
+#endif
         if
         :: stopped -> break
         :: true
@@ -99,6 +110,8 @@ inline serve(me, gone) {
         :: gone -> assert(go == seen[me]); left[me] = true; break
         :: else
         fi
+    :: atomic { go == seen[me] && !(stopped && state != BEGUN) -> asleep[me] = true };
+        !asleep[me]
     od
 }
 

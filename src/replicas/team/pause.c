@@ -46,6 +46,9 @@ void dti_pause_end(struct dti_replica *self)
     self->seen = dti_team_next_number(team);
     dti_team_post(team, self->seen);
     atomic_store_explicit(state_of(self), DTI_PAUSE_OPEN, memory_order_release); /* E0 */
+    /* A replica may have taken the end of the pause, failed in its next meeting and come to dti_pause_refuse
+     * before E0. It sleeps until the pause is no longer begun. */
+    dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team->n));
 }
 
 /* Returns true if a serving replica has a job to execute, or may leave because the run is stopped. */
