@@ -2,7 +2,7 @@
  *
  * The file is compiled once for each instruction set, and DTI_OPTIMIZER_LOOPS names the table that comes
  * out (src/meson.build). No element depends on another one, and nothing is fused, so all tables give the
- * same bits (tests/semantics/test_optimizer.c). */
+ * same bits (tests/semantics/optimizer/test_optimizer.c). */
 #include "base/platform.h"
 #include "vars/optimizer/optimizer_step.h"
 

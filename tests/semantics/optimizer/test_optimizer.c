@@ -1,112 +1,18 @@
-/* tests/semantics/test_optimizer.c - ditto_apply: compares every rule with its formula, element by element,
- * on plain, sharded and per-replica variables. Also tests slots, clipping and errors. */
-#include "support/support.h"
+/* tests/semantics/optimizer/test_optimizer.c - ditto_apply: compares every rule with its formula, element by
+ * element, on plain, sharded and per-replica variables. Also tests slots, options and errors. */
+#include "semantics/optimizer/train_variables.h"
 
 #include <math.h>
 
 #include "sync/sync.h"
 #include "vars/optimizer/optimizer_step.h"
 
-#define VARIABLES 4
-#define STEPS     3
-
-static const size_t rows[VARIABLES] = { 1, 300, 7, 5000 };
+#define STEPS 3
 
 /* An element and its slots as they should be, computed by the test. */
 struct expected {
     double value, slot[2];
 };
-
-struct training {
-    struct report report;
-    ditto_optimizer *optimizer;
-    ditto_variable *variable[VARIABLES];
-    ditto_dtype dtype;
-    double norm[DITTO_MAX_REPLICAS];
-    int step;
-};
-
-/* Returns small whole numbers, whose sums are exact in any order. */
-static double gradient_of(int step, uint32_t replica, uint32_t k, size_t i)
-{
-    return (double)((step * 7 + (int)replica * 5 + (int)k * 3 + (int)(i % 1000) * 11) % 17 - 8);
-}
-
-static double summed(int step, uint32_t n, uint32_t k, size_t i)
-{
-    double sum = 0;
-    for (uint32_t r = 0; r < n; r++)
-        sum += gradient_of(step, r, k, i);
-    return sum;
-}
-
-static double first_value(uint32_t k, size_t i)
-{
-    return 0.25 * (double)((i + k) % 9) - 1;
-}
-
-static void put(ditto_dtype dtype, void *array, size_t i, double x)
-{
-    if (dtype == DITTO_F32)
-        ((float *)array)[i] = (float)x;
-    else
-        ((double *)array)[i] = x;
-}
-
-static double get(ditto_dtype dtype, const void *array, size_t i)
-{
-    return dtype == DITTO_F32 ? (double)((const float *)array)[i] : ((const double *)array)[i];
-}
-
-static ditto_status take_step(ditto_replica *self, void *argument)
-{
-    struct training *t = argument;
-    ditto_tensor gradient[VARIABLES];
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
-    uint32_t id = ditto_replica_id(self);
-    size_t bytes = ditto_dtype_bytes(t->dtype);
-    for (uint32_t k = 0; k < VARIABLES; k++) {
-        gradient[k] = spec_of(t->variable[k]);
-        DITTO_TRY(ditto_alloc(self, rows[k] * 2 * bytes, 64, &gradient[k].data));
-        for (size_t i = 0; i < rows[k] * 2; i++)
-            put(t->dtype, gradient[k].data, i, gradient_of(t->step, id, k, i));
-    }
-    options.norm = &t->norm[id];
-    uint64_t before = ditto_generation(self, t->variable[1]);
-    DITTO_TRY(ditto_apply(self, t->optimizer, gradient, &options));
-    EXPECT(&t->report, ditto_generation(self, t->variable[1]) == before + 1);
-    for (uint32_t k = 0; k < VARIABLES; k++)
-        DITTO_TRY(ditto_free(self, gradient[k].data));
-    return DITTO_OK;
-}
-
-/* Variable 1 has three shards, and variable 2 a copy for each replica. */
-static void create_variables(ditto_strategy *s, struct training *t)
-{
-    static char initial[5000 * 2 * 8];
-    static const char *const names[] = { "a", "b/c", "d", "e" };
-    for (uint32_t k = 0; k < VARIABLES; k++) {
-        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-        ditto_tensor tensor = { .data = initial, .dtype = t->dtype, .rank = 2, .shape = { rows[k], 2 } };
-        for (size_t i = 0; i < rows[k] * 2; i++)
-            put(t->dtype, initial, i, first_value(k, i));
-        options.name = names[k];
-        if (k == 1)
-            options.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = 3 };
-        if (k == 2)
-            options.copies = DITTO_COPIES_PER_REPLICA;
-        assert_ok(ditto_variable_create(s, &tensor, &options, &t->variable[k]));
-    }
-}
-
-static void destroy_all(ditto_strategy *s, struct training *t)
-{
-    assert_status(ditto_variable_destroy(t->variable[0]), DITTO_ERR_BUSY);
-    assert_ok(ditto_optimizer_destroy(t->optimizer));
-    for (uint32_t k = 0; k < VARIABLES; k++)
-        assert_ok(ditto_variable_destroy(t->variable[k]));
-    assert_ok(ditto_strategy_destroy(s));
-}
 
 /* Updates one element by one step, in single or double precision. */
 #define ARITHMETIC(type, root)                                                                             \
@@ -268,145 +174,7 @@ static void the_loops_of_all_instruction_sets_give_the_same_bits(void **state)
     }
 }
 
-/* -- clipping -- */
-
-static double norm_of(uint32_t n, int step)
-{
-    double squares = 0;
-    for (uint32_t k = 0; k < VARIABLES; k++)
-        for (size_t i = 0; i < rows[k] * 2; i++)
-            squares += summed(step, n, k, i) * summed(step, n, k, i);
-    return sqrt(squares); /* the sum is a whole number below 2^53, so it is exact */
-}
-
-static void clip_once(uint32_t n, double clip)
-{
-    static struct training t;
-    static double found[5000 * 2];
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
-    ditto_strategy *s = make_strategy(n, NULL);
-    t = (struct training){ .dtype = DITTO_F64, .step = 1 };
-    create_variables(s, &t);
-    o.rule = DITTO_RULE_SGD;
-    o.learning_rate = 0.5;
-    o.clip_norm = clip;
-    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
-    run_all(s, take_step, &t, &t.report);
-    double norm = norm_of(n, 1), factor = norm > clip ? clip / norm : 1;
-    for (uint32_t i = 0; i < n; i++)
-        assert_true(t.norm[i] == norm);
-    for (uint32_t k = 0; k < VARIABLES; k++) {
-        assert_ok(ditto_variable_read(t.variable[k], found, rows[k] * 2 * sizeof found[0]));
-        for (size_t i = 0; i < rows[k] * 2; i++)
-            assert_true(found[i] == first_value(k, i) - 0.5 * (summed(1, n, k, i) * factor));
-    }
-    destroy_all(s, &t);
-}
-
-static void gradients_are_clipped_by_the_norm_over_all_variables(void **state)
-{
-    (void)state;
-    for (size_t k = 0; k < replica_counts_length; k++) {
-        clip_once(replica_counts[k], 2.5);
-        clip_once(replica_counts[k], 1e9);
-    }
-}
-
-/* The squares of these gradients are not exact, so another order of additions would give another norm. */
-static ditto_status measure_norm(ditto_replica *self, void *argument)
-{
-    struct training *t = argument;
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
-    ditto_tensor gradient[VARIABLES];
-    uint32_t id = ditto_replica_id(self);
-    for (uint32_t k = 0; k < VARIABLES; k++) {
-        gradient[k] = spec_of(t->variable[k]);
-        DITTO_TRY(ditto_alloc(self, rows[k] * 2 * ditto_dtype_bytes(t->dtype), 64, &gradient[k].data));
-        for (size_t i = 0; i < rows[k] * 2; i++)
-            put(t->dtype, gradient[k].data, i, 1.0 / (double)(1 + i % 97 + k) + (double)id / 7);
-    }
-    options.norm = &t->norm[id];
-    DITTO_TRY(ditto_apply(self, t->optimizer, gradient, &options));
-    for (uint32_t k = 0; k < VARIABLES; k++)
-        DITTO_TRY(ditto_free(self, gradient[k].data));
-    return DITTO_OK;
-}
-
-static double norm_with(uint32_t near, ditto_dtype dtype, float *first)
-{
-    static struct training t;
-    static char value[5000 * 2 * 8];
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
-    ditto_tuning tuning = DITTO_TUNING_INIT;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    tuning.hierarchical_bytes = near != 0 ? 1 : SIZE_MAX;
-    tuning.block_bytes = 4096;
-    tuning.near_replicas = near;
-    options.tuning = &tuning;
-    ditto_strategy *s = make_strategy(8, &options);
-    t = (struct training){ .dtype = dtype };
-    create_variables(s, &t);
-    o.rule = DITTO_RULE_ADAM;
-    o.clip_norm = 3;
-    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
-    for (int i = 0; i < 2; i++)
-        run_all(s, measure_norm, &t, &t.report);
-    for (uint32_t i = 1; i < 8; i++)
-        assert_true(t.norm[i] == t.norm[0]);
-    assert_ok(ditto_variable_read(t.variable[3], value, rows[3] * 2 * ditto_dtype_bytes(dtype)));
-    memcpy(first, value, 400);
-    double norm = t.norm[0];
-    destroy_all(s, &t);
-    return norm;
-}
-
-static void the_norm_has_the_same_bits_with_every_algorithm(void **state)
-{
-    float owners[100], groups[100];
-    (void)state;
-    for (int wide = 0; wide < 2; wide++) {
-        double norm = norm_with(0, wide ? DITTO_F64 : DITTO_F32, owners);
-        assert_true(norm > 3);
-        for (uint32_t near = 2; near <= 4; near++) {
-            assert_true(norm_with(near, wide ? DITTO_F64 : DITTO_F32, groups) == norm);
-            assert_memory_equal(owners, groups, sizeof owners);
-        }
-    }
-}
-
 /* -- options that are set to 0 -- */
-
-/* A step of all variables with the gradients of gradient_of and with these options. */
-struct step_with {
-    struct training *t;
-    ditto_apply_options options;
-    double norm[DITTO_MAX_REPLICAS];
-    uint32_t asking; /* how many replicas ask for the norm */
-};
-
-static ditto_status take_step_with(ditto_replica *self, void *argument)
-{
-    struct step_with *w = argument;
-    struct training *t = w->t;
-    ditto_tensor gradient[VARIABLES];
-    ditto_apply_options options = w->options;
-    uint32_t id = ditto_replica_id(self);
-    for (uint32_t k = 0; k < VARIABLES; k++) {
-        gradient[k] = spec_of(t->variable[k]);
-        DITTO_TRY(ditto_alloc(self, rows[k] * 2 * ditto_dtype_bytes(t->dtype), 64, &gradient[k].data));
-        for (size_t i = 0; i < rows[k] * 2; i++)
-            put(t->dtype, gradient[k].data, i, gradient_of(t->step, id, k, i));
-    }
-    options.norm = id < w->asking ? &w->norm[id] : NULL;
-    return ditto_apply(self, t->optimizer, gradient, &options);
-}
-
-static double value_at(struct training *t, uint32_t k, size_t i)
-{
-    static double values[5000 * 2];
-    assert_ok(ditto_variable_read(t->variable[k], values, rows[k] * 2 * ditto_dtype_bytes(t->dtype)));
-    return get(t->dtype, values, i);
-}
 
 static void a_learning_rate_can_be_set_to_0(void **state)
 {
@@ -463,58 +231,6 @@ static void betas_and_epsilon_can_be_set_to_0(void **state)
     for (size_t i = 0; i < 2; i++)
         assert_true(value_at(&t, 0, i) == expected[i]);
     destroy_all(s, &t);
-}
-
-static void the_norm_is_computed_without_clipping_too(void **state)
-{
-    (void)state;
-    for (size_t k = 0; k < replica_counts_length; k++) {
-        static struct training t;
-        uint32_t n = replica_counts[k];
-        struct step_with w = { .t = &t, .options = DITTO_APPLY_OPTIONS_INIT, .asking = n };
-        ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
-        ditto_strategy *s = make_strategy(n, NULL);
-        t = (struct training){ .dtype = DITTO_F64, .step = 2 };
-        create_variables(s, &t);
-        o.rule = DITTO_RULE_SGD;
-        o.learning_rate = 0.5;
-        assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
-        assert_ok(ditto_strategy_run(s, take_step_with, &w));
-        for (uint32_t i = 0; i < n; i++)
-            assert_true(w.norm[i] == norm_of(n, 2));
-        assert_true(value_at(&t, 1, 77) == first_value(1, 77) - 0.5 * summed(2, n, 1, 77));
-        if (n > 1) { /* either all replicas must ask for the norm, or none */
-            w.asking = 1;
-            assert_status(ditto_strategy_run(s, take_step_with, &w), DITTO_ERR_DIVERGED);
-        }
-        destroy_all(s, &t);
-    }
-}
-
-static ditto_status ask_for_the_norm(ditto_replica *self, void *argument)
-{
-    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
-    int32_t zero = 0;
-    double norm;
-    options.norm = &norm;
-    return ditto_apply(self, argument, &(ditto_tensor){ .data = &zero, .dtype = DITTO_I32 }, &options);
-}
-
-static void a_norm_of_integers_is_refused(void **state)
-{
-    (void)state;
-    ditto_strategy *s = make_strategy(2, NULL);
-    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
-    ditto_optimizer *out;
-    ditto_variable *v;
-    assert_ok(ditto_variable_create(s, &(ditto_tensor){ .dtype = DITTO_I32 }, NULL, &v));
-    o.rule = DITTO_RULE_ADD;
-    assert_ok(ditto_optimizer_create(&v, 1, &o, &out));
-    assert_status(ditto_strategy_run(s, ask_for_the_norm, out), DITTO_ERR_UNSUPPORTED);
-    assert_message("\"Variable\" is of i32");
-    assert_ok(ditto_optimizer_destroy(out));
-    assert_ok(ditto_variable_destroy(v));
-    assert_ok(ditto_strategy_destroy(s));
 }
 
 static void two_optimizers_of_one_name_are_refused(void **state)
@@ -695,12 +411,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_computes_its_formula),
         cmocka_unit_test(the_loops_of_all_instruction_sets_give_the_same_bits),
-        cmocka_unit_test(gradients_are_clipped_by_the_norm_over_all_variables),
-        cmocka_unit_test(the_norm_has_the_same_bits_with_every_algorithm),
         cmocka_unit_test(a_learning_rate_can_be_set_to_0),
         cmocka_unit_test(betas_and_epsilon_can_be_set_to_0),
-        cmocka_unit_test(the_norm_is_computed_without_clipping_too),
-        cmocka_unit_test(a_norm_of_integers_is_refused),
         cmocka_unit_test(two_optimizers_of_one_name_are_refused),
         cmocka_unit_test(wrong_gradients_and_rates_are_refused),
         cmocka_unit_test(wrong_options_are_refused),
