@@ -1,16 +1,11 @@
-/* tests/input/distribute/test_input.c - tests the claims of dataset.h and distribute.h, and rules 1 to 5
- * and 10 of docs/semantics.md, section 9. */
+/* tests/input/distribute/test_input.c - tests the claims of dataset.h and distribute.h, and rules 1 to 5 and
+ * 10 of docs/semantics.md, section 9. */
 #include "input/written_rows.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
-#include <unistd.h>
-#include <sys/stat.h>
 
 #include "input/distribute/rebatch.h"
-#include "input/distribute/ring.h"
 
 /* -- pure functions -- */
 
@@ -341,150 +336,6 @@ static void an_iterator_can_be_left_with_rows_in_it(void **state)
 
 /* -- errors -- */
 
-static ditto_status drain(ditto_replica *self, void *argument)
-{
-    ditto_batch b;
-    ditto_status status;
-    while ((status = ditto_next(self, argument, &b)) == DITTO_OK)
-        DITTO_TRY(ditto_barrier(self, NULL));
-    ditto_status again = ditto_next(self, argument, &b);
-    return again == status || again == DITTO_ERR_PEER_STOPPED ? status
-                                                              : ditto_fail(self, 1, "the end is not sticky");
-}
-
-static ditto_status csv(const char *path, const ditto_csv_component *components, uint32_t count,
-                        const ditto_csv_options *options, ditto_dataset **out)
-{
-    return ditto_dataset_from_csv(&(ditto_files){ .names = &path, .num_names = 1 }, components, count,
-                                  options, out);
-}
-
-static const ditto_csv_component two_columns[] = {
-    { .first_column = 0, .num_columns = 2, .dtype = DITTO_F32 },
-    { .first_column = 2, .num_columns = 1, .dtype = DITTO_I32 }
-};
-
-/* Reads a CSV text. `expected` is the last status, and `message` the part of the message behind the file's
- * name. */
-static void expect_csv(const char *text, ditto_status expected, const char *message)
-{
-    char *path = temporary_file(text), wanted[256];
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    ditto_dataset *d;
-    options.global_batch = 2;
-    for (uint32_t n = 1; n <= 3; n++) {
-        ditto_strategy *s = make_strategy(n, NULL);
-        ditto_iterator *it;
-        assert_ok(csv(path, two_columns, 2, NULL, &d));
-        assert_ok(ditto_strategy_iterate(s, d, &options, &it));
-        assert_int_equal(ditto_strategy_run(s, drain, it), expected);
-        if (expected != DITTO_END_OF_INPUT) {
-            snprintf(wanted, sizeof wanted, "%s%s", path, message);
-            assert_message(wanted);
-            if (n == 2)
-                print_message("  %s\n", ditto_last_error()->message);
-        }
-        assert_ok(ditto_iterator_destroy(it));
-        assert_ok(ditto_dataset_destroy(d));
-        assert_ok(ditto_strategy_destroy(s));
-    }
-    remove(path);
-    free(path);
-}
-
-static void a_malformed_line_is_named_by_file_line_and_column(void **state)
-{
-    (void)state;
-    expect_csv("1,2,3\n4,5,6\n", DITTO_END_OF_INPUT, "");
-    expect_csv("1,2,3\r\n\n4,5,6", DITTO_END_OF_INPUT, "");
-    expect_csv("1,2,3\n4,abc,6\n7,8,9\n", DITTO_ERR_CORRUPT,
-               ":2: column 2: \"abc\" is not a number of type f32");
-    expect_csv("1,2,3\n4,5,6\n7,8\n", DITTO_ERR_CORRUPT, ":3: column 3: the line has 2 columns, expected 3");
-    expect_csv("1,2,3,4\n", DITTO_ERR_CORRUPT, ":1: column 4: the line has 4 columns, expected 3");
-    expect_csv("1,2,3.5\n", DITTO_ERR_CORRUPT, ":1: column 3: \"3.5\" is not a number of type i32");
-    expect_csv("1,2,3000000000\n", DITTO_ERR_CORRUPT, ":1: column 3");
-    expect_csv("\xef\xbb\xbf"
-               "1,2,3\n  \n4,5,6 \n",
-               DITTO_END_OF_INPUT, ""); /* a byte order mark and spaces at line ends are ignored */
-    expect_csv("1e39,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1: \"1e39\" is not a number of type f32");
-    expect_csv("nan,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1");
-    expect_csv("\033[31m,2,3\n", DITTO_ERR_CORRUPT, ":1: column 1: \"?[31m\" is not");
-    expect_csv("1,,3\n", DITTO_ERR_CORRUPT, ":1: column 2: \"\" is not a number");
-    expect_csv("1,2,3\n4\"4,5,6\n", DITTO_ERR_CORRUPT, ":2: column 1");
-}
-
-static void files_that_cannot_be_read_are_refused(void **state)
-{
-    char *empty = temporary_file(""), *heading = temporary_file("a,b,c\n");
-    ditto_csv_options options = DITTO_CSV_OPTIONS_INIT;
-    ditto_csv_component bad = { .num_columns = 0, .dtype = DITTO_F32 };
-    ditto_dataset *d;
-    (void)state;
-    assert_status(csv("/nowhere/x.csv", two_columns, 2, NULL, &d), DITTO_ERR_NOT_FOUND);
-    assert_message("/nowhere/x.csv");
-    assert_status(csv("/tmp", two_columns, 2, NULL, &d), DITTO_ERR_IO);
-    assert_status(csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
-    options.skip_lines = 1;
-    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
-    assert_message("there is no row after the 1 lines");
-    assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
-    bad = (ditto_csv_component){ .num_columns = 1, .dtype = DITTO_C64 };
-    assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_UNSUPPORTED);
-    bad = (ditto_csv_component){ .first_column = UINT32_MAX, .num_columns = 2, .dtype = DITTO_F32 };
-    assert_status(csv(heading, &bad, 1, NULL, &d), DITTO_ERR_INVALID);
-    options.num_columns = 2;
-    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
-    assert_status(csv(NULL, two_columns, 2, NULL, &d), DITTO_ERR_INVALID);
-    assert_status(csv(heading, NULL, 2, NULL, &d), DITTO_ERR_INVALID);
-    options = (ditto_csv_options)DITTO_CSV_OPTIONS_INIT;
-    options.num_columns = UINT32_MAX;
-    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
-    options.num_columns = 0;
-    options.delimiter = '.';
-    assert_status(csv(heading, two_columns, 2, &options, &d), DITTO_ERR_INVALID);
-    remove(empty); /* a FIFO is refused and not waited for */
-    assert_int_equal(mkfifo(empty, 0600), 0);
-    assert_status(csv(empty, two_columns, 2, NULL, &d), DITTO_ERR_IO);
-    remove(empty);
-    remove(heading);
-    free(empty);
-    free(heading);
-}
-
-static ditto_status take_one(ditto_replica *self, void *argument)
-{
-    ditto_batch b;
-    return ditto_next(self, argument, &b);
-}
-
-static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
-{
-    char *path = temporary_file("1,2,3\n4,5,6\n7,8,9\n");
-    ditto_strategy *s = make_strategy(1, NULL);
-    ditto_shuffle_options how = DITTO_SHUFFLE_OPTIONS_INIT;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    ditto_dataset *d, *shuffled;
-    ditto_iterator *it;
-    (void)state;
-    options.global_batch = 1;
-    options.buffer = 1;
-    assert_ok(csv(path, two_columns, 2, NULL, &d));
-    /* The shuffle finds all lines at once. They are then read one by one. */
-    assert_ok(ditto_dataset_shuffle(d, &how, &shuffled));
-    assert_ok(ditto_strategy_iterate(s, shuffled, &options, &it));
-    /* After this run all lines are found, and the third one is not read yet. */
-    assert_ok(ditto_strategy_run(s, take_one, it));
-    assert_int_equal(truncate(path, 0), 0);
-    assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_IO);
-    assert_message("became shorter");
-    assert_ok(ditto_iterator_destroy(it));
-    assert_ok(ditto_dataset_destroy(shuffled));
-    assert_ok(ditto_dataset_destroy(d));
-    assert_ok(ditto_strategy_destroy(s));
-    remove(path);
-    free(path);
-}
-
 static void wrong_datasets_are_refused(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
@@ -535,33 +386,6 @@ static void wrong_datasets_are_refused(void **state)
     assert_ok(ditto_dataset_destroy(batched));
     assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
-}
-
-static void of_several_malformed_lines_the_first_is_named(void **state)
-{
-    char text[4000] = "", *path;
-    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    ditto_dataset *d;
-    (void)state;
-    /* The bad lines are in two steps that are read at the same time. */
-    for (int line = 1; line <= 300; line++)
-        strcat(text, line == 201 || line == 211 ? "1,bad,3\n" : "1,2,3\n");
-    path = temporary_file(text);
-    options.global_batch = 8;
-    options.num_producers = 4;
-    for (int i = 0; i < 50; i++) {
-        ditto_strategy *s = make_strategy(1, NULL);
-        ditto_iterator *it;
-        assert_ok(csv(path, two_columns, 2, NULL, &d));
-        assert_ok(ditto_strategy_iterate(s, d, &options, &it));
-        assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_CORRUPT);
-        assert_message(":201: column 2");
-        assert_ok(ditto_iterator_destroy(it));
-        assert_ok(ditto_dataset_destroy(d));
-        assert_ok(ditto_strategy_destroy(s));
-    }
-    remove(path);
-    free(path);
 }
 
 /* -- replicas that stop taking batches -- */
@@ -628,55 +452,6 @@ static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void
     assert_ok(ditto_dataset_destroy(d));
 }
 
-/* -- the ring alone, with several producers and tickets from a counter -- */
-
-enum { TICKETS = 100000, SLOTS = 4 };
-struct bench_queue {
-    struct dti_ring queue;
-    _Atomic uint64_t next_ticket;
-};
-static void *put_tickets(void *argument)
-{
-    struct bench_queue *b = argument;
-    uint64_t ticket;
-    while ((ticket = atomic_fetch_add(&b->next_ticket, 1)) < TICKETS) {
-        while (!dti_ring_is_free(&b->queue, ticket))
-            sched_yield();
-        struct dti_batch_slot *slot = dti_ring_slot(&b->queue, ticket);
-        slot->rows = ticket;
-        memset(slot->payload, (int)ticket, 64);
-        dti_ring_publish(&b->queue, ticket);
-    }
-    return NULL;
-}
-
-static void a_queue_keeps_the_order_of_tickets(void **state)
-{
-    static struct bench_queue b;
-    pthread_t producers[4];
-    size_t bytes;
-    (void)state;
-    assert_true(dti_ring_bytes(SLOTS, 64, &bytes));
-    assert_false(dti_ring_bytes(1000, SIZE_MAX / 100, &(size_t){ 0 }));
-    void *memory = aligned_alloc(128, (bytes + 127) / 128 * 128);
-    dti_ring_init(&b.queue, SLOTS, 64, memory);
-    for (int i = 0; i < 4; i++)
-        pthread_create(&producers[i], NULL, put_tickets, &b);
-    for (uint64_t expected = 0; expected < TICKETS; expected++) {
-        struct dti_batch_slot *slot;
-        while ((slot = dti_ring_peek(&b.queue)) == NULL)
-            sched_yield();
-        assert_int_equal(slot->rows, expected);
-        assert_int_equal((unsigned char)slot->payload[63], expected & 0xff);
-        dti_ring_take(&b.queue);
-        assert_true(dti_ring_release(&b.queue));
-        assert_false(dti_ring_release(&b.queue));
-    }
-    for (int i = 0; i < 4; i++)
-        pthread_join(producers[i], NULL);
-    free(memory);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -689,14 +464,9 @@ int main(void)
         cmocka_unit_test(shuffle_orders_by_seed_and_pass_alone),
         cmocka_unit_test(take_and_skip_cut_a_dataset_in_two),
         cmocka_unit_test(an_iterator_can_be_left_with_rows_in_it),
-        cmocka_unit_test(a_malformed_line_is_named_by_file_line_and_column),
-        cmocka_unit_test(files_that_cannot_be_read_are_refused),
-        cmocka_unit_test(a_file_that_shrinks_while_it_is_read_is_an_error),
         cmocka_unit_test(wrong_datasets_are_refused),
-        cmocka_unit_test(of_several_malformed_lines_the_first_is_named),
         cmocka_unit_test(how_far_a_replica_may_be_ahead_does_not_depend_on_timing),
         cmocka_unit_test(rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named),
-        cmocka_unit_test(a_queue_keeps_the_order_of_tickets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
