@@ -85,7 +85,7 @@ cpuless)
 *) echo "guest.sh: no machine is called $machine" >&2; exit 2 ;;
 esac
 
-# Prints the command line of a case. The test runs by itself, in a cpuset, or started by `under`.
+# Prints the command line of a case. The tests run by themselves, in a cpuset, or started by `under`.
 command_of() {
     case $1 in
     plain) echo "/bin/test_numa plain" ;;
@@ -112,11 +112,17 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree" "$tree.cpio"' EXIT
 mkdir -p "$tree/bin" "$tree/proc" "$tree/sys" "$tree/dev" "$tree/tmp"
 cp /bin/busybox "$tree/bin/busybox"
-programs="tests/numa/test_numa tests/test_collectives tests/numa/under tools/ditto-info"
+programs="tests/numa/test_numa_memory tests/numa/test_numa_variables tests/test_collectives tests/numa/under
+    tools/ditto-info"
 # Only one guest has train_digits, because it needs the many libraries of HDF5.
 [ "$machine" != four ] || programs="$programs examples/train_digits"
 for program in $programs; do cp "$build/$program" "$tree/bin"; done
 cp "$root/examples/data/digits.csv" "$tree/digits.csv"
+cat >"$tree/bin/test_numa" <<'SCRIPT'
+#!/bin/busybox sh
+/bin/test_numa_memory "$1" && /bin/test_numa_variables "$1"
+SCRIPT
+chmod +x "$tree/bin/test_numa"
 for program in $programs; do LD_LIBRARY_PATH=$build/src ldd "$build/$program"; done |
     sed -n 's/.*=> \(\/[^ ]*\).*/\1/p; s/^[[:space:]]*\(\/[^ ]*\).*/\1/p' | grep -v ':$' | sort -u |
     while read -r library; do
