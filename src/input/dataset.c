@@ -318,15 +318,17 @@ void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto
 ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const char *what,
                            const ditto_dataset *dataset, const uint64_t *row)
 {
-    char where[256] = "", own[200] = "";
+    char where[256] = "", own[200] = "", number[16] = "";
     struct dti_text text = { where, sizeof where, 0 };
     ditto_status reported = status < 0 ? status : DITTO_ERR_USER;
     if (dataset != NULL)
         dti_row_where(dataset, row, &text);
     if (dti_error_serial != serial_before) /* the function has recorded the cause */
         dti_text_add(&(struct dti_text){ own, sizeof own, 0 }, ": %s", dti_error_get()->message);
-    return DTI_FAIL(reported, "the function of %s returned %s%s%s%s", what, ditto_status_name(status),
-                    where[0] != '\0' ? " on " : "", where, own);
+    if (status > 0) /* no error, and perhaps no status at all */
+        dti_text_add(&(struct dti_text){ number, sizeof number, 0 }, "%d, ", (int)status);
+    return DTI_FAIL(reported, "the function of %s returned %s%s%s%s%s", what, number,
+                    ditto_status_name(status), where[0] != '\0' ? " on " : "", where, own);
 }
 
 /* -- readers -- */

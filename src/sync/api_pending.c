@@ -118,13 +118,12 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
     if (open == 0)
         return status;
     if (status >= 0)
-        status = DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "nothing has gone wrong, and %u started operations are open, the oldest is %s #%llu: wait for "
-            "each",
-            open, name, (unsigned long long)dti_number_in_run(r, number));
+        status = DTI_FAIL(DITTO_ERR_INVALID,
+                          "nothing has gone wrong, and this replica has %u pending operation%s, the oldest "
+                          "is %s #%llu: wait for each with ditto_wait",
+                          open, open > 1 ? "s" : "", name, (unsigned long long)dti_number_in_run(r, number));
     else if (dti_error_get()->status != status)
-        DTI_FAIL(status, "replica %u gave up %u started operations (%s)", r->id, open,
+        DTI_FAIL(status, "replica %u gave up %u pending operation%s (%s)", r->id, open, open > 1 ? "s" : "",
                  ditto_status_name(status));
     return dti_pending_abandon(r, status);
 }

@@ -284,9 +284,10 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
         dti_replica_ensure_record(self, status, serial);
     else
         status = DTI_FAIL(DITTO_ERR_INVALID,
-                          "replica %u's function returned with %u started operations open, the oldest is %s "
-                          "#%llu: wait for each",
-                          self->id, open, name, (unsigned long long)dti_number_in_run(self, number));
+                          "replica %u's function returned with %u pending operation%s, the oldest is %s "
+                          "#%llu: wait for each with ditto_wait",
+                          self->id, open, open > 1 ? "s" : "", name,
+                          (unsigned long long)dti_number_in_run(self, number));
     return dti_pending_abandon(self, status);
 }
 

@@ -390,8 +390,8 @@ ditto_status dti_function_status(ditto_status status, uint32_t serial, const cha
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     if (status > 0)
-        return DTI_FAIL(DITTO_ERR_USER, "%s returned %s, which is no result", what,
-                        ditto_status_name(status));
+        return DTI_FAIL(DITTO_ERR_USER, "%s returned %d (%s): return DITTO_OK, or an error", what,
+                        (int)status, ditto_status_name(status));
     if (!dti_wrote_record(status, serial))
         DTI_FAIL(status, "%s returned %s (%d) without a message of its own", what, ditto_status_name(status),
                  (int)status);

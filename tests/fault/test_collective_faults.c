@@ -457,11 +457,11 @@ static void operations_are_numbered_within_their_run(void **state)
     (void)state;
     assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
     assert_status(ditto_strategy_run(strategy, one_waits, NULL), DITTO_ERR_DIVERGED);
-    assert_message("replica 0 waits in ditto_barrier #1, but replica 1 (returned from its function; in no "
+    assert_message("replica 0 waits in ditto_barrier #1 for replica 1 (returned from its function; in no "
                    "collective yet)");
     assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
     assert_status(ditto_strategy_run(strategy, leaves_one_open, NULL), DITTO_ERR_INVALID);
-    assert_message("1 started operations open, the oldest is ditto_all_reduce_start #1:");
+    assert_message("1 pending operation, the oldest is ditto_all_reduce_start #1:");
     assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
     assert_ok(ditto_strategy_run(strategy, three_barriers, NULL));
     assert_non_null(strstr(ditto_strategy_diagnose(strategy), "last in ditto_all_reduce_start #5\n"));

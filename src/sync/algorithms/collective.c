@@ -10,8 +10,9 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
                                uint32_t serial)
 {
     if (status > 0) /* only errors are allowed */
-        status = DTI_FAIL(DITTO_ERR_USER, "the function given to %s returned %s", call->name,
-                          ditto_status_name(status));
+        status = DTI_FAIL(DITTO_ERR_USER,
+                          "the function given to %s returned %d (%s): return DITTO_OK, or an error",
+                          call->name, (int)status, ditto_status_name(status));
     else if (!dti_wrote_record(status, serial))
         DTI_FAIL(status, "the function given to %s returned %s (%d) without a message of its own", call->name,
                  ditto_status_name(status), (int)status);

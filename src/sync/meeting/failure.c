@@ -53,7 +53,7 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
 
 ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *who)
 {
-    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s, but %s: every replica must make the same calls",
+    DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s for %s: every replica must make the same calls",
              self->id, waits_in, who);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);

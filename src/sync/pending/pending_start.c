@@ -98,7 +98,7 @@ static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, 
         return dti_leave_collective(self, dti_team_stop_status(team));
     char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS] = "";
     struct dti_text mine = { words, sizeof words, 0 }, text = { who, sizeof who, 0 };
-    dti_text_add(&mine, "the start of an operation, because %d operations have been started since #%llu",
+    dti_text_add(&mine, "the start of an operation (%d operations have been started since #%llu)",
                  DITTO_MAX_PENDING, (unsigned long long)dti_number_in_run(self, number));
     if (!ended)
         describe_slow(self, number, &text);

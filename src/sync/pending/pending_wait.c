@@ -68,7 +68,7 @@ static ditto_status check_can_finish(struct dti_replica *self, uint64_t number)
         return dti_team_stop_status(self->team);
     }
     dti_describe_replica(sync, other, &text);
-    dti_text_add(&text, " has not started it");
+    dti_text_add(&text, ", which has not started it");
     return dti_fail_left(self, mine, theirs);
 }
 

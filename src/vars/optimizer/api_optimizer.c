@@ -47,9 +47,12 @@ static ditto_status check_numbers(const ditto_optimizer_options *o)
 static ditto_status check_options(const ditto_optimizer_options *o)
 {
     if (o->rule < DITTO_RULE_ASSIGN || o->rule > DITTO_RULE_FUNCTION)
-        return DTI_FAIL(DITTO_ERR_RANGE, "rule = %d is no value of ditto_rule", (int)o->rule);
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "rule = %d is no value of ditto_rule: set options->rule, for example DITTO_RULE_SGD",
+                        (int)o->rule);
     if (o->op != DITTO_SUM && o->op != DITTO_MEAN)
-        return DTI_FAIL(DITTO_ERR_RANGE, "op = %d: gradients are aggregated by DITTO_SUM or DITTO_MEAN",
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "op = %d: use DITTO_SUM or DITTO_MEAN, not DITTO_AGGREGATE_SUM and the like",
                         (int)o->op);
     if (o->rule == DITTO_RULE_FUNCTION && o->function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "the rule is a function, but options->function is NULL");

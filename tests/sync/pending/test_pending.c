@@ -307,7 +307,7 @@ static void replicas_that_leave_give_errors_that_name_them(void **state)
                          "number of started operations");
             expect_fault(replicas[k], NEVER_STARTS, counts[c], DITTO_ERR_TIMED_OUT, "in no collective yet");
             expect_fault(replicas[k], FAILS, counts[c], DITTO_ERR_USER, "the disk is full");
-            expect_fault(replicas[k], LEAVES_OPEN, counts[c], DITTO_ERR_INVALID, "1 started operations open");
+            expect_fault(replicas[k], LEAVES_OPEN, counts[c], DITTO_ERR_INVALID, "1 pending operation,");
         }
 }
 
@@ -358,7 +358,7 @@ static void operations_can_be_abandoned(void **state)
             assert_message("enough");
         }
         assert_status(ditto_strategy_run(strategy, abandon_for_no_reason, NULL), DITTO_ERR_INVALID);
-        assert_message("nothing has gone wrong, and 1 started operations are open");
+        assert_message("nothing has gone wrong, and this replica has 1 pending operation,");
         run_all(strategy, start_and_wait_in_any_order, &m, &m.report);
         assert_ok(ditto_strategy_destroy(strategy));
     }
