@@ -31,12 +31,16 @@
  *     }
  *
  * The name of a function shows its context: ditto_<object>_<verb>(object, ...) is a cross-replica call, and
- * ditto_<verb>(self, ...) is a replica call. Calls that can fail return a ditto_status, and
- * ditto_last_error() explains the last error. No replica waits for ever: if a replica fails, diverges or does
- * not arrive, the run ends with an error that names it. Results have the same bits on every replica and in
- * every run, wherever the replicas are placed.
+ * ditto_<verb>(self, ...) is a replica call. ditto_replica_id(self) and ditto_random_of(self, ...) are
+ * replica calls too. ditto_get_strategy, ditto_set_default and others of context.h concern the calling
+ * thread.
  *
- * The headers are listed in reading order. */
+ * Calls that can fail return a ditto_status, and ditto_last_error() explains the last error. No replica waits
+ * for ever: if a replica fails, diverges or does not arrive, the run ends with an error that names it.
+ * Results have the same bits on every replica and in every run, wherever the replicas are placed.
+ *
+ * The headers are listed in reading order. ditto/checkpoint.h is not among them, because it belongs to a
+ * library of its own, libditto-hdf5. */
 #ifndef DITTO_H
 #define DITTO_H
 

@@ -21,8 +21,12 @@
 
 /* DITTO_BEGIN and DITTO_END enclose the declarations of a header, which have C linkage in C++.
  *
- * DITTO_OPTIONS_INIT is the initial value of an options struct. All fields are 0, except for its size. The
- * header of each struct gives it a name: `ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;` */
+ * A struct with the field struct_size starts from its INIT macro, for example
+ * `ditto_limits limits = DITTO_LIMITS_INIT;`. This holds for options, and also for structs that the library
+ * fills. Otherwise the call returns DITTO_ERR_INVALID. Structs without this field, such as ditto_pu and
+ * ditto_batch, need no initial value if the library fills them.
+ *
+ * Each INIT macro is made with DITTO_OPTIONS_INIT. All fields are 0, except for struct_size. */
 #ifdef __cplusplus
 #define DITTO_BEGIN extern "C" {
 #define DITTO_END   }
@@ -48,7 +52,8 @@ DITTO_BEGIN
  *  Declarations that all other headers use.
  *  @{ */
 
-/** A timeout without a limit. (0 always means the default timeout.) */
+/** A timeout without a limit. In option structs, a timeout of 0 means the default. The functions of
+ *  ditto/queue.h have a parameter timeout_ms instead, and 0 there means not to wait. */
 #define DITTO_FOREVER UINT32_MAX
 
 /** An option that is on or off. */

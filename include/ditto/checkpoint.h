@@ -1,6 +1,7 @@
 /* include/ditto/checkpoint.h - saves variables to files and restores them, with any number of replicas.
  *
- * These functions are in the library libditto-hdf5. A checkpoint is an HDF5 file, so h5dump, h5py and similar
+ * These functions are in the library libditto-hdf5 (`pkg-config ditto-hdf5`), and ditto.h does not include
+ * this header. A checkpoint is an HDF5 file, so h5dump, h5py and similar
  * tools can read it. Each variable is a plain dataset under its own name, where "/" makes groups. It holds
  * the value that reading the variable across replicas returns. Before the HDF5 part there is a user block of
  * 4096 bytes with the length of the file and a checksum over all of it (XXH3, 128 bits), which is checked

@@ -44,7 +44,7 @@ DITTO_API ditto_replica *ditto_get_replica_context(void);
 
 /** Returns the replica whose copy the function of an update works on.
  *
- *  @return the id of the replica; -1 outside of updates */
+ *  @return the id of the replica; -1 outside of updates (not DITTO_NO_REPLICA, because the id is signed) */
 DITTO_API int32_t ditto_get_update_replica(void);
 
 /** Makes a strategy current on this thread until it is replaced or cleared. It acts like a scope that is
@@ -57,7 +57,8 @@ DITTO_API int32_t ditto_get_update_replica(void);
  *  @retval DITTO_ERR_FORKED    the strategy was created before fork, in the parent process */
 DITTO_API DITTO_NODISCARD ditto_status ditto_set_default(ditto_strategy *strategy);
 
-/** Returns whether a variable belongs to a strategy.
+/** Returns whether a variable belongs to a strategy. It makes no difference whether a scope was entered when
+ *  the variable was created.
  *
  *  @param strategy  the strategy
  *  @param variable  the variable

@@ -15,7 +15,9 @@
 
 DITTO_BEGIN
 
-/** One pass over a distributed dataset. It owns the producers, and one queue of batches for each replica. */
+/** One pass over a distributed dataset. It owns the producers, and one queue of batches for each replica. It
+ *  cannot be set back to the beginning. A program with several epochs makes an iterator for each, with the
+ *  number of the epoch as ditto_input_options.pass, or uses ditto_dataset_repeat. */
 typedef struct ditto_iterator ditto_iterator;
 
 /** How the rows of a last, smaller step are divided among the replicas. */
@@ -380,6 +382,9 @@ DITTO_API void ditto_state_free(void *state);
 
 /* -- Statistics -- */
 
+/** For ditto_iterator_stats: all replicas together. */
+#define DITTO_ALL_REPLICAS UINT32_MAX
+
 /** What an iterator has done since it was created. Times of several threads are added up. */
 typedef struct ditto_iterator_counters {
     size_t struct_size; /**< set by DITTO_ITERATOR_COUNTERS_INIT */
@@ -419,17 +424,15 @@ typedef struct ditto_iterator_counters {
  *  @param iterator  the iterator
  *  @param replica   the id of a replica: the numbers are then those of this replica, of its pipeline and of
  *                   the producers that serve it. DITTO_ALL_REPLICAS: the numbers are the sums
- *  @param out       [out] the statistics
+ *  @param out       [out] the statistics. Start from DITTO_ITERATOR_COUNTERS_INIT
  *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID  a NULL pointer, or struct_size is not set
  *  @retval DITTO_ERR_RANGE    no replica has this id
  *  @retval DITTO_ERR_CONTEXT  the strategy was destroyed
  *  @par Thread safety
  *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t replica,
                                                             ditto_iterator_counters *out);
-
-/** For ditto_iterator_stats: all replicas together. */
-#define DITTO_ALL_REPLICAS UINT32_MAX
 
 DITTO_END
 #endif

@@ -67,9 +67,9 @@ typedef struct ditto_limits {
 
 /** Reads the limits. A limit that cannot be read is reported as unknown.
  *
- *  @param out  [out] the limits
+ *  @param out  [out] the limits. Start from DITTO_LIMITS_INIT
  *  @retval DITTO_OK           out is set
- *  @retval DITTO_ERR_INVALID  out is NULL
+ *  @retval DITTO_ERR_INVALID  out is NULL, or its struct_size is not set
  *  @par Thread safety
  *  Any thread may call it.
  *  @par Cost

@@ -15,6 +15,10 @@ DITTO_BEGIN
  *
  *  The sum is computed in f64, by the blocks of ditto_block_sum. Without losses it is 0.
  *
+ *  A last step with fewer rows has a smaller G: the sum of ditto_batch.rows over the replicas, which an
+ *  all-reduce computes. If the G of a full step is used instead, as TensorFlow's guides do, the losses of the
+ *  last step add up to less than their mean. Each row then has the same weight in all steps.
+ *
  *  @param self          the calling replica
  *  @param losses        a tensor of rank 1 or more, of a real floating dtype. Its first dimension is the
  *                       batch
@@ -22,7 +26,7 @@ DITTO_BEGIN
  *                       each example (rank 1, the first dimension of `losses`), or for all (a scalar). NULL
  *                       means that all weights are 1. The weights do not change G
  *  @param global_batch  G. 0 means the replica's rows times the number of replicas, which is right if all
- *                       replicas have the same number of rows
+ *                       replicas have the same number of rows. In a last, smaller step they need not have
  *  @param out           [out] the result
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_SHAPE        `losses` has rank 0, or `weights` has another shape

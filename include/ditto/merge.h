@@ -44,7 +44,8 @@ DITTO_BEGIN
  *  @param num_arguments  number of arguments
  *  @param user           the pointer that replica 0 gave to ditto_merge_call
  *  @param result         [out] NULL, or a value, which belongs to the call afterwards. It must be an
- *                        argument, or a value that the function received through an `out` parameter
+ *                        argument, or a value that the function received through an `out` parameter. *result
+ *                        is NULL when the function is called, and `result` is never NULL
  *  @return DITTO_OK, or an error that ends the run. An error of a nested run need not be returned */
 typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments,
                                        uint32_t num_arguments, void *user, ditto_value **result);
@@ -78,8 +79,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, dit
 /** A function that updates one physical copy of a variable.
  *
  *  It runs in update context, once for each copy, on a thread of the copy's replica, near its memory. It may
- *  call ditto_get_update_replica, and read and write the variable that is updated. These calls access this
- *  copy alone. It must not call anything else of ditto.
+ *  call ditto_get_update_replica and ditto_fail(NULL, ...), and read and write the variable that is updated.
+ *  Reads and writes access this copy alone. It must not call anything else of ditto.
  *
  *  @param copy           the copy, whose elements may be read and written
  *  @param arguments      [num_arguments] this replica's part of each argument
@@ -87,7 +88,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, dit
  *  @param user           the pointer given to the update
  *  @param result         [out] dtype, rank, shape and data of a result. It is copied when the function has
  *                        returned, so data must not be a local array of the function (DITTO_ERR_INVALID).
- *                        dtype 0 means no result
+ *                        dtype 0 means no result. All fields are 0 when the function is called, and `result`
+ *                        is never NULL
  *  @return DITTO_OK, or an error. Other copies may have been updated by then */
 typedef ditto_status (*ditto_update_fn)(const ditto_tensor *copy, const ditto_tensor *arguments,
                                         uint32_t num_arguments, void *user, ditto_tensor *result);
@@ -105,12 +107,12 @@ typedef struct ditto_update_options {
 
 /** Calls a function on every copy of a variable, in parallel. The call is made in cross-replica context.
  *
- *  Plain and mirrored arguments are equal for all copies. An argument with a component for each replica (a
- *  per-replica value, a sync-on-read variable, or a variable whose components may differ) is accepted only if
- *  each replica has its own copy, also on machines where replicas could share one. It can be given for a
- *  variable that is sync-on-read, that was created with DITTO_COPIES_PER_REPLICA, or that has no aggregation.
- *  In the last case shared copies are split before the function is called (see ditto_copies). The components
- *  may differ afterwards.
+ *  Plain and mirrored arguments are equal for all copies. Per-replica values, sync-on-read variables and
+ *  variables whose components may differ are arguments with a component for each replica. They can be given,
+ *  on every machine, if the updated variable is one of these:
+ *   - It is sync-on-read, or was created with DITTO_COPIES_PER_REPLICA.
+ *   - It has no aggregation. Shared copies are split before the function is called (see ditto_copies), and
+ *     the components may differ afterwards.
  *
  *  @param variable       the variable
  *  @param function       called for each copy

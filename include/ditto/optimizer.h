@@ -100,7 +100,8 @@ typedef struct ditto_optimizer_options {
 
     ditto_rule rule; /**< how elements are updated; must be set */
 
-    /** How the replicas' gradients are combined: DITTO_SUM (the default) or DITTO_MEAN. */
+    /** How the replicas' gradients are combined: DITTO_SUM (the default) or DITTO_MEAN. The aggregation of
+     *  the variables makes no difference. */
     ditto_op op;
 
     /** The learning rate of SGD, ADAM and FUNCTION. 0 means the default, 0.01 for SGD and 0.001 for the
@@ -149,8 +150,8 @@ typedef struct ditto_optimizer_options {
 /** Creates an optimizer. The call is made in cross-replica context.
  *
  *  @param variables      [num_variables] mirrored variables of one strategy, each once. Until the optimizer
- *                        is destroyed, ditto_variable_destroy returns DITTO_ERR_BUSY for them. They need not
- *                        be trainable
+ *                        or the strategy is destroyed, ditto_variable_destroy returns DITTO_ERR_BUSY for
+ *                        them. They need not be trainable
  *  @param num_variables  number of variables
  *  @param options        how the optimizer works
  *  @param out            [out] the optimizer; set only on DITTO_OK

@@ -32,12 +32,12 @@ typedef struct ditto_pending {
 
 /** @name Starting operations
  *
- *  Until an operation has been waited for, its source must not be written and its destination must not be
- *  read. Neither may be freed. If one is a local array, its function must not return. This holds after an
- *  error, too. A function that fails while operations are pending must leave their buffers alone, or return
- *  ditto_abandon(self, status). If they are left alone, they belong to the program again when run has
- *  returned. Local arrays always need ditto_abandon. If DITTO_TRY leaves the function, its stack frame ends
- *  while other replicas still read the array.
+ *  Until an operation has been waited for, its source must not be written, its destination must not be read,
+ *  and neither may be freed. This holds after an error, too.
+ *   - If a buffer is a local array, the function that fails must return ditto_abandon(self, status).
+ *     DITTO_TRY must not be used there: it ends the stack frame while other replicas still read the array.
+ *   - Other buffers are left alone after an error. They belong to the program again when run has returned, or
+ *     when ditto_abandon has returned.
  *  @{ */
 
 /** Starts an all-reduce (see ditto_all_reduce).

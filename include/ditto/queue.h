@@ -312,9 +312,9 @@ typedef struct ditto_queue_counters {
 /** Reads the statistics of a queue.
  *
  *  @param queue  the queue
- *  @param out    [out] the statistics
+ *  @param out    [out] the statistics. Start from DITTO_QUEUE_COUNTERS_INIT
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  an argument is NULL
+ *  @retval DITTO_ERR_INVALID  an argument is NULL, or struct_size is not set
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_stats(const ditto_queue *queue, ditto_queue_counters *out);

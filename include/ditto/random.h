@@ -74,7 +74,7 @@ DITTO_API void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t coun
  *  less than bound / 2^64.
  *
  *  @param random  the position
- *  @param bound   the bound, above 0
+ *  @param bound   the bound. If it is 0, all numbers are 0
  *  @param dst     [out] array of `count` numbers
  *  @param count   number of elements */
 DITTO_API void ditto_random_below(ditto_random *random, uint64_t bound, uint64_t *dst, size_t count);
@@ -95,10 +95,10 @@ DITTO_API void ditto_random_f64(ditto_random *random, double *dst, size_t count)
 
 /** Writes numbers of the normal distribution with mean 0 and variance 1.
  *
- *  A number takes two words. The first word is the next one whose number is a multiple of four. Numbers are
- *  made in pairs, so an odd count leaves two words unused. No number is farther than 8.6 from 0. The
- *  logarithm, sine and cosine are ditto's own, so the bits are the same with every compiler, C library and
- *  processor.
+ *  The call begins at a word whose number is a multiple of four, and skips up to three words for that. Each
+ *  number takes two words. Numbers are made in pairs, so an odd count leaves two words unused. No number is
+ *  farther than 8.6 from 0. The logarithm, sine and cosine are ditto's own, so the bits are the same with
+ *  every compiler, C library and processor.
  *
  *  @param random  the position
  *  @param dst     [out] array of `count` numbers

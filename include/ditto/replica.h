@@ -9,23 +9,25 @@ DITTO_BEGIN
 /** @defgroup ditto_replicas Replicas
  *
  *  A function that a run calls receives a handle `self` of its replica. The handle is valid on that thread
- *  until the function returns. The functions of this group are called in replica context, on the replica's
- *  own thread. Anywhere else they fail with DITTO_ERR_CONTEXT.
+ *  until the function returns. Except for ditto_fail, the functions of this group are called in replica
+ *  context, on the replica's own thread. Anywhere else they fail with DITTO_ERR_CONTEXT.
  *  @{ */
 
 /** One copy of the computation: a thread that is pinned to a PU, and an arena of memory on that PU's NUMA
  *  node. */
 typedef struct ditto_replica ditto_replica;
 
-/** The id of no replica. ditto_error.replica, which is signed, is -1 instead. */
+/** The id of no replica. Signed ids are -1 instead: ditto_error.replica and the result of
+ *  ditto_get_update_replica. */
 #define DITTO_NO_REPLICA UINT32_MAX
 
 /** A function that runs once on every replica, at the same time on different threads.
  *
  *  @param self  the replica
  *  @param user  the pointer given to the run
- *  @return DITTO_OK, or a negative value, which stops the run. The other replicas then get
- *          DITTO_ERR_PEER_STOPPED in their collectives, and ditto_strategy_run returns the value */
+ *  @return DITTO_OK, or an error, which stops the run. The other replicas then get DITTO_ERR_PEER_STOPPED in
+ *          their collectives, and ditto_strategy_run returns the error. For a positive status see
+ *          ditto_user_functions (ditto/status.h) */
 typedef ditto_status (*ditto_replica_fn)(ditto_replica *self, void *user);
 
 /** Returns the id of a replica. Reductions combine replicas in the order of their ids.
@@ -42,6 +44,17 @@ DITTO_API uint32_t ditto_num_replicas(const ditto_replica *self);
 
 /** Allocates memory from the replica's arena, on its NUMA node. It is not initialised. Other replicas may
  *  read and write it.
+ *
+ *  The parameter `out` needs a variable of type void *. It must not be a cast such as (void **)&x, which
+ *  breaks the aliasing rules of C. The same holds for ditto_read and ditto_component.
+ *
+ *      static ditto_status make_array(ditto_replica *self, size_t count, double **array)
+ *      {
+ *          void *memory;
+ *          DITTO_TRY(ditto_alloc(self, count * sizeof **array, 0, &memory));
+ *          *array = memory;
+ *          return DITTO_OK;
+ *      }
  *
  *  @param self       the calling replica
  *  @param bytes      size of the memory; 0 gives a pointer that can be freed
@@ -68,12 +81,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_alloc(ditto_replica *self, size_t b
 DITTO_API DITTO_NODISCARD ditto_status ditto_free(ditto_replica *self, void *memory);
 
 /** Records why a function of the program fails, and returns the status that it should return: `return
- *  ditto_fail(self, 7, "...")`.
+ *  ditto_fail(self, 7, "...")`. It may be called in every function that ditto calls.
  *
- *  @param self    the calling replica. It is not checked, and may be NULL
+ *  @param self    the calling replica. NULL in functions that have no `self`. It is not checked
  *  @param code    a number of the program's choice, which is stored in ditto_error.user_code
  *  @param format  the message, as for printf, followed by its arguments
- *  @return DITTO_ERR_USER always */
+ *  @return DITTO_ERR_USER always
+ *  @par Thread safety
+ *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...)
     DITTO_PRINTF(3, 4);
 

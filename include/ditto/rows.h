@@ -62,7 +62,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_scatter(ditto_replica *self, ditto_
  *  @param variable  the variable
  *  @param indices   array of `count` indices
  *  @param count     number of rows
- *  @param rows      [out] memory for `count` rows
+ *  @param rows      [out] memory for `count` rows. A buffer that is too short is written beyond its end
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_RANGE  an index is not that of a row. The message names it, and nothing is written
  *  @retval DITTO_ERR_SHAPE  the variable is a scalar */

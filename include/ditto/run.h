@@ -65,7 +65,7 @@ typedef struct ditto_run_options {
  *  @param strategy   the strategy
  *  @param function   reads its arguments with ditto_argument, and gives results with ditto_return and similar
  *                    functions
- *  @param user       passed to the function as its argument
+ *  @param user       passed to the function
  *  @param arguments  NULL for none. Each replica receives its component of a per-replica value. Plain and
  *                    mirrored values are the same for all replicas. For a nest this holds for each leaf. The
  *                    arguments must not be destroyed before the run has returned

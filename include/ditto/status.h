@@ -59,9 +59,10 @@ typedef struct ditto_error {
 
     int32_t user_code; /**< with DITTO_ERR_USER: the code given to ditto_fail */
 
-    /** The public function that was called and failed. If a function that a replica or a device ran has
-     *  failed, it is the public function that this function called. If that function returned an error
-     *  without a message, it is the public function to which it was given. */
+    /** The public function that failed: the innermost one that the program had called. For example:
+     *   - A replica's function calls ditto_all_reduce, which fails. It is "ditto_all_reduce".
+     *   - A replica's function returns `ditto_fail(self, 7, "...")`. It is "ditto_fail".
+     *   - A replica's function returns DITTO_ERR_IO of its own. It is "ditto_strategy_run". */
     const char *function;
 
     /** One line, without a newline. It is never empty after an error. "..." marks where a long text was
@@ -74,7 +75,8 @@ typedef struct ditto_error {
  *
  *  @return the error, never NULL. If nothing has failed yet, its status is DITTO_OK and its message is empty
  *  @par Ownership
- *  The record belongs to the library. It is valid on this thread until the thread's next call of ditto. */
+ *  The record belongs to the library. It is valid on this thread, and unchanged until the thread's next call
+ *  of ditto that fails, or of ditto_fail. */
 DITTO_API const ditto_error *ditto_last_error(void);
 
 /** Returns the name of a status, for example "DITTO_ERR_RANGE".
@@ -112,7 +114,15 @@ DITTO_API const char *ditto_status_sentence(ditto_status status);
  *  If a C++ exception leaves such a function, the process ends, even if the program has a handler around its
  *  call of ditto. One line on stderr names the function, and std::terminate is called. If pthread_exit or
  *  pthread_cancel unwinds it, the line is followed by abort. A longjmp out of it is not detected, and its
- *  behaviour is undefined. */
+ *  behaviour is undefined.
+ *
+ *  A function that returns a status returns DITTO_OK or an error. If it returns a positive status, it depends
+ *  on the function what this means:
+ *   - ditto_replica_fn: no replica is stopped, and the run returns the status (ditto_strategy_run).
+ *   - ditto_device_fn and ditto_range_fn: the same as DITTO_OK.
+ *   - ditto_generator.next and ditto_reduce_fn: DITTO_END_OF_INPUT ends the rows. Every other positive status
+ *     is the error DITTO_ERR_USER.
+ *   - All others: the error DITTO_ERR_USER. */
 
 DITTO_END
 #endif

@@ -265,7 +265,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_strategy_kind
  *                              strategy are not freed when they are destroyed */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
 
-/** Runs function(self, argument) once on every replica at the same time, and waits until all have returned.
+/** Runs function(self, user) once on every replica at the same time, and waits until all have returned.
  *  The replicas have the ids 0 to N-1.
  *
  *  Memory that the caller wrote before is visible to every replica. Memory that replicas wrote is visible to
@@ -294,8 +294,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *st
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function,
                                                           void *user);
 
-/** Makes a strategy current on this thread, and pins the thread to the PU of replica 0. The thread is not
- *  pinned with DITTO_CALLER_WAITS or DITTO_PIN_NONE. A scope may be entered again. It must be left as often.
+/** Makes a strategy current on this thread. A scope may be entered again. It must be left as often.
+ *
+ *  No call needs a scope. A scope has these effects:
+ *   - ditto_get_strategy returns the strategy, also in functions of the program that are not given it.
+ *   - The thread is pinned to the PU of replica 0, once and not in each run. It is not pinned with
+ *     DITTO_CALLER_WAITS or DITTO_PIN_NONE.
+ *   - Calls on other strategies return DITTO_ERR_CONTEXT, so that strategies are not mixed by mistake.
  *
  *  @param strategy  the strategy
  *  @retval DITTO_OK           the strategy is current
@@ -399,9 +404,9 @@ typedef struct ditto_replica_info {
  *
  *  @param strategy  the strategy
  *  @param replica   id of the replica
- *  @param out       [out] the information
+ *  @param out       [out] the information. Start from DITTO_REPLICA_INFO_INIT
  *  @retval DITTO_OK           out is set
- *  @retval DITTO_ERR_INVALID  out is NULL
+ *  @retval DITTO_ERR_INVALID  out is NULL, or its struct_size is not set
  *  @retval DITTO_ERR_RANGE    there is no such replica
  *  @par Cost
  *  The function makes several system calls. It is meant for reports. */
@@ -429,9 +434,9 @@ typedef struct ditto_device_info {
  *  @param strategy  the strategy
  *  @param replica   id of the replica
  *  @param device    number of the device in the replica. Without helpers there is only device 0
- *  @param out       [out] the information
+ *  @param out       [out] the information. Start from DITTO_DEVICE_INFO_INIT
  *  @retval DITTO_OK           out is set
- *  @retval DITTO_ERR_INVALID  out is NULL
+ *  @retval DITTO_ERR_INVALID  out is NULL, or its struct_size is not set
  *  @retval DITTO_ERR_RANGE    there is no such replica or device */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica,
                                                                   uint32_t device, ditto_device_info *out);

@@ -14,7 +14,12 @@ DITTO_BEGIN
 #define DITTO_MAX_RANK 8
 
 /** A view of a dense, row-major array. It owns no memory, and copying it is cheap. The function that returns
- *  a view says who owns its memory. */
+ *  a view says who owns its memory.
+ *
+ *      static ditto_tensor view_of(double *x, size_t n)
+ *      {
+ *          return (ditto_tensor){ .data = x, .dtype = DITTO_F64, .rank = 1, .shape = { n } };
+ *      } */
 typedef struct ditto_tensor {
     /** The elements, row-major, aligned for their dtype. It may be NULL if a dimension is 0. */
     void *data;

@@ -183,9 +183,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_destroy(ditto_topology *to
 /** Returns the numbers of objects in a topology.
  *
  *  @param topology  the topology
- *  @param out       [out] the numbers
+ *  @param out       [out] the numbers. Start from DITTO_TOPOLOGY_COUNTS_INIT
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  an argument is NULL */
+ *  @retval DITTO_ERR_INVALID  an argument is NULL, or struct_size is not set */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_count(const ditto_topology *topology,
                                                             ditto_topology_counts *out);
 

@@ -15,6 +15,9 @@
 
 DITTO_BEGIN
 
+/** For ditto_trace_options.num_events: no events. */
+#define DITTO_NO_EVENTS SIZE_MAX
+
 /** Options of ditto_strategy_trace_start. */
 typedef struct ditto_trace_options {
     size_t struct_size; /**< set by DITTO_TRACE_OPTIONS_INIT */
@@ -27,9 +30,6 @@ typedef struct ditto_trace_options {
 
 /** Initial value of ditto_trace_options. */
 #define DITTO_TRACE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_trace_options)
-
-/** For ditto_trace_options.num_events: no events. */
-#define DITTO_NO_EVENTS SIZE_MAX
 
 /* -- Traces --
  *
@@ -89,8 +89,9 @@ typedef struct ditto_operation_counters {
  *
  *  @param strategy  the strategy
  *  @param index     index of the operation, from 0, in the order in which operations first ended
- *  @param out       [out] the times
- *  @return DITTO_OK, or:
+ *  @param out       [out] the times. Start from DITTO_OPERATION_COUNTERS_INIT
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID    `out` is NULL, or its struct_size is not set
  *  @retval DITTO_ERR_NOT_FOUND  there are no more operations, or nothing was recorded */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_stats(ditto_strategy *strategy,
                                                                       uint32_t index,

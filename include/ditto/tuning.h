@@ -61,10 +61,9 @@ typedef struct ditto_tuning {
 /** Returns the numbers that a strategy uses.
  *
  *  @param strategy  the strategy
- *  @param out       [in] made with DITTO_TUNING_INIT, so that struct_size says which fields it has; [out] the
- *                   numbers
+ *  @param out       [out] the numbers. Start from DITTO_TUNING_INIT
  *  @retval DITTO_OK               out is set
- *  @retval DITTO_ERR_INVALID      a NULL pointer; a struct_size that is not valid
+ *  @retval DITTO_ERR_INVALID      a NULL pointer; struct_size is not set
  *  @retval DITTO_ERR_UNSUPPORTED  out is of a newer version, and has a field set that this version lacks
  *  @par Thread safety
  *  Any thread may call it, in any context. */
@@ -108,9 +107,9 @@ typedef struct ditto_choice {
  *  @param operation       the kind of collective
  *  @param bytes           its size (see ditto_operation)
  *  @param implementation  as in ditto_reduce_options
- *  @param out             [out] the algorithm
+ *  @param out             [out] the algorithm. Start from DITTO_CHOICE_INIT
  *  @retval DITTO_OK           out is set
- *  @retval DITTO_ERR_INVALID  a NULL pointer
+ *  @retval DITTO_ERR_INVALID  a NULL pointer; struct_size is not set
  *  @retval DITTO_ERR_RANGE    an unknown operation or implementation
  *  @par Thread safety
  *  Any thread may call it, in any context. */

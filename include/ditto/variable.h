@@ -91,13 +91,17 @@ typedef struct ditto_partitioner {
 typedef struct ditto_variable_options {
     size_t struct_size; /**< set by DITTO_VARIABLE_OPTIONS_INIT */
 
-    /** The name, which is copied. NULL means "Variable". Component i > 0 is called name/replica_i. */
+    /** The name, which is copied. NULL means "Variable". Component i > 0 is called name/replica_i. Several
+     *  variables may have one name, but they cannot be saved or restored then (DITTO_ERR_INVALID). */
     const char *name;
 
     ditto_synchronization synchronization; /**< when components are synchronized */
     ditto_aggregation aggregation;         /**< how components are combined */
     ditto_copies copies;                   /**< how many physical copies there are */
-    ditto_switch trainable;                /**< whether it is trainable */
+
+    /** Whether it is trainable. The default is ON for mirrored and OFF for sync-on-read variables. The
+     *  library only records it: ditto_variable_is_trainable returns it, and checkpoints contain it. */
+    ditto_switch trainable;
 
     /** Fills value->data with the initial value. It is called on the creating thread, once for each shard,
      *  with initialize_user as user. value->shape is the shape of the shard, and first_row its first row in
@@ -158,8 +162,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
  *  @param variable  the variable; NULL is allowed
  *  @retval DITTO_OK           the variable is destroyed
  *  @retval DITTO_ERR_CONTEXT  called on a replica's thread; nothing was done
- *  @retval DITTO_ERR_BUSY     an optimizer uses the variable, and must be destroyed first; or another thread
- *                             is in a call on it, or on a value that refers to it; nothing was done */
+ *  @retval DITTO_ERR_BUSY     an optimizer uses the variable, and it or the strategy must be destroyed first;
+ *                             or another thread is in a call on the variable, or on a value that refers to
+ *                             it; nothing was done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_destroy(ditto_variable *variable);
 
 /** Returns the name of a variable.
@@ -412,7 +417,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self
  *
  *  @param self      the calling replica
  *  @param variable  the variable
- *  @param data      [out] the address
+ *  @param data      [out] the address, in a variable of type const void * (see ditto_alloc)
  *  @retval DITTO_OK               data is set
  *  @retval DITTO_ERR_INVALID      a NULL pointer
  *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards: use ditto_lookup */
@@ -424,7 +429,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const dit
  *
  *  @param self      the calling replica
  *  @param variable  the variable
- *  @param data      [out] the address
+ *  @param data      [out] the address, in a variable of type void * (see ditto_alloc)
  *  @retval DITTO_OK           data is set
  *  @retval DITTO_ERR_INVALID  a NULL pointer; a mirrored variable, because its components change together */
 DITTO_API DITTO_NODISCARD ditto_status ditto_component(ditto_replica *self, ditto_variable *variable,
@@ -447,7 +452,7 @@ DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *v
  *  @param self      the calling replica
  *  @param variable  the variable
  *  @param value     elements of the variable's dtype and shape; may be the address that ditto_read returned
- *                   for this variable
+ *                   for this variable. A buffer that is too short is read beyond its end
  *  @return DITTO_OK, an error of ditto_all_reduce, or:
  *  @retval DITTO_ERR_INVALID  a mirrored variable without aggregation
  *  @par Cost
