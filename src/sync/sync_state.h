@@ -88,14 +88,15 @@ struct dti_workspace {
     const void **source; /* [n], for one reduction */
     void **destination;  /* [n] */
 
-    /* DTI_WORKSPACE_BYTES of scratch memory. This is twice what one tile needs, because small messages of f16
-     * or bf16 are widened as a whole. */
+    /* DTI_WORKSPACE_BYTES of scratch memory. This is DTI_MOST_WIDENING times what one tile needs, because
+     * small messages are widened as a whole. */
     void *scratch;
 
     struct dti_counters counters;
 };
 
-#define DTI_WORKSPACE_BYTES (2 * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES))
+#define DTI_WORKSPACE_BYTES (DTI_MOST_WIDENING * (DTI_SCRATCH_BYTES + DTI_TILE_BYTES))
+_Static_assert(DTI_PAYLOAD_BYTES <= DTI_TILE_BYTES, "a workspace must hold the accumulators of a payload");
 
 struct dti_pending_ring;     /* pending.h */
 struct dti_exchange_buffers; /* exchange.c */

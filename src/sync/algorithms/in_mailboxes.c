@@ -77,8 +77,9 @@ static void finish_local(struct dti_replica *self, struct small_all_reduce *c,
                          const struct dti_tree_value *value, void *dst)
 {
     struct dti_sync *sync = self->sync;
-    /* The result may have two tiles, because f16 and bf16 are widened to twice their size. */
-    char *tile = sync->state[self->id].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
+    /* The result has as many accumulators as a payload has elements. */
+    char *tile = sync->state[self->id].workspace.scratch,
+         *scratch = tile + DTI_MOST_WIDENING * DTI_TILE_BYTES;
     uint32_t n = sync->num_replicas;
     const void *sum = dti_fold(&c->reduction, (struct dti_span){ 0, n }, &value, c->count, tile, scratch);
     dti_finish(&c->reduction, n, sum, tile, c->count, dst);

@@ -72,18 +72,20 @@
 #define KIND SIGNED
 #include "sync/kernels/kernel_loops_of_type.h"
 
-#define NAME   f16
-#define TYPE   float
-#define KIND   HALF
-#define WIDEN  dti_f32_of_f16
-#define NARROW dti_f16_of_f32
+#define NAME    f16
+#define TYPE    float
+#define ELEMENT uint16_t
+#define KIND    HALF
+#define WIDEN   dti_f32_of_f16
+#define NARROW  dti_f16_of_f32
 #include "sync/kernels/kernel_loops_of_type.h"
 
-#define NAME   bf16
-#define TYPE   float
-#define KIND   HALF
-#define WIDEN  dti_f32_of_bf16
-#define NARROW dti_bf16_of_f32
+#define NAME    bf16
+#define TYPE    float
+#define ELEMENT uint16_t
+#define KIND    HALF
+#define WIDEN   dti_f32_of_bf16
+#define NARROW  dti_bf16_of_f32
 #include "sync/kernels/kernel_loops_of_type.h"
 
 /* -- the table -- */
@@ -108,7 +110,7 @@
             NULL                                                                                   \
         }                                                                                          \
     }
-/* Accumulators of f16 and bf16 are f32. */
+/* Accumulators are f32. An operator that the dtype does not have is left out. */
 #define HALF_ROW(op, name, type, divide) \
     [DITTO_##                            \
         op] = { f32_##name##_combine, type##_##name##_into_two, NULL, divide, type##_widen, type##_narrow }

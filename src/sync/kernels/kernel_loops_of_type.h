@@ -2,14 +2,16 @@
  *
  * kernel_loops.c includes this file once for each type. NAME is the prefix of what comes out (f32, u8),
  * TYPE the type in which operators compute, and KIND is REAL, UNSIGNED, SIGNED or HALF. A HALF also has
- * WIDEN and NARROW, the conversions between its elements, which are uint16_t, and TYPE. There is no
- * include guard, because the file is included several times. */
+ * ELEMENT, the type in which its elements are stored, and WIDEN and NARROW, the conversions between ELEMENT
+ * and TYPE, which is float. There is no include guard, because the file is included several times. */
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b)  JOIN_(a, b)
 #define OF(name)    JOIN(NAME, name)
 
 #if KIND == HALF
-#define ELEMENT uint16_t
+_Static_assert(sizeof(TYPE) == sizeof(float), "dti_reduction_of expects accumulators of f32");
+_Static_assert(sizeof(TYPE) <= DTI_MOST_WIDENING * sizeof(ELEMENT),
+               "accumulators are larger than the memory for them: see DTI_MOST_WIDENING");
 #else
 #define ELEMENT   TYPE
 #define WIDEN(x)  (x)
@@ -78,14 +80,15 @@ ALWAYS_INLINE void OF(combine_four)(void *out, const void *const in[4], size_t c
         o[i] = op(op(a[i], b[i]), op(c[i], d[i]));
 }
 
-/* -- kernels. For a HALF, only into_two is used -- */
+/* -- kernels. For a HALF, only into_two is used, and only for the operators in its row -- */
 
 #define KERNELS(name)                                                                                   \
     UNUSED_OR_NOT static void OF(name##_combine)(void *out, const void *a, const void *b, size_t count) \
     {                                                                                                   \
         OF(combine)(out, a, b, count, OF(name));                                                        \
     }                                                                                                   \
-    static void OF(name##_into_two)(void *out0, void *out1, const void *a, const void *b, size_t count) \
+    UNUSED_OR_NOT static void OF(name##_into_two)(void *out0, void *out1, const void *a, const void *b, \
+                                                  size_t count)                                         \
     {                                                                                                   \
         OF(combine_into_two)(out0, out1, a, b, count, OF(name));                                        \
     }                                                                                                   \

@@ -17,7 +17,7 @@ struct dti_reduction {
 
     void *user;
 
-    /* The two differ for f16 and bf16 only. */
+    /* The two differ only if the kernel widens elements. An accumulator is an f32 then. */
     size_t element_bytes;
     size_t accumulator_bytes;
 

@@ -57,7 +57,8 @@ static bool fits_mailboxes(const struct dti_sync *sync, const ditto_tuning *t, c
     if (call->pattern == DTI_PATTERN_TARGET || size->own > DTI_PAYLOAD_BYTES || read > t->small_bytes)
         return false;
     return !carried || combined_once ||
-           dti_partials_bytes(size->own * 2, sync->most_parts[call->implementation]) <= DTI_PAYLOAD_BYTES;
+           dti_partials_bytes(size->own * DTI_MOST_WIDENING, sync->most_parts[call->implementation]) <=
+               DTI_PAYLOAD_BYTES;
 }
 
 struct dti_algorithm_choice dti_choose_algorithm(const struct dti_sync *sync, const ditto_tuning *t,
