@@ -2,6 +2,7 @@
 #include "base/types/convert.h"
 #include "base/errors/status.h"
 #include "base/numbers/half.h"
+#include "base/types/types.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,7 +27,7 @@ SWAP_LOOP(64)
 void dti_elements_arrange(void *data, size_t bytes, ditto_dtype dtype, bool swap)
 {
     size_t width = ditto_dtype_bytes(dtype);
-    if (dtype == DITTO_C64 || dtype == DITTO_C128)
+    if (dti_dtype_class_of(dtype) == DTI_CLASS_COMPLEX)
         width /= 2;
     if (dtype == DITTO_BOOL)
         for (size_t i = 0; i < bytes; i++)
@@ -61,8 +62,10 @@ CONVERT(from_u16, uint16_t, )
 CONVERT(from_u32, uint32_t, )
 CONVERT(from_u64, uint64_t, )
 
+DTI_KNOWS_DTYPES(15);
+
 /* NULL for complex dtypes. */
-static void (*const convert[DITTO_BOOL + 1])(double *, const void *, size_t) = {
+static void (*const convert[DTI_NUM_DTYPES + 1])(double *, const void *, size_t) = {
     [DITTO_F16] = from_f16, [DITTO_BF16] = from_bf16, [DITTO_F32] = from_f32, [DITTO_F64] = from_f64,
     [DITTO_I8] = from_i8,   [DITTO_I16] = from_i16,   [DITTO_I32] = from_i32, [DITTO_I64] = from_i64,
     [DITTO_U8] = from_u8,   [DITTO_U16] = from_u16,   [DITTO_U32] = from_u32, [DITTO_U64] = from_u64,
@@ -88,7 +91,7 @@ ditto_status dti_tensor_number(const ditto_tensor *tensor, double *out)
 /* Returns an integer whose low bytes are the element. */
 static uint64_t integer_of(ditto_dtype dtype, double value)
 {
-    bool is_signed = dtype <= DITTO_I64;
+    bool is_signed = dti_dtype_class_of(dtype) == DTI_CLASS_SIGNED;
     int bits = 8 * (int)ditto_dtype_bytes(dtype) - is_signed;
     double end = ldexp(1, bits), least = is_signed ? -end : 0;
     if (dtype == DITTO_BOOL)
@@ -106,15 +109,32 @@ void dti_number_store(ditto_dtype dtype, void *element, double value)
     double f64[2] = { value, 0 };
     float f32[2] = { (float)value, 0 };
     size_t bytes = ditto_dtype_bytes(dtype);
-    if (dtype == DITTO_F64 || dtype == DITTO_C128)
-        memcpy(element, f64, bytes);
-    else if (dtype == DITTO_F32 || dtype == DITTO_C64)
+    switch (dtype) { /* has no default, so that the compiler names a dtype that is missing */
+    case DITTO_F16:
+        dti_integer_store(element, bytes, dti_f16_of_f32(f32[0]));
+        break;
+    case DITTO_BF16:
+        dti_integer_store(element, bytes, dti_bf16_of_f32(f32[0]));
+        break;
+    case DITTO_F32:
+    case DITTO_C64:
         memcpy(element, f32, bytes);
-    else
-        dti_integer_store(element, bytes,
-                          dtype == DITTO_F16    ? dti_f16_of_f32(f32[0])
-                          : dtype == DITTO_BF16 ? dti_bf16_of_f32(f32[0])
-                                                : integer_of(dtype, value));
+        break;
+    case DITTO_F64:
+    case DITTO_C128:
+        memcpy(element, f64, bytes);
+        break;
+    case DITTO_I8:
+    case DITTO_I16:
+    case DITTO_I32:
+    case DITTO_I64:
+    case DITTO_U8:
+    case DITTO_U16:
+    case DITTO_U32:
+    case DITTO_U64:
+    case DITTO_BOOL:
+        dti_integer_store(element, bytes, integer_of(dtype, value));
+    }
 }
 
 void dti_number_fill(ditto_dtype dtype, void *out, size_t count, double value)

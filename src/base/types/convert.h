@@ -47,7 +47,7 @@ static inline void dti_integer_store(void *element, size_t bytes, uint64_t value
 
 /* Writes the value as an element of any dtype. For an integer dtype, the value is truncated, a value outside
  * its range becomes its largest or smallest integer, and NaN becomes 0. A BOOL is true if the value is above
- * 0. For f16 and bf16, the value is rounded to f32 first. */
+ * 0. For a dtype that is computed in f32, the value is rounded to f32 first. */
 void dti_number_store(ditto_dtype dtype, void *element, double value);
 
 /* Writes the value to each element of an array. */

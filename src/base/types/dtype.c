@@ -16,13 +16,6 @@ bool dti_dtype_valid(ditto_dtype dtype)
     return (unsigned)dtype < sizeof dtypes / sizeof dtypes[0] && dtypes[dtype].bytes != 0;
 }
 
-DTI_KNOWS_DTYPES(15);
-
-bool dti_dtype_is_float(ditto_dtype dtype)
-{
-    return dtype >= DITTO_F16 && dtype <= DITTO_C128;
-}
-
 size_t ditto_dtype_bytes(ditto_dtype dtype)
 {
     return dti_dtype_valid(dtype) ? dtypes[dtype].bytes : 0;
@@ -70,11 +63,11 @@ ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes)
     return DITTO_OK;
 }
 
-/* Returns the alignment of an element. A complex number is aligned like its parts. */
+/* Returns the alignment of an element, which is its size. A complex number is aligned like its parts. */
 static size_t element_alignment(ditto_dtype dtype)
 {
     size_t bytes = ditto_dtype_bytes(dtype);
-    return dtype == DITTO_C64 ? 4 : bytes > 8 ? 8 : bytes > 0 ? bytes : 1;
+    return dti_dtype_class_of(dtype) == DTI_CLASS_COMPLEX ? bytes / 2 : bytes > 0 ? bytes : 1;
 }
 
 ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtype, const char *name)

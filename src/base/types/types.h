@@ -10,15 +10,60 @@
 #define DTI_COUNT_ONE(name, value, bytes, text) +1
 enum { DTI_NUM_DTYPES = 0 DITTO_DTYPE_LIST(DTI_COUNT_ONE) };
 
-/* Stands beside every table that has a row for each dtype, and stops the build when a dtype is added. Add the
- * row as docs/recipes.md describes, and then increase the number. */
-#define DTI_KNOWS_DTYPES(number) \
-    _Static_assert(DTI_NUM_DTYPES == (number), "a dtype was added: see docs/recipes.md")
+/* Stands beside every table that has a row for each dtype, and stops the build when a dtype is added. The
+ * step to take there is described in docs/recipes.md. After that step, the number must be increased. */
+#define DTI_KNOWS_DTYPES(number)               \
+    _Static_assert(DTI_NUM_DTYPES == (number), \
+                   "a dtype was added: add it here, as \"A dtype\" in docs/recipes.md says, then count it")
 
 bool dti_dtype_valid(ditto_dtype dtype);
 
-/* Returns true for a real or complex floating-point type. A MEAN needs one. */
-bool dti_dtype_is_float(ditto_dtype dtype);
+/* What the elements of a dtype are. Code asks this, and never compares the numbers of dtypes. */
+enum dti_dtype_class {
+    DTI_CLASS_REAL = 1,    /* a floating-point number that is computed in its own type */
+    DTI_CLASS_REAL_IN_F32, /* one that is widened to f32, computed there and rounded once */
+    DTI_CLASS_COMPLEX,     /* two floating-point numbers */
+    DTI_CLASS_SIGNED,
+    DTI_CLASS_UNSIGNED,
+    DTI_CLASS_BOOL,
+};
+
+/* The switch has no default, so that the compiler names a dtype that is missing. */
+static inline enum dti_dtype_class dti_dtype_class_of(ditto_dtype dtype)
+{
+    switch (dtype) {
+    case DITTO_F32:
+    case DITTO_F64:
+        return DTI_CLASS_REAL;
+    case DITTO_F16:
+    case DITTO_BF16:
+        return DTI_CLASS_REAL_IN_F32;
+    case DITTO_C64:
+    case DITTO_C128:
+        return DTI_CLASS_COMPLEX;
+    case DITTO_I8:
+    case DITTO_I16:
+    case DITTO_I32:
+    case DITTO_I64:
+        return DTI_CLASS_SIGNED;
+    case DITTO_U8:
+    case DITTO_U16:
+    case DITTO_U32:
+    case DITTO_U64:
+        return DTI_CLASS_UNSIGNED;
+    case DITTO_BOOL:
+        return DTI_CLASS_BOOL;
+    }
+    return (enum dti_dtype_class)0; /* of a number that is not a dtype */
+}
+
+/* Returns true for a real or complex floating-point type. A MEAN needs one, and each has kernels for SUM and
+ * MEAN. */
+static inline bool dti_dtype_is_float(ditto_dtype dtype)
+{
+    enum dti_dtype_class class = dti_dtype_class_of(dtype);
+    return class == DTI_CLASS_REAL || class == DTI_CLASS_REAL_IN_F32 || class == DTI_CLASS_COMPLEX;
+}
 
 /* Sets *product to a * b. Returns false if the product does not fit into a size_t. */
 bool dti_multiply(size_t a, size_t b, size_t *product);

@@ -56,9 +56,9 @@ static ditto_status check_kept(const struct dti_column *c)
 static void plan_arithmetic(struct dti_column *c)
 {
     ditto_dtype dtype = c->part[0].dtype;
-    bool half = dtype == DITTO_F16 || dtype == DITTO_BF16,
+    bool in_f32 = dti_dtype_class_of(dtype) == DTI_CLASS_REAL_IN_F32,
          converted = c->op == DITTO_MEAN && !dti_dtype_is_float(dtype);
-    c->arithmetic = half ? DITTO_F32 : converted ? DITTO_F64 : dtype;
+    c->arithmetic = in_f32 ? DITTO_F32 : converted ? DITTO_F64 : dtype;
     c->kernel = dti_kernel_of(c->arithmetic, c->op == DITTO_MEAN ? DITTO_SUM : c->op);
     c->accumulator_bytes = ditto_dtype_bytes(c->arithmetic);
     c->result = (ditto_tensor){ .dtype = converted ? DITTO_F64 : dtype };
@@ -213,7 +213,7 @@ static char *combine_blocks(const struct dti_column *c, size_t first, size_t end
  * result as rounding it once, because 53 >= 2 * 24 + 2 bits (Figueroa, SIGNUM Newsletter 30(3), 1995). */
 static void divide(ditto_dtype arithmetic, void *accumulators, size_t count, double by)
 {
-    size_t reals = arithmetic == DITTO_C64 || arithmetic == DITTO_C128 ? 2 * count : count;
+    size_t reals = dti_dtype_class_of(arithmetic) == DTI_CLASS_COMPLEX ? 2 * count : count;
     if (arithmetic == DITTO_F32 || arithmetic == DITTO_C64)
         for (size_t i = 0; i < reals; i++)
             ((float *)accumulators)[i] = (float)((double)((float *)accumulators)[i] / by);

@@ -17,8 +17,8 @@ struct dti_column {
     ditto_op op;
     ditto_tensor result; /* dtype, rank and shape of the result */
 
-    /* The dtype of accumulators: f32 for f16 and bf16, f64 for a mean of integers, otherwise the dtype of the
-     * parts. */
+    /* The dtype of accumulators: f32 for a dtype that is computed in f32, f64 for a mean of integers,
+     * otherwise the dtype of the parts. */
     ditto_dtype arithmetic;
     const struct dti_kernel *kernel; /* applies op to accumulators */
     size_t accumulator_bytes;

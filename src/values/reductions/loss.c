@@ -11,7 +11,7 @@ static ditto_status check_float(const ditto_tensor *t, const char *name)
     size_t bytes;
     DTI_TRY(dti_tensor_check(t, &bytes));
     DTI_TRY(dti_buffer_check(t->data, bytes, t->dtype, name));
-    if (!dti_dtype_is_float(t->dtype) || t->dtype == DITTO_C64 || t->dtype == DITTO_C128)
+    if (!dti_dtype_is_float(t->dtype) || dti_dtype_class_of(t->dtype) == DTI_CLASS_COMPLEX)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s are %s: losses are real floating numbers", name,
                         ditto_dtype_name(t->dtype));
     return DITTO_OK;

@@ -5,6 +5,7 @@
  * may therefore be larger than memory, and a file that becomes shorter gives an error. */
 #include "base/errors/status.h"
 #include "base/types/convert.h"
+#include "base/types/types.h"
 #include "input/sources/files/file_row.h"
 #include "input/sources/sources.h"
 #include "input/sources/text/csv_field.h"
@@ -266,9 +267,11 @@ static const struct dti_dataset_kind csv_kind = {
     .free = free_csv,
 };
 
-static bool is_integer(ditto_dtype dtype)
+static bool is_read(ditto_dtype dtype)
 {
-    return dtype >= DITTO_I8 && dtype <= DITTO_U64;
+    enum dti_dtype_class class = dti_dtype_class_of(dtype);
+    return class == DTI_CLASS_REAL || class == DTI_CLASS_SIGNED || class == DTI_CLASS_UNSIGNED ||
+           class == DTI_CLASS_BOOL;
 }
 
 /* Returns true if an element of this dtype can have the value. */
@@ -280,7 +283,7 @@ static bool holds(ditto_dtype dtype, double value)
         return isinf(value) || !isinf((float)value);
     if (dtype == DITTO_BOOL)
         return value == 0 || value == 1;
-    bool is_signed = dtype <= DITTO_I64;
+    bool is_signed = dti_dtype_class_of(dtype) == DTI_CLASS_SIGNED;
     int bits = (int)ditto_dtype_bytes(dtype) * 8 - is_signed;
     return value == trunc(value) && value < ldexp(1, bits) &&
            value >= (is_signed ? -ldexp(1, bits) : 0); /* false for nan */
@@ -290,9 +293,7 @@ static ditto_status check_component(const struct csv_dataset *csv, const ditto_c
 {
     uint64_t end = (uint64_t)c->first_column + c->num_columns,
              most = csv->columns != 0 ? csv->columns : MOST_COLUMNS;
-    if (c->text_bytes != 0 ? c->dtype != DITTO_U8
-                           : c->dtype != DITTO_F32 && c->dtype != DITTO_F64 && c->dtype != DITTO_BOOL &&
-                                 !is_integer(c->dtype))
+    if (c->text_bytes != 0 ? c->dtype != DITTO_U8 : !is_read(c->dtype))
         return DTI_FAIL(
             DITTO_ERR_UNSUPPORTED,
             "components[%u] has dtype %s: numbers are read as f32, f64, bool or an integer, text as u8", k,

@@ -2,6 +2,7 @@
 #include "input/sources/text/csv_field.h"
 #include "base/text/text.h"
 #include "base/types/convert.h"
+#include "base/types/types.h"
 
 #include <math.h>
 #include <string.h>
@@ -194,10 +195,12 @@ static bool long_integer(const char *text, size_t length, uint64_t *magnitude)
     return true;
 }
 
+DTI_KNOWS_DTYPES(15); /* the number of an integer dtype gives its size here */
+
 static bool store_integer(const struct dti_csv_number *n, const char *text, size_t length, ditto_dtype dtype,
                           void *to)
 {
-    bool is_signed = dtype <= DITTO_I64;
+    bool is_signed = dti_dtype_class_of(dtype) == DTI_CLASS_SIGNED;
     size_t bytes = (size_t)1 << (dtype - (is_signed ? DITTO_I8 : DITTO_U8));
     uint64_t most = UINT64_MAX >> (64 - 8 * bytes + is_signed), magnitude = n->mantissa;
     if (!n->whole || (n->digits > DTI_CSV_DIGITS && !long_integer(text, length, &magnitude)))

@@ -324,7 +324,7 @@ static ditto_dtype get_dtype(const struct object *o)
 {
     struct attribute a;
     if (find_attribute(o, "dtype", &a))
-        for (int i = DITTO_F16; i <= DITTO_BOOL; i++)
+        for (int i = 1; i <= DTI_NUM_DTYPES; i++)
             if (is_word(&a, ditto_dtype_name((ditto_dtype)i)))
                 return (ditto_dtype)i;
     return (ditto_dtype)0;
