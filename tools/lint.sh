@@ -79,6 +79,14 @@ code=$(git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.
     '*meson.build' run)
 pages=$(git ls-files --cached --others --exclude-standard '*.md')
 
+echo "lint: dtypes are not ordered"
+# A new dtype lies outside every range. Loops end at DTI_NUM_DTYPES, and dti_dtype_class_of says what it is.
+# shellcheck disable=SC2086
+for place in $(grep -nE '([<>]=?|%) ?DITTO_([FCIU](8|16|32|64|128)|BF16|BOOL)\b|DITTO_BOOL [-+]' $ours |
+    cut -d: -f1,2); do
+    complain "$place: takes dtypes by their numbers: use DTI_NUM_DTYPES or dti_dtype_class_of"
+done
+
 echo "lint: at most 110 columns"
 # shellcheck disable=SC2086 # lists of words
 wide=$(LC_ALL=C.UTF-8 awk 'length > 110 && !/https?:/ { print FILENAME ":" FNR }' $code)

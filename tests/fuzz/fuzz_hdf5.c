@@ -7,6 +7,7 @@
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
+#include "base/types/types.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
 #include "vars/checkpoint/hdf5/hdf5.h"
 
@@ -33,7 +34,7 @@ static void make_file(void)
         char name[20];
         snprintf(name, sizeof name, i % 4 == 0 ? "g/h/v%d" : "v%d", i);
         struct dti_contents_entry *entry = dti_contents_add(&c, name);
-        entry->spec = (ditto_tensor){ .dtype = (ditto_dtype)(DITTO_F16 + i % (DITTO_BOOL - DITTO_F16 + 1)),
+        entry->spec = (ditto_tensor){ .dtype = (ditto_dtype)(1 + i % DTI_NUM_DTYPES),
                                       .rank = (uint32_t)i % 3,
                                       .shape = { i % 3 > 0 ? 2 : 0, i % 3 > 1 ? 3 : 0 } };
         entry->synchronization = DITTO_ON_WRITE;

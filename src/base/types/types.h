@@ -10,8 +10,8 @@
 #define DTI_COUNT_ONE(name, value, bytes, text) +1
 enum { DTI_NUM_DTYPES = 0 DITTO_DTYPE_LIST(DTI_COUNT_ONE) };
 
-/* Stands beside every table that has a row for each dtype, and stops the build when a dtype is added. The
- * step to take there is described in docs/recipes.md. After that step, the number must be increased. */
+/* Stands beside every table that has a row for each dtype, and stops the build when a dtype is added. Add the
+ * row as docs/recipes.md describes, and then increase the number. */
 #define DTI_KNOWS_DTYPES(number)               \
     _Static_assert(DTI_NUM_DTYPES == (number), \
                    "a dtype was added: add it here, as \"A dtype\" in docs/recipes.md says, then count it")

@@ -16,6 +16,7 @@ struct task {
     ditto_dtype dtype;
     ditto_op op;
     bool in_place, flush_to_zero;
+    ditto_implementation implementation;
     uint64_t seed;
     void *result[DITTO_MAX_REPLICAS]; /* allocated by the test, compared after the run */
 };
@@ -25,6 +26,8 @@ static ditto_status reduce(ditto_replica *self, void *argument)
     struct task *t = argument;
     uint32_t id = ditto_replica_id(self);
     size_t bytes = t->count * ditto_dtype_bytes(t->dtype);
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    options.implementation = t->implementation;
     void *src, *dst;
     DITTO_TRY(ditto_alloc(self, bytes, 0, &src));
     DITTO_TRY(ditto_alloc(self, bytes, 0, &dst));
@@ -35,7 +38,7 @@ static ditto_status reduce(ditto_replica *self, void *argument)
         __builtin_ia32_ldmxcsr(mxcsr | 0x8040u);
 #endif
     ditto_status status = ditto_all_reduce(self, src, t->in_place ? src : dst, t->count, t->dtype, t->op,
-                                           NULL);
+                                           &options);
 #if defined(__x86_64__)
     if (t->flush_to_zero)
         EXPECT(&t->report, (__builtin_ia32_stmxcsr() & 0x8040u) == 0x8040u);
@@ -124,7 +127,7 @@ static void every_replica_has_the_bits_of_the_tree(void **state)
         options.kernels = k % 3 == 1 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT;
         ditto_strategy *strategy = make_strategy(replicas[k], &options);
         assert_ok(ditto_strategy_scope_enter(strategy));
-        for (int dtype = DITTO_F16; dtype <= DITTO_BOOL; dtype++)
+        for (int dtype = 1; dtype <= DTI_NUM_DTYPES; dtype++)
             try_dtype(strategy, (ditto_dtype)dtype, &seed, &tally);
         assert_ok(ditto_strategy_scope_leave(strategy));
         assert_ok(ditto_strategy_destroy(strategy));
@@ -132,6 +135,45 @@ static void every_replica_has_the_bits_of_the_tree(void **state)
     print_message("%zu of %zu cases and %zu of %zu elements differ from a left fold\n", tally.differing_cases,
                   tally.cases, tally.differing_elements, tally.elements);
     assert_true(tally.differing_elements > 0);
+}
+
+/* The largest payloads of mailboxes. Their accumulators must fit where they are combined and passed on. The
+ * tuning sends as much as possible through mailboxes. */
+static void large_payloads_of_every_dtype_have_the_bits_of_the_tree(void **state)
+{
+    static const struct {
+        uint32_t replicas;
+        ditto_implementation implementation;
+    } ways[] = { { 3, (ditto_implementation)0 },
+                 { 3, DITTO_IMPLEMENTATION_FLAT },
+                 { 7, DITTO_IMPLEMENTATION_HIERARCHICAL } };
+    static const size_t counts[] = { 1000, 2000, 2049, 3000, 4096 };
+    static struct reference_tally tally;
+    uint64_t seed = test_seed(20243);
+    (void)state;
+    for (size_t k = 0; k < sizeof ways / sizeof ways[0]; k++) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_tuning tuning = DITTO_TUNING_INIT;
+        tuning.small_bytes = SIZE_MAX;
+        tuning.near_replicas = 2;
+        options.tuning = &tuning;
+        ditto_strategy *strategy = make_strategy(ways[k].replicas, &options);
+        for (int dtype = 1; dtype <= DTI_NUM_DTYPES; dtype++)
+            for (int op = DITTO_SUM; op <= DITTO_XOR; op++)
+                for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+                    struct task t = { .count = counts[c],
+                                      .dtype = (ditto_dtype)dtype,
+                                      .op = (ditto_op)op,
+                                      .in_place = c % 2 == 0,
+                                      .implementation = ways[k].implementation,
+                                      .seed = ++seed };
+                    if ((op == DITTO_SUM || op == DITTO_MEAN || op == DITTO_OR) &&
+                        reference_has(t.dtype, t.op))
+                        reduce_and_compare(strategy, &t, &tally);
+                }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+    print_message("%zu cases, %zu elements\n", tally.cases, tally.elements);
 }
 
 struct guarded {
@@ -244,6 +286,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_replica_has_the_bits_of_the_tree),
+        cmocka_unit_test(large_payloads_of_every_dtype_have_the_bits_of_the_tree),
         cmocka_unit_test(only_the_destination_is_written),
         cmocka_unit_test(writes_before_a_barrier_are_seen_by_all_after_it),
         cmocka_unit_test(invalid_arguments_are_refused_before_a_replica_waits),

@@ -224,7 +224,7 @@ static void run_and_compare(ditto_strategy *strategy, struct task *t)
 static void choose_type(struct task *t, uint64_t *seed)
 {
     do {
-        t->dtype = (ditto_dtype)(1 + test_random(seed) % DITTO_BOOL);
+        t->dtype = (ditto_dtype)(1 + test_random(seed) % DTI_NUM_DTYPES);
         t->op = (ditto_op)(1 + test_random(seed) % DITTO_XOR);
     } while (!reference_has(t->dtype, t->op));
     /* Half of the tasks are sums of floats, whose bits depend on the order. */

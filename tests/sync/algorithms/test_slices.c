@@ -205,7 +205,7 @@ static void every_replica_has_the_slices_of_all(void **state)
             struct task t = { .way = (enum way)(trial % WAYS),
                               .op = trial % 2 == 0 ? DITTO_SUM : DITTO_MEAN };
             do
-                t.dtype = (ditto_dtype)(1 + test_random(&seed) % DITTO_BOOL);
+                t.dtype = (ditto_dtype)(1 + test_random(&seed) % DTI_NUM_DTYPES);
             while (!reference_has(t.dtype, t.op));
             t.row_count = trial % 7 == 0 ? 1500 : 1 + test_random(&seed) % 20;
             t.seed = test_random(&seed);

@@ -14,7 +14,11 @@
 #include <hdf5.h>
 
 #define DTYPES DTI_NUM_DTYPES
-#define WIDE   700 /* entries of a group, whose tree has two levels */
+
+/* The dtypes of version 0.1.0, which wrote the file with the library. */
+#define OLD_DTYPES 15
+
+#define WIDE 700 /* entries of a group, whose tree has two levels */
 enum { ENTRIES = DTYPES + 2 + WIDE, MOST_BYTES = 16 * 6 };
 
 static struct ditto_checkpoint_data data[ENTRIES];
@@ -68,6 +72,8 @@ static void save_all(ditto_strategy *s, const char *path)
 }
 
 /* -- read by the HDF5 library -- */
+
+DTI_KNOWS_DTYPES(15);
 
 static hid_t native(ditto_dtype dtype)
 {
@@ -234,7 +240,7 @@ static void a_checkpoint_that_was_written_with_the_hdf5_library_is_read(void **s
     int dtypes = 0;
     (void)state;
     assert_ok(ditto_checkpoint_open("tests/vars/checkpoint/hdf5/written_with_libhdf5.h5", &file));
-    assert_int_equal(ditto_checkpoint_num_entries(file), DTYPES + 4);
+    assert_int_equal(ditto_checkpoint_num_entries(file), OLD_DTYPES + 4);
     assert_int_equal(ditto_checkpoint_step(file), 123456789012);
     assert_string_equal(ditto_checkpoint_version(file), "0.1.0");
     assert_ok(ditto_checkpoint_attribute(file, "note", &attribute));
@@ -256,7 +262,7 @@ static void a_checkpoint_that_was_written_with_the_hdf5_library_is_read(void **s
                                                            ? k % 2
                                                            : 17 + 3 * k + (size_t)entry.spec.dtype));
     }
-    assert_int_equal(dtypes, DTYPES);
+    assert_int_equal(dtypes, OLD_DTYPES);
     size_t at = 0;
     do
         assert_ok(ditto_checkpoint_get(file, at++, &entry));
