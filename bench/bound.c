@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 enum { MOST = WORK_MOST_REPLICAS };
-#define team    bound_team.size
-#define crowded bound_team.crowded
+#define team           bound_team.size
+#define oversubscribed bound_team.oversubscribed
 
 /* -- the pool -- */
 
@@ -33,7 +33,7 @@ static struct pool pool;
 static void pool_wait(_Atomic uint32_t *word, uint32_t value)
 {
     while (atomic_load_explicit(word, memory_order_acquire) != value)
-        if (crowded)
+        if (oversubscribed)
             sched_yield();
         else
             PAUSE();
@@ -168,8 +168,8 @@ static void bound_finish(void *state, const struct work *work)
 
 static bool fits(const struct form *form)
 {
-    return (crowded ? form->for_crowds : form->for_the_rest) && team >= form->least_team &&
-           (form->most_team == 0 || team <= form->most_team) && way_exists(form->way);
+    return (oversubscribed ? form->for_shared_pus : form->for_the_rest) && team >= form->least_team &&
+           (form->most_team == 0 || team <= form->most_team) && variant_exists(form->variant);
 }
 
 uint32_t bound_open(struct contender *out, enum bench_kind kind, uint32_t replicas)
@@ -180,7 +180,7 @@ uint32_t bound_open(struct contender *out, enum bench_kind kind, uint32_t replic
     pin_to_part(0, 1); /* the first call reads the PUs of the process */
     sched_setaffinity(0, sizeof before, &before);
     team = replicas;
-    crowded = replicas > (uint32_t)CPU_COUNT(&before);
+    oversubscribed = replicas > (uint32_t)CPU_COUNT(&before);
     for (uint32_t i = 1; i < replicas; i++)
         if (sem_init(&pool.awake[i], 0, 0) != 0 ||
             pthread_create(&pool.thread[i], NULL, pool_thread, (void *)(uintptr_t)i) != 0)

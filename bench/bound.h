@@ -19,7 +19,7 @@
 /* It is not written during measurements, so it has its own cache line. */
 struct bound_team {
     alignas(128) uint32_t size;
-    bool crowded; /* more threads than PUs */
+    bool oversubscribed; /* more threads than PUs */
 };
 extern struct bound_team bound_team;
 
@@ -45,10 +45,10 @@ struct form {
     const char *name;
     struct contender_ops ops;
     unsigned kinds; /* one bit for each kind; see bench_facts.like */
-    enum way way;
+    enum variant variant;
     size_t least_bytes, most_bytes; /* 0 means no limit */
     uint32_t least_team, most_team; /* 0 means no limit */
-    bool for_crowds;                /* for more threads than PUs */
+    bool for_shared_pus;            /* for more threads than PUs */
     bool for_the_rest;              /* for at most as many threads as PUs */
     bool out_of_place;              /* not for work in place */
 };

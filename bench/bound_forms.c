@@ -23,7 +23,7 @@ static void owners(void *context, uint32_t id, const struct work *work, struct w
     const char *in[WORK_MOST_REPLICAS];
     loops_sources(work, w, in);
     meet(form, id);
-    loops_produce(form->way, work, in, w, loops_share(work, id), id, true);
+    loops_produce(form->variant, work, in, w, loops_share(work, id), id, true);
     meet(form, id);
 }
 
@@ -34,7 +34,7 @@ static void pull(void *context, uint32_t id, const struct work *work, struct wor
     const char *in[WORK_MOST_REPLICAS];
     loops_sources(work, w, in);
     meet(form, id);
-    loops_produce(form->way, work, in, w, work_output(work, id), id, false);
+    loops_produce(form->variant, work, in, w, work_output(work, id), id, false);
     meet(form, id);
 }
 
@@ -45,7 +45,7 @@ static void push(void *context, uint32_t id, const struct work *work, struct wor
     const char *in[WORK_MOST_REPLICAS];
     loops_sources(work, w, in);
     meet(form, id);
-    loops_produce(form->way, work, in, w, work_input(work, id), id, true);
+    loops_produce(form->variant, work, in, w, work_input(work, id), id, true);
     meet(form, id);
 }
 
@@ -61,9 +61,9 @@ static void halves(void *context, uint32_t id, const struct work *work, struct w
         uint32_t r = id + i < work->replicas ? id + i : id + i - work->replicas;
         struct span part = work_part(work, r), first = part;
         first.end = part.first = part.first + (part.end - part.first) / 128 * 64;
-        loops_produce(form->way, work, in, w, first, id, false);
+        loops_produce(form->variant, work, in, w, first, id, false);
         if (r == id)
-            loops_produce(form->way, work, in, w, part, id, true);
+            loops_produce(form->variant, work, in, w, part, id, true);
     }
     meet(form, id);
 }
@@ -76,7 +76,7 @@ static alignas(128) char slots[SLOT_TEAM][2][SLOT_BYTES];
  * meeting but one. */
 static void fetch_next(const struct form *form, const char *place, size_t bytes)
 {
-    for (size_t at = 0; form->way == WAY_AHEAD && at < bytes; at += 64)
+    for (size_t at = 0; form->variant == VARIANT_AHEAD && at < bytes; at += 64)
         __builtin_prefetch(place + at, 1);
 }
 
@@ -87,12 +87,12 @@ static void in_slots(void *context, uint32_t id, const struct work *work, struct
     struct span mine = work_input(work, id);
     const char *in[SLOT_TEAM];
     memcpy(slots[id][parity] + mine.first, w[id].src + mine.first, mine.end - mine.first);
-    if (form->way == WAY_DEMOTE)
+    if (form->variant == VARIANT_DEMOTE)
         demote(slots[id][parity] + mine.first, mine.end - mine.first);
     for (uint32_t r = 0; r < work->replicas; r++)
         in[r] = slots[r][parity];
     meet(form, id);
-    loops_produce(WAY_PLAIN, work, in, w, work_output(work, id), id, false);
+    loops_produce(VARIANT_PLAIN, work, in, w, work_output(work, id), id, false);
     fetch_next(form, slots[id][parity ^ 1] + mine.first, mine.end - mine.first);
 }
 
@@ -131,39 +131,39 @@ static void in_chunks(void *context, uint32_t id, const struct work *work, struc
             while (atomic_load_explicit(&chunk->word, memory_order_acquire) != e)
                 ;
         }
-        loops_produce(WAY_PLAIN, work, in, w, loops_common(chunk_span(work, k), work_output(work, id)), id,
-                      false);
+        loops_produce(VARIANT_PLAIN, work, in, w, loops_common(chunk_span(work, k), work_output(work, id)),
+                      id, false);
     }
 }
 
 /* The message begins in the line of the flag. If it has at most 48 bytes, only this one line moves from each
  * replica. */
-static struct rider {
+static struct payload_slot {
     alignas(128) _Atomic uint32_t word;
     alignas(16) char payload[SLOT_BYTES];
-} riders[SLOT_TEAM][2];
+} payload_slots[SLOT_TEAM][2];
 
-static void riding(void *context, uint32_t id, const struct work *work, struct worker *w)
+static void owners_with_payloads(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
     const struct form *form = context;
     uint32_t e = ++bound_episode[id].count, team = bound_team.size;
     struct span mine = work_input(work, id);
-    struct rider *own = &riders[id][e & 1];
+    struct payload_slot *own = &payload_slots[id][e & 1];
     const char *in[SLOT_TEAM];
     memcpy(own->payload + mine.first, w[id].src + mine.first, mine.end - mine.first);
     atomic_store_explicit(&own->word, e, memory_order_release);
-    if (form->way == WAY_DEMOTE)
+    if (form->variant == VARIANT_DEMOTE)
         demote(own, 16 + mine.end);
     for (uint32_t r = 0; r < team; r++) {
-        in[r] = riders[r][e & 1].payload;
-        while (atomic_load_explicit(&riders[r][e & 1].word, memory_order_acquire) != e)
-            if (bound_team.crowded)
+        in[r] = payload_slots[r][e & 1].payload;
+        while (atomic_load_explicit(&payload_slots[r][e & 1].word, memory_order_acquire) != e)
+            if (bound_team.oversubscribed)
                 sched_yield();
             else
                 PAUSE();
     }
-    loops_produce(WAY_PLAIN, work, in, w, work_output(work, id), id, false);
-    fetch_next(form, (const char *)&riders[id][(e + 1) & 1], 16 + mine.end);
+    loops_produce(VARIANT_PLAIN, work, in, w, work_output(work, id), id, false);
+    fetch_next(form, (const char *)&payload_slots[id][(e + 1) & 1], 16 + mine.end);
 }
 
 /* -- the table -- */
@@ -182,8 +182,8 @@ enum {
     LARGE = 256 * 1024,
 };
 
-#define ALONE .for_the_rest = true
-#define CROWD .for_crowds = true
+#define ALONE      .for_the_rest = true
+#define SHARED_PUS .for_shared_pus = true
 const struct form bound_forms[] = {
     /* Barriers. Each is also used with the direct loop between two of them. */
     { "flags", { flags_barrier, owners }, BARRIER | FORK | SHARED, ALONE },
@@ -191,38 +191,43 @@ const struct form bound_forms[] = {
     { "exchange", { exchange_barrier, owners }, BARRIER, ALONE },
     { "one-line", { one_line_barrier, owners }, BARRIER, .most_team = 16, ALONE },
     { "rounds", { rounds_barrier, owners }, BARRIER, .least_team = 3, ALONE },
-    { "demote", { demote_barrier, owners }, BARRIER | SHARED, WAY_DEMOTE, ALONE },
-    { "yield", { yield_barrier, owners }, BARRIER | FORK | SHARED, CROWD },
-    { "flags-yield", { flags_yield_barrier, owners }, BARRIER | ALL_REDUCE, CROWD },
+    { "demote", { demote_barrier, owners }, BARRIER | SHARED, VARIANT_DEMOTE, ALONE },
+    { "yield", { yield_barrier, owners }, BARRIER | FORK | SHARED, SHARED_PUS },
+    { "flags-yield", { flags_yield_barrier, owners }, BARRIER | ALL_REDUCE, SHARED_PUS },
     /* Forms with one meeting. */
-    { "rider", { flags_barrier, riding }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
-    { "rider-demote",
-      { demote_barrier, riding },
+    { "rider",
+      { flags_barrier, owners_with_payloads },
       EVERY,
-      WAY_DEMOTE,
+      .most_bytes = SLOT_BYTES,
+      .most_team = SLOT_TEAM,
+      ALONE },
+    { "rider-demote",
+      { demote_barrier, owners_with_payloads },
+      EVERY,
+      VARIANT_DEMOTE,
       0,
       SLOT_BYTES,
       .most_team = SLOT_TEAM,
       ALONE },
     { "rider-yield",
-      { yield_barrier, riding },
+      { yield_barrier, owners_with_payloads },
       EVERY,
       .most_bytes = SLOT_BYTES,
       .most_team = SLOT_TEAM,
-      CROWD },
+      SHARED_PUS },
     { "slots", { eager_barrier, in_slots }, EVERY, .most_bytes = SLOT_BYTES, .most_team = SLOT_TEAM, ALONE },
     { "slots-demote",
       { demote_barrier, in_slots },
       EVERY,
-      WAY_DEMOTE,
+      VARIANT_DEMOTE,
       0,
       SLOT_BYTES,
       .most_team = SLOT_TEAM,
       ALONE },
     { "rider-ahead",
-      { flags_barrier, riding },
+      { flags_barrier, owners_with_payloads },
       EVERY,
-      WAY_AHEAD,
+      VARIANT_AHEAD,
       0,
       SLOT_BYTES,
       .most_team = SLOT_TEAM,
@@ -230,7 +235,7 @@ const struct form bound_forms[] = {
     { "slots-ahead",
       { eager_barrier, in_slots },
       EVERY,
-      WAY_AHEAD,
+      VARIANT_AHEAD,
       0,
       SLOT_BYTES,
       .most_team = SLOT_TEAM,
@@ -246,30 +251,36 @@ const struct form bound_forms[] = {
       EVERY,
       .most_bytes = SLOT_BYTES,
       .most_team = SLOT_TEAM,
-      CROWD },
+      SHARED_PUS },
     /* Forms in which replicas read, or write, all of a result. */
     { "everyone", { eager_barrier, pull }, ALL_REDUCE, ALONE, .out_of_place = true },
-    { "everyone-yield", { yield_barrier, pull }, ALL_REDUCE, CROWD, .out_of_place = true },
+    { "everyone-yield", { yield_barrier, pull }, ALL_REDUCE, SHARED_PUS, .out_of_place = true },
     { "pull", { eager_barrier, pull }, EVERY & ~ALL_REDUCE, ALONE },
     { "pull-flags", { flags_barrier, pull }, EVERY & ~ALL_REDUCE, ALONE },
-    { "pull-yield", { yield_barrier, pull }, EVERY & ~ALL_REDUCE, CROWD },
-    { "pull-ahead", { eager_barrier, pull }, EVERY & ~ALL_REDUCE, WAY_AHEAD, ALONE },
+    { "pull-yield", { yield_barrier, pull }, EVERY & ~ALL_REDUCE, SHARED_PUS },
+    { "pull-ahead", { eager_barrier, pull }, EVERY & ~ALL_REDUCE, VARIANT_AHEAD, ALONE },
     { "push", { eager_barrier, push }, BROADCAST | GATHER, ALONE },
-    { "push-demote", { demote_barrier, push }, BROADCAST | GATHER, WAY_DEMOTE, ALONE },
-    { "push-yield", { yield_barrier, push }, BROADCAST | GATHER, CROWD },
+    { "push-demote", { demote_barrier, push }, BROADCAST | GATHER, VARIANT_DEMOTE, ALONE },
+    { "push-yield", { yield_barrier, push }, BROADCAST | GATHER, SHARED_PUS },
     { "halves", { eager_barrier, halves }, GATHER, ALONE },
-    { "wide", { flags_barrier, owners }, ALL_REDUCE, WAY_WIDE, .least_team = 8, .most_team = 8, ALONE },
-    { "wide-yield", { yield_barrier, owners }, ALL_REDUCE, WAY_WIDE, .least_team = 8, .most_team = 8, CROWD },
+    { "wide", { flags_barrier, owners }, ALL_REDUCE, VARIANT_WIDE, .least_team = 8, .most_team = 8, ALONE },
+    { "wide-yield",
+      { yield_barrier, owners },
+      ALL_REDUCE,
+      VARIANT_WIDE,
+      .least_team = 8,
+      .most_team = 8,
+      SHARED_PUS },
     /* Other loops for large messages. */
-    { "ahead", { eager_barrier, owners }, SHARED, WAY_AHEAD, ALONE },
-    { "two-ahead", { eager_barrier, owners }, ALL_REDUCE | REDUCE, WAY_TWO_AHEAD, .most_team = 2, ALONE },
-    { "half", { eager_barrier, owners }, ALL_REDUCE | REDUCE, WAY_HALF, ALONE },
-    { "pull-half", { eager_barrier, pull }, SCATTER | REDUCE, WAY_HALF, ALONE },
-    { "blocks", { flags_barrier, owners }, ALL_REDUCE | REDUCE, WAY_BLOCKS, MIDDLE, ALONE },
-    { "pull-blocks", { flags_barrier, pull }, SCATTER, WAY_BLOCKS, MIDDLE, ALONE },
-    { "stream", { eager_barrier, owners }, SHARED, WAY_STREAM, LARGE, ALONE },
-    { "stream-ahead", { eager_barrier, owners }, SHARED, WAY_STREAM_AHEAD, LARGE, ALONE },
-    { "pull-stream", { eager_barrier, pull }, GATHER | BROADCAST | SCATTER, WAY_STREAM, LARGE, ALONE },
-    { "push-stream", { eager_barrier, push }, GATHER, WAY_STREAM, LARGE, ALONE },
+    { "ahead", { eager_barrier, owners }, SHARED, VARIANT_AHEAD, ALONE },
+    { "two-ahead", { eager_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_TWO_AHEAD, .most_team = 2, ALONE },
+    { "half", { eager_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_HALF, ALONE },
+    { "pull-half", { eager_barrier, pull }, SCATTER | REDUCE, VARIANT_HALF, ALONE },
+    { "blocks", { flags_barrier, owners }, ALL_REDUCE | REDUCE, VARIANT_BLOCKS, MIDDLE, ALONE },
+    { "pull-blocks", { flags_barrier, pull }, SCATTER, VARIANT_BLOCKS, MIDDLE, ALONE },
+    { "stream", { eager_barrier, owners }, SHARED, VARIANT_STREAM, LARGE, ALONE },
+    { "stream-ahead", { eager_barrier, owners }, SHARED, VARIANT_STREAM_AHEAD, LARGE, ALONE },
+    { "pull-stream", { eager_barrier, pull }, GATHER | BROADCAST | SCATTER, VARIANT_STREAM, LARGE, ALONE },
+    { "push-stream", { eager_barrier, push }, GATHER, VARIANT_STREAM, LARGE, ALONE },
 };
 const uint32_t bound_form_count = sizeof bound_forms / sizeof bound_forms[0];

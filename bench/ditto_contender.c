@@ -181,14 +181,14 @@ static void create_wide(uint32_t devices, ditto_strategy **out)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement_options places = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
-    ditto_topology *here;
+    ditto_topology *topology;
     ditto_placement *placement;
     uint32_t pus[1024];
-    must(ditto_topology_create(NULL, &here));
-    must(ditto_topology_count(here, &counts));
+    must(ditto_topology_create(NULL, &topology));
+    must(ditto_topology_count(topology, &counts));
     for (uint32_t i = 0; i < devices; i++) {
         ditto_pu pu;
-        must(ditto_topology_pu(here, i % counts.pus, &pu));
+        must(ditto_topology_pu(topology, i % counts.pus, &pu));
         pus[i] = pu.number;
     }
     places.pus = pus;
@@ -196,11 +196,11 @@ static void create_wide(uint32_t devices, ditto_strategy **out)
     places.set_sizes = &devices;
     places.num_replicas = 1;
     places.flags = DITTO_PLACEMENT_SHARE;
-    must(ditto_placement_create(here, &places, &placement));
+    must(ditto_placement_create(topology, &places, &placement));
     options.placement = placement;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, out));
     must(ditto_placement_destroy(placement));
-    must(ditto_topology_destroy(here));
+    must(ditto_topology_destroy(topology));
 }
 
 /* Makes the state of a contender. With the strategy of another contender, it does the plain all-reduce. */

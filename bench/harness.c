@@ -10,7 +10,7 @@
 #define BATCH_SECONDS  0.004 /* much longer than the clock's resolution and a wake-up */
 #define ENOUGH_SECONDS 20.0  /* after this time a row gets no further samples */
 #define HEATS          3     /* batches of each form that are compared first */
-#define HOPELESS       1.25  /* forms that take this multiple of the fastest are dropped */
+#define SLOW_FORM      1.25  /* forms that take this multiple of the fastest are dropped */
 
 static double quantile(double *sorted, uint32_t count, double q)
 {
@@ -57,7 +57,7 @@ static void heats(struct contender *contenders, struct samples *samples, uint32_
         fastest = best[c] < fastest ? best[c] : fastest;
     }
     for (uint32_t c = 0; c < count; c++)
-        samples[c].out |= contenders[c].is_bound && best[c] > HOPELESS * fastest;
+        samples[c].out |= contenders[c].is_bound && best[c] > SLOW_FORM * fastest;
 }
 
 /* Returns the seconds of a barrier of the contender's replicas. It is added because the baseline contains a

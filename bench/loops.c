@@ -89,11 +89,11 @@ static inline uint16_t narrow_bf16(float value)
 #define LOOP
 #include "loops_of_type.h"
 
-static const struct sums *sums_of(ditto_dtype dtype, enum way way)
+static const struct sums *sums_of(ditto_dtype dtype, enum variant variant)
 {
     switch (dtype) {
     case DITTO_F32:
-        return way == WAY_HALF ? &sums_f32_half : &sums_f32;
+        return variant == VARIANT_HALF ? &sums_f32_half : &sums_f32;
     case DITTO_F64:
         return &sums_f64;
     case DITTO_I32:
@@ -108,7 +108,7 @@ static const struct sums *sums_of(ditto_dtype dtype, enum way way)
 bool loops_can(const struct work *work)
 {
     return !bench_facts[work->kind].reduces ||
-           (work->op == DITTO_SUM && sums_of(work->dtype, WAY_PLAIN) != NULL);
+           (work->op == DITTO_SUM && sums_of(work->dtype, VARIANT_PLAIN) != NULL);
 }
 
 /* -- ways -- */
@@ -168,30 +168,33 @@ static void stream(char *out, const char *from, size_t bytes)
 static void stream_end(void) {}
 #endif
 
-static bool is_streaming(enum way way)
+static bool is_streaming(enum variant variant)
 {
-    return way == WAY_STREAM || way == WAY_STREAM_AHEAD;
+    return variant == VARIANT_STREAM || variant == VARIANT_STREAM_AHEAD;
 }
 
-static bool is_ahead(enum way way)
+static bool is_ahead(enum variant variant)
 {
-    return way == WAY_AHEAD || way == WAY_STREAM_AHEAD;
+    return variant == VARIANT_AHEAD || variant == VARIANT_STREAM_AHEAD;
 }
 
 /* Returns the bytes of a block. Small blocks leave the few line buffers of the processor to prefetches and
  * streaming stores. */
-static size_t block_of(enum way way)
+static size_t block_of(enum variant variant)
 {
-    return way == WAY_STREAM_AHEAD ? 512 : way == WAY_STREAM ? 256 : way == WAY_AHEAD ? 1024 : BLOCK_BYTES;
+    return variant == VARIANT_STREAM_AHEAD ? 512
+           : variant == VARIANT_STREAM     ? 256
+           : variant == VARIANT_AHEAD      ? 1024
+                                           : BLOCK_BYTES;
 }
 
-bool way_exists(enum way way)
+bool variant_exists(enum variant variant)
 {
 #if !defined(__x86_64__)
-    if (is_streaming(way))
+    if (is_streaming(variant))
         return false;
 #endif
-    return way != WAY_DEMOTE || can_demote();
+    return variant != VARIANT_DEMOTE || can_demote();
 }
 
 /* The inputs and outputs of a range. */
@@ -212,36 +215,37 @@ static void fetch_ahead(const struct ends *e, struct span s, bool outs)
     }
 }
 
-static void deliver(enum way way, const struct ends *e, size_t at, const char *from, size_t bytes)
+static void deliver(enum variant variant, const struct ends *e, size_t at, const char *from, size_t bytes)
 {
     for (uint32_t i = 0; i < e->outs; i++) {
         char *out = e->out[i] + at;
         if (out == from) /* a copy in place */
             continue;
-        if (is_streaming(way))
+        if (is_streaming(variant))
             stream(out, from, bytes);
         else
             memcpy(out, from, bytes);
-        if (way == WAY_DEMOTE && e->out[i] != e->own)
+        if (variant == VARIANT_DEMOTE && e->out[i] != e->own)
             demote(out, bytes);
     }
 }
 
 /* Adds inputs in a block in the first-level cache, and copies the block to the outputs. If sums is NULL,
  * there is one input, which is copied directly. */
-static void in_blocks(enum way way, const struct sums *sums, const struct ends *e, struct span s)
+static void in_blocks(enum variant variant, const struct sums *sums, const struct ends *e, struct span s)
 {
     alignas(LINE) char block[BLOCK_BYTES];
-    size_t step = block_of(way);
+    size_t step = block_of(variant);
     for (size_t at = s.first; at < s.end; at += step) {
         size_t end = at + step < s.end ? at + step : s.end;
-        if (is_ahead(way))
-            fetch_ahead(e, (struct span){ end, end + step < s.end ? end + step : s.end }, !is_streaming(way));
+        if (is_ahead(variant))
+            fetch_ahead(e, (struct span){ end, end + step < s.end ? end + step : s.end },
+                        !is_streaming(variant));
         if (sums != NULL)
             sums->block(block, e->in, e->ins, (struct span){ at, end });
-        deliver(way, e, at, sums != NULL ? block : e->in[0] + at, end - at);
+        deliver(variant, e, at, sums != NULL ? block : e->in[0] + at, end - at);
     }
-    if (is_streaming(way))
+    if (is_streaming(variant))
         stream_end();
 }
 
@@ -259,27 +263,27 @@ static void sum_two_ahead(const struct sums *sums, const struct ends *e, struct 
     }
 }
 
-static void sum(enum way way, const struct work *work, const struct ends *e, struct span s)
+static void sum(enum variant variant, const struct work *work, const struct ends *e, struct span s)
 {
-    const struct sums *sums = sums_of(work->dtype, way);
-    if ((way == WAY_PLAIN || way == WAY_HALF) && e->ins == 2 && e->outs <= 2)
+    const struct sums *sums = sums_of(work->dtype, variant);
+    if ((variant == VARIANT_PLAIN || variant == VARIANT_HALF) && e->ins == 2 && e->outs <= 2)
         sums->two(e->out[0], e->outs == 2 ? e->out[1] : NULL, e->in[0], e->in[1], s);
-    else if (way == WAY_WIDE && e->ins == 8 && e->outs == 8)
+    else if (variant == VARIANT_WIDE && e->ins == 8 && e->outs == 8)
         sums->eight(e->out, e->in, s);
-    else if (way == WAY_TWO_AHEAD && e->ins == 2 && e->outs <= 2)
+    else if (variant == VARIANT_TWO_AHEAD && e->ins == 2 && e->outs <= 2)
         sum_two_ahead(sums, e, s);
     else
-        in_blocks(way, sums, e, s);
+        in_blocks(variant, sums, e, s);
 }
 
-static void copy(enum way way, struct ends *e, const char *const *from, struct span s)
+static void copy(enum variant variant, struct ends *e, const char *const *from, struct span s)
 {
     e->in = from;
     e->ins = 1;
-    if (way == WAY_PLAIN || way == WAY_HALF || way == WAY_WIDE)
-        deliver(way, e, s.first, from[0] + s.first, s.end > s.first ? s.end - s.first : 0);
+    if (variant == VARIANT_PLAIN || variant == VARIANT_HALF || variant == VARIANT_WIDE)
+        deliver(variant, e, s.first, from[0] + s.first, s.end > s.first ? s.end - s.first : 0);
     else
-        in_blocks(way, NULL, e, s);
+        in_blocks(variant, NULL, e, s);
 }
 
 /* -- collectives -- */
@@ -306,7 +310,7 @@ struct span loops_common(struct span a, struct span b)
     return s.end < s.first ? (struct span){ 0, 0 } : s;
 }
 
-void loops_produce(enum way way, const struct work *work, const char *const *in, struct worker *w,
+void loops_produce(enum variant variant, const struct work *work, const char *const *in, struct worker *w,
                    struct span s, uint32_t me, bool everyone)
 {
     struct ends e;
@@ -316,12 +320,12 @@ void loops_produce(enum way way, const struct work *work, const char *const *in,
     if (bench_facts[work->kind].reduces) {
         e.in = in;
         e.ins = work->replicas;
-        sum(way, work, &e, s);
+        sum(variant, work, &e, s);
     } else if (bench_facts[work->kind].input == EXTENT_WHOLE_AT_ROOT) {
-        copy(way, &e, &in[work->root], s);
+        copy(variant, &e, &in[work->root], s);
     } else {
         for (uint32_t r = 0; r < work->replicas; r++)
-            copy(way, &e, &in[r], loops_common(s, work_part(work, r)));
+            copy(variant, &e, &in[r], loops_common(s, work_part(work, r)));
     }
 }
 
@@ -346,5 +350,5 @@ void loops_collective(const struct work *work, struct worker *workers, uint32_t 
                     : facts->input == EXTENT_OWN_PART ? work_input(work, id)
                                                       : loops_share(work, id);
     loops_sources(work, workers, in);
-    loops_produce(work->replicas == 8 ? WAY_WIDE : WAY_PLAIN, work, in, workers, s, id, everyone);
+    loops_produce(work->replicas == 8 ? VARIANT_WIDE : VARIANT_PLAIN, work, in, workers, s, id, everyone);
 }

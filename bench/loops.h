@@ -7,33 +7,33 @@
 #include "work.h"
 
 /* How a loop reads and writes. */
-enum way {
+enum variant {
     /* Ordinary stores. Two inputs are added in registers, in one pass. */
-    WAY_PLAIN,
+    VARIANT_PLAIN,
 
     /* The same, but f32 is added with vectors of half the length. */
-    WAY_HALF,
+    VARIANT_HALF,
 
     /* Eight inputs are added in registers, in one pass, and written to eight results. */
-    WAY_WIDE,
+    VARIANT_WIDE,
 
     /* Inputs are added in a block in the first-level cache, which is then copied with ordinary stores. */
-    WAY_BLOCKS,
+    VARIANT_BLOCKS,
 
     /* Streaming stores, which bypass the caches. */
-    WAY_STREAM,
+    VARIANT_STREAM,
 
     /* The lines of the next block are prefetched while this block is added up. */
-    WAY_AHEAD,
-    WAY_STREAM_AHEAD,
+    VARIANT_AHEAD,
+    VARIANT_STREAM_AHEAD,
 
-    /* Like WAY_PLAIN. The lines of the results are prefetched before they are written. */
-    WAY_TWO_AHEAD,
+    /* Like VARIANT_PLAIN. The lines of the results are prefetched before they are written. */
+    VARIANT_TWO_AHEAD,
 
     /* Lines that other replicas will read are moved out of the caches of this core. */
-    WAY_DEMOTE,
+    VARIANT_DEMOTE,
 };
-bool way_exists(enum way way); /* on this CPU */
+bool variant_exists(enum variant variant); /* on this CPU */
 
 /* Returns whether the loops can do the work. They can do SUM of f32, f64, i32 and bf16, and copies of any
  * dtype. */
@@ -47,8 +47,8 @@ struct span loops_common(struct span a, struct span b);
 
 /* Makes bytes `s` of the result from in[replicas], and writes them to replica `me`, or, if `everyone` is
  * true, to all replicas that receive them. Offsets in an input are those in the source of that replica. */
-void loops_produce(enum way way, const struct work *work, const char *const *in, struct worker *workers,
-                   struct span s, uint32_t me, bool everyone);
+void loops_produce(enum variant variant, const struct work *work, const char *const *in,
+                   struct worker *workers, struct span s, uint32_t me, bool everyone);
 
 /* Sets `in` to the sources of all replicas. */
 void loops_sources(const struct work *work, const struct worker *workers, const char **in);

@@ -36,7 +36,7 @@ struct launch {
 
     /* The words before the program, if there is a PU for each replica, and if there are fewer PUs. %N
      * stands for the number of replicas. In the second case the program itself binds its threads. */
-    const char *one_per_core, *crowded;
+    const char *one_per_core, *oversubscribed;
 
     /* With more replicas per PU the rows would take minutes. 0 means no limit. */
     uint32_t most_per_pu;
@@ -65,15 +65,15 @@ static void become(const struct launch *launch, char *program, uint32_t replicas
     enum { MOST_WORDS = 32 };
     char number[16], text[512], *word[MOST_WORDS], *rest = NULL;
     int count = 0;
-    bool crowded = replicas > count_pus();
+    bool oversubscribed = replicas > count_pus();
     snprintf(number, sizeof number, "%u", replicas);
-    snprintf(text, sizeof text, "%s", crowded ? launch->crowded : launch->one_per_core);
+    snprintf(text, sizeof text, "%s", oversubscribed ? launch->oversubscribed : launch->one_per_core);
     for (char *w = strtok_r(text, " ", &rest); w != NULL && count < MOST_WORDS - 4;
          w = strtok_r(NULL, " ", &rest))
         word[count++] = strcmp(w, "%N") == 0 ? number : w;
     word[count++] = program;
     word[count++] = number;
-    word[count++] = crowded ? "bind" : "bound";
+    word[count++] = oversubscribed ? "bind" : "bound";
     word[count] = NULL;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -123,7 +123,7 @@ static void kill_all(const struct peer *p)
     waitpid(p->child, NULL, 0);
 }
 
-static void lose(struct peer *p, const char *why)
+static void drop_peer(struct peer *p, const char *why)
 {
     fprintf(stderr, "ditto-bench: the peer %s %s: going on without it\n", p->name, why);
     kill_all(p);
@@ -161,27 +161,27 @@ __attribute__((format(printf, 2, 3))) static struct timing ask(struct peer *p, c
     va_start(words, format);
     int length = vsnprintf(line, sizeof line, format, words);
     va_end(words);
-    const char *trouble = write(p->to, line, (size_t)length) == length ? NULL : "went away";
-    if (trouble == NULL)
-        trouble = read_line(p, line, sizeof line, ANSWER_SECONDS);
-    if (trouble == NULL && sscanf(line, "%lf %lf", &timing.seconds, &timing.cpu_seconds) != 2)
-        trouble = "talks nonsense";
-    if (trouble != NULL) {
-        lose(p, trouble);
+    const char *reason = write(p->to, line, (size_t)length) == length ? NULL : "went away";
+    if (reason == NULL)
+        reason = read_line(p, line, sizeof line, ANSWER_SECONDS);
+    if (reason == NULL && sscanf(line, "%lf %lf", &timing.seconds, &timing.cpu_seconds) != 2)
+        reason = "talks nonsense";
+    if (reason != NULL) {
+        drop_peer(p, reason);
         return TIMING_NONE;
     }
     send_to_all(p, SIGSTOP);
     return timing;
 }
 
-static bool greet(struct peer *p)
+static bool read_greeting(struct peer *p)
 {
     static char line[WORK_MOST_REPLICAS * 12];
-    const char *trouble = read_line(p, line, sizeof line, ANSWER_SECONDS);
-    if (trouble == NULL && strncmp(line, "hello ", 6) != 0)
-        trouble = "talks nonsense";
-    if (trouble != NULL) {
-        lose(p, trouble);
+    const char *reason = read_line(p, line, sizeof line, ANSWER_SECONDS);
+    if (reason == NULL && strncmp(line, "hello ", 6) != 0)
+        reason = "talks nonsense";
+    if (reason != NULL) {
+        drop_peer(p, reason);
         return false;
     }
     for (char *at = line + 6; *at != '\n' && p->count < WORK_MOST_REPLICAS;)
@@ -241,7 +241,7 @@ uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_
             continue;
         }
         p->name = launches[i].name;
-        if (!greet(p)) {
+        if (!read_greeting(p)) {
             free(p);
             continue;
         }

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void usage(const char *trouble, const char *word)
+static void usage(const char *reason, const char *word)
 {
-    if (trouble != NULL)
-        fprintf(stderr, "ditto-bench: %s: %s\n", word, trouble);
+    if (reason != NULL)
+        fprintf(stderr, "ditto-bench: %s: %s\n", word, reason);
     fprintf(stderr, "usage: ditto-bench machine");
     for (int i = 0; i < BENCH_KINDS; i++)
         fprintf(stderr, "|%s", bench_facts[i].name);

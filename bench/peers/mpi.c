@@ -143,7 +143,7 @@ static void hello(void)
 }
 
 /* Carries out an order. Returns false at the end. */
-static bool obey(const struct order *order)
+static bool execute(const struct order *order)
 {
     bool done;
     struct timing timing;
@@ -187,7 +187,7 @@ int main(int count, char **word)
         if (rank == 0)
             order = read_order(stdin);
         MPI_Bcast(&order, (int)sizeof order, MPI_BYTE, 0, MPI_COMM_WORLD);
-    } while (obey(&order));
+    } while (execute(&order));
     MPI_Finalize();
     return 0;
 }

@@ -95,7 +95,7 @@ ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *fir
                                      const ditto_dataset *own, const char *own_name)
 {
     ditto_tensor expected[DITTO_MAX_COMPONENTS], found[DITTO_MAX_COMPONENTS];
-    char expected_words[DTI_SPEC_WORDS], found_words[DTI_SPEC_WORDS];
+    char expected_text[DTI_SPEC_TEXT_BYTES], found_text[DTI_SPEC_TEXT_BYTES];
     void *none[DITTO_MAX_COMPONENTS] = { NULL };
     if (own->components != first->components)
         return DTI_FAIL(DITTO_ERR_INVALID, "rows of %s have %u components, but rows of %s have %u", own_name,
@@ -105,10 +105,10 @@ ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *fir
     for (uint32_t k = 0; k < first->components; k++) {
         if (dti_spec_equal(&expected[k], &found[k]))
             continue;
-        dti_spec_words(&expected[k], expected_words);
-        dti_spec_words(&found[k], found_words);
-        return DTI_FAIL(DITTO_ERR_INVALID, "component %u is %s in rows of %s, but %s in %s", k, found_words,
-                        own_name, expected_words, first_name);
+        dti_spec_text(&expected[k], expected_text);
+        dti_spec_text(&found[k], found_text);
+        return DTI_FAIL(DITTO_ERR_INVALID, "component %u is %s in rows of %s, but %s in %s", k, found_text,
+                        own_name, expected_text, first_name);
     }
     return DITTO_OK;
 }

@@ -24,7 +24,7 @@ static ditto_status prepare(struct reduction *r)
                                 : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to go through a dataset");
 }
 
-static DTI_GUARDED ditto_status look(struct reduction *r, size_t index)
+static DTI_GUARDED ditto_status reduce_row(struct reduction *r, size_t index)
 {
     ditto_tensor row[DITTO_MAX_COMPONENTS];
     DTI_TRY(dti_chunk_row(&r->chunk, &r->reader, r->rows, index, row));
@@ -38,24 +38,24 @@ static DTI_GUARDED ditto_status look(struct reduction *r, size_t index)
 }
 
 /* Calls the function with `count` chosen rows, up to the first one that cannot be read. */
-static ditto_status look_at_chosen(struct reduction *r, size_t count)
+static ditto_status reduce_rows(struct reduction *r, size_t count)
 {
     dti_chunk_fill(&r->chunk, &r->reader, r->rows, count);
     for (size_t i = 0; i < count; i++)
-        DTI_TRY(look(r, i));
+        DTI_TRY(reduce_row(r, i));
     return DITTO_OK;
 }
 
-static ditto_status go_through(struct reduction *r)
+static ditto_status reduce_all(struct reduction *r)
 {
     for (;;) {
         size_t got;
         ditto_status chosen = dti_cursor_next(r->cursor, r->rows, r->chunk.most, &got);
         ditto_error error = chosen < 0 ? *dti_error_get() : (ditto_error){ 0 };
-        ditto_status looked = look_at_chosen(r, got);
+        ditto_status reduced = reduce_rows(r, got);
         dti_rows_drop(r->dataset, r->rows, got);
-        if (looked != DITTO_OK)
-            return looked == DITTO_END_OF_INPUT ? DITTO_OK : looked;
+        if (reduced != DITTO_OK)
+            return reduced == DITTO_END_OF_INPUT ? DITTO_OK : reduced;
         if (chosen < 0)
             dti_error_set(&error);
         if (chosen != DITTO_OK)
@@ -71,7 +71,7 @@ ditto_status dti_reduce(ditto_dataset *dataset, ditto_reduce_fn function, void *
     if (status == DITTO_OK)
         status = dti_cursor_open(dataset, &(struct dti_pass){ .number = pass }, &r.cursor);
     if (status == DITTO_OK)
-        status = go_through(&r);
+        status = reduce_all(&r);
     dti_cursor_close(r.cursor);
     dti_reader_free(&r.reader);
     dti_chunk_free(&r.chunk);

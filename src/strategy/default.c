@@ -47,7 +47,7 @@ static void watch_forks(void)
 }
 
 /* Destroys a default strategy that was made before a fork. A new one takes its place in the child. */
-static void forget_dead(void)
+static void destroy_forked(void)
 {
     if (the_default != NULL && dti_team_forked(the_default->base.team)) {
         (void)dti_strategy_destroy(the_default);
@@ -62,7 +62,7 @@ ditto_status dti_default_strategy(ditto_strategy **out)
     ditto_strategy_options options = { .pin = DITTO_PIN_NONE, .helpers = DITTO_SWITCH_OFF };
     pthread_once(&watching, watch_forks);
     pthread_mutex_lock(&lock);
-    forget_dead();
+    destroy_forked();
     ditto_status status = the_default != NULL
                               ? DITTO_OK
                               : dti_strategy_create(&dti_default_strategy_kind, &options, &the_default);

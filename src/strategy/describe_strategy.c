@@ -19,25 +19,25 @@ static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
 }
 
 /* Returns the number of threads of other strategies on a PU. */
-static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_placed_device *place)
+static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_placed_device *placed)
 {
-    uint32_t bound = dti_team_options(team)->pin ? dti_load_on(place->pu.number) : 0;
-    uint32_t own = dti_team_threads_on(team, place->pu.number);
+    uint32_t bound = dti_team_options(team)->pin ? dti_load_on(placed->pu.number) : 0;
+    uint32_t own = dti_team_threads_on(team, placed->pu.number);
     return bound > own ? bound - own : 0;
 }
 
 /* Fills in the information about a replica. The caller has the turn, so no run is active, and the strategy is
  * not destroyed meanwhile. */
-static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
+static ditto_status inspect_replica(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     const struct dti_team *team = strategy->base.team;
-    ditto_placed_device place;
+    ditto_placed_device placed;
     DTI_TRY(check_replica(team, replica));
-    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, 0, &place)));
+    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, 0, &placed)));
     const struct dti_replica *r = dti_team_replica(team, replica);
     struct dti_arena_report memory = dti_arena_inspect(r->arena);
     dti_remote_memory_inspect(r->remote_memory, &memory);
-    *out = (ditto_replica_info){ .planned = place,
+    *out = (ditto_replica_info){ .planned = placed,
                                  .num_devices = r->crew->devices,
                                  .thread_id = r->tid,
                                  .cpu = r->cpu,
@@ -46,35 +46,35 @@ static ditto_status look_at(const ditto_strategy *strategy, uint32_t replica, di
                                  .arena_bytes = memory.mapped_bytes,
                                  .remote_pages = memory.remote_pages };
     for (uint32_t d = 0; d < r->pus; d++) {
-        DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, d, &place)));
-        uint32_t foreign_threads = foreign_threads_on(team, &place);
+        DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, d, &placed)));
+        uint32_t foreign_threads = foreign_threads_on(team, &placed);
         out->num_foreign_threads = foreign_threads > out->num_foreign_threads ? foreign_threads
                                                                               : out->num_foreign_threads;
     }
     return DITTO_OK;
 }
 
-static ditto_status look_at_device(const ditto_strategy *strategy, uint32_t replica, uint32_t device,
+static ditto_status inspect_device(const ditto_strategy *strategy, uint32_t replica, uint32_t device,
                                    ditto_device_info *out)
 {
     const struct dti_team *team = strategy->base.team;
-    ditto_placed_device place;
+    ditto_placed_device placed;
     DTI_TRY(check_replica(team, replica));
     const struct dti_replica *r = dti_team_replica(team, replica);
     if (device >= r->crew->devices)
         return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, replica,
                         r->crew->devices);
-    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, device, &place)));
+    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, device, &placed)));
     const struct dti_device *d = &r->crew->device[device];
-    *out = (ditto_device_info){ .planned = place,
-                                .num_foreign_threads = foreign_threads_on(team, &place),
+    *out = (ditto_device_info){ .planned = placed,
+                                .num_foreign_threads = foreign_threads_on(team, &placed),
                                 .thread_id = device == 0 ? r->tid : d->tid,
                                 .cpu = device == 0 ? r->cpu : d->cpu };
     return DITTO_OK;
 }
 
 /* Returns the number of helpers that were not found on their PU after pinning. */
-static uint32_t astray(const ditto_strategy *strategy, uint32_t replica)
+static uint32_t helpers_off_their_pu(const ditto_strategy *strategy, uint32_t replica)
 {
     const struct dti_crew *crew = dti_team_replica(strategy->base.team, replica)->crew;
     uint32_t count = 0;
@@ -104,7 +104,7 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
                              struct dti_text *text)
 {
     char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "",
-         away[64] = "";
+         misplaced[64] = "";
     const ditto_pu *pu = &i->planned.pu;
     uint32_t own = dti_team_threads_on(strategy->base.team, pu->number);
     if (i->thread_id >= 0)
@@ -118,13 +118,14 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
     else if (i->num_foreign_threads > 0)
         snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies",
                  i->num_foreign_threads, i->num_foreign_threads == 1 ? "" : "s");
-    if (astray(strategy, i->planned.replica) > 0)
-        snprintf(away, sizeof away, ", %u helpers not on their PUs", astray(strategy, i->planned.replica));
+    if (helpers_off_their_pu(strategy, i->planned.replica) > 0)
+        snprintf(misplaced, sizeof misplaced, ", %u helpers not on their PUs",
+                 helpers_off_their_pu(strategy, i->planned.replica));
     write_pus(strategy, i->planned.replica, pus, sizeof pus);
     dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages elsewhere%s%s\n",
                  i->planned.replica, pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node,
                  pus, cpu, thread, i->num_devices, binding_name(i->binding), node,
-                 (unsigned long long)i->remote_pages, shared, away);
+                 (unsigned long long)i->remote_pages, shared, misplaced);
 }
 
 /* Writes limits and settings of the process that a user may not expect. */
@@ -153,14 +154,14 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
                  dti_team_num_replicas(team) == 1 ? "" : "s", m->packages, m->packages == 1 ? "" : "s",
                  m->numa_nodes, m->numa_nodes == 1 ? "" : "s", m->cores, m->cores == 1 ? "" : "s", m->pus,
                  m->pus == 1 ? "" : "s",
-                 dti_team_is_crowded(team) ? "; more threads than PUs: waiting threads yield" : "");
+                 dti_team_is_oversubscribed(team) ? "; more threads than PUs: waiting threads yield" : "");
     if (dti_vars_storage(team)->central)
         dti_text_add(text, "variables have one copy, on NUMA node %u\n", dti_vars_storage(team)->node);
     describe_limits(strategy, text);
     dti_text_add(text, "replica  package  node        PUs    runs on    thread  devices  memory\n");
     for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
         ditto_replica_info info;
-        DTI_TRY(look_at(strategy, i, &info));
+        DTI_TRY(inspect_replica(strategy, i, &info));
         describe_replica(strategy, &info, text);
     }
     dti_input_describe(team, text);
@@ -171,7 +172,7 @@ ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = look_at(strategy, replica, out);
+    ditto_status status = inspect_replica(strategy, replica, out);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
 }
@@ -190,7 +191,7 @@ ditto_status dti_strategy_device_info(ditto_strategy *strategy, uint32_t replica
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = look_at_device(strategy, replica, device, out);
+    ditto_status status = inspect_device(strategy, replica, device, out);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
 }

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-static bool have_common(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+static bool share_bytes(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
     return a_bytes != 0 && b_bytes != 0 && (x < y ? y - x < a_bytes : x - y < b_bytes);
@@ -15,7 +15,7 @@ static bool have_common(const void *a, size_t a_bytes, const void *b, size_t b_b
 
 ditto_status dti_check_apart(const struct dti_named_buffer *one, const struct dti_named_buffer *other)
 {
-    if (!have_common(one->data, one->bytes, other->data, other->bytes))
+    if (!share_bytes(one->data, one->bytes, other->data, other->bytes))
         return DITTO_OK;
     uintptr_t x = (uintptr_t)one->data, y = (uintptr_t)other->data;
     return DTI_FAIL(DITTO_ERR_INVALID,
@@ -26,7 +26,7 @@ ditto_status dti_check_apart(const struct dti_named_buffer *one, const struct dt
 ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void *inner, size_t inner_bytes,
                                const void *allowed)
 {
-    if (inner == allowed || !have_common(outer, outer_bytes, inner, inner_bytes))
+    if (inner == allowed || !share_bytes(outer, outer_bytes, inner, inner_bytes))
         return DITTO_OK;
     uintptr_t x = (uintptr_t)outer, y = (uintptr_t)inner;
     return DTI_FAIL(

@@ -32,24 +32,24 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
     route->rounds = rounds->rounds;
     for (uint32_t round = 0; round < rounds->rounds; round++) {
         struct dti_span siblings = dti_rounds_siblings(rounds, round, r->id);
-        struct dti_round_view *step = &route->step[round];
+        struct dti_round_view *view = &route->view[round];
         uint32_t *representative;
-        step->count = (uint32_t)(siblings.end - siblings.first);
-        step->own = dti_rounds_block(rounds, round, r->id) - (uint32_t)siblings.first;
-        step->start = &rounds->start[round][siblings.first];
+        view->count = (uint32_t)(siblings.end - siblings.first);
+        view->own = dti_rounds_block(rounds, round, r->id) - (uint32_t)siblings.first;
+        view->start = &rounds->start[round][siblings.first];
         if (rounds->rounds == 1) /* every replica watches all others */
             continue;
-        if ((representative = dti_allocate_zeroed(r, step->count * sizeof *representative)) == NULL)
+        if ((representative = dti_allocate_zeroed(r, view->count * sizeof *representative)) == NULL)
             return DITTO_ERR_NO_MEMORY;
-        for (uint32_t b = 0; b < step->count; b++)
+        for (uint32_t b = 0; b < view->count; b++)
             representative[b] = dti_rounds_representative(rounds, round, (uint32_t)siblings.first + b, r->id);
-        step->representative = representative;
+        view->representative = representative;
     }
     return DITTO_OK;
 }
 
 /* Runs on each replica's own thread, so that its mailboxes and scratch memory are on its node. */
-static ditto_status settle(struct dti_replica *r, void *argument)
+static ditto_status allocate_state(struct dti_replica *r, void *argument)
 {
     struct dti_sync *sync = argument;
     struct dti_replica_state *me = &sync->state[r->id];
@@ -99,7 +99,7 @@ static uint32_t most_parts(const struct dti_rounds *rounds)
 }
 
 /* Makes the plans and what they need in the memory of the replicas. */
-static ditto_status settle_all(struct dti_sync *sync)
+static ditto_status plan_and_allocate(struct dti_sync *sync)
 {
     uint32_t near = sync->tuning.given.near_replicas;
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++) {
@@ -109,7 +109,7 @@ static ditto_status settle_all(struct dti_sync *sync)
         sync->most_rounds = rounds->rounds > sync->most_rounds ? rounds->rounds : sync->most_rounds;
     }
     dti_groups_make(&sync->shape, near, &sync->groups);
-    DTI_TRY(dti_team_run(sync->team, settle, sync, DITTO_FOREVER));
+    DTI_TRY(dti_team_run(sync->team, allocate_state, sync, DITTO_FOREVER));
     reset(sync);
     return DITTO_OK;
 }
@@ -131,7 +131,7 @@ static ditto_status allocate(struct dti_team *team, struct dti_sync **out)
         memset(sync, 0, sizeof *sync);
         sync->team = team;
         sync->num_replicas = dti_team_num_replicas(team);
-        sync->crowded = dti_team_is_crowded(team);
+        sync->oversubscribed = dti_team_is_oversubscribed(team);
         sync->state = aligned_alloc(DTI_CACHE_LINE_PAIR, dti_team_num_replicas(team) * sizeof *sync->state);
         sync->result = aligned_alloc(DTI_CACHE_LINE_PAIR, DTI_PAYLOAD_BYTES);
         sync->diagnosis = malloc(dti_diagnosis_bytes(dti_team_num_replicas(team)));
@@ -165,12 +165,12 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_PAYLOAD_BYTES;
 
     /* A given number has priority, then one that this process has measured before, then the usual one. */
-    bool known = !sync->crowded && dti_tuning_find(&sync->shape, &found);
+    bool known = !sync->oversubscribed && dti_tuning_find(&sync->shape, &found);
     if (!known)
         DTI_TRY(dti_measure_hops(team, &sync->shape, &found.costs));
     sync->tuning = (struct dti_tuning){ given, found.costs };
     dti_tuning_fill(&sync->tuning.given, &found.given);
-    DTI_TRY(settle_all(sync));
+    DTI_TRY(plan_and_allocate(sync));
 
     /* Measures what was not given. near_replicas is never measured. */
     if (!known && (given.small_bytes == 0 || given.stream_bytes == 0 || given.hierarchical_bytes == 0)) {
@@ -179,7 +179,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
         dti_tuning_fill(&sync->tuning.given, &found.given);
         /* The numbers are kept for later strategies, unless near_replicas has changed the plans or the
          * machine was busy. */
-        if (given.near_replicas == 0 && !sync->crowded && in_time)
+        if (given.near_replicas == 0 && !sync->oversubscribed && in_time)
             dti_tuning_keep(&sync->shape, &found);
         reset(sync); /* the user's operations are numbered from 1 */
     }
@@ -199,7 +199,7 @@ static ditto_status make_inner(struct dti_team *team)
     inner->defaults = outer->defaults;
     inner->tuning = outer->tuning;
     inner->small_started = outer->small_started;
-    ditto_status status = settle_all(inner);
+    ditto_status status = plan_and_allocate(inner);
     if (status != DITTO_OK) {
         release(inner);
         return status;

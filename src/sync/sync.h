@@ -151,19 +151,19 @@ typedef void dti_target_owner_fn(void *context, size_t item, size_t first, size_
 void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
                        dti_target_owner_fn *report, void *context);
 
-/* All replicas meet, each calls `work`, and all meet again. In `work` a replica can read what the others
- * brought. If `work` returns anything but DITTO_OK, the run is stopped with an error. */
+/* All replicas meet, each calls `work`, and all meet again. In `work` a replica can read the data that the
+ * others contributed. If `work` returns anything but DITTO_OK, the run is stopped with an error. */
 struct dti_joint_work {
     const char *name;
     const char *object;
-    uint64_t hash;       /* of everything that must agree */
-    const void *brought; /* this replica's data for the others to read */
+    uint64_t hash;           /* of everything that must agree */
+    const void *contributed; /* the data of this replica that the others read */
 
-    /* True if `work` calls a function of the user's and does not read `brought`. The replica then gives up
-     * its access to other replicas' buffers (access.h) while `work` runs. */
+    /* True if `work` calls a function of the user's and does not read `contributed`. The replica then gives
+     * up its access to other replicas' buffers (access.h) while `work` runs. */
     bool calls;
 
-    ditto_status (*work)(struct dti_replica *self, const void *const *brought, void *context);
+    ditto_status (*work)(struct dti_replica *self, const void *const *contributed, void *context);
     void *context;
 };
 

@@ -62,12 +62,12 @@ struct dti_round_view {
 
 struct dti_rounds_view {
     uint32_t rounds;
-    struct dti_round_view step[DTI_MOST_ROUNDS];
+    struct dti_round_view view[DTI_MOST_ROUNDS];
 };
 
-static inline uint32_t dti_round_representative(const struct dti_round_view *step, uint32_t block)
+static inline uint32_t dti_round_representative(const struct dti_round_view *view, uint32_t block)
 {
-    return step->representative != NULL ? step->representative[block] : block;
+    return view->representative != NULL ? view->representative[block] : block;
 }
 
 /* Counts what the algorithms did, so that tests can compare it with the plan. A hop is a wait for a word that
@@ -182,7 +182,7 @@ static inline void dti_finish_call(struct dti_replica_state *me)
 struct dti_sync {
     struct dti_team *team;
     uint32_t num_replicas;
-    bool crowded; /* replicas must share PUs */
+    bool oversubscribed; /* replicas must share PUs */
 
     /* The states of the surrounding run and of a run inside this one. Each run has its own state and disturbs
      * no other. */

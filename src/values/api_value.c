@@ -149,7 +149,7 @@ ditto_status ditto_value_spec(const ditto_value *value, ditto_tensor *out)
     DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_value_hold_variables(value, &held));
-    return dti_look_spec(value, out);
+    return dti_inspect_spec(value, out);
 }
 
 ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out)
@@ -158,7 +158,7 @@ ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out)
     DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_value_hold_variables(value, &held));
-    return dti_look_tensor(value, out);
+    return dti_inspect_tensor(value, out);
 }
 
 ditto_status ditto_value_f64(const ditto_value *value, double *out)
@@ -168,7 +168,7 @@ ditto_status ditto_value_f64(const ditto_value *value, double *out)
     DTI_HOLD_VALUE(value, held);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_value_hold_variables(value, &held));
-    DTI_TRY(dti_look_tensor(value, &tensor));
+    DTI_TRY(dti_inspect_tensor(value, &tensor));
     return dti_tensor_number(&tensor, out);
 }
 
@@ -187,7 +187,7 @@ ditto_status ditto_value_component(const ditto_value *value, uint32_t replica, d
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_value_hold_variables(value, &held));
-    return dti_look_component(value, replica, out);
+    return dti_inspect_component(value, replica, out);
 }
 
 ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditto_slices *out,
@@ -198,7 +198,7 @@ ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditt
     DTI_TRY(check_replica(value, replica));
     DTI_TRY(dti_not_null(out, "out"));
     if (value->kind != DITTO_VALUE_SLICES)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices", dti_value_kind_words(value->kind));
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices", dti_value_kind_text(value->kind));
     *out = dti_slices_of(value, replica);
     if (dense_rows != NULL)
         *dense_rows = value->dense_rows;
@@ -245,7 +245,7 @@ ditto_status ditto_value_select(const ditto_value *value, uint32_t replica, ditt
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(dti_team_of(value->strategy)));
     DTI_TRY(dti_team_check_usable(dti_team_of(value->strategy)));
-    return dti_look_select(value, replica, out);
+    return dti_inspect_select(value, replica, out);
 }
 
 ditto_status ditto_strategy_local_results(ditto_strategy *strategy, const ditto_value *value,
@@ -259,7 +259,7 @@ ditto_status ditto_strategy_local_results(ditto_strategy *strategy, const ditto_
     DTI_TRY(dti_value_hold_own(value, strategy, "value", &held));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
     DTI_TRY(dti_team_check_usable(dti_team_of(strategy)));
-    return dti_look_local_results(value, out, num_results);
+    return dti_inspect_local_results(value, out, num_results);
 }
 
 ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_tensor *out)
@@ -270,5 +270,5 @@ ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_te
     DTI_LEAVES_GATES(held);
     DTI_TRY(dti_value_hold_own(value, dti_team_strategy(r->team), "value", &held));
     DTI_TRY(dti_not_null(out, "out"));
-    return dti_look_component(value, r->id, out);
+    return dti_inspect_component(value, r->id, out);
 }

@@ -81,8 +81,8 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
     if (value->kind != DITTO_VALUE_PLAIN && value->kind != DITTO_VALUE_MIRRORED)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "%s written to \"%s\", which takes one value: reduce it first, or assign inside run",
-                        dti_value_kind_words(value->kind), v->name);
-    DTI_TRY(dti_look_component(value, 0, &tensor));
+                        dti_value_kind_text(value->kind), v->name);
+    DTI_TRY(dti_inspect_component(value, 0, &tensor));
     DTI_TRY(dti_spec_check(&v->spec, v->name, &tensor, "the value"));
     return v->kind->cross_write(v, rule, tensor.data);
 }

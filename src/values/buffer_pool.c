@@ -3,7 +3,7 @@
 #include "values/buffer_pool.h"
 #include "replicas/memory/arena.h"
 
-#define LOOKS 16 /* the most buffers that are compared in search of one that is large enough */
+#define CHECKS 16 /* the most buffers that are compared in search of one that is large enough */
 
 static bool is_small(size_t bytes)
 {
@@ -18,14 +18,14 @@ static struct dti_value_buffer *take_out(struct dti_value_buffer **at)
     return found;
 }
 
-/* Takes the smallest buffer that is large enough among the first LOOKS from its list. Returns NULL if there
+/* Takes the smallest buffer that is large enough among the first CHECKS from its list. Returns NULL if there
  * is none. */
 static struct dti_value_buffer *find(struct dti_buffer_pool *pool, size_t bytes)
 {
     struct dti_value_buffer **at = &pool->large, **best = NULL;
     if (is_small(bytes))
         return take_out(&pool->small);
-    for (int look = 0; *at != NULL && look < LOOKS; look++, at = &(*at)->next)
+    for (int check = 0; *at != NULL && check < CHECKS; check++, at = &(*at)->next)
         if ((*at)->capacity >= bytes && (best == NULL || (*at)->capacity < (*best)->capacity))
             best = at;
     return best != NULL ? take_out(best) : NULL;

@@ -63,20 +63,20 @@ void dti_value_parts_close(struct dti_value_parts *parts)
     free(parts->own);
 }
 
-ditto_status dti_look_component(const ditto_value *v, uint32_t replica, ditto_tensor *out)
+ditto_status dti_inspect_component(const ditto_value *v, uint32_t replica, ditto_tensor *out)
 {
     if (dti_value_part(v, replica, out))
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_words(v->kind),
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_text(v->kind),
                     v->kind == DITTO_VALUE_NEST ? "choose a member (ditto_value_member)"
                                                 : "use ditto_value_slices");
 }
 
-ditto_status dti_look_tensor(const ditto_value *v, ditto_tensor *out)
+ditto_status dti_inspect_tensor(const ditto_value *v, ditto_tensor *out)
 {
     if (v->kind == DITTO_VALUE_PLAIN || v->kind == DITTO_VALUE_MIRRORED)
-        return dti_look_component(v, 0, out);
-    return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_words(v->kind),
+        return dti_inspect_component(v, 0, out);
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_text(v->kind),
                     v->kind == DITTO_VALUE_NEST       ? "choose a member (ditto_value_member)"
                     : v->kind == DITTO_VALUE_VARIABLE ? "read the variable (ditto_variable_read)"
                     : v->kind == DITTO_VALUE_SLICES
@@ -85,7 +85,7 @@ ditto_status dti_look_tensor(const ditto_value *v, ditto_tensor *out)
                           "(ditto_strategy_reduce)");
 }
 
-ditto_status dti_look_spec(const ditto_value *v, ditto_tensor *out)
+ditto_status dti_inspect_spec(const ditto_value *v, ditto_tensor *out)
 {
     ditto_tensor part;
     if (v->kind == DITTO_VALUE_NEST)
@@ -94,7 +94,7 @@ ditto_status dti_look_spec(const ditto_value *v, ditto_tensor *out)
     if (slices)
         *out = v->part[0];
     else
-        DTI_TRY(dti_look_component(v, 0, out));
+        DTI_TRY(dti_inspect_component(v, 0, out));
     uint32_t n = dti_base_of(v->strategy)->num_replicas;
     for (uint32_t i = 1; i < n && v->kind == DITTO_VALUE_PER_REPLICA && dti_value_part(v, i, &part); i++)
         for (uint32_t d = 0; d < out->rank; d++)
@@ -137,7 +137,7 @@ ditto_status dti_fail_no_member(const ditto_value *v, const char *path, const ch
     if (named < v->members)
         dti_text_add(&text, " and %u more", v->members - named);
     return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no %s \"%s\": it is %s%s%s", what, path,
-                    dti_value_kind_words(v->kind), v->members != 0 ? " of " : "", names);
+                    dti_value_kind_text(v->kind), v->members != 0 ? " of " : "", names);
 }
 
 /* -- the value of one replica -- */
@@ -146,7 +146,7 @@ static ditto_status select_member(const ditto_value *v, uint32_t replica, ditto_
 {
     for (uint32_t i = 0; i < v->members; i++) {
         ditto_value *member;
-        DTI_TRY(dti_look_select(v->member[i].value, replica, &member));
+        DTI_TRY(dti_inspect_select(v->member[i].value, replica, &member));
         DTI_TRY(dti_nest_add(nest, v->member[i].name, member));
     }
     return DITTO_OK;
@@ -165,7 +165,7 @@ static ditto_status select_slices(const ditto_value *v, uint32_t replica, ditto_
     return DITTO_OK;
 }
 
-ditto_status dti_look_select(const ditto_value *v, uint32_t replica, ditto_value **out)
+ditto_status dti_inspect_select(const ditto_value *v, uint32_t replica, ditto_value **out)
 {
     ditto_tensor part;
     if (v->kind == DITTO_VALUE_VARIABLE || v->kind == DITTO_VALUE_PLAIN) {
@@ -179,12 +179,12 @@ ditto_status dti_look_select(const ditto_value *v, uint32_t replica, ditto_value
     }
     if (v->kind == DITTO_VALUE_SLICES)
         return select_slices(v, replica, out);
-    DTI_TRY(dti_look_component(v, replica, &part));
-    return dti_look_taken(v, replica, &part, out);
+    DTI_TRY(dti_inspect_component(v, replica, &part));
+    return dti_inspect_taken(v, replica, &part, out);
 }
 
-ditto_status dti_look_taken(const ditto_value *container, uint32_t replica, const ditto_tensor *part,
-                            ditto_value **out)
+ditto_status dti_inspect_taken(const ditto_value *container, uint32_t replica, const ditto_tensor *part,
+                               ditto_value **out)
 {
     DTI_TRY(dti_value_make(container->strategy, DITTO_VALUE_PLAIN, out));
     (*out)->plain = *part;
@@ -198,12 +198,13 @@ static ditto_status local_result(const ditto_value *v, uint32_t replica, ditto_v
 {
     ditto_tensor part;
     if (v->kind != DITTO_VALUE_VARIABLE)
-        return dti_look_select(v, replica, out);
-    DTI_TRY(dti_look_component(v, replica, &part)); /* unlike dti_look_select, which returns the variable */
-    return dti_look_taken(v, replica, &part, out);
+        return dti_inspect_select(v, replica, out);
+    DTI_TRY(
+        dti_inspect_component(v, replica, &part)); /* unlike dti_inspect_select, which returns the variable */
+    return dti_inspect_taken(v, replica, &part, out);
 }
 
-ditto_status dti_look_local_results(const ditto_value *v, ditto_value **out, uint32_t *count)
+ditto_status dti_inspect_local_results(const ditto_value *v, ditto_value **out, uint32_t *count)
 {
     uint32_t all = dti_base_of(v->strategy)->num_replicas, n = v->kind == DITTO_VALUE_PLAIN ? 1 : all;
     for (uint32_t i = 0; i < n; i++) {

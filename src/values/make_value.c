@@ -153,7 +153,7 @@ static DTI_GUARDED ditto_status call_for_each_replica(ditto_value *value, ditto_
         ditto_status status = function(i, n, user, &component);
         DTI_GUARD_END();
         DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component", i));
-        if (DTI_IS_GONE(component.data))
+        if (DTI_IS_BELOW_FRAME(component.data))
             return DTI_FAIL(
                 DITTO_ERR_INVALID,
                 "the component of replica %u is a local array of the function: give memory that stays valid "
@@ -277,8 +277,8 @@ static ditto_status check_structure(const ditto_value *const *values, uint32_t n
             return DTI_FAIL(DITTO_ERR_INVALID,
                             "replica %u's is %s of %u members, replica 0's %s of %u, or their names differ: "
                             "only values of one structure can be regrouped",
-                            i, dti_value_kind_words(values[i]->kind), values[i]->members,
-                            dti_value_kind_words(values[0]->kind), values[0]->members);
+                            i, dti_value_kind_text(values[i]->kind), values[i]->members,
+                            dti_value_kind_text(values[0]->kind), values[0]->members);
     }
     return DITTO_OK;
 }
@@ -314,7 +314,7 @@ static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *co
     struct value_copy copying = { .value = value, .each = 1 };
     ditto_status status = DITTO_OK;
     for (uint32_t i = 0; i < n && status == DITTO_OK; i++) {
-        status = dti_look_tensor(values[i], &one);
+        status = dti_inspect_tensor(values[i], &one);
         if (status == DITTO_OK)
             status = dti_check_alike(i == 0 ? &one : &value->part[0], &one, i);
         copying.replica = i;

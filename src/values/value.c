@@ -179,7 +179,7 @@ static void end_values(struct dti_values *values)
 
 /* Keeps the value for reuse, or frees it if its strategy was destroyed. If it was the last value of a
  * destroyed strategy, struct dti_values is freed as well. */
-static void put_away(ditto_value *v)
+static void keep_or_release(ditto_value *v)
 {
     struct dti_values *values = v->values;
     pthread_mutex_lock(&values->lock);
@@ -209,7 +209,7 @@ void dti_value_drop(ditto_value *v)
     /* In a forked child, the lock may be held by a thread that does not exist there. */
     if (dti_process_differs(v->values->process))
         return;
-    put_away(v);
+    keep_or_release(v);
 }
 
 /* -- all values of a strategy -- */
@@ -337,13 +337,13 @@ ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy 
     return dti_value_hold_variables(value, held);
 }
 
-const char *dti_value_kind_words(ditto_value_kind kind)
+const char *dti_value_kind_text(ditto_value_kind kind)
 {
-    static const char *const words[] = {
+    static const char *const names[] = {
         "no value", "a plain value", "a per-replica value", "a mirrored value", "a variable",
         "slices",   "a nest"
     };
-    return words[(unsigned)kind <= DITTO_VALUE_NEST ? kind : 0];
+    return names[(unsigned)kind <= DITTO_VALUE_NEST ? kind : 0];
 }
 
 /* -- helpers for several files -- */

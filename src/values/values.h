@@ -179,7 +179,7 @@ ditto_status dti_function_status(ditto_status status, uint32_t serial, const cha
     DITTO_PRINTF(3, 4);
 
 /* Names a kind in messages, for example "a per-replica value". */
-const char *dti_value_kind_words(ditto_value_kind kind);
+const char *dti_value_kind_text(ditto_value_kind kind);
 
 /* Returns the slices of one replica. The value must be of the kind DITTO_VALUE_SLICES. */
 static inline ditto_slices dti_slices_of(const ditto_value *value, uint32_t replica)
@@ -201,22 +201,22 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
 
 /* -- Any context -- */
 /* Returns DITTO_ERR_INVALID for a nest and for slices. */
-ditto_status dti_look_component(const ditto_value *value, uint32_t replica, ditto_tensor *out);
+ditto_status dti_inspect_component(const ditto_value *value, uint32_t replica, ditto_tensor *out);
 /* Returns DITTO_ERR_INVALID if the value is neither plain nor mirrored. */
-ditto_status dti_look_tensor(const ditto_value *value, ditto_tensor *out);
+ditto_status dti_inspect_tensor(const ditto_value *value, ditto_tensor *out);
 /* Sets *out to the dtype and shape of the parts, without data. A dimension in which the parts of a
  * per-replica value differ is DITTO_ANY_SIZE, and the number of rows of slices is too. Returns
  * DITTO_ERR_INVALID for a nest. */
-ditto_status dti_look_spec(const ditto_value *value, ditto_tensor *out);
+ditto_status dti_inspect_spec(const ditto_value *value, ditto_tensor *out);
 
 /* -- Cross-replica context -- */
 /* Makes a value of the parts that belong to one replica. A plain value and a variable are returned as they
  * are, with a further reference. */
-ditto_status dti_look_select(const ditto_value *value, uint32_t replica, ditto_value **out);
+ditto_status dti_inspect_select(const ditto_value *value, uint32_t replica, ditto_value **out);
 /* Makes a plain value of `part`, which is a part of the container. */
-ditto_status dti_look_taken(const ditto_value *container, uint32_t replica, const ditto_tensor *part,
-                            ditto_value **out);
+ditto_status dti_inspect_taken(const ditto_value *container, uint32_t replica, const ditto_tensor *part,
+                               ditto_value **out);
 /* Makes a value for each replica (out[replicas]), or only out[0] if the value is plain. */
-ditto_status dti_look_local_results(const ditto_value *value, ditto_value **out, uint32_t *count);
+ditto_status dti_inspect_local_results(const ditto_value *value, ditto_value **out, uint32_t *count);
 
 #endif

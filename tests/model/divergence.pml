@@ -58,9 +58,9 @@ inline wake(from) {
     fi
 
 #define OTHER(k) ((me + (k)) % N)
-#define IS_HOPELESS(r) (!started[r] && (returned[r] || word[r] != NOTHING))
+#define CANNOT_START(r) (!started[r] && (returned[r] || word[r] != NOTHING))
 #define ENDS \
-    (started[OTHER(1)] && started[OTHER(2)] || IS_HOPELESS(OTHER(1)) || IS_HOPELESS(OTHER(2)) || stopped)
+    (started[OTHER(1)] && started[OTHER(2)] || CANNOT_START(OTHER(1)) || CANNOT_START(OTHER(2)) || stopped)
 
 inline stop_run() {
     stopped = true;
@@ -83,7 +83,7 @@ inline count() {
     fi
 }
 
-inline look_at(peer) {
+inline check_peer(peer) {
     SLEEP(peer, (word[peer] != NOTHING || stopped || returned[peer]));
     if
     :: word[peer] == ROUNDS /* M1 */
@@ -95,8 +95,8 @@ inline look_at(peer) {
 inline meet_in_rounds() {
     word[me] = ROUNDS; /* M0 */
     wake(me);
-    look_at(OTHER(1));
-    look_at(OTHER(2));
+    check_peer(OTHER(1));
+    check_peer(OTHER(2));
     well[me] = true
 }
 

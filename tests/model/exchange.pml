@@ -4,11 +4,11 @@
  * The range has three owners and four blocks, and four more blocks in a second collective. Partials and
  * results have two copies each. The reduction is in place, so step C of a block overwrites its sources, which
  * step B of the block reads on all owners. One owner, or none, fails at any time. An owner that leaves a
- * stopped run waits until no owner is accessing buffers, and then its own buffers are gone. The fence of that
- * wait is modelled in access.pml.
+ * stopped run waits until no owner is accessing buffers, and then its own buffers are freed. The fence of
+ * that wait is modelled in access.pml.
  *
  * Claims   Step B reads the partials and sources of its own block on all owners. Step C reads the results of
- *          its own block on all owners. No owner reads a buffer that is gone. All owners end. Data that was
+ *          its own block on all owners. No owner reads a buffer that is freed. All owners end. Data that was
  *          overwritten stays so, so one check at the last moment finds every early write.
  * Mutants  ONE_PARTIAL    All blocks use copy 0 of the partials.
  *          ONE_RESULT     All blocks use copy 0 of the results.
@@ -35,13 +35,13 @@ byte partials[N * 2], results[N * 2]; /* the block whose data is in each buffer 
 byte partial[N], result[N];           /* the words */
 byte written[N];                      /* the last block that was written to the destinations */
 byte finished[N];                     /* collectives */
-bool stopped, accessing[N], gone[N];
+bool stopped, accessing[N], freed[N];
 byte fails = N;                       /* the owner that fails, or N */
 
 #define ALL_AT(what, where, b) \
     (what[where(0, b)] == ID(b) && what[where(1, b)] == ID(b) && what[where(2, b)] == ID(b))
 #define NONE_WRITTEN(b) (written[0] < ID(b) && written[1] < ID(b) && written[2] < ID(b))
-#define NONE_GONE (!gone[0] && !gone[1] && !gone[2])
+#define NONE_FREED (!freed[0] && !freed[1] && !freed[2])
 
 inline may_fail() {
     if
@@ -76,7 +76,7 @@ inline step_b(b) {
 #endif
     results[RESULT(me, b)] = ID(b);
     atomic {
-        assert(ALL_AT(partials, PARTIAL, b) && NONE_WRITTEN(b) && NONE_GONE);
+        assert(ALL_AT(partials, PARTIAL, b) && NONE_WRITTEN(b) && NONE_FREED);
         result[me] = ID(b) /* R0 */
     }
 }
@@ -86,7 +86,7 @@ inline step_c(b) {
     AWAIT(result, b); /* R1 */
 #endif
     written[me] = ID(b);
-    assert(ALL_AT(results, RESULT, b) && NONE_GONE)
+    assert(ALL_AT(results, RESULT, b) && NONE_FREED)
 }
 
 proctype owner(byte me) {
@@ -127,7 +127,7 @@ out:
 #ifndef NO_LEAVE_WAIT
     !accessing[0]; !accessing[1]; !accessing[2];
 #endif
-    gone[me] = true;
+    freed[me] = true;
 end:
     skip
 }

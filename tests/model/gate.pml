@@ -30,7 +30,7 @@
 byte state[2], calls[2], in[2];
 bool freed[2];
 byte references = 2; /* to the variable's struct, from its creator and from the value */
-bool struct_gone;
+bool struct_freed;
 
 /* What frees the variable (src/replicas/team/dependent.h). A new variable is freed by its own destroy, and so
  * is one that was detached from its strategy. */
@@ -41,7 +41,7 @@ byte freed_by;
 
 bool turn;                 /* true if a thread has it */
 bool listed = true;        /* the strategy has the variable in its list */
-bool let_go;               /* the variable has been detached from its strategy */
+bool detached;               /* the variable has been detached from its strategy */
 bool poisoned, late;
 bool left;                 /* the strategy was destroyed, but stays with all its objects */
 bool thread_ended;         /* the variable's own thread */
@@ -98,17 +98,17 @@ inline drop() {
     atomic {
         references--;
         if
-        :: references == 0 -> struct_gone = true
+        :: references == 0 -> struct_freed = true
         :: else
         fi
     }
 }
 
 inline release() {
-    assert(!released && !struct_gone);
+    assert(!released && !struct_freed);
     released = true;
 #ifdef NOT_KEPT
-    struct_gone = true
+    struct_freed = true
 #else
     drop()
 #endif
@@ -131,14 +131,14 @@ proctype producer() {
 /* A call on the variable through the value. The thread drops the value afterwards. */
 proctype value() {
     bool ok;
-    assert(!struct_gone);
+    assert(!struct_freed);
     enter(VARIABLE, ok);
-    assert(!struct_gone);
+    assert(!struct_freed);
     if
-    :: ok -> assert(!freed[VARIABLE] && !freed[STRATEGY] && !let_go); leave(VARIABLE)
+    :: ok -> assert(!freed[VARIABLE] && !freed[STRATEGY] && !detached); leave(VARIABLE)
     :: else -> assert(state[VARIABLE] == CLOSED)
     fi;
-    assert(!struct_gone);
+    assert(!struct_freed);
     drop()
 }
 
@@ -162,7 +162,7 @@ inline end_variable() {
     state[VARIABLE] = CLOSED;
 #endif
     thread_ended; /* the variable's callback waits for this */
-    assert(!struct_gone);
+    assert(!struct_freed);
     if
     :: left ->
         if
@@ -172,7 +172,7 @@ inline end_variable() {
     :: else ->
         listed = false;
         freed[VARIABLE] = true;
-        let_go = true;
+        detached = true;
         mine = (freed_by == BY_TEAM)
     fi;
     state[VARIABLE] = CLOSED; /* O0 */
@@ -234,7 +234,7 @@ proctype closer() {
     enter(VARIABLE, ok);
     if
     :: ok ->
-        assert(!freed[STRATEGY] && !let_go);
+        assert(!freed[STRATEGY] && !detached);
         enter(STRATEGY, changes);
         atomic { !turn -> turn = true };
         atomic {
@@ -287,5 +287,5 @@ init {
     _nr_pr == 1;
     assert(!left || !released); /* a late replica may still use it */
     assert(!destroyed || released || left || state[STRATEGY] != CLOSED);
-    assert(!released || struct_gone)
+    assert(!released || struct_freed)
 }

@@ -21,7 +21,7 @@
 #define MAILBOX(r, e) ((r) * 2 + (e) % 2)
 #endif
 byte word[6], payload[6], arrived, release, result;
-bool crowded[MEETINGS + 1];
+bool by_counter[MEETINGS + 1];
 
 inline read_mailboxes(seq) {
     peer = 0;
@@ -50,7 +50,7 @@ inline meet_in_a_round() {
     od
 }
 
-inline meet_crowded() {
+inline meet_by_counter() {
 #ifdef EARLY_COUNT
     atomic { arrived++; last = arrived == N };
     payload[MAILBOX(me, e)] = e;
@@ -82,7 +82,7 @@ proctype replica(byte me) {
     :: e > MEETINGS -> break
     :: else ->
         if
-        :: crowded[e] -> meet_crowded()
+        :: by_counter[e] -> meet_by_counter()
         :: else -> meet_in_a_round()
         fi;
 #ifndef LATE_READ
@@ -97,7 +97,7 @@ init {
     atomic {
         do
         :: e > MEETINGS -> break
-        :: else -> if :: crowded[e] = true :: skip fi; e++
+        :: else -> if :: by_counter[e] = true :: skip fi; e++
         od;
         run replica(0); run replica(1); run replica(2)
     }

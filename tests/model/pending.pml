@@ -4,7 +4,7 @@
  * pieces for every replica. A replica starts operations as soon as its ring has space, or helps before that.
  * One replica, or none, starts as many operations as it may, and then computes until the others have consumed
  * them. In the variant STOP a replica fails at any time with operations open, and a share has one piece. A
- * replica that leaves waits until no replica is accessing buffers, and then its own buffers are gone. The
+ * replica that leaves waits until no replica is accessing buffers, and then its own buffers are freed. The
  * fence of that wait is modelled in access.pml.
  *
  * The variant NO_NUMBER, in which a claim has no number, holds as well. No replica can come late to a claim,
@@ -12,7 +12,7 @@
  *
  * Claims   Every piece is worked on once, from announcements of its own operation. All pieces of a consumed
  *          operation are done. No replica waits for one that computes, within the length of a ring. No
- *          replica uses buffers that are gone. All replicas end.
+ *          replica uses buffers that are freed. All replicas end.
  * Mutants  NO_RING_SPACE       A replica starts an operation before the others have consumed the one that is
  *                              a ring's length before it.
  *          EARLY_CONSUME       An operation is consumed when all pieces are claimed.
@@ -36,14 +36,14 @@ byte counted[N * RING];                /* pieces that are done */
 byte consumed[N];
 byte begun[OPS + 1], worked[OPS + 1];  /* a bit for each piece of all shares */
 byte lazy = N, fails = N;              /* a replica, or N for none */
-bool stopped, accessing[N], gone[N];
+bool stopped, accessing[N], freed[N];
 
 #define BIT(share, piece) (1 << (share) * PIECES + (piece))
 #define ALL_BITS ((1 << N * PIECES) - 1)
 #define ALL(is) (is(0) && is(1) && is(2))
-#define IS_POSTED(r) (word[OPERATION(r, k)] == k)
+#define HAS_STARTED(r) (word[OPERATION(r, k)] == k)
 #define IS_CALL(r) (call[OPERATION(r, k)] == k)
-#define IS_OPEN(r) (IS_CALL(r) && consumed[r] < k && !gone[r]) /* its buffers are still there */
+#define IS_OPEN(r) (IS_CALL(r) && consumed[r] < k && !freed[r]) /* its buffers still exist */
 #ifdef OWN_SHARES
 #define SHARES 1
 #define IS_CLAIMED(r) ((r) != me || next[OPERATION(r, k)] == PIECES)
@@ -136,7 +136,7 @@ proctype replica(byte me) {
     :: stopped -> break
     :: fails == me -> atomic { fails = N; stopped = true; break }
     :: started < OPS && ALL(HAS_RING_SPACE) -> start() /* U1 */
-    :: lazy != me && k <= started && ALL(IS_POSTED) && (!ALL(IS_CLAIMED) || ALL(IS_DONE)) -> /* P1 */
+    :: lazy != me && k <= started && ALL(HAS_STARTED) && (!ALL(IS_CLAIMED) || ALL(IS_DONE)) -> /* P1 */
         advance()
     :: lazy == me && started == RING && consumed[(me + 1) % N] == RING && consumed[(me + 2) % N] == RING ->
         lazy = N
@@ -146,7 +146,7 @@ out:
 #ifndef NO_I3
     !accessing[0]; !accessing[1]; !accessing[2]; /* I3, O1 */
 #endif
-    gone[me] = true;
+    freed[me] = true;
 end:
     skip
 }

@@ -83,31 +83,31 @@ proctype zero() {
     od
 }
 
-inline look(me, gone) {
+inline look(me, ended) {
 #ifdef LATE_REFUSAL
-    gone = (state != BEGUN);
+    ended = (state != BEGUN);
     refused = true;
 #else
     refused = true; /* V0 */
-    gone = (state != BEGUN); /* U1, E1 */
+    ended = (state != BEGUN); /* U1, E1 */
 #endif
 #ifndef NO_GO_LOOK
     if
-    :: go != seen[me] -> gone = false
+    :: go != seen[me] -> ended = false
     :: else
     fi
 #endif
 }
 
 /* Serves until the end of the pause, or a refusal. */
-inline serve(me, gone) {
-    gone = false;
+inline serve(me, ended) {
+    ended = false;
     do
     :: atomic { go != seen[me] -> seen[me] = go }; break
     :: go == seen[me] && stopped && state != BEGUN ->
-        look(me, gone);
+        look(me, ended);
         if
-        :: gone -> assert(go == seen[me]); left[me] = true; break
+        :: ended -> assert(go == seen[me]); left[me] = true; break
         :: else
         fi
     :: atomic { go == seen[me] && !(stopped && state != BEGUN) -> asleep[me] = true };
@@ -117,14 +117,14 @@ inline serve(me, gone) {
 
 proctype other(byte me) {
     byte k = 0;
-    bool ok, gone;
+    bool ok, ended;
     do
     :: k == PAUSES -> break
     :: else ->
         meet(me, k, ok);
-        serve(me, gone);
+        serve(me, ended);
         if
-        :: !ok || gone || stopped -> break
+        :: !ok || ended || stopped -> break
         :: else
         fi;
         k++

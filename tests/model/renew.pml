@@ -9,7 +9,7 @@
  * Mutants  PLAIN_RENEW   Replica 0 looks whether the time is over, and then clears the stop with a store.
  *          WAIT_STOPPED  The call that comes second waits for the stop, which may have been cleared.
  *          EARLY_READ    The call that comes second reads the error before it is written. */
-#define GOING 0
+#define RUNNING 0
 #define CLAIMED 1
 #define STOPPED 2
 #define OUTER 3 /* the outermost run. The inner runs are 1 and 2 */
@@ -26,7 +26,7 @@ inline write_error(which) {
 
 inline stop_now(which) {
     do
-    :: atomic { state == GOING -> state = CLAIMED; record = 0 }; write_error(which); break
+    :: atomic { state == RUNNING -> state = CLAIMED; record = 0 }; write_error(which); break
     :: state == STOPPED -> assert(record != 0); break /* X1 */
 #ifdef EARLY_READ
     :: state == CLAIMED -> assert(record != 0); break
@@ -36,7 +36,7 @@ inline stop_now(which) {
 
 inline expire() {
     do
-    :: atomic { state == GOING -> state = CLAIMED; record = 0; expired = true }; write_error(OUTER); break
+    :: atomic { state == RUNNING -> state = CLAIMED; record = 0; expired = true }; write_error(OUTER); break
     :: atomic { state == STOPPED -> expired = true }; assert(record != 0); break
 #ifdef WAIT_STOPPED
     :: state == CLAIMED -> state == STOPPED; expired = true; break
@@ -48,12 +48,12 @@ inline renew(which) {
     state != CLAIMED;
     if
 #ifdef PLAIN_RENEW
-    :: state == STOPPED && !expired && record == which -> state = GOING
+    :: state == STOPPED && !expired && record == which -> state = RUNNING
 #else
     :: state == STOPPED && !expired && record == which ->
         atomic { /* a compare-and-swap of both conditions */
             if
-            :: state == STOPPED && !expired -> state = GOING
+            :: state == STOPPED && !expired -> state = RUNNING
             :: else
             fi
         }
@@ -70,7 +70,7 @@ proctype zero() {
         go = inner;
         done == inner;
         renew(inner);
-        assert(state == GOING || expired);
+        assert(state == RUNNING || expired);
         inner++
     od;
     ended = true

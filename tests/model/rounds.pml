@@ -79,14 +79,14 @@ inline give_up() {
     goto out
 }
 
-#define CAME(mailbox) (word[mailbox] == e)
+#define ARRIVED(mailbox) (word[mailbox] == e)
 
 inline sleep(peer, mailbox) {
     atomic { awaits = peer; parked = true };
     do
     ::  sleeping = true; /* S0 */
         if
-        :: CAME(mailbox) || stopped -> break /* S1 */
+        :: ARRIVED(mailbox) || stopped -> break /* S1 */
         :: else
         fi;
         if
@@ -94,7 +94,7 @@ inline sleep(peer, mailbox) {
         :: gives_up == me -> break
         fi;
         if
-        :: CAME(mailbox) || stopped -> break
+        :: ARRIVED(mailbox) || stopped -> break
         :: else
         fi
     od;
@@ -103,28 +103,28 @@ inline sleep(peer, mailbox) {
 
 inline await(peer, round) {
     if
-    :: peer == NOBODY || CAME(MAILBOX(peer, e, round)) /* M1 */
+    :: peer == NOBODY || ARRIVED(MAILBOX(peer, e, round)) /* M1 */
 #ifdef NO_WAIT
     :: round == ROUNDS - 1
 #endif
     :: else ->
         if
         :: sleeper == me -> sleep(peer, MAILBOX(peer, e, round))
-        :: sleeper != me && (CAME(MAILBOX(peer, e, round)) || stopped || gives_up == me)
+        :: sleeper != me && (ARRIVED(MAILBOX(peer, e, round)) || stopped || gives_up == me)
         fi;
         if
-        :: CAME(MAILBOX(peer, e, round)) /* M1 */
-        :: !CAME(MAILBOX(peer, e, round)) && stopped -> goto out
-        :: !CAME(MAILBOX(peer, e, round)) && gives_up == me -> give_up()
+        :: ARRIVED(MAILBOX(peer, e, round)) /* M1 */
+        :: !ARRIVED(MAILBOX(peer, e, round)) && stopped -> goto out
+        :: !ARRIVED(MAILBOX(peer, e, round)) && gives_up == me -> give_up()
         fi
     fi
 }
 
 /* Values are read at the last moment before the next step. Data that was overwritten stays so, so a read at
  * this moment finds every early write. */
-#define HEARD(peer, round) (peer == NOBODY -> 0 : payload[MAILBOX(peer, e, round)])
-#define KNOWN_0 (VALUE(me, e) | HEARD(FIRST(me), 0) | HEARD(SECOND(me), 0))
-#define KNOWN   (KNOWN_0 | HEARD(REPRESENTATIVE(me), 1))
+#define RECEIVED(peer, round) (peer == NOBODY -> 0 : payload[MAILBOX(peer, e, round)])
+#define KNOWN_0 (VALUE(me, e) | RECEIVED(FIRST(me), 0) | RECEIVED(SECOND(me), 0))
+#define KNOWN   (KNOWN_0 | RECEIVED(REPRESENTATIVE(me), 1))
 #define IS_FIRST(r, seq) (payload[MAILBOX(r, seq, 0)] == VALUE(r, seq))
 #define ARE_FIRST(seq) (IS_FIRST(0, seq) && IS_FIRST(1, seq) && IS_FIRST(2, seq) && IS_FIRST(N - 1, seq))
 

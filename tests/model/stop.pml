@@ -1,14 +1,14 @@
 /* tests/model/stop.pml - ending a run (src/base/waiting/stop.h, team.c).
  *
- * Three replicas meet. Any of them may fail or return instead of coming. A replica that waits looks at the
+ * Three replicas meet. Any of them may fail or return instead of arriving. A replica that waits looks at the
  * word of its peer, the stop word and the peer's done word.
  *
- * Claims   All replicas end, and a replica ends well only if all came. The first error is reported only after
- *          it was written.
+ * Claims   All replicas end, and a replica ends well only if all arrived. The first error is reported only
+ *          after it was written.
  * Mutants  NO_RETURNED_LOOK  A replica waits for ever for a peer that has returned.
  *          EARLY_READ        The loser of the claim does not wait for the record. */
 #define N 3
-bool came[N], returned[N], ok[N], gone[N];
+bool arrived[N], returned[N], ok[N], left[N];
 bool claimed, stopped, record;
 
 inline stop_run() {
@@ -25,26 +25,26 @@ inline stop_run() {
 proctype replica(byte me) {
     byte peer = 0;
     if
-    :: gone[me] = true; stop_run(); goto end /* fails */
-    :: gone[me] = true; goto end             /* returns early */
-    :: came[me] = true
+    :: left[me] = true; stop_run(); goto end /* fails */
+    :: left[me] = true; goto end             /* returns early */
+    :: arrived[me] = true
     fi;
     do
     :: peer == N -> ok[me] = true; break
     :: else ->
         if
-        :: came[peer] -> peer++
-        :: !came[peer] && stopped -> break
+        :: arrived[peer] -> peer++
+        :: !arrived[peer] && stopped -> break
 #ifndef NO_RETURNED_LOOK
         :: returned[peer] ->
             if
-            :: came[peer] -> peer++ /* the second look finds that it came before it returned */
+            :: arrived[peer] -> peer++ /* the second look finds that it arrived before it returned */
             :: else -> stop_run(); break
             fi
 #endif
         fi
     od;
-    assert(!ok[me] || !(gone[0] || gone[1] || gone[2]));
+    assert(!ok[me] || !(left[0] || left[1] || left[2]));
 end:
     returned[me] = true
 }

@@ -194,7 +194,7 @@ static void check_producer(const ditto_iterator *it, uint32_t index)
     const struct dti_producer *p = &it->producer[index];
     int free_here = 0, free_anywhere = 0, here = 0, others = 0, shared = 0;
     int home = node_of_cpu(
-        (int)it->team->replica[p->pipeline->first_replica + p->crew->replica[0]].pu.number);
+        (int)it->team->replica[p->pipeline->first_replica + p->group->replica[0]].pu.number);
     char name[32], allowed[256];
     snprintf(name, sizeof name, "ditto-in%u\n", index);
     const char *list = cpus_of_thread(name);

@@ -70,7 +70,7 @@ static void find_bounds(void)
     pthread_attr_destroy(&attributes);
 }
 
-bool dti_is_gone_below(const void *frame, const void *data)
+bool dti_is_below_frame(const void *frame, const void *data)
 {
     uintptr_t frame_address = (uintptr_t)frame, at = (uintptr_t)data;
     if (at >= frame_address || frame_address - at > LARGEST) /* stacks grow downwards */

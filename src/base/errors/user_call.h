@@ -50,7 +50,7 @@
 /* True if `data` is in the calling thread's stack below the caller's frame. It is then a local variable of a
  * function that has returned. The answer is false on a stack that is not the thread's own, such as the stack
  * of a coroutine. */
-#define DTI_IS_GONE(data) dti_is_gone_below(__builtin_frame_address(0), (data))
-bool dti_is_gone_below(const void *frame, const void *data);
+#define DTI_IS_BELOW_FRAME(data) dti_is_below_frame(__builtin_frame_address(0), (data))
+bool dti_is_below_frame(const void *frame, const void *data);
 
 #endif

@@ -35,9 +35,9 @@ bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b)
            memcmp(a->shape, b->shape, dimensions * sizeof *a->shape) == 0;
 }
 
-void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS])
+void dti_spec_text(const ditto_tensor *spec, char buffer[DTI_SPEC_TEXT_BYTES])
 {
-    struct dti_text text = { words, DTI_SPEC_WORDS, 0 };
+    struct dti_text text = { buffer, DTI_SPEC_TEXT_BYTES, 0 };
     dti_text_add(&text, "%s%s", ditto_dtype_name(spec->dtype), spec->rank == 0 ? " scalar" : " [");
     for (uint32_t i = 0; i < spec->rank; i++)
         dti_text_add(&text, "%s%zu", i > 0 ? ", " : "", spec->shape[i]);
@@ -48,11 +48,11 @@ void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS])
 ditto_status dti_spec_check(const ditto_tensor *spec, const char *name, const ditto_tensor *found,
                             const char *what)
 {
-    char is[DTI_SPEC_WORDS], wants[DTI_SPEC_WORDS];
+    char is[DTI_SPEC_TEXT_BYTES], wants[DTI_SPEC_TEXT_BYTES];
     if (dti_spec_equal(spec, found))
         return DITTO_OK;
-    dti_spec_words(found, is);
-    dti_spec_words(spec, wants);
+    dti_spec_text(found, is);
+    dti_spec_text(spec, wants);
     return DTI_FAIL(spec->dtype != found->dtype ? DITTO_ERR_INVALID : DITTO_ERR_SHAPE,
                     "\"%s\" is %s, but %s is %s", name, wants, what, is);
 }

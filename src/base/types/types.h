@@ -82,8 +82,8 @@ ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes);
 bool dti_spec_equal(const ditto_tensor *a, const ditto_tensor *b);
 
 /* Writes dtype and shape as text, as in "f32 [3, 4]" or "i64 scalar". */
-#define DTI_SPEC_WORDS 400
-void dti_spec_words(const ditto_tensor *spec, char words[DTI_SPEC_WORDS]);
+#define DTI_SPEC_TEXT_BYTES 400
+void dti_spec_text(const ditto_tensor *spec, char buffer[DTI_SPEC_TEXT_BYTES]);
 
 /* Checks that `found` has the dtype and shape of `spec`. The message reads "`name` is f32 [3], but `what` is
  * f32 [4]".

@@ -9,7 +9,7 @@ void dti_stop_init(struct dti_stop *stop)
 }
 
 /* Waits while another thread writes its error. Returns the state after that. */
-static uint32_t settled_state(const struct dti_stop *stop)
+static uint32_t state_after_claim(const struct dti_stop *stop)
 {
     uint32_t state;
     /* acquire: X1 */
@@ -31,7 +31,7 @@ static bool change(struct dti_stop *stop, uint32_t from, uint32_t to)
 static bool end_run(struct dti_stop *stop, const ditto_error *error, uint64_t run, uint32_t flag)
 {
     for (;;) {
-        uint32_t state = settled_state(stop);
+        uint32_t state = state_after_claim(stop);
         if ((state & DTI_STOP_STOPPED) != 0) { /* another error came first */
             if ((state & flag) == flag || change(stop, state, state | flag))
                 return false;
@@ -58,7 +58,7 @@ void dti_stop_renew(struct dti_stop *stop, uint64_t run)
 {
     /* All replicas have returned. Only the thread that started the outermost run can have set CLAIMED, and
      * its stop does not belong to this run. */
-    uint32_t state = settled_state(stop);
+    uint32_t state = state_after_claim(stop);
     if (state == DTI_STOP_STOPPED && stop->run == run)
         /* If the time of the outermost run has just ended, the change fails and the stop stays. */
         (void)change(stop, DTI_STOP_STOPPED, DTI_STOP_RUNNING);

@@ -77,7 +77,7 @@ static bool spin(uint64_t end_ns, struct dti_deadline *deadline, dti_condition *
 {
     uint64_t now;
     do {
-        for (uint32_t look = 0; look < 64; look++) {
+        for (uint32_t check = 0; check < 64; check++) {
             dti_pause();
             if (condition(argument))
                 return true;

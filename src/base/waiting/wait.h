@@ -114,7 +114,7 @@ static inline bool dti_wait(struct dti_wait_queue *queue, uint32_t waiter, uint3
     if (condition(argument))
         return true;
     /* Polls a few times before the clock is read for the first time. */
-    for (uint32_t look = 0; wait_policy->spin_ns != 0 && look < 64; look++) {
+    for (uint32_t check = 0; wait_policy->spin_ns != 0 && check < 64; check++) {
         dti_pause();
         if (condition(argument))
             return true;

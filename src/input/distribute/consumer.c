@@ -27,16 +27,16 @@ ditto_status dti_iterator_claim(ditto_iterator *it, enum dti_use use)
 /* Returns true if the group's next ticket cannot be given out because a replica has returned from its
  * function and does not empty its ring. Sets *left to this replica. */
 static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
-                  const struct dti_producer_group *crew, uint32_t *left)
+                  const struct dti_producer_group *group, uint32_t *left)
 {
     /* acquire: pairs with block() in sequencer.c */
-    uint32_t blocked = atomic_load_explicit(&crew->blocked_on, memory_order_acquire);
+    uint32_t blocked = atomic_load_explicit(&group->blocked_on, memory_order_acquire);
     if (blocked == DTI_NOT_BLOCKED || blocked == DTI_BLOCKED_BY_PROGRESS)
         return false;
     uint32_t replica = p->first_replica + blocked;
     /* If the ring has been emptied meanwhile, the producers just have not woken up yet. relaxed: the store of
      * blocked_on has published it. */
-    uint64_t ticket = atomic_load_explicit(&crew->blocked_ticket, memory_order_relaxed);
+    uint64_t ticket = atomic_load_explicit(&group->blocked_ticket, memory_order_relaxed);
     if (!dti_replica_returned(dti_team_replica(it->team, replica)) ||
         dti_ring_reached(it->ring[replica], ticket))
         return false;
@@ -54,8 +54,8 @@ static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *le
         if (atomic_load_explicit(&n->ended, memory_order_acquire) ||
             atomic_load_explicit(&n->steps, memory_order_acquire) > step)
             continue;
-        for (uint32_t c = 0; c < p->crews; c++)
-            if (stuck(it, p, &p->crew[c], left))
+        for (uint32_t c = 0; c < p->groups; c++)
+            if (stuck(it, p, &p->group[c], left))
                 return true;
     }
     return false;
@@ -73,9 +73,9 @@ static bool is_given(const struct dti_pipeline *p, uint32_t replica, uint64_t ti
 static bool is_cut_off(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
 {
     const struct dti_consumer *c = &it->consumer[replica];
-    if (atomic_load_explicit(&c->crew->blocked_on, memory_order_acquire) == DTI_BLOCKED_BY_PROGRESS)
-        return held_up(it, atomic_load_explicit(&c->crew->blocked_ticket, memory_order_relaxed), left);
-    return stuck(it, c->pipeline, c->crew, left);
+    if (atomic_load_explicit(&c->group->blocked_on, memory_order_acquire) == DTI_BLOCKED_BY_PROGRESS)
+        return held_up(it, atomic_load_explicit(&c->group->blocked_ticket, memory_order_relaxed), left);
+    return stuck(it, c->pipeline, c->group, left);
 }
 
 /* Returns true if the batch that the pipeline hands over next cannot come. */
@@ -227,7 +227,7 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
                                uint64_t *bytes)
 {
     struct dti_consumer *c = &it->consumer[self->id];
-    enum dti_next_delivery turn;
+    enum dti_next_delivery delivery;
     bool waited = false;
     if (c->last != DITTO_OK)
         return end_of(self, it, c->last);
@@ -235,9 +235,9 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
         dti_wait_queue_signal(&it->wait_queue, self->id);
     if (dti_replica_is_forked(self))
         return dti_fail_forked();
-    for (; (turn = dti_order_next_delivery(it, self->id)) == DTI_NEXT_DELIVERY_NONE; waited = true)
+    for (; (delivery = dti_order_next_delivery(it, self->id)) == DTI_NEXT_DELIVERY_NONE; waited = true)
         DTI_TRY(wait_for_batch(self, it));
-    if (turn == DTI_NEXT_DELIVERY_ERROR)
+    if (delivery == DTI_NEXT_DELIVERY_ERROR)
         return end_with_error(self, it);
     const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
     c->last = slot->status;

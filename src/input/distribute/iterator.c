@@ -400,7 +400,7 @@ void dti_iterator_spec(const ditto_iterator *it, ditto_element_spec *out)
 
 /* -- statistics -- */
 
-static uint64_t look(const _Atomic uint64_t *number)
+static uint64_t load(const _Atomic uint64_t *number)
 {
     return atomic_load_explicit(number, memory_order_relaxed); /* it may be out of date at once */
 }
@@ -409,13 +409,13 @@ static void add_consumer(const struct ditto_iterator *it, uint32_t replica, ditt
 {
     const struct dti_consumer *c = &it->consumer[replica];
     /* They are loaded in the reverse order of their stores. */
-    uint64_t ready = look(&c->ready), taken = look(&c->taken);
+    uint64_t ready = load(&c->ready), taken = load(&c->taken);
     out->steps = taken > out->steps ? taken : out->steps;
-    out->rows += look(&c->rows);
-    out->bytes += look(&c->bytes);
+    out->rows += load(&c->rows);
+    out->bytes += load(&c->bytes);
     out->num_ready += ready;
     out->num_waited += taken > ready ? taken - ready : 0;
-    out->consumer_wait_ns += look(&c->wait_ns);
+    out->consumer_wait_ns += load(&c->wait_ns);
     for (uint64_t t = taken; t < taken + it->plan.slots; t++)
         out->depth += dti_ring_is_filled(&c->ring, t);
 }
@@ -436,12 +436,12 @@ void dti_iterator_stats(const ditto_iterator *it, uint32_t replica, ditto_iterat
             add_consumer(it, r, out);
     for (uint32_t i = 0; i < it->producers; i++) {
         const struct dti_producer *p = &it->producer[i];
-        if (!all && p->crew != it->consumer[replica].crew)
+        if (!all && p->group != it->consumer[replica].group)
             continue;
-        out->producer_wait_ns += look(&p->waiting_ns);
-        out->filling_ns += look(&p->filling_ns);
+        out->producer_wait_ns += load(&p->waiting_ns);
+        out->filling_ns += load(&p->filling_ns);
     }
     for (uint32_t w = 0; w < it->plan.pipelines; w++)
         if (all || &it->pipeline[w] == it->consumer[replica].pipeline)
-            out->choosing_ns += look(&it->pipeline[w].sequencer.choosing_ns);
+            out->choosing_ns += load(&it->pipeline[w].sequencer.choosing_ns);
 }

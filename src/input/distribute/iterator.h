@@ -14,7 +14,7 @@
 struct dti_producer {
     struct ditto_iterator *iterator;
     struct dti_pipeline *pipeline;
-    struct dti_producer_group *crew;
+    struct dti_producer_group *group;
     pthread_t thread;
     uint32_t index;  /* in the iterator, and in its wait queue */
     uint32_t number; /* in the team, for traces */
@@ -33,15 +33,15 @@ struct dti_pipeline {
     uint32_t first_replica;
     struct dti_sequencer sequencer;
     struct dti_order order;
-    alignas(DTI_CACHE_LINE_PAIR) struct dti_producer_group *crew; /* [crews] */
-    uint32_t crews;
+    alignas(DTI_CACHE_LINE_PAIR) struct dti_producer_group *group; /* [groups] */
+    uint32_t groups;
 };
 
 struct dti_consumer {
     alignas(DTI_CACHE_LINE_PAIR) struct dti_ring ring;
     void *memory; /* of the ring */
     struct dti_pipeline *pipeline;
-    struct dti_producer_group *crew;
+    struct dti_producer_group *group;
 
     /* The status behind the batch that was taken last. DITTO_OK if more may come. */
     ditto_status last;

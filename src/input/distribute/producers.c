@@ -55,7 +55,7 @@ uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines)
 static void set_affinity(struct dti_producer *p)
 {
     struct dti_mask allowed;
-    uint32_t replica = p->pipeline->first_replica + p->crew->replica[0];
+    uint32_t replica = p->pipeline->first_replica + p->group->replica[0];
     p->has_affinity = host_mask(&allowed);
     if (!p->has_affinity)
         return;
@@ -73,16 +73,16 @@ static ditto_status make_groups(struct ditto_iterator *it, struct dti_pipeline *
 {
     uint32_t n = it->plan.replicas_each, nodes = 0;
     uint32_t *node = malloc(n * sizeof *node), *list = malloc(n * sizeof *list);
-    size_t bytes = (most < n ? most : n) * sizeof *p->crew;
-    struct dti_producer_group *crew = aligned_alloc(DTI_CACHE_LINE_PAIR, bytes);
-    if (node == NULL || list == NULL || crew == NULL) {
+    size_t bytes = (most < n ? most : n) * sizeof *p->group;
+    struct dti_producer_group *group = aligned_alloc(DTI_CACHE_LINE_PAIR, bytes);
+    if (node == NULL || list == NULL || group == NULL) {
         free(node);
         free(list);
-        free(crew);
+        free(group);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for producers of %u replicas", n);
     }
-    p->crew = memset(crew, 0, bytes);
-    p->crew[0].replica = list; /* each group points to its own part of the list */
+    p->group = memset(group, 0, bytes);
+    p->group[0].replica = list; /* each group points to its own part of the list */
     /* Numbers the nodes in the order of their first replica, and sets node[j] to the number of replica j's
      * node. */
     for (uint32_t j = 0; j < n; j++) {
@@ -91,16 +91,16 @@ static ditto_status make_groups(struct ditto_iterator *it, struct dti_pipeline *
             before++;
         node[j] = before < j ? node[before] : nodes++;
     }
-    p->crews = nodes < most ? nodes : most;
-    for (uint32_t c = 0, used = 0; c < p->crews; c++) {
-        p->crew[c].replica = list + used;
-        p->crew[c].step = p->sequencer.first;
-        atomic_init(&p->crew[c].blocked_on, DTI_NOT_BLOCKED);
+    p->groups = nodes < most ? nodes : most;
+    for (uint32_t c = 0, used = 0; c < p->groups; c++) {
+        p->group[c].replica = list + used;
+        p->group[c].step = p->sequencer.first;
+        atomic_init(&p->group[c].blocked_on, DTI_NOT_BLOCKED);
         for (uint32_t j = 0; j < n; j++)
-            if (node[j] % p->crews == c) {
+            if (node[j] % p->groups == c) {
                 list[used++] = j;
-                p->crew[c].replicas++;
-                it->consumer[p->first_replica + j].crew = &p->crew[c];
+                p->group[c].replicas++;
+                it->consumer[p->first_replica + j].group = &p->group[c];
             }
     }
     free(node);
@@ -116,7 +116,7 @@ ditto_status dti_producers_prepare(struct ditto_iterator *it)
             struct dti_producer *p = &it->producer[w * it->plan.producers + i];
             p->iterator = it;
             p->pipeline = pipeline;
-            p->crew = &pipeline->crew[i % pipeline->crews];
+            p->group = &pipeline->group[i % pipeline->groups];
             p->index = w * it->plan.producers + i;
             p->number = dti_team_number_producer(it->team);
             p->reader.closing = &it->closing;
@@ -131,9 +131,9 @@ void dti_producers_free(struct ditto_iterator *it)
     for (uint32_t i = 0; it->producer != NULL && i < it->producers; i++)
         dti_reader_free(&it->producer[i].reader);
     for (uint32_t w = 0; it->pipeline != NULL && w < it->plan.pipelines; w++) {
-        if (it->pipeline[w].crew != NULL)
-            free(it->pipeline[w].crew[0].replica);
-        free(it->pipeline[w].crew);
+        if (it->pipeline[w].group != NULL)
+            free(it->pipeline[w].group[0].replica);
+        free(it->pipeline[w].group);
     }
     free(it->producer);
 }
@@ -251,13 +251,13 @@ static void *producer_main(void *argument)
     enum dti_ticket_result taken;
     char name[16];
     snprintf(name, sizeof name, "ditto-in%u", p->index);
-    dti_thread_settle(name);
+    dti_thread_begin(name);
     if (p->has_affinity)
         dti_affinity_restore(&p->affinity);
     struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
     /* acquire: pairs with dti_producers_stop */
     while (atomic_load_explicit(&it->closing, memory_order_acquire) == 0 &&
-           (taken = dti_sequencer_take(&p->pipeline->sequencer, p->crew, &ticket)) != DTI_TICKET_FINISHED) {
+           (taken = dti_sequencer_take(&p->pipeline->sequencer, p->group, &ticket)) != DTI_TICKET_FINISHED) {
         if (taken == DTI_TICKET_TAKEN)
             produce(p, &ticket);
         else

@@ -122,15 +122,15 @@ static ditto_status refuse(const char *what, uint64_t saved, uint64_t now)
  * pipeline read every W-th row. Such a state does not match the rows that the pipelines deliver now. */
 static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
 {
-    static const char *const words[] = {
+    static const char *const names[] = {
         [DTI_SHARING_NONE] = "each read all rows of a dataset",
         [DTI_SHARING_FILES] = "share out files",
         [DTI_SHARING_ROWS] = "share out the rows of each global batch",
     };
     bool old = saved == DTI_SHARING_NONE && now == DTI_SHARING_ROWS;
     return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved when pipelines %s%s, but now they %s",
-                    words[saved], old ? " (or every W-th row, as DATA did in an earlier version)" : "",
-                    words[now]);
+                    names[saved], old ? " (or every W-th row, as DATA did in an earlier version)" : "",
+                    names[now]);
 }
 
 ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *from)
@@ -174,15 +174,15 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
 {
     struct dti_sequencer *s = &p->sequencer;
     s->first = s->cut = s->kept = dti_bytes_get_u64(from);
-    bool together = dti_bytes_get_below(from, 1) != 0;
-    if (!together && it->plan.state_replicas != it->num_replicas)
+    bool same_step = dti_bytes_get_below(from, 1) != 0;
+    if (!same_step && it->plan.state_replicas != it->num_replicas)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "the state was saved when replicas had taken different numbers of batches: it goes on with %u "
             "replicas, not %u",
             it->plan.state_replicas, it->num_replicas);
     for (uint32_t j = 0; j < it->plan.replicas_each; j++)
-        s->begins[j] = together ? s->first : dti_bytes_get_u64(from);
+        s->begins[j] = same_step ? s->first : dti_bytes_get_u64(from);
     for (uint32_t j = 0; j < it->plan.replicas_each; j++)
         from->failed |= s->begins[j] < s->first || s->begins[j] - s->first > (uint64_t)UINT32_MAX;
     if (p != it->pipeline && it->plan.state_replicas != it->num_replicas &&
@@ -205,11 +205,11 @@ ditto_status dti_state_read(struct ditto_iterator *it, struct dti_pipeline *p, s
     if (!dti_multiply(rows + 1, s->before.stride * sizeof(uint64_t), &bytes))
         from->failed = true;
     DTI_TRY(dti_bytes_reader_status(from));
-    uint64_t *words = malloc(bytes);
-    if (words == NULL)
+    uint64_t *names = malloc(bytes);
+    if (names == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %llu rows of a state", (unsigned long long)rows);
     free(s->before.word);
-    s->before.word = words;
+    s->before.word = names;
     for (; s->before_count < rows; s->before_count++)
         DTI_TRY(dti_row_load(p->dataset, dti_rows_from(s->before, s->before_count).word, from));
     return dti_cursor_restore(s->cursor, from);

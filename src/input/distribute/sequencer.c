@@ -172,25 +172,25 @@ bool dti_progress_is_known(const struct dti_pipelines_progress *progress, uint32
     return existence_of(progress, pipeline, step) != DTI_STEP_EXISTENCE_UNKNOWN;
 }
 
-static void go_to_next_replica(struct dti_producer_group *crew)
+static void go_to_next_replica(struct dti_producer_group *group)
 {
-    if (++crew->next == crew->replicas) {
-        crew->next = 0;
-        crew->step++;
+    if (++group->next == group->replicas) {
+        group->next = 0;
+        group->step++;
     }
 }
 
 /* Sets the ticket that the group gives out next. Returns false if there are no more. */
-static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *crew,
+static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *group,
                       struct dti_ticket *ticket)
 {
-    for (uint32_t ended = 0; ended < crew->replicas; go_to_next_replica(crew)) {
-        uint32_t r = crew->replica[crew->next];
+    for (uint32_t ended = 0; ended < group->replicas; go_to_next_replica(group)) {
+        uint32_t r = group->replica[group->next];
         /* After a restore some replicas may begin later than others. */
-        if (!s->ended[r] && crew->step >= s->begins[r]) {
+        if (!s->ended[r] && group->step >= s->begins[r]) {
             *ticket = (struct dti_ticket){ .replica = r,
-                                           .step = crew->step,
-                                           .number = crew->step - s->begins[r] };
+                                           .step = group->step,
+                                           .number = group->step - s->begins[r] };
             return true;
         }
         ended = s->ended[r] ? ended + 1 : 0;
@@ -216,15 +216,15 @@ static bool is_entry_free(const struct dti_sequencer *s, uint32_t *late, uint64_
 }
 
 /* Records why the group's next ticket cannot be given out. */
-static enum dti_ticket_result block(struct dti_producer_group *crew, struct dti_ticket *ticket, uint32_t on,
+static enum dti_ticket_result block(struct dti_producer_group *group, struct dti_ticket *ticket, uint32_t on,
                                     uint64_t number)
 {
     if (on != DTI_BLOCKED_BY_PROGRESS)
         ticket->replica = on;
     ticket->number = number;
-    atomic_store_explicit(&crew->blocked_ticket, number, memory_order_relaxed);
+    atomic_store_explicit(&group->blocked_ticket, number, memory_order_relaxed);
     /* release: pairs with stuck() and is_cut_off() in consumer.c */
-    atomic_store_explicit(&crew->blocked_on, on, memory_order_release);
+    atomic_store_explicit(&group->blocked_on, on, memory_order_release);
     return on == DTI_BLOCKED_BY_PROGRESS ? DTI_TICKET_UNKNOWN : DTI_TICKET_BLOCKED;
 }
 
@@ -237,19 +237,19 @@ static void set_rows(struct dti_sequencer *s, struct dti_ticket *ticket)
     ticket->rows = dti_rows_from(step->rows, before);
 }
 
-static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_group *crew,
+static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_group *group,
                                    struct dti_ticket *ticket)
 {
     uint32_t late;
     uint64_t number;
-    if (!find_next(s, crew, ticket))
+    if (!find_next(s, group, ticket))
         return DTI_TICKET_FINISHED;
     uint32_t r = ticket->replica;
     if (!dti_ring_is_free(s->o.ring[r], ticket->number))
-        return block(crew, ticket, r, ticket->number);
+        return block(group, ticket, r, ticket->number);
     while (s->end == DITTO_OK && ticket->step >= s->cut) {
         if (!is_entry_free(s, &late, &number))
-            return block(crew, ticket, late, number);
+            return block(group, ticket, late, number);
         cut_step(s);
     }
     enum dti_step_existence existence = existence_of(s->o.progress, s->o.cut.pipeline, ticket->step);
@@ -257,7 +257,7 @@ static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_
     if (s->end < 0 && 2 * dti_sequencer_position(s, ticket->step, r) >= s->end_point)
         ticket->status = s->end;
     else if (existence == DTI_STEP_EXISTENCE_UNKNOWN)
-        return block(crew, ticket, DTI_BLOCKED_BY_PROGRESS, ticket->step);
+        return block(group, ticket, DTI_BLOCKED_BY_PROGRESS, ticket->step);
     else if (existence == DTI_STEP_EXISTS_NOT)
         ticket->status = DITTO_END_OF_INPUT;
     else if (existence == DTI_STEP_EXISTS_WITH_ROWS)
@@ -265,16 +265,16 @@ static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_
     s->ended[r] = ticket->status != DITTO_OK;
     /* release: both pair with starved() in consumer.c and the functions that it calls */
     atomic_store_explicit(&s->given[r], ticket->number + 1, memory_order_release);
-    go_to_next_replica(crew);
-    atomic_store_explicit(&crew->blocked_on, DTI_NOT_BLOCKED, memory_order_release);
+    go_to_next_replica(group);
+    atomic_store_explicit(&group->blocked_on, DTI_NOT_BLOCKED, memory_order_release);
     return DTI_TICKET_TAKEN;
 }
 
-enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_producer_group *crew,
+enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_producer_group *group,
                                           struct dti_ticket *ticket)
 {
     pthread_mutex_lock(&s->lock);
-    enum dti_ticket_result taken = take(s, crew, ticket);
+    enum dti_ticket_result taken = take(s, group, ticket);
     pthread_mutex_unlock(&s->lock);
     return taken;
 }

@@ -166,7 +166,7 @@ enum dti_ticket_result {
 };
 /* Gives out the next ticket of the producer group. Unless the result is DTI_TICKET_TAKEN, only the members of
  * *ticket that the result mentions are valid. */
-enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_producer_group *crew,
+enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_producer_group *group,
                                           struct dti_ticket *ticket);
 
 /* Returns true if it is known whether the step exists. */

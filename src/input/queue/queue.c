@@ -8,7 +8,7 @@
  * a wait. There is no pause instruction between them, because handing over an item takes only as long as two
  * or three of these. With the clock and pauses from the start it took 350 ns. Now it takes 42 ns (two
  * hyper-threads) or 130 ns (two cores), measured with ditto-bench queue. */
-#define LOOKS 1000u
+#define CHECKS 1000u
 
 /* -- slots and bytes -- */
 
@@ -112,12 +112,12 @@ static void give_back_bytes(struct claiming *c)
     dti_wait_queue_signal(&c->queue->producers_waiting, DTI_EVERYONE);
 }
 
-/* Checks the condition LOOKS times, then waits until the deadline. */
+/* Checks the condition CHECKS times, then waits until the deadline. */
 static bool wait_in(struct dti_wait_queue *wait_queue, uint32_t waiter, struct dti_wait_policy *wait_policy,
                     uint32_t timeout_ms, dti_condition *condition, void *argument, _Atomic uint64_t *waits,
                     _Atomic uint64_t *wait_ns)
 {
-    for (uint32_t looks = wait_policy->spin_ns != 0 ? LOOKS : 0; looks > 0; looks--)
+    for (uint32_t checks = wait_policy->spin_ns != 0 ? CHECKS : 0; checks > 0; checks--)
         if (condition(argument))
             return true;
     uint64_t begin = dti_now_ns();
@@ -276,46 +276,46 @@ static bool has_ended(const ditto_queue *q)
            atomic_load_explicit(&q->tail, memory_order_relaxed) == q->next; /* E1 */
 }
 
-enum sight { SEES_NOTHING, SEES_SLOT, SEES_END };
+enum next_slot_state { NEXT_NONE, NEXT_SLOT, NEXT_END };
 
 /* Returns what the consumer sees at its next ticket: nothing yet, a slot with an item or a failure, or the
  * end. It skips withdrawn tickets. The caller must act on this answer and must not read the slot again.
  * After the end was seen, a producer that took a ticket too late may still fill the slot, with WITHDRAWN
  * and the item of an earlier ticket. */
-static inline enum sight look(ditto_queue *q)
+static inline enum next_slot_state inspect_next(ditto_queue *q)
 {
     for (;;) {
         struct dti_queue_slot *e = dti_queue_slot_of(q, q->next);
         if (!is_filled(e, q->next)) {
             if (!q->ended && !has_ended(q))
-                return SEES_NOTHING;
+                return NEXT_NONE;
             /* It is written only when the end is seen, because producers read this cache line. */
             q->ended = true;
-            return SEES_END;
+            return NEXT_END;
         }
         if (__builtin_expect(e->kind != DTI_QUEUE_SLOT_WITHDRAWN, 1))
-            return SEES_SLOT;
+            return NEXT_SLOT;
         q->next++;
         give_back(q, e->claimed_bytes);
     }
 }
 
-struct looking {
+struct item_wait {
     ditto_queue *queue;
-    enum sight seen;
+    enum next_slot_state seen;
 };
-static bool looked(void *argument)
+static bool item_ready(void *argument)
 {
-    struct looking *l = argument;
-    l->seen = look(l->queue);
-    return l->seen != SEES_NOTHING;
+    struct item_wait *l = argument;
+    l->seen = inspect_next(l->queue);
+    return l->seen != NEXT_NONE;
 }
 
-/* Returns SEES_NOTHING after the timeout, and records DITTO_ERR_TIMED_OUT. */
-__attribute__((noinline)) static enum sight wait_for_item(ditto_queue *q, uint32_t timeout_ms)
+/* Returns NEXT_NONE after the timeout, and records DITTO_ERR_TIMED_OUT. */
+__attribute__((noinline)) static enum next_slot_state wait_for_item(ditto_queue *q, uint32_t timeout_ms)
 {
-    struct looking l = { .queue = q };
-    if (wait_in(&q->consumer_waiting, 0, &q->wait_policy, timeout_ms, looked, &l, &q->waits, &q->wait_ns))
+    struct item_wait l = { .queue = q };
+    if (wait_in(&q->consumer_waiting, 0, &q->wait_policy, timeout_ms, item_ready, &l, &q->waits, &q->wait_ns))
         return l.seen;
     uint64_t ticket = q->next;
     bool taken = atomic_load_explicit(&q->tail, memory_order_relaxed) != ticket; /* for the message */
@@ -323,7 +323,7 @@ __attribute__((noinline)) static enum sight wait_for_item(ditto_queue *q, uint32
              (unsigned long long)ticket,
              taken ? "is claimed and not published"
                    : "no producer has claimed: the producers are too slow or have exited");
-    return SEES_NOTHING;
+    return NEXT_NONE;
 }
 
 ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeout_ms)
@@ -331,14 +331,14 @@ ditto_status dti_queue_get(ditto_queue *q, ditto_queue_item *out, uint32_t timeo
     /* relaxed: only the consumer writes it */
     if (q->payload != NULL && q->next != atomic_load_explicit(&q->head, memory_order_relaxed))
         give_back(q, dti_queue_slot_of(q, q->next - 1)->claimed_bytes);
-    enum sight seen = look(q);
-    if (seen == SEES_NOTHING) {
+    enum next_slot_state seen = inspect_next(q);
+    if (seen == NEXT_NONE) {
         if (timeout_ms == 0)
             return DITTO_PENDING;
         seen = wait_for_item(q, timeout_ms);
     }
-    if (__builtin_expect(seen != SEES_SLOT, 0))
-        return seen == SEES_END ? DITTO_END_OF_INPUT : DITTO_ERR_TIMED_OUT;
+    if (__builtin_expect(seen != NEXT_SLOT, 0))
+        return seen == NEXT_END ? DITTO_END_OF_INPUT : DITTO_ERR_TIMED_OUT;
     uint64_t ticket = q->next;
     struct dti_queue_slot *e = dti_queue_slot_of(q, ticket);
     /* A failure stays in its slot, and the next call finds it again. */

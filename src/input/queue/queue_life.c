@@ -77,9 +77,9 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
  * which says nothing about the other threads. */
 static struct dti_wait_policy wait_policy_of(const ditto_queue_options *o, uint32_t producers)
 {
-    bool crowded = sysconf(_SC_NPROCESSORS_ONLN) < (long)producers + 1;
+    bool oversubscribed = sysconf(_SC_NPROCESSORS_ONLN) < (long)producers + 1;
     bool given = o->has_spin_us != 0 || o->spin_us != 0;
-    if (!given && crowded)
+    if (!given && oversubscribed)
         return (struct dti_wait_policy){ .yield_ns = DTI_YIELD_NS };
     return (struct dti_wait_policy){ .spin_ns = (uint64_t)(given ? o->spin_us : DTI_DEFAULT_SPIN_US) *
                                                 1000u };
@@ -174,10 +174,10 @@ static uint64_t read_count(const _Atomic uint64_t *counter)
 
 void dti_queue_stats(const ditto_queue *q, ditto_queue_counters *out)
 {
-    uint64_t gone = read_count(&q->head), tail = read_count(&q->tail);
+    uint64_t head = read_count(&q->head), tail = read_count(&q->tail);
     *out = (ditto_queue_counters){ .gets = read_count(&q->gets),
                                    .got_bytes = read_count(&q->got_bytes),
-                                   .depth = tail > gone ? tail - gone : 0,
+                                   .depth = tail > head ? tail - head : 0,
                                    .get_waits = read_count(&q->waits),
                                    .get_wait_ns = read_count(&q->wait_ns) };
     for (uint32_t i = 0; i < q->producers; i++) {

@@ -145,7 +145,7 @@ static void *helper_main(void *argument)
     struct work_wait wait = { d, GO_NONE };
     char name[16];
     snprintf(name, sizeof name, "ditto-r%u.%u", r->id, d->index);
-    dti_thread_settle(name);
+    dti_thread_begin(name);
     dti_error_replica = (int32_t)r->id;
     d->tid = (int32_t)syscall(SYS_gettid);
     dti_thread_hook(o->thread_start, r->id, o->thread_user);
@@ -215,7 +215,7 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
 }
 
 /* The leader calls this first. Returns FORKED in a child process, in which there are no helpers. */
-static ditto_status check_alive(struct dti_replica *r)
+static ditto_status check_not_forked(struct dti_replica *r)
 {
     if (!dti_replica_is_forked(r))
         return DITTO_OK;
@@ -243,7 +243,7 @@ static ditto_status outcome(struct dti_replica *r)
 ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
 {
     struct dti_crew *crew = r->crew;
-    DTI_TRY(check_alive(r));
+    DTI_TRY(check_not_forked(r));
     /* The leader runs a loop of one piece itself, because handing it over would cost more. */
     if (crew->devices == 1 || dti_loop_range_pieces(&loop->range) <= 1) {
         DTI_TRY(dti_crew_join(r));
@@ -289,7 +289,7 @@ static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function
 ditto_status dti_crew_submit(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
 {
     struct dti_crew *crew = r->crew;
-    DTI_TRY(check_alive(r));
+    DTI_TRY(check_not_forked(r));
     if (device >= crew->devices)
         return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u%s", device, r->id,
                         crew->devices,
@@ -335,7 +335,7 @@ bool dti_crew_offer(struct dti_replica *r, ditto_device_fn function, void *argum
 ditto_status dti_crew_join(struct dti_replica *r)
 {
     struct dti_crew *crew = r->crew;
-    DTI_TRY(check_alive(r));
+    DTI_TRY(check_not_forked(r));
     if (crew->outstanding) {
         drain(&crew->device[0]);
         for (uint32_t i = 1; i < crew->devices; i++)
@@ -346,14 +346,14 @@ ditto_status dti_crew_join(struct dti_replica *r)
 
 /* -- creation and destruction -- */
 
-static ditto_status settle(uint32_t device, void *argument)
+static ditto_status prepare_helper(uint32_t device, void *argument)
 {
     struct dti_device *d = argument;
     struct dti_mask own;
     (void)device;
     dti_mask_clear(&own);
     dti_mask_add(&own, d->pu.number);
-    DTI_TRY(dti_team_settle_thread(d->crew->replica->team, &own));
+    DTI_TRY(dti_team_bind_thread(d->crew->replica->team, &own));
     d->cpu = dti_team_options(d->crew->replica->team)->pin ? sched_getcpu() : -1;
     return DITTO_OK;
 }
@@ -371,7 +371,7 @@ static ditto_status start_helpers(struct dti_crew *crew)
         /* The thread is counted before anything else can fail, because dti_crew_end_threads joins only
          * counted threads. */
         crew->started++;
-        DTI_TRY(dti_crew_submit(r, index, settle, d));
+        DTI_TRY(dti_crew_submit(r, index, prepare_helper, d));
     }
     return dti_crew_join(r);
 }

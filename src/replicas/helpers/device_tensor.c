@@ -13,7 +13,7 @@ struct copy {
     bool done;
 };
 
-static ditto_status copy_there(uint32_t device, void *argument)
+static ditto_status copy_on_device(uint32_t device, void *argument)
 {
     struct copy *c = argument;
     (void)device;
@@ -39,7 +39,7 @@ static ditto_status copy_all(struct dti_replica *r, struct copy *copies, uint32_
 {
     ditto_status status = DITTO_OK;
     for (uint32_t i = count; i-- > 0;)
-        dti_crew_ask(r, copies[i].to.device, copy_there, &copies[i]);
+        dti_crew_ask(r, copies[i].to.device, copy_on_device, &copies[i]);
     for (uint32_t i = 0; i < count; i++)
         dti_crew_await(r, copies[i].to.device);
     for (uint32_t i = 0; i < count && status == DITTO_OK; i++)

@@ -104,10 +104,10 @@ void dti_load_remove(uint32_t pu)
         atomic_fetch_sub_explicit(&on_pu[pu], 1, memory_order_relaxed);
 }
 
-bool dti_load_crowded(uint32_t pu, uint32_t pus, double cpu_quota)
+bool dti_load_is_oversubscribed(uint32_t pu, uint32_t pus, double cpu_quota)
 {
     uint32_t threads = atomic_load_explicit(&all, memory_order_relaxed);
     bool shared = pu != DTI_NO_PU && atomic_load_explicit(&on_pu[pu], memory_order_relaxed) > 1;
-    bool crowd = atomic_load_explicit(&floating, memory_order_relaxed) > 0 && threads > pus;
-    return shared || crowd || (cpu_quota > 0 && cpu_quota < threads);
+    bool too_many = atomic_load_explicit(&floating, memory_order_relaxed) > 0 && threads > pus;
+    return shared || too_many || (cpu_quota > 0 && cpu_quota < threads);
 }

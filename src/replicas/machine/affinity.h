@@ -49,6 +49,6 @@ uint32_t dti_load_epoch(void);
  *   - another thread is bound to the same PU,
  *   - some threads are not bound and there are more threads in all than `pus`, or
  *   - the CPU quota is below the number of threads (0 means that there is no quota). */
-bool dti_load_crowded(uint32_t pu, uint32_t pus, double cpu_quota);
+bool dti_load_is_oversubscribed(uint32_t pu, uint32_t pus, double cpu_quota);
 
 #endif

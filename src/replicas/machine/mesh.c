@@ -49,15 +49,15 @@ static void chain(const ditto_topology *t, struct domain *domain, uint32_t count
     memset(taken, 0, count * sizeof *taken);
     for (uint32_t chain_index = 0; chain_index < count; chain_index++) {
         uint32_t best = chain_index == 0 ? 0 : UINT32_MAX;
-        bool together = false; /* best is in the same package as last */
+        bool best_is_near = false; /* best is in the same package as last */
         for (uint32_t i = 0; i < count && chain_index > 0; i++) {
             bool same = domain[i].package == domain[last].package;
-            if (taken[i] || (together && !same))
+            if (taken[i] || (best_is_near && !same))
                 continue;
-            if (best == UINT32_MAX || (same && !together) ||
+            if (best == UINT32_MAX || (same && !best_is_near) ||
                 apart(t, &domain[last], &domain[i]) < apart(t, &domain[last], &domain[best]))
                 best = i;
-            together |= same;
+            best_is_near |= same;
         }
         taken[best] = true;
         domain[best].chain_index = chain_index;

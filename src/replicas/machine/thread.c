@@ -31,10 +31,10 @@ int dti_thread_start(pthread_t *thread, size_t stack_bytes, void *(*body)(void *
 
 ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *format, ...)
 {
-    char who[96];
+    char name[96];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(who, sizeof who, format, arguments);
+    vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
     if (failed == EINVAL && stack_bytes != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu is not possible", stack_bytes);
@@ -42,10 +42,10 @@ ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *form
         DITTO_ERR_SYSTEM, failed,
         "the thread of %s could not be started (RLIMIT_NPROC, the pids cgroup or memory for its stack?): "
         "use fewer threads or a smaller stack_bytes",
-        who);
+        name);
 }
 
-void dti_thread_settle(const char *name)
+void dti_thread_begin(const char *name)
 {
     pthread_setname_np(pthread_self(), name);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);

@@ -20,7 +20,7 @@ ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *form
 
 /* Called first on the new thread. It sets the name that `top -H` shows (15 characters), and disables
  * cancellation. */
-void dti_thread_settle(const char *name);
+void dti_thread_begin(const char *name);
 
 /* Calls the program's thread_start or thread_stop function, if there is one. */
 void dti_thread_hook(void (*hook)(uint32_t replica, void *user), uint32_t replica, void *user);

@@ -375,12 +375,12 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
  * locked in the child for ever. */
 static pthread_mutex_t hwloc_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void hold_hwloc(void)
+static void lock_hwloc(void)
 {
     pthread_mutex_lock(&hwloc_lock);
 }
 
-static void let_go_of_hwloc(void)
+static void unlock_hwloc(void)
 {
     pthread_mutex_unlock(&hwloc_lock);
 }
@@ -388,7 +388,7 @@ static void let_go_of_hwloc(void)
 static void watch_forks(void)
 {
     /* This fails only if there is no memory. Forks are then as unsafe as without the handler. */
-    (void)pthread_atfork(hold_hwloc, let_go_of_hwloc, let_go_of_hwloc);
+    (void)pthread_atfork(lock_hwloc, unlock_hwloc, unlock_hwloc);
 }
 
 void dti_topology_watch_forks(void)
@@ -426,9 +426,9 @@ ditto_status dti_topology_read(const ditto_topology_options *options, const stru
     if (topology == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a topology");
     dti_topology_watch_forks();
-    hold_hwloc();
+    lock_hwloc();
     ditto_status status = read_with_hwloc(options, allowed, topology);
-    let_go_of_hwloc();
+    unlock_hwloc();
     if (status != DITTO_OK) {
         dti_topology_destroy(topology);
         return status;

@@ -75,12 +75,12 @@ struct dti_arena {
 static bool bind_range(struct dti_arena *a, void *start, size_t bytes)
 {
     unsigned long mask[(DTI_MAX_NODES + 63) / 64] = { 0 };
-    int wished = a->strict ? DITTO_BINDING_BOUND : DITTO_BINDING_PREFERRED;
+    int requested = a->strict ? DITTO_BINDING_BOUND : DITTO_BINDING_PREFERRED;
     if (a->node_os < DTI_MAX_NODES)
         mask[a->node_os / 64] = 1ul << a->node_os % 64;
     if (a->node_os < DTI_MAX_NODES &&
         mbind(start, bytes, a->strict ? MPOL_BIND : MPOL_PREFERRED, mask, DTI_MAX_NODES, 0) == 0) {
-        atomic_store_explicit(&a->binding, wished, memory_order_relaxed);
+        atomic_store_explicit(&a->binding, requested, memory_order_relaxed);
         return true;
     }
     atomic_store_explicit(&a->binding, DITTO_BINDING_FIRST_TOUCH, memory_order_relaxed);
@@ -91,12 +91,12 @@ static bool bind_range(struct dti_arena *a, void *start, size_t bytes)
 static void touch(const struct dti_arena *a, void *start, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    struct dti_mask own, there;
+    struct dti_mask own, target;
     bool moved = false;
     if (a->touch_pu != DTI_NO_PU && dti_affinity_try_get(&own)) {
-        dti_mask_clear(&there);
-        dti_mask_add(&there, a->touch_pu);
-        moved = dti_pin_try_to(&there);
+        dti_mask_clear(&target);
+        dti_mask_add(&target, a->touch_pu);
+        moved = dti_pin_try_to(&target);
     }
     for (size_t at = 0; at < bytes; at += page)
         ((volatile char *)start)[at] = 0;
@@ -123,7 +123,7 @@ static bool is_first_touch(const struct dti_arena *a)
     return atomic_load_explicit(&a->binding, memory_order_relaxed) == DITTO_BINDING_FIRST_TOUCH;
 }
 
-static bool remember(struct dti_arena *a, void *start, size_t bytes)
+static bool record_range(struct dti_arena *a, void *start, size_t bytes)
 {
     bool done = true;
     pthread_mutex_lock(&a->lock);
@@ -177,7 +177,7 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
     }
     /* Growing in place is not supported. */
     void *start = wanted == NULL ? map_aligned(mapped, alignment) : NULL;
-    if (start != NULL && !remember(a, start, mapped)) {
+    if (start != NULL && !record_range(a, start, mapped)) {
         munmap(start, mapped);
         errno = ENOMEM;
         start = NULL;

@@ -42,7 +42,7 @@ struct allocation_request {
 /* Runs on the device's thread, which touches the ranges that it maps. Only one device at a time uses an
  * arena, because the leader waits for each. The function always returns DITTO_OK, because a failure must not
  * stop the run. The leader gets the status from the request. */
-static ditto_status allocate_there(uint32_t device, void *argument)
+static ditto_status allocate_on_device(uint32_t device, void *argument)
 {
     struct allocation_request *w = argument;
     (void)device;
@@ -69,7 +69,7 @@ ditto_status dti_device_alloc(struct dti_replica *r, uint32_t device, size_t byt
                                           .strict = dti_team_options(r->team)->strict_memory };
     if (request.where == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena on NUMA node %u", node);
-    dti_crew_ask(r, device, allocate_there, &request);
+    dti_crew_ask(r, device, allocate_on_device, &request);
     dti_crew_await(r, device);
     if (!request.tried)
         return dti_team_stop_status(r->team);

@@ -225,7 +225,7 @@ ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_span span, bo
 
 /* -- lists -- */
 
-#define NOT_THERE UINT32_MAX
+#define NO_INDEX UINT32_MAX
 
 /* Makes a candidate of each set. Checks that its PUs exist and, unless `share` is true, that no PU is given
  * twice. */
@@ -237,8 +237,8 @@ static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, cons
     for (uint32_t set = 0; set < sets; set++) {
         uint32_t size = set_sizes != NULL ? set_sizes[set] : 1, end = s->listed;
         for (uint32_t k = 0; k < size; k++, at++) {
-            uint32_t index = pus[at] < DTI_MAX_PUS ? index_of[pus[at]] : NOT_THERE;
-            if (index == NOT_THERE)
+            uint32_t index = pus[at] < DTI_MAX_PUS ? index_of[pus[at]] : NO_INDEX;
+            if (index == NO_INDEX)
                 return DTI_FAIL(
                     DITTO_ERR_RANGE,
                     "pus[%u] asks for PU %u, which this process may not use (it has %u PUs, the first is "
@@ -270,7 +270,7 @@ ditto_status dti_candidates_by_list(const ditto_topology *t, const uint32_t *pus
     if (index_of == NULL || taken == NULL)
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", t->counts.pus);
     if (status == DITTO_OK) {
-        memset(index_of, 0xff, DTI_MAX_PUS * sizeof *index_of); /* NOT_THERE */
+        memset(index_of, 0xff, DTI_MAX_PUS * sizeof *index_of); /* NO_INDEX */
         for (uint32_t i = 0; i < t->counts.pus; i++)
             index_of[t->pus[i].is.number] = i;
         status = list_sets(t, pus, set_sizes, sets, share, index_of, taken, out);

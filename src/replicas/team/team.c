@@ -23,9 +23,10 @@ struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_
     const struct dti_team_options *o = &team->options;
     /* The epoch is read first, so that the caller notices every later change. */
     *epoch = dti_load_epoch();
-    bool crowded = team->crowded || dti_load_crowded(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
-    return (struct dti_wait_policy){ .spin_ns = crowded ? 0 : (uint64_t)o->spin_us * 1000u,
-                                     .yield_ns = crowded ? team->yield_ns : 0 };
+    bool oversubscribed = team->oversubscribed ||
+                          dti_load_is_oversubscribed(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
+    return (struct dti_wait_policy){ .spin_ns = oversubscribed ? 0 : (uint64_t)o->spin_us * 1000u,
+                                     .yield_ns = oversubscribed ? team->yield_ns : 0 };
 }
 
 static void set_wait_policy(struct dti_replica *r)
@@ -75,8 +76,8 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     }
     dti_public_leave(&outer_function);
     dti_error_replica = outer;
-    /* release: pairs with the acquire of a waiter in a crowded meeting (src/sync/meeting/meeting.c) */
-    if (team->crowded)
+    /* release: pairs with the acquire of a waiter in a meeting by counter (src/sync/meeting/meeting.c) */
+    if (team->oversubscribed)
         atomic_fetch_add_explicit(&team->returned, 1, memory_order_release);
     atomic_store_explicit(&r->done, number, memory_order_release); /* D0 */
     dti_wait_queue_signal(&team->wait_queue, r->id);
@@ -119,7 +120,7 @@ void *dti_team_thread_main(void *argument)
     struct dti_team *team = r->team;
     char name[16];
     snprintf(name, sizeof name, "ditto-r%u", r->id);
-    dti_thread_settle(name);
+    dti_thread_begin(name);
     r->tid = (int32_t)syscall(SYS_gettid);
     dti_thread_hook(team->options.thread_start, r->id, team->options.thread_user);
     set_wait_policy(r);
@@ -173,7 +174,7 @@ struct run_wait {
 };
 /* Returns true also for a replica that will never execute the job, because it has returned from the outermost
  * run. */
-static bool is_done_or_gone(void *argument)
+static bool is_done_or_returned(void *argument)
 {
     const struct run_wait *w = argument;
     uint64_t done = atomic_load_explicit(&w->replica->done, memory_order_acquire); /* D1 */
@@ -193,7 +194,7 @@ static bool join(struct dti_team *team, const struct run *run, struct dti_deadli
         struct run_wait w = { &team->replica[i], run->number };
         if (!dti_wait(&team->wait_queue, run->waits ? team->n : 0, i,
                       run->waits ? &asleep : &team->replica[0].wait_policy, deadline,
-                      run->inner ? is_done_or_gone : is_done, &w))
+                      run->inner ? is_done_or_returned : is_done, &w))
             return false;
     }
     return true;
@@ -245,18 +246,18 @@ static ditto_status record_run_error(const struct dti_team *team, const struct r
     if (team->poisoned) {
         char missing[256];
         dti_team_list_missing(team, run->number, missing, sizeof missing);
-        char words[sizeof error.message];
-        memcpy(words, error.message, sizeof words);
+        char message[sizeof error.message];
+        memcpy(message, error.message, sizeof message);
         if (missing[0] != '\0')
             DTI_FAIL(error.status,
-                     "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", words,
+                     "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", message,
                      missing);
         else
             DTI_FAIL(
                 error.status,
                 "%s; the last replica returned after it had been given up on: the strategy is poisoned, only "
                 "destroy is allowed",
-                words);
+                message);
         memcpy(error.message, dti_error_get()->message, sizeof error.message);
     }
     dti_error_set(&error);
@@ -278,7 +279,7 @@ void dti_team_set_job(struct dti_team *team, dti_job job, void *argument)
 static void number_run(struct dti_team *team, uint64_t number)
 {
     atomic_store_explicit(&team->run, number, memory_order_relaxed);
-    if (team->crowded)
+    if (team->oversubscribed)
         atomic_store_explicit(&team->returned, 0, memory_order_relaxed);
 }
 

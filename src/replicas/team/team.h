@@ -74,7 +74,7 @@ typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
 uint32_t dti_team_num_replicas(const struct dti_team *team);
 struct dti_replica *dti_team_replica(const struct dti_team *team, uint32_t id);
 const struct dti_team_options *dti_team_options(const struct dti_team *team);
-bool dti_team_is_crowded(const struct dti_team *team);
+bool dti_team_is_oversubscribed(const struct dti_team *team);
 struct dti_wait_queue *dti_team_wait_queue(struct dti_team *team);
 struct dti_gate *dti_team_gate(struct dti_team *team);
 /* Returns true if the address is that of a replica of the team. The replica is not read. */
@@ -82,8 +82,8 @@ bool dti_team_has_replica(const struct dti_team *team, const void *replica);
 
 /* Returns true if the innermost run has been stopped. */
 bool dti_team_is_stopped(const struct dti_team *team);
-/* Returns true if the team is crowded and a replica has returned from the present run. Other teams do not
- * count returns, and the answer is false. */
+/* Returns true if the team is oversubscribed and a replica has returned from the present run. Other teams do
+ * not count returns, and the answer is false. */
 bool dti_team_any_returned(const struct dti_team *team);
 /* Returns the number of nested pauses in the present run. Called on the poster's thread. */
 uint32_t dti_team_pauses(const struct dti_team *team);
@@ -189,7 +189,7 @@ uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu);
 struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch);
 /* Every thread of the team calls this first. It binds the thread and drops a memory policy that the thread
  * inherited. If the host places the threads (options.pin is false), it does nothing. Errors: SYSTEM. */
-ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask);
+ditto_status dti_team_bind_thread(const struct dti_team *team, const struct dti_mask *mask);
 
 /* Enters the gate of the team or of one of its dependents. *held is the gate to leave. It is not set if this
  * thread is inside a run or another call of the team, because that call holds the gate already. Therefore a

@@ -16,9 +16,9 @@ const struct dti_team_options *dti_team_options(const struct dti_team *team)
     return &team->options;
 }
 
-bool dti_team_is_crowded(const struct dti_team *team)
+bool dti_team_is_oversubscribed(const struct dti_team *team)
 {
-    return team->crowded;
+    return team->oversubscribed;
 }
 
 struct dti_wait_queue *dti_team_wait_queue(struct dti_team *team)

@@ -11,18 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A crowded thread yields for DTI_YIELD_NS before it sleeps, plus this time for each thread on its PU, so
- * that each of them runs once. */
+/* A thread of an oversubscribed team yields for DTI_YIELD_NS before it sleeps, plus this time for each thread
+ * on its PU, so that each of them runs once. */
 #define YIELD_SHARER_NS 5000u
 
 /* The first job of every replica. Binds its thread to its PU, and creates its arena there and its crew. */
-static ditto_status settle(struct dti_replica *r, void *unused)
+static ditto_status prepare_replica(struct dti_replica *r, void *unused)
 {
     struct dti_team *team = r->team;
     (void)unused;
     /* A caller that works as replica 0 has been pinned by dti_cross_enter, and keeps its memory policy. */
     if (r->id != 0 || team->options.caller_waits)
-        DTI_TRY(dti_team_settle_thread(team, &r->mask));
+        DTI_TRY(dti_team_bind_thread(team, &r->mask));
     r->cpu = team->options.pin ? sched_getcpu() : -1;
     /* With helpers off, the thread may run on several PUs and so may leave its node. */
     bool floats = team->options.pin && dti_mask_count(&r->mask) > 1;
@@ -31,7 +31,7 @@ static ditto_status settle(struct dti_replica *r, void *unused)
     return dti_crew_create(r, team->options.placement, &r->crew);
 }
 
-ditto_status dti_team_settle_thread(const struct dti_team *team, const struct dti_mask *mask)
+ditto_status dti_team_bind_thread(const struct dti_team *team, const struct dti_mask *mask)
 {
     if (!team->options.pin)
         return DITTO_OK;
@@ -221,7 +221,7 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
 
 /* Returns true if two threads of the team must share a PU, or if the CPU quota is below the number of
  * threads. Stores that number in *threads. */
-static bool is_crowded(const struct dti_team_options *options, uint32_t *threads)
+static bool is_oversubscribed(const struct dti_team_options *options, uint32_t *threads)
 {
     const ditto_placement *p = options->placement;
     bool shared = options->helpers && p->shared;
@@ -249,7 +249,7 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     /* relaxed: the numbers only have to differ */
     team->number = 1 + atomic_fetch_add_explicit(&teams, 1, memory_order_relaxed) %
                            ((1u << DTI_HANDLE_TEAM_BITS) - 1);
-    team->crowded = is_crowded(options, &threads);
+    team->oversubscribed = is_oversubscribed(options, &threads);
     team->yield_ns = DTI_YIELD_NS + YIELD_SHARER_NS * (threads / (options->pus != 0 ? options->pus : 1));
     pthread_mutex_init(&team->lock, NULL);
     dti_stop_init(&team->stop);
@@ -280,7 +280,7 @@ ditto_status dti_team_create(const struct dti_team_options *options, struct dti_
     if (status == DITTO_OK)
         status = dti_cross_enter(team, &frame, DTI_CALLER_PINNED);
     if (status == DITTO_OK) {
-        status = dti_team_run(team, settle, NULL, DITTO_FOREVER);
+        status = dti_team_run(team, prepare_replica, NULL, DITTO_FOREVER);
         dti_cross_leave(team, &frame);
     }
     if (status != DITTO_OK) {

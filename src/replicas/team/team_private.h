@@ -20,13 +20,13 @@ struct dti_team {
 
     /* True if threads of this team must share a PU, or if the CPU quota is below the number of its threads.
      * Threads of other strategies do not count. */
-    bool crowded;
+    bool oversubscribed;
 
     /* True when no run will follow and the threads must end. It is set once. All replicas poll it, so nothing
      * that changes is stored near it. */
     _Atomic bool ending;
 
-    /* How long a crowded replica yields before it sleeps. */
+    /* How long a replica of an oversubscribed team yields before it sleeps. */
     uint64_t yield_ns;
 
     /* The process that created the team. The team is dead in children of that process
@@ -99,7 +99,8 @@ struct dti_team {
     /* pause[k] is an enum dti_pause_state, and belongs to the run that is inside k pauses. */
     _Atomic uint32_t pause[DTI_PAUSES];
 
-    /* The number of replicas that have returned from the present run. It is counted in crowded teams only. */
+    /* The number of replicas that have returned from the present run. Only oversubscribed teams count them.
+     * */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t returned;
 };
 

@@ -52,14 +52,14 @@ static bool is_argument(ditto_value *const *arguments, uint32_t count, const dit
 
 /* Returns DITTO_ERR_INVALID if a plain value in the result refers to a local array of a function that has
  * returned. */
-static ditto_status check_not_gone(const ditto_value *v, const void *frame)
+static ditto_status check_not_local(const ditto_value *v, const void *frame)
 {
-    if (v->kind == DITTO_VALUE_PLAIN && dti_is_gone_below(frame, v->plain.data))
+    if (v->kind == DITTO_VALUE_PLAIN && dti_is_below_frame(frame, v->plain.data))
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the result of the merge function refers to a local array of that function: "
                         "ditto_strategy_value copies nothing, so give it memory that stays valid");
     for (uint32_t i = 0; i < v->members; i++)
-        DTI_TRY(check_not_gone(v->member[i].value, frame));
+        DTI_TRY(check_not_local(v->member[i].value, frame));
     return DITTO_OK;
 }
 
@@ -76,7 +76,7 @@ static DTI_GUARDED ditto_status call_function(ditto_strategy *strategy, const st
     if (status == DITTO_OK && *result != NULL)
         status = dti_value_check_own(*result, strategy, "the result of the merge function");
     if (status == DITTO_OK && *result != NULL)
-        status = check_not_gone(*result, __builtin_frame_address(0));
+        status = check_not_local(*result, __builtin_frame_address(0));
     if (*result != NULL && is_argument(arguments, merge->count, *result))
         (void)dti_value_keep(*result);
     if (status == DITTO_OK)
@@ -112,7 +112,7 @@ static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, d
     if (!dti_pause_begin(r))
         return dti_team_stop_status(r->team);
     ditto_value *nothing = NULL;
-    if (merge->silent)
+    if (merge->no_result)
         merged = &nothing;
     dti_value_drop(*merged);
     *merged = NULL;

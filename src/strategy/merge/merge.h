@@ -14,7 +14,7 @@ struct dti_merge {
     uint32_t count;
 
     /* The call has no result, and the result of the previous merge_call stays valid. */
-    bool silent;
+    bool no_result;
 
     /* The name of the variable that the call is for, or NULL. Replicas compare it as a pointer. */
     const char *object;

@@ -32,7 +32,7 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_varia
     DTI_TRY(dti_function_status(status, serial, "the function of an update of \"%s\"", v->name));
     if (result->dtype == 0)
         return DITTO_OK;
-    if (DTI_IS_GONE(result->data))
+    if (DTI_IS_BELOW_FRAME(result->data))
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "the result of the update of \"%s\" is a local array of the function: give memory that "
@@ -55,7 +55,7 @@ static ditto_status check_argument(const ditto_value *argument)
 {
     if (argument->kind == DITTO_VALUE_NEST || argument->kind == DITTO_VALUE_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is no argument of an update: give tensors",
-                        dti_value_kind_words(argument->kind));
+                        dti_value_kind_text(argument->kind));
     return DITTO_OK;
 }
 
@@ -106,7 +106,7 @@ static ditto_status call_on_copy(struct dti_replica *r, void *context)
     if (!dti_owns_copy(u->variable, r->id))
         return DITTO_OK;
     for (uint32_t k = 0; k < u->request->count; k++)
-        DTI_TRY(dti_look_component(u->arguments[k], r->id, &arguments[k]));
+        DTI_TRY(dti_inspect_component(u->arguments[k], r->id, &arguments[k]));
     DTI_TRY(call_function(r, u->variable, u->request, arguments, &result));
     return u->results != NULL && result.dtype != 0 ? keep_result(u, r->id, &result) : DITTO_OK;
 }
@@ -304,7 +304,7 @@ static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const 
 static ditto_status split_in_run(struct dti_replica *r, ditto_variable *v)
 {
     struct dti_merge merge = {
-        .name = "ditto_update", .function = split_in_pause, .user = v, .silent = true, .object = v->name
+        .name = "ditto_update", .function = split_in_pause, .user = v, .no_result = true, .object = v->name
     };
     DTI_TRY(dti_variable_check_each(v));
     DTI_TRY(dti_merge_call(r, &merge, NULL, NULL));

@@ -27,7 +27,7 @@ void dti_results_give_back(ditto_strategy *strategy, const struct dti_run_call *
 
 /* -- comparing the results of replicas -- */
 
-static const char *words(const struct dti_result *result)
+static const char *shown_name(const struct dti_result *result)
 {
     return result->name[0] != '\0' ? result->name : "without name";
 }
@@ -49,7 +49,7 @@ static ditto_status fail_missing(const struct dti_result *result, uint32_t has, 
     return DTI_FAIL(
         DITTO_ERR_DIVERGED,
         "replica %u returned the result %s, replica %u did not: every replica returns the same ones", has,
-        words(result), has_not);
+        shown_name(result), has_not);
 }
 
 static ditto_status check_same_set(const struct dti_results *first, struct dti_results *theirs,
@@ -64,12 +64,12 @@ static ditto_status check_same_set(const struct dti_results *first, struct dti_r
     return DITTO_OK;
 }
 
-#define RESULT_WORDS 160
+#define RESULT_TEXT_BYTES 160
 
 /* Describes the properties of a result that must agree on all replicas. */
-static void describe(const struct dti_result *result, char words[RESULT_WORDS])
+static void describe(const struct dti_result *result, char buffer[RESULT_TEXT_BYTES])
 {
-    struct dti_text text = { words, RESULT_WORDS, 0 };
+    struct dti_text text = { buffer, RESULT_TEXT_BYTES, 0 };
     const ditto_tensor *t = &result->tensor;
     if (result->kind == DITTO_VALUE_VARIABLE)
         dti_text_add(&text, "the variable \"%s\"", result->variable->name);
@@ -77,7 +77,7 @@ static void describe(const struct dti_result *result, char words[RESULT_WORDS])
         dti_text_add(&text, "slices of %s with rows of %zu elements, dense_rows = %zu",
                      ditto_dtype_name(t->dtype), t->shape[1], result->dense_rows);
     else
-        dti_text_add(&text, "%s of %s, rank %u", dti_value_kind_words(result->kind),
+        dti_text_add(&text, "%s of %s, rank %u", dti_value_kind_text(result->kind),
                      ditto_dtype_name(t->dtype), t->rank);
 }
 
@@ -90,11 +90,11 @@ static ditto_status check_same_kind(const struct dti_result *a, const struct dti
         same = a->tensor.shape[1] == b->tensor.shape[1] && a->dense_rows == b->dense_rows;
     if (same)
         return DITTO_OK;
-    char first[RESULT_WORDS], theirs[RESULT_WORDS];
+    char first[RESULT_TEXT_BYTES], theirs[RESULT_TEXT_BYTES];
     describe(a, first);
     describe(b, theirs);
     return DTI_FAIL(DITTO_ERR_DIVERGED, "the result %s is %s from replica 0, but %s from replica %u: %s",
-                    words(a), first, theirs, replica,
+                    shown_name(a), first, theirs, replica,
                     a->kind == DITTO_VALUE_VARIABLE && b->kind == DITTO_VALUE_VARIABLE
                         ? "all return the same variable"
                         : "components of one value agree in that");

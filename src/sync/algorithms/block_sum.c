@@ -71,20 +71,20 @@ static void sum_block(const struct row *r, size_t block, void *sum)
 
 /* Returns true and stores the sum of the blocks of `span` if that sum is available. If it returns false,
  * sum_span asks for the two halves of the span. */
-typedef bool have_sum(void *context, struct dti_span span, void *sum);
+typedef bool find_sum(void *context, struct dti_span span, void *sum);
 
-static void sum_span(const struct row *r, struct dti_span span, have_sum *have, void *context, void *sum)
+static void sum_span(const struct row *r, struct dti_span span, find_sum *find, void *context, void *sum)
 {
     alignas(MOST_BYTES) char right[MOST_BYTES];
-    if (have(context, span, sum))
+    if (find(context, span, sum))
         return;
     size_t middle = dti_tree_split(span.first, span.end);
-    sum_span(r, (struct dti_span){ span.first, middle }, have, context, sum);
-    sum_span(r, (struct dti_span){ middle, span.end }, have, context, right);
+    sum_span(r, (struct dti_span){ span.first, middle }, find, context, sum);
+    sum_span(r, (struct dti_span){ middle, span.end }, find, context, right);
     r->reduction.kernel->combine(sum, sum, right, 1);
 }
 
-static bool have_block(void *context, struct dti_span span, void *sum)
+static bool find_block_sum(void *context, struct dti_span span, void *sum)
 {
     if (span.end - span.first != 1)
         return false;
@@ -116,7 +116,7 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     }
     r->parts = subtrees_of(r, self->id, part);
     for (uint32_t p = 0; p < r->parts; p++)
-        sum_span(r, part[p], have_block, r, r->part + p * r->reduction.accumulator_bytes);
+        sum_span(r, part[p], find_block_sum, r, r->part + p * r->reduction.accumulator_bytes);
     return DITTO_OK;
 }
 
@@ -127,7 +127,7 @@ struct cursor {
     struct dti_span part[MOST_PARTS];
 };
 
-static bool have_part(void *context, struct dti_span span, void *sum)
+static bool find_part_sum(void *context, struct dti_span span, void *sum)
 {
     struct cursor *c = context;
     struct dti_sync *sync = c->row->self->sync;
@@ -161,7 +161,7 @@ static ditto_status sum_all(struct row *r, const struct dti_call *call, struct d
         memset(call->dst, 0, call->element_bytes);
         return DITTO_OK;
     }
-    sum_span(r, (struct dti_span){ 0, blocks }, have_part, &c, sum);
+    sum_span(r, (struct dti_span){ 0, blocks }, find_part_sum, &c, sum);
     dti_finish(&r->reduction, 1, sum, sum, 1, call->dst);
     return DITTO_OK;
 }

@@ -15,14 +15,14 @@ ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync
 {
     const struct dti_groups *g = &sync->groups;
     size_t block = sync->tuning.given.block_bytes;
-    uint32_t areas = ranges_of_member(g, g->of[self->id]);
+    uint32_t num_buffers = ranges_of_member(g, g->of[self->id]);
     struct dti_exchange_buffers *exchange_buffers;
     if (g->groups == 1)
         return DITTO_OK;
-    if ((exchange_buffers = dti_allocate_zeroed(self, areas * sizeof *exchange_buffers)) == NULL)
+    if ((exchange_buffers = dti_allocate_zeroed(self, num_buffers * sizeof *exchange_buffers)) == NULL)
         return DITTO_ERR_NO_MEMORY;
     sync->state[self->id].exchange_buffers = exchange_buffers;
-    for (uint32_t a = 0; a < areas; a++) {
+    for (uint32_t a = 0; a < num_buffers; a++) {
         exchange_buffers[a].partials = dti_allocate_zeroed(self, 2 * (g->most_parts + 1) * block);
         if (exchange_buffers[a].partials == NULL)
             return DITTO_ERR_NO_MEMORY;
@@ -78,7 +78,7 @@ struct block {
     uint32_t number;
 };
 
-static struct dti_exchange_buffers *area_of(const struct exchange_range *l, uint32_t group)
+static struct dti_exchange_buffers *buffers_of(const struct exchange_range *l, uint32_t group)
 {
     uint32_t owner = dti_groups_owner(l->groups, group, l->index);
     return &l->flow->sync->state[owner].exchange_buffers[l->index / dti_groups_size(l->groups, group)];
@@ -87,12 +87,12 @@ static struct dti_exchange_buffers *area_of(const struct exchange_range *l, uint
 static unsigned char *partial_at(const struct exchange_range *l, uint32_t group, uint32_t block,
                                  uint32_t part)
 {
-    return area_of(l, group)->partials + (block % 2 * l->groups->most_parts + part) * l->block_bytes;
+    return buffers_of(l, group)->partials + (block % 2 * l->groups->most_parts + part) * l->block_bytes;
 }
 
 static unsigned char *result_at(const struct exchange_range *l, uint32_t group, uint32_t block)
 {
-    return area_of(l, group)->results + block % 2 * l->block_bytes;
+    return buffers_of(l, group)->results + block % 2 * l->block_bytes;
 }
 
 /* Finds the piece of a block that belongs to group `piece`. If the result goes to one group only, that group
@@ -114,7 +114,7 @@ enum announced { PARTIALS, RESULTS };
 
 static _Atomic uint64_t *word_of(const struct exchange_range *l, uint32_t group, enum announced what)
 {
-    struct dti_exchange_buffers *buffers = area_of(l, group);
+    struct dti_exchange_buffers *buffers = buffers_of(l, group);
     return what == PARTIALS ? &buffers->partial : &buffers->result;
 }
 
@@ -156,12 +156,13 @@ static ditto_status await_counterparts(const struct exchange_range *l, enum anno
         uint32_t peer = dti_groups_owner(l->groups, group, l->index);
         struct word_wait w = { team, word_of(l, group, what), (uint64_t)l->flow->seq << 32 | (block + 1) };
         if (!dti_wait(self->wait_queue, self->id, peer, &self->wait_policy, &deadline, word_ready, &w)) {
-            char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS];
-            struct dti_text mine = { words, sizeof words, 0 }, its = { who, sizeof who, 0 };
+            char description[DTI_CALL_TEXT_BYTES], awaited[DTI_MISSING_TEXT_BYTES];
+            struct dti_text mine = { description, sizeof description, 0 },
+                            its = { awaited, sizeof awaited, 0 };
             dti_call_describe(l->flow->call, atomic_load_explicit(&l->flow->me->number, memory_order_relaxed),
                               &mine);
             dti_describe_replica(l->flow->sync, peer, &its);
-            return dti_fail_late(self, &deadline, words, who);
+            return dti_fail_late(self, &deadline, description, awaited);
         }
         if (!is_announced(&w))
             return dti_team_stop_status(team);

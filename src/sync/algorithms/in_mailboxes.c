@@ -28,15 +28,15 @@ static unsigned char *partial_in_mailbox(struct dti_mailbox *mailbox, const stru
 }
 
 /* Stores the values of a round's siblings in order, and returns their number. */
-static uint32_t values_of_round(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq,
+static uint32_t values_of_round(struct dti_replica *self, const struct dti_round_view *view, uint32_t seq,
                                 uint32_t round, const struct dti_call *call, const struct small_all_reduce *c,
                                 struct dti_tree_value *value)
 {
     struct dti_sync *sync = self->sync;
     uint32_t values = 0, b = 0;
     do { /* there is at least the replica's own block */
-        struct dti_mailbox *mailbox = dti_mailbox_of(sync, dti_round_representative(step, b), seq, round);
-        struct dti_span part[DTI_TREE_PARTS] = { { step->start[b], step->start[b + 1] } };
+        struct dti_mailbox *mailbox = dti_mailbox_of(sync, dti_round_representative(view, b), seq, round);
+        struct dti_span part[DTI_TREE_PARTS] = { { view->start[b], view->start[b + 1] } };
         uint32_t parts = round > 0 ? dti_tree_subtrees(sync->num_replicas, part[0], part) : 1;
         for (uint32_t p = 0; p < parts; p++) {
             const void *data = round > 0 ? partial_in_mailbox(mailbox, call, c, p, parts)
@@ -44,13 +44,13 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_round
                                                                c->count * c->reduction.element_bytes);
             value[values++] = (struct dti_tree_value){ part[p].first, part[p].end, data };
         }
-    } while (++b < step->count);
+    } while (++b < view->count);
     return values;
 }
 
 /* Stores the subtrees of this block in the replica's mailbox of the next round. The elements of a single
  * replica are not widened. */
-static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_view *step, uint32_t seq,
+static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_view *view, uint32_t seq,
                               uint32_t round, const struct dti_call *call, struct small_all_reduce *c,
                               const struct dti_tree_value *value)
 {
@@ -58,7 +58,7 @@ static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_v
     struct dti_mailbox *mailbox = dti_mailbox_of(sync, self->id, seq, round + 1);
     struct dti_span part[DTI_TREE_PARTS];
     uint32_t parts = dti_tree_subtrees(sync->num_replicas,
-                                       (struct dti_span){ step->start[0], step->start[step->count] }, part);
+                                       (struct dti_span){ view->start[0], view->start[view->count] }, part);
     char *scratch = sync->state[self->id].workspace.scratch;
     for (uint32_t p = 0; p < parts; p++) {
         unsigned char *out = partial_in_mailbox(mailbox, call, c, p, parts);
@@ -103,9 +103,9 @@ static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round,
     const struct dti_rounds_view *route = &me->route[arrival->call->implementation];
     struct small_all_reduce *c = arrival->context;
     struct dti_tree_value value[DITTO_MAX_REPLICAS];
-    uint32_t values = values_of_round(self, &route->step[round], seq, round, arrival->call, c, value);
+    uint32_t values = values_of_round(self, &route->view[round], seq, round, arrival->call, c, value);
     if (round + 1 < route->rounds)
-        fill_next_mailbox(self, &route->step[round], seq, round, arrival->call, c, value);
+        fill_next_mailbox(self, &route->view[round], seq, round, arrival->call, c, value);
     else if (route->rounds > 1 || !combine_pair(c, value, values))
         finish_local(self, c, value, c->dst);
 }

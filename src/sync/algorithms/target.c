@@ -80,37 +80,37 @@ void dti_target_owners(const struct dti_team *team, const struct dti_target_redu
 
 /* -- joint work -- */
 
-struct together {
+struct joint_call {
     const struct dti_joint_work *request;
-    const void *brought[DITTO_MAX_REPLICAS];
+    const void *contributed[DITTO_MAX_REPLICAS];
 };
 
 static ditto_status work_with_access(struct dti_replica *self, uint32_t seq, void *context)
 {
-    struct together *t = context;
+    struct joint_call *t = context;
     for (uint32_t i = 0; i < self->num_replicas; i++)
-        t->brought[i] = dti_call_of(self->sync, i, seq)->more;
+        t->contributed[i] = dti_call_of(self->sync, i, seq)->more;
     if (t->request->calls)
         dti_access_end(self);
-    return t->request->work(self, t->brought, t->request->context);
+    return t->request->work(self, t->contributed, t->request->context);
 }
 
 ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request,
                                struct dti_deadline *deadline)
 {
-    struct together together = { .request = request };
+    struct joint_call joint = { .request = request };
     struct dti_call call = { .name = request->name,
                              .object = request->object,
                              .root = DTI_NO_ROOT,
                              .pattern = DTI_PATTERN_NOTHING,
                              .hash = request->hash,
-                             .more = request->brought };
+                             .more = request->contributed };
     DTI_TRY(dti_not_calling(self, request->name));
     const char **calling = &self->sync->state[self->id].calling;
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, &call);
     *calling = request->calls ? request->name : NULL;
-    ditto_status status = dti_collective_with_access(self, &call, work_with_access, &together, deadline);
+    ditto_status status = dti_collective_with_access(self, &call, work_with_access, &joint, deadline);
     *calling = NULL;
     dti_call_ends(self, &call);
     dti_fenv_leave(saved);

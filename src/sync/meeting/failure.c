@@ -51,23 +51,23 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
     return count;
 }
 
-ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *who)
+ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *awaited)
 {
     DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s for %s: every replica must make the same calls",
-             self->id, waits_in, who);
+             self->id, waits_in, awaited);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
 }
 
 ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *deadline,
-                           const char *waits_in, const char *who)
+                           const char *waits_in, const char *awaited)
 {
     if (dti_deadline_is_of_run(self, deadline))
         DTI_FAIL(DITTO_ERR_TIMED_OUT, "run_timeout_ms = %u passed while replica %u waited in %s for %s",
-                 dti_team_options(self->team)->run_timeout_ms, self->id, waits_in, who);
+                 dti_team_options(self->team)->run_timeout_ms, self->id, waits_in, awaited);
     else
         DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms,
-                 waits_in, who);
+                 waits_in, awaited);
     ditto_error own = *dti_error_get();
     dti_replica_stop_late(self, deadline);
     dti_error_set(&own);

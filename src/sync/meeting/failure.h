@@ -6,8 +6,8 @@
 
 /* The capacity of a text that describes one call, and of one that describes the missing replicas. A message
  * has 512 bytes. */
-#define DTI_CALL_WORDS    200
-#define DTI_MISSING_WORDS 300
+#define DTI_CALL_TEXT_BYTES    200
+#define DTI_MISSING_TEXT_BYTES 300
 
 /* -- Descriptions. Any thread. They are diagnostics: the state that they describe may change meanwhile -- */
 
@@ -25,12 +25,12 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
 
 /* -- The replica's own thread. Each of these functions stops the run -- */
 
-/* Called when a peer for which this replica waits will not come. Returns DIVERGED, or the error that stopped
- * the run before. */
-ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *who);
-/* Called when the replicas that `who` describes did not come in time. Returns TIMED_OUT, with this replica's
- * own record even if a peer's error stopped the run first. */
+/* Called when a peer for which this replica waits will not arrive. Returns DIVERGED, or the error that
+ * stopped the run before. */
+ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *awaited);
+/* The replicas that `awaited` describes did not arrive in time. Returns TIMED_OUT, with this replica's own
+ * record even if a peer's error stopped the run first. */
 ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *deadline,
-                           const char *waits_in, const char *who);
+                           const char *waits_in, const char *awaited);
 
 #endif

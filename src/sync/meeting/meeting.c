@@ -12,9 +12,9 @@
 
 /* -- texts for messages -- */
 
-static void describe_call(char *words, const struct dti_sync *sync, uint32_t replica, uint32_t seq)
+static void describe_call(char *description, const struct dti_sync *sync, uint32_t replica, uint32_t seq)
 {
-    struct dti_text text = { words, DTI_CALL_WORDS, 0 };
+    struct dti_text text = { description, DTI_CALL_TEXT_BYTES, 0 };
     dti_call_describe(dti_call_of(sync, replica, seq),
                       atomic_load_explicit(&sync->state[replica].number, memory_order_relaxed), &text);
 }
@@ -25,13 +25,13 @@ static uint64_t word_of(const struct dti_sync *sync, uint32_t replica, uint32_t 
     return atomic_load_explicit(&dti_mailbox_of(sync, replica, seq, round)->word, memory_order_acquire);
 }
 
-static bool has_not_come(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
+static bool has_not_arrived(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
 {
     return word_of(sync, replica, (uint32_t)seq, 0) >> 32 != seq;
 }
-static bool will_not_come(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
+static bool will_not_arrive(const struct dti_sync *sync, uint32_t replica, uint64_t seq)
 {
-    return has_not_come(sync, replica, seq) && dti_replica_returned(dti_team_replica(sync->team, replica));
+    return has_not_arrived(sync, replica, seq) && dti_replica_returned(dti_team_replica(sync->team, replica));
 }
 
 /* -- the errors of a meeting -- */
@@ -39,11 +39,11 @@ static bool will_not_come(const struct dti_sync *sync, uint32_t replica, uint64_
 static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
 {
     const struct dti_sync *sync = self->sync;
-    char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
+    char mine[DTI_CALL_TEXT_BYTES], missing[DTI_MISSING_TEXT_BYTES] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
-    while (dti_describe_missing(sync, will_not_come, seq, &text) == 0) {
-        /* In a crowded meeting, a replica has been counted as returned and is about to store its done
+    while (dti_describe_missing(sync, will_not_arrive, seq, &text) == 0) {
+        /* In a meeting by counter, a replica has been counted as returned and is about to store its done
          * number. */
         if (dti_stopped(self->stop))
             return dti_team_stop_status(self->team);
@@ -55,10 +55,10 @@ static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
 static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const struct dti_deadline *deadline)
 {
     const struct dti_sync *sync = self->sync;
-    char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
+    char mine[DTI_CALL_TEXT_BYTES], missing[DTI_MISSING_TEXT_BYTES] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
-    if (dti_describe_missing(sync, has_not_come, seq, &text) == 0)
+    if (dti_describe_missing(sync, has_not_arrived, seq, &text) == 0)
         dti_text_add(&text, "a replica that has arrived meanwhile");
     return dti_fail_late(self, deadline, mine, missing);
 }
@@ -67,9 +67,9 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
 {
     const struct dti_sync *sync = self->sync;
     const struct dti_call *one = dti_call_of(sync, a, seq), *other = dti_call_of(sync, b, seq);
-    char words[DTI_CALL_WORDS], others[DTI_CALL_WORDS], where[DTI_CALL_WORDS] = "";
+    char description[DTI_CALL_TEXT_BYTES], others[DTI_CALL_TEXT_BYTES], where[DTI_CALL_TEXT_BYTES] = "";
     struct dti_text text = { where, sizeof where, 0 };
-    describe_call(words, sync, a, seq);
+    describe_call(description, sync, a, seq);
     describe_call(others, sync, b, seq);
     /* With access their lists can be read, because neither replica has left. */
     if (dti_access_begin(self)) {
@@ -81,18 +81,18 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
     }
     DTI_FAIL(DITTO_ERR_DIVERGED,
              "replica %u calls %s, but replica %u calls %s%s: every replica must make the same calls", a,
-             words, b, others, where);
+             description, b, others, where);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
 }
 
 static ditto_status fail_shared(struct dti_replica *self, uint32_t other, uint32_t seq)
 {
-    char words[DTI_CALL_WORDS];
-    describe_call(words, self->sync, self->id, seq);
+    char description[DTI_CALL_TEXT_BYTES];
+    describe_call(description, self->sync, self->id, seq);
     DTI_FAIL(DITTO_ERR_INVALID,
              "replicas %u and %u give the same destination (%p) to %s: each needs its own buffer", self->id,
-             other, dti_call_of(self->sync, other, seq)->dst, words);
+             other, dti_call_of(self->sync, other, seq)->dst, description);
     dti_team_stop(self->team);
     return dti_team_stop_status(self->team);
 }
@@ -135,7 +135,7 @@ static bool round_ready(void *argument)
         dti_replica_returned(dti_replica_peer(w->self, w->peer)))
         return true;
     dti_pending_help(w->self);
-    /* A replica that meets crowded writes only its first mailbox. */
+    /* A replica that meets by counter writes only its first mailbox. */
     return w->round != 0 && is_other_call(w, word_of(w->self->sync, w->peer, w->seq, 0));
 }
 
@@ -178,14 +178,14 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
     const struct dti_rounds_view *route = &me->route[arrival->call->implementation];
     uint32_t seq = (uint32_t)(word >> 32);
     for (uint32_t round = 0; round < route->rounds; round++) {
-        const struct dti_round_view *step = &route->step[round];
+        const struct dti_round_view *view = &route->view[round];
         /* M0 */
         atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word, memory_order_release);
         dti_wait_queue_signal(self->wait_queue, self->id);
         /* Starts after the replica's own block, so that the watching replicas spread over the cache lines. */
-        for (uint32_t k = 1; k < step->count; k++) {
-            uint32_t block = step->own + k < step->count ? step->own + k : step->own + k - step->count;
-            uint32_t peer = dti_round_representative(step, block);
+        for (uint32_t k = 1; k < view->count; k++) {
+            uint32_t block = view->own + k < view->count ? view->own + k : view->own + k - view->count;
+            uint32_t peer = dti_round_representative(view, block);
             DTI_TRY(await_representative(self, peer, word, round, deadline));
             if (dti_is_far(sync, self->id, peer))
                 me->workspace.counters.hops_far++;
@@ -199,9 +199,9 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
     return DITTO_OK;
 }
 
-/* -- crowded: one counter, one release -- */
+/* -- by counter: one counter, one release -- */
 
-struct crowded_wait {
+struct counter_wait {
     struct dti_replica *self;
     uint64_t seq;
 };
@@ -209,17 +209,18 @@ static bool released(const struct dti_sync *sync, uint64_t seq)
 {
     return atomic_load_explicit(&sync->release, memory_order_acquire) == seq; /* C3 */
 }
-static bool crowded_ready(void *argument)
+static bool counter_ready(void *argument)
 {
-    const struct crowded_wait *w = argument;
+    const struct counter_wait *w = argument;
     const struct dti_team *team = w->self->team;
     dti_pending_help(w->self);
     /* acquire: a replica that has returned after this meeting has seen its release. This replica then sees
-     * the release too, in meet_crowded. */
+     * the release too, in meet_by_counter. */
     return released(w->self->sync, w->seq) || dti_stopped(w->self->stop) || dti_team_any_returned(team);
 }
 
-static ditto_status lead_crowded(struct dti_replica *self, const struct dti_arrival *arrival, uint64_t number)
+static ditto_status release_by_counter(struct dti_replica *self, const struct dti_arrival *arrival,
+                                       uint64_t number)
 {
     struct dti_sync *sync = self->sync;
     uint32_t seq = (uint32_t)number;
@@ -235,16 +236,16 @@ static ditto_status lead_crowded(struct dti_replica *self, const struct dti_arri
     return DITTO_OK;
 }
 
-static ditto_status meet_crowded(struct dti_replica *self, const struct dti_arrival *arrival, uint64_t word,
-                                 struct dti_deadline *deadline)
+static ditto_status meet_by_counter(struct dti_replica *self, const struct dti_arrival *arrival,
+                                    uint64_t word, struct dti_deadline *deadline)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
     uint32_t seq = (uint32_t)(word >> 32);
     uint64_t number = sync->state[self->id].seq;
-    struct crowded_wait w = { self, number };
-    /* release: for dti_describe_missing, which reads mailboxes in crowded meetings too. The meeting itself is
-     * ordered by C0. */
+    struct counter_wait w = { self, number };
+    /* release: for dti_describe_missing, which reads mailboxes in meetings by counter too. The meeting itself
+     * is ordered by C0. */
     atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, 0)->word, word, memory_order_release);
     /* A replica that waits for this one in a started operation or in a meeting in rounds sees that the calls
      * have diverged. */
@@ -252,9 +253,9 @@ static ditto_status meet_crowded(struct dti_replica *self, const struct dti_arri
     sync->state[self->id].workspace.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == self->num_replicas - 1)
-        return lead_crowded(self, arrival, number);
+        return release_by_counter(self, arrival, number);
     if (!dti_wait(self->wait_queue, self->id, DTI_AWAITS_MEETING(self->num_replicas), &self->wait_policy,
-                  deadline, crowded_ready, &w))
+                  deadline, counter_ready, &w))
         return fail_late(self, seq, deadline);
     if (released(sync, number))
         return DITTO_OK;
@@ -301,7 +302,7 @@ static void refresh_words(struct dti_replica *self, uint32_t number)
 /* A team that shares PUs meets by the counter, unless the call requests an implementation. */
 bool dti_meets_by_counter(const struct dti_sync *sync, const struct dti_call *call)
 {
-    return sync->crowded && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
+    return sync->oversubscribed && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
 }
 
 ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,
@@ -331,7 +332,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
     *seq = number;
     uint64_t since = dti_trace_wait(self);
     ditto_status status = dti_meets_by_counter(self->sync, arrival->call)
-                              ? meet_crowded(self, arrival, word, deadline)
+                              ? meet_by_counter(self, arrival, word, deadline)
                               : meet_in_rounds(self, arrival, word, deadline);
     dti_trace_waited(self, since);
     return status == DITTO_OK ? status : dti_leave_collective(self, status);

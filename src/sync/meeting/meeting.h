@@ -1,13 +1,13 @@
 /* src/sync/meeting/meeting.h - meetings, at which each replica announces its call and waits for all others.
  *
  * A meeting has a sequence number e. For each parity of e, a replica owns an announcement with its call, and
- * one mailbox per round with a word and, for small messages, a payload. There are two ways to meet:
- *   rounds   For replicas with PUs of their own. They follow the plan of rounds.h. In each round a replica
- *            writes its mailbox and watches the mailboxes of its siblings. With one round, every replica
- *            watches all others.
- *   crowded  For replicas that share PUs. They use a shared counter. The replica that arrives last compares
- *            all calls, may combine the payloads, and releases the others. So each replica has to be
- *            scheduled once, and not once per peer.
+ * one mailbox per round with a word and, for small messages, a payload. There are two kinds of meetings:
+ *   in rounds   For replicas that have their PUs alone. They follow the plan of rounds.h. In each round a
+ *               replica writes its mailbox and watches the mailboxes of its siblings. With one round, every
+ *               replica watches all others.
+ *   by counter  For oversubscribed teams, whose replicas share PUs. They use a shared counter. The replica
+ *               that arrives last compares all calls, may combine the payloads, and releases the others. So
+ *               each replica has to be scheduled once, and not once per peer.
  *
  * Invariants  I1  The mailboxes that a replica uses for meeting e are written by that replica only, and only
  *                 after it has finished meeting e - 1.
@@ -15,16 +15,17 @@
  *                 replica reaches every other replica, directly or through others. After round k, a replica
  *                 has received the words of its block of cut k + 1 in this way, and after the last round
  *                 those of all replicas.
- *             I3  arrived counts the arrivals of this meeting. It is 0 whenever `release` changes (crowded).
+ *             I3  arrived counts the arrivals of this meeting. It is 0 whenever `release` changes (by
+ *                 counter).
  *             I4  No word holds a number from 2^32 meetings ago, which would look like the present one. That
  *                 many barriers take some minutes. Each replica therefore rewrites its own old words from
  *                 time to time (refresh_words).
  * Edges       M0 -> M1  A replica writes what it knows (its call, its payload, all it did before, and in
  *                       later rounds also what it has received), and then stores its word. Each peer that
  *                       sees the word sees all this.
- *             C0 -> C1  In a crowded meeting, each arrival is seen by the last arrival. The
+ *             C0 -> C1  In a meeting by counter, each arrival is seen by the last arrival. The
  *                       read-modify-writes of arrived form one release sequence.
- *             C2 -> C3  In a crowded meeting, the last arrival releases it. Every replica sees the release
+ *             C2 -> C3  In a meeting by counter, the last arrival releases it. Every replica sees the release
  *                       before it leaves.
  * Therefore   Everything that a replica wrote before a meeting is seen by every replica after the meeting.
  *             Two parities suffice without a second meeting: a replica writes its mailboxes for e + 2 after
@@ -42,7 +43,7 @@
 #include "replicas/team/replica.h"
 #include "sync/meeting/call.h"
 
-/* What a replica brings to a meeting. */
+/* The input of a replica to a meeting. */
 struct dti_arrival {
     const struct dti_call *call;
 
@@ -53,8 +54,8 @@ struct dti_arrival {
     /* True for a further meeting of an operation whose first meeting this replica has finished. */
     bool goes_on;
 
-    /* May be NULL. In rounds it is called after every round, to read what the siblings brought and to fill
-     * the mailbox of the next round. In a crowded meeting only the last replica to arrive calls it, once,
+    /* May be NULL. In rounds it is called after every round, to read the payloads of the siblings and to fill
+     * the mailbox of the next round. In a meeting by counter only the last replica to arrive calls it, once,
      * before the release. */
     void (*join)(struct dti_replica *self, uint32_t seq, uint32_t round, const struct dti_arrival *arrival);
 
@@ -69,7 +70,7 @@ struct dti_arrival {
 ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,
                       struct dti_deadline *deadline, uint32_t *seq);
 
-/* Returns true if the replicas meet crowded, and false if they meet in rounds. The result is equal on all
+/* Returns true if the replicas meet by counter, and false if they meet in rounds. The result is equal on all
  * replicas. */
 bool dti_meets_by_counter(const struct dti_sync *sync, const struct dti_call *call);
 

@@ -96,16 +96,16 @@ static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, 
         return DITTO_OK;
     if (dti_stopped(self->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
-    char words[DTI_CALL_WORDS], who[DTI_MISSING_WORDS] = "";
-    struct dti_text mine = { words, sizeof words, 0 }, text = { who, sizeof who, 0 };
+    char description[DTI_CALL_TEXT_BYTES], awaited[DTI_MISSING_TEXT_BYTES] = "";
+    struct dti_text mine = { description, sizeof description, 0 }, text = { awaited, sizeof awaited, 0 };
     dti_text_add(&mine, "the start of an operation (%d operations have been started since #%llu)",
                  DITTO_MAX_PENDING, (unsigned long long)dti_number_in_run(self, number));
     if (!ended)
         describe_slow(self, number, &text);
     else
         dti_describe_replica(self->sync, w.absent, &text);
-    return dti_leave_collective(self, ended ? dti_fail_left(self, words, who)
-                                            : dti_fail_late(self, deadline, words, who));
+    return dti_leave_collective(self, ended ? dti_fail_left(self, description, awaited)
+                                            : dti_fail_late(self, deadline, description, awaited));
 }
 
 /* Prefetches the entry of the next operation. Peers have had its cache lines since it was used last. The next

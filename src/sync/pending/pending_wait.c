@@ -10,9 +10,9 @@
 
 /* Describes the operation that `replica` has started under this number. The number is equal on all
  * replicas. */
-static void describe(const struct dti_replica *self, uint32_t replica, uint64_t number, char *words)
+static void describe(const struct dti_replica *self, uint32_t replica, uint64_t number, char *description)
 {
-    struct dti_text text = { words, DTI_CALL_WORDS, 0 };
+    struct dti_text text = { description, DTI_CALL_TEXT_BYTES, 0 };
     dti_call_describe(&dti_pending_operation_of(self->sync, replica, number)->call,
                       dti_number_in_run(self, number), &text);
 }
@@ -47,7 +47,7 @@ static ditto_status check_can_finish(struct dti_replica *self, uint64_t number)
     const struct dti_sync *sync = self->sync;
     bool different;
     uint32_t other = find_missing(self, number, &different);
-    char mine[DTI_CALL_WORDS], theirs[DTI_CALL_WORDS + 100];
+    char mine[DTI_CALL_TEXT_BYTES], theirs[DTI_CALL_TEXT_BYTES + 100];
     struct dti_text text = { theirs, sizeof theirs, 0 };
     if (other == self->num_replicas)
         return DITTO_OK;
@@ -80,7 +80,7 @@ bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica, uint64_t
 static ditto_status fail_late(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
 {
     const struct dti_sync *sync = self->sync;
-    char mine[DTI_CALL_WORDS], missing[DTI_MISSING_WORDS] = "";
+    char mine[DTI_CALL_TEXT_BYTES], missing[DTI_MISSING_TEXT_BYTES] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
     describe(self, self->id, number, mine);
     if (dti_describe_missing(sync, dti_has_not_started, number, &text) == 0)

@@ -30,9 +30,9 @@ struct hops {
 
 static void await_word(_Atomic uint32_t *word, uint32_t value)
 {
-    for (uint32_t looks = 1; atomic_load_explicit(word, memory_order_acquire) != value; looks++) {
+    for (uint32_t polls = 1; atomic_load_explicit(word, memory_order_acquire) != value; polls++) {
         dti_pause();
-        if (looks % 1024 == 0) /* another thread may occupy the PU of the other replica */
+        if (polls % 1024 == 0) /* another thread may occupy the PU of the other replica */
             sched_yield();
     }
 }
@@ -101,7 +101,7 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
 {
     struct hops *h = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *h);
     uint32_t first = DTI_DISTANCES;
-    if (dti_team_is_crowded(team) || dti_team_num_replicas(team) == 1) {
+    if (dti_team_is_oversubscribed(team) || dti_team_num_replicas(team) == 1) {
         free(h);
         return DITTO_OK;
     }
@@ -150,7 +150,7 @@ struct attempt {
 };
 
 /* Reads one word of every line, as a user would, so that lines that others have written are fetched. */
-static void look_at(const void *data, size_t bytes)
+static void read_lines(const void *data, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += DTI_CACHE_LINE)
         (void)*(const volatile float *)(const void *)((const char *)data + at);
@@ -177,7 +177,7 @@ static ditto_status repeat(struct dti_replica *self, const struct trial *trial, 
         /* New data, because otherwise the lines of each part would stay in the cache of its owner. */
         memset(data, 0, t->bytes);
         DTI_TRY(dti_collective_tuned(self, &tuning, &call, NULL, &deadline));
-        look_at(call.dst, t->bytes);
+        read_lines(call.dst, t->bytes);
     }
     return DITTO_OK;
 }
@@ -225,10 +225,10 @@ static ditto_status compare(struct dti_replica *self, struct trial *trial, float
     *first_is_faster = false;
     DTI_TRY(plan_tries(self, trial, data, one));
     for (int i = 0; i < TRIES && !trial->over; i++)
-        for (int way = 0; way < 2; way++) {
+        for (int k = 0; k < 2; k++) {
             double ns;
-            DTI_TRY(time_try(self, trial, data, way == 0 ? one : other, trial->times, &ns));
-            best[way] = i == 0 || ns < best[way] ? ns : best[way];
+            DTI_TRY(time_try(self, trial, data, k == 0 ? one : other, trial->times, &ns));
+            best[k] = i == 0 || ns < best[k] ? ns : best[k];
         }
     *first_is_faster = !trial->over && best[0] <= best[1];
     return DITTO_OK;
@@ -306,7 +306,7 @@ ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *tuning,
     if (cache != 0)
         tuning->stream_bytes = cache / 8 * 3;
     *in_time = true;
-    if (sync->crowded || sync->num_replicas == 1)
+    if (sync->oversubscribed || sync->num_replicas == 1)
         return DITTO_OK;
     DTI_TRY(dti_team_run(sync->team, measure, &trial, DITTO_FOREVER));
     *in_time = !trial.over;

@@ -50,7 +50,7 @@ static bool fits_mailboxes(const struct dti_sync *sync, const ditto_tuning *t, c
                            const struct dti_call_size *size)
 {
     uint32_t n = sync->num_replicas;
-    bool combined_once = sync->crowded && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
+    bool combined_once = sync->oversubscribed && call->implementation == DITTO_IMPLEMENTATION_DEFAULT;
     /* True if partial results are passed on from round to round. */
     bool carried = call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0;
     size_t read = carried && (combined_once || n == 1) ? size->own : size->read;

@@ -40,7 +40,7 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
     DTI_LEAVES_GATES(held);
     DTI_TRY(check(strategy, value, out, &held));
     DTI_TRY(dti_reduce_value(strategy, op, value, NULL, 0, &reduced));
-    ditto_status status = dti_look_tensor(reduced, &tensor);
+    ditto_status status = dti_inspect_tensor(reduced, &tensor);
     if (status == DITTO_OK)
         status = dti_tensor_number(&tensor, out);
     dti_value_drop(reduced);
@@ -55,7 +55,7 @@ ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_v
     DTI_LEAVES_GATES(held);
     DTI_TRY(check(strategy, slices, out, &held));
     if (slices->kind != DITTO_VALUE_SLICES)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices to merge", dti_value_kind_words(slices->kind));
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices to merge", dti_value_kind_text(slices->kind));
     return dti_merge_slices(slices, out);
 }
 
@@ -76,7 +76,7 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
             DITTO_ERR_INVALID,
             "the destination's `of` is %s, which has no components: give a per-replica or mirrored value, or "
             "a variable, or leave it NULL and set `replica`",
-            dti_value_kind_words(destinations->of->kind));
+            dti_value_kind_text(destinations->of->kind));
     return DITTO_OK;
 }
 

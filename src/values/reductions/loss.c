@@ -28,9 +28,9 @@ static ditto_status check_weights(const ditto_tensor *losses, const ditto_tensor
         same = weights->shape[d] == losses->shape[d];
     if (same)
         return DITTO_OK;
-    char own[DTI_SPEC_WORDS], wants[DTI_SPEC_WORDS];
-    dti_spec_words(weights, own);
-    dti_spec_words(losses, wants);
+    char own[DTI_SPEC_TEXT_BYTES], wants[DTI_SPEC_TEXT_BYTES];
+    dti_spec_text(weights, own);
+    dti_spec_text(losses, wants);
     return DTI_FAIL(
         DITTO_ERR_SHAPE,
         "weights are %s, losses %s: weights have the shape of the losses, or one dimension as long as "

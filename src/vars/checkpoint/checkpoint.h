@@ -21,10 +21,10 @@ struct dti_snapshot {
     size_t bytes;
 };
 
-/* Copies the present values to the snapshot. If where_they_lie is true, values that are contiguous in memory
+/* Copies the present values to the snapshot. If in_place is true, values that are contiguous in memory
  * are not copied, and are later written to the file from where they are. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_save_copy(struct dti_contents *contents, ditto_variable *const *variable,
-                           struct dti_snapshot *snapshot, bool where_they_lie);
+                           struct dti_snapshot *snapshot, bool in_place);
 void dti_snapshot_free(struct dti_snapshot *snapshot);
 
 /* Writes a temporary file, flushes it, reads it back, and renames it to `path`. Any thread may call this.

@@ -150,24 +150,24 @@ static const void *contiguous_value(ditto_variable *v, const struct dti_contents
     return one ? data : NULL;
 }
 
-static bool is_copied(const struct dti_contents_entry *entry, bool where_they_lie)
+static bool is_copied(const struct dti_contents_entry *entry, bool in_place)
 {
-    return entry->own ? !where_they_lie : entry->data == NULL;
+    return entry->own ? !in_place : entry->data == NULL;
 }
 
 /* The first entries are the variables, in the order of `variable`. The program's own data follow them. */
 ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variable,
-                           struct dti_snapshot *snapshot, bool where_they_lie)
+                           struct dti_snapshot *snapshot, bool in_place)
 {
     size_t bytes = 0, at = 0;
     for (size_t i = 0; i < c->entries; i++) {
         if (!c->entry[i].own)
-            c->entry[i].data = where_they_lie ? contiguous_value(variable[i], &c->entry[i]) : NULL;
-        bytes += is_copied(&c->entry[i], where_they_lie) ? padded(ditto_tensor_bytes(&c->entry[i].spec)) : 0;
+            c->entry[i].data = in_place ? contiguous_value(variable[i], &c->entry[i]) : NULL;
+        bytes += is_copied(&c->entry[i], in_place) ? padded(ditto_tensor_bytes(&c->entry[i].spec)) : 0;
     }
     DTI_TRY(ensure_capacity(snapshot, bytes));
     for (size_t i = 0; i < c->entries; i++) {
-        if (!is_copied(&c->entry[i], where_they_lie))
+        if (!is_copied(&c->entry[i], in_place))
             continue;
         bytes = ditto_tensor_bytes(&c->entry[i].spec);
         if (c->entry[i].own && bytes != 0)

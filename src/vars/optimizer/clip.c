@@ -58,23 +58,23 @@ static double squares(ditto_dtype dtype, const void *values, size_t count)
 }
 
 /* Reads elements [first, end) of variable k's aggregated gradient, which keep() has stored. */
-static ditto_status read_kept(const struct dti_applying *a, const void *const *brought, uint32_t k,
+static ditto_status read_kept(const struct dti_applying *a, const void *const *contributed, uint32_t k,
                               size_t first, size_t end, void *values)
 {
-    (void)brought;
+    (void)contributed;
     dti_copies_read(a->optimizer->sum[k], 0, first, end, values);
     return DITTO_OK;
 }
 
 /* Computes the same elements from the gradients of all replicas, in the same order, for a caller that has not
  * stored them. */
-static ditto_status aggregate(const struct dti_applying *a, const void *const *brought, uint32_t k,
+static ditto_status aggregate(const struct dti_applying *a, const void *const *contributed, uint32_t k,
                               size_t first, size_t end, void *values)
 {
     const ditto_variable *v = a->optimizer->variable[k];
     const void *source[DITTO_MAX_REPLICAS];
     for (uint32_t i = 0; i < v->num_replicas; i++) {
-        const ditto_tensor *gradient = brought[i];
+        const ditto_tensor *gradient = contributed[i];
         source[i] = (const char *)gradient[k].data + first * ditto_dtype_bytes(v->spec.dtype);
     }
     return dti_reduce_local(v->spec.dtype, a->optimizer->options.op, source, v->num_replicas, end - first,
@@ -83,12 +83,12 @@ static ditto_status aggregate(const struct dti_applying *a, const void *const *b
 
 struct measuring {
     const struct dti_applying *applying;
-    ditto_status (*gradient)(const struct dti_applying *a, const void *const *brought, uint32_t k,
+    ditto_status (*gradient)(const struct dti_applying *a, const void *const *contributed, uint32_t k,
                              size_t first, size_t end, void *values);
 };
 
 /* Sums the squares of this replica's blocks. */
-static ditto_status measure(struct dti_replica *self, const void *const *brought, void *context)
+static ditto_status measure(struct dti_replica *self, const void *const *contributed, void *context)
 {
     const struct measuring *m = context;
     const ditto_optimizer *o = m->applying->optimizer;
@@ -100,7 +100,7 @@ static ditto_status measure(struct dti_replica *self, const void *const *brought
             size_t end = first + BLOCK < o->variable[k]->count ? first + BLOCK : o->variable[k]->count;
             if (block < from || block >= to)
                 continue;
-            DTI_TRY(m->gradient(m->applying, brought, k, first, end, values));
+            DTI_TRY(m->gradient(m->applying, contributed, k, first, end, values));
             o->block[block] = squares(o->variable[k]->spec.dtype, values, end - first);
         }
     return DITTO_OK;
@@ -119,12 +119,12 @@ static ditto_status norm_of(struct dti_replica *self, struct measuring *measurin
                             struct dti_deadline *deadline, double *norm)
 {
     const struct dti_applying *a = measuring->applying;
-    struct dti_joint_work together = { .name = "ditto_apply",
-                                       .object = a->optimizer->name,
-                                       .brought = a->gradient,
-                                       .work = measure,
-                                       .context = measuring };
-    DTI_TRY(dti_do_joint_work(self, &together, deadline));
+    struct dti_joint_work joint = { .name = "ditto_apply",
+                                    .object = a->optimizer->name,
+                                    .contributed = a->gradient,
+                                    .work = measure,
+                                    .context = measuring };
+    DTI_TRY(dti_do_joint_work(self, &joint, deadline));
     *norm = sqrt(add_up(a->optimizer->block, a->optimizer->blocks));
     return DITTO_OK;
 }
@@ -179,11 +179,11 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
     }
 }
 
-static ditto_status apply_own(struct dti_replica *self, const void *const *brought, void *context)
+static ditto_status apply_own(struct dti_replica *self, const void *const *contributed, void *context)
 {
     const struct scaling *s = context;
     const ditto_optimizer *o = s->applying->optimizer;
-    (void)brought;
+    (void)contributed;
     for (size_t item = 0; item < o->items; item++) {
         const ditto_variable *sum = o->sum[o->item[item].variable];
         const struct dti_variable_piece *whole = &o->variable[o->item[item].variable]

@@ -213,7 +213,7 @@ static ditto_status check_slots(const struct dti_dependent *dependent)
     return check_slot(o->iterations);
 }
 
-static void hide(ditto_variable *v)
+static void unregister(ditto_variable *v)
 {
     dti_registry_remove(v);
     v->hidden = true;
@@ -231,8 +231,8 @@ static void leave(struct dti_dependent *dependent, enum dti_team_end end)
     for (uint32_t k = 0; k < o->count; k++)
         o->variable[k]->users--;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
-        hide(o->slot[i]);
-    hide(o->iterations);
+        unregister(o->slot[i]);
+    unregister(o->iterations);
 }
 
 static void release(struct dti_dependent *dependent)

@@ -1,7 +1,7 @@
 /* src/vars/variables/describe_variable.c - describes a variable in one line of text. */
 #include "vars/vars.h"
 
-static const char *aggregation_words(ditto_aggregation aggregation)
+static const char *aggregation_text(ditto_aggregation aggregation)
 {
     switch (aggregation) {
     case DITTO_AGGREGATE_SUM:
@@ -63,14 +63,14 @@ static void add_unused(const ditto_variable *v, struct dti_text *text)
 ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size_t capacity, size_t *length)
 {
     struct dti_text text = { buffer, capacity, 0 };
-    char spec[DTI_SPEC_WORDS];
+    char spec[DTI_SPEC_TEXT_BYTES];
     DTI_ENTER();
     DTI_HOLD_VARIABLE(v);
     if (capacity > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
-    dti_spec_words(&v->spec, spec);
+    dti_spec_text(&v->spec, spec);
     dti_text_add(&text, "%s: %s, %s, %s%s", v->name, spec, v->central ? "central" : v->kind->name,
-                 aggregation_words(v->aggregation), v->trainable ? ", trainable" : "");
+                 aggregation_text(v->aggregation), v->trainable ? ", trainable" : "");
     if (v->optimizer_slot || v->pieces > 1)
         add_parts(v, &text);
     else

@@ -62,7 +62,7 @@ struct write_each {
     ditto_op op; /* 0 if the value is that of replica 0 */
 };
 
-static ditto_status write_each_part(struct dti_replica *self, const void *const *brought, void *context)
+static ditto_status write_each_part(struct dti_replica *self, const void *const *contributed, void *context)
 {
     alignas(DTI_CACHE_LINE) char tile[4096];
     const struct write_each *w = context;
@@ -73,7 +73,7 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
     for (size_t count; first < end; first += count) {
         count = end - first < step ? end - first : step;
         for (uint32_t i = 0; i < v->num_replicas; i++)
-            source[i] = (const char *)brought[i] + first * element;
+            source[i] = (const char *)contributed[i] + first * element;
         if (w->op != 0)
             DTI_TRY(dti_reduce_local(v->spec.dtype, w->op, source, v->num_replicas, count, tile));
         else
@@ -92,12 +92,12 @@ static ditto_status write_each(struct dti_replica *self, const struct dti_target
                                ditto_variable *v, enum dti_rule rule, struct dti_deadline *deadline)
 {
     struct write_each context = { v, rule, targeted->op };
-    struct dti_joint_work together = { .name = targeted->name,
-                                       .object = v->name,
-                                       .brought = targeted->item->src,
-                                       .work = write_each_part,
-                                       .context = &context };
-    return dti_do_joint_work(self, &together, deadline);
+    struct dti_joint_work joint = { .name = targeted->name,
+                                    .object = v->name,
+                                    .contributed = targeted->item->src,
+                                    .work = write_each_part,
+                                    .context = &context };
+    return dti_do_joint_work(self, &joint, deadline);
 }
 
 /* Returns true if the value lies in a copy of the variable, or overlaps one. */

@@ -128,7 +128,7 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
 
 /* Allocates the variable's copies and adds the variable to the lists. A value that was restored before the
  * variable was created replaces the initial value. The caller has the turn. */
-static ditto_status settle(ditto_variable *v, const void *value)
+static ditto_status allocate_and_add(ditto_variable *v, const void *value)
 {
     const struct dti_waiting_value *held = v->hidden ? NULL : dti_waiting_value_find(v->team, v->name);
     if (held != NULL)
@@ -157,7 +157,7 @@ static ditto_status fill_in(ditto_variable *v, const void *value)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = settle(v, value);
+    ditto_status status = allocate_and_add(v, value);
     dti_cross_leave(v->team, &frame);
     return status;
 }

@@ -106,13 +106,13 @@ static void apply_rows(const struct scattering *s, size_t first, size_t end)
 
 /* -- Replica context -- */
 
-static ditto_status scatter(struct dti_replica *self, const void *const *brought, void *context)
+static ditto_status scatter(struct dti_replica *self, const void *const *contributed, void *context)
 {
     struct scattering *s = context;
     size_t first, end;
     s->sources = s->v->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA ? 1 : self->num_replicas;
     for (uint32_t i = 0; i < s->sources; i++)
-        s->of[i] = brought[i];
+        s->of[i] = contributed[i];
     s->found = check_all(s);
     if (s->found != DITTO_OK)
         return DITTO_OK;
@@ -131,14 +131,14 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
         [DTI_RULE_MAX] = "ditto_scatter (MAX)"
     };
     struct scattering s;
-    struct dti_joint_work together = {
-        .name = names[rule], .object = v->name, .brought = slices, .work = scatter, .context = &s
+    struct dti_joint_work joint = {
+        .name = names[rule], .object = v->name, .contributed = slices, .work = scatter, .context = &s
     };
     struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     begin(&s, v, rule);
     s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->num_replicas : 1;
     dti_changed(v, self->id);
-    DTI_TRY(dti_do_joint_work(self, &together, &deadline));
+    DTI_TRY(dti_do_joint_work(self, &joint, &deadline));
     return s.found;
 }
 

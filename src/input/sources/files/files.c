@@ -16,7 +16,7 @@
 
 /* Checks a file and gets its size. FIFOs, folders and devices are refused, because reading them may wait or
  * they have no size. */
-static ditto_status look_at(struct dti_file *file)
+static ditto_status inspect(struct dti_file *file)
 {
     struct stat about;
     if (stat(file->name, &about) != 0)
@@ -46,7 +46,7 @@ static ditto_status add(struct dti_files *files, const char *name)
     if (file->name == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a file name");
     files->count++;
-    return look_at(file);
+    return inspect(file);
 }
 
 static int by_name(const void *left, const void *right)

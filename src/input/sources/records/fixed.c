@@ -221,7 +221,7 @@ static ditto_status count_records(const struct fixed_dataset *f, const struct dt
     return DITTO_OK;
 }
 
-static ditto_status look_at_files(struct fixed_dataset *f, const ditto_files *files)
+static ditto_status inspect_files(struct fixed_dataset *f, const ditto_files *files)
 {
     bool some = false;
     DTI_TRY(dti_files_create(&f->files, files));
@@ -268,7 +268,7 @@ static ditto_status prepare(struct fixed_dataset *f, const ditto_files *files, c
         return DTI_FAIL(DITTO_ERR_INVALID, "a record has 0 bytes: a file could hold any number of them");
     f->stride = f->options.stride_bytes != 0 ? f->options.stride_bytes : f->base.row_bytes;
     DTI_TRY(check_stride(f));
-    return look_at_files(f, files);
+    return inspect_files(f, files);
 }
 
 ditto_status dti_fixed_create(const ditto_files *files, const ditto_tensor *row, uint32_t components,

@@ -109,18 +109,18 @@ static ditto_status read_header(struct dti_files *files, uint32_t k, char *text,
 static ditto_status check_array(const struct dti_file *file, const struct dti_npy_header *header)
 {
     const ditto_tensor *spec = &header->spec;
-    char words[DTI_SPEC_WORDS];
-    dti_spec_words(spec, words);
+    char description[DTI_SPEC_TEXT_BYTES];
+    dti_spec_text(spec, description);
     if (spec->rank == 0 || spec->shape[0] == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s is %s: %s", file->name, words,
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s is %s: %s", file->name, description,
                         spec->rank == 0 ? "rows are an array's first dimension" : "it has no row to iterate");
     if (header->fortran && spec->rank > 1)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s is %s in Fortran order: its rows do not lie together",
-                        file->name, words);
+                        file->name, description);
     size_t bytes = ditto_tensor_bytes(spec);
     if (file->bytes < header->data_offset || file->bytes - header->data_offset < bytes)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is %s, %zu bytes from offset %zu on, but ends at offset %llu",
-                        file->name, words, bytes, header->data_offset, (unsigned long long)file->bytes);
+                        file->name, description, bytes, header->data_offset, (unsigned long long)file->bytes);
     return DITTO_OK;
 }
 

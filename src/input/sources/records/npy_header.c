@@ -66,18 +66,18 @@ static void skip_spaces(struct parser *p)
 static bool take(struct parser *p, char c)
 {
     skip_spaces(p);
-    bool there = p->at < p->end && *p->at == c;
-    p->at += there;
+    bool found = p->at < p->end && *p->at == c;
+    p->at += found;
     skip_spaces(p);
-    return there;
+    return found;
 }
 
 static bool take_word(struct parser *p, const char *word)
 {
     size_t length = strlen(word);
-    bool there = (size_t)(p->end - p->at) >= length && memcmp(p->at, word, length) == 0;
-    p->at += there ? length : 0;
-    return there;
+    bool found = (size_t)(p->end - p->at) >= length && memcmp(p->at, word, length) == 0;
+    p->at += found ? length : 0;
+    return found;
 }
 
 /* Parses a string without escapes, in single or double quotes. */

@@ -18,10 +18,10 @@
 #define CHUNK ((size_t)1 << 20) /* bytes that are read or written, and summed while they are in the cache */
 
 static const char magic[8] = "DITTOCKP";
-static const char words[] = "\na checkpoint of ditto: HDF5 after this block of 4096 bytes\n";
+static const char text[] = "\na checkpoint of ditto: HDF5 after this block of 4096 bytes\n";
 
 /* Offsets in the user block. */
-enum { AT_MAGIC = 0, AT_FORMAT = 8, AT_BLOCK = 12, AT_LENGTH = 16, AT_SUM = 24, AT_WORDS = 40 };
+enum { AT_MAGIC = 0, AT_FORMAT = 8, AT_BLOCK = 12, AT_LENGTH = 16, AT_SUM = 24, AT_TEXT = 40 };
 
 static const unsigned char zeros[4096];
 
@@ -32,7 +32,7 @@ static void fill_block(unsigned char block[DTI_USER_BLOCK], uint64_t length)
     dti_put_number(block + AT_FORMAT, DTI_CHECKPOINT_FORMAT, 4);
     dti_put_number(block + AT_BLOCK, DTI_USER_BLOCK, 4);
     dti_put_number(block + AT_LENGTH, length, 8);
-    memcpy(block + AT_WORDS, words, sizeof words - 1);
+    memcpy(block + AT_TEXT, text, sizeof text - 1);
 }
 
 /* -- Complete reads and writes -- */
