@@ -8,7 +8,7 @@ static ditto_status check_components(const void *list, uint32_t count, ditto_dat
 {
     DTI_TRY(dti_not_null(out, "out"));
     if (list == NULL || count == 0 || count > DITTO_MAX_COMPONENTS)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%u components at %p: a row has 1 to %d", count, list,
+        return DTI_FAIL(DITTO_ERR_INVALID, "%u components at %p: a row has 1 to %d components", count, list,
                         DITTO_MAX_COMPONENTS);
     return DITTO_OK;
 }
@@ -19,7 +19,7 @@ static ditto_status check_files(const ditto_files *files, ditto_dataset *const *
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_flags_check(files->flags, DITTO_FILES_GLOB, "files->flags"));
     if (files->names == NULL || files->num_names == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "files has %u names at %p: at least one", files->num_names,
+        return DTI_FAIL(DITTO_ERR_INVALID, "files has %u names at %p: give at least one", files->num_names,
                         (const void *)files->names);
     return DITTO_OK;
 }
@@ -48,7 +48,7 @@ ditto_status ditto_dataset_from_generator(const ditto_generator *generator, cons
     DTI_TRY(check_components(row, num_components, out));
     DTI_TRY(dti_options_copy(&known, sizeof known, generator, "ditto_generator"));
     if (known.next == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "generator->next is NULL: it makes the rows");
+        return DTI_FAIL(DITTO_ERR_INVALID, "generator->next is NULL: give the function that makes the rows");
     return dti_generator_create(&known, row, num_components, out);
 }
 

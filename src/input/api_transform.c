@@ -38,7 +38,8 @@ ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function, void
         return dti_fail_null("function");
     if (known.row != NULL ? known.num_components == 0 || known.num_components > DITTO_MAX_COMPONENTS
                           : known.num_components != 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "a map whose rows have %u components at %p: 1 to %d",
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "a map whose rows have %u components at %p: a row has 1 to %d components",
                         known.num_components, (const void *)known.row, DITTO_MAX_COMPONENTS);
     return dti_map_create(input, function, user, &known, out);
 }
@@ -75,7 +76,7 @@ ditto_status ditto_dataset_repeat(ditto_dataset *input, uint64_t count, ditto_da
     DTI_TRY(check_input(input, out));
     if (count == 0)
         return DTI_FAIL(DITTO_ERR_RANGE,
-                        "repeat 0 times: leaves no row; at least 1, or DITTO_REPEAT_FOREVER");
+                        "repeat 0 times would leave no rows: give at least 1, or DITTO_REPEAT_FOREVER");
     return dti_repeat_create(input, count, out);
 }
 
@@ -84,7 +85,7 @@ ditto_status ditto_dataset_take(ditto_dataset *input, uint64_t count, ditto_data
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
     if (count == 0)
-        return DTI_FAIL(DITTO_ERR_RANGE, "take 0: leaves no row");
+        return DTI_FAIL(DITTO_ERR_RANGE, "take 0 would leave no rows: give at least 1");
     return dti_skip_take_create(input, 0, rows_of(input, count), out);
 }
 
@@ -101,7 +102,7 @@ ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t num_shards, uint
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
     if (num_shards == 0)
-        return DTI_FAIL(DITTO_ERR_RANGE, "num_shards is 0: there is at least one");
+        return DTI_FAIL(DITTO_ERR_RANGE, "num_shards is 0: give at least 1");
     if (index >= num_shards)
         return DTI_FAIL(
             DITTO_ERR_RANGE, "index is %llu, but with num_shards = %llu they are numbered from 0 to %llu",
@@ -114,7 +115,7 @@ static ditto_status check_inputs(ditto_dataset *const *inputs, uint32_t count, d
     DTI_TRY(dti_not_null((const void *)inputs, "inputs"));
     DTI_TRY(dti_not_null(out, "out"));
     if (count == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "no dataset: at least one");
+        return DTI_FAIL(DITTO_ERR_INVALID, "the number of inputs is 0: give at least one dataset");
     for (uint32_t i = 0; i < count; i++)
         if (inputs[i] == NULL)
             return DTI_FAIL(DITTO_ERR_INVALID, "inputs[%u] is NULL", i);
@@ -135,7 +136,7 @@ ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t num_inputs
                             (unsigned long long)inputs[0]->batch_rows);
     }
     if (components > DITTO_MAX_COMPONENTS)
-        return DTI_FAIL(DITTO_ERR_INVALID, "a row of %llu components: at most %d",
+        return DTI_FAIL(DITTO_ERR_INVALID, "a row of %llu components: a row has at most %d",
                         (unsigned long long)components, DITTO_MAX_COMPONENTS);
     return dti_zip_create(inputs, num_inputs, out);
 }
@@ -175,7 +176,7 @@ ditto_status ditto_dataset_batch(ditto_dataset *input, uint64_t rows, uint32_t f
     DTI_TRY(check_input(input, out));
     DTI_TRY(dti_flags_check(flags, DITTO_BATCH_DROP_REMAINDER, "flags"));
     if (rows == 0)
-        return DTI_FAIL(DITTO_ERR_RANGE, "a batch of 0 rows: at least 1");
+        return DTI_FAIL(DITTO_ERR_RANGE, "a batch of 0 rows: give at least 1");
     if (input->batch_rows != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "the dataset is batched already, by %llu rows",
                         (unsigned long long)input->batch_rows);
@@ -187,7 +188,7 @@ ditto_status ditto_dataset_unbatch(ditto_dataset *input, ditto_dataset **out)
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
     if (input->batch_rows == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "unbatch: the dataset is not batched");
+        return DTI_FAIL(DITTO_ERR_INVALID, "unbatch of a dataset that is not batched");
     return dti_unbatch_create(input, out);
 }
 
@@ -196,7 +197,7 @@ ditto_status ditto_dataset_prefetch(ditto_dataset *input, uint64_t num_batches, 
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
     if (num_batches == 0 || num_batches > 65536)
-        return DTI_FAIL(DITTO_ERR_RANGE, "prefetch of %llu batches: 1 to 65536",
+        return DTI_FAIL(DITTO_ERR_RANGE, "prefetch of %llu batches: give 1 to 65536",
                         (unsigned long long)num_batches);
     return dti_prefetch_create(input, num_batches, out);
 }

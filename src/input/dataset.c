@@ -43,7 +43,8 @@ ditto_status dti_dataset_new(size_t bytes, const struct dti_dataset_kind *kind, 
 {
     uint32_t depth = depth_above(input, inputs);
     if (depth > DTI_MOST_DEPTH_OF_DATASETS)
-        return DTI_FAIL(DITTO_ERR_RANGE, "a dataset at the end of a chain of %u others: at most %u",
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "this dataset would be made from a chain of %u others: a chain has at most %u",
                         depth - 1, DTI_MOST_DEPTH_OF_DATASETS - 1);
     ditto_dataset *d = calloc(1, bytes);
     if (d != NULL && inputs > 0)
@@ -79,9 +80,10 @@ ditto_status dti_dataset_set_component(ditto_dataset *d, uint32_t k, const ditto
     ditto_tensor spec = *given;
     spec.data = NULL;
     if (spec.rank >= DITTO_MAX_RANK)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "component %u of a row has rank %u: at most %d, a batch has one more", k, spec.rank,
-                        DITTO_MAX_RANK - 1);
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "component %u of a row has rank %u: it has at most %d, because a batch has one dimension more", k,
+            spec.rank, DITTO_MAX_RANK - 1);
     size_t bytes;
     DTI_TRY(dti_tensor_check(&spec, &bytes));
     d->component[k] = (struct dti_row_component_spec){ .dtype = spec.dtype,

@@ -20,8 +20,7 @@ static ditto_status prepare(struct reduction *r)
     size_t words = r->dataset->row_words;
     DTI_TRY(dti_chunk_make(&r->chunk, r->dataset, SIZE_MAX));
     r->rows = (struct dti_rows){ .word = malloc(r->chunk.most * words * sizeof(uint64_t)), .stride = words };
-    return r->rows.word != NULL ? DITTO_OK
-                                : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to go through a dataset");
+    return r->rows.word != NULL ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a dataset");
 }
 
 static DTI_GUARDED ditto_status reduce_row(struct reduction *r, size_t index)

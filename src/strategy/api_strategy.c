@@ -16,8 +16,8 @@ ditto_status ditto_strategy_create(ditto_strategy_kind kind, const ditto_strateg
     const struct dti_strategy_kind *which = dti_strategy_kind_of(kind);
     if (which == NULL)
         return DTI_FAIL(DITTO_ERR_RANGE,
-                        "%d is not a kind of strategy to create: DITTO_MIRRORED, DITTO_CENTRAL_STORAGE or "
-                        "DITTO_ONE_DEVICE",
+                        "%d is not a kind of strategy that can be created: use DITTO_MIRRORED, "
+                        "DITTO_CENTRAL_STORAGE or DITTO_ONE_DEVICE",
                         (int)kind);
     /* hwloc changes errno, and so does opening files that do not exist. */
     int kept_errno = errno;
@@ -41,7 +41,7 @@ ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn funct
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     if (function == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs");
+        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: give the function that every replica calls");
     return dti_strategy_run(strategy, function, user);
 }
 
@@ -73,8 +73,9 @@ static ditto_status check_devices(const ditto_strategy *strategy)
 {
     DTI_TRY(dti_not_null(strategy, "strategy"));
     if (dti_is_default(strategy))
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "the default strategy has no devices: it runs where its caller is");
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "the default strategy has no devices, because its functions run on the calling thread");
     return DITTO_OK;
 }
 

@@ -11,8 +11,8 @@
 static ditto_status enter(ditto_strategy *strategy, struct dti_frame *frame)
 {
     if (dti_team_has_turn(dti_team_of(strategy)))
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "inside a run of the strategy: its replicas record what they do now");
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "called inside a run of the strategy, whose replicas are "
+                                           "recording: call it after run has returned");
     return dti_cross_enter(dti_team_of(strategy), frame, DTI_CALLER_KEEPS_AFFINITY);
 }
 
@@ -27,7 +27,8 @@ ditto_status ditto_strategy_trace_start(ditto_strategy *strategy, const ditto_tr
                     : known.num_events == DITTO_NO_EVENTS ? 0
                                                           : known.num_events;
     if (events > SIZE_MAX / sizeof(struct dti_event))
-        return DTI_FAIL(DITTO_ERR_RANGE, "num_events = %zu: that is more than memory has", events);
+        return DTI_FAIL(DITTO_ERR_RANGE, "num_events = %zu: they have more bytes than size_t can count",
+                        events);
     DTI_TRY(enter(strategy, &frame));
     ditto_status status = dti_trace_start(dti_team_of(strategy), events);
     dti_cross_leave(dti_team_of(strategy), &frame);

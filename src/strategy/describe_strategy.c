@@ -13,7 +13,7 @@
 static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
 {
     if (replica >= dti_team_num_replicas(team))
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica,
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
                         dti_team_num_replicas(team));
     return DITTO_OK;
 }
@@ -62,8 +62,8 @@ static ditto_status inspect_device(const ditto_strategy *strategy, uint32_t repl
     DTI_TRY(check_replica(team, replica));
     const struct dti_replica *r = dti_team_replica(team, replica);
     if (device >= r->crew->devices)
-        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, replica,
-                        r->crew->devices);
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u does not exist: replica %u has %u", device,
+                        replica, r->crew->devices);
     DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, device, &placed)));
     const struct dti_device *d = &r->crew->device[device];
     *out = (ditto_device_info){ .planned = placed,
@@ -122,7 +122,7 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
         snprintf(misplaced, sizeof misplaced, ", %u helpers not on their PUs",
                  helpers_off_their_pu(strategy, i->planned.replica));
     write_pus(strategy, i->planned.replica, pus, sizeof pus);
-    dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages elsewhere%s%s\n",
+    dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages on other nodes%s%s\n",
                  i->planned.replica, pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node,
                  pus, cpu, thread, i->num_devices, binding_name(i->binding), node,
                  (unsigned long long)i->remote_pages, shared, misplaced);

@@ -99,7 +99,7 @@ ditto_status dti_scope_clear_standing(void)
     if (top == NULL)
         return DITTO_OK;
     if (!is_standing(top) || top->scope_depth != 1)
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the default is set outside of scopes and runs: %s",
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the default can only be set outside of scopes and runs: %s",
                         dti_context_exit_hint(top));
     dti_frame_end_scope();
     return DITTO_OK;

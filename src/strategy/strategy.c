@@ -36,8 +36,8 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
 {
     if ((o->has_parameter_node != 0 || o->parameter_node != 0) && !kind->is_central)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "parameter_node says where central storage keeps its variables: a strategy of kind "
-                        "\"%s\" keeps them with its replicas",
+                        "parameter_node is set, but only central storage uses it: a strategy of kind \"%s\" "
+                        "keeps its variables with its replicas",
                         kind->name);
     if (o->parameter_node != 0 && o->has_parameter_node == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "parameter_node is %u, but has_parameter_node is 0: set both",
@@ -48,8 +48,7 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
     if (o->stack_bytes != 0 && o->stack_bytes < LEAST_STACK_BYTES)
         return DTI_FAIL(
             DITTO_ERR_RANGE,
-            "stack_bytes = %zu is less than %zu: collectives need some of it, beside your functions; 0 gives "
-            "the system's default",
+            "stack_bytes = %zu is less than %zu: collectives need a part of it; 0 means the system's default",
             o->stack_bytes, LEAST_STACK_BYTES);
     DTI_TRY(check_enum((int)o->floating, DITTO_FLOATING_CALLER, "floating"));
     DTI_TRY(check_enum((int)o->implementation, DITTO_IMPLEMENTATION_HIERARCHICAL, "implementation"));
@@ -120,7 +119,7 @@ static ditto_status make_variables(ditto_strategy *strategy, const ditto_strateg
         storage.node = o->has_parameter_node ? o->parameter_node : default_node(strategy);
         if (!dti_node_has_memory(storage.node))
             return DTI_FAIL(DITTO_ERR_RANGE,
-                            "parameter_node %u is no NUMA node whose memory this process may use",
+                            "parameter_node %u is not a NUMA node whose memory this process may use",
                             storage.node);
     }
     return dti_vars_create(strategy->base.team, &storage);
@@ -252,9 +251,8 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     if (dti_team_forked(team))
         return destroy_in_child(strategy);
     if (dti_team_has_turn(team))
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "inside a run of the strategy (in a merge function): destroy it when that has "
-                        "returned");
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "called inside a run of the strategy (in a merge function): "
+                                           "destroy it after the run has returned");
     DTI_TRY(close(strategy));
     if (dti_team_is_poisoned(team) && dti_team_all_returned(team))
         unpoison(strategy);

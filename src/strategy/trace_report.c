@@ -76,7 +76,7 @@ ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_
         return fail_empty();
     const struct dti_total *named = name_at(team, index);
     if (named == NULL)
-        return DTI_FAIL(DITTO_ERR_NOT_FOUND, "operation %u: there are fewer", index);
+        return DTI_FAIL(DITTO_ERR_NOT_FOUND, "operation %u does not exist: fewer were recorded", index);
     add_up(team, named, out);
     return DITTO_OK;
 }
@@ -257,6 +257,6 @@ ditto_status dti_trace_write(const struct dti_team *team, const char *path)
     /* stdio does not keep the errno of a write that failed before fflush. Then EIO is reported. */
     if (failed)
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number != 0 ? error_number : EIO,
-                              "\"%s\" could not be written whole", path);
+                              "\"%s\" could not be written completely", path);
     return DITTO_OK;
 }

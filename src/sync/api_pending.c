@@ -76,7 +76,8 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
                         "the handle is of an earlier run: operations are waited for in the run that "
                         "started them");
     if (self->sync->state[self->id].pending->open[*number % DITTO_MAX_PENDING].number != *number)
-        return DTI_FAIL(DITTO_ERR_INVALID, "operation #%llu is not open: it has been waited for, or given up",
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "operation #%llu is not open: it has been waited for, or abandoned",
                         (unsigned long long)dti_number_in_run(self, *number));
     return DITTO_OK;
 }
@@ -119,7 +120,7 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
         return status;
     if (status >= 0)
         status = DTI_FAIL(DITTO_ERR_INVALID,
-                          "nothing has gone wrong, and this replica has %u pending operation%s, the oldest "
+                          "status is not an error, but this replica has %u pending operation%s, the oldest "
                           "is %s #%llu: wait for each with ditto_wait",
                           open, open > 1 ? "s" : "", name, (unsigned long long)dti_number_in_run(r, number));
     else if (dti_error_get()->status != status)

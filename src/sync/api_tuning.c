@@ -33,7 +33,7 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     if (operation < DITTO_OPERATION_BARRIER || operation > DITTO_OPERATION_ALL_GATHER ||
         (unsigned)implementation > DITTO_IMPLEMENTATION_HIERARCHICAL)
         return DTI_FAIL(DITTO_ERR_RANGE,
-                        "operation %d, implementation %d: one of them is not a value of its enum",
+                        "operation is %d and implementation is %d: one of them is not a value of its enum",
                         (int)operation, (int)implementation);
     const struct dti_team *team = dti_team_of(strategy);
     const struct dti_sync *sync = dti_team_sync(team);

@@ -55,7 +55,7 @@ ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root)
 {
     uint32_t n = a->replica->num_replicas;
     if (root >= n)
-        return DTI_FAIL(DITTO_ERR_RANGE, "root = %u is no replica: there are 0 to %u", root, n - 1);
+        return DTI_FAIL(DITTO_ERR_RANGE, "root = %u is not a replica: replicas are 0 to %u", root, n - 1);
     a->call.root = root;
     return DITTO_OK;
 }

@@ -37,7 +37,8 @@ ditto_status ditto_strategy_value_from_function(ditto_strategy *strategy, ditto_
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, strategy, "strategy", out));
     if (function == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it says what each replica's component is");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "function is NULL: give the function that makes each replica's component");
     DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PER_REPLICA, &value));
     return dti_value_finish(value, dti_make_from_function(value, function, user), out);
 }
@@ -50,7 +51,7 @@ ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy, const d
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, tensors, "tensors", out));
     if (each == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "each = 0: every replica needs an array");
+        return DTI_FAIL(DITTO_ERR_INVALID, "each = 0: give at least one array for every replica");
     DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PER_REPLICA, &value));
     return dti_value_finish(value, dti_make_from_tensors(value, tensors, each), out);
 }
@@ -175,7 +176,7 @@ ditto_status ditto_value_f64(const ditto_value *value, double *out)
 static ditto_status check_replica(const ditto_value *value, uint32_t replica)
 {
     if (replica >= dti_base_of(value->strategy)->num_replicas)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica,
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
                         dti_base_of(value->strategy)->num_replicas);
     return DITTO_OK;
 }

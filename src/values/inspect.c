@@ -52,7 +52,7 @@ ditto_status dti_value_parts_open(const ditto_value *v, struct dti_value_parts *
         return DITTO_OK;
     parts->part = parts->own = malloc(n * sizeof *parts->own);
     if (parts->own == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to look at %u replicas' tensors", n);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read %u replicas' tensors", n);
     for (uint32_t i = 0; i < n; i++)
         dti_value_part(v, i, &parts->own[i]);
     return DITTO_OK;

@@ -113,9 +113,8 @@ ditto_status dti_check_alike(const ditto_tensor *first, const ditto_tensor *t, u
     if (first->dtype == t->dtype && first->rank == t->rank)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID,
-                    "replica %u's component is %s of rank %u, replica 0's %s of rank %u: components of one "
-                    "value agree in "
-                    "both",
+                    "replica %u's component is %s of rank %u, but replica 0's is %s of rank %u: the "
+                    "components of one value must agree in both",
                     replica, ditto_dtype_name(t->dtype), t->rank, ditto_dtype_name(first->dtype),
                     first->rank);
 }
@@ -131,10 +130,11 @@ static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t r
                             replica);
     }
     if (each != 1 && t->rank == DITTO_MAX_RANK)
-        return DTI_FAIL(DITTO_ERR_SHAPE, "%u arrays of rank %u are stacked to one of rank %u: the most is %u",
-                        each, t->rank, t->rank + 1, DITTO_MAX_RANK);
+        return DTI_FAIL(DITTO_ERR_SHAPE,
+                        "%u arrays of rank %u would be stacked to one of rank %u: the most is %u", each,
+                        t->rank, t->rank + 1, DITTO_MAX_RANK);
     if (!dti_multiply(ditto_tensor_bytes(t), each, &bytes))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%u arrays of %zu bytes are more than memory has", each,
+        return DTI_FAIL(DITTO_ERR_RANGE, "%u arrays of %zu bytes have more bytes than size_t can count", each,
                         ditto_tensor_bytes(t));
     return DITTO_OK;
 }
@@ -191,7 +191,7 @@ ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tenso
 {
     uint32_t n = dti_base_of(value->strategy)->num_replicas;
     if (each > UINT32_MAX / n)
-        return DTI_FAIL(DITTO_ERR_RANGE, "each = %u arrays for each of %u replicas", each, n);
+        return DTI_FAIL(DITTO_ERR_RANGE, "each = %u arrays for each of %u replicas are too many", each, n);
     for (uint32_t i = 0; i < n * each; i++)
         DTI_TRY(check_tensor(&tensors[i], i / each));
     for (uint32_t i = 0; i < n; i++) {
@@ -208,8 +208,8 @@ ditto_status dti_slices_check(const ditto_slices *s, size_t dense_rows, uint32_t
 {
     size_t count, bytes;
     if (!dti_multiply(s->rows, s->row_count, &count))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements are more than memory has", s->rows,
-                        s->row_count);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements have more bytes than size_t can count",
+                        s->rows, s->row_count);
     DTI_TRY(dti_buffer_bytes(count, s->dtype, &bytes));
     DTI_TRY(dti_buffer_check(s->values, bytes, s->dtype, "values"));
     DTI_TRY(dti_buffer_check(s->indices, s->rows, DITTO_I64, "indices"));
@@ -245,7 +245,8 @@ static ditto_status check_names(const char *const *names, uint32_t count)
         DTI_TRY_OF(dti_name_check(names[i]), "names[%u]", i);
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(names[k], names[i]) == 0)
-                return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" stands twice: members %u and %u", names[i], k, i);
+                return DTI_FAIL(DITTO_ERR_INVALID, "the name \"%s\" is given twice, to members %u and %u",
+                                names[i], k, i);
     }
     return DITTO_OK;
 }

@@ -373,7 +373,7 @@ ditto_status dti_name_check(const char *name)
 {
     if (name[0] == '\0' || strchr(name, '/') != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" is no name: it is empty or has a '/', which separates names", name);
+                        "\"%s\" is not a name: it is empty or has a '/', which separates names", name);
     if (strlen(name) > DITTO_MAX_RESULT_NAME_BYTES)
         return DTI_FAIL(DITTO_ERR_RANGE, "the name \"%s\" has %zu characters: the most is %d", name,
                         strlen(name), DITTO_MAX_RESULT_NAME_BYTES);
@@ -393,7 +393,7 @@ ditto_status dti_function_status(ditto_status status, uint32_t serial, const cha
         return DTI_FAIL(DITTO_ERR_USER, "%s returned %d (%s): return DITTO_OK, or an error", what,
                         (int)status, ditto_status_name(status));
     if (!dti_wrote_record(status, serial))
-        DTI_FAIL(status, "%s returned %s (%d) without a message of its own", what, ditto_status_name(status),
-                 (int)status);
+        DTI_FAIL(status, "%s returned %s (%d) without a message: set one with ditto_fail", what,
+                 ditto_status_name(status), (int)status);
     return status;
 }

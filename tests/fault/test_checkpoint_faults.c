@@ -145,7 +145,7 @@ static void foreign_files_are_refused(void **state)
     expect_refused(&s, own_path("empty.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
     write_file(own_path("plain.h5"), bytes + 4096, count - 4096); /* valid HDF5, but no checkpoint */
     expect_refused(&s, own_path("plain.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_CORRUPT);
-    assert_message("is no checkpoint of ditto");
+    assert_message("is not a checkpoint of ditto");
     bytes[8] = 2; /* a later version of the format */
     write_file(own_path("newer.h5"), bytes, count);
     expect_refused(&s, own_path("newer.h5"), DITTO_ERR_UNSUPPORTED, DITTO_ERR_UNSUPPORTED);

@@ -263,11 +263,9 @@ static void every_operation_ends_in_the_documented_error(void **state)
 
 enum difference { COUNT, OP, DTYPE, ROOT, COUNTS, ITEM, PACK, FUNCTION, WAY, FLAGS, DIFFERENCES };
 static const char *const differences[DIFFERENCES] = {
-    "(7 x f32, SUM)",         "(5 x f32, MAX)",
-    "(5 x i32, SUM)",         "root 1",
-    "counts[1] is",           "item 1 is 5 x f32 here, 6",
-    "bytes_per_pack differs", "their functions differ",
-    "HIERARCHICAL",           "flags or numbers",
+    "(7 x f32, SUM)", "(5 x f32, MAX)",         "(5 x i32, SUM)",         "root 1",
+    "counts[1]: ",    "item 1: 5 x f32, but 6", "bytes_per_pack differs", "their functions differ",
+    "HIERARCHICAL",   "flags or numbers",
 };
 
 static ditto_status keep_right(void *out, const void *left, const void *right, size_t count, void *user)

@@ -49,7 +49,7 @@ static void rule_6_1_all_replicas_get_the_same_result_and_a_list_is_one_operatio
         run_all(strategy, reduce_everything, &t, &t.report);
         if (replica_counts[k] > 1) {
             assert_status(ditto_strategy_run(strategy, list_differently, &t), DITTO_ERR_DIVERGED);
-            assert_message("item 1 is");
+            assert_message("item 1: ");
         }
         assert_ok(ditto_strategy_destroy(strategy));
     }

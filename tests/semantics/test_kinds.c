@@ -187,7 +187,7 @@ static void rule_1_2_other_scopes_may_be_entered_inside_the_default_strategys(vo
     assert_ok(ditto_strategy_scope_enter(real)); /* another scope inside is allowed */
     assert_ptr_equal(ditto_get_strategy(), real);
     assert_status(ditto_strategy_scope_enter(plain), DITTO_ERR_CONTEXT); /* the reverse is not */
-    assert_message("the default strategy's scope is not entered inside another strategy's");
+    assert_message("the default strategy's scope cannot be entered inside another strategy's");
     assert_ok(ditto_strategy_scope_leave(real));
     assert_ok(ditto_strategy_scope_leave(plain));
     assert_ok(ditto_strategy_destroy(real));

@@ -295,7 +295,8 @@ static void rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run(voi
     assert_int_equal(ditto_last_error()->user_code, 3);
     m.wish = DITTO_ERR_NOT_FOUND;
     assert_status(ditto_strategy_run(strategy, call_failure, &m), DITTO_ERR_NOT_FOUND);
-    assert_message("the merge function returned DITTO_ERR_NOT_FOUND (-13) without a message of its own");
+    assert_message(
+        "the merge function returned DITTO_ERR_NOT_FOUND (-13) without a message: set one with ditto_fail");
     m.wish = DITTO_END_OF_INPUT;
     assert_status(ditto_strategy_run(strategy, call_failure, &m), DITTO_ERR_USER);
     assert_message("DITTO_END_OF_INPUT");

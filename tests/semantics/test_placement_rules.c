@@ -399,7 +399,8 @@ static ditto_status cut(ditto_replica *self, void *argument)
     EXPECT(&d->report, strstr(ditto_last_error()->message, "do not divide") != NULL);
     EXPECT(&d->report, ditto_split(self, &t, (uint32_t[]){ 0, n, 1 }, 3, blocks) == DITTO_ERR_SHAPE);
     EXPECT(&d->report, ditto_split(self, &t, (uint32_t[]){ 3, n, 1 }, 3, blocks) == DITTO_ERR_SHAPE);
-    EXPECT(&d->report, strstr(ditto_last_error()->message, "each gets exactly one") != NULL);
+    EXPECT(&d->report,
+           strstr(ditto_last_error()->message, "give parts that make one block for each") != NULL);
     return DITTO_OK;
 }
 

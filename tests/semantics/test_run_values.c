@@ -184,8 +184,8 @@ static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
         ditto_status status;
         const char *message;
     } cases[] = {
-        { MISSING, DITTO_ERR_DIVERGED, "replica 0 returned the result loss, replica 1 did not" },
-        { MORE, DITTO_ERR_DIVERGED, "replica 1 returned the result accuracy, replica 0 did not" },
+        { MISSING, DITTO_ERR_DIVERGED, "replica 0 returned the result loss, but replica 1 did not" },
+        { MORE, DITTO_ERR_DIVERGED, "replica 1 returned the result accuracy, but replica 0 did not" },
         { DTYPE, DITTO_ERR_DIVERGED, "f64, rank 0 from replica 0, but a per-replica value of i64" },
         { RANK, DITTO_ERR_DIVERGED, "rank 1 from replica 1" },
         { KIND, DITTO_ERR_DIVERGED, "slices of f64" },

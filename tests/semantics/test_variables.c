@@ -516,12 +516,12 @@ static void rule_8_3_a_variable_created_in_a_run_is_one_variable(void **state)
         if (n > 1) {
             c.names[1] = "biases";
             assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);
-            assert_message("replica 1 creates the variable \"biases\", replica 0 \"weights\"");
+            assert_message("replica 1 creates the variable \"biases\", replica 0 creates \"weights\"");
             c.names[1] = "weights";
             c.longer = 1;
             assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);
-            assert_message(
-                "replica 1 creates the variable \"weights\", f64 [2], replica 0 \"weights\", f64 scalar");
+            assert_message("replica 1 creates the variable \"weights\", f64 [2], replica 0 creates "
+                           "\"weights\", f64 scalar");
             c.longer = 0;
             c.extra = 1;
             assert_status(ditto_strategy_run(strategy, create_inside, &c), DITTO_ERR_DIVERGED);

@@ -568,9 +568,8 @@ static const struct {
     { update_null, DITTO_ERR_INVALID, { "arguments[1] is NULL" } },
     { returned_variables,
       DITTO_ERR_DIVERGED,
-      { "the result w is the variable \"a\" from replica 0, but the variable \"b\" from replica 1: all "
-        "return the "
-        "same" } },
+      { "the result w is the variable \"a\" from replica 0, but the variable \"b\" from replica 1: every "
+        "replica must return the same variable" } },
     { returned_slices,
       DITTO_ERR_DIVERGED,
       { "slices of f32 with rows of 4 elements, dense_rows = 10 from replica 0, but slices of f32 with rows "
@@ -606,12 +605,12 @@ static const struct {
       { "still entered as this thread's default: ditto_set_default(NULL) ends it" } },
     { enter_default_inside,
       DITTO_ERR_CONTEXT,
-      { "the default strategy's scope is not entered inside another strategy's: leave it first" } },
+      { "the default strategy's scope cannot be entered inside another strategy's: leave it first" } },
     { set_default_in_scope,
       DITTO_ERR_CONTEXT,
-      { "the default is set outside of scopes and runs: leave it first" } },
-    { gather_on_replica, DITTO_ERR_CONTEXT, { "ditto_all_gather_tensor is its form for replicas" } },
-    { assign_on_replica, DITTO_ERR_CONTEXT, { "ditto_assign is its form for replicas" } },
+      { "the default can only be set outside of scopes and runs: leave it first" } },
+    { gather_on_replica, DITTO_ERR_CONTEXT, { "ditto_all_gather_tensor is the form for replicas" } },
+    { assign_on_replica, DITTO_ERR_CONTEXT, { "ditto_assign is the form for replicas" } },
     { merge_gives_local,
       DITTO_ERR_INVALID,
       { "the result of the merge function refers to a local array of that function" } },
@@ -619,7 +618,7 @@ static const struct {
     { update_gives_local,
       DITTO_ERR_INVALID,
       { "the result of the update of \"a\" is a local array of the function" } },
-    { shapes_of_one_count, DITTO_ERR_DIVERGED, { "(the tensor is f64 [2, 3] here, f64 [3, 2] there)" } },
+    { shapes_of_one_count, DITTO_ERR_DIVERGED, { "(the tensor: f64 [2, 3], but f64 [3, 2])" } },
     { value_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
     { variable_without_rank, DITTO_ERR_INVALID, { "rank is 0, which makes a scalar, but shape[0] is 3" } },
     { array_without_rank, DITTO_ERR_INVALID, { "rank 0: rows are its first dimension" } },

@@ -146,7 +146,7 @@ ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t repli
     DTI_TRY(dti_result_check(out, "ditto_iterator_counters"));
     uint32_t n = dti_team_num_replicas(dti_iterator_team(iterator));
     if (replica != DITTO_ALL_REPLICAS && replica >= n)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, n);
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica, n);
     ditto_iterator_counters found;
     dti_iterator_stats(iterator, replica, &found);
     dti_result_store(out, &found, sizeof found);

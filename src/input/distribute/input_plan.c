@@ -164,7 +164,7 @@ static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user,
     DTI_GUARD_END();
     if (status == DITTO_OK && *out == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the function that makes datasets returned OK without one, for pipeline %u",
+                        "the function that makes datasets returned DITTO_OK but no dataset, for pipeline %u",
                         context->pipeline);
     if (status == DITTO_OK)
         return DITTO_OK;

@@ -277,8 +277,9 @@ ditto_status dti_producers_start(struct ditto_iterator *it)
         int failed = dti_thread_start(&it->producer[it->started].thread, 0, producer_main,
                                       &it->producer[it->started]);
         if (failed != 0)
-            return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed, "the thread of producer %u of %u was refused",
-                                  it->started, it->producers);
+            return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
+                                  "the system refused the thread of producer %u of %u", it->started,
+                                  it->producers);
         dti_load_add(DTI_NO_PU);
     }
     return DITTO_OK;

@@ -124,8 +124,8 @@ static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
 {
     static const char *const names[] = {
         [DTI_SHARING_NONE] = "each read all rows of a dataset",
-        [DTI_SHARING_FILES] = "share out files",
-        [DTI_SHARING_ROWS] = "share out the rows of each global batch",
+        [DTI_SHARING_FILES] = "divide the files",
+        [DTI_SHARING_ROWS] = "divide the rows of each global batch",
     };
     bool old = saved == DTI_SHARING_NONE && now == DTI_SHARING_ROWS;
     return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved when pipelines %s%s, but now they %s",
@@ -139,7 +139,7 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
     char found[sizeof magic];
     size_t bytes = it->plan.state_bytes;
     if (bytes < sizeof magic + 2 * sizeof hash || memcmp(it->plan.state, magic, sizeof magic) != 0)
-        return DTI_FAIL(DITTO_ERR_CORRUPT, "%zu bytes that are no state of an iterator", bytes);
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "the %zu bytes of state are not a state of an iterator", bytes);
     const char *data = it->plan.state;
     memcpy(&hash, data + bytes - sizeof hash, sizeof hash);
     *from = (struct dti_bytes_reader){ data, data + bytes - sizeof hash,
@@ -163,7 +163,7 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
     if (global != it->plan.global)
         return refuse("rows in a global batch", global, it->plan.global);
     if (it->plan.pass != 0 && it->plan.pass != pass)
-        return DTI_FAIL(DITTO_ERR_INVALID, "pass is %llu, but the state goes on with pass %llu",
+        return DTI_FAIL(DITTO_ERR_INVALID, "pass is %llu, but the state continues pass %llu",
                         (unsigned long long)it->plan.pass, (unsigned long long)pass);
     it->plan.pass = pass;
     return DITTO_OK;
@@ -176,21 +176,20 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
     s->first = s->cut = s->kept = dti_bytes_get_u64(from);
     bool same_step = dti_bytes_get_below(from, 1) != 0;
     if (!same_step && it->plan.state_replicas != it->num_replicas)
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "the state was saved when replicas had taken different numbers of batches: it goes on with %u "
-            "replicas, not %u",
-            it->plan.state_replicas, it->num_replicas);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the state was saved when replicas had taken different numbers of batches: it can be "
+                        "continued with %u replicas, not with %u",
+                        it->plan.state_replicas, it->num_replicas);
     for (uint32_t j = 0; j < it->plan.replicas_each; j++)
         s->begins[j] = same_step ? s->first : dti_bytes_get_u64(from);
     for (uint32_t j = 0; j < it->plan.replicas_each; j++)
         from->failed |= s->begins[j] < s->first || s->begins[j] - s->first > (uint64_t)UINT32_MAX;
     if (p != it->pipeline && it->plan.state_replicas != it->num_replicas &&
         s->first != it->pipeline[0].sequencer.first)
-        return DTI_FAIL(
-            DITTO_ERR_INVALID,
-            "the state was saved when pipelines were at different steps: it goes on with %u replicas, not %u",
-            it->plan.state_replicas, it->num_replicas);
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the state was saved when pipelines were at different steps: it can be continued "
+                        "with %u replicas, not with %u",
+                        it->plan.state_replicas, it->num_replicas);
     return dti_bytes_reader_status(from);
 }
 

@@ -14,11 +14,11 @@ static ditto_status make_steps(struct dti_sequencer *s)
     uint64_t most = dti_cut_most_of_step(&s->o.cut);
     size_t stride = s->o.dataset->row_words, capacity = (size_t)s->o.slots + 1, each, all;
     if (!dti_multiply(most, stride * sizeof(uint64_t), &each) || !dti_multiply(each, capacity, &all))
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to cut steps of %llu rows", (unsigned long long)most);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for steps of %llu rows", (unsigned long long)most);
     s->step = calloc(capacity, sizeof *s->step);
     uint64_t *words = s->step != NULL ? malloc(all) : NULL;
     if (words == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to cut steps of %llu rows", (unsigned long long)most);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for steps of %llu rows", (unsigned long long)most);
     for (size_t i = 0; i < capacity; i++)
         s->step[i].rows = (struct dti_rows){ words + i * (each / sizeof *words), stride };
     return DITTO_OK;

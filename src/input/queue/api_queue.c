@@ -7,8 +7,8 @@ static inline ditto_status check_producer(const ditto_queue *queue, uint32_t pro
 {
     if (__builtin_expect(producer < queue->producers, 1))
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_RANGE, "producer %u of %u: they are counted from 0", producer,
-                    queue->producers);
+    return DTI_FAIL(DITTO_ERR_RANGE, "producer is %u, but the queue has %u producers, numbered from 0",
+                    producer, queue->producers);
 }
 
 /* Returns DITTO_ERR_RANGE if the bytes can never fit. */
@@ -18,7 +18,7 @@ static inline ditto_status check_bytes(const ditto_queue *queue, uint64_t bytes)
         return DTI_FAIL(DITTO_ERR_RANGE, "an item of %llu bytes never fits: max_bytes is %llu",
                         (unsigned long long)bytes, (unsigned long long)queue->max_bytes);
     if (queue->payload != NULL && bytes > queue->payload_bytes)
-        return DTI_FAIL(DITTO_ERR_RANGE, "an item of %llu bytes never fits: slots have %llu",
+        return DTI_FAIL(DITTO_ERR_RANGE, "an item of %llu bytes never fits: slots have %llu bytes",
                         (unsigned long long)bytes, (unsigned long long)queue->payload_bytes);
     return DITTO_OK;
 }
@@ -59,7 +59,7 @@ ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item, 
     DTI_ENTER();
     DTI_TRY(check_item(queue, producer, bytes));
     if (item == NULL && bytes != 0 && queue->payload != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "item is NULL, and %llu bytes are to be copied from it",
+        return DTI_FAIL(DITTO_ERR_INVALID, "item is NULL, but %llu bytes are to be copied from it",
                         (unsigned long long)bytes);
     return dti_queue_put(queue, producer, item, bytes, timeout_ms);
 }
@@ -94,7 +94,7 @@ ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer, uint64_t ti
     DTI_TRY(dti_not_null(queue, "queue"));
     DTI_TRY(check_producer(queue, producer));
     if (status >= DITTO_OK)
-        return DTI_FAIL(DITTO_ERR_INVALID, "status is %d, which is no error", (int)status);
+        return DTI_FAIL(DITTO_ERR_INVALID, "status is %d, which is not an error", (int)status);
     return dti_queue_fail(queue, producer, ticket, status, message);
 }
 

@@ -321,7 +321,7 @@ __attribute__((noinline)) static enum next_slot_state wait_for_item(ditto_queue 
     bool taken = atomic_load_explicit(&q->tail, memory_order_relaxed) != ticket; /* for the message */
     DTI_FAIL(DITTO_ERR_TIMED_OUT, "the consumer waited %u ms for ticket %llu, which %s", timeout_ms,
              (unsigned long long)ticket,
-             taken ? "is claimed and not published"
+             taken ? "is claimed but not published"
                    : "no producer has claimed: the producers are too slow or have exited");
     return NEXT_NONE;
 }

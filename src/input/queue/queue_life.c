@@ -159,7 +159,7 @@ ditto_status dti_queue_destroy(ditto_queue *q)
     if (atomic_load_explicit(&q->producers_waiting.parked, memory_order_relaxed) != 0 ||
         atomic_load_explicit(&q->consumer_waiting.parked, memory_order_relaxed) != 0)
         return DTI_FAIL(DITTO_ERR_BUSY,
-                        "a thread sleeps in the queue: close it, and join its producers and its consumer");
+                        "a thread waits in the queue: close it, and join its producers and its consumer");
     if (q->drop != NULL && q->payload == NULL)
         drop_all(q);
     release(q);

@@ -69,7 +69,7 @@ static ditto_status check(const ditto_tensor *arrays, uint32_t components)
             return DTI_FAIL(DITTO_ERR_SHAPE, "arrays[%u] has %zu rows, but arrays[0] has %zu", k, t->shape[0],
                             arrays[0].shape[0]);
         if (t->shape[0] == 0)
-            return DTI_FAIL(DITTO_ERR_INVALID, "the arrays have no row: there is nothing to iterate");
+            return DTI_FAIL(DITTO_ERR_INVALID, "the arrays have no rows to iterate");
         DTI_TRY(dti_buffer_check(t->data, bytes, t->dtype, name));
     }
     return DITTO_OK;

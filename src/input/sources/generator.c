@@ -103,8 +103,9 @@ static DTI_GUARDED ditto_status save_generator(struct dti_cursor *cursor, struct
     if (c->ended)
         return DITTO_OK;
     if (user->save == NULL || user->restore == NULL)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "a generator without save and restore: its position is the program's own");
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "the generator has no save and restore functions, so its position is unknown: set both");
     uint32_t serial = dti_error_serial;
     DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->save(user->user, c->position, NULL, 0, &length);
@@ -144,8 +145,9 @@ static DTI_GUARDED ditto_status restore_generator(struct dti_cursor *cursor, str
         return DITTO_OK;
     }
     if (user->restore == NULL)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
-                        "a generator without save and restore: its position is the program's own");
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "the generator has no save and restore functions, so its position is unknown: set both");
     uint32_t serial = dti_error_serial;
     DTI_GUARD("a function of a generator (ditto_dataset_from_generator)");
     ditto_status status = user->restore(user->user, c->position, from->at, length);

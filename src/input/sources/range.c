@@ -50,7 +50,7 @@ static const struct dti_dataset_kind range_kind = {
 ditto_status dti_range_create(int64_t start, int64_t stop, int64_t step, ditto_dataset **out)
 {
     if (step == 0)
-        return DTI_FAIL(DITTO_ERR_RANGE, "a range in steps of 0 has no end");
+        return DTI_FAIL(DITTO_ERR_RANGE, "a range with step 0 has no end");
     if (step > 0 ? start >= stop : start <= stop)
         return DTI_FAIL(DITTO_ERR_INVALID, "the range from %lld to %lld in steps of %lld has no number",
                         (long long)start, (long long)stop, (long long)step);

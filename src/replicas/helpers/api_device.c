@@ -26,12 +26,13 @@ ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, vo
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     if (function == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: every piece calls it");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "function is NULL: give the function that is called for every piece");
     if (end < begin)
         return DTI_FAIL(DITTO_ERR_RANGE, "the loop ends at %zu, before it begins at %zu", end, begin);
     if (schedule != DITTO_SCHEDULE_STATIC && schedule != DITTO_SCHEDULE_DYNAMIC)
         return DTI_FAIL(DITTO_ERR_RANGE,
-                        "%d is not a schedule: DITTO_SCHEDULE_STATIC or DITTO_SCHEDULE_DYNAMIC",
+                        "%d is not a schedule: use DITTO_SCHEDULE_STATIC or DITTO_SCHEDULE_DYNAMIC",
                         (int)schedule);
     struct dti_loop loop = { .function = function,
                              .argument = user,
@@ -50,7 +51,7 @@ ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     if (function == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: the device calls it");
+        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: give the function that the device calls");
     return dti_crew_submit(r, device, function, user);
 }
 
@@ -104,7 +105,7 @@ ditto_status ditto_assign_to_logical_device(ditto_replica *self, const ditto_ten
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(check_tensor(tensor, placed, "placed"));
     if (device >= r->crew->devices)
-        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, r->id,
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u does not exist: replica %u has %u", device, r->id,
                         r->crew->devices);
     return dti_devices_copy(r, tensor, NULL, device, 1, placed);
 }

@@ -31,10 +31,10 @@ static void fail(struct dti_device *d, ditto_status status, uint32_t serial_befo
 {
     struct dti_crew *crew = d->crew;
     if (!dti_wrote_record(status, serial_before))
-        DTI_FAIL(
-            status,
-            "a function on logical device %u of replica %u returned %s (%d) without a message of its own",
-            d->index, crew->replica->id, ditto_status_name(status), (int)status);
+        DTI_FAIL(status,
+                 "a function on logical device %u of replica %u returned %s (%d) without a message: set one "
+                 "with ditto_fail",
+                 d->index, crew->replica->id, ditto_status_name(status), (int)status);
     dti_stop_now(&crew->failed, dti_error_get(), 0); /* 0, because no runs nest here */
     dti_team_stop(crew->replica->team);
 }
@@ -291,8 +291,8 @@ ditto_status dti_crew_submit(struct dti_replica *r, uint32_t device, ditto_devic
     struct dti_crew *crew = r->crew;
     DTI_TRY(check_not_forked(r));
     if (device >= crew->devices)
-        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u%s", device, r->id,
-                        crew->devices,
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u does not exist: replica %u has %u%s", device,
+                        r->id, crew->devices,
                         crew->devices == 1 && r->pus > 1 ? ", because its helpers are off" : "");
     if (dti_stopped(r->stop)) /* the function would never run */
         return dti_crew_join(r);

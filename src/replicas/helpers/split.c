@@ -11,8 +11,8 @@ ditto_status dti_split_check(const ditto_tensor *tensor, const uint32_t *parts, 
     uint64_t product = 1;
     if (num_parts != tensor->rank)
         return DTI_FAIL(DITTO_ERR_SHAPE,
-                        "%u numbers of parts for a tensor of rank %u: there must be one per dimension",
-                        num_parts, tensor->rank);
+                        "%u numbers of parts for a tensor of rank %u: give one per dimension", num_parts,
+                        tensor->rank);
     for (uint32_t d = 0; d < num_parts; d++)
         if (parts[d] == 0 || tensor->shape[d] % parts[d] != 0)
             return DTI_FAIL(DITTO_ERR_SHAPE, "dimension %u has %zu elements, which %u parts do not divide", d,
@@ -20,10 +20,10 @@ ditto_status dti_split_check(const ditto_tensor *tensor, const uint32_t *parts, 
     for (uint32_t d = 0; d < num_parts && product <= devices; d++) /* both factors are below 2^32 */
         product *= parts[d];
     if (product != devices)
-        return DTI_FAIL(
-            DITTO_ERR_SHAPE,
-            "the parts make %s%llu blocks, but the replica has %u logical devices: each gets exactly one",
-            product > devices ? "at least " : "", (unsigned long long)product, devices);
+        return DTI_FAIL(DITTO_ERR_SHAPE,
+                        "the parts make %s%llu blocks, but the replica has %u logical devices: give parts "
+                        "that make one block for each",
+                        product > devices ? "at least " : "", (unsigned long long)product, devices);
     return DITTO_OK;
 }
 

@@ -54,14 +54,13 @@ ditto_status dti_pin_to(const struct dti_mask *pus)
     dti_mask_write(pus, &text);
     dti_number_list_fit(&text);
     if (refused == EINVAL)
-        return DTI_FAIL_ERRNO(
-            DITTO_ERR_SYSTEM, refused,
-            "could not bind the thread to PU %s: was it taken offline or out of the cpuset? "
-            "DITTO_PIN_NONE does without binding",
-            list);
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
+                              "could not bind the thread to PU %s: was it taken offline or out of the "
+                              "cpuset? use DITTO_PIN_NONE to run without binding",
+                              list);
     return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
                           "could not bind the thread to PU %s: does the sandbox (seccomp profile) refuse "
-                          "sched_setaffinity? DITTO_PIN_NONE does without binding",
+                          "sched_setaffinity? use DITTO_PIN_NONE to run without binding",
                           list);
 }
 

@@ -15,7 +15,7 @@ ditto_status ditto_topology_create(const ditto_topology_options *options, ditto_
     ditto_topology_options known;
     DTI_ENTER();
     if (out == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: it receives the topology");
+        return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: give a pointer that receives the topology");
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_topology_options"));
     int kept_errno = errno; /* hwloc changes it */
     ditto_status status = dti_topology_read(&known, dti_context_saved_mask(), out);

@@ -312,11 +312,10 @@ static ditto_status keep_named(hwloc_bitmap_t usable, const char *cpus)
                         DTI_MAX_PUS);
     for (uint32_t pu = 0; pu < DTI_MAX_PUS; pu++)
         if (dti_mask_has(&named, pu) && !hwloc_bitmap_isset(usable, pu))
-            return DTI_FAIL(
-                DITTO_ERR_RANGE,
-                "cpus names PU %u, which is not there or which this process may not use: widen the affinity "
-                "or cpuset, or leave it out",
-                pu);
+            return DTI_FAIL(DITTO_ERR_RANGE,
+                            "cpus names PU %u, which does not exist or which this process may not use: widen "
+                            "the affinity or cpuset, or leave it out",
+                            pu);
     return keep_only(usable, &named);
 }
 

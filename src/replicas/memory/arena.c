@@ -326,7 +326,7 @@ ditto_status dti_arena_alloc(struct dti_arena *a, size_t bytes, size_t alignment
     void *memory = bytes < PTRDIFF_MAX ? dti_je_mallocx(bytes != 0 ? bytes : 1, flags) : NULL;
     if (memory == NULL)
         return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, atomic_load_explicit(&a->refused, memory_order_relaxed),
-                              "%zu bytes on NUMA node %u: the system gives no more (RLIMIT_AS, memory "
+                              "%zu bytes on NUMA node %u: the system refused more memory (RLIMIT_AS, memory "
                               "cgroup, or a strict node that is full)",
                               bytes, a->node_os);
     *out = memory;

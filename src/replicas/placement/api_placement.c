@@ -39,10 +39,11 @@ ditto_status ditto_placement_get(const ditto_placement *placement, uint32_t repl
     DTI_TRY(dti_not_null(placement, "placement"));
     DTI_TRY(dti_not_null(out, "out"));
     if (replica >= placement->replicas)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the placement has %u", replica, placement->replicas);
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the placement has %u", replica,
+                        placement->replicas);
     if (device >= placement->blocks[replica].count)
-        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u: replica %u has %u", device, replica,
-                        placement->blocks[replica].count);
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u does not exist: replica %u has %u", device,
+                        replica, placement->blocks[replica].count);
     const struct dti_pu *pu = dti_placement_pu(placement, replica, device);
     *out = (ditto_placed_device){ .replica = replica,
                                   .device = device,

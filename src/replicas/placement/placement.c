@@ -230,18 +230,18 @@ static ditto_status check(const ditto_placement_options *o)
     DTI_TRY(dti_flags_check(o->flags, DITTO_PLACEMENT_SHARE | DITTO_PLACEMENT_NO_SMT, "flags"));
     if ((int)o->policy < DITTO_PLACEMENT_DEFAULT || o->policy > DITTO_PLACEMENT_COMPACT)
         return DTI_FAIL(DITTO_ERR_RANGE,
-                        "%d is not a policy: DITTO_PLACEMENT_SPREAD or DITTO_PLACEMENT_COMPACT",
+                        "%d is not a policy: use DITTO_PLACEMENT_SPREAD or DITTO_PLACEMENT_COMPACT",
                         (int)o->policy);
     if ((int)o->span < DITTO_SPAN_DEFAULT || o->span > DITTO_SPAN_MACHINE)
         return DTI_FAIL(DITTO_ERR_RANGE,
-                        "span = %d is not a part of a machine: DITTO_SPAN_PU .. DITTO_SPAN_MACHINE",
+                        "span = %d is not a value of its enum: use DITTO_SPAN_PU to DITTO_SPAN_MACHINE",
                         (int)o->span);
     DTI_TRY(check_rank(o->shape, o->shape_rank, "shape"));
     DTI_TRY(check_rank(o->stride, o->stride_rank, "stride"));
     if (o->num_pus > 0 && o->pus == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "num_pus is %u but pus is NULL", o->num_pus);
     if (o->num_pus == 0 && o->pus != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "pus is set but num_pus is 0: it says how many entries there are");
+        return DTI_FAIL(DITTO_ERR_INVALID, "pus is set but num_pus is 0: set it to the number of entries");
     if ((o->num_pus > 0) + (o->span != DITTO_SPAN_DEFAULT) + shaped > 1)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "more than one of pus, span and shape (or stride) is set: choose one");
@@ -261,7 +261,7 @@ static ditto_status by_list(const ditto_topology *t, const ditto_placement_optio
                         o->num_replicas, o->num_pus);
     if (o->set_sizes != NULL && o->num_replicas == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "set_sizes is set but num_replicas is 0: it says how many sets there are");
+                        "set_sizes is set but num_replicas is 0: set it to the number of sets");
     for (uint32_t i = 0; i < o->num_replicas && o->set_sizes != NULL; i++) {
         listed += o->set_sizes[i];
         if (o->set_sizes[i] == 0)
@@ -332,18 +332,17 @@ static ditto_status check_same(const ditto_placement *p, const ditto_topology *t
     if (p->machine_pus != t->counts.machine_pus || p->machine_nodes != t->counts.machine_nodes)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the placement was made for another machine, of %u PUs and %u NUMA nodes; this one "
-                        "has %u and %u: build it on this machine's topology",
+                        "has %u and %u: create it on this machine's topology",
                         p->machine_pus, p->machine_nodes, t->counts.machine_pus, t->counts.machine_nodes);
     for (uint32_t i = 0; i < p->num_pus; i++) {
         const struct dti_pu *found = p->sharers[i] > 0 ? dti_topology_find(t, p->pus[i].is.number) : NULL;
         if (found != NULL && !dti_pu_same(found, &p->pus[i]))
-            return DTI_FAIL(
-                DITTO_ERR_INVALID,
-                "the placement was made for another machine: there PU %u is on package %u, NUMA "
-                "node %u, core %u, here on package %u, node %u, core %u; build it on this machine's "
-                "topology",
-                p->pus[i].is.number, p->pus[i].package_os, p->pus[i].is.numa_node, p->pus[i].core_os,
-                found->package_os, found->is.numa_node, found->core_os);
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "the placement was made for another machine, whose PU %u is on package %u, NUMA "
+                            "node %u, core %u; on this machine it is on package %u, node %u, core %u: create "
+                            "the placement on this machine's topology",
+                            p->pus[i].is.number, p->pus[i].package_os, p->pus[i].is.numa_node,
+                            p->pus[i].core_os, found->package_os, found->is.numa_node, found->core_os);
     }
     return DITTO_OK;
 }

@@ -29,7 +29,7 @@ ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment, vo
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     if (out == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: it receives the memory");
+        return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: give a pointer that receives the memory");
     if ((alignment & (alignment - 1)) != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "alignment %zu is not a power of two", alignment);
     return dti_replica_alloc(r, bytes, alignment, out);

@@ -129,8 +129,8 @@ ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out
                         "ditto_strategy_ and ditto_variable_ forms");
     if (top == NULL || top->kind != DTI_CONTEXT_REPLICA)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "this thread runs no replica: a handle is good only on the thread of the function "
-                        "that was given it, until that function returns");
+                        "this thread runs no replica: a handle is valid only on the thread of the function "
+                        "that received it, until that function returns");
     if (!dti_team_owns_handle(top->replica->team, self, &owner))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the handle belongs to another strategy than this thread, which is replica %u: pass "
@@ -208,11 +208,10 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     /* This is refused for iterators of the default strategy too, because the thread that waits for the
      * iterator may have the turn of another strategy. */
     if (is_input(top))
-        return DTI_FAIL(
-            DITTO_ERR_CONTEXT,
-            "called in a function of a dataset, where no call of a strategy works: the strategy may be "
-            "waiting for this thread. Read what the function needs before the iterator is made, and hand "
-            "it in by the user pointer");
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "called in a function of a dataset, where no call of a strategy works: the strategy "
+                        "may be waiting for this thread. Read what the function needs before the iterator is "
+                        "made, and pass it through the user pointer");
     /* The scope or run belongs to a strategy that is dead in this child process, or to the default strategy.
      * Neither prevents the call. */
     if (top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
@@ -229,7 +228,7 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
                         "called on replica %u's thread, but this needs cross-replica context: "
                         "%s%scall it after run has returned (or in merge_call)",
                         top->replica->id, form != NULL ? form : "",
-                        form != NULL ? " is its form for replicas; or " : "");
+                        form != NULL ? " is the form for replicas: use it, or " : "");
     }
     return DTI_FAIL(DITTO_ERR_CONTEXT,
                     "mixing strategies: this thread is in the scope of another strategy; %s",
@@ -240,11 +239,10 @@ ditto_status dti_context_check_scope(const struct dti_team *team)
 {
     const struct dti_frame *top = dti_frame_top;
     if (team->options.plain && top != NULL && !top->team->options.plain)
-        return DTI_FAIL(
-            DITTO_ERR_CONTEXT,
-            "the default strategy's scope is not entered inside another strategy's: %s, and the thread is "
-            "in the default strategy again",
-            dti_context_exit_hint(top));
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the default strategy's scope cannot be entered inside another strategy's: %s, and "
+                        "the thread is in the default strategy again",
+                        dti_context_exit_hint(top));
     return dti_context_check_cross(team);
 }
 

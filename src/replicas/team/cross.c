@@ -4,9 +4,8 @@
 
 ditto_status dti_fail_forked(void)
 {
-    return DTI_FAIL(DITTO_ERR_FORKED,
-                    "the strategy was made before fork and is dead in this child process: destroy it and "
-                    "create another");
+    return DTI_FAIL(DITTO_ERR_FORKED, "the strategy was made before fork and cannot be used in this child "
+                                      "process: destroy it and create another");
 }
 
 ditto_status dti_fail_poisoned(void)

@@ -37,8 +37,8 @@ static void set_wait_policy(struct dti_replica *r)
 void dti_replica_ensure_record(const struct dti_replica *r, ditto_status status, uint32_t serial_before)
 {
     if (!dti_wrote_record(status, serial_before))
-        DTI_FAIL(status, "replica %u's function returned %s (%d) without a message of its own", r->id,
-                 ditto_status_name(status), (int)status);
+        DTI_FAIL(status, "replica %u's function returned %s (%d) without a message: set one with ditto_fail",
+                 r->id, ditto_status_name(status), (int)status);
 }
 
 /* Returns true if the user has submitted functions to devices and has not joined them. */
@@ -253,11 +253,10 @@ static ditto_status record_run_error(const struct dti_team *team, const struct r
                      "%s; replicas %s still run: the strategy is poisoned, only destroy is allowed", message,
                      missing);
         else
-            DTI_FAIL(
-                error.status,
-                "%s; the last replica returned after it had been given up on: the strategy is poisoned, only "
-                "destroy is allowed",
-                message);
+            DTI_FAIL(error.status,
+                     "%s; the last replica returned only after its limit had passed: the strategy is "
+                     "poisoned, only destroy is allowed",
+                     message);
         memcpy(error.message, dti_error_get()->message, sizeof error.message);
     }
     dti_error_set(&error);

@@ -313,8 +313,8 @@ static ditto_status abandon(struct dti_team *team)
     if (!team->options.caller_waits) /* replica 0 is this thread, so it has returned */
         dti_crew_end_threads(team->replica[0].crew);
     return DTI_FAIL(DITTO_ERR_POISONED,
-                    "destroyed, but replicas %s never returned: their threads and the strategy's memory "
-                    "are left to them",
+                    "destroyed, but replicas %s never returned: their threads still run, and the strategy's "
+                    "memory is not freed",
                     missing);
 }
 

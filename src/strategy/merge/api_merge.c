@@ -7,7 +7,7 @@ static ditto_status check_function(bool given, const char *what)
 {
     if (given)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is called %s", what);
+    return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: give the function that is called %s", what);
 }
 
 static ditto_status check_tensors(const ditto_tensor *arguments, uint32_t count)

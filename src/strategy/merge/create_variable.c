@@ -26,8 +26,8 @@ static ditto_status check_alike(const ditto_strategy *strategy)
         dti_spec_text(part[i].arguments, own);
         dti_spec_text(part[0].arguments, first);
         return DTI_FAIL(DITTO_ERR_DIVERGED,
-                        "replica %u creates the variable \"%s\"%s%s, replica 0 \"%s\"%s%s: create the same "
-                        "ones, in the same order",
+                        "replica %u creates the variable \"%s\"%s%s, replica 0 creates \"%s\"%s%s: all "
+                        "replicas must create the same variables in the same order",
                         i, part[i].name, same_name ? ", " : "", same_name ? own : "", part[0].name,
                         same_name ? ", " : "", same_name ? first : "");
     }

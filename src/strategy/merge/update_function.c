@@ -54,7 +54,7 @@ struct updating {
 static ditto_status check_argument(const ditto_value *argument)
 {
     if (argument->kind == DITTO_VALUE_NEST || argument->kind == DITTO_VALUE_SLICES)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s is no argument of an update: give tensors",
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s cannot be an argument of an update: give tensors",
                         dti_value_kind_text(argument->kind));
     return DITTO_OK;
 }

@@ -43,7 +43,7 @@ ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_f
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     if (function == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs");
+        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: give the function that every replica calls");
     DTI_TRY(read_options(options, &known));
     struct dti_run_call request = {
         .function = function, .argument = user, .values = arguments, .returns = true, .wanted = result != NULL
@@ -61,7 +61,8 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_step_fn fu
     DTI_HOLD_STRATEGY(strategy);
     DTI_HOLD_ITERATOR(iterator);
     if (function == NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: it is what every replica runs on every batch");
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "function is NULL: give the function that every replica calls with every batch");
     DTI_TRY(read_options(options, &known));
     struct dti_run_call request = { .argument = user,
                                     .returns = true,

@@ -46,10 +46,10 @@ static struct dti_result *find(struct dti_results *results, const char *name, ui
 
 static ditto_status fail_missing(const struct dti_result *result, uint32_t has, uint32_t has_not)
 {
-    return DTI_FAIL(
-        DITTO_ERR_DIVERGED,
-        "replica %u returned the result %s, replica %u did not: every replica returns the same ones", has,
-        shown_name(result), has_not);
+    return DTI_FAIL(DITTO_ERR_DIVERGED,
+                    "replica %u returned the result %s, but replica %u did not: every replica must return "
+                    "the same results",
+                    has, shown_name(result), has_not);
 }
 
 static ditto_status check_same_set(const struct dti_results *first, struct dti_results *theirs,
@@ -96,8 +96,8 @@ static ditto_status check_same_kind(const struct dti_result *a, const struct dti
     return DTI_FAIL(DITTO_ERR_DIVERGED, "the result %s is %s from replica 0, but %s from replica %u: %s",
                     shown_name(a), first, theirs, replica,
                     a->kind == DITTO_VALUE_VARIABLE && b->kind == DITTO_VALUE_VARIABLE
-                        ? "all return the same variable"
-                        : "components of one value agree in that");
+                        ? "every replica must return the same variable"
+                        : "the components of one value must agree in this");
 }
 
 /* -- one result of all replicas -- */

@@ -18,8 +18,8 @@ static ditto_status call_step(ditto_replica *self, const struct dti_run_call *ca
     /* DITTO_END_OF_INPUT would end the steps of this replica alone. */
     if (status > 0)
         return DTI_FAIL(DITTO_ERR_USER,
-                        "the function of a step returned %d (%s), which has no meaning there: return "
-                        "DITTO_OK, or an error",
+                        "the function of a step returned %d (%s), which has no meaning for a step: return "
+                        "DITTO_OK or an error",
                         (int)status, ditto_status_name(status));
     return status;
 }

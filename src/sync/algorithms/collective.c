@@ -14,8 +14,9 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
                           "the function given to %s returned %d (%s): return DITTO_OK, or an error",
                           call->name, (int)status, ditto_status_name(status));
     else if (!dti_wrote_record(status, serial))
-        DTI_FAIL(status, "the function given to %s returned %s (%d) without a message of its own", call->name,
-                 ditto_status_name(status), (int)status);
+        DTI_FAIL(status,
+                 "the function given to %s returned %s (%d) without a message: set one with ditto_fail",
+                 call->name, ditto_status_name(status), (int)status);
     dti_team_stop(self->team);
     return status;
 }

@@ -33,9 +33,8 @@ static ditto_status check_index(const struct slices_reduction *g, uint32_t repli
     size_t limit = g->own->out == NULL ? g->own->dense_rows : SIZE_MAX;
     if (index >= 0 && (size_t)index < limit)
         return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_RANGE, "replica %u's slice %zu has the index %lld; there are rows 0 to %lld",
-                    replica, k, (long long)index,
-                    (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
+    return DTI_FAIL(DITTO_ERR_RANGE, "replica %u's slice %zu has the index %lld; rows are 0 to %lld", replica,
+                    k, (long long)index, (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
 }
 
 static ditto_status check_capacities(const struct slices_reduction *g, size_t needed)

@@ -73,7 +73,7 @@ static bool describe_items(const struct dti_call *a, const struct dti_call *b, s
     const ditto_list_item *one = a->list - a->before, *other = b->list - b->before;
     for (size_t i = 0; i < a->whole && i < b->whole; i++)
         if (one[i].count != other[i].count || one[i].dtype != other[i].dtype) {
-            dti_text_add(text, " (item %zu is %zu x %s here, %zu x %s there)", i, one[i].count,
+            dti_text_add(text, " (item %zu: %zu x %s, but %zu x %s)", i, one[i].count,
                          ditto_dtype_name(one[i].dtype), other[i].count, ditto_dtype_name(other[i].dtype));
             return true;
         }
@@ -85,7 +85,7 @@ static bool describe_counts(const struct dti_call *a, const struct dti_call *b, 
 {
     for (uint32_t i = 0; a->counts != NULL && b->counts != NULL && i < n; i++)
         if (a->counts[i] != b->counts[i]) {
-            dti_text_add(text, " (counts[%u] is %zu here, %zu there)", i, a->counts[i], b->counts[i]);
+            dti_text_add(text, " (counts[%u]: %zu, but %zu)", i, a->counts[i], b->counts[i]);
             return true;
         }
     return false;
@@ -99,7 +99,7 @@ static bool describe_shapes(const struct dti_call *a, const struct dti_call *b, 
         return false;
     dti_spec_text(a->more, own);
     dti_spec_text(b->more, others);
-    dti_text_add(text, " (the tensor is %s here, %s there)", own, others);
+    dti_text_add(text, " (the tensor: %s, but %s)", own, others);
     return true;
 }
 

@@ -59,7 +59,7 @@ static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const stru
     struct dti_text text = { missing, sizeof missing, 0 };
     describe_call(mine, sync, self->id, seq);
     if (dti_describe_missing(sync, has_not_arrived, seq, &text) == 0)
-        dti_text_add(&text, "a replica that has arrived meanwhile");
+        dti_text_add(&text, "a replica that has arrived since");
     return dti_fail_late(self, deadline, mine, missing);
 }
 

@@ -82,7 +82,7 @@ static void describe_slow(const struct dti_replica *self, uint64_t number, struc
     if (next <= number && found == 0)
         found = dti_describe_missing(sync, has_not_consumed, next, text);
     if (found == 0)
-        dti_text_add(text, "a replica that has caught up meanwhile");
+        dti_text_add(text, "a replica that has caught up since");
 }
 
 /* Waits until all replicas have consumed `number`, whose entry the next operation uses. */

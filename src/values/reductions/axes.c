@@ -23,7 +23,7 @@ ditto_status dti_axes_read(const int32_t *axes, uint32_t count, uint32_t rank, u
             return DTI_FAIL(DITTO_ERR_RANGE, "axis %d of a tensor of rank %u: axes are %d to %d", axes[i],
                             rank, -(int)rank, (int)rank - 1);
         if (*mask & 1u << axis)
-            return DTI_FAIL(DITTO_ERR_INVALID, "axis %d stands twice: every axis is reduced once", axes[i]);
+            return DTI_FAIL(DITTO_ERR_INVALID, "axis %d is listed twice: list each axis once", axes[i]);
         *mask |= 1u << axis;
     }
     return DITTO_OK;
@@ -86,8 +86,8 @@ ditto_status dti_column_plan(struct dti_column *c)
     c->width = last_is_reduced(c) ? 1 : SCRATCH_BYTES / (DITTO_BLOCK_ELEMENTS * c->accumulator_bytes);
     c->tiles = c->kept / c->width + (c->kept % c->width != 0);
     if (!dti_multiply(c->blocks, c->kept, &bytes) || !dti_multiply(bytes, c->accumulator_bytes, &bytes))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%zu blocks of %zu elements are more than memory has", c->blocks,
-                        c->kept);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu blocks of %zu elements have more bytes than size_t can count",
+                        c->blocks, c->kept);
     return DITTO_OK;
 }
 

@@ -101,7 +101,8 @@ ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, ui
         return dti_value_finish(result, gather_nest(strategy, v, axis, result), out);
     }
     if (v->kind == DITTO_VALUE_SLICES)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "gather of slices: reduce them, which lays them side by side");
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "slices cannot be gathered: reduce them, which concatenates them");
     if (v->kind == DITTO_VALUE_PLAIN) {
         *out = dti_value_keep(v);
         return DITTO_OK;

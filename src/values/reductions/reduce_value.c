@@ -174,7 +174,7 @@ static ditto_status reduce_nest(ditto_strategy *strategy, ditto_op op, const dit
 static ditto_status reduce_slices(const ditto_value *v, ditto_op op, const int32_t *axes, ditto_value **out)
 {
     if (axes != NULL)
-        return DTI_FAIL(DITTO_ERR_INVALID, "axes of slices: their reduction is their concatenation");
+        return DTI_FAIL(DITTO_ERR_INVALID, "slices are reduced by concatenation: give no axes");
     return dti_concatenate_slices(v, op, out);
 }
 

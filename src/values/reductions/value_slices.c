@@ -21,8 +21,8 @@ static ditto_status make_slices(const ditto_value *like, size_t rows, ditto_valu
     size_t count, bytes;
     if (!dti_multiply(rows, first.row_count, &count) ||
         !dti_multiply(count, ditto_dtype_bytes(first.dtype), &bytes))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements are more than memory has", rows,
-                        first.row_count);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu slices of %zu elements have more bytes than size_t can count",
+                        rows, first.row_count);
     size_t aligned = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
     DTI_TRY(dti_value_make(like->strategy, DITTO_VALUE_SLICES, &value));
     value->plain = (ditto_tensor){ .dtype = DITTO_U8,
@@ -52,7 +52,8 @@ static uint32_t parts_of(const ditto_value *v)
 static ditto_status check_op(const ditto_value *v, ditto_op op)
 {
     if (op != DITTO_SUM && op != DITTO_MEAN)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices: SUM or MEAN", ditto_op_name(op));
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of slices is not supported: use SUM or MEAN",
+                        ditto_op_name(op));
     DTI_TRY(dti_reduction_check(v->part[0].dtype, op));
     return parts_of(v) == 1 ? dti_reduce_check_once(v->strategy, op) : DITTO_OK;
 }

@@ -100,7 +100,8 @@ ditto_status ditto_checkpoint_get(const ditto_checkpoint *file, size_t entry, di
     DTI_TRY(dti_not_null(file, "checkpoint"));
     DTI_TRY(dti_not_null(out, "out"));
     if (entry >= file->contents.entries)
-        return DTI_FAIL(DITTO_ERR_RANGE, "entry %zu: %s has %zu", entry, file->path, file->contents.entries);
+        return DTI_FAIL(DITTO_ERR_RANGE, "entry %zu does not exist: %s has %zu", entry, file->path,
+                        file->contents.entries);
     const struct dti_contents_entry *e = &file->contents.entry[entry];
     *out = (ditto_checkpoint_entry){ e->name,        e->spec,      e->synchronization,
                                      e->aggregation, e->trainable, e->own };

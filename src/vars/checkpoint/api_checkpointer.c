@@ -312,9 +312,10 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
     DTI_TRY(dti_context_check_not_input("the checkpointer"));
     if (!is_forked(c)) { /* in a child process, the writing thread and its error belong to the parent */
         if (!dti_gate_shut(&c->gate))
-            return DTI_FAIL(DITTO_ERR_BUSY,
-                            "another thread is in a call of the checkpointer of %s: end it first",
-                            DTI_SHOWN(c->folder));
+            return DTI_FAIL(
+                DITTO_ERR_BUSY,
+                "another thread is in a call of the checkpointer of %s: wait until it has returned",
+                DTI_SHOWN(c->folder));
         dti_gate_close(&c->gate);
         status = await(c);
         pthread_mutex_destroy(&c->lock);

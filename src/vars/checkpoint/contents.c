@@ -85,8 +85,8 @@ static ditto_status check_name(const char *name)
             return DITTO_OK;
         if (groups == DITTO_MAX_CHECKPOINT_GROUPS)
             return DTI_FAIL(DITTO_ERR_INVALID,
-                            "the name \"%.100s...\" is in more than %d groups: use fewer \"/\" in it, for "
-                            "readers of HDF5 take very long for so many",
+                            "the name \"%.100s...\" is in more than %d groups: use fewer \"/\" in it, "
+                            "because readers of HDF5 take very long for that many",
                             name, DITTO_MAX_CHECKPOINT_GROUPS);
         part += length + 1;
     }

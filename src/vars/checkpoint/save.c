@@ -53,7 +53,7 @@ static ditto_status check_attribute(const ditto_attribute *a, size_t i)
 {
     DTI_TRY(dti_not_null(a->name, "an attribute's name"));
     if (a->kind < DITTO_ATTRIBUTE_TEXT || a->kind > DITTO_ATTRIBUTE_REAL)
-        return DTI_FAIL(DITTO_ERR_RANGE, "attributes[%zu].kind = %d is no value of its enum", i,
+        return DTI_FAIL(DITTO_ERR_RANGE, "attributes[%zu].kind = %d is not a value of its enum", i,
                         (int)a->kind);
     if (a->kind != DITTO_ATTRIBUTE_TEXT)
         return DITTO_OK;
@@ -61,8 +61,8 @@ static ditto_status check_attribute(const ditto_attribute *a, size_t i)
     if (strlen(a->text) > DITTO_MAX_ATTRIBUTE_BYTES)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
-            "the attribute \"%.100s\" has %zu bytes: at most %d; a longer one is a variable of u8", a->name,
-            strlen(a->text), DITTO_MAX_ATTRIBUTE_BYTES);
+            "the attribute \"%.100s\" has %zu bytes: at most %d: save a longer one as a variable of u8",
+            a->name, strlen(a->text), DITTO_MAX_ATTRIBUTE_BYTES);
     return DITTO_OK;
 }
 

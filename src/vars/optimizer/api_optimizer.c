@@ -47,9 +47,10 @@ static ditto_status check_numbers(const ditto_optimizer_options *o)
 static ditto_status check_options(const ditto_optimizer_options *o)
 {
     if (o->rule < DITTO_RULE_ASSIGN || o->rule > DITTO_RULE_FUNCTION)
-        return DTI_FAIL(DITTO_ERR_RANGE,
-                        "rule = %d is no value of ditto_rule: set options->rule, for example DITTO_RULE_SGD",
-                        (int)o->rule);
+        return DTI_FAIL(
+            DITTO_ERR_RANGE,
+            "rule = %d is not a value of ditto_rule: set options->rule, for example DITTO_RULE_SGD",
+            (int)o->rule);
     if (o->op != DITTO_SUM && o->op != DITTO_MEAN)
         return DTI_FAIL(DITTO_ERR_RANGE,
                         "op = %d: use DITTO_SUM or DITTO_MEAN, not DITTO_AGGREGATE_SUM and the like",
@@ -87,8 +88,8 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
                         v->name, variables[0]->name);
     for (uint32_t i = 0; i < k; i++)
         if (variables[i] == v)
-            return DTI_FAIL(DITTO_ERR_INVALID, "\"%s\" is variables %u and %u: give each once", v->name, i,
-                            k);
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "\"%s\" is listed twice, as variables %u and %u: list each once", v->name, i, k);
     DTI_TRY(dti_optimizer_rule_check(o->rule, v->spec.dtype));
     DTI_TRY(dti_reduction_check(v->spec.dtype, o->op));
     if (o->clip_norm > 0 && v->spec.dtype != DITTO_F32 && v->spec.dtype != DITTO_F64)
@@ -143,7 +144,8 @@ ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const c
     DTI_TRY(dti_not_null(slot, "slot"));
     DTI_TRY(dti_not_null(out, "out"));
     if (variable >= o->count)
-        return DTI_FAIL(DITTO_ERR_RANGE, "variable %u: the optimizer has %u", variable, o->count);
+        return DTI_FAIL(DITTO_ERR_RANGE, "variable %u does not exist: the optimizer has %u", variable,
+                        o->count);
     dti_optimizer_rule_slots(&o->options, name);
     for (uint32_t s = 0; s < o->slots; s++) {
         if (strcmp(name[s], slot) == 0) {
@@ -152,7 +154,7 @@ ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const c
         }
         dti_text_add(&text, "%s\"%s\"", s > 0 ? ", " : "", name[s]);
     }
-    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "no slot \"%s\": its slots are %s", slot, names);
+    return DTI_FAIL(DITTO_ERR_NOT_FOUND, "there is no slot \"%s\": the slots are %s", slot, names);
 }
 
 ditto_status ditto_optimizer_iterations(ditto_optimizer *o, ditto_variable **out)

@@ -22,7 +22,7 @@ static ditto_status check_rows(const ditto_variable *v)
 static ditto_status check_op(const ditto_variable *v, ditto_scatter_op op, enum dti_rule *rule)
 {
     if (op < DITTO_SCATTER_ADD || op > DITTO_SCATTER_UPDATE)
-        return DTI_FAIL(DITTO_ERR_RANGE, "op = %d is no value of ditto_scatter_op", (int)op);
+        return DTI_FAIL(DITTO_ERR_RANGE, "op = %d is not a value of ditto_scatter_op", (int)op);
     *rule = rule_of[op];
     return dti_rule_check(*rule, v->spec.dtype);
 }
@@ -40,7 +40,8 @@ static ditto_status check_slices(const ditto_variable *v, const ditto_slices *s)
         return DTI_FAIL(DITTO_ERR_SHAPE, "slices with rows of %zu elements for \"%s\", whose rows have %zu",
                         s->row_count, v->name, row);
     if (!dti_multiply(s->rows, row, &bytes))
-        return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements are more than memory has", s->rows, row);
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements have more bytes than size_t can count",
+                        s->rows, row);
     DTI_TRY(dti_buffer_bytes(bytes, s->dtype, &bytes));
     DTI_TRY(dti_buffer_check(s->values, bytes, s->dtype, "slices->values"));
     DTI_TRY(dti_buffer_bytes(s->rows, DITTO_I64, &bytes));

@@ -13,7 +13,7 @@ static ditto_status check_enum(const ditto_variable_options *o, const char *fiel
     if (value == 0 || (value >= least && value <= most))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_RANGE,
-                    "options->%s of the variable \"%.100s\" is %d, which is no value of ditto_%s%s", field,
+                    "options->%s of the variable \"%.100s\" is %d, which is not a value of ditto_%s%s", field,
                     dti_variable_name(o), value, field, hint);
 }
 
@@ -112,7 +112,8 @@ ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t rep
     if (capacity > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
     if (replica >= v->num_replicas)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->num_replicas);
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
+                        v->num_replicas);
     if (replica == 0)
         dti_text_add(&text, "%s", v->name);
     else
@@ -180,7 +181,7 @@ ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *h
 {
     struct dti_gate *gate = NULL;
     if (!dti_gates_reserve(held))
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to note that a call is on \"%s\"", v->name);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to record that a call uses \"%s\"", v->name);
     if (dti_dependent_hold(&v->dependent, &gate)) {
         dti_gates_add(held, gate);
         return DITTO_OK;
@@ -274,7 +275,8 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_context_check_cross(v->team));
     if (replica >= v->num_replicas)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u: the strategy has %u", replica, v->num_replicas);
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
+                        v->num_replicas);
     DTI_TRY(dti_variable_check_whole(v, "a component of"));
     *data = dti_variable_component(v, replica);
     return DITTO_OK;
@@ -283,7 +285,7 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
 static ditto_status check_shard(const ditto_variable *v, size_t shard)
 {
     if (shard >= ditto_variable_num_shards(v))
-        return DTI_FAIL(DITTO_ERR_RANGE, "shard %zu: \"%s\" has %zu", shard, v->name,
+        return DTI_FAIL(DITTO_ERR_RANGE, "shard %zu does not exist: \"%s\" has %zu", shard, v->name,
                         ditto_variable_num_shards(v));
     return DITTO_OK;
 }
@@ -350,7 +352,8 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
     DTI_TRY(dti_not_null(data, "data"));
     if (variable->mirrored)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" is %s: its components change together, by ditto_assign and the like",
+                        "\"%s\" is %s: its components cannot be changed one by one: use ditto_assign or a "
+                        "similar function",
                         variable->name, variable->central ? "in central storage" : "mirrored");
     dti_changed(variable, r->id);
     *data = dti_variable_component(variable, r->id);

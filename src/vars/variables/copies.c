@@ -245,7 +245,7 @@ ditto_status dti_variable_check_each(const ditto_variable *v)
                     "an update of \"%s\" in which each replica has its own arguments needs a copy for each "
                     "replica, but %s",
                     v->name,
-                    v->optimizer_slot ? "it is an optimizer's own, which exists once"
+                    v->optimizer_slot ? "it belongs to an optimizer and exists once"
                     : v->pieces > 1   ? "it is cut into shards, which exist once"
                     : v->central      ? "central storage keeps one copy for all"
                                       : "its copies are shared, because it aggregates: create it with "

@@ -54,7 +54,7 @@ static void add_unused(const ditto_variable *v, struct dti_text *text)
 {
     static const char *const kinds[] = { "", "FIXED", "MIN_SIZE", "MAX_SIZE" };
     if (v->partitioner.kind != DITTO_PARTITION_DEFAULT && v->pieces == 1)
-        dti_text_add(text, "; not used: the partitioner %s, of which one shard comes out",
+        dti_text_add(text, "; not used: the partitioner %s, which gives one shard",
                      kinds[v->partitioner.kind]);
     if (v->wants_copies && v->central)
         dti_text_add(text, "; not used: COPIES_PER_REPLICA, because central storage keeps one copy");

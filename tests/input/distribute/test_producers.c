@@ -148,7 +148,7 @@ static int calls_of_a_dataset(void *kind)
         REQUIRE(c.run == DITTO_ERR_CONTEXT && c.destroyed == DITTO_ERR_CONTEXT &&
                 c.next == DITTO_ERR_CONTEXT);
         REQUIRE(c.self == DITTO_ERR_CONTEXT);
-        REQUIRE(strstr(c.message, "hand it in by the user pointer") != NULL);
+        REQUIRE(strstr(c.message, "pass it through the user pointer") != NULL);
     }
     /* Destroys the strategy before the iterator, while a producer calls it all the time. */
     atomic_store(&c.calls, 0);

@@ -473,7 +473,7 @@ static void rule_9_7_datasets_that_a_function_must_not_make(void **state)
     m = (struct making){ .pipelines = 2, .none = true };
     assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it),
                   DITTO_ERR_INVALID);
-    assert_message("without one");
+    assert_message("returned DITTO_OK but no dataset");
     assert_status(ditto_strategy_iterate_from_function(s, NULL, &m, &options, &it), DITTO_ERR_INVALID);
     ditto_input_context context = { 2, 0, 4 };
     assert_status(ditto_input_per_replica_batch(&context, 13, &batch), DITTO_ERR_INVALID);

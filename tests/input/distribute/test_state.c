@@ -572,7 +572,7 @@ static void states_of_pipelines_that_shared_rows_in_another_way_are_refused(void
     assert_ok(ditto_iterator_destroy(it));
     options.shard = DITTO_SHARD_OFF;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
-    assert_message("share out the rows of each global batch, but now they each read all rows of a dataset");
+    assert_message("divide the rows of each global batch, but now they each read all rows of a dataset");
     options.num_pipelines = 1;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
     assert_message("2 pipelines, but now there are 1");

@@ -150,7 +150,7 @@ static void a_try_and_a_timeout_report_the_cause(void **state)
     assert_message("ticket 0, which no producer has claimed");
     assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL));
     assert_status(ditto_queue_get(queue, 20, &got), DITTO_ERR_TIMED_OUT);
-    assert_message("claimed and not published");
+    assert_message("claimed but not published");
     assert_ok(ditto_queue_put(queue, 0, number(7), 0, 0));
     assert_status(ditto_queue_put(queue, 0, number(8), 0, 0), DITTO_PENDING);
     assert_status(ditto_queue_put(queue, 0, number(8), 0, 20), DITTO_ERR_TIMED_OUT);
@@ -368,7 +368,7 @@ static void wrong_arguments_are_refused(void **state)
     assert_status(ditto_queue_stats(NULL, &stats), DITTO_ERR_INVALID);
     assert_status(ditto_queue_stats(queue, NULL), DITTO_ERR_INVALID);
     assert_status(ditto_queue_put(queue, 2, NULL, 0, 0), DITTO_ERR_RANGE);
-    assert_message("producer 2 of 2");
+    assert_message("producer is 2, but the queue has 2 producers");
     assert_status(ditto_queue_claim(queue, 2, 0, 0, &ticket, NULL), DITTO_ERR_RANGE);
     assert_status(ditto_queue_publish(queue, 2, 0, NULL, 0), DITTO_ERR_RANGE);
     assert_status(ditto_queue_fail(queue, 2, 0, DITTO_ERR_IO, NULL), DITTO_ERR_RANGE);

@@ -139,7 +139,7 @@ static void a_failing_function_stops_the_run_like_a_leader(void **state)
                 assert_int_equal(status, expected);
                 assert_int_equal(ditto_last_error()->replica, 1);
                 if (f->silent)
-                    assert_message("without a message of its own");
+                    assert_message("without a message: set one with ditto_fail");
                 else
                     assert_message("has had enough");
                 if (!f->silent)

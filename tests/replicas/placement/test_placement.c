@@ -430,7 +430,7 @@ static void malformed_text_names_its_line(void **state)
         { "ditto-placement 1\nreplica 0: 0;1\nend\n", "numbers of PUs", DITTO_ERR_CORRUPT },
         { "ditto-placement 1\nreplica 0: 3-1\nend\n", "numbers of PUs", DITTO_ERR_CORRUPT },
         { "ditto-placement 1\ncheck 0\nreplica 0: 0\nend\n", "16 hexadecimal", DITTO_ERR_CORRUPT },
-        { "ditto-placement 1\nreplica 0: 0\nend\nmore\n", "behind", DITTO_ERR_CORRUPT },
+        { "ditto-placement 1\nreplica 0: 0\nend\nmore\n", "after", DITTO_ERR_CORRUPT },
         { "ditto-placement 1\nreplica 0: 32\nend\n", "PU 32", DITTO_ERR_RANGE },
         { "ditto-placement 1\nreplica 0: 9000\nend\n", "PU 9000", DITTO_ERR_RANGE },
         { "ditto-placement 1\nreplica 0: 0-8191,0\nend\n", "more than 8192", DITTO_ERR_RANGE },

@@ -233,7 +233,7 @@ static void rule_8_0_sharded_and_central_variables_and_slots_are_never_split(voi
     rule.rule = DITTO_RULE_ADD;
     assert_ok(ditto_optimizer_create(&v, 1, &rule, &optimizer));
     assert_ok(ditto_optimizer_iterations(optimizer, &steps));
-    expect_no_split(s, steps, "an optimizer's own");
+    expect_no_split(s, steps, "it belongs to an optimizer");
     assert_ok(ditto_optimizer_destroy(optimizer));
     three.num_replicas = 3;
     assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &three, &central));

@@ -24,7 +24,7 @@ static ditto_status inspect(struct dti_file *file)
                               "%s", file->name);
     if (!S_ISREG(about.st_mode))
         return DTI_FAIL(DITTO_ERR_IO,
-                        "%s is not a regular file: it is read at several places, and more than once",
+                        "%s is not a regular file, but it is read at several offsets, and more than once",
                         file->name);
     if (access(file->name, R_OK) != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "%s", file->name);

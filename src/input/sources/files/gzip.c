@@ -88,7 +88,7 @@ static ditto_status read_piece(struct dti_gzip *g)
         return fail(g, DITTO_ERR_IO, "it became shorter while it was read, and ends");
     if (!g->between)
         return fail(g, DITTO_ERR_CORRUPT,
-                    g->read == 0 ? "it is empty, which no gzip file is: it ends"
+                    g->read == 0 ? "an empty file is not a gzip file: it ends"
                                  : "the gzip stream is cut off");
     g->ended = true;
     return DITTO_OK;
@@ -116,7 +116,7 @@ static ditto_status unpack(struct dti_gzip *g)
     if (result == Z_MEM_ERROR)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a compressed file");
     return fail(g, DITTO_ERR_CORRUPT,
-                behind ? "the data behind the gzip stream is not another gzip stream,"
+                behind ? "the data after the gzip stream is not another gzip stream,"
                        : "the gzip stream is damaged");
 }
 

@@ -212,10 +212,10 @@ static ditto_status count_records(const struct fixed_dataset *f, const struct dt
     *records = left < record ? 0 : (left - record) / f->stride + 1;
     if (f->stride == record && left % record != 0)
         return DTI_FAIL(DITTO_ERR_CORRUPT,
-                        "%s: records of %llu bytes from offset %llu to %llu: %llu, and %llu bytes more from "
-                        "offset %llu on",
-                        file->name, (unsigned long long)record, (unsigned long long)header,
-                        (unsigned long long)(header + left), (unsigned long long)*records,
+                        "%s: from offset %llu to %llu there are %llu records of %llu bytes, and %llu bytes "
+                        "more from offset %llu on",
+                        file->name, (unsigned long long)header, (unsigned long long)(header + left),
+                        (unsigned long long)*records, (unsigned long long)record,
                         (unsigned long long)(left % record),
                         (unsigned long long)(header + *records * record));
     return DITTO_OK;
@@ -235,8 +235,8 @@ static ditto_status inspect_files(struct fixed_dataset *f, const ditto_files *fi
         some |= f->records[i] > 0;
     }
     if (!some)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: no record: there is nothing to iterate",
-                        f->files.file[0].name, f->files.count > 1 ? " and all other files" : "");
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: there are no records to iterate", f->files.file[0].name,
+                        f->files.count > 1 ? " and all other files" : "");
     return DITTO_OK;
 }
 
@@ -265,7 +265,7 @@ static ditto_status prepare(struct fixed_dataset *f, const ditto_files *files, c
         DTI_TRY(dti_dataset_set_component(&f->base, k, &row[k]));
     DTI_TRY(dti_dataset_finish(&f->base)); /* already here, because counting records needs row_bytes */
     if (f->base.row_bytes == 0)
-        return DTI_FAIL(DITTO_ERR_INVALID, "a record has 0 bytes: a file could hold any number of them");
+        return DTI_FAIL(DITTO_ERR_INVALID, "a record has 0 bytes, so a file could hold any number of them");
     f->stride = f->options.stride_bytes != 0 ? f->options.stride_bytes : f->base.row_bytes;
     DTI_TRY(check_stride(f));
     return inspect_files(f, files);

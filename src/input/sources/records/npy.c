@@ -113,9 +113,11 @@ static ditto_status check_array(const struct dti_file *file, const struct dti_np
     dti_spec_text(spec, description);
     if (spec->rank == 0 || spec->shape[0] == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is %s: %s", file->name, description,
-                        spec->rank == 0 ? "rows are an array's first dimension" : "it has no row to iterate");
+                        spec->rank == 0 ? "rows are an array's first dimension"
+                                        : "it has no rows to iterate");
     if (header->fortran && spec->rank > 1)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s is %s in Fortran order: its rows do not lie together",
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "%s is %s in Fortran order, so its rows are not contiguous: save it in C order",
                         file->name, description);
     size_t bytes = ditto_tensor_bytes(spec);
     if (file->bytes < header->data_offset || file->bytes - header->data_offset < bytes)

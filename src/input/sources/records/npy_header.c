@@ -21,9 +21,10 @@ ditto_status dti_npy_measure(const char *bytes, size_t length, size_t *start, si
     const unsigned char *b = (const unsigned char *)bytes;
     size_t text_bytes;
     if (length < 8 || memcmp(bytes, magic, sizeof magic) != 0)
-        return refuse(DITTO_ERR_CORRUPT, why, "no .npy file: it has no \"\\x93NUMPY\" and version", 0);
+        return refuse(DITTO_ERR_CORRUPT, why, "not a .npy file: it has no \"\\x93NUMPY\" and version", 0);
     if (b[6] < 1 || b[6] > 3 || b[7] != 0) {
-        dti_text_add(why, "version %u.%u of the format at offset 6: 1.0, 2.0 and 3.0 are known", b[6], b[7]);
+        dti_text_add(why, "version %u.%u of the format at offset 6: only 1.0, 2.0 and 3.0 are supported",
+                     b[6], b[7]);
         return DITTO_ERR_UNSUPPORTED;
     }
     *start = b[6] == 1 ? 10 : 12;
@@ -231,7 +232,7 @@ ditto_status dti_npy_parse(const char *text, size_t length, struct dti_npy_heade
         comma = take(&p, ',');
     }
     if (p.at != p.end)
-        return wrong(&p, "something behind the dictionary");
+        return wrong(&p, "text after the dictionary");
     if (!p.has_descr || !p.has_order || !p.has_shape)
         return wrong(&p, "one of descr, fortran_order and shape is missing");
     return check_size(&p);

@@ -92,7 +92,7 @@ static ditto_status check_not_empty(const struct dti_files *files)
     for (uint32_t i = 0; i < files->count; i++)
         if (files->file[i].bytes > 0)
             return DITTO_OK;
-    return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: empty: there is no record to iterate", files->file[0].name,
+    return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: there are no records to iterate", files->file[0].name,
                     files->count > 1 ? " and all other files" : "");
 }
 

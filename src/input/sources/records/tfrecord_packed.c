@@ -122,7 +122,7 @@ static ditto_status restore_packed(struct dti_cursor *cursor, struct dti_bytes_r
     if (status == DITTO_END_OF_INPUT)
         return DTI_FAIL(
             DITTO_ERR_CORRUPT,
-            "%s has %llu records, but %llu were read before the state was saved: it is another file now",
+            "%s has %llu records, but %llu were read before the state was saved: the file has changed",
             c->tfrecord->files.file[file].name, (unsigned long long)c->records, (unsigned long long)records);
     return status;
 }

@@ -63,7 +63,7 @@ static ditto_status next_plain(struct dti_cursor *cursor, struct dti_rows rows, 
         }
         if (w->at < w->files->file[w->file].bytes)
             return DTI_FAIL(DITTO_ERR_IO,
-                            "%s ends at offset %llu, behind record %llu: it became shorter while it was read",
+                            "%s ends at offset %llu, after record %llu: it became shorter while it was read",
                             w->files->file[w->file].name, (unsigned long long)w->at,
                             (unsigned long long)c->records);
         dti_window_next_file(w);

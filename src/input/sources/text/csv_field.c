@@ -29,7 +29,7 @@ static const char *cut_quoted(const char *at, const char *end, char delimiter, s
         field->length = (size_t)(quote - field->text);
         if (at == end || *at == delimiter)
             return at;
-        *fault = "there is text behind a closing quote";
+        *fault = "there is text after a closing quote";
         return NULL;
     }
 }

@@ -224,6 +224,6 @@ ditto_status dti_text_lines_finish(struct dti_text_lines *l)
     if (status != DITTO_END_OF_INPUT)
         return status;
     return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: there is no row after the %llu lines that are skipped",
-                    l->files.file[0].name, l->files.count > 1 ? " and the files behind it" : "",
+                    l->files.file[0].name, l->files.count > 1 ? " and the files after it" : "",
                     (unsigned long long)l->skip_lines);
 }

@@ -196,7 +196,7 @@ ditto_status dti_checkpoint_flush_folder(const char *path)
 static ditto_status check_block(const unsigned char *block, uint64_t length, const char *path)
 {
     if (memcmp(block + AT_MAGIC, magic, sizeof magic) != 0)
-        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is no checkpoint of ditto: its first bytes are different",
+        return DTI_FAIL(DITTO_ERR_CORRUPT, "%s is not a checkpoint of ditto: its first bytes are different",
                         path);
     if (dti_get_number(block + AT_FORMAT, 4) > DTI_CHECKPOINT_FORMAT)
         return DTI_FAIL(
@@ -286,7 +286,7 @@ ditto_status dti_checkpoint_file_check(int fd, const char *path, uint64_t *file_
     unsigned char block[DTI_USER_BLOCK];
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "asking for the length of %s", path);
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "reading the length of %s", path);
     DTI_TRY(check_regular(&st, path));
     if ((uint64_t)st.st_size < DTI_USER_BLOCK)
         return DTI_FAIL(DITTO_ERR_CORRUPT, "%s has %llu bytes: a checkpoint has more than %u", path,

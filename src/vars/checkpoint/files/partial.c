@@ -130,7 +130,7 @@ static ditto_status check_target(const char *path)
     if (lstat(path, &st) != 0) {
         if (errno == ENOENT)
             return DITTO_OK;
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "looking at %s", DTI_SHOWN(path));
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "examining %s", DTI_SHOWN(path));
     }
     if (S_ISREG(st.st_mode))
         return DITTO_OK;

@@ -62,7 +62,7 @@ static ditto_status corrupt(const struct hdf5_reader *r, const char *what)
 static ditto_status get(struct hdf5_reader *r, uint64_t address, size_t bytes, void *to)
 {
     if (address > r->end || bytes > r->end - address)
-        return corrupt(r, "an address points behind its end");
+        return corrupt(r, "an address points past its end");
     if (bytes > r->left)
         return corrupt(r, "its structures refer to each other in circles");
     r->left -= bytes;

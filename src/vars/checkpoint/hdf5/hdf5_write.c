@@ -107,8 +107,8 @@ static ditto_status add_attribute(struct writer *w, const char *name, const unsi
     unsigned char *at;
     if (name_bytes > MOST_MESSAGE_BYTES || space_at + SPACE_BYTES + bytes > MOST_MESSAGE_BYTES)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the attribute \"%.100s\" does not fit: its name has %zu bytes, its value %zu, and a "
-                        "file has room for about %u; a longer value is a variable of u8",
+                        "the attribute \"%.100s\" does not fit: its name has %zu bytes and its value %zu, "
+                        "but a file can hold about %u of both: save a longer value as a variable of u8",
                         name, name_bytes - 1, bytes, MOST_MESSAGE_BYTES);
     DTI_TRY(add_message(w, DTI_H5_ATTRIBUTE, false, space_at + SPACE_BYTES + bytes, &at));
     at[0] = 1; /* version */
@@ -331,7 +331,7 @@ static ditto_status add_root_attributes(struct writer *w, size_t *messages)
 {
     const struct dti_contents *c = w->contents;
     if (c->attributes > MOST_MESSAGES - 3)
-        return DTI_FAIL(DITTO_ERR_INVALID, "%zu attributes: a file has room for %u", c->attributes,
+        return DTI_FAIL(DITTO_ERR_INVALID, "%zu attributes: a file can hold at most %u", c->attributes,
                         MOST_MESSAGES - 3);
     DTI_TRY(add_text(w, "ditto_version", c->version));
     DTI_TRY(add_number(w, "ditto_step", DITTO_I64, &c->step));

@@ -162,7 +162,7 @@ static void files_follow_one_another(void **state)
     assert_ok(ditto_dataset_destroy(d));
     assert_status(ditto_dataset_from_fixed(&(ditto_files){ &names[1], 2, 0 }, two_u16, 1, &options, &d),
                   DITTO_ERR_INVALID);
-    assert_message("1-odd and all other files: no record");
+    assert_message("1-odd and all other files: there are no records");
 }
 
 /* -- records that overlap, or have bytes between them -- */
@@ -213,7 +213,7 @@ static void rows_of_a_language_model_overlap_by_one_token(void **state)
             ditto_status status = open_at_stride(&path, 1, &row, 1, 3, 2 * length, &d);
             if (rows == 0) {
                 assert_int_equal(status, DITTO_ERR_INVALID);
-                assert_message("tokens: no record");
+                assert_message("tokens: there are no records");
                 continue;
             }
             assert_int_equal(status, DITTO_OK);
@@ -335,7 +335,8 @@ static void a_stride_of_one_record_equals_no_stride(void **state)
     }
     assert_true(print[0] == print[2] && print[0] != print[1]);
     assert_status(open_at_stride(&odd, 1, two_u16, 1, 0, 4, &d[0]), DITTO_ERR_CORRUPT);
-    assert_message("rest: records of 4 bytes from offset 0 to 10: 2, and 2 bytes more from offset 8 on");
+    assert_message(
+        "rest: from offset 0 to 10 there are 2 records of 4 bytes, and 2 bytes more from offset 8 on");
     assert_ok(open_at_stride(&odd, 1, two_u16, 1, 0, 6, &d[0]));
     assert_ok(ditto_dataset_destroy(d[0]));
     assert_ok(open_at_stride(&odd, 1, two_u16, 1, 0, UINT64_MAX, &d[0])); /* one record */
@@ -378,13 +379,13 @@ static void a_file_must_be_a_whole_number_of_records(void **state)
                      "cut ends at offset %zu: shorter than its header of 3 and footer of 5 bytes", length);
         } else if (length == 8) {
             assert_int_equal(status, DITTO_ERR_INVALID);
-            snprintf(place, sizeof place, "cut: no record");
+            snprintf(place, sizeof place, "cut: there are no records");
         } else if ((length - 8) % 4 != 0) {
             assert_int_equal(status, DITTO_ERR_CORRUPT);
-            snprintf(
-                place, sizeof place,
-                "cut: records of 4 bytes from offset 3 to %zu: %zu, and %zu bytes more from offset %zu on",
-                length - 5, (length - 8) / 4, (length - 8) % 4, 3 + (length - 8) / 4 * 4);
+            snprintf(place, sizeof place,
+                     "cut: from offset 3 to %zu there are %zu records of 4 bytes, and %zu bytes more from "
+                     "offset %zu on",
+                     length - 5, (length - 8) / 4, (length - 8) % 4, 3 + (length - 8) / 4 * 4);
         } else {
             assert_int_equal(status, DITTO_OK);
             struct taken t = take_all(d);
@@ -412,7 +413,7 @@ static void wrong_arguments_and_files_are_refused(void **state)
     assert_status(open_fixed(path, two_u16, 0, 0, 0, 0, &d), DITTO_ERR_INVALID);
     /* The size of a record fits size_t, but not the file. */
     assert_status(open_fixed(path, huge, 2, 0, 0, 0, &d), DITTO_ERR_CORRUPT);
-    assert_message("ok: records of");
+    assert_message("ok: from offset 0 to 8 there are 0 records");
     assert_status(open_fixed(path, two_u16, 1, UINT64_MAX, 0, 0, &d), DITTO_ERR_CORRUPT);
     assert_status(open_fixed(path, two_u16, 1, UINT64_MAX, UINT64_MAX, 0, &d), DITTO_ERR_CORRUPT);
     /* The sum of header and footer overflows to 0. */

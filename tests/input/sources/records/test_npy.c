@@ -196,7 +196,7 @@ static void other_headers_are_refused(void **state)
         { "{}", "is missing", DITTO_ERR_CORRUPT },
         { "{'descr': '<u2', 'shape': (2, 2), }", "is missing", DITTO_ERR_CORRUPT },
         { "{'descr': '<u2', 'fortran_order': False, 'shape': (2, 2)", "no comma", DITTO_ERR_CORRUPT },
-        { "{'descr': '<u2', 'fortran_order': False, 'shape': (2, 2), } x", "behind the dictionary",
+        { "{'descr': '<u2', 'fortran_order': False, 'shape': (2, 2), } x", "after the dictionary",
           DITTO_ERR_CORRUPT },
         { "{'descr': '<u2', 'descr': '<u2', 'fortran_order': False, 'shape': (2, 2), }", "once each",
           DITTO_ERR_CORRUPT },
@@ -291,9 +291,9 @@ static void files_that_are_not_npy_files_are_refused(void **state)
     ditto_dataset *d;
     (void)state;
     assert_status(open_one(write_bytes("empty.npy", "", 0), &d), DITTO_ERR_CORRUPT);
-    assert_message("empty.npy: no .npy file");
+    assert_message("empty.npy: not a .npy file");
     assert_status(open_one(write_bytes("zip.npy", "PK\3\4 and so on, and so on", 25), &d), DITTO_ERR_CORRUPT);
-    assert_message("zip.npy: no .npy file");
+    assert_message("zip.npy: not a .npy file");
     assert_status(open_one(write_bytes("4.npy", "\x93NUMPY\x04\0\1\0\0\0 ", 13), &d), DITTO_ERR_UNSUPPORTED);
     assert_message("4.npy: version 4.0");
     assert_status(open_one(write_bytes("11.npy", "\x93NUMPY\x01\1\1\0\0\0 ", 13), &d), DITTO_ERR_UNSUPPORTED);

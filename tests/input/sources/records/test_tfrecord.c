@@ -491,7 +491,7 @@ static void damaged_compressed_files_are_refused(void **state)
     }
     add(&packed, "\0\0\0\0\0\0\0", 8);
     assert_status(read_damaged("behind.gz", packed.length, &rows), DITTO_ERR_CORRUPT);
-    assert_message("the data behind the gzip stream is not another gzip stream, at offset");
+    assert_message("the data after the gzip stream is not another gzip stream, at offset");
     assert_status(read_damaged("plain", 10, &rows), DITTO_ERR_CORRUPT);
     packed.length = 0;
     add(&packed, made.bytes, made.length);

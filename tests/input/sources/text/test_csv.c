@@ -67,9 +67,9 @@ static void quotes_are_those_of_rfc_4180(void **state)
     expect_error(&texts, BYTES("a,b\nc\"d,e\n"), 1,
                  ":2: column 1: there is a quote in the middle of a field");
     expect_error(&texts, BYTES("a, \"b\"\n"), 0, ":1: column 2: there is a quote in the middle");
-    expect_error(&texts, BYTES("\"a\"b,c\n"), 0, ":1: column 1: there is text behind a closing quote");
-    expect_error(&texts, BYTES("\"a\" ,c\n"), 0, ":1: column 1: there is text behind a closing quote");
-    expect_error(&texts, BYTES("\"a\"\r,c\n"), 0, ":1: column 1: there is text behind a closing quote");
+    expect_error(&texts, BYTES("\"a\"b,c\n"), 0, ":1: column 1: there is text after a closing quote");
+    expect_error(&texts, BYTES("\"a\" ,c\n"), 0, ":1: column 1: there is text after a closing quote");
+    expect_error(&texts, BYTES("\"a\"\r,c\n"), 0, ":1: column 1: there is text after a closing quote");
     expect_error(&texts, BYTES("a,b\n\nc,\"d\n,\n"), 1, ":3: column 2: its quote is not closed");
     expect_error(&texts, BYTES("a,\""), 0, ":1: column 2: its quote is not closed");
     expect_error(&numbers, BYTES("1,2,\"3\n"), 0, ":1: column 3: its quote is not closed");

@@ -438,7 +438,7 @@ static void structures_that_refer_to_each_other_in_circles_are_refused(void **st
     memcpy(bytes, kept, count);
     self = count;
     memcpy(bytes + tree + 32, &self, 8);
-    expect_corrupt(bytes, count, "points behind its end");
+    expect_corrupt(bytes, count, "points past its end");
     free(bytes);
     free(kept);
     assert_ok(ditto_strategy_destroy(s));
@@ -579,7 +579,7 @@ static void attributes_that_do_not_fit_are_refused_with_their_sizes(void **state
     options.attributes = &large;
     options.num_attributes = 1;
     assert_status(ditto_checkpoint_save(s, own_path("large.h5"), &options), DITTO_ERR_INVALID);
-    assert_message("its name has 60000 bytes, its value 60001");
+    assert_message("its name has 60000 bytes and its value 60001");
     assert_int_not_equal(access(own_path("large.h5"), F_OK), 0);
     assert_ok(ditto_strategy_destroy(s));
 }
