@@ -142,7 +142,7 @@ static const char *read_line(struct peer *p, char *line, size_t size, int second
         if (left <= 0 || poll(&ready, 1, left) <= 0)
             return "does not answer";
         if (read(p->from, line + used, 1) != 1)
-            return "went away";
+            return "has exited";
         line[used + 1] = '\0';
         if (line[used] == '\n')
             return NULL;
@@ -161,11 +161,11 @@ __attribute__((format(printf, 2, 3))) static struct timing ask(struct peer *p, c
     va_start(words, format);
     int length = vsnprintf(line, sizeof line, format, words);
     va_end(words);
-    const char *reason = write(p->to, line, (size_t)length) == length ? NULL : "went away";
+    const char *reason = write(p->to, line, (size_t)length) == length ? NULL : "has exited";
     if (reason == NULL)
         reason = read_line(p, line, sizeof line, ANSWER_SECONDS);
     if (reason == NULL && sscanf(line, "%lf %lf", &timing.seconds, &timing.cpu_seconds) != 2)
-        reason = "talks nonsense";
+        reason = "sent a line that is not in the protocol";
     if (reason != NULL) {
         drop_peer(p, reason);
         return TIMING_NONE;
@@ -179,7 +179,7 @@ static bool read_greeting(struct peer *p)
     static char line[WORK_MOST_REPLICAS * 12];
     const char *reason = read_line(p, line, sizeof line, ANSWER_SECONDS);
     if (reason == NULL && strncmp(line, "hello ", 6) != 0)
-        reason = "talks nonsense";
+        reason = "sent a line that is not in the protocol";
     if (reason != NULL) {
         drop_peer(p, reason);
         return false;

@@ -104,12 +104,13 @@ function heading(text,    words, n, i, line) {
 END {
     peers = split("libgomp libomp openmpi mpich gloo", peer, " ")
     print "\n```text\n" machine "```\n"
-    print "Microseconds. Bold: below 85 % of the bound, or slower than the best peer of a kind.\n"
+    print "Times are in microseconds. Bold numbers are below 85 % of the bound, or slower than the best peer of a" \
+          " kind.\n"
     heading("work, replicas, ditto, bound, its form, libgomp, libomp, Open MPI, MPICH, gloo, bound / ditto, " \
             "ditto / best MPI, ditto / best OpenMP, ditto / gloo,  ")
     for (r = 1; r <= rows; r++) if (!is_skew(keys[r]) && !is_life(keys[r])) main_row(keys[r])
-    print "\nOne replica after the other comes late. Microseconds per repetition, the lateness included; then CPU"
-    print "seconds, as a multiple of those of the same work without the collective.\n"
+    print "\nIn each repetition another replica is late. The times are microseconds per repetition, with the"
+    print "delay. The CPU times are multiples of those of the same work without the collective.\n"
     heading("work, late by (us), ditto, libgomp, libomp, Open MPI, MPICH, " \
             "CPU: ditto, libgomp, libomp, Open MPI, MPICH")
     for (r = 1; r <= rows; r++) if (is_skew(keys[r])) skew_row(keys[r])

@@ -81,9 +81,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_alloc(ditto_replica *self, size_t b
 DITTO_API DITTO_NODISCARD ditto_status ditto_free(ditto_replica *self, void *memory);
 
 /** Records why a function of the program fails, and returns the status that it should return: `return
- *  ditto_fail(self, 7, "...")`. It may be called in every function that ditto calls.
+ *  ditto_fail(self, 7, "...")`. It may be called in every function that ditto calls, and outside of them.
  *
- *  @param self    the calling replica. NULL in functions that have no `self`. It is not checked
+ *  The error record of the calling thread (ditto_last_error) then has the status DITTO_ERR_USER, the code and
+ *  the message. Its replica is the one for which the thread executes a function, and -1 if there is none. If
+ *  a function of a dataset fails in this way, the error of the dataset has the message, but its user_code is
+ *  0.
+ *
+ *  @param self    the calling replica, or NULL if there is none; it is not read
  *  @param code    a number of the program's choice, which is stored in ditto_error.user_code
  *  @param format  the message, as for printf, followed by its arguments
  *  @return DITTO_ERR_USER always

@@ -98,9 +98,9 @@ ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtyp
 
 /* Copies an option struct of the caller into the library's own struct of `known_bytes`. The first field of
  * every option struct is size_t struct_size. NULL gives all defaults. A shorter struct is padded with zeros.
- * In a longer struct, the bytes behind known_bytes must be zero.
+ * In a longer struct, the bytes after known_bytes must be zero.
  *   DITTO_ERR_INVALID      struct_size was never set, because the caller did not use the INIT macro
- *   DITTO_ERR_UNSUPPORTED  a byte behind known_bytes is not zero: the caller uses a newer feature */
+ *   DITTO_ERR_UNSUPPORTED  a byte after known_bytes is not zero: the caller uses a newer feature */
 ditto_status dti_options_copy(void *known, size_t known_bytes, const void *given, const char *type_name);
 
 /* Checks a struct that a public function fills. Its first field is size_t struct_size.

@@ -43,7 +43,7 @@ struct dti_consumer {
     struct dti_pipeline *pipeline;
     struct dti_producer_group *group;
 
-    /* The status behind the batch that was taken last. DITTO_OK if more may come. */
+    /* The status after the batch that was taken last. DITTO_OK if more may come. */
     ditto_status last;
 
     /* If `last` is an error, the pipeline that has the error. */

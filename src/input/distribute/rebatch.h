@@ -71,8 +71,8 @@ uint64_t dti_cut_before(const struct dti_cut *cut, uint64_t step, uint64_t rows,
 /* Returns true if the step exists because of this pipeline.
  *   want    the rows of a full step
  *   got     the rows that the input had for it
- *   failed  the input has an error behind these rows
- *   more    the input has rows behind the step, which matters only if want is 0, and not with
+ *   failed  the input has an error after these rows
+ *   more    the input has rows after the step, which matters only if want is 0, and not with
  *           DTI_SHORT_NEVER */
 bool dti_cut_exists(const struct dti_cut *cut, uint64_t want, uint64_t got, bool failed, bool more);
 

@@ -127,7 +127,7 @@ struct dti_sequencer {
      * rows. */
     ditto_status end;
 
-    /* The point of `end`, which holds for all positions behind it. */
+    /* The point of `end`, which holds for all positions after it. */
     uint64_t end_point;
     ditto_error error;
 
@@ -173,7 +173,7 @@ enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_pr
 bool dti_progress_is_known(const struct dti_pipelines_progress *progress, uint32_t pipeline, uint64_t step);
 
 /* Called when reading the rows of a ticket has failed. The error is the calling thread's record. The queue of
- * the ticket's replica ends with this ticket, and the other queues end behind it. Returns the status for the
+ * the ticket's replica ends with this ticket, and the other queues end after it. Returns the status for the
  * end of the queue. When the function returns, the error has been published in the progress. */
 ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket);
 

@@ -2,7 +2,7 @@
  *
  * A filter decides which rows exist, and so which rows every replica gets. It therefore runs in the
  * sequencer, which reads its rows one after the other. The rows that are kept are read again when batches
- * are filled. Costly work should be in a map behind the filter. */
+ * are filled. Costly work should be in a map after the filter. */
 #include "base/errors/user_call.h"
 #include "input/chunk.h"
 #include "input/transforms/transforms.h"
@@ -54,7 +54,7 @@ static DTI_GUARDED ditto_status ask(struct filter_cursor *c, struct dti_rows row
 }
 
 /* Moves those of `count` chosen rows that are kept to the front, and stores their number. After an error
- * *kept counts the kept rows before it. The row with the error and the rows behind it are dropped. */
+ * *kept counts the kept rows before it. The row with the error and the rows after it are dropped. */
 static ditto_status sift(struct filter_cursor *c, struct dti_rows rows, size_t count, size_t *kept)
 {
     const ditto_dataset *input = c->base.dataset->input[0];

@@ -53,7 +53,7 @@ static ditto_status open_join(struct dti_cursor *cursor, const struct dti_pass *
     return DITTO_OK;
 }
 
-/* Opens an input. Its files are numbered behind those of the inputs before it. */
+/* Opens an input. Its files are numbered after those of the inputs before it. */
 static ditto_status open_input(struct join_cursor *c, struct cycle_input *cycle_input, uint32_t input)
 {
     const ditto_dataset *d = c->base.dataset;

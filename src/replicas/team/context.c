@@ -87,7 +87,7 @@ const struct dti_mask *dti_context_saved_mask(void)
 }
 
 /* Returns true if a frame is in input context. In a child process the answer is false, because the strategy
- * is dead there and no thread waits for the thread that forked. */
+ * cannot be used there and no thread waits for the thread that forked. */
 static bool is_input(const struct dti_frame *frame)
 {
     return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !dti_team_forked(frame->team);
@@ -197,7 +197,7 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
         return DITTO_OK;
     /* A function of a dataset forked, and this is the child process. The call itself finds that the strategy
-     * is dead. */
+     * cannot be used here. */
     if (top->kind == DTI_CONTEXT_INPUT && dti_team_forked(top->team))
         return DITTO_OK;
     if (top->kind == DTI_CONTEXT_UPDATE)
@@ -212,8 +212,8 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
                         "called in a function of a dataset, where no call of a strategy works: the strategy "
                         "may be waiting for this thread. Read what the function needs before the iterator is "
                         "made, and pass it through the user pointer");
-    /* The scope or run belongs to a strategy that is dead in this child process, or to the default strategy.
-     * Neither prevents the call. */
+    /* The scope or run belongs to a strategy that cannot be used in this child process, or to the default
+     * strategy. Neither prevents the call. */
     if (top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
         return DITTO_OK;
     if (top->kind == DTI_CONTEXT_DEVICE)

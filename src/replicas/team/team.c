@@ -69,8 +69,8 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     if (status < 0) {
         dti_replica_ensure_record(r, status, serial);
         dti_team_stop(team);
-        /* The error has been recorded already. The join only waits for functions that have begun, because
-         * they may use the memory of this thread. */
+        /* The error has been recorded already. The join only waits for functions that have begun, so that
+         * none of them runs after the run has ended. */
         if (has_unjoined(r))
             (void)dti_crew_join(r);
     }

@@ -29,7 +29,7 @@ struct dti_team {
     /* How long a replica of an oversubscribed team yields before it sleeps. */
     uint64_t yield_ns;
 
-    /* The process that created the team. The team is dead in children of that process
+    /* The process that created the team. The team cannot be used in children of that process
      * (base/waiting/fork.h). */
     uint32_t process;
 

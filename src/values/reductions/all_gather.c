@@ -28,7 +28,7 @@ static ditto_status check_shapes(const struct shape *shapes, uint32_t n, ditto_t
     return dti_gather_check(part, n, shapes[0].axis);
 }
 
-/* Joins `parts`, which lie one behind the other in memory, along an axis. For axis 0 they are joined
+/* Joins `parts`, which lie one after the other in memory, along an axis. For axis 0 they are joined
  * already. */
 static void interleave(const ditto_tensor *part, uint32_t n, uint32_t axis, const char *parts,
                        const ditto_tensor *out)

@@ -61,7 +61,7 @@ ditto_status dti_gather_check(const ditto_tensor *part, uint32_t n, uint32_t axi
 /* Sets *whole to the dtype and shape of the result, without data. Returns DITTO_ERR_RANGE if size_t cannot
  * hold its size. */
 ditto_status dti_gather_shape(const ditto_tensor *part, uint32_t n, uint32_t axis, ditto_tensor *whole);
-/* Copies one part into the result, behind the first `before` entries along the axis. */
+/* Copies one part into the result, after the first `before` entries along the axis. */
 void dti_gather_copy(const ditto_tensor *part, uint32_t axis, size_t before, const ditto_tensor *whole);
 
 #endif

@@ -60,7 +60,7 @@ static void rule_4_8_slices_are_added_row_by_row_to_a_dense_destination(void **s
     assert_status(
         ditto_strategy_reduce_to(strategy, DITTO_SUM, value, (ditto_destination){ .of = value }, &dense),
         DITTO_ERR_INVALID);
-    assert_message("destination.of is slices, which names no destinations");
+    assert_message("the destination's `of` is slices, which has no components");
     assert_status(
         ditto_strategy_reduce_to(strategy, DITTO_MIN, value, (ditto_destination){ .of = to }, &dense),
         DITTO_ERR_UNSUPPORTED);

@@ -27,7 +27,7 @@ static inline struct dti_file_row dti_file_row_get(const uint64_t *row)
 }
 
 /* Checks rows, which may come from a state that another program has saved or that is damaged. Returns
- * DITTO_ERR_CORRUPT if a row is in no file of the list, or less than `before` bytes behind the start of its
+ * DITTO_ERR_CORRUPT if a row is in no file of the list, or less than `before` bytes after the start of its
  * file. */
 ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count,
                                  size_t before);
@@ -39,7 +39,7 @@ typedef ditto_status dti_file_row_parse(const ditto_dataset *dataset, struct dti
 
 /* Checks the rows, reads them and parses one after the other. One system call reads rows that lie close
  * together in a file. The parser may also read `before` bytes in front of each row (bytes[-before] ...) and
- * `after` bytes behind it. `what` is "line" or "record", for messages. */
+ * `after` bytes after it. `what` is "line" or "record", for messages. */
 ditto_status dti_file_rows_fill(const ditto_dataset *dataset, struct dti_files *files,
                                 struct dti_reader *reader, struct dti_rows rows, size_t count, size_t before,
                                 size_t after, const char *what, dti_file_row_parse *parse,

@@ -15,7 +15,7 @@ struct dti_gzip {
     const _Atomic uint32_t *closing;
     uint32_t file;
     bool ended;   /* the rest of the contents is in `unpacked` */
-    bool between; /* a member has ended, and no byte behind it was seen */
+    bool between; /* a member has ended, and no byte after it was seen */
 
     /* The number of compressed bytes that were read. The last stream.avail_in of them are not used yet. */
     uint64_t read;
@@ -73,7 +73,7 @@ static ditto_status fail(const struct dti_gzip *g, ditto_status status, const ch
 }
 
 /* Reads compressed bytes. On success there is a byte to unpack, or `ended` is set because the file ends
- * behind a member. */
+ * after a member. */
 static ditto_status read_piece(struct dti_gzip *g)
 {
     size_t got;

@@ -18,7 +18,7 @@ void dti_gzip_close(struct dti_gzip *gzip); /* NULL is allowed */
 void dti_gzip_start(struct dti_gzip *gzip, uint32_t file);
 
 /* Reads the next `bytes` of the contents. *got is less only at their end. Returns DITTO_ERR_CORRUPT if the
- * file is damaged, cut off, or has something else behind the last member. The message names the offset in
+ * file is damaged, cut off, or has something else after the last member. The message names the offset in
  * the file and in the contents. Also returns DITTO_ERR_IO and DITTO_ERR_CLOSED. */
 ditto_status dti_gzip_read(struct dti_gzip *gzip, void *to, size_t bytes, size_t *got);
 

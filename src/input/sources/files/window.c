@@ -38,7 +38,7 @@ void dti_window_next_file(struct dti_window *w)
     move_to(w, dti_files_next(w->files, w->file + 1, w->pass.first_file, w->pass.shards, w->pass.shard), 0);
 }
 
-/* Moves the bytes in the buffer to its front and makes space for `more` bytes behind them. */
+/* Moves the bytes in the buffer to its front and makes space for `more` bytes after them. */
 static ditto_status ensure_capacity(struct dti_window *w, size_t more)
 {
     size_t capacity = w->capacity;

@@ -63,7 +63,7 @@ static void skip_spaces(struct parser *p)
         p->at++;
 }
 
-/* Skips spaces. If the character `c` comes next, skips it and the spaces behind it, and returns true. */
+/* Skips spaces. If the character `c` comes next, skips it and the spaces after it, and returns true. */
 static bool take(struct parser *p, char c)
 {
     skip_spaces(p);
@@ -139,7 +139,7 @@ static ditto_status parse_descr(struct parser *p)
     return DITTO_OK;
 }
 
-/* Parses digits, with an optional L behind them, which Python 2 wrote. */
+/* Parses digits, with an optional L after them, which Python 2 wrote. */
 static ditto_status parse_length(struct parser *p, size_t *length)
 {
     const char *start = p->at;

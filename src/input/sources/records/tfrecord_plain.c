@@ -25,7 +25,7 @@ static ditto_status open_plain(struct dti_cursor *cursor, const struct dti_pass 
     return dti_window_open(&c->window, &t->files, pass);
 }
 
-/* Checks the header of the next record, sets `row` and moves behind the record. `header` has the first
+/* Checks the header of the next record, sets `row` and moves past the record. `header` has the first
  * `length` bytes of the record. */
 static ditto_status walk(struct plain_cursor *c, const char *header, size_t length, uint64_t *row)
 {

@@ -73,7 +73,7 @@ static ditto_status refuse_value(const struct csv_row *r, const struct use *use,
                     ditto_dtype_name((ditto_dtype)use->dtype));
 }
 
-/* Refuses a row that ends in r->column, or that continues at `at`, behind the last column. */
+/* Refuses a row that ends in r->column, or that continues at `at`, after the last column. */
 static ditto_status refuse_columns(struct csv_row *r, const char *at)
 {
     const struct csv_dataset *csv = r->csv;

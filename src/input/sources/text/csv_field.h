@@ -74,7 +74,7 @@ static inline unsigned dti_csv_short(const char *at, uint32_t *value)
     uint64_t eight, others;
     memcpy(&eight, at, sizeof eight);
     eight ^= 0x3030303030303030u; /* digits are now 0 to 9, all other bytes are larger */
-    /* Marks the bytes that are not digits. A carry changes only bytes behind the first of them. */
+    /* Marks the bytes that are not digits. A carry changes only bytes after the first of them. */
     others = ((eight + 0x7676767676767676u) | eight) & 0x8080808080808080u;
     unsigned bits = others != 0 ? (unsigned)__builtin_ctzll(others) & 0x38u : 0;
     if (bits == 0)

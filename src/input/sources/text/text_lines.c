@@ -9,7 +9,7 @@
 
 /* The search for a row's end. It assumes that every quote opens or closes a quoted part. A quote in the
  * middle of a field is invalid and would mislead it. Such a row is refused when it is parsed, and no replica
- * gets a row behind it. */
+ * gets a row after it. */
 struct line_search {
     /* The bytes before `at` have been searched, and the row does not end there. */
     size_t at;
