@@ -588,7 +588,8 @@ static const struct {
       { "destinations[1]: replica 9 as a destination: the strategy has 2" } },
     { add_to_one_replica,
       DITTO_ERR_INVALID,
-      { "added once for each replica (1): assign the sum, or add inside run" } },
+      { "aggregates by SUM, so only a plain assign is defined across replicas: assign the sum, or update it "
+        "inside run" } },
     { weights,
       DITTO_ERR_SHAPE,
       { "weights are f64 [3], losses f64 [2, 2]: weights have the shape of the losses, or one" } },

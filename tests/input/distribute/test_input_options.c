@@ -20,8 +20,10 @@ static void rule_9_8_contradictions_are_named(void **state)
                       status);                                                                 \
         assert_message(text);                                                                  \
     } while (0)
-    REFUSED(false, DITTO_ERR_INVALID, "3 pipelines for 4 replicas", .num_pipelines = 3);
-    REFUSED(false, DITTO_ERR_INVALID, "8 pipelines for 4 replicas", .num_pipelines = 8);
+    REFUSED(false, DITTO_ERR_INVALID, "num_pipelines is 3, which does not divide the 4 replicas",
+            .num_pipelines = 3);
+    REFUSED(false, DITTO_ERR_INVALID, "num_pipelines is 8, which does not divide the 4 replicas",
+            .num_pipelines = 8);
     REFUSED(false, DITTO_ERR_INVALID, "PER_REPLICA", .replication = DITTO_REPLICATION_PER_REPLICA);
     REFUSED(false, DITTO_ERR_INVALID, "batched by 4 rows", .global_batch = 5);
     REFUSED(false, DITTO_ERR_RANGE, "shard is 9", .shard = (ditto_shard_policy)9);
@@ -30,7 +32,7 @@ static void rule_9_8_contradictions_are_named(void **state)
     REFUSED(false, DITTO_ERR_RANGE, "producers is 2000", .num_producers = 2000);
     REFUSED(false, DITTO_ERR_RANGE, "max_bytes is 100", .max_bytes = 100);
     REFUSED(false, DITTO_ERR_INVALID, "flags", .flags = 64);
-    REFUSED(false, DITTO_ERR_INVALID, "set both or neither", .state = &m);
+    REFUSED(false, DITTO_ERR_INVALID, "set both or none", .state = &m);
     REFUSED(false, DITTO_ERR_CORRUPT, "not a state of an iterator", .state = &m, .state_bytes = sizeof m);
     REFUSED(true, DITTO_ERR_INVALID, "global_batch is set", .global_batch = 5);
     REFUSED(true, DITTO_ERR_INVALID, "partial is set", .partial = DITTO_PARTIAL_EVEN);
