@@ -1,7 +1,7 @@
 /* tests/fault/test_user_functions.c - functions that the user gives to a collective, an optimizer or an
  * update, and that make forbidden calls, fail, or take longer than the time limits. Each case runs in a child
  * process with a time limit. */
-#include "support/support.h"
+#include "replicas/team/team.h"
 #include "support/support.h"
 
 #include <stdatomic.h>
@@ -413,11 +413,10 @@ static void a_time_limit_that_passes_in_a_pause_is_never_lost(void **state)
  * outer run is late nevertheless. */
 static _Atomic int handled;
 
-static ditto_status inner_outlasts(ditto_replica *self, void *unused)
+static ditto_status inner_outlasts(ditto_replica *self, void *strategy)
 {
-    (void)unused;
-    if (ditto_replica_id(self) == 1)
-        sleep_ms(150);
+    while (ditto_replica_id(self) == 1 && !dti_team_is_stopped(dti_team_of(strategy)))
+        sleep_ms(1);
     return DITTO_OK;
 }
 
@@ -425,7 +424,7 @@ static ditto_status handle_inner(ditto_strategy *strategy, ditto_value *const *a
                                  void *unused, ditto_value **result)
 {
     (void)arguments, (void)count, (void)unused, (void)result;
-    atomic_store(&handled, ditto_strategy_run(strategy, inner_outlasts, NULL));
+    atomic_store(&handled, ditto_strategy_run(strategy, inner_outlasts, strategy));
     return DITTO_OK;
 }
 

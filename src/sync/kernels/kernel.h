@@ -2,7 +2,8 @@
  * the caches.
  *
  * An element is combined as an *accumulator*. This is the element itself, or, for a dtype that is computed in
- * f32 (f16 and bf16), the f32 to which it is widened. All functions are pure and run in the default floating-point environment. */
+ * f32 (f16 and bf16), the f32 to which it is widened. All functions are pure and run in the default
+ * floating-point environment. */
 #ifndef DTI_KERNEL_H
 #define DTI_KERNEL_H
 
@@ -35,8 +36,8 @@ struct dti_kernel {
     void (*narrow)(void *elements, const void *accumulators, size_t count);
 };
 
-/* An accumulator is at most this many times as large as its element. Memory for accumulators of messages whose
- * size in elements is limited depends on it. kernel_loops_of_type.h checks it for each type. */
+/* An accumulator is at most this many times as large as its element. Memory for accumulators of messages
+ * whose size in elements is limited depends on it. kernel_loops_of_type.h checks it for each type. */
 #define DTI_MOST_WIDENING 2
 
 typedef const struct dti_kernel dti_kernel_table[DTI_NUM_DTYPES + 1][DITTO_XOR + 1];

@@ -1,6 +1,8 @@
 /* tests/input/queue/queue_threads.c - see queue_threads.h. */
 #include "input/queue/queue_threads.h"
 
+#include "input/queue/queue.h"
+
 #include <time.h>
 
 ditto_queue *make(const ditto_queue_options *options)
@@ -40,4 +42,11 @@ void *block(void *argument)
     b->status = b->puts ? ditto_queue_put(b->queue, 1, NULL, 0, DITTO_FOREVER)
                         : ditto_queue_get(b->queue, DITTO_FOREVER, &got);
     return NULL;
+}
+
+void wait_until_asleep(const struct blocked *b)
+{
+    const struct dti_wait_queue *queue = b->puts ? &b->queue->producers_waiting : &b->queue->consumer_waiting;
+    while (atomic_load(&queue->parked) == 0)
+        rest_ms(1);
 }

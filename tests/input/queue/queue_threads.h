@@ -50,4 +50,7 @@ struct blocked {
 /* The function of such a thread. */
 void *block(void *argument);
 
+/* Returns when the thread sleeps in the queue. */
+void wait_until_asleep(const struct blocked *blocked);
+
 #endif

@@ -280,7 +280,8 @@ static void waits_are_counted_on_both_sides(void **state)
     assert_status(ditto_queue_get(b.queue, 20, &got), DITTO_ERR_TIMED_OUT);
     assert_ok(ditto_queue_put(b.queue, 0, NULL, 3, 0));
     pthread_create(&thread, NULL, block, &b);
-    rest_ms(50);
+    wait_until_asleep(&b);
+    rest_ms(5);
     assert_ok(ditto_queue_stats(b.queue, &stats));
     assert_int_equal(stats.depth, 1);
     assert_ok(ditto_queue_get(b.queue, 0, &got));

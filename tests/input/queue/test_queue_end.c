@@ -18,7 +18,7 @@ static void closing_wakes_all_waiting_threads(void **state)
         if (puts)
             assert_ok(ditto_queue_put(b.queue, 0, number(5), 0, 0));
         pthread_create(&thread, NULL, block, &b);
-        rest_ms(20);
+        wait_until_asleep(&b);
         assert_status(ditto_queue_destroy(b.queue), DITTO_ERR_BUSY);
         assert_string_equal(ditto_last_error()->function, "ditto_queue_destroy");
         assert_ok(ditto_queue_close(b.queue));
@@ -234,7 +234,7 @@ static void a_failure_wakes_producers_that_wait_for_a_slot(void **state)
     (void)state;
     assert_ok(ditto_queue_claim(b.queue, 0, 0, 0, &ticket, NULL));
     pthread_create(&thread, NULL, block, &b);
-    rest_ms(20);
+    wait_until_asleep(&b);
     assert_ok(ditto_queue_fail(b.queue, 0, ticket, DITTO_ERR_CORRUPT, NULL));
     pthread_join(thread, NULL);
     assert_int_equal(b.status, DITTO_ERR_CORRUPT);
