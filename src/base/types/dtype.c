@@ -63,11 +63,13 @@ ditto_status dti_tensor_check(const ditto_tensor *tensor, size_t *bytes)
     return DITTO_OK;
 }
 
-/* Returns the alignment of an element, which is its size. A complex number is aligned like its parts. */
+/* Returns the alignment of an element, which is its size. A complex number is aligned like its parts.
+ * Returns 1 for a number that is not a dtype. */
 static size_t element_alignment(ditto_dtype dtype)
 {
     size_t bytes = ditto_dtype_bytes(dtype);
-    return dti_dtype_class_of(dtype) == DTI_CLASS_COMPLEX ? bytes / 2 : bytes > 0 ? bytes : 1;
+    size_t part = dti_dtype_class_of(dtype) == DTI_CLASS_COMPLEX ? bytes / 2 : bytes;
+    return part > 0 ? part : 1;
 }
 
 ditto_status dti_buffer_check(const void *buffer, size_t bytes, ditto_dtype dtype, const char *name)

@@ -201,7 +201,7 @@ static bool store_integer(const struct dti_csv_number *n, const char *text, size
                           void *to)
 {
     bool is_signed = dti_dtype_class_of(dtype) == DTI_CLASS_SIGNED;
-    size_t bytes = (size_t)1 << (dtype - (is_signed ? DITTO_I8 : DITTO_U8));
+    size_t bytes = (size_t)1 << ((unsigned)(dtype - (is_signed ? DITTO_I8 : DITTO_U8)) & 3);
     uint64_t most = UINT64_MAX >> (64 - 8 * bytes + is_signed), magnitude = n->mantissa;
     if (!n->whole || (n->digits > DTI_CSV_DIGITS && !long_integer(text, length, &magnitude)))
         return false;
