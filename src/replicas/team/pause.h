@@ -18,7 +18,8 @@
  *                       both do, replica 0 writes DECLINED. V1 also sees why the run was stopped, because the
  *                       replica that refuses knew the reason.
  *             E0 -> E1  Replica 0 posts the end as a go number and then opens the state. A replica that sees
- *                       the open state sees the end.
+ *                       the open state sees the end. E0 wakes the serving replicas once more: one that has
+ *                       refused the next pause waits for the open state, and not for the end.
  * Model       tests/model/refuse.pml. The runs inside a pause are modelled in pause.pml. */
 #ifndef DTI_PAUSE_H
 #define DTI_PAUSE_H
