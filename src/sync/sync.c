@@ -219,13 +219,10 @@ void dti_sync_go_out(struct dti_replica *self)
     self->sync = self->sync->outer;
 }
 
-ditto_status dti_sync_run_begins(struct dti_team *team)
+ditto_status dti_sync_inner_run_begins(struct dti_team *team)
 {
-    uint32_t pauses = dti_team_pauses(team); /* the number of runs that contain this one */
-    if (pauses == DTI_LEVELS)
+    if (dti_team_pauses(team) == DTI_LEVELS)
         return DTI_FAIL(DITTO_ERR_RANGE, "a run inside %d runs: runs can't be nested deeper", DTI_LEVELS);
-    if (pauses == 0)
-        return DITTO_OK;
     ditto_status status = make_inner(team);
     if (status != DITTO_OK)
         dti_team_renew(team); /* clears the stop of the job that has failed */
@@ -277,9 +274,9 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 {
     const char *name;
     uint64_t number;
-    uint32_t open = dti_pending_open(self, &name, &number);
-    if (open == 0)
+    if (dti_replica_state_of(self)->pending->opened == 0)
         return status;
+    uint32_t open = dti_pending_open(self, &name, &number);
     if (status < 0)
         dti_replica_ensure_record(self, status, serial);
     else

@@ -29,7 +29,11 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
 /* Called before a run. A run inside a run has collectives with their own state, so that the operations that
  * are open in the outer run are not disturbed. They are created here when they are first needed, and kept.
  * Fails with RANGE if DTI_LEVELS runs contain this one, or with NO_MEMORY. */
-ditto_status dti_sync_run_begins(struct dti_team *team);
+ditto_status dti_sync_inner_run_begins(struct dti_team *team);
+static inline ditto_status dti_sync_run_begins(struct dti_team *team)
+{
+    return dti_team_pauses(team) == 0 ? DITTO_OK : dti_sync_inner_run_begins(team);
+}
 
 /* Called after a run. If the run was stopped, resets what it has left behind, for the next run on the same
  * level. All replicas are parked, or serve in a pause. */

@@ -191,11 +191,9 @@ const char *dti_context_exit_hint(const struct dti_frame *top)
                                           : "call it after the other strategy's call has returned";
 }
 
-ditto_status dti_context_check_cross(const struct dti_team *team)
+/* Does the work of dti_context_check_cross in a context that is neither the host's nor the team's own. */
+static ditto_status check_other_context(const struct dti_frame *top, const struct dti_team *team)
 {
-    const struct dti_frame *top = dti_frame_top;
-    if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
-        return DITTO_OK;
     /* A function of a dataset forked, and this is the child process. The call itself finds that the strategy
      * cannot be used here. */
     if (top->kind == DTI_CONTEXT_INPUT && dti_team_forked(top->team))
@@ -233,6 +231,14 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
     return DTI_FAIL(DITTO_ERR_CONTEXT,
                     "mixing strategies: this thread is in the scope of another strategy; %s",
                     dti_context_exit_hint(top));
+}
+
+ditto_status dti_context_check_cross(const struct dti_team *team)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
+        return DITTO_OK;
+    return check_other_context(top, team);
 }
 
 ditto_status dti_context_check_scope(const struct dti_team *team)

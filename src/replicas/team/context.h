@@ -83,7 +83,7 @@ void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);
 
 /* Called before a function of the user on the thread of a replica or of a device. Enters the context of the
  * function and its floating-point environment, which is the one that ditto promises, or the host's if the
- * strategy's options say so (dti_team_note_host). Returns the environment that dti_frame_leave restores. The
+ * strategy's options say so (dti_team_run). Returns the environment that dti_frame_leave restores. The
  * frame need not be initialised. */
 struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
                                 const ditto_replica *self);

@@ -54,7 +54,7 @@ void dti_team_give_turn(struct dti_team *team, bool taken)
 ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_binding binding)
 {
     DTI_TRY(dti_context_check_cross(team));
-    if (dti_team_forked(team))
+    if (dti_replica_is_forked(team->replica))
         return dti_fail_forked();
     bool pinned = binding == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin &&
                   !team->options.caller_waits;

@@ -298,7 +298,7 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
         dti_team_work(&team->replica[0], run->number);
     /* The function of replica 0 may have forked. In the child process there is no other replica to wait
      * for. */
-    if (dti_team_forked(team))
+    if (dti_replica_is_forked(team->replica))
         return dti_fail_forked();
     if (!join(team, run, &run->deadline))
         give_up(team, run);
@@ -336,6 +336,8 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
     dti_team_set_job(team, job, argument);
     if (run.inner)
         return run_inside(team, &run);
+    if (team->options.host_floating)
+        team->host = dti_fenv_current();
     open_pauses(team);
     number_run(team, run.number);
     team->outermost = run.number;

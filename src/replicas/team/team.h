@@ -155,7 +155,9 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
 void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
 
 /* Runs job(replica, argument) on the thread of every replica. Called between dti_cross_enter and
- * dti_cross_leave. The caller works as replica 0, unless the option caller_waits is set.
+ * dti_cross_leave. The caller works as replica 0, unless the option caller_waits is set. If the option
+ * host_floating is set, functions of the user that the job calls have the floating-point environment of the
+ * calling thread. In a job inside a run they have that of the run.
  * Returns the first error, and writes its record in the calling thread. Without an error it returns the
  * positive status of the replica with the lowest id that returned one, or DITTO_OK.
  * After an error the stop stays set, so that the modules above can renew their state. They then call
@@ -164,10 +166,6 @@ void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
  * return, the team is poisoned (see dti_team_destroy). */
 ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms);
 void dti_team_renew(struct dti_team *team);
-/* Called before a job that calls functions of the user. If the option host_floating is set, they run in the
- * floating-point environment of the calling thread. Functions of a run inside another run have the
- * environment of the outermost run. */
-void dti_team_note_host(struct dti_team *team);
 /* Returns true if the calling thread is inside a run or another cross call of the team. */
 bool dti_team_has_turn(const struct dti_team *team);
 /* Takes the turn, for callers that need nothing else of dti_cross_enter. Returns false if the calling thread
@@ -208,7 +206,13 @@ static inline bool dti_team_hold(const struct dti_team *team, struct dti_gate *g
 }
 /* The same for the gate of the team itself. A thread in the scope of the strategy does not enter it, because
  * no strategy is destroyed while its scope is entered on any thread. */
-void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held);
+void dti_team_enter_gate(struct dti_team *team, struct dti_gate **held);
+static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held)
+{
+    const struct dti_frame *top = dti_frame_top;
+    if (top == NULL || top->team != team || !top->is_scope)
+        dti_team_enter_gate(team, held);
+}
 /* The first statement of a public function that takes a strategy in cross-replica context. NULL is refused
  * with INVALID. Any other strategy is not destroyed before the function returns. Passing a strategy that has
  * already been destroyed is an error of the caller, and is not detected. */

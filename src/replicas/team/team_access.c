@@ -122,17 +122,9 @@ uint32_t dti_team_number_producer(struct dti_team *team)
     return team->producers++;
 }
 
-void dti_team_note_host(struct dti_team *team)
+void dti_team_enter_gate(struct dti_team *team, struct dti_gate **held)
 {
-    if (team->options.host_floating && team->pauses == 0)
-        team->host = dti_fenv_current();
-}
-
-void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held)
-{
-    const struct dti_frame *top = dti_frame_top;
-    if (top == NULL || top->team != team || !top->is_scope)
-        (void)dti_team_hold(team, &team->gate, held);
+    (void)dti_team_hold(team, &team->gate, held);
 }
 
 bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline)

@@ -138,7 +138,6 @@ static ditto_status call_on_all_copies(struct updating *u)
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = prepare(u);
     if (status == DITTO_OK) {
-        dti_team_note_host(team);
         status = dti_team_run(team, call_on_copy, u, DITTO_FOREVER);
         dti_team_renew(team); /* is enough, because the job uses no collectives */
     }

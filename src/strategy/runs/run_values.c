@@ -43,7 +43,7 @@ static ditto_status run_and_collect(ditto_strategy *strategy, const struct dti_r
         return status;
     if (request->step != NULL && status >= 0 && steps_done != NULL)
         *steps_done = call->done;
-    if (dti_team_is_poisoned(strategy->base.team) || dti_team_forked(strategy->base.team))
+    if (status < 0 && (dti_team_is_poisoned(strategy->base.team) || dti_team_forked(strategy->base.team)))
         return status;
     if (status < 0 || !request->wanted)
         dti_results_give_back(strategy, call);
