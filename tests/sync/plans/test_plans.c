@@ -1,9 +1,11 @@
-/* tests/sync/plans/test_plans.c - what src/sync/plans/rounds.h, groups.h and cost.h promise, on invented
- * machines of up to 256 replicas on 8 packages. Collectives that really run have the counters of their
- * plan. */
+/* tests/sync/plans/test_plans.c - what src/sync/plans/rounds.h, groups.h, cost.h and choose_algorithm.h
+ * promise, on invented machines of up to 256 replicas on 8 packages. Collectives that really run have the
+ * counters of their plan. */
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"
+#include "sync/kernels/reduction.h"
+#include "sync/plans/choose_algorithm.h"
 #include "sync/plans/cost.h"
 #include "sync/sync.h"
 
@@ -358,6 +360,54 @@ static void the_counters_of_a_collective_are_those_of_its_plan(void **state)
         }
 }
 
+/* -- The choice of the algorithm -- */
+
+/* Replicas pass partial results on in mailboxes. These are accumulators, which may be larger than elements,
+ * and the block of a replica may have several. */
+static void expect_partial_results_fit(const struct dti_sync *sync, ditto_dtype dtype,
+                                       ditto_implementation implementation, bool *small, bool *large)
+{
+    struct dti_reduction reduction = dti_reduction_of(sync->kernels, dtype, DITTO_SUM);
+    const ditto_tuning tuning = { .small_bytes = SIZE_MAX, .hierarchical_bytes = SIZE_MAX };
+    for (size_t count = 1; count <= DTI_PAYLOAD_BYTES; count++) {
+        struct dti_call call = { .pattern = DTI_PATTERN_ALL_REDUCE,
+                                 .dtype = (uint8_t)dtype,
+                                 .op = DITTO_SUM,
+                                 .count = count,
+                                 .element_bytes = (uint32_t)reduction.element_bytes,
+                                 .implementation = (uint8_t)implementation };
+        struct dti_call_size size = dti_call_size_of(&call, sync->num_replicas);
+        if (dti_choose_algorithm(sync, &tuning, &call, &size).algorithm != DTI_ALGORITHM_MAILBOXES) {
+            *large = true;
+            continue;
+        }
+        *small = true;
+        assert_true(dti_partials_bytes(count * reduction.accumulator_bytes,
+                                       sync->most_parts[implementation]) <= DTI_PAYLOAD_BYTES);
+    }
+}
+
+static void partial_results_fit_the_mailboxes(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_tuning tuning = DITTO_TUNING_INIT;
+    (void)state;
+    tuning.near_replicas = 3; /* a group of 3 replicas has two partial results */
+    options.tuning = &tuning;
+    ditto_strategy *strategy = make_strategy(7, &options);
+    const struct dti_sync *sync = dti_team_of(strategy)->sync;
+    assert_true(sync->most_parts[DITTO_IMPLEMENTATION_HIERARCHICAL] > 1);
+    for (int dtype = 1; dtype <= DTI_NUM_DTYPES; dtype++)
+        for (int i = DITTO_IMPLEMENTATION_FLAT; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++) {
+            bool small = false, large = false;
+            if (dti_reduction_of(sync->kernels, (ditto_dtype)dtype, DITTO_SUM).kernel == NULL)
+                continue;
+            expect_partial_results_fit(sync, (ditto_dtype)dtype, (ditto_implementation)i, &small, &large);
+            assert_true(small && (large || ditto_dtype_bytes((ditto_dtype)dtype) == 1));
+        }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +415,7 @@ int main(void)
         cmocka_unit_test(latency_grows_with_the_logarithm_and_bytes_do_not_grow),
         cmocka_unit_test(predicted_times_grow_slower_than_those_of_other_algorithms),
         cmocka_unit_test(the_counters_of_a_collective_are_those_of_its_plan),
+        cmocka_unit_test(partial_results_fit_the_mailboxes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
