@@ -550,6 +550,16 @@ static ditto_status long_failure(ditto_strategy *s)
     return ditto_strategy_run(s, fails_at_length, text);
 }
 
+static ditto_status broadcasts_null(ditto_replica *self, void *argument)
+{
+    (void)argument;
+    return ditto_broadcast_from_root(self, NULL, 2, DITTO_F32, 0, NULL);
+}
+static ditto_status broadcast_null(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, broadcasts_null, NULL);
+}
+
 static const struct {
     ditto_status (*fails)(ditto_strategy *s);
     ditto_status status;
@@ -560,6 +570,7 @@ static const struct {
       { "replica 0 calls ditto_merge_call #1 (1 argument), but replica 1 calls ditto_merge_call #1 (2 "
         "arguments)" } },
     { merge_null, DITTO_ERR_INVALID, { "arguments[1]: data is NULL but should hold 8 bytes" } },
+    { broadcast_null, DITTO_ERR_INVALID, { "buffer is NULL but should hold 8 bytes" } },
     { merge_fails, DITTO_ERR_USER, { "no agreement" } },
     { update_variables,
       DITTO_ERR_DIVERGED,
