@@ -29,8 +29,7 @@ static void step(int signal, siginfo_t *info, void *context)
     own.hold(own.argument);
 }
 
-bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (*hold)(void *argument),
-                   void *argument)
+void hold_after(unsigned long steps, void (*hold)(void *argument), void *argument)
 {
     struct sigaction action = { .sa_sigaction = step, .sa_flags = SA_SIGINFO };
     assert_int_equal(sigaction(SIGTRAP, &action, NULL), 0);
@@ -41,11 +40,22 @@ bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (
     /* The first 128 bytes below the stack pointer are the red zone, where the compiler may keep values. */
     __asm__ volatile("subq $128, %%rsp; pushfq; orq $0x100, (%%rsp); popfq; addq $128, %%rsp" ::
                          : "memory", "cc");
-    function(argument);
+}
+
+bool dont_hold(void)
+{
     bool held = !own.stepping;
     /* If the trap flag is still set, the handler clears it at the next instruction. */
     own.stepping = false;
     return held;
+}
+
+bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (*hold)(void *argument),
+                   void *argument)
+{
+    hold_after(steps, hold, argument);
+    function(argument);
+    return dont_hold();
 }
 
 #endif

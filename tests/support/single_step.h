@@ -14,6 +14,13 @@
 #endif
 
 #if SINGLE_STEPS
+/* Calls hold(argument) on this thread, `steps` instructions from here, unless dont_hold is called before. hold
+ * runs in a signal handler, so it may only do what is safe there. */
+void hold_after(unsigned long steps, void (*hold)(void *argument), void *argument);
+
+/* Returns whether hold was called. It is not called after this. */
+bool dont_hold(void);
+
 /* Calls function(argument), and after its first `steps` instructions hold(argument). hold runs in a signal
  * handler on the same thread, so it may only do what is safe there. Returns false if the function returned
  * before. */

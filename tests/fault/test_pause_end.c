@@ -1,0 +1,136 @@
+/* tests/fault/test_pause_end.c - a run that is stopped while replica 0 ends a merge_call.
+ *
+ * Replica 0 ends the pause of a merge_call in two steps: it posts the end, and then stores that the pause is
+ * open. A replica that takes the end at once, comes to the next merge_call and fails there in between sleeps
+ * until the second step, which has to wake it. Replica 0 is held at every instruction on its way. */
+#include "support/single_step.h"
+#include "support/support.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#if SINGLE_STEPS
+
+enum { RUN_LIMIT_S = 60 };
+
+struct race {
+    unsigned long steps; /* from the merge function's last instructions to the hold */
+    _Atomic int left;    /* replicas other than 0 that have left the first merge_call */
+    _Atomic int failed;  /* those of them that have left the second one too */
+    int others;
+    bool was_held;
+};
+
+static bool wait_for(const _Atomic int *number, int wanted, int limit_ms)
+{
+    for (int i = 0; atomic_load(number) < wanted && i < 10 * limit_ms; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+    return atomic_load(number) >= wanted;
+}
+
+/* Gives the other replicas time to fail in the second merge_call, or to fall asleep there. If they have not
+ * left the first one, the end of the pause has not been posted. A replica that needs more time than this
+ * makes one trial useless, and not wrong. */
+static void hold_replica_0(void *argument)
+{
+    struct race *r = argument;
+    if (wait_for(&r->left, r->others, 2))
+        (void)wait_for(&r->failed, r->others, 50);
+}
+
+static ditto_status begin_steps(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                void *user, ditto_value **result)
+{
+    struct race *r = user;
+    (void)strategy;
+    (void)arguments;
+    (void)count;
+    (void)result;
+    hold_after(r->steps, hold_replica_0, r);
+    return DITTO_OK;
+}
+
+static ditto_status do_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                               void *user, ditto_value **result)
+{
+    (void)strategy;
+    (void)arguments;
+    (void)count;
+    (void)user;
+    (void)result;
+    return DITTO_OK;
+}
+
+static ditto_status merge_twice(ditto_replica *self, void *argument)
+{
+    struct race *r = argument;
+    bool is_first = ditto_replica_id(self) == 0;
+    ditto_status status = ditto_merge_call(self, begin_steps, r, NULL, 0, NULL);
+    if (is_first)
+        r->was_held = dont_hold();
+    DITTO_TRY(status);
+    atomic_fetch_add(&r->left, !is_first);
+    status = ditto_merge_call(self, do_nothing, NULL, NULL, 0, NULL);
+    atomic_fetch_add(&r->failed, !is_first);
+    return status;
+}
+
+static ditto_status return_at_once(ditto_replica *self, void *argument)
+{
+    (void)self;
+    (void)argument;
+    return DITTO_OK;
+}
+
+/* Returns false if replica 0 left the merge_call within `steps` instructions. On a busy machine the replicas
+ * may be too late even for the first merge_call, and try again. */
+static bool try_hold(ditto_strategy *strategy, unsigned long steps)
+{
+    struct race r;
+    int tries = 0;
+    do {
+        r = (struct race){ .steps = steps, .others = (int)ditto_strategy_num_replicas(strategy) - 1 };
+        time_t begin = time(NULL);
+        ditto_status status = ditto_strategy_run(strategy, merge_twice, &r);
+        assert_true(status == DITTO_OK || status == DITTO_ERR_TIMED_OUT);
+        /* A replica that is not woken sleeps until the time limit of the run. */
+        if (time(NULL) - begin >= RUN_LIMIT_S - 1)
+            fail_msg("held after %lu instructions, a replica was not woken: %s", steps,
+                     ditto_last_error()->message);
+        assert_ok(ditto_strategy_run(strategy, return_at_once, NULL));
+    } while (atomic_load(&r.left) < r.others && ++tries < 1000);
+    assert_true(tries < 1000);
+    return r.was_held;
+}
+
+#endif
+
+static void a_replica_that_fails_while_a_pause_ends_is_woken(void **state)
+{
+    (void)state;
+#if SINGLE_STEPS
+    for (uint32_t n = 2; n <= 3; n++) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        unsigned long steps = 1;
+        options.timeout_ms = 5;
+        options.run_timeout_ms = 1000 * RUN_LIMIT_S;
+        options.spin_us = 1;
+        ditto_strategy *strategy = make_strategy(n, &options);
+        while (try_hold(strategy, steps) && steps < 100000)
+            steps++;
+        print_message("  %u replicas: replica 0 was held at %lu instructions\n", n, steps - 1);
+        assert_true(steps > 100);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+#else
+    skip();
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_replica_that_fails_while_a_pause_ends_is_woken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
