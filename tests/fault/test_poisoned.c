@@ -1,9 +1,12 @@
 /* tests/fault/test_poisoned.c - poisoned strategies: a run has passed its time limit, and a replica's
  * function has not returned. Their objects stay in memory until that replica returns or the process ends.
  * Each case runs in a child process. */
+#include "input/distribute/iterator.h"
+#include "input/distribute/order.h"
 #include "replicas/team/dependent.h"
 #include "replicas/team/team.h"
 #include "support/support.h"
+#include "fault/late.h"
 #include "fault/lifetime.h"
 
 #include <pthread.h>
@@ -12,9 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* -- The time limit is passed inside an inner run -- */
+/* -- The time limit passes inside an inner run -- */
 
-static _Atomic int inner_may_end, outer_may_end, inner_is_done, outer_has_ended;
+static _Atomic int merge_has_begun, inner_may_end, outer_may_end, inner_is_done, outer_has_ended;
 
 static ditto_status inner_waits(ditto_replica *self, void *unused)
 {
@@ -29,6 +32,7 @@ static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arg
                                void *unused, ditto_value **result)
 {
     (void)arguments, (void)count, (void)unused, (void)result;
+    atomic_store(&merge_has_begun, 1);
     ditto_status status = ditto_strategy_run(strategy, inner_waits, NULL);
     atomic_store(&inner_is_done, 1);
     while (!atomic_load(&outer_may_end))
@@ -51,8 +55,16 @@ static int destroy_after_the_inner_run(void *unused)
     ditto_strategy *strategy;
     (void)unused;
     long threads = count_threads();
-    REQUIRE(make(2, DITTO_CALLER_WAITS, 50, &strategy));
-    REQUIRE(ditto_strategy_run(strategy, merge_and_end, NULL) == DITTO_ERR_TIMED_OUT);
+    for (uint32_t limit_ms = 50;; limit_ms *= 2) {
+        REQUIRE(limit_ms <= LONGEST_LIMIT_MS);
+        REQUIRE(make(2, DITTO_CALLER_WAITS, limit_ms, &strategy));
+        REQUIRE(ditto_strategy_run(strategy, merge_and_end, NULL) == DITTO_ERR_TIMED_OUT);
+        if (has_begun(strategy, 0, &merge_has_begun))
+            break;
+        REQUIRE(await_all_returned(strategy));
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+        atomic_store(&outer_has_ended, 0);
+    }
     atomic_store(&inner_may_end, 1);
     while (!atomic_load(&inner_is_done))
         sleep_ms(1);
@@ -60,17 +72,19 @@ static int destroy_after_the_inner_run(void *unused)
     /* Replica 1 may have returned from the pause. Replica 0 is still in its merge function. */
     REQUIRE(atomic_load(&outer_has_ended) <= 1);
     atomic_store(&outer_may_end, 1);
-    for (int i = 0; i < 1000 && count_threads() > threads; i++)
-        sleep_ms(10);
-    REQUIRE(count_threads() <= threads + 1 && atomic_load(&outer_has_ended) == 2);
+    while (atomic_load(&outer_has_ended) < 2)
+        sleep_ms(1);
+    REQUIRE(await_threads(threads));
     return 0;
 }
 
-/* Here the inner run itself has not ended. ditto_strategy_destroy does not wait for the replica that has
- * completed it and sleeps in its function. */
+/* Here the inner run itself has not ended, because replica 0 waits in it. Replica 1 has completed it, and
+ * waits in its outer function. */
 static ditto_status stay_in_inner(ditto_replica *self, void *unused)
 {
     (void)unused;
+    if (ditto_replica_id(self) == 0)
+        atomic_store(&merge_has_begun, 1);
     while (ditto_replica_id(self) == 0 && !atomic_load(&inner_may_end))
         sleep_ms(1);
     return DITTO_OK;
@@ -97,24 +111,31 @@ static int destroy_during_the_inner_run(void *unused)
     ditto_strategy *strategy;
     (void)unused;
     long threads = count_threads();
-    REQUIRE(make(2, DITTO_CALLER_WAITS, 50, &strategy));
-    REQUIRE(ditto_strategy_run(strategy, merge_and_stay, NULL) == DITTO_ERR_TIMED_OUT);
+    for (uint32_t limit_ms = 50;; limit_ms *= 2) {
+        REQUIRE(limit_ms <= LONGEST_LIMIT_MS);
+        REQUIRE(make(2, DITTO_CALLER_WAITS, limit_ms, &strategy));
+        REQUIRE(ditto_strategy_run(strategy, merge_and_stay, NULL) == DITTO_ERR_TIMED_OUT);
+        if (has_begun(strategy, 0, &merge_has_begun))
+            break;
+        atomic_store(&outer_may_end, 1);
+        REQUIRE(await_all_returned(strategy));
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+        atomic_store(&outer_may_end, 0);
+    }
     /* The call returns, although both replicas still wait. */
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
     REQUIRE(strstr(ditto_last_error()->message, "replicas 0, 1 never returned") != NULL);
     atomic_store(&inner_may_end, 1);
     atomic_store(&outer_may_end, 1);
-    for (int i = 0; i < 1000 && count_threads() > threads; i++)
-        sleep_ms(10);
-    REQUIRE(count_threads() <= threads + 1);
+    REQUIRE(await_threads(threads));
     return 0;
 }
 
 static void a_strategy_that_was_poisoned_inside_an_inner_run_stays_in_memory_for_its_replicas(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(destroy_after_the_inner_run, NULL, 60), 0);
-    assert_int_equal(in_child(destroy_during_the_inner_run, NULL, 60), 0);
+    assert_int_equal(in_child(destroy_after_the_inner_run, NULL, 240), 0);
+    assert_int_equal(in_child(destroy_during_the_inner_run, NULL, 240), 0);
 }
 
 /* -- A merge function of a run that passed its time limit changes the list of dependents -- */
@@ -157,14 +178,22 @@ static ditto_status merge_the_slow_one(ditto_replica *self, void *dependent)
 static int destroy_beside_a_change_of_the_list(void *unused)
 {
     /* Static, because the replica may use it after this function has returned. */
-    static struct dti_dependent slow = { .kind = &slow_to_leave };
+    static struct dti_dependent slow;
     ditto_strategy *strategy;
     ditto_status status;
     (void)unused;
-    REQUIRE(make(2, DITTO_CALLER_WAITS, 50, &strategy));
-    REQUIRE(dti_watch(strategy, &slow) == DITTO_OK);
-    REQUIRE(ditto_strategy_run(strategy, merge_the_slow_one, &slow) == DITTO_ERR_TIMED_OUT);
-    REQUIRE(atomic_load(&is_leaving) && !atomic_load(&has_left));
+    for (uint32_t limit_ms = 50;; limit_ms *= 2) {
+        REQUIRE(limit_ms <= LONGEST_LIMIT_MS);
+        slow = (struct dti_dependent){ .kind = &slow_to_leave };
+        REQUIRE(make(2, DITTO_CALLER_WAITS, limit_ms, &strategy));
+        REQUIRE(dti_watch(strategy, &slow) == DITTO_OK);
+        REQUIRE(ditto_strategy_run(strategy, merge_the_slow_one, &slow) == DITTO_ERR_TIMED_OUT);
+        if (has_begun(strategy, 0, &is_leaving))
+            break;
+        REQUIRE(await_all_returned(strategy));
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    }
+    REQUIRE(!atomic_load(&has_left));
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_BUSY);
     atomic_store(&may_leave, 1);
     while (!atomic_load(&has_left))
@@ -178,7 +207,7 @@ static int destroy_beside_a_change_of_the_list(void *unused)
 static void destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes_its_dependents(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(destroy_beside_a_change_of_the_list, NULL, 60), 0);
+    assert_int_equal(in_child(destroy_beside_a_change_of_the_list, NULL, 240), 0);
 }
 
 /* -- Handles of a poisoned strategy -- */
@@ -194,9 +223,9 @@ struct late_case {
 };
 
 /* A single replica has its own thread, so that the caller can return before it. */
-static bool make_late(uint32_t replicas, ditto_strategy **out)
+static bool make_late(uint32_t replicas, uint32_t run_timeout_ms, ditto_strategy **out)
 {
-    return make(replicas, replicas == 1 ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT, 50, out);
+    return make(replicas, replicas == 1 ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT, run_timeout_ms, out);
 }
 
 /* The last replica is late. */
@@ -205,12 +234,11 @@ static bool is_late(const ditto_replica *self)
     return ditto_replica_id(self) == ditto_num_replicas(self) - 1;
 }
 
-static bool await_all_returned(ditto_strategy *strategy)
+/* Waits until the producers have filled a batch for the replica. */
+static void await_batch(ditto_iterator *iterator, uint32_t replica)
 {
-    for (int i = 0; i < 6000; i++, sleep_ms(10))
-        if (dti_team_all_returned(dti_team_of(strategy)))
-            return true;
-    return false;
+    while (dti_order_next_delivery(iterator, replica) == DTI_NEXT_DELIVERY_NONE)
+        sleep_ms(1);
 }
 
 struct late {
@@ -259,12 +287,13 @@ static int use_handles_late(void *argument)
     spoil_freed_memory();
     for (uint32_t i = 0; i < c->replicas; i++)
         part[i] = (ditto_tensor){ .data = &one, .dtype = DITTO_F32 };
-    REQUIRE(make_late(c->replicas, &strategy) && make_variable(strategy, &l.variable));
+    REQUIRE(make_late(c->replicas, 50, &strategy) && make_variable(strategy, &l.variable));
     REQUIRE(make_iterator(strategy, c->flags, &l.iterator));
     REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &value) == DITTO_OK);
     ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
     adam.rule = DITTO_RULE_ADAM;
     REQUIRE(ditto_optimizer_create(&l.variable, 1, &adam, &l.optimizer) == DITTO_OK);
+    await_batch(l.iterator, c->replicas - 1);
     REQUIRE(ditto_strategy_run_values(strategy, come_late, &l, value, NULL, NULL) == DITTO_ERR_TIMED_OUT);
     if (c->strategy_first)
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
@@ -275,13 +304,11 @@ static int use_handles_late(void *argument)
     REQUIRE(ditto_value_destroy(value) == DITTO_OK);
     REQUIRE(!was_freed());
     atomic_store(&l.may_go_on, 1);
-    for (int i = 0; i < 6000 && !atomic_load(&l.has_ended); i++)
-        sleep_ms(10);
-    REQUIRE(atomic_load(&l.has_ended));
+    while (!atomic_load(&l.has_ended))
+        sleep_ms(1);
     REQUIRE(l.assigned == DITTO_ERR_PEER_STOPPED && l.applied == DITTO_ERR_PEER_STOPPED);
-    REQUIRE(l.taken == DITTO_OK || l.taken == DITTO_ERR_PEER_STOPPED);
     REQUIRE(l.returned == DITTO_OK || l.returned == DITTO_ERR_NOT_FOUND || l.returned == DITTO_ERR_CONTEXT);
-    /* A batch was ready. It has the replica's own two rows of the first global batch. */
+    /* The batch has the replica's own two rows of the first global batch. */
     REQUIRE(l.taken == DITTO_OK && l.rows == 2);
     REQUIRE(l.row == 2 * (int64_t)(c->replicas - 1));
     if (!c->strategy_first) {
@@ -306,7 +333,7 @@ static void handles_of_a_poisoned_strategy_stay_in_memory_while_a_replica_is_lat
 
 struct merging {
     _Atomic(ditto_value *) merged;
-    _Atomic int may_go_on;
+    _Atomic int is_held, may_go_on;
 };
 
 static ditto_status merge_a_value(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
@@ -328,6 +355,8 @@ static ditto_status merge_and_come_late(ditto_replica *self, void *argument)
     struct merging *m = argument;
     DITTO_TRY(ditto_merge_call(self, merge_a_value, m, NULL, 0, NULL));
     DITTO_TRY(ditto_return_f64(self, NULL, 1));
+    if (is_late(self))
+        atomic_store(&m->is_held, 1);
     while (is_late(self) && !atomic_load(&m->may_go_on))
         sleep_ms(1);
     return DITTO_OK;
@@ -362,8 +391,16 @@ static int destroy_with_a_merged_value(void *argument)
     ditto_value *result = nothing;
     ditto_strategy *strategy;
     spoil_freed_memory();
-    REQUIRE(make_late(c->replicas, &strategy));
-    REQUIRE(ditto_strategy_run_values(strategy, c->function, &m, NULL, NULL, &result) == DITTO_ERR_TIMED_OUT);
+    for (uint32_t limit_ms = 50;; limit_ms *= 2) {
+        REQUIRE(limit_ms <= LONGEST_LIMIT_MS);
+        REQUIRE(make_late(c->replicas, limit_ms, &strategy));
+        REQUIRE(ditto_strategy_run_values(strategy, c->function, &m, NULL, NULL, &result) ==
+                DITTO_ERR_TIMED_OUT);
+        if (has_begun(strategy, c->replicas - 1, &m.is_held))
+            break;
+        REQUIRE(await_all_returned(strategy));
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    }
     REQUIRE(result == nothing && atomic_load(&m.merged) != NULL);
     watch_free(atomic_load(&m.merged));
     atomic_store(&m.may_go_on, 1);
@@ -380,7 +417,7 @@ static void values_of_a_poisoned_runs_merge_functions_are_freed_with_the_strateg
     for (size_t i = 0; i < COUNTS; i++)
         for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
             struct merging_case c = { counts[i], functions[k] };
-            assert_int_equal(in_child(destroy_with_a_merged_value, &c, 60), 0);
+            assert_int_equal(in_child(destroy_with_a_merged_value, &c, 240), 0);
         }
 }
 
