@@ -338,7 +338,7 @@ struct away {
 };
 
 /* Waits until replicas 0, 1, 3 and 17 are in the barrier. */
-static void await_the_four(const ditto_strategy *strategy)
+static void await_the_four(ditto_strategy *strategy)
 {
     static const char *const in_barrier[] = { "replica 0: in ditto_barrier", "replica 1: in ditto_barrier",
                                               "replica 3: in ditto_barrier", "replica 17: in ditto_barrier" };

@@ -1,6 +1,5 @@
 /* tests/fault/test_fork.c - children of a process that has strategies. In a child, a call on a strategy of
  * the parent returns DITTO_ERR_FORKED and never waits. A child can create its own strategies. */
-#include "support/support.h"
 #include "replicas/team/team_private.h"
 #include "support/support.h"
 
@@ -10,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { REPLICAS = 2 };
@@ -32,14 +30,14 @@ static ditto_strategy *make_two(void)
     return make_some(REPLICAS);
 }
 
-/* Returns the exit status of the child, or 124 if it has not ended after 30 seconds. */
+/* Returns the exit status of the child, or 124 if it has not ended after 60 seconds. */
 static int await_child(pid_t child)
 {
     int status;
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 6000; i++) {
         if (waitpid(child, &status, WNOHANG) == child)
             return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+        sleep_ms(10);
     }
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
@@ -48,7 +46,7 @@ static int await_child(pid_t child)
 
 /* -- Calls in a child that a replica's function has forked -- */
 
-/* Starts more operations than can be pending, so that the last ones would wait. */
+/* Starts more operations than may be pending at a time, so that the last ones would wait. */
 static ditto_status call_start(ditto_replica *self)
 {
     static float numbers[65536];
@@ -165,7 +163,7 @@ static void a_child_that_returns_from_its_function_ends_on_every_replica(void **
     if (SANITIZED)
         skip(); /* sanitizers wait at exit for threads of the parent */
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        assert_int_equal(in_child(return_in_a_child, (void *)(uintptr_t)&functions[i], 120), 0);
+        assert_int_equal(in_child(return_in_a_child, (void *)(uintptr_t)&functions[i], 180), 0);
 }
 
 static int return_in_a_helpers_child(void *unused)
@@ -203,7 +201,7 @@ static int fork_where_madvise_is_refused(void *unused)
     REQUIRE(ditto_strategy_value_from_tensors(strategy, part, 1, &value) == DITTO_OK);
     pid_t child = fork();
     if (child == 0) {
-        alarm(30);
+        alarm(60);
         ditto_strategy *other;
         if (ditto_strategy_run(strategy, NULL, NULL) != DITTO_ERR_INVALID ||
             ditto_strategy_value_from_tensors(strategy, part, 1, &value) != DITTO_ERR_FORKED ||
@@ -222,7 +220,7 @@ static void a_fork_is_noticed_where_the_kernel_refuses_to_clear_a_page(void **st
     (void)state;
     if (SANITIZED)
         skip();
-    int code = in_child(fork_where_madvise_is_refused, NULL, 60);
+    int code = in_child(fork_where_madvise_is_refused, NULL, 120);
     if (code == 77)
         skip();
     assert_int_equal(code, 0);
@@ -391,7 +389,8 @@ struct claiming {
     _Atomic int code;
 };
 
-/* Sets the state that it has while another thread writes its error. The child does not have that thread. */
+/* Forks while the stop word has the state in which another thread writes the error. The child does not have
+ * that thread. */
 static ditto_status fork_under_a_claim(struct claiming *c)
 {
     atomic_store(&c->team->stop.state, DTI_STOP_CLAIMED);

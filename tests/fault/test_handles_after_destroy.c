@@ -326,8 +326,9 @@ static void *destroy_the_optimizer(void *argument)
 {
     struct beside *b = argument;
     atomic_store(&b->ready, 1);
+    /* It does not sleep, so that the calls of both threads begin close to each other. */
     while (!atomic_load(&b->may_go))
-        ;
+        sched_yield();
     atomic_store(&b->has_begun, 1);
     b->status = ditto_optimizer_destroy(b->optimizer);
     atomic_store(&b->has_returned, 1);
@@ -341,8 +342,8 @@ struct told {
     struct beside *beside;
 };
 
-/* Lets the other thread begin its destroy call, and waits a little. The call must not return in this time,
- * because all gates are shut. */
+/* Lets the other thread begin its destroy call. The call must not return before this function does, because
+ * all gates are shut. */
 static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct beside *b = ((struct told *)dependent)->beside;
@@ -350,7 +351,7 @@ static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_e
     atomic_store(&b->may_go, 1);
     while (!atomic_load(&b->has_begun))
         sleep_ms(1);
-    sleep_ms(10);
+    sleep_ms(10); /* a call that does not wait for the gates would return in this time */
     b->returned_early = atomic_load(&b->has_returned);
 }
 
@@ -423,8 +424,8 @@ static void an_optimizer_can_be_destroyed_while_its_strategy_is(void **state)
     }
 }
 
-/* A function of a dataset. It returns when the destroy call of the iterator has returned, and 100 ms after
- * that call began at the latest. */
+/* A function of a dataset. It waits until the destroy call of the iterator begins, and then 100 ms longer,
+ * unless that call returns before. */
 static ditto_status hold_the_producer(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                       void *argument)
 {

@@ -2,7 +2,6 @@
  * process without /proc and /sys, and the error records of refusals. Each case runs in a child process with a
  * time limit, because a filter cannot be removed and because an incorrect library hangs. */
 #include "support/support.h"
-#include "support/support.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -29,7 +28,7 @@ enum { ERROR_NUMBERS = sizeof error_numbers / sizeof error_numbers[0] };
 /* Runs `body` in a child process. An exit status of 77 means that the kernel has no seccomp. */
 static void expect_success(int (*body)(void *), void *argument)
 {
-    int code = in_child(body, argument, 30);
+    int code = in_child(body, argument, 90);
     if (code == 77)
         skip();
     assert_int_equal(code, 0);
@@ -50,7 +49,7 @@ static int affinity_refused(void *argument)
     REQUIRE(ditto_last_error()->system_errno == refusal->error_number);
     REQUIRE(strstr(ditto_last_error()->message, "sched_getaffinity") != NULL);
     REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_ERR_SYSTEM && topology == NULL);
-    other.synthetic = "pack:2 core:4 pu:2"; /* needs no information about this machine */
+    other.synthetic = "pack:2 core:4 pu:2"; /* a synthetic machine needs no system call */
     REQUIRE(ditto_topology_create(&other, &topology) == DITTO_OK);
     REQUIRE(ditto_topology_destroy(topology) == DITTO_OK);
     REQUIRE(ditto_topology_create(NULL, &topology) == DITTO_ERR_SYSTEM);
@@ -206,7 +205,7 @@ static void every_refused_call_leads_to_success_or_an_error(void **state)
     for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++)
         for (int i = 0; i < ERROR_NUMBERS; i++) {
             struct refusal refusal = { calls[k], error_numbers[i] };
-            int code = in_child(one_call_refused, &refusal, 30);
+            int code = in_child(one_call_refused, &refusal, 90);
             if (code == 77)
                 skip();
             if (code != 0)
@@ -239,7 +238,7 @@ static void a_process_without_proc_and_sys_has_replicas(void **state)
     if (SANITIZED)
         skip();
     assert_non_null(mkdtemp(folder));
-    int code = in_child(empty_root, folder, 30);
+    int code = in_child(empty_root, folder, 90);
     rmdir(folder);
     if (code == 77)
         skip(); /* only root may call chroot */
