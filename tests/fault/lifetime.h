@@ -1,5 +1,5 @@
-/* tests/fault/lifetime.h - what the tests of lifetimes share: they create objects of every kind, and make
- * calls on a variable and on its value. Each test runs in a child process, so nothing here asserts. */
+/* tests/fault/lifetime.h - functions that the tests of lifetimes share. They create objects of every kind,
+ * and make calls on a variable and on its value. The tests run in child processes, so nothing here asserts. */
 #ifndef LIFETIME_H
 #define LIFETIME_H
 
@@ -79,7 +79,7 @@ ditto_status call_reduce_to(struct waiting *w);
 ditto_status call_broadcast_to(struct waiting *w);
 ditto_status call_gather(struct waiting *w);
 
-/* All of them. */
+/* All functions of this section. */
 extern ditto_status (*const calls_in_turn[CALLS_IN_TURN])(struct waiting *);
 
 /* -- Calls that inspect w->value without taking the turn -- */
@@ -88,7 +88,7 @@ ditto_status call_component(struct waiting *w);
 ditto_status call_spec(struct waiting *w);
 ditto_status call_local_results(struct waiting *w);
 
-/* All of them. */
+/* All functions of this section. */
 extern ditto_status (*const calls_of_looking[CALLS_OF_LOOKING])(struct waiting *);
 
 #endif

@@ -270,7 +270,7 @@ static void *look_until_refused(void *argument)
             atomic_fetch_add(&l->wrong, 1);
         read = ditto_variable_read(l->variable, copy, sizeof copy);
         spec = ditto_value_component(l->value, 1, &tensor);
-        (void)ditto_variable_generation(l->variable); /* is 0 after the destruction */
+        (void)ditto_variable_generation(l->variable); /* returns 0 after the destruction */
         atomic_store(&l->ready, 1);
         if ((read != DITTO_OK && read != DITTO_ERR_CONTEXT) ||
             (spec != DITTO_OK && spec != DITTO_ERR_CONTEXT))

@@ -1,11 +1,11 @@
 /* tests/fault/test_input_faults.c - input when memory is refused, when the process forks while a producer
  * works, and when a strategy is destroyed before its iterator. The linker wraps the functions of the
  * allocator, in this program and in the library. */
-#include "fault/late.h"
 #include "input/written_rows.h"
 
 #include "input/distribute/iterator.h"
 #include "input/distribute/order.h"
+#include "replicas/team/team_private.h"
 
 #include <malloc.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* tests/stress/test_stress.c - random programs on many replicas, with mixed collectives, naps and failures.
- * The seed is printed. DITTO_STRESS_SECONDS sets the duration in seconds (default 6). */
+/* tests/stress/test_stress.c - random programs on many replicas, with mixed collectives, short sleeps and
+ * failures. The seed is printed. DITTO_STRESS_SECONDS sets the duration in seconds (default 6). */
 #include "support/support.h"
 
 #include <sched.h>
@@ -13,8 +13,8 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The calls of a program are drawn from a seed that all replicas share, so all make the same calls. The naps
- * of each replica are drawn from its own seed. */
+/* The calls of a program are drawn from a seed that all replicas share, so all make the same calls. The
+ * short sleeps of each replica are drawn from its own seed. */
 struct program {
     struct report report;
     uint64_t seed;
@@ -29,7 +29,7 @@ struct program {
 
 enum { MOST = 6000 };
 
-static void nap(uint64_t *own)
+static void sleep_sometimes(uint64_t *own)
 {
     switch (test_random(own) % 40) {
     case 0:
@@ -82,7 +82,7 @@ static ditto_status play(ditto_replica *self, void *argument)
             DITTO_TRY(ditto_free(self, memory));
             return ditto_fail(self, i, "planned");
         }
-        nap(&own);
+        sleep_sometimes(&own);
         uint64_t draw = test_random(&common);
         ditto_status status = draw % 5 == 0 ? ditto_barrier(self, NULL)
                               : draw % 5 == 1

@@ -317,7 +317,7 @@ static ditto_strategy *run_into_a_stuck_helper(uint32_t devices, ditto_strategy_
 }
 
 /* Runs in a child process, because the strategy stays in memory if its leader never returns. */
-static int stick_and_come_home(void *unused)
+static int return_after_the_time_limit(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     static struct stuck stuck;
@@ -337,7 +337,7 @@ static int stick_and_come_home(void *unused)
 static void a_stuck_helper_poisons_the_strategy_until_it_returns(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(stick_and_come_home, NULL, 240), 0);
+    assert_int_equal(in_child(return_after_the_time_limit, NULL, 240), 0);
 }
 
 /* The strategy is destroyed before the function of the helper returns. When it returns, all threads of its

@@ -95,7 +95,7 @@ static ditto_status fail_there(uint32_t device, void *argument)
     struct failing *f = argument;
     if (device != f->fail_on)
         return DITTO_OK;
-    return f->silent ? DITTO_ERR_IO : ditto_fail(NULL, 42, "device %u has had enough", device);
+    return f->silent ? DITTO_ERR_IO : ditto_fail(NULL, 42, "device %u has failed", device);
 }
 
 static ditto_status fail_piece(size_t begin, size_t end, uint32_t device, void *argument)
@@ -144,12 +144,12 @@ static void a_failing_function_stops_the_run_like_a_leader(void **state)
                 if (f->silent)
                     assert_message("without a message: set one with ditto_fail");
                 else
-                    assert_message("has had enough");
+                    assert_message("has failed");
                 if (!f->silent)
                     assert_int_equal(ditto_last_error()->user_code, 42);
                 if (f->loop || f->join) {
                     assert_int_equal(f->status[1], expected);
-                    assert_non_null(strstr(f->message[1], "has had enough"));
+                    assert_non_null(strstr(f->message[1], "has failed"));
                 }
                 assert_int_equal(f->status[0], DITTO_ERR_PEER_STOPPED);
                 assert_int_equal(f->status[2], DITTO_ERR_PEER_STOPPED);
@@ -185,7 +185,7 @@ static ditto_status loop_until_stopped(ditto_replica *self, void *argument)
     if (ditto_replica_id(self) == 0) {
         while (atomic_load(&p->started) == 0)
             sched_yield();
-        return ditto_fail(self, 7, "enough");
+        return ditto_fail(self, 7, "stopped on purpose");
     }
     p->status = ditto_parallel_for(self, slow_piece, p, 0, PIECES, 1, DITTO_SCHEDULE_DYNAMIC);
     atomic_store(&p->late, atomic_load(&p->started) - atomic_load(&p->finished));

@@ -34,7 +34,7 @@ static void the_least_quota_of_all_ancestors_holds_in_version_2(void **state)
     assert_true(dti_cgroup_cpu_quota(root) == 1.5);
 }
 
-static void version_1_is_read_too(void **state)
+static void the_quota_of_version_1_is_read(void **state)
 {
     (void)state;
     put_file(root, "/proc/self/cgroup", "4:memory:/a\n3:cpu,cpuacct:/a/b\n");
@@ -75,7 +75,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_least_quota_of_all_ancestors_holds_in_version_2, make_root,
                                         remove_root),
-        cmocka_unit_test_setup_teardown(version_1_is_read_too, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(the_quota_of_version_1_is_read, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_container_sees_only_its_part_of_the_tree, make_root, remove_root),
         cmocka_unit_test_setup_teardown(no_cgroup_and_broken_files_mean_no_limit, make_root, remove_root),
     };

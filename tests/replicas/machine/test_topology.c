@@ -276,7 +276,7 @@ static void a_core_in_two_nodes_is_one_core(void **state)
     assert_ok(ditto_topology_destroy(t));
 }
 
-static int ask_with_a_lie(void *unused)
+static int create_with_a_synthetic_environment(void *unused)
 {
     ditto_topology *t = NULL;
     ditto_strategy *s = NULL;
@@ -291,7 +291,7 @@ static int ask_with_a_lie(void *unused)
 static void a_synthetic_machine_from_the_environment_is_refused(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(ask_with_a_lie, NULL, 60), 0);
+    assert_int_equal(in_child(create_with_a_synthetic_environment, NULL, 60), 0);
 }
 
 static void lists_that_do_not_fit_end_in_dots(void **state)

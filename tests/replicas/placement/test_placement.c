@@ -42,7 +42,7 @@ static void expect_per(int machine, ditto_span per, uint32_t flags, uint32_t rep
 
 /* -- the 2 x 64 SMT server -- */
 
-static void candidates_on_the_server(void **state)
+static void each_span_has_its_candidates_on_the_server(void **state)
 {
     (void)state;
     expect_per(MACHINE_SERVER, DITTO_SPAN_PU, 0, 3, "0: 0\n1: 1\n2: 64\n"); /* siblings come last */
@@ -53,7 +53,7 @@ static void candidates_on_the_server(void **state)
     expect_per(MACHINE_SERVER, DITTO_SPAN_MACHINE, 0, 0, "0: 0-255\n");
 }
 
-static void shapes_on_the_server(void **state)
+static void blocks_of_a_shape_are_placed_on_the_server(void **state)
 {
     static const int64_t half[] = { 1, 1, 32, 2 }, cores[] = { 1, 1, 32, 1 }, apart[] = { 1, 1, 2, 1 },
                          both[] = { 2, 1, 1, 1 }, all[] = { 2, 1, 64, 2 };
@@ -75,7 +75,7 @@ static void shapes_on_the_server(void **state)
 
 /* -- sub-NUMA clusters: 2 packages of 4 nodes of 8 cores -- */
 
-static void candidates_on_sub_numa_clusters(void **state)
+static void replicas_are_placed_on_sub_numa_clusters(void **state)
 {
     (void)state;
     expect_per(MACHINE_SUB_NUMA, DITTO_SPAN_NUMA_NODE, DITTO_PLACEMENT_NO_SMT, 0,
@@ -91,7 +91,7 @@ static void candidates_on_sub_numa_clusters(void **state)
 
 /* -- AMD: last-level caches are smaller than nodes -- */
 
-static void caches_on_amd(void **state)
+static void caches_that_are_smaller_than_nodes_are_candidates(void **state)
 {
     (void)state;
     expect_per(MACHINE_AMD, DITTO_SPAN_LLC, DITTO_PLACEMENT_NO_SMT, 4,
@@ -101,7 +101,7 @@ static void caches_on_amd(void **state)
 
 /* -- recordings: nodes without memory, nodes without PUs, a node in two packages -- */
 
-static void candidates_on_unusual_nodes(void **state)
+static void each_node_with_pus_is_a_candidate_in_each_of_its_packages(void **state)
 {
     (void)state;
     expect_per(MACHINE_MEMORYLESS, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-1\n1: 2\n2: 3\n");
@@ -449,8 +449,8 @@ static void malformed_text_names_its_line(void **state)
     assert_ok(ditto_topology_destroy(t));
 }
 
-/* Checks nothing. Prints a table of the machines, which `meson test -v placement` shows. */
-static void the_table_of_machines(void **state)
+/* Asserts nothing. Prints a table of the machines, which `meson test -v placement` shows. */
+static void the_placements_on_all_machines_are_printed(void **state)
 {
     static const char *const names[] = { "", "PU", "core", "LLC", "NUMA node", "package", "machine" };
     (void)state;
@@ -475,11 +475,11 @@ static void the_table_of_machines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(candidates_on_the_server),
-        cmocka_unit_test(shapes_on_the_server),
-        cmocka_unit_test(candidates_on_sub_numa_clusters),
-        cmocka_unit_test(caches_on_amd),
-        cmocka_unit_test(candidates_on_unusual_nodes),
+        cmocka_unit_test(each_span_has_its_candidates_on_the_server),
+        cmocka_unit_test(blocks_of_a_shape_are_placed_on_the_server),
+        cmocka_unit_test(replicas_are_placed_on_sub_numa_clusters),
+        cmocka_unit_test(caches_that_are_smaller_than_nodes_are_candidates),
+        cmocka_unit_test(each_node_with_pus_is_a_candidate_in_each_of_its_packages),
         cmocka_unit_test(an_irregular_mesh_is_filled_in_order),
         cmocka_unit_test(no_pu_is_shared_without_the_share_flag),
         cmocka_unit_test(more_replicas_than_candidates_share_them_evenly),
@@ -490,7 +490,7 @@ int main(void)
         cmocka_unit_test(text_that_was_written_is_read_back),
         cmocka_unit_test(text_of_another_machine_is_refused),
         cmocka_unit_test(malformed_text_names_its_line),
-        cmocka_unit_test(the_table_of_machines),
+        cmocka_unit_test(the_placements_on_all_machines_are_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
