@@ -55,7 +55,7 @@ ditto_status destroy_when_idle(ditto_strategy *strategy)
 {
     ditto_status status;
     while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
-        ;
+        sched_yield();
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* tests/fault/lifetime.h - functions that the tests of lifetimes share. They create objects of every kind,
- * and make calls on a variable and on its value. The tests run in child processes, so nothing here asserts. */
+ * and make calls on a variable and on its value. Each test runs in a child process, so nothing asserts. */
 #ifndef LIFETIME_H
 #define LIFETIME_H
 
