@@ -14,6 +14,8 @@
 static uint8_t input[MOST_BYTES];
 static size_t input_bytes;
 
+static const int deadly[] = { SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGALRM };
+
 static void keep_input(int signal)
 {
     int file = open("fuzz-crash", O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -34,9 +36,11 @@ static void insert(size_t at, const void *bytes, size_t count)
 static void mutate(uint64_t *random)
 {
     size_t at = input_bytes > 0 ? test_random(random) % input_bytes : 0, count = 0, words = 0;
-    uint8_t byte = (uint8_t)test_random(random);
-    /* In half of the cases the new byte is copied from the input, where it probably has a meaning. */
-    if (byte & 1)
+    uint64_t drawn = test_random(random);
+    uint8_t byte = (uint8_t)drawn;
+    /* In half of the cases the new byte is copied from the input, where it probably has a meaning. A bit that
+     * is not in `byte` decides, so that all values occur in the other half. */
+    if (drawn >> 8 & 1)
         byte = input_bytes > 0 ? input[test_random(random) % input_bytes] : '0';
     while (fuzz_words[words] != NULL)
         words++;
@@ -92,9 +96,8 @@ int main(int argc, char **argv)
     const char *requested = getenv("DITTO_FUZZ_EXECUTIONS");
     unsigned long executions = requested != NULL ? strtoul(requested, NULL, 10) : 250000, seeds = 0;
     uint64_t random = test_seed(1);
-    for (int s = 1; s < 32; s++)
-        if (s == SIGSEGV || s == SIGABRT || s == SIGBUS || s == SIGFPE || s == SIGILL || s == SIGALRM)
-            signal(s, keep_input);
+    for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++)
+        signal(deadly[i], keep_input);
     while (fuzz_seeds[seeds] != NULL)
         seeds++;
     for (unsigned long i = 0; i < executions; i++) {
@@ -104,7 +107,7 @@ int main(int argc, char **argv)
         for (uint64_t rounds = i < seeds ? 0 : 1 + test_random(&random) % 4; rounds > 0; rounds--)
             mutate(&random);
         if (i % 1024 == 0)
-            alarm(20); /* if 1024 inputs take longer, one of them hangs */
+            alarm(300); /* if 1024 inputs take longer, one of them hangs, even on a busy machine */
         LLVMFuzzerTestOneInput(input, input_bytes);
     }
     printf("%lu executions, %lu inputs accepted\n", executions, fuzz_accepted);

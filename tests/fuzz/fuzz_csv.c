@@ -2,7 +2,6 @@
  * reader accepts a file, its rows, texts and numbers must be those of a slow reference, which reads one byte
  * after the other. If it refuses a file, the file must be corrupt. */
 #include "fuzz/fuzz.h"
-#include "fuzz/fuzz.h"
 #include "support/support.h"
 
 #include <ditto/source.h>

@@ -6,7 +6,6 @@
  * number of components (one byte), and the stride (one byte, modulo 48, so that '0' is 0). Two bytes for each
  * component follow, and then the file. */
 #include "fuzz/fuzz.h"
-#include "fuzz/fuzz.h"
 #include "support/support.h"
 
 #include <ditto/source.h>

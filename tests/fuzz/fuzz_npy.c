@@ -6,7 +6,6 @@
  * writes a valid magic number and length, and the data. With option bit 4 the rest of the input is the whole
  * file, in which '~' stands for the byte 0. */
 #include "fuzz/fuzz.h"
-#include "fuzz/fuzz.h"
 #include "support/support.h"
 
 #include <ditto/source.h>

@@ -6,7 +6,6 @@
  * lengths are mostly zeros and the seeds are C strings. An option wraps the file as a gzip file of one stored
  * block. Another one changes a byte of the gzip file, which the last bytes of the input choose. */
 #include "fuzz/fuzz.h"
-#include "fuzz/fuzz.h"
 #include "support/support.h"
 
 #include <ditto/source.h>

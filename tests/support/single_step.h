@@ -1,5 +1,5 @@
-/* tests/support/single_step.h - holds a thread after a chosen number of its machine instructions. A test can
- * so try every point of a race, one after the other. It works only on x86-64, whose trap flag raises a signal
+/* tests/support/single_step.h - holds a thread after a chosen number of its machine instructions. With it
+ * a test can try every point of a race in turn. It works only on x86-64, where the trap flag raises a signal
  * after each instruction. */
 #ifndef SINGLE_STEP_H
 #define SINGLE_STEP_H
@@ -21,9 +21,9 @@ void hold_after(unsigned long steps, void (*hold)(void *argument), void *argumen
 /* Returns whether hold was called. It is not called after this. */
 bool dont_hold(void);
 
-/* Calls function(argument), and after its first `steps` instructions hold(argument). hold runs in a signal
- * handler on the same thread, so it may only do what is safe there. Returns false if the function returned
- * before. */
+/* Calls function(argument), and calls hold(argument) after the first `steps` instructions of it. `hold` runs
+ * in a signal handler on the same thread, so it may only do what is safe there. Returns false if the function
+ * returned before `hold` was called. */
 bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (*hold)(void *argument),
                    void *argument);
 #endif

@@ -1,7 +1,8 @@
-/* tests/support/support.c - what tests share. */
+/* tests/support/support.c - see support.h. */
 #include "support/support.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -266,7 +267,7 @@ void sleep_ms(long ms)
 
 bool await_sleep(_Atomic int *thread_id)
 {
-    for (int i = 0; i < 10000; i++, sleep_ms(1)) {
+    for (int i = 0; i < 60000; i++, sleep_ms(1)) {
         char path[64], text[256] = "";
         snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(thread_id));
         FILE *file = atomic_load(thread_id) != 0 ? fopen(path, "r") : NULL;
@@ -305,12 +306,35 @@ ditto_status call_create(ditto_replica *self)
     return ditto_create_variable(self, &initial, NULL, &variable);
 }
 
+/* The kernel sets this flag before it wakes pthread_join, and removes the thread from /proc only later. */
+#define PF_EXITING 4u
+
+/* Returns true if the thread has begun to exit, or does not exist any more. */
+static bool is_exiting(const char *thread_id)
+{
+    char path[64], text[512];
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", thread_id);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return errno == ENOENT;
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    if (length <= 0)
+        return true;
+    text[length] = '\0';
+    /* The name of the thread may contain any character. Its state and six numbers follow. */
+    const char *behind_name = strrchr(text, ')');
+    return behind_name != NULL && sscanf(behind_name, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+           (flags & PF_EXITING) != 0;
+}
+
 long count_threads(void)
 {
     long count = 0;
     DIR *tasks = opendir("/proc/self/task");
     for (struct dirent *entry; (entry = readdir(tasks)) != NULL;)
-        count += entry->d_name[0] != '.';
+        count += entry->d_name[0] != '.' && !is_exiting(entry->d_name);
     closedir(tasks);
     return count;
 }

@@ -1,5 +1,5 @@
-/* tests/support/support.h - functions that all tests share: they run code on replicas, record failures there,
- * and report them on the main thread. */
+/* tests/support/support.h - functions that all tests share. They run code on replicas, record failures there
+ * and report them on the main thread, write files, and ask the kernel about this process. */
 #ifndef SUPPORT_H
 #define SUPPORT_H
 
@@ -35,7 +35,8 @@ void report_failure(struct report *report, const char *file, int line, const cha
     } while (0)
 
 /* Creates a strategy of n replicas, which share PUs if there are fewer PUs than replicas. NULL options are
- * the defaults. Fails the test if the strategy cannot be created. */
+ * the defaults. If there are placement options, they decide the number of replicas, and n is not used. Fails
+ * the test if the strategy cannot be created. */
 ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options);
 /* The same with `devices` logical devices for each replica. The devices take the machine's PUs in turn. */
 ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_strategy_options *options);
@@ -46,7 +47,8 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
 /* Returns dtype, rank and shape of a variable. */
 ditto_tensor spec_of(const ditto_variable *variable);
 
-/* The numbers of replicas that every feature is tried with: 1, 2, 3, 8, and, without DITTO_TEST_SHORT, 64. */
+/* The numbers of replicas that features are tried with. They are 1, 2, 3, 8, and, without DITTO_TEST_SHORT,
+ * 64. */
 extern const uint32_t replica_counts[];
 extern size_t replica_counts_length;
 
@@ -57,16 +59,19 @@ void assert_status_(ditto_status found, ditto_status expected, const char *call,
 #define assert_message(text) assert_message_((text), __FILE__, __LINE__)
 void assert_message_(const char *text, const char *file, int line);
 
-/* Deterministic random numbers. The seed is DITTO_TEST_SEED if that is set, and `otherwise` if not. */
+/* Returns the seed of a test's random numbers and prints it. It is DITTO_TEST_SEED if that is set, and
+ * `otherwise` if not. */
 uint64_t test_seed(uint64_t otherwise);
+
+/* Returns the next random number. It depends only on `state`, which the seed initializes. */
 uint64_t test_random(uint64_t *state);
 
-/* How many times a test tries something: `full` times, or a fifth of it if DITTO_TEST_SHORT is set, because
- * sanitizers make the test slow. */
+/* Returns how many times a test tries something. It is `full`, or about a fifth of it if DITTO_TEST_SHORT is
+ * set, because sanitizers make the test slow. */
 int test_trials(int full);
 
-/* 1 if a sanitizer is compiled in. Its shadow memory and its threads do not fit under limits, and its malloc
- * does not work in the child of a process whose other threads use it. */
+/* 1 if a sanitizer is compiled in. Its shadow memory and its threads exceed the limits that some tests set.
+ * Its malloc does not work in the child of a process whose other threads use it. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -128,7 +133,7 @@ void spoil_freed_memory(void);
 void sleep_ms(long ms);
 
 /* Waits until the kernel reports that the thread of this process sleeps. While the id is 0, it is not known
- * yet. Returns false if the thread does not sleep within ten seconds. */
+ * yet. Returns false if the thread has not slept within a minute. */
 bool await_sleep(_Atomic int *thread_id);
 
 /* Calls in which every replica takes part, for tests of the contexts in which they are refused: a barrier, a
@@ -137,9 +142,11 @@ ditto_status call_barrier(ditto_replica *self);
 ditto_status call_merge(ditto_replica *self);
 ditto_status call_create(ditto_replica *self);
 
-/* Numbers of this process from /proc: threads, mappings, KiB of resident memory, and bytes of address
- * space. */
+/* Counts the threads of this process. A thread that is exiting is not counted, because pthread_join may
+ * return while /proc still lists it. */
 long count_threads(void);
+
+/* Numbers of this process from /proc: mappings, KiB of resident memory, and bytes of address space. */
 long count_mappings(void);
 long resident_kib(void);
 size_t mapped_bytes(void);
@@ -150,9 +157,8 @@ bool refuse_system_calls(const uint32_t *numbers, size_t count);
 /* The same with another error number. */
 bool refuse_system_calls_with(const uint32_t *numbers, size_t count, int error_number);
 
-/* From now on calls of free with this address are noticed, and with no other. `memory` may be the address of
- * a handle, because freeing the handle itself counts. The linker (--wrap=free) replaces free in the test
- * program and in the libraries that it links statically. */
+/* From now on was_freed tells whether free was called with this address. Only the latest address is watched.
+ * The linker (--wrap=free) replaces free in the test program and in the libraries that it links statically. */
 void watch_free(const void *memory);
 /* True if the watched address has been freed. */
 bool was_freed(void);
