@@ -11,23 +11,28 @@ struct rows {
     int64_t row[MOST_LISTED];
 };
 
-/* Lists the first component of all rows, in the order of a pass. */
+/* Lists the first component of the rows of a pass, of at most MOST_LISTED rows. */
 ditto_status list_rows(ditto_dataset *dataset, uint64_t pass, struct rows *out);
+
+/* Asserts that the rows of pass 0 are exactly these. */
 #define assert_rows(dataset, ...)                                                                           \
     assert_rows_((dataset), (const int64_t[]){ __VA_ARGS__ }, sizeof((const int64_t[]){ __VA_ARGS__ }) / 8, \
                  __FILE__, __LINE__)
 void assert_rows_(ditto_dataset *dataset, const int64_t *expected, size_t count, const char *file, int line);
 
+/* Makes the dataset of the rows start, start + 1, ... stop - 1. */
 ditto_dataset *range(int64_t start, int64_t stop);
 
 /* Applies a transformation and destroys the handle of the input. */
 ditto_dataset *then(ditto_dataset *input,
                     ditto_status (*transform)(ditto_dataset *input, uint64_t count, ditto_dataset **out),
                     uint64_t count);
+
+/* Make batches of `count` rows. The second function drops an incomplete batch at the end. */
 ditto_status batch_of(ditto_dataset *input, uint64_t count, ditto_dataset **out);
 ditto_status whole_batches_of(ditto_dataset *input, uint64_t count, ditto_dataset **out);
 
-/* Shuffles with a buffer of `buffer` rows. The seed depends on `buffer`. */
+/* Shuffles with a buffer of `buffer` rows. 0 means no limit. The seed depends on `buffer`. */
 ditto_status shuffle_by(ditto_dataset *input, uint64_t buffer, ditto_dataset **out);
 
 /* A filter that keeps rows x with x mod modulus != 0. */
@@ -47,13 +52,15 @@ ditto_status fail_on_row(const ditto_tensor *in, const ditto_tensor *out, ditto_
  * sources. */
 ditto_dataset *random_dataset(uint64_t *random, uint64_t rows, bool held);
 
-/* A function that returns after three batches on one replica, and at the end or with an error on the
- * others. */
+/* The argument of one_leaves. */
 struct leaving {
     ditto_iterator *iterator;
     uint32_t leaver;
-    bool fails;
+    bool fails; /* the leaver returns an error */
 };
+
+/* A function for all replicas. The leaver returns after four batches. The others take batches as long as
+ * ditto_next returns DITTO_OK, and return its other status. */
 ditto_status one_leaves(ditto_replica *self, void *leaving);
 
 #endif

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Boots a small emulated machine (qemu) with its own NUMA nodes, and runs the numa tests on it. They run
-# without and with conditions: a cpuset that takes only a part of a node, mbind refused by seccomp, and an
-# inherited memory policy. Every collective also runs, flat and in the groups of the machine. The machine of
-# four nodes also trains with one replica per node, and its weights must have the same bits as with four
-# replicas on this machine.
+# Boots a small emulated machine (qemu) with its own NUMA nodes, and runs the numa tests on it. Some machines
+# also run them under conditions, for example in a cpuset that takes only a part of a node, with mbind refused
+# by seccomp, or with an inherited memory policy. Machines of two, four and eight nodes also run the tests of
+# all collectives, flat and in the groups of the machine. The machine of four nodes also trains with one
+# replica per node. Its weights must have the same bits as those of four replicas on this machine.
 #   usage: guest.sh BUILD_DIRECTORY CACHE_DIRECTORY one|two|four|eight|unequal|memoryless|cpuless
 # An exit status of 77 means that the test was skipped. The reason is printed.
 set -eu
@@ -35,7 +35,7 @@ fetch_kernel() {
 }
 [ -s "$cache/vmlinuz" ] || fetch_kernel
 
-# -- The machines: arguments of qemu, and the cases that run inside --
+# -- The machines, with the arguments of qemu and the cases that run inside --
 
 # memory N: N backends m0, m1, ... of 384 MiB each. qemu requires their sum as -m.
 memory() {
@@ -169,9 +169,11 @@ chmod +x "$tree/init"
 log=$build/numa-guest-$machine.log
 # One thread emulates all CPUs in turn (thread=single), and goes to the next CPU at each PAUSE instruction, so
 # a replica that waits costs nothing. With one thread for each CPU, the spinning ones take the real CPUs from
-# those that have work, and the tests take eight to ten times as long. An emulated machine usually passes its
-# firmware in 3 s. If it has not after 40 s, it never will. boot then returns 2, and the machine is started
-# again.
+# those that have work, and the tests take eight to ten times as long.
+#
+# An emulated machine usually passes its firmware in 3 s, but sometimes it never does. `boot SECONDS` returns
+# 2 if the machine has not passed it after so many seconds, and the machine is then started again. The limits
+# grow, because on a busy machine the emulated one may be slow.
 boot() {
     : >"$log"
     # shellcheck disable=SC2086 # lists of words
@@ -179,7 +181,7 @@ boot() {
         -kernel "$cache/vmlinuz" -initrd "$tree.cpio" -append "console=ttyS0 quiet panic=-1" \
         -nographic -no-reboot -nic none </dev/null >"$log" 2>&1 &
     guest=$!
-    for _ in $(seq 40); do
+    for _ in $(seq "$1"); do
         if grep -q 'guest: up' "$log" || ! kill -0 "$guest" 2>/dev/null; then break; fi
         sleep 1
     done
@@ -189,9 +191,9 @@ boot() {
     wait "$guest"
 }
 booted=0
-for _ in 1 2 3; do
+for seconds in 40 120 400; do
     booted=0
-    boot || booted=$?
+    boot "$seconds" || booted=$?
     [ "$booted" = 2 ] || break
 done
 [ "$booted" = 0 ] || { cat "$log"; exit 1; }

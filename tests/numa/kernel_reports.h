@@ -1,5 +1,5 @@
-/* tests/numa/kernel_reports.h - what the kernel reports about nodes, CPUs and pages, and under which
- * condition a test of them runs. The kernel is asked, and not ditto, with /proc, sysfs and move_pages(2). */
+/* tests/numa/kernel_reports.h - asks the kernel about nodes, CPUs and pages, and knows the condition under
+ * which a test runs. The answers come from /proc, sysfs and move_pages(2), and not from ditto. */
 #ifndef KERNEL_REPORTS_H
 #define KERNEL_REPORTS_H
 
@@ -11,20 +11,21 @@ bool is_condition(const char *name);
 /* Returns the node of the page at an address, or a negative errno if the page is not present. */
 int node_of_page(const void *address);
 
-/* Returns the node of a CPU, which sysfs lists. */
+/* Returns the node of a CPU, or -1 if sysfs lists none. */
 int node_of_cpu(int cpu);
 
 /* Returns true if `number` is in a list like 0-3,8. */
 bool in_list(const char *list, int number);
 
-/* Returns the text after a key in a file of /proc or sysfs, or "" if the key is missing. */
+/* Returns the text after a key in a file of /proc or sysfs, with the end of its line. The text is valid until
+ * the thread's next call. Returns "" if the file or the key is missing. */
 const char *value_of(const char *path, const char *key);
 
 /* Returns true if this process may use the memory of a node. */
 bool may_use_memory_of(int node);
 
-/* Returns the node that memory for a CPU should come from. It is the CPU's own node, or the nearest one that
- * has memory. */
+/* Returns the node that memory for a CPU should come from. It is the CPU's own node if this process may use
+ * its memory, and otherwise the nearest node whose memory it may use. */
 int memory_node_of_cpu(int cpu);
 
 /* Takes the condition from the arguments of main, if there are any. Prints it, and the number of nodes whose

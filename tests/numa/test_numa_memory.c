@@ -1,5 +1,5 @@
-/* tests/numa/test_numa_memory.c - checks on which CPUs threads and on which nodes the pages of replicas,
- * queues, values and devices really are. It runs on any machine, and prints what it skips on a machine with
+/* tests/numa/test_numa_memory.c - checks on which CPUs threads run, and on which nodes the pages of replicas,
+ * queues, values and devices are. It runs on any machine, and prints what it cannot show on a machine with
  * one node. guest.sh boots machines of many kinds. The argument is the condition under which it runs. */
 #include "numa/kernel_reports.h"
 
@@ -7,7 +7,6 @@
 #include "replicas/team/team_private.h"
 
 #include <dirent.h>
-#include <numaif.h>
 #include <sched.h>
 #include <time.h>
 #include <sys/mman.h>
@@ -31,12 +30,14 @@ struct look {
     struct report report;
     ditto_variable *mirrored, *local;
     ditto_iterator *iterator;
-    int tid[DITTO_MAX_REPLICAS], arena[DITTO_MAX_REPLICAS], batch[DITTO_MAX_REPLICAS];
-    int cpu[DITTO_MAX_REPLICAS], large[DITTO_MAX_REPLICAS], host[DITTO_MAX_REPLICAS];
+
+    /* The CPU of each replica, and the nodes of its memory. */
+    int cpu[DITTO_MAX_REPLICAS], arena[DITTO_MAX_REPLICAS], large[DITTO_MAX_REPLICAS];
+    int batch[DITTO_MAX_REPLICAS], own_mapping[DITTO_MAX_REPLICAS];
 };
 
-/* Returns the node of memory that the thread maps without ditto, so that only the memory policy of the thread
- * decides. */
+/* Returns the node of memory that the thread maps without ditto. Only the memory policy of the thread decides
+ * about it. Returns -1 if its pages are on several nodes. */
 static int node_of_own_mapping(void)
 {
     char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -47,7 +48,7 @@ static int node_of_own_mapping(void)
     for (size_t at = 0; at < 1 << 20; at += 4096) {
         memory[at] = 1;
         int here = node_of_page(memory + at);
-        node = at == 0 || node == here ? here : -1; /* -1 for several nodes */
+        node = at == 0 || node == here ? here : -1;
     }
     munmap(memory, 1 << 20);
     return node;
@@ -59,7 +60,6 @@ static ditto_status look_around(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     ditto_batch batch;
     void *small, *large;
-    l->tid[id] = gettid();
     l->cpu[id] = only_cpu_of_thread(gettid());
     DITTO_TRY(ditto_alloc(self, 1000, 0, &small));
     DITTO_TRY(ditto_alloc(self, LARGE_BYTES, 0, &large));
@@ -67,7 +67,7 @@ static ditto_status look_around(ditto_replica *self, void *argument)
     memset(large, 1, LARGE_BYTES);
     l->arena[id] = node_of_page(small);
     l->large[id] = node_of_page((char *)large + LARGE_BYTES - 1);
-    l->host[id] = node_of_own_mapping();
+    l->own_mapping[id] = node_of_own_mapping();
     DITTO_TRY(ditto_next(self, l->iterator, &batch));
     EXPECT(&l->report, batch.rows > 0);
     l->batch[id] = node_of_page(batch.component[0].data);
@@ -103,7 +103,7 @@ static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
     assert_ok(ditto_strategy_replica_info(s, i, &info));
     printf("  %7u  %3d  %3d  %12d  %5d  %11d  %8d  %12d  %5d  %4d  %s\n", i, l->cpu[i],
            node_of_cpu(l->cpu[i]), node, l->arena[i], l->large[i], node_of_page(mirrored),
-           node_of_page(local), l->batch[i], l->host[i],
+           node_of_page(local), l->batch[i], l->own_mapping[i],
            info.binding == DITTO_BINDING_FIRST_TOUCH ? "first-touch" : "preferred");
     assert_true(l->cpu[i] >= 0); /* bound to one CPU */
     assert_int_equal(l->cpu[i], info.planned.pu.number);
@@ -120,7 +120,7 @@ static void check_replica(ditto_strategy *s, const struct look *l, uint32_t i)
                      is_condition("no-mbind") ? DITTO_BINDING_FIRST_TOUCH : DITTO_BINDING_PREFERRED);
     /* Threads that ditto starts drop the memory policy that they inherit. The caller's thread keeps it. */
     if (i > 0)
-        assert_int_equal(l->host[i], node);
+        assert_int_equal(l->own_mapping[i], node);
 }
 
 static void everything_of_a_replica_is_on_its_node(void **state)
@@ -138,8 +138,7 @@ static void everything_of_a_replica_is_on_its_node(void **state)
             prepare(s, l);
             run_all(s, look_around, l, &l->report);
             printf("  %u replicas, %s\n  replica  cpu on node  memory from: arena  large block  mirrored  "
-                   "sync-on-read  "
-                   "batch  own mapping\n",
+                   "sync-on-read  batch  own mapping\n",
                    n, policy == DITTO_PLACEMENT_SPREAD ? "spread" : "compact");
             for (uint32_t i = 0; i < n; i++)
                 check_replica(s, l, i);
@@ -171,7 +170,7 @@ static const char *cpus_of_thread(const char *name)
     while (tasks != NULL && (task = readdir(tasks)) != NULL) {
         char path[300];
         snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
-        /* Both end with a line feed. */
+        /* Both names end with a line feed. */
         if (strcmp(value_of(path, "Name:"), name) == 0)
             snprintf(list, sizeof list, "%s", value_of(path, "Cpus_allowed_list:"));
     }
@@ -188,8 +187,8 @@ static bool is_replicas(const struct dti_team *team, int cpu)
 }
 
 /* Returns whether a producer that may run on the CPUs of `list` is where it belongs. If there are CPUs
- * without replicas, producers run only on those. If there is one on the node whose replicas a producer
- * serves, the producer runs on that node. */
+ * without replicas, it may run only on those. If some of them are on the node whose replicas the producer
+ * serves, which is `home`, it may run only on that node. */
 static bool is_placed(const struct dti_team *team, const char *list, int home)
 {
     int free_here = 0, free_anywhere = 0, here = 0, others = 0, shared = 0;
@@ -209,8 +208,8 @@ static bool is_placed(const struct dti_team *team, const char *list, int home)
            (free_here == 0 || (here > 0 && others == 0));
 }
 
-/* Waits until the producer is where it belongs. A producer takes its name and its CPUs itself when its thread
- * begins, and a thread that begins late takes them after the batches have come from other producers. */
+/* Checks that the producer is where it belongs. A producer sets its name and its CPUs itself when its thread
+ * begins. Therefore this waits, because a thread may begin after other producers have made all batches. */
 static void check_producer(const ditto_iterator *it, uint32_t index)
 {
     const struct dti_producer *p = &it->producer[index];
@@ -221,7 +220,7 @@ static void check_producer(const ditto_iterator *it, uint32_t index)
     snprintf(name, sizeof name, "ditto-in%u\n", index);
     const char *list = cpus_of_thread(name);
     while (!is_placed(it->team, list, home) && time(NULL) < limit) {
-        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        sleep_ms(1);
         list = cpus_of_thread(name);
     }
     printf("  producer %u, for replicas on node %d: CPUs %s", index, home, list);
@@ -269,8 +268,9 @@ static void queues_are_on_their_replicas_nodes(void **state)
 
 /* -- Errors of rows -- */
 
-/* The replicas of each node have their own producers. Those of the first node reach row 12, which fails,
- * while those of the last node are still at row 3. */
+/* The replicas of each node have their own producers. The rows of replica 3 are slow, so that on several
+ * nodes the producers of the first node usually reach row 12, which fails, while those of the last node are
+ * still at row 3. */
 enum { ERROR_REPLICAS = 4, BAD_ROW = 12 };
 
 static ditto_status fail_early(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
@@ -281,7 +281,7 @@ static ditto_status fail_early(const ditto_tensor *in, const ditto_tensor *out, 
     (void)user;
     *(int64_t *)out[0].data = row;
     if (row % ERROR_REPLICAS == ERROR_REPLICAS - 1)
-        nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+        sleep_ms(20);
     return row == BAD_ROW ? DITTO_ERR_CORRUPT : DITTO_OK;
 }
 
@@ -315,7 +315,7 @@ static void rows_before_an_error_arrive_on_every_node(void **state)
     assert_ok(ditto_dataset_map(range, fail_early, NULL, NULL, &d));
     assert_ok(ditto_strategy_iterate(s, d, &options, &u.iterator));
     run_all(s, count_rows, &u, &u.report);
-    /* Rows after the bad one may have been delivered before a producer reached the bad one. */
+    /* Replicas other than 0 may also have got rows behind the bad one. */
     for (int r = 0; r < ERROR_REPLICAS; r++)
         assert_true(u.rows[r] >= BAD_ROW / ERROR_REPLICAS);
     assert_int_equal(u.rows[0], BAD_ROW / ERROR_REPLICAS);
@@ -386,7 +386,6 @@ static void components_of_values_are_on_their_replicas_nodes(void **state)
 struct wide {
     struct report report;
     int cpu[8][64]; /* of each device of each replica */
-    uint32_t replica;
 };
 
 struct part {
@@ -458,17 +457,22 @@ static void devices_are_on_their_pus_and_blocks_on_their_nodes(void **state)
     }
 }
 
-/* Without helpers, a leader may run on all PUs of its replica, also on other nodes. Its memory stays on the
- * node of its first PU. */
+struct leader {
+    struct report report;
+    int node; /* of the memory of its first PU */
+};
+
+/* Without helpers, a leader may run on all PUs of its replica, also on other nodes. Its memory must stay on
+ * the node of its first PU. */
 static ditto_status look_at_own_memory(ditto_replica *self, void *argument)
 {
-    struct wide *w = argument;
+    struct leader *leader = argument;
     void *memory;
     for (int i = 0; i < 20; i++) {
         DITTO_TRY(ditto_alloc(self, LARGE_BYTES / 4, 0, &memory));
         memset(memory, 1, LARGE_BYTES / 4);
         int node = node_of_page((char *)memory + LARGE_BYTES / 8);
-        EXPECT(&w->report, w->cpu[0][0] == node);
+        EXPECT(&leader->report, node == leader->node);
         sched_yield();
     }
     return DITTO_OK;
@@ -476,7 +480,7 @@ static ditto_status look_at_own_memory(ditto_replica *self, void *argument)
 
 static void without_helpers_memory_stays_on_the_node_of_the_first_pu(void **state)
 {
-    struct wide *w = calloc(1, sizeof *w);
+    struct leader leader = { .node = -1 };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *s;
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
@@ -486,12 +490,11 @@ static void without_helpers_memory_stays_on_the_node_of_the_first_pu(void **stat
     options.caller = DITTO_CALLER_WAITS;
     assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &s));
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
-    w->cpu[0][0] = memory_node_of_cpu((int)info.planned.pu.number);
-    run_all(s, look_at_own_memory, w, &w->report);
+    leader.node = memory_node_of_cpu((int)info.planned.pu.number);
+    run_all(s, look_at_own_memory, &leader, &leader.report);
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
     assert_int_equal(info.remote_pages, 0);
     assert_ok(ditto_strategy_destroy(s));
-    free(w);
 }
 
 /* -- What ditto reports about the process -- */

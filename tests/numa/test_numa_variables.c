@@ -1,5 +1,5 @@
-/* tests/numa/test_numa_variables.c - checks on which nodes the pages of variables and of slots really are. It
- * runs like test_numa_memory.c. */
+/* tests/numa/test_numa_variables.c - checks on which nodes the pages of variables and of slots are. It runs
+ * like test_numa_memory.c. */
 #include "numa/kernel_reports.h"
 
 #include "replicas/team/team_private.h"
@@ -180,7 +180,7 @@ static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_repl
 
 /* -- Shards and slots -- */
 
-/* The first shards of the variables are not all on the first node. */
+/* The first shards of all variables must not be on the same node. */
 static void shards_of_all_variables_are_distributed_evenly_over_the_nodes(void **state)
 {
     ditto_strategy *s = make_strategy(8, NULL);

@@ -158,7 +158,8 @@ bool refuse_system_calls(const uint32_t *numbers, size_t count);
 bool refuse_system_calls_with(const uint32_t *numbers, size_t count, int error_number);
 
 /* From now on was_freed tells whether free was called with this address. Only the latest address is watched.
- * The linker (--wrap=free) replaces free in the test program and in the libraries that it links statically. */
+ * The linker option --wrap=free replaces free in the test program and in the libraries that it links
+ * statically. */
 void watch_free(const void *memory);
 /* True if the watched address has been freed. */
 bool was_freed(void);

@@ -26,7 +26,7 @@ static bool is_chosen(enum where where)
     return where == IN_FILTER || where == IN_GENERATOR;
 }
 
-/* Fails slowly, so that other producers and pipelines are already further. */
+/* Fails slowly, so that other producers and pipelines are usually ahead. */
 static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                 void *row)
 {
@@ -105,7 +105,7 @@ static ditto_dataset *failing(ditto_dataset *input, enum where where, int64_t *r
     return d;
 }
 
-/* -- what every replica gets -- */
+/* -- the batches of every replica -- */
 
 struct batches {
     uint64_t count, size[MOST_BATCHES], rows;
@@ -210,8 +210,8 @@ static void take_and_compare(ditto_strategy *strategy, const struct steps *s, di
 
 /* -- pipelines that share rows -- */
 
-/* Computes the expected batches by the rules of one pipeline that serves all replicas. They come in the
- * order of steps and replicas, up to the row that fails. */
+/* Computes the expected batches by the rules of one pipeline that serves all replicas. The batches before the
+ * row that fails, in the order of steps and replicas, are delivered. */
 static void expect_shared(const struct steps *asked, enum where where, int64_t row, struct batches *expected)
 {
     struct steps s = *asked;
@@ -322,16 +322,17 @@ static uint64_t full_step(const struct steps *s, uint32_t w)
     return rows;
 }
 
-/* Returns whether pipeline w has own rows for the model's current step. If it gets no rows in this step (G
- * < N), returns whether it has rows later. `before` is the number of rows that it had given before. */
+/* Returns whether pipeline w has rows for the model's current step. If G < N and it gets no rows in this
+ * step, returns whether it has rows later. `before` is the number of rows that it has given in earlier
+ * steps. */
 static bool has_own(const struct steps *s, uint32_t w, uint64_t before)
 {
     return full_step(s, w) == 0 ? before < s->length[w] : s->given[w] > before;
 }
 
-/* With static shapes the pass ends for all pipelines behind the row. Otherwise a pipeline continues with
- * its own rows. It gets the error instead of the first batch of no rows, or instead of the end, that comes
- * behind the error. */
+/* With static shapes the pass ends for all pipelines behind the row that fails. Otherwise the other pipelines
+ * continue with their own rows. Behind the error, a pipeline gets the error instead of its first batch
+ * without rows, or instead of the end. */
 static void expect_own(const struct of_files *o, struct batches *expected)
 {
     struct steps s = o->steps;
@@ -344,6 +345,7 @@ static void expect_own(const struct of_files *o, struct batches *expected)
     for (;;) {
         uint64_t before[MOST_REPLICAS];
         memcpy(before, s.given, sizeof before);
+        /* The pipeline that fails has no more rows for this step. */
         bool exists = next_step(&s),
              lacks = is_chosen(o->where) && before[o->pipeline] == s.length[o->pipeline];
         failed |= lacks && !exists && !is_static;
@@ -351,7 +353,6 @@ static void expect_own(const struct of_files *o, struct batches *expected)
             break;
         for (uint32_t r = 0; r < s.replicas; r++) {
             uint32_t w = r / each;
-            /* The pipeline has no more rows for this step. */
             failed |= lacks && w == o->pipeline && !is_static;
             int64_t bad = w == o->pipeline && !is_chosen(o->where) ? o->row : -1;
             struct batches *own = &expected[r];
@@ -367,7 +368,8 @@ static void expect_own(const struct of_files *o, struct batches *expected)
             failed |= own->end < 0;
         }
     }
-    if (is_chosen(o->where) && is_static) /* true if the pass has ended because of that pipeline */
+    /* With static shapes the pass has failed if it ended because that pipeline has no full step left. */
+    if (is_chosen(o->where) && is_static)
         failed = s.length[o->pipeline] - s.given[o->pipeline] < full_step(&s, o->pipeline);
     for (uint32_t r = 0; r < s.replicas; r++)
         expected[r].end = failed ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT;
@@ -427,22 +429,24 @@ static void rule_9_10_no_pipeline_over_files_ends_as_if_there_were_no_error(void
 struct waiting {
     ditto_iterator *iterator;
 
-    /* The expected status of the run. It decides what replica 0 does after its first batch. */
+    /* The expected status of the run. It decides what replica 0 does. */
     ditto_status run;
     ditto_status got;           /* the expected last status of replica 1 */
     _Atomic ditto_status other; /* its actual last status */
 };
 
-/* Replica 0 takes one batch, replica 1 takes all that it can get. */
+/* Replica 1 takes all batches that it can get. Replica 0 takes one, and then leaves or fails. If the run must
+ * end with the timeout, replica 0 takes none, because its own wait for a late producer could end first. */
 static ditto_status wait_for_other(ditto_replica *self, void *argument)
 {
     struct waiting *w = argument;
     ditto_batch b;
     ditto_status status;
     if (ditto_replica_id(self) == 0) {
-        DITTO_TRY(ditto_next(self, w->iterator, &b));
+        if (w->run != DITTO_ERR_TIMED_OUT)
+            DITTO_TRY(ditto_next(self, w->iterator, &b));
         for (int ms = 0; w->run == DITTO_ERR_TIMED_OUT && w->other == DITTO_OK && ms < 60000; ms++)
-            rest_us(900);
+            sleep_ms(1);
         return w->run == DITTO_ERR_USER ? ditto_fail(self, 1, "enough") : DITTO_OK;
     }
     while ((status = ditto_next(self, w->iterator, &b)) == DITTO_OK)
@@ -451,7 +455,7 @@ static ditto_status wait_for_other(ditto_replica *self, void *argument)
     return status;
 }
 
-/* Runs in a child process with a time limit, because the test shows that no replica waits for ever. */
+/* Runs in a child process with a time limit, because a wrong library would wait for ever. */
 static int wait_in_child(void *argument)
 {
     const struct waiting *asked = argument;

@@ -136,7 +136,8 @@ static void a_file_that_shrinks_while_it_is_read_is_an_error(void **state)
     /* The shuffle finds all lines at once. They are then read one by one. */
     assert_ok(ditto_dataset_shuffle(d, &how, &shuffled));
     assert_ok(ditto_strategy_iterate(s, shuffled, &options, &it));
-    /* After this run all lines are found, and the third one is not read yet. */
+    /* After this run all lines are found. The third one is not read yet, because the queue has two slots, and
+     * replica 0 still holds the first batch. */
     assert_ok(ditto_strategy_run(s, take_one, it));
     assert_int_equal(truncate(path, 0), 0);
     assert_status(ditto_strategy_run(s, drain, it), DITTO_ERR_IO);
@@ -155,7 +156,7 @@ static void of_several_malformed_lines_the_first_is_named(void **state)
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_dataset *d;
     (void)state;
-    /* The bad lines are in two steps that are read at the same time. */
+    /* The bad lines are in two steps, which two producers may read at the same time. */
     for (int line = 1; line <= 300; line++)
         strcat(text, line == 201 || line == 211 ? "1,bad,3\n" : "1,2,3\n");
     path = temporary_file(text);

@@ -3,16 +3,52 @@
 #include "input/distribute/distribution.h"
 
 #include <pthread.h>
-#include <time.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
+/* A row that the map does not return before a thread sleeps. */
+struct held_row {
+    int64_t row;
+    _Atomic int thread_id;
+};
+
+/* Needs a millisecond for each row. */
 static ditto_status slow_map(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                              void *user)
 {
+    struct held_row *held = user;
+    int64_t row = *(const int64_t *)in[0].data;
     (void)random;
-    (void)user;
-    *(int64_t *)out[0].data = *(const int64_t *)in[0].data;
-    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    if (row == held->row && !await_sleep(&held->thread_id))
+        return DITTO_ERR_USER;
+    *(int64_t *)out[0].data = row;
+    sleep_ms(1);
     return DITTO_OK;
+}
+
+struct slow {
+    struct distribution got;
+    struct held_row *held;
+};
+
+static ditto_status consume_slow(ditto_replica *self, void *argument)
+{
+    struct slow *slow = argument;
+    if (ditto_replica_id(self) == 0)
+        atomic_store(&slow->held->thread_id, gettid());
+    return consume(self, &slow->got);
+}
+
+/* A producer hands over its last batch before it adds the time of this batch to the statistics. */
+static uint64_t await_filling_ns(const ditto_iterator *iterator, uint64_t least)
+{
+    ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
+    for (int i = 0; i < 60000; i++, sleep_ms(1)) {
+        assert_ok(ditto_iterator_stats(iterator, DITTO_ALL_REPLICAS, &stats));
+        if (stats.filling_ns >= least)
+            break;
+    }
+    return stats.filling_ns;
 }
 
 static void a_slow_producer_is_waited_for_and_counted(void **state)
@@ -21,22 +57,30 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
     ditto_dataset *source = range(0, 40), *d;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator_counters all = DITTO_ITERATOR_COUNTERS_INIT, one = DITTO_ITERATOR_COUNTERS_INIT;
-    struct distribution got;
+    /* Row 36 is in replica 0's last batch. The producer has handed over all batches before it, so replica 0
+     * sleeps only if it waits for this one. */
+    struct held_row held = { .row = 36 };
+    struct slow slow = { .held = &held };
+    ditto_iterator *it;
     size_t length;
     char text[4000];
     (void)state;
-    assert_ok(ditto_dataset_map(source, slow_map, NULL, NULL, &d));
+    assert_ok(ditto_dataset_map(source, slow_map, &held, NULL, &d));
     options.global_batch = 4;
-    distribute(&got, s, d, &options);
-    assert_ok(ditto_iterator_stats(got.iterator, DITTO_ALL_REPLICAS, &all));
-    assert_ok(ditto_iterator_stats(got.iterator, 1, &one));
-    assert_true(all.num_waited > 0 && all.consumer_wait_ns > 1000000 && all.filling_ns >= 40 * 1000000ull);
+    options.num_producers = 1;
+    assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+    begin(&slow.got, 2, it);
+    run_all(s, consume_slow, &slow, &slow.got.report);
+    assert_true(await_filling_ns(it, 40 * 1000000ull) >= 40 * 1000000ull);
+    assert_ok(ditto_iterator_stats(it, DITTO_ALL_REPLICAS, &all));
+    assert_ok(ditto_iterator_stats(it, 1, &one));
+    assert_true(all.num_waited > 0 && all.consumer_wait_ns > 1000000);
     assert_true(one.rows == 20 && all.rows == 40 && one.num_replicas == 1 &&
                 one.consumer_wait_ns <= all.consumer_wait_ns);
-    assert_status(ditto_iterator_stats(got.iterator, 2, &one), DITTO_ERR_RANGE);
+    assert_status(ditto_iterator_stats(it, 2, &one), DITTO_ERR_RANGE);
     assert_ok(ditto_strategy_describe(s, text, sizeof text, &length));
     assert_non_null(strstr(text, "iterator 0: step 10"));
-    end(&got);
+    end(&slow.got);
     assert_ok(ditto_dataset_destroy(source));
     assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
@@ -44,13 +88,22 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
 
 struct background {
     ditto_strategy *strategy;
-    struct distribution *distribution;
+    struct distribution got;
+    _Atomic int has_begun;
     ditto_status status;
 };
+
+static ditto_status consume_in_background(ditto_replica *self, void *argument)
+{
+    struct background *b = argument;
+    atomic_store(&b->has_begun, 1);
+    return consume(self, &b->got);
+}
+
 static void *run_in_background(void *argument)
 {
     struct background *b = argument;
-    b->status = ditto_strategy_run(b->strategy, consume, b->distribution);
+    b->status = ditto_strategy_run(b->strategy, consume_in_background, b);
     return NULL;
 }
 
@@ -59,29 +112,31 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *source = range(0, 200), *d;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    struct distribution got;
+    /* The last row is not returned before this thread sleeps in the call that destroys the iterator. */
+    struct held_row held = { .row = 199 };
+    struct background b = { .strategy = s, .status = DITTO_ERR_USER };
     pthread_t thread;
     ditto_iterator *it;
     (void)state;
-    assert_ok(ditto_dataset_map(source, slow_map, NULL, NULL, &d));
+    assert_ok(ditto_dataset_map(source, slow_map, &held, NULL, &d));
     options.global_batch = 4;
     assert_ok(ditto_strategy_iterate(s, d, &options, &it));
-    begin(&got, 2, it);
-    struct background b = { s, &got, DITTO_ERR_USER };
+    begin(&b.got, 2, it);
     assert_int_equal(pthread_create(&thread, NULL, run_in_background, &b), 0);
-    nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+    while (atomic_load(&b.has_begun) == 0)
+        sleep_ms(1);
+    atomic_store(&held.thread_id, gettid());
     assert_ok(ditto_iterator_destroy(it));
     pthread_join(thread, NULL);
     assert_int_equal(b.status, DITTO_OK);
-    /* The run may not have begun before the iterator was destroyed. */
-    assert_true(got.taken[0].rows + got.taken[1].rows == 200 || got.taken[0].steps == 0);
-    free(got.taken);
+    assert_int_equal(b.got.taken[0].rows + b.got.taken[1].rows, 200);
+    free(b.got.taken);
     assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_dataset_destroy(source));
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* A replica of one pipeline leaves. Replicas of another pipeline that wait for it get the error. */
+/* Replicas of all pipelines that wait for the replica that leaves get the error. */
 static void rule_9_9_a_replica_that_leaves_is_named_across_pipelines(void **state)
 {
     ditto_dataset *d = then(range(0, 1000), ditto_dataset_repeat, DITTO_REPEAT_FOREVER);

@@ -2,11 +2,10 @@
  * 9.10). After a restore the rows are exactly those that would have come without it. */
 #include "input/written_rows.h"
 
-#include <sched.h>
-
 #include "input/dataset.h"
 
 enum { MOST_STEPS = 3000, MOST_REPLICAS = 8, MOST_OF_STEP = 24 };
+
 /* The rows of every step, in replica order. */
 struct record {
     struct report report;
@@ -73,7 +72,8 @@ static void take_until(ditto_strategy *s, struct record *r, uint64_t step)
     run_all(s, consume, r, &r->report);
 }
 
-/* Lists all rows of the steps from `first` on, in order. They must be the same for every N. */
+/* Lists all rows of the steps from `first` on, in the order of steps and replicas. They must be the same for
+ * every N. */
 static size_t flatten(const struct record *r, uint64_t first, int64_t *out)
 {
     size_t count = 0;
@@ -423,7 +423,8 @@ static ditto_status until_restore(void *user, void *position, const void *bytes,
     return DITTO_OK;
 }
 
-/* An iterator that has met an error cannot be saved, because a restored one would end without the error. */
+/* The error is met while rows of earlier steps still wait in the buffer. The iterator cannot be saved then,
+ * because a restored one would end without the error. */
 static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **state)
 {
     ditto_strategy *s = make_strategy(1, NULL);
@@ -447,11 +448,13 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
         r->iterator = open_at(s, d, options, NULL, 0);
         take_until(s, r, how == 0 ? 3 : 1);
         ditto_status status = DITTO_OK;
-        for (int i = 0; i < 2000 && status == DITTO_OK; i++) { /* until the producer has met the error */
+        /* Saving succeeds until the producer has met the error. */
+        for (int i = 0; i < 60000 && status == DITTO_OK; i++) {
             status = ditto_iterator_save(r->iterator, &saved, &bytes);
-            if (status == DITTO_OK)
+            if (status == DITTO_OK) {
                 ditto_state_free(saved);
-            sched_yield();
+                sleep_ms(1);
+            }
         }
         assert_int_equal(status, DITTO_ERR_USER);
         assert_message("a generator (next)");
@@ -461,8 +464,8 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* If a pipeline gets no rows in a step, the step exists only if there are rows behind it. No replica gets
- * them in this step. */
+/* If a pipeline gets no rows in a step, the step exists only if the pipeline has rows later. A restored
+ * iterator must know of these rows, although no replica has taken them. */
 static void steps_that_exist_are_there_after_a_restore(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);

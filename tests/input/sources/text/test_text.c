@@ -16,7 +16,7 @@ enum { LONGEST = 64 };
 
 /* -- writing files, reading rows -- */
 
-/* The lines that were read, each in brackets. */
+/* The lines that were read, one after the other and each in brackets. */
 struct lines {
     char *text;
     size_t used, room, rows;
@@ -172,7 +172,7 @@ static void an_endless_line_does_not_use_memory(void **state)
     expect_error(text_of(name, LONGEST, 0), name, ":3: the line has more than 64 bytes", 2);
     struct rusage usage;
     assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
-    /* Not checked with sanitizers, which keep freed memory. */
+    /* With sanitizers, which keep freed memory, this is not checked. */
     assert_true(usage.ru_maxrss - before < 64 << 10 || getenv("DITTO_TEST_SHORT") != NULL);
     forget_file(name);
     name = endless("", 1l << 30); /* an error in the first line is returned at once */
@@ -206,7 +206,7 @@ static void lines_may_cross_the_boundaries_of_reads(void **state)
         }
         char *name = temporary_bytes(text, used);
         expect_dataset(text_of(name, 1000000, 0), expected, wanted);
-        /* Above the limit of lines for which the program does not ask for more. */
+        /* Above DTI_TEXT_LINE_MOST_BYTES, the size of the buffer depends on max_bytes. */
         expect_dataset(text_of(name, (uint64_t)20 << 20, 0), expected, wanted);
         forget_file(name);
         free(text);
@@ -214,7 +214,7 @@ static void lines_may_cross_the_boundaries_of_reads(void **state)
     }
 }
 
-/* Random lines of random length, with every kind of byte, are compared with a split in this test. */
+/* Compares random lines, with bytes of any value, with a simple splitting of the same bytes in this test. */
 static void any_bytes_are_split_only_at_line_ends(void **state)
 {
     uint64_t random = test_seed(77);
@@ -251,7 +251,8 @@ static void any_bytes_are_split_only_at_line_ends(void **state)
 
 enum { FILES = 150 };
 
-/* Makes a folder with files 000 to 149. The last line of the last files has no line end. */
+/* Makes a folder with files 000 to 149. Each has a heading and its number, except file 007, which is empty.
+ * The files below 100 end with an empty line, and the others have no line end behind the number. */
 static void make_folder(char *folder)
 {
     strcpy(folder, "/tmp/ditto-test-XXXXXX");
@@ -347,7 +348,7 @@ static void few_files_are_open_at_a_time(void **state)
     rmdir(folder);
 }
 
-/* -- many threads; other processes -- */
+/* -- many threads and other processes -- */
 
 enum { THREADS = 8, FILES_OF_THREAD = FILES / THREADS };
 
@@ -365,12 +366,18 @@ static int count_descriptors(void)
 struct reading {
     pthread_t thread;
     const char *folder;
-    int first;             /* the first of its files */
-    ditto_dataset *shared; /* if it is not NULL, the thread reads this dataset */
-    _Atomic int *stop;     /* if it is not NULL, reading ends when it is set */
+
+    /* The dataset that the thread reads. NULL means a dataset of its own, of FILES_OF_THREAD files from
+     * number `first` on. */
+    ditto_dataset *shared;
+    int first;
+
+    /* Reading ends when this is set. NULL means after 20 passes. */
+    _Atomic int *stop;
     bool failed;
 };
 
+/* Makes the thread's own dataset. Returns NULL on failure. */
 static ditto_dataset *own_files(const struct reading *r)
 {
     char path[FILES_OF_THREAD][96];
@@ -381,9 +388,8 @@ static ditto_dataset *own_files(const struct reading *r)
         names[i] = path[i];
     }
     if (ditto_dataset_from_text(&(ditto_files){ names, FILES_OF_THREAD, 0 }, NULL, &d) != DITTO_OK ||
-        ditto_dataset_shuffle(d, NULL, &shuffled) != DITTO_OK)
+        ditto_dataset_shuffle(d, NULL, &shuffled) != DITTO_OK || ditto_dataset_destroy(d) != DITTO_OK)
         return NULL;
-    assert_ok(ditto_dataset_destroy(d));
     return shuffled;
 }
 
@@ -398,7 +404,7 @@ static void *read_on(void *argument)
     }
     r->failed |= d == NULL;
     if (r->shared == NULL)
-        assert_ok(ditto_dataset_destroy(d));
+        r->failed |= ditto_dataset_destroy(d) != DITTO_OK;
     return NULL;
 }
 
@@ -448,12 +454,12 @@ static void few_files_stay_open_when_many_threads_have_read(void **state)
     rmdir(folder);
 }
 
-/* The threads that were reading do not exist in the child. */
+/* Runs in a child process, in which the parent's reading threads do not exist. */
 static int read_in_child(void *argument)
 {
     struct reading *r = argument;
     struct reading own = { .folder = r->folder };
-    assert_ok(ditto_dataset_destroy(r->shared));
+    REQUIRE(ditto_dataset_destroy(r->shared) == DITTO_OK);
     return read_on(&own) != NULL || own.failed;
 }
 
@@ -541,8 +547,8 @@ static ditto_status count_row(const ditto_tensor *row, void *state)
     return DITTO_OK;
 }
 
-/* The file is cut at every position before its rows are chosen. The result must be the whole lines that
- * are left and then an error, never a part of a line. */
+/* The file is cut at every position before its rows are chosen. The whole lines that are left must be
+ * returned, and then an error. A part of a line is never returned. */
 static void a_file_that_became_shorter_gives_no_half_row(void **state)
 {
     static const char text[] = "11\n22\n33\n4444\n55\n";
