@@ -1,6 +1,6 @@
-/* tests/fuzz/fuzz.h - what each fuzz target defines, in the form of libFuzzer. A program has one target.
- * Linked with driver.c, it mutates its own seeds and needs no other tool. Linked with `clang
- * -fsanitize=fuzzer`, it uses the search of libFuzzer. */
+/* tests/fuzz/fuzz.h - declares the parts of a fuzz target, in the form of libFuzzer. A program has one
+ * target. If it is linked with driver.c, it mutates its own seeds and needs no other tool. If it is linked by
+ * `clang -fsanitize=fuzzer`, it uses the search of libFuzzer. */
 #ifndef FUZZ_H
 #define FUZZ_H
 

@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_hdf5.c - HDF5 parts of checkpoints with any bytes at any offset. If a file is accepted,
- * every value must be inside the file and can be read, and no name is empty.
+ * every value must be inside the file and readable, and no name may be empty.
  *
  * The input is a list of edits of a valid file. Each edit has three bytes: two bytes of an offset in the HDF5
  * part, modulo its length, and the byte that is stored at this offset. With the empty input the file is

@@ -50,9 +50,10 @@ struct taken {
     size_t rows, length, room;
     unsigned char *bytes; /* of all components of all rows, one after the other */
 
-    /* If it is not NULL, this file is emptied after the first row. */
+    /* If it is not NULL, this file is emptied when the first row has been taken. */
     const char *shorten;
 };
+
 static inline ditto_status take_row(const ditto_tensor *row, void *state)
 {
     struct taken *t = state;
@@ -140,7 +141,8 @@ static inline void restarts_anywhere(ditto_dataset *d)
     free(all.bytes);
 }
 
-/* Each of two shards must read its own files, and together they must read all files. */
+/* Shard 0 must read the files whose names contain "even", and shard 1 those whose names contain "odd".
+ * Together they must read all rows. */
 static inline void shards_take_turns(ditto_dataset *d)
 {
     struct taken all = take_all(d);

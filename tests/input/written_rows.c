@@ -1,4 +1,4 @@
-/* tests/input/written_rows.c - the functions of written_rows.h. */
+/* tests/input/written_rows.c - see written_rows.h. */
 #include "input/written_rows.h"
 
 static ditto_status append(const ditto_tensor *row, void *state)

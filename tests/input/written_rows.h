@@ -1,7 +1,7 @@
 /* tests/input/written_rows.h - makes datasets of i64 scalars, also at random, and lists their rows with
  * one thread. Tests of transformations, of distribution and of states compare with these rows. */
-#ifndef ROWS_H
-#define ROWS_H
+#ifndef WRITTEN_ROWS_H
+#define WRITTEN_ROWS_H
 
 #include "support/support.h"
 

@@ -186,7 +186,8 @@ boot() {
         sleep 1
     done
     if ! grep -q 'guest: up' "$log" && kill "$guest" 2>/dev/null; then
-        wait "$guest" || return 2
+        wait "$guest" && return
+        return 2
     fi
     wait "$guest"
 }

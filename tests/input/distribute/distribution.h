@@ -18,19 +18,20 @@ struct taken {
 struct distribution {
     struct report report;
     ditto_iterator *iterator;
-    uint64_t stop_after; /* steps, or 0 for the end */
+    uint64_t stop_after; /* steps, or 0 for the end of the input */
     struct taken *taken; /* [n] */
-    ditto_status end;
+    ditto_status end;    /* the last status of replica 0 */
 };
 
-/* A function for all replicas. Takes batches until the end of the input, and records them in the distribution
- * that is its argument. */
+/* A function for all replicas. Takes batches, up to `stop_after` steps or the end of the input, and records
+ * them in the distribution that is its argument. */
 ditto_status consume(ditto_replica *self, void *argument);
 
-/* Allocates the record of n replicas, which take their batches from `iterator`. */
+/* Initializes the distribution, and allocates the records of n replicas, which take their batches from
+ * `iterator`. */
 void begin(struct distribution *d, uint32_t n, ditto_iterator *iterator);
 
-/* Frees what begin has allocated. */
+/* Frees the records and destroys the iterator. */
 void end(struct distribution *d);
 
 /* Creates an iterator, and lets all replicas take their batches from it and record them. */
@@ -41,14 +42,25 @@ void distribute(struct distribution *d, ditto_strategy *s, ditto_dataset *datase
  * pipeline w. */
 void check_steps(struct steps *s, const struct distribution *d, const int64_t *const *list);
 
+/* The user pointer of make_dataset. */
 struct making {
-    uint32_t calls, pipelines;
-    uint64_t rows, batch;
-    bool differ, fail, none;
+    uint32_t calls; /* so far */
+
+    /* The expected number of pipelines. */
+    uint32_t pipelines;
+    uint64_t rows;
+
+    /* The rows of a batch. 0 means the part of one replica if 12 rows are a global batch. */
+    uint64_t batch;
+
+    /* The dataset of pipeline 1 has two components, or the call for pipeline 1 fails. */
+    bool differ, fail;
+
+    /* The call returns DITTO_OK and no dataset. */
+    bool none;
 };
 
-/* Makes the dataset of a pipeline, as the `making` that is its user pointer requests: `rows` rows in batches
- * of `batch`, no dataset, a dataset of two components, or an error. */
+/* Makes the dataset of a pipeline as `making` requests. The rows of pipeline w are 1000 w + i. */
 ditto_status make_dataset(const ditto_input_context *context, void *user, ditto_dataset **out);
 
 #endif

@@ -4,14 +4,15 @@
 
 #include <string.h>
 
-/* Rule 9.1: floor(G / N) rows, and one more for the first G mod N replicas. */
+/* Returns the size at a place of the list of rule 9.1. It is floor(G / N) rows, and one more for the first
+ * G mod N replicas. */
 static uint64_t size_at(const struct steps *s, uint64_t place)
 {
     return s->global / s->replicas + (place % s->replicas < s->global % s->replicas);
 }
 
-/* Rules 9.2 and 9.3: divides `rows` rows of the input, from number `at` on, among `count` replicas from
- * `replica` on. `full` has their full sizes. */
+/* Divides `rows` rows of the input, from number `at` on, among `count` replicas from `replica` on, by rules
+ * 9.2 and 9.3. `full` has their full sizes. */
 static void share_out(struct steps *s, uint32_t replica, uint32_t count, const uint64_t *full, uint64_t rows,
                       uint64_t at)
 {
@@ -28,7 +29,8 @@ static void share_out(struct steps *s, uint32_t replica, uint32_t count, const u
     }
 }
 
-/* One order of rows. For every W the rules are those of one pipeline that serves all replicas (9.6). */
+/* Goes to the next step of pipelines that share one order of rows. For every W the rules are those of one
+ * pipeline that serves all replicas (9.6). */
 static bool next_of_shared(struct steps *s)
 {
     uint64_t full[MOST_REPLICAS], left = s->length[0] - s->given[0],
@@ -43,8 +45,8 @@ static bool next_of_shared(struct steps *s)
     return true;
 }
 
-/* One order of rows for each pipeline. Pipeline w rotates the list of sizes by w * R, and by R more in
- * each step (9.1). */
+/* Goes to the next step of pipelines that each have their own order of rows. Pipeline w rotates the list of
+ * sizes by w * R, and by R more in each step (9.1). R is the number of replicas of a pipeline. */
 static bool next_of_own(struct steps *s)
 {
     uint32_t each = s->replicas / s->pipelines;
@@ -69,7 +71,7 @@ static bool next_of_own(struct steps *s)
     return true;
 }
 
-/* Rules 9.2 and 9.4: only the incomplete batch at the end of each input is dropped. */
+/* Drops the incomplete batch at the end of each input, and nothing else (rules 9.2 and 9.4). */
 static void drop_remainders(struct steps *s)
 {
     for (uint32_t w = 0; w < s->pipelines; w++)

@@ -1,7 +1,7 @@
 /* tests/input/distribute/step_model.h - computes which rows each replica gets in which step, only from the
  * rules of docs/semantics.md (9.1 to 9.4 and 9.6). Tests compare the library with it. */
-#ifndef STEPS_H
-#define STEPS_H
+#ifndef STEP_MODEL_H
+#define STEP_MODEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,7 +16,8 @@ struct steps {
     uint64_t global;              /* G */
     uint32_t replicas, pipelines; /* N, W */
 
-    /* The pipelines share the rows of one input (DATA, or one pipeline). Otherwise each has its own input. */
+    /* True if the pipelines share the rows of one input (DATA, or one pipeline). Otherwise each has its own
+     * input. */
     bool shared;
     enum last_step last;
 
@@ -34,8 +35,8 @@ struct steps {
     uint64_t count[MOST_REPLICAS]; /* rows of each replica */
 };
 
-/* begin_steps goes in front of the first step. next_step goes to the next step and returns false if there
- * is none. */
+/* begin_steps sets the position in front of the first step. next_step goes to the next step, and returns
+ * false if there is none. */
 void begin_steps(struct steps *steps);
 bool next_step(struct steps *steps);
 

@@ -1,5 +1,5 @@
-/* tests/input/distribute/test_batch_values.c - checks the specs of batches, the batches that come as values,
- * and the end of the input that may be asked for: rule 9.9 of docs/semantics.md. */
+/* tests/input/distribute/test_batch_values.c - checks the specs of batches, batches that come as values, and
+ * calls for which the end of the input is no error (rule 9.9 of docs/semantics.md). */
 #include "input/distribute/distribution.h"
 
 /* -- the spec of batches -- */
@@ -11,7 +11,8 @@ static void assert_batch_rows(ditto_iterator *it, size_t rows)
     assert_int_equal(spec.component[0].shape[0], rows);
 }
 
-/* Tries 8 and 10 rows for 4 replicas, with all options that decide whether there are only whole steps. */
+/* Tries global batches of 8 and 10 rows for 4 replicas, with all options that decide whether there are only
+ * whole steps. */
 static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
@@ -67,7 +68,7 @@ static ditto_status make_whole_batches(const ditto_input_context *context, void 
 
 /* Each pipeline has at least 7 whole batches. The replicas of one pipeline end together, but several
  * pipelines end in different steps. */
-static void the_batch_dimension_of_datasets_from_a_function(void **state)
+static void the_batch_dimension_of_a_functions_datasets_is_known_if_all_batches_have_it(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
     (void)state;
@@ -177,7 +178,7 @@ static ditto_status take_optional(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void rule_9_9_the_end_may_be_asked_for(void **state)
+static void rule_9_9_next_as_optional_returns_no_value_at_the_end(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = then(range(0, 10), batch_of, 4);
@@ -196,10 +197,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_batch_dimension_is_known_if_all_batches_have_it),
-        cmocka_unit_test(the_batch_dimension_of_datasets_from_a_function),
+        cmocka_unit_test(the_batch_dimension_of_a_functions_datasets_is_known_if_all_batches_have_it),
         cmocka_unit_test(the_spec_of_batches_is_known_after_the_strategy_is_destroyed),
         cmocka_unit_test(rule_9_9_across_replicas_batches_come_as_values),
-        cmocka_unit_test(rule_9_9_the_end_may_be_asked_for),
+        cmocka_unit_test(rule_9_9_next_as_optional_returns_no_value_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* tests/input/distribute/test_file_errors.c - tests how replicas get the errors of CSV files: files that are
- * missing, damaged, or shrink while they are read. */
+/* tests/input/distribute/test_file_errors.c - tests how replicas get the errors of CSV files that are
+ * missing, damaged, or become shorter while they are read. */
 #include "support/support.h"
 
 #include <unistd.h>
@@ -12,8 +12,9 @@ static ditto_status drain(ditto_replica *self, void *argument)
     while ((status = ditto_next(self, argument, &b)) == DITTO_OK)
         DITTO_TRY(ditto_barrier(self, NULL));
     ditto_status again = ditto_next(self, argument, &b);
-    return again == status || again == DITTO_ERR_PEER_STOPPED ? status
-                                                              : ditto_fail(self, 1, "the end is not sticky");
+    return again == status || again == DITTO_ERR_PEER_STOPPED
+               ? status
+               : ditto_fail(self, 1, "the last status is not returned again");
 }
 
 static ditto_status csv(const char *path, const ditto_csv_component *components, uint32_t count,

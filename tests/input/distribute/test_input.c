@@ -7,7 +7,7 @@
 
 #include "input/distribute/rebatch.h"
 
-/* -- pure functions -- */
+/* -- the sizes of batches -- */
 
 static uint64_t share(uint64_t rows, uint64_t g, uint32_t n, uint32_t r, bool even)
 {
@@ -311,7 +311,7 @@ static void take_and_skip_cut_a_dataset_in_two(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void an_iterator_can_be_left_with_rows_in_it(void **state)
+static void an_iterator_can_be_destroyed_while_rows_are_left(void **state)
 {
     ditto_dataset *d = numbers(1000), *forever;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -463,7 +463,7 @@ int main(void)
         cmocka_unit_test(rule_9_2_rows_flow_across_repetitions),
         cmocka_unit_test(shuffle_orders_by_seed_and_pass_alone),
         cmocka_unit_test(take_and_skip_cut_a_dataset_in_two),
-        cmocka_unit_test(an_iterator_can_be_left_with_rows_in_it),
+        cmocka_unit_test(an_iterator_can_be_destroyed_while_rows_are_left),
         cmocka_unit_test(wrong_datasets_are_refused),
         cmocka_unit_test(how_far_a_replica_may_be_ahead_does_not_depend_on_timing),
         cmocka_unit_test(rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named),

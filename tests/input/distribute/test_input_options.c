@@ -1,4 +1,4 @@
-/* tests/input/distribute/test_input_options.c - checks what the options of an iterator change: rule 9.8 of
+/* tests/input/distribute/test_input_options.c - checks the options of an iterator, with rule 9.8 of
  * docs/semantics.md, the limit of memory, and static shapes. */
 #include "input/distribute/distribution.h"
 
@@ -81,7 +81,7 @@ static void rule_9_8_buffers_change_neither_rows_nor_order(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void memory_of_the_queues_stays_below_its_limit(void **state)
+static void memory_of_the_queues_stays_within_its_limit(void **state)
 {
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_dataset *d = then(range(0, 10000), batch_of, 200);
@@ -102,7 +102,7 @@ static void memory_of_the_queues_stays_below_its_limit(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- static shapes, infinite datasets -- */
+/* -- static shapes and infinite datasets -- */
 
 static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **state)
 {
@@ -155,7 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_9_8_contradictions_are_named),
         cmocka_unit_test(rule_9_8_buffers_change_neither_rows_nor_order),
-        cmocka_unit_test(memory_of_the_queues_stays_below_its_limit),
+        cmocka_unit_test(memory_of_the_queues_stays_within_its_limit),
         cmocka_unit_test(rule_9_4_partial_steps_are_dropped_where_shapes_are_static),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,7 +140,7 @@ static int calls_of_a_dataset(void *kind)
         while (atomic_load(&c.calls) == 0)
             rest_us(100);
         ditto_status status;
-        /* It is busy while a call that will be refused has not returned. */
+        /* The iterator is busy while a function of the dataset is in a call on it, which will be refused. */
         while ((status = ditto_iterator_destroy(it)) == DITTO_ERR_BUSY)
             rest_us(100);
         REQUIRE(status == DITTO_OK);
@@ -150,7 +150,7 @@ static int calls_of_a_dataset(void *kind)
         REQUIRE(c.self == DITTO_ERR_CONTEXT);
         REQUIRE(strstr(c.message, "pass it through the user pointer") != NULL);
     }
-    /* Destroys the strategy before the iterator, while a producer calls it all the time. */
+    /* Destroys the strategy before the iterator, while functions of the dataset call it all the time. */
     atomic_store(&c.calls, 0);
     atomic_store(&c.iterator, NULL);
     REQUIRE(ditto_strategy_iterate(c.strategy, d, &io, &it) == DITTO_OK);
@@ -174,7 +174,8 @@ static void a_function_of_a_dataset_makes_no_call_of_a_strategy(void **state)
         assert_int_equal(in_child(calls_of_a_dataset, &kind, 60), 0); /* 124 means that it hangs */
 }
 
-/* A generator's save and restore functions are called when the iterator is saved and made. */
+/* A generator's save function is called when an iterator is saved, and its restore function when an iterator
+ * is made from a state. */
 static ditto_status generator_counts(void *user, void *position, const ditto_tensor *row)
 {
     (void)user;
@@ -315,7 +316,7 @@ static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(v
         assert_status(ditto_iterator_next(it, &value), DITTO_ERR_CONTEXT);
         assert_ok(ditto_iterator_destroy(it));
     }
-    /* There is one queue inside a run, outside, and on another thread. */
+    /* Inside a run, outside of runs and on another thread, batches come from the same queue. */
     struct in_default own = { .iterator = iterate(s, d, 1, 1, 0) };
     pthread_t thread;
     run_all(s, take_in_run, &own, &own.report);
@@ -339,7 +340,7 @@ static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(v
     assert_ok(ditto_strategy_run(s, do_nothing, NULL));
     assert_ok(ditto_iterator_destroy(it));
     assert_ok(ditto_dataset_destroy(bad));
-    /* Only the replicas of another strategy may take its batches. */
+    /* Only its own replicas may take the batches of another strategy's iterator. */
     ditto_strategy *real = make_strategy(2, NULL);
     it = iterate(real, d, 4, 1, 0);
     assert_status(ditto_next(ditto_get_replica_context(), it, &b), DITTO_ERR_CONTEXT);
@@ -448,7 +449,7 @@ static ditto_status keep_bits(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void numbers_in_files_do_not_depend_on_it_either(void **state)
+static void numbers_in_files_do_not_depend_on_the_callers_floating_point_environment(void **state)
 {
     static const uint32_t expected[4] = { 0x000116c2, 0x3dcccccd, 0x40533333, 0xc0f66666 };
     char *name = temporary_file("1e-40,0.1,3.3,-7.7\n");
@@ -530,9 +531,9 @@ static void reduce_and_random_numbers_leave_the_callers_environment_as_it_was(vo
 
 struct failing {
     int64_t row;
-    _Atomic int calls;
 };
-/* Fails slowly, so that other producers are already further. */
+
+/* Fails slowly, so that other producers are usually ahead. */
 static ditto_status fail_slowly(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                                 void *user)
 {
@@ -574,8 +575,8 @@ static ditto_status gather_rows(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Row number `row` of `length` rows fails. All rows before it must be delivered and none behind it, in any
- * order of the threads. */
+/* Row `row` of `length` rows fails. In any order of the threads, all rows before it must be delivered, and
+ * none behind it. */
 static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row, uint64_t global,
                      uint32_t producers, uint32_t flags)
 {
@@ -679,7 +680,7 @@ int main(void)
         cmocka_unit_test(rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run),
 #if defined(__x86_64__)
         cmocka_unit_test(rows_do_not_depend_on_the_callers_floating_point_environment),
-        cmocka_unit_test(numbers_in_files_do_not_depend_on_it_either),
+        cmocka_unit_test(numbers_in_files_do_not_depend_on_the_callers_floating_point_environment),
         cmocka_unit_test(reduce_and_random_numbers_leave_the_callers_environment_as_it_was),
 #endif
         cmocka_unit_test(rule_9_10_rows_behind_an_error_are_not_delivered),

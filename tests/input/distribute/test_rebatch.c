@@ -39,7 +39,7 @@ static void begin_cutting(struct cutting *c, const struct steps *s)
     }
 }
 
-/* Does what a sequencer does with its pipeline's next step. Returns the number of rows that it chooses. */
+/* Cuts the next step of a pipeline as its sequencer does. Returns the number of rows of the step. */
 static uint64_t cut_one(struct cutting *c, uint32_t w)
 {
     const struct dti_cut *cut = &c->cut[w];
@@ -81,9 +81,7 @@ static bool next_cut(struct cutting *c)
 static void fail_at(const struct steps *s, uint32_t r, const struct cutting *c)
 {
     print_error("G = %llu, N = %u, W = %u, length %llu, shared %d, last step %d: replica %u in step %llu has "
-                "%llu rows "
-                "from %llu on, "
-                "expected %llu from %llu on\n",
+                "%llu rows from %llu on, expected %llu from %llu on\n",
                 (unsigned long long)s->global, s->replicas, s->pipelines, (unsigned long long)s->length[0],
                 s->shared, (int)s->last, r, (unsigned long long)s->step, (unsigned long long)c->count[r],
                 (unsigned long long)c->first[r], (unsigned long long)s->count[r],
@@ -126,7 +124,8 @@ static void set_lengths(struct steps *s, uint64_t length, bool unequal)
     }
 }
 
-/* Tries every length. It tries only some if there are many more batches, and fewer if the test is slow. */
+/* Tries every length. If all pipelines read all rows, there are many more batches, and only every fourth
+ * length is tried. With DITTO_TEST_SHORT there are eleven times fewer lengths. */
 static void compare_all(bool shared, bool unequal)
 {
     uint64_t every = (test_trials(5) < 5 ? 11u : 1u) * (shared || unequal ? 1u : 4u), batches = 0, cases = 0;

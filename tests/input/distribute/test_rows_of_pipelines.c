@@ -2,7 +2,7 @@
  * pipelines make its batches: rules 9.1 to 9.7 and 9.10 of docs/semantics.md. */
 #include "input/distribute/distribution.h"
 
-/* -- the counting grid -- */
+/* -- a grid of options -- */
 
 struct point {
     uint64_t global, length;
@@ -84,11 +84,10 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
     assert_true(points > (every == 1 ? 3000 : 500));
 }
 
-static void many_replicas_get_the_same_rows(void **state)
+static void many_replicas_get_the_rows_of_the_rules(void **state)
 {
-    static const uint32_t replicas[] = { 64 };
     (void)state;
-    ditto_strategy *s = make_strategy(replicas[0], NULL);
+    ditto_strategy *s = make_strategy(64, NULL);
     for (uint32_t pipelines = 1; pipelines <= 64; pipelines *= 8)
         for (uint64_t global = 10; global <= 100; global += 90)
             try_point(s,
@@ -275,7 +274,7 @@ static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelin
 
 /* -- files -- */
 
-static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
+static void rule_9_6_pipelines_take_files_in_turn(void **state)
 {
     char *name[5];
     ditto_strategy *s = make_strategy(4, NULL);
@@ -315,7 +314,8 @@ static void rule_9_6_files_are_dealt_out_to_pipelines(void **state)
     assert_int_equal(got.taken[0].rows + got.taken[1].rows, 2);
     assert_int_equal(got.taken[2].rows + got.taken[3].rows, 0);
     end(&got);
-    /* There are fewer files than pipelines, so AUTO shares rows. They are those of one pipeline. */
+    /* There are fewer files than pipelines, so AUTO shares rows. Replicas get the rows that they would get
+     * from one pipeline. */
     options.shard = DITTO_SHARD_AUTO;
     distribute(&got, s, d, &options);
     assert_int_equal(got.taken[0].rows, 1);
@@ -344,7 +344,7 @@ static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(vo
     ditto_strategy *s = make_strategy(2, NULL);
     ditto_text_options text = DITTO_TEXT_OPTIONS_INIT;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
-    ditto_dataset *files, *bytes, *numbers = range(0, 4), *made[5];
+    ditto_dataset *files, *numbers = range(0, 4), *made[5];
     static const uint64_t rows[] = { 4, 4, 4, 3, 6 };
     ditto_iterator *it;
     (void)state;
@@ -356,8 +356,7 @@ static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(vo
     assert_ok(ditto_dataset_skip(files, 2, &made[1]));
     assert_ok(ditto_dataset_zip((ditto_dataset *[]){ files, numbers }, 2, &made[2]));
     assert_ok(ditto_dataset_shard(files, 2, 0, &made[3]));
-    bytes = then(files, whole_batches_of, 2);
-    made[4] = bytes;
+    made[4] = then(files, whole_batches_of, 2);
     for (int i = 0; i < 5; i++) {
         struct distribution got;
         options.shard = DITTO_SHARD_FILE;
@@ -456,7 +455,7 @@ static void rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn(void **stat
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void rule_9_7_datasets_that_a_function_must_not_make(void **state)
+static void rule_9_7_wrong_datasets_of_a_function_are_refused(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -483,7 +482,7 @@ static void rule_9_7_datasets_that_a_function_must_not_make(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- the spec of batches -- */
+/* -- steps with fewer rows than replicas -- */
 
 static void rule_9_4_a_pipeline_that_ends_early_gives_empty_batches(void **state)
 {
@@ -505,17 +504,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_9_10_every_row_is_delivered_exactly_once),
-        cmocka_unit_test(many_replicas_get_the_same_rows),
+        cmocka_unit_test(many_replicas_get_the_rows_of_the_rules),
         cmocka_unit_test(rules_9_1_to_9_6_hold_from_the_dataset_to_the_replica),
         cmocka_unit_test(rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipelines),
         cmocka_unit_test(rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas),
         cmocka_unit_test(rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelines),
         cmocka_unit_test(rule_9_4_a_pipeline_that_ends_early_gives_empty_batches),
         cmocka_unit_test(rule_9_5_components_are_cut_at_the_same_rows),
-        cmocka_unit_test(rule_9_6_files_are_dealt_out_to_pipelines),
+        cmocka_unit_test(rule_9_6_pipelines_take_files_in_turn),
         cmocka_unit_test(rule_9_6_datasets_that_count_across_files_are_not_shared_by_files),
         cmocka_unit_test(rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn),
-        cmocka_unit_test(rule_9_7_datasets_that_a_function_must_not_make),
+        cmocka_unit_test(rule_9_7_wrong_datasets_of_a_function_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,6 @@
 
 #include "input/queue/queue.h"
 
-#include <time.h>
-
 ditto_queue *make(const ditto_queue_options *options)
 {
     ditto_queue *queue = NULL;
@@ -17,7 +15,7 @@ ditto_queue *make_with(uint32_t slots, uint32_t producers)
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     options.num_slots = slots;
     options.num_producers = producers;
-    options.spin_us = 1; /* waits change from spinning to sleeping */
+    options.spin_us = 1;
     return make(&options);
 }
 
@@ -25,14 +23,10 @@ void *number(uint64_t n)
 {
     return (void *)(uintptr_t)n;
 }
+
 uint64_t number_of(const ditto_queue_item *got)
 {
     return (uint64_t)(uintptr_t)got->item;
-}
-
-void rest_ms(long ms)
-{
-    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 }, NULL);
 }
 
 void *block(void *argument)
@@ -48,5 +42,5 @@ void wait_until_asleep(const struct blocked *b)
 {
     const struct dti_wait_queue *queue = b->puts ? &b->queue->producers_waiting : &b->queue->consumer_waiting;
     while (atomic_load(&queue->parked) == 0)
-        rest_ms(1);
+        sleep_ms(1);
 }

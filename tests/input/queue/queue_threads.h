@@ -1,5 +1,5 @@
-/* tests/input/queue/queue_threads.h - creates queues for tests, and describes the threads that put into them
- * or wait at them. */
+/* tests/input/queue/queue_threads.h - creates queues for tests, and describes the threads that put items into
+ * them or wait in them. */
 #ifndef QUEUE_THREADS_H
 #define QUEUE_THREADS_H
 
@@ -10,27 +10,33 @@
 /* Creates a queue. Fails the test if it cannot be created. */
 ditto_queue *make(const ditto_queue_options *options);
 
-/* Creates a queue whose threads sleep soon when they wait. */
+/* Creates a queue in which a waiting thread spins for one microsecond and then sleeps. */
 ditto_queue *make_with(uint32_t slots, uint32_t producers);
 
-/* Makes an item of a number. */
+/* Makes an item from a number. */
 void *number(uint64_t n);
 
 /* Returns the number of an item. */
 uint64_t number_of(const ditto_queue_item *got);
 
-/* Sleeps. */
-void rest_ms(long ms);
-
-/* What the producers of a queue send. */
+/* The items that the producers of a queue send. */
 struct stream {
     ditto_queue *queue;
     uint32_t producers;
-    uint64_t items, max_bytes, seed;
-    bool payload, claims;
+    uint64_t items; /* of each producer */
+    uint64_t max_bytes, seed;
 
-    /* The bytes for which put or claim has returned and get has not. */
-    _Atomic uint64_t outstanding;
+    /* The queue copies payloads. */
+    bool payload;
+
+    /* Some items are claimed and published, and not put. */
+    bool claims;
+
+    /* The sum of the bytes that are claimed and not published. */
+    _Atomic uint64_t claimed_bytes;
+
+    /* The number of successful puts of all producers. */
+    _Atomic uint64_t puts;
     struct report report;
 };
 
@@ -47,10 +53,10 @@ struct blocked {
     ditto_status status;
 };
 
-/* The function of such a thread. */
+/* The function of this thread. Its argument is the `blocked`. */
 void *block(void *argument);
 
-/* Returns when the thread sleeps in the queue. */
+/* Waits until the thread sleeps in the queue, or is about to. */
 void wait_until_asleep(const struct blocked *blocked);
 
 #endif

@@ -10,15 +10,15 @@
 
 enum { MOST_PRODUCERS = 64 };
 
-/* -- streams: every item comes once, in the order of its producer and of the tickets -- */
+/* -- streams of items -- */
 
 static uint64_t bytes_of(const struct stream *s, uint64_t n)
 {
     return s->max_bytes != 0 ? 16 + n % (s->max_bytes / 2) : 16;
 }
 
-/* Claims a ticket, then publishes the item. Sometimes it publishes late, so that other producers overtake
- * it. */
+/* Claims a ticket, then publishes the item. Sometimes it yields in between, so that other producers can
+ * publish later tickets first. */
 static ditto_status claim_one(struct stream *s, uint32_t id, uint64_t n, uint64_t *random)
 {
     uint64_t ticket;
@@ -190,7 +190,8 @@ static void the_limit_counts_all_bytes_in_use(void **state)
     assert_ok(ditto_queue_destroy(queue));
 }
 
-/* Each thread claims bytes and publishes them. The sum of the claimed bytes never exceeds max_bytes. */
+/* Claims bytes and publishes them, again and again. Records a failure if the claimed bytes of all threads
+ * together exceed max_bytes. */
 static void *hold_bytes(void *argument)
 {
     struct producer *p = argument;
@@ -200,11 +201,11 @@ static void *hold_bytes(void *argument)
         uint64_t bytes = 1 + test_random(&random) % s->max_bytes;
         if (ditto_queue_claim(s->queue, p->id, bytes, DITTO_FOREVER, &ticket, NULL) != DITTO_OK)
             report_failure(&s->report, __FILE__, __LINE__, "claim: %s", ditto_last_error()->message);
-        uint64_t before = atomic_fetch_add(&s->outstanding, bytes);
+        uint64_t before = atomic_fetch_add(&s->claimed_bytes, bytes);
         if (before + bytes > s->max_bytes)
-            report_failure(&s->report, __FILE__, __LINE__, "%llu bytes are out",
+            report_failure(&s->report, __FILE__, __LINE__, "%llu bytes are claimed",
                            (unsigned long long)(before + bytes));
-        atomic_fetch_sub(&s->outstanding, bytes);
+        atomic_fetch_sub(&s->claimed_bytes, bytes);
         if (ditto_queue_publish(s->queue, p->id, ticket, NULL, bytes) != DITTO_OK)
             report_failure(&s->report, __FILE__, __LINE__, "publish: %s", ditto_last_error()->message);
     }
@@ -224,7 +225,7 @@ static void claimed_bytes_never_exceed_the_limit(void **state)
     s.queue = make(&options);
     for (uint32_t i = 0; i < 8; i++) {
         producer[i] = (struct producer){ &s, i };
-        pthread_create(&thread[i], NULL, hold_bytes, &producer[i]);
+        assert_int_equal(pthread_create(&thread[i], NULL, hold_bytes, &producer[i]), 0);
     }
     for (uint64_t i = 0; i < 8 * s.items; i++) {
         ditto_queue_item got;
@@ -279,9 +280,9 @@ static void waits_are_counted_on_both_sides(void **state)
     (void)state;
     assert_status(ditto_queue_get(b.queue, 20, &got), DITTO_ERR_TIMED_OUT);
     assert_ok(ditto_queue_put(b.queue, 0, NULL, 3, 0));
-    pthread_create(&thread, NULL, block, &b);
+    assert_int_equal(pthread_create(&thread, NULL, block, &b), 0);
     wait_until_asleep(&b);
-    rest_ms(5);
+    sleep_ms(5);
     assert_ok(ditto_queue_stats(b.queue, &stats));
     assert_int_equal(stats.depth, 1);
     assert_ok(ditto_queue_get(b.queue, 0, &got));
@@ -298,7 +299,7 @@ static void waits_are_counted_on_both_sides(void **state)
 
 /* -- arguments -- */
 
-static void refused(ditto_queue_options options, ditto_status status, const char *text)
+static void refuse(ditto_queue_options options, ditto_status status, const char *text)
 {
     ditto_queue *queue = NULL;
     assert_status(ditto_queue_create(&options, &queue), status);
@@ -314,19 +315,19 @@ static void wrong_options_are_refused(void **state)
     (void)state;
     assert_status(ditto_queue_create(NULL, NULL), DITTO_ERR_INVALID);
     o = init, o.struct_size = 0;
-    refused(o, DITTO_ERR_INVALID, "struct_size");
+    refuse(o, DITTO_ERR_INVALID, "struct_size");
     o = init, o.node = 1;
-    refused(o, DITTO_ERR_INVALID, "but has_node is 0");
+    refuse(o, DITTO_ERR_INVALID, "but has_node is 0");
     o = init, o.has_node = 1, o.node = 100000;
-    refused(o, DITTO_ERR_RANGE, "NUMA node 100000");
+    refuse(o, DITTO_ERR_RANGE, "NUMA node 100000");
     o = init, o.num_slots = DITTO_MAX_QUEUE_SLOTS + 1;
-    refused(o, DITTO_ERR_RANGE, "slots");
+    refuse(o, DITTO_ERR_RANGE, "slots");
     o = init, o.num_producers = DITTO_MAX_QUEUE_PRODUCERS + 1;
-    refused(o, DITTO_ERR_RANGE, "producers");
+    refuse(o, DITTO_ERR_RANGE, "producers");
     o = init, o.payload_bytes = UINT64_MAX / 2;
-    refused(o, DITTO_ERR_RANGE, "size_t");
+    refuse(o, DITTO_ERR_RANGE, "size_t");
     o = init, o.payload_bytes = UINT64_MAX;
-    refused(o, DITTO_ERR_RANGE, "size_t");
+    refuse(o, DITTO_ERR_RANGE, "size_t");
     o = init, o.has_node = 1, o.node = 0;
     assert_ok(ditto_queue_create(&o, &queue));
     assert_ok(ditto_queue_destroy(queue));
@@ -336,7 +337,7 @@ static void an_explicit_spin_time_of_0_us_means_no_spinning(void **state)
 {
     ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
     (void)state;
-    options.has_spin_us = 1; /* neither spins nor yields */
+    options.has_spin_us = 1;
     ditto_queue *queue = make(&options);
     assert_true(queue->wait_policy.spin_ns == 0 && queue->wait_policy.yield_ns == 0);
     assert_ok(ditto_queue_destroy(queue));

@@ -55,14 +55,14 @@ static void items_claimed_before_closing_are_delivered(void **state)
     assert_ok(ditto_queue_destroy(queue));
 }
 
-/* Puts until the queue is closed, and adds the number of successful puts to `outstanding`. */
+/* Puts until the queue is closed, and counts the successful puts. */
 static void *put_until_closed(void *argument)
 {
     struct producer *p = argument;
     uint64_t puts = 0;
     while (ditto_queue_put(p->stream->queue, p->id, NULL, 0, DITTO_FOREVER) == DITTO_OK)
         puts++;
-    atomic_fetch_add(&p->stream->outstanding, puts);
+    atomic_fetch_add(&p->stream->puts, puts);
     return NULL;
 }
 static void *close_soon(void *argument)
@@ -97,14 +97,14 @@ static void a_put_that_races_with_closing_is_delivered_or_refused(void **state)
         for (uint32_t i = 0; i < s.producers; i++)
             pthread_join(thread[i], NULL);
         pthread_join(thread[3], NULL);
-        assert_int_equal(gets, atomic_load(&s.outstanding));
+        assert_int_equal(gets, atomic_load(&s.puts));
         assert_ok(ditto_queue_destroy(s.queue));
     }
 }
 
 #if SINGLE_STEPS
-/* A producer is held at one instruction of its put, the queue is closed, and the put ends at one
- * instruction of the consumer's get. */
+/* A producer is held at an instruction of its put. Then the queue is closed. The consumer's get is held at
+ * one of its instructions until the put has ended. */
 struct close_race {
     ditto_queue *queue;
     _Atomic bool held, released, ended;
@@ -146,7 +146,8 @@ static void end_put(void *argument)
         sched_yield();
 }
 
-/* Returns false if get has fewer instructions than `get_steps`. */
+/* Tries one combination of an instruction of put and one of get. Returns false if get has fewer instructions
+ * than `get_steps`. */
 static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool *put_was_held)
 {
     struct close_race r = { .queue = make_with(1, 2), .put_steps = put_steps };
@@ -161,7 +162,7 @@ static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool
     bool get_was_held = call_and_hold(get_steps, try_to_get, end_put, &r);
     end_put(&r);
     pthread_join(thread, NULL);
-    if (r.got == DITTO_PENDING) /* the put held a ticket */
+    if (r.got == DITTO_PENDING) /* get began when the put had a ticket and had not published it */
         r.got = ditto_queue_get(r.queue, DITTO_FOREVER, &r.taken);
     assert_int_equal(r.put, r.got == DITTO_OK ? DITTO_OK : DITTO_ERR_CLOSED);
     if (r.got == DITTO_OK) {
@@ -169,7 +170,7 @@ static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool
         r.got = ditto_queue_get(r.queue, 0, &r.taken);
     }
     assert_int_equal(r.got, DITTO_END_OF_INPUT);
-    assert_int_equal(ditto_queue_get(r.queue, 0, &r.taken), DITTO_END_OF_INPUT); /* every time */
+    assert_int_equal(ditto_queue_get(r.queue, 0, &r.taken), DITTO_END_OF_INPUT); /* again */
     assert_ok(ditto_queue_destroy(r.queue));
     *put_was_held = r.put_was_held;
     return get_was_held;
@@ -182,7 +183,8 @@ static void no_item_comes_twice_if_closing_races_with_a_put(void **state)
 #if SINGLE_STEPS
     bool put_was_held = true;
     unsigned long combinations = 0;
-    /* A put has about twenty instructions between its load of the state and the load behind its ticket. */
+    /* A put loads the state before it takes a ticket, and once more after that. About twenty instructions are
+     * between these loads, so every fifth instruction is enough. */
     for (unsigned long put_steps = 1; put_was_held; put_steps += 5)
         for (unsigned long get_steps = 1; race_of_close(put_steps, get_steps, &put_was_held); get_steps++)
             combinations++;
@@ -192,7 +194,7 @@ static void no_item_comes_twice_if_closing_races_with_a_put(void **state)
 #endif
 }
 
-static void a_failure_comes_after_all_before_it_and_stays(void **state)
+static void a_failure_comes_after_all_items_before_it_and_stays(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 6; k++) {
@@ -294,7 +296,7 @@ int main(void)
         cmocka_unit_test(items_claimed_before_closing_are_delivered),
         cmocka_unit_test(a_put_that_races_with_closing_is_delivered_or_refused),
         cmocka_unit_test(no_item_comes_twice_if_closing_races_with_a_put),
-        cmocka_unit_test(a_failure_comes_after_all_before_it_and_stays),
+        cmocka_unit_test(a_failure_comes_after_all_items_before_it_and_stays),
         cmocka_unit_test(a_failure_wakes_producers_that_wait_for_a_slot),
         cmocka_unit_test(tickets_of_a_producer_that_has_exited_are_marked),
         cmocka_unit_test(items_that_are_left_are_dropped_once),

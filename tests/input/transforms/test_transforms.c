@@ -331,7 +331,7 @@ static ditto_status refuse_open(void *user, uint64_t pass, void **position)
     return DITTO_ERR_USER;
 }
 
-static void an_input_that_cannot_be_opened_comes_after_those_before_it(void **state)
+static void an_input_that_cannot_be_opened_fails_after_the_rows_of_those_before_it(void **state)
 {
     static struct rows rows;
     ditto_generator g = DITTO_GENERATOR_INIT;
@@ -460,7 +460,7 @@ int main(void)
         cmocka_unit_test(a_row_that_no_memory_holds_is_refused),
         cmocka_unit_test(a_shuffle_without_limit_reaches_every_order),
         cmocka_unit_test(a_generator_that_fails_loses_no_row_before_it),
-        cmocka_unit_test(an_input_that_cannot_be_opened_comes_after_those_before_it),
+        cmocka_unit_test(an_input_that_cannot_be_opened_fails_after_the_rows_of_those_before_it),
         cmocka_unit_test(a_function_that_fails_is_named_with_the_row),
         cmocka_unit_test(wrong_arguments_are_refused_by_transformations),
         cmocka_unit_test(a_chain_of_datasets_has_a_limit),

@@ -263,7 +263,7 @@ static void records_begin_at_every_stride(void **state)
         }
 }
 
-static void components_of_records_that_overlap(void **state)
+static void components_of_records_that_overlap_are_right(void **state)
 {
     ditto_tensor row[3] = { { .dtype = DITTO_U8, .rank = 1, .shape = { 3 } },
                             { .dtype = DITTO_U32 },
@@ -488,7 +488,7 @@ int main(void)
         cmocka_unit_test(files_follow_one_another),
         cmocka_unit_test(rows_of_a_language_model_overlap_by_one_token),
         cmocka_unit_test(records_begin_at_every_stride),
-        cmocka_unit_test(components_of_records_that_overlap),
+        cmocka_unit_test(components_of_records_that_overlap_are_right),
         cmocka_unit_test(no_record_crosses_from_one_file_to_the_next),
         cmocka_unit_test(a_stride_of_one_record_equals_no_stride),
         cmocka_unit_test(records_that_overlap_by_a_part_of_an_element_are_refused),

@@ -186,7 +186,7 @@ static void headers_may_be_written_in_other_ways(void **state)
     assert_ok(ditto_dataset_destroy(d));
 }
 
-static void other_headers_are_refused(void **state)
+static void wrong_headers_are_refused(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -339,7 +339,7 @@ int main(void)
         cmocka_unit_test(every_type_byte_order_and_version_is_read),
         cmocka_unit_test(several_files_make_components_of_one_row),
         cmocka_unit_test(headers_may_be_written_in_other_ways),
-        cmocka_unit_test(other_headers_are_refused),
+        cmocka_unit_test(wrong_headers_are_refused),
         cmocka_unit_test(a_header_cut_or_changed_anywhere_gives_an_error_or_rows),
         cmocka_unit_test(files_that_are_not_npy_files_are_refused),
         cmocka_unit_test(a_file_that_becomes_shorter_is_an_error),

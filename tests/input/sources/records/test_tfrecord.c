@@ -90,7 +90,7 @@ static void check_row(const struct taken *t, size_t i, size_t max_bytes, const c
 
 /* -- plain files -- */
 
-static void records_come_with_zeros_behind_them_and_their_length(void **state)
+static void records_come_with_zeros_behind_them_and_with_their_length(void **state)
 {
     ditto_dataset *d;
     ditto_element_spec spec;
@@ -224,7 +224,7 @@ static int part_of(size_t at, size_t *record)
     return in < 12 ? 0 : in < 12 + strlen(contents[*record]) ? 1 : 2;
 }
 
-static void no_flipped_bit_passes(void **state)
+static void a_flipped_bit_is_noticed_unless_the_data_is_trusted(void **state)
 {
     (void)state;
     make_four();
@@ -238,14 +238,14 @@ static void no_flipped_bit_passes(void **state)
             assert_ok(open_tfrecord(path, 8, DITTO_COMPRESSION_DEFAULT, trust, &d));
             struct taken t = nothing_taken(d);
             ditto_status status = ditto_dataset_reduce(d, take_row, &t, 0);
-            bool told = part == 0 || !trust;
+            bool noticed = part == 0 || !trust;
             char place[128];
             snprintf(place, sizeof place, "flip: record %zu at offset %zu: the checksum of its %s",
                      record + 1, begin_of(record), part == 0 ? "length" : "data");
-            assert_int_equal(status, told ? DITTO_ERR_CORRUPT : DITTO_OK);
-            if (told)
+            assert_int_equal(status, noticed ? DITTO_ERR_CORRUPT : DITTO_OK);
+            if (noticed)
                 assert_message(place);
-            assert_int_equal(t.rows, told ? record : RECORDS);
+            assert_int_equal(t.rows, noticed ? record : RECORDS);
             for (size_t i = 0; i < t.rows; i++)
                 if (i != record || part == 2) /* otherwise its data is changed */
                     check_row(&t, i, 8, contents[i], strlen(contents[i]));
@@ -343,7 +343,7 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
     assert_message("became shorter");
     assert_true(t.rows > 0 && t.rows < 1000);
     free(t.bytes);
-    /* Cut before the rows are chosen, but after the size of the file was read. */
+    /* The file is cut before the rows are chosen, but after its size was read. */
     for (size_t left = 0; left < 50; left++) {
         write_bytes("shrinks", made.bytes, made.length);
         assert_ok(ditto_dataset_destroy(shuffled));
@@ -418,7 +418,7 @@ static void compressed_files_have_the_same_rows(void **state)
     assert_ok(ditto_dataset_destroy(d));
 }
 
-static void large_compressed_records_and_many(void **state)
+static void compressed_records_may_be_larger_than_a_read(void **state)
 {
     static unsigned char data[300000];
     uint64_t random = test_seed(3);
@@ -477,7 +477,8 @@ static void damaged_compressed_files_are_refused(void **state)
             assert_true((length == first && rows == 4) || (length == packed.length && rows == 8));
     assert_status(read_damaged("cut.gz", packed.length - 1, &rows), DITTO_ERR_CORRUPT);
     assert_message("the gzip stream is cut off");
-    for (size_t bit = 0; bit < 8 * packed.length; bit++) { /* the time stamp may have any value */
+    /* Some bits, like those of the time stamp, may have any value. All rows must then be right. */
+    for (size_t bit = 0; bit < 8 * packed.length; bit++) {
         packed.bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
         if (read_damaged("flip.gz", packed.length, &rows) == DITTO_OK)
             assert_int_equal(rows, 8);
@@ -551,17 +552,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checksums_have_the_known_values),
-        cmocka_unit_test(records_come_with_zeros_behind_them_and_their_length),
+        cmocka_unit_test(records_come_with_zeros_behind_them_and_with_their_length),
         cmocka_unit_test(files_follow_one_another),
         cmocka_unit_test(records_may_be_larger_than_a_read),
         cmocka_unit_test(a_file_that_ends_anywhere_gives_the_whole_records_before),
-        cmocka_unit_test(no_flipped_bit_passes),
+        cmocka_unit_test(a_flipped_bit_is_noticed_unless_the_data_is_trusted),
         cmocka_unit_test(impossible_lengths_are_refused),
         cmocka_unit_test(files_that_are_not_tfrecord_files_are_refused),
         cmocka_unit_test(a_file_that_becomes_shorter_is_an_error),
 #ifdef DTI_HAVE_ZLIB
         cmocka_unit_test(compressed_files_have_the_same_rows),
-        cmocka_unit_test(large_compressed_records_and_many),
+        cmocka_unit_test(compressed_records_may_be_larger_than_a_read),
         cmocka_unit_test(damaged_compressed_files_are_refused),
         cmocka_unit_test(a_state_of_a_changed_compressed_file_is_refused),
 #else
