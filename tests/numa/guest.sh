@@ -177,7 +177,7 @@ log=$build/numa-guest-$machine.log
 boot() {
     : >"$log"
     # shellcheck disable=SC2086 # lists of words
-    timeout 500 qemu-system-x86_64 -accel tcg,thread=single -cpu Nehalem $qemu \
+    timeout 800 qemu-system-x86_64 -accel tcg,thread=single -cpu Nehalem $qemu \
         -kernel "$cache/vmlinuz" -initrd "$tree.cpio" -append "console=ttyS0 quiet panic=-1" \
         -nographic -no-reboot -nic none </dev/null >"$log" 2>&1 &
     guest=$!

@@ -95,7 +95,7 @@ static ditto_dataset *make_fields(char *name)
     return d;
 }
 
-/* Makes a dataset with a row that fails, and destroys the handle of the input. */
+/* Makes a dataset with a row that fails in a map or in a filter, and destroys the handle of the input. */
 static ditto_dataset *failing(ditto_dataset *input, enum where where, int64_t *row)
 {
     ditto_dataset *d;

@@ -66,7 +66,7 @@ struct pass {
     uint32_t order[MOST_ROWS * 4];
     _Atomic uint64_t steps, rows;
     uint64_t sizes[64][DITTO_MAX_REPLICAS]; /* of the first 64 steps */
-    unsigned slow;                          /* replicas are sometimes slow, to vary the timing */
+    unsigned slow;                          /* replicas sometimes yield, to vary the timing */
 };
 
 /* In every row x is its number and y is (2 x, 2 x + 1), which checks that components are cut at the same

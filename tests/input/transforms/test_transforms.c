@@ -191,8 +191,8 @@ static ditto_status add_hundred(const ditto_tensor *in, const ditto_tensor *out,
     return DITTO_OK;
 }
 
-/* Many rows are read at once, or one by one when one of them fails. In that case the input of the second
- * map has written nothing. */
+/* Rows are read together. If one of them fails, they are read again one by one. The second map must be
+ * applied only to rows that its input has written. */
 static void rows_before_one_that_fails_are_reduced(void **state)
 {
     static struct rows rows;
@@ -250,7 +250,8 @@ static void a_shuffle_without_limit_reaches_every_order(void **state)
     double chi = 0;
     for (int i = 0; i < 24; i++)
         chi += ((double)seen[i] - 1000) * ((double)seen[i] - 1000) / 1000;
-    /* There are 23 degrees of freedom, and a larger value occurs once in 30000 times. The seeds are fixed. */
+    /* There are 23 degrees of freedom, and a larger value has a probability of 1 in 30000. The seeds are
+     * fixed, so the value is the same every time. */
     assert_true(chi < 60);
     assert_ok(ditto_dataset_destroy(d));
 }

@@ -172,8 +172,8 @@ static void an_endless_row_does_not_use_memory(void **state)
     forget_file(name);
 }
 
-/* A shuffle chooses all rows before it reads the first. The first row that is read cuts the file for the
- * others. Rows are long, so that one read does not get several. */
+/* The file is cut when the first row has been read. All rows were chosen before that, because the dataset is
+ * shuffled. Rows are long, so that one read does not get several. */
 struct cut {
     const char *name;
     int rows;
@@ -272,7 +272,7 @@ static void positions_are_saved_and_shards_take_whole_files(void **state)
         forget_file(names[i]);
 }
 
-/* Any wrong words of a row must give an error and have no other effect. */
+/* Words that no row has must give an error, and have no other effect. */
 static void rows_of_a_damaged_state_are_refused(void **state)
 {
     static const uint64_t damaged[][3] = {
