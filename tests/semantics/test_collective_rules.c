@@ -2,12 +2,15 @@
  * tests/sync/ compares the bits of their results. */
 #include "support/support.h"
 
-#include <unistd.h>
+#include <stdatomic.h>
 
 struct trial {
     struct report report;
     ditto_variable *mirrored, *local;
     uint32_t odd; /* the replica that differs, or UINT32_MAX */
+
+    /* Set when a barrier has ended for a replica that came to it. */
+    _Atomic bool over;
 };
 
 #define MUST(call) EXPECT(&t->report, (call) == DITTO_OK)
@@ -123,9 +126,13 @@ static ditto_status come_or_not(ditto_replica *self, void *argument)
     struct trial *t = argument;
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     options.timeout_ms = 50; /* replaces the timeout of the strategy */
-    if (ditto_replica_id(self) != t->odd)
-        return ditto_barrier(self, &options);
-    usleep(400000);
+    if (ditto_replica_id(self) != t->odd) {
+        ditto_status status = ditto_barrier(self, &options);
+        t->over = true;
+        return status;
+    }
+    while (!t->over) /* the barrier of the other replica would notice that this one has returned */
+        sleep_ms(1);
     return DITTO_OK;
 }
 

@@ -4,8 +4,6 @@
 
 #include "values/values.h"
 
-#include <unistd.h>
-
 /* Gives component r the elements r and r + 0.5. All components are given in the same memory, one after the
  * other. */
 static ditto_status pair_of(uint32_t replica, uint32_t num_replicas, void *user, ditto_tensor *component)
@@ -99,7 +97,7 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
     assert_ok(ditto_strategy_local_results(strategy, plain, results, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(results[0], plain);
-    assert_null(results[1]); /* is beyond the count */
+    assert_null(results[1]); /* outputs beyond the count are NULL */
     assert_null(results[2]);
     assert_ok(ditto_value_destroy(results[0]));
     const ditto_value *members[] = { value, plain };
@@ -386,17 +384,16 @@ static void nests_have_a_limit(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static _Atomic int let_go;
-
+/* Replica 1 never returns. */
 static ditto_status stay_away(ditto_replica *self, void *unused)
 {
     (void)unused;
-    while (ditto_replica_id(self) == 1 && !let_go)
-        usleep(1000);
+    while (ditto_replica_id(self) == 1)
+        sleep_ms(1000);
     return DITTO_OK;
 }
 
-/* Runs in a child process, because the poisoned strategy stays in memory. */
+/* Runs in a child process, because replica 1 and the poisoned strategy stay until the process ends. */
 static int use_poisoned_values(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -438,10 +435,10 @@ static int use_values_after_fork(void *argument)
 static void values_of_a_poisoned_strategy_or_of_before_a_fork_are_refused(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(use_poisoned_values, NULL, 20), 0);
+    assert_int_equal(in_child(use_poisoned_values, NULL, 60), 0);
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = make_pairs(strategy);
-    assert_int_equal(in_child(use_values_after_fork, value, 20), 0);
+    assert_int_equal(in_child(use_values_after_fork, value, 60), 0);
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_strategy_destroy(strategy));
 }

@@ -254,12 +254,12 @@ static void the_default_strategy_is_not_counted_as_sharing_pus(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static int in_forked_child(void *strategy)
+static int use_default_strategy(void *unused)
 {
+    (void)unused;
     ditto_strategy *fresh = ditto_get_strategy();
     REQUIRE(fresh != NULL && ditto_strategy_num_replicas(fresh) == 1);
     REQUIRE(act_as_replica() == 0);
-    (void)strategy;
     return 0;
 }
 
@@ -267,7 +267,7 @@ static void after_fork_there_is_another_default_strategy(void **state)
 {
     (void)state;
     assert_non_null(ditto_get_replica_context());
-    assert_int_equal(in_child(in_forked_child, ditto_get_strategy(), 20), 0);
+    assert_int_equal(in_child(use_default_strategy, NULL, 60), 0);
     assert_int_equal(act_as_replica(), 0);
 }
 
@@ -319,7 +319,8 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         }
         ditto_value *value;
         assert_ok(ditto_strategy_value_from_tensors(strategy, each, 1, &value));
-        if (n > 1) /* rule 8.15: updates with per-replica arguments are refused */
+        /* Updates with per-replica arguments are refused before the function is called. */
+        if (n > 1)
             assert_status(ditto_variable_update(variable, (ditto_update_fn)(uintptr_t)assign_ids, NULL,
                                                 (const ditto_value *[]){ value }, 1, NULL, NULL),
                           DITTO_ERR_INVALID);
@@ -367,11 +368,11 @@ static void rule_8_15_one_device_has_one_replica(void **state)
 static void spinning_can_be_set_to_0_us(void **state)
 {
     (void)state;
-    for (int said = 0; said < 2; said++) {
+    for (int has_zero = 0; has_zero < 2; has_zero++) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-        options.has_spin_us = said;
+        options.has_spin_us = has_zero;
         ditto_strategy *strategy = make_strategy(2, &options);
-        assert_int_equal(dti_team_of(strategy)->options.spin_us, said ? 0 : 50);
+        assert_int_equal(dti_team_of(strategy)->options.spin_us, has_zero ? 0 : 50);
         assert_ok(ditto_strategy_run(strategy, nothing, NULL));
         assert_ok(ditto_strategy_destroy(strategy));
     }
@@ -379,38 +380,31 @@ static void spinning_can_be_set_to_0_us(void **state)
 
 /* -- section 11 -- */
 
-struct losses {
-    struct report report;
-    bool halves;
-};
-
 static ditto_status average(ditto_replica *self, void *argument)
 {
-    struct losses *l = argument;
+    struct report *report = argument;
     float loss[4] = { 1, 2, 3, 4 }, weight[2] = { 2, 0 };
     double out;
     uint32_t n = ditto_num_replicas(self);
     ditto_tensor losses = { .data = loss, .dtype = DITTO_F32, .rank = 2, .shape = { 2, 2 } };
     ditto_tensor weights = { .data = weight, .dtype = DITTO_F32, .rank = 1, .shape = { 2 } };
-    EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_OK && out == 10.0 / (2 * n));
-    EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 5, &out) == DITTO_OK && out == 2);
-    EXPECT(&l->report,
-           ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 6.0 / (2 * n));
+    EXPECT(report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_OK && out == 10.0 / (2 * n));
+    EXPECT(report, ditto_average_loss(self, &losses, NULL, 5, &out) == DITTO_OK && out == 2);
+    EXPECT(report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 6.0 / (2 * n));
     weights.shape[0] = 1;
-    EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_ERR_SHAPE);
+    EXPECT(report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_ERR_SHAPE);
     /* A scalar is the weight of all losses. It does not change the divisor. */
     weights = (ditto_tensor){ .data = weight, .dtype = DITTO_F32 };
-    EXPECT(&l->report,
-           ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 20.0 / (2 * n));
-    EXPECT(&l->report, ditto_average_loss(self, &losses, &weights, 5, &out) == DITTO_OK && out == 4);
+    EXPECT(report, ditto_average_loss(self, &losses, &weights, 0, &out) == DITTO_OK && out == 20.0 / (2 * n));
+    EXPECT(report, ditto_average_loss(self, &losses, &weights, 5, &out) == DITTO_OK && out == 4);
     losses.rank = 0;
     losses.shape[0] = 0;
-    EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_ERR_SHAPE);
+    EXPECT(report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_ERR_SHAPE);
     losses = (ditto_tensor){ .data = loss, .dtype = DITTO_I32, .rank = 1, .shape = { 4 } };
-    EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_ERR_UNSUPPORTED);
+    EXPECT(report, ditto_average_loss(self, &losses, NULL, 0, &out) == DITTO_ERR_UNSUPPORTED);
     losses = (ditto_tensor){ .dtype = DITTO_F32, .rank = 1, .shape = { 0 } };
-    EXPECT(&l->report, ditto_average_loss(self, &losses, NULL, 8, &out) == DITTO_OK && out == 0);
-    EXPECT(&l->report, ditto_scale_regularization(self, 3, &out) == DITTO_OK && out == 3.0 / n);
+    EXPECT(report, ditto_average_loss(self, &losses, NULL, 8, &out) == DITTO_OK && out == 0);
+    EXPECT(report, ditto_scale_regularization(self, 3, &out) == DITTO_OK && out == 3.0 / n);
     return DITTO_OK;
 }
 
@@ -418,9 +412,9 @@ static void rule_11_1_losses_add_up_to_the_global_mean(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
-        struct losses l = { .halves = false };
+        struct report report = { 0 };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
-        run_all(strategy, average, &l, &l.report);
+        run_all(strategy, average, &report, &report);
         double out;
         ditto_tensor t = { .dtype = DITTO_F32, .rank = 1 };
         assert_ok(ditto_strategy_scope_enter(strategy)); /* cross-replica context */

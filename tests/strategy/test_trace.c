@@ -1,11 +1,22 @@
 /* tests/strategy/test_trace.c - traces, statistics and counts of calls. */
 #include "support/support.h"
 
+#include "replicas/team/recorder.h"
+#include "replicas/team/team.h"
+
+#include <stdatomic.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* How long the last replica computes after all others have begun to wait for it. */
+enum { DELAY_MS = 100, DELAY_NS = DELAY_MS * 1000000 };
 
 struct traced {
     struct report report;
     int rounds;
+
+    /* The thread of each replica that is about to wait for the last one. */
+    _Atomic int thread_id[DITTO_MAX_REPLICAS];
 };
 
 static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
@@ -16,18 +27,30 @@ static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *
     (void)count;
     (void)user;
     (void)result;
-    usleep(2000);
     return DITTO_OK;
 }
 
-/* A function in which the last replica computes longest. */
+/* Makes the last replica compute for DELAY_MS after all others have begun to wait for it. */
+static ditto_status delay_last(ditto_replica *self, struct traced *t)
+{
+    uint32_t last = ditto_num_replicas(self) - 1, id = ditto_replica_id(self);
+    t->thread_id[id] = 0;
+    EXPECT(&t->report, ditto_barrier(self, NULL) == DITTO_OK);
+    t->thread_id[id] = (int)syscall(SYS_gettid);
+    for (uint32_t i = 0; id == last && i < last; i++)
+        EXPECT(&t->report, await_sleep(&t->thread_id[i]));
+    if (id == last)
+        sleep_ms(DELAY_MS);
+    return DITTO_OK;
+}
+
+/* The function of the runs. Each replica makes one barrier more than all-reduces. */
 static ditto_status work(ditto_replica *self, void *argument)
 {
     struct traced *t = argument;
     float x[1000] = { 0 };
     ditto_pending pending;
-    if (ditto_replica_id(self) == ditto_num_replicas(self) - 1)
-        usleep(100000);
+    DITTO_TRY(delay_last(self, t));
     for (int i = 0; i < t->rounds; i++) {
         EXPECT(&t->report, ditto_all_reduce(self, x, x, 1000, DITTO_F32, DITTO_SUM, NULL) == DITTO_OK);
         EXPECT(&t->report, ditto_barrier(self, NULL) == DITTO_OK);
@@ -47,6 +70,42 @@ static ditto_operation_counters times_of(ditto_strategy *strategy, const char *n
         if (strcmp(t.name, name) == 0)
             return t;
     }
+}
+
+/* Returns what one replica has recorded about an operation. */
+static const struct dti_total *total_of(ditto_strategy *strategy, uint32_t replica, const char *name)
+{
+    const struct dti_tracer *t = dti_team_replica(dti_team_of(strategy), replica)->traced;
+    uint32_t i = 0;
+    while (i < t->totals && strcmp(t->total[i].name, name) != 0)
+        i++;
+    assert_true(i < t->totals);
+    return &t->total[i];
+}
+
+/* Checks the times of two runs of `work`. The other replicas may be late too, so the slowest replica is not
+ * always the last one. It is found in the records of all replicas. */
+static void check_times(ditto_strategy *strategy, uint32_t n)
+{
+    ditto_operation_counters reduce = times_of(strategy, "ditto_all_reduce"), run = times_of(strategy, "run");
+    uint32_t least_waiting = 0, most_computing = 0;
+    for (uint32_t r = 0; r < n; r++) {
+        uint64_t waited_ns = total_of(strategy, r, "ditto_all_reduce")->waited_ns;
+        uint64_t own_ns = total_of(strategy, r, "run")->own_ns;
+        if (r == n - 1)
+            assert_true(own_ns >= 2 * DELAY_NS);
+        else
+            assert_true(waited_ns >= 2 * DELAY_NS);
+        if (waited_ns < total_of(strategy, least_waiting, "ditto_all_reduce")->waited_ns)
+            least_waiting = r;
+        if (own_ns > total_of(strategy, most_computing, "run")->own_ns)
+            most_computing = r;
+    }
+    assert_int_equal(reduce.slowest, least_waiting);
+    assert_true(reduce.time_ns > 0 && reduce.wait_ns <= reduce.time_ns && reduce.own_ns <= reduce.time_ns);
+    assert_true(reduce.wait_ns >= (uint64_t)2 * DELAY_NS / n * (n - 1));
+    assert_int_equal(run.slowest, most_computing);
+    assert_true(run.time_ns >= 2 * DELAY_NS / n && run.own_ns < run.time_ns);
 }
 
 static void operations_are_counted_and_timed(void **state)
@@ -71,25 +130,59 @@ static void operations_are_counted_and_timed(void **state)
         t = times_of(strategy, "ditto_all_reduce");
         assert_int_equal(t.calls, 10);
         assert_int_equal(t.bytes, 10 * 4000 * n);
-        assert_true(t.time_ns > 0 && t.wait_ns <= t.time_ns && t.own_ns <= t.time_ns);
-        if (n > 1) {
-            assert_int_equal(t.slowest, n - 1);
-            assert_true(t.wait_ns > 1000000 * (n - 1) / n); /* the others wait for replica n - 1 */
-        }
-        t = times_of(strategy, "run");
-        assert_int_equal(t.calls, 2);
-        assert_int_equal(t.slowest, n - 1);
-        assert_true(t.time_ns >= 200000000 / n && t.own_ns < t.time_ns);
-        assert_true(times_of(strategy, "pause").own_ns > 1000000);
-        assert_int_equal(times_of(strategy, "ditto_barrier").calls, 10);
+        assert_int_equal(times_of(strategy, "run").calls, 2);
+        assert_int_equal(times_of(strategy, "pause").calls, 2);
+        assert_int_equal(times_of(strategy, "ditto_barrier").calls, 12);
         assert_int_equal(times_of(strategy, "ditto_all_reduce_start").calls, 2);
         assert_int_equal(times_of(strategy, "ditto_wait").calls, 2);
         assert_int_equal(times_of(strategy, "ditto_merge_call").calls, 2);
+        check_times(strategy, n);
         assert_ok(ditto_strategy_trace_describe(strategy, text, sizeof text, &length));
         assert_true(length < sizeof text && strstr(text, "ditto_all_reduce") != NULL &&
                     strstr(text, "computing") != NULL);
         assert_ok(ditto_strategy_trace_start(strategy, NULL)); /* forgets the old trace */
         assert_status(ditto_strategy_operation_stats(strategy, 0, &t), DITTO_ERR_NOT_FOUND);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static ditto_status do_nothing(ditto_replica *self, void *unused)
+{
+    (void)self;
+    (void)unused;
+    return DITTO_OK;
+}
+
+/* All replicas are in the pause when the run inside it has ended. */
+static ditto_status merge_slowly(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                 void *user, ditto_value **result)
+{
+    (void)arguments;
+    (void)count;
+    (void)user;
+    (void)result;
+    DITTO_TRY(ditto_strategy_run(strategy, do_nothing, NULL));
+    sleep_ms(DELAY_MS);
+    return DITTO_OK;
+}
+
+static ditto_status call_merge_slowly(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return ditto_merge_call(self, merge_slowly, NULL, NULL, 0, NULL);
+}
+
+static void a_pause_lasts_until_its_merge_function_returns(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        assert_ok(ditto_strategy_trace_start(strategy, NULL));
+        assert_ok(ditto_strategy_run(strategy, call_merge_slowly, NULL));
+        assert_ok(ditto_strategy_trace_stop(strategy));
+        for (uint32_t r = 0; r < replica_counts[k]; r++)
+            assert_true(total_of(strategy, r, "pause")->own_ns >= DELAY_NS);
+        assert_true(times_of(strategy, "pause").own_ns >= DELAY_NS / replica_counts[k] * replica_counts[k]);
         assert_ok(ditto_strategy_destroy(strategy));
     }
 }
@@ -118,8 +211,9 @@ static void events_are_kept_up_to_the_capacity(void **state)
     for (char *at = text; (at = strstr(at, "\"ph\":\"X\"")) != NULL; at++)
         events++;
     assert_int_equal(events, 3 * 7);
-    /* Each replica has 25 events: two in each of 10 rounds, start, wait, merge_call, pause and run. */
-    assert_non_null(strstr(text, "\"events not kept\":\"54\""));
+    /* Each replica has 26 events: a barrier, two in each of 10 rounds, start, wait, merge_call, pause and
+     * run. */
+    assert_non_null(strstr(text, "\"events not kept\":\"57\""));
     assert_int_equal(times_of(strategy, "ditto_all_reduce").calls, 10); /* all calls are counted */
     assert_status(ditto_strategy_trace_write(strategy, "/nowhere/trace.json"), DITTO_ERR_IO);
     assert_message("No such file");
@@ -197,9 +291,11 @@ static void batches_are_shown_on_their_producers_tracks(void **state)
     struct taking first = { .iterator = iterate(strategy, d, 2), .steps = 10 };
     run_all(strategy, take_steps, &first, &first.report);
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
-    /* Wait until both queues are full, with two batches each. */
-    for (int ms = 0; stats.depth < 4 && ms < 20000; ms++, usleep(1000))
+    /* Waits until both queues are full, with two batches each. Then the producers fill no batch until a
+     * replica takes one. */
+    for (int ms = 0; stats.depth < 4 && ms < 60000; ms++, sleep_ms(1))
         assert_ok(ditto_iterator_stats(first.iterator, DITTO_ALL_REPLICAS, &stats));
+    assert_int_equal(stats.depth, 4);
     assert_ok(ditto_strategy_trace_start(strategy, NULL));
     run_all(strategy, take_steps, &first, &first.report);
     for (int i = 0; i < 20; i++)
@@ -262,10 +358,12 @@ static void calls_are_counted_on_request(void **state)
     run_all(strategy, work, &traced, &traced.report);
     assert_ok(ditto_usage_describe(text, sizeof text, &length));
     assert_true(length > 0 && length < sizeof text);
+    /* Three replicas make 500 all-reduces and 501 barriers each. */
     assert_non_null(strstr(text, "        1500  ditto_all_reduce\n"));
     assert_non_null(strstr(text, "           1  ditto_strategy_run\n"));
     char *first = strchr(text, '\n');
-    assert_true(first != NULL && strstr(text, "1500") < first); /* the most frequent call is first */
+    /* The most frequent call is first. */
+    assert_true(first != NULL && strstr(text, "1503  ditto_barrier") < first);
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
@@ -273,6 +371,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_are_counted_and_timed),
+        cmocka_unit_test(a_pause_lasts_until_its_merge_function_returns),
         cmocka_unit_test(events_are_kept_up_to_the_capacity),
         cmocka_unit_test(batches_are_shown_on_their_producers_tracks),
         cmocka_unit_test(tracing_does_not_begin_inside_a_run),
