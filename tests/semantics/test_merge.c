@@ -13,7 +13,7 @@ struct merging {
     _Atomic int calls;
     ditto_strategy *strategy;
     ditto_variable *variable;
-    ditto_status wish;
+    ditto_status returned; /* what the merge function returns */
 };
 
 static ditto_status add_up(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
@@ -116,7 +116,7 @@ static void rule_7_1_each_replica_gets_its_component_of_a_per_replica_result(voi
 
 struct nesting {
     struct merging m;
-    uint32_t deepest;
+    uint32_t runs_inside; /* how many more runs begin inside the present one */
     _Atomic int innermost;
 };
 
@@ -129,23 +129,23 @@ static ditto_status run_again(ditto_strategy *strategy, ditto_value *const *argu
     (void)arguments;
     (void)count;
     (void)result;
-    n->deepest--;
+    n->runs_inside--;
     ditto_status status = ditto_strategy_run(strategy, nest, n);
-    n->deepest++;
+    n->runs_inside++;
     return status;
 }
 
 static ditto_status nest(ditto_replica *self, void *argument)
 {
     struct nesting *n = argument;
-    uint32_t depth = n->deepest, replicas = ditto_num_replicas(self), id = ditto_replica_id(self);
+    uint32_t runs_inside = n->runs_inside, replicas = ditto_num_replicas(self), id = ditto_replica_id(self);
     double one = 1, sum;
     ditto_pending pending;
     uint32_t started = id, total = 0;
     /* An operation that is pending here is not disturbed by the runs inside. */
     EXPECT(&n->m.report, ditto_all_reduce_start(self, &started, &total, 1, DITTO_U32, DITTO_SUM, NULL,
                                                 &pending) == DITTO_OK);
-    if (depth == 0)
+    if (runs_inside == 0)
         n->innermost++;
     else {
         ditto_replica *outer = self;
@@ -159,7 +159,7 @@ static ditto_status nest(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void rule_7_2_runs_in_merge_functions_and_merge_calls_in_those_runs(void **state)
+static void rule_7_2_merge_functions_may_run_functions_that_make_merge_calls(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++)
@@ -167,15 +167,15 @@ static void rule_7_2_runs_in_merge_functions_and_merge_calls_in_those_runs(void 
             ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
             options.caller = waits ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT;
             ditto_strategy *strategy = make_strategy(replica_counts[k], &options);
-            struct nesting n = { .deepest = 4 };
+            struct nesting n = { .runs_inside = 4 };
             run_all(strategy, nest, &n, &n.m.report);
             run_all(strategy, nest, &n, &n.m.report);
             assert_int_equal(n.innermost, 2 * replica_counts[k]);
-            n.deepest = 8; /* nine runs, which is one too many */
+            n.runs_inside = 8; /* nine runs, which is one too many */
             assert_status(ditto_strategy_run(strategy, nest, &n), DITTO_ERR_RANGE);
             assert_message("a run inside 8 runs");
             memset(&n.m.report, 0, sizeof n.m.report);
-            n.deepest = 7;
+            n.runs_inside = 7;
             run_all(strategy, nest, &n, &n.m.report); /* the next run works */
             assert_ok(ditto_strategy_destroy(strategy));
         }
@@ -279,7 +279,7 @@ static ditto_status fail_to_merge(ditto_strategy *strategy, ditto_value *const *
 static ditto_status call_failure(ditto_replica *self, void *argument)
 {
     struct merging *m = argument;
-    ditto_status status = ditto_merge_call(self, fail_to_merge, &m->wish, NULL, 0, NULL);
+    ditto_status status = ditto_merge_call(self, fail_to_merge, &m->returned, NULL, 0, NULL);
     EXPECT(&m->report, ditto_replica_id(self) == 0 || status == DITTO_ERR_PEER_STOPPED);
     return status;
 }
@@ -288,21 +288,22 @@ static void rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run(voi
 {
     (void)state;
     ditto_strategy *strategy = make_strategy(3, NULL);
-    struct merging m = { .wish = DITTO_ERR_USER };
+    struct merging m = { .returned = DITTO_ERR_USER };
     assert_status(ditto_strategy_run(strategy, call_failure, &m), DITTO_ERR_USER);
     assert_string_equal(m.report.first_failure, "");
     assert_message("nothing to merge");
     assert_int_equal(ditto_last_error()->user_code, 3);
-    m.wish = DITTO_ERR_NOT_FOUND;
+    m.returned = DITTO_ERR_NOT_FOUND;
     assert_status(ditto_strategy_run(strategy, call_failure, &m), DITTO_ERR_NOT_FOUND);
     assert_message(
         "the merge function returned DITTO_ERR_NOT_FOUND (-13) without a message: set one with ditto_fail");
-    m.wish = DITTO_END_OF_INPUT;
+    m.returned = DITTO_END_OF_INPUT;
     assert_status(ditto_strategy_run(strategy, call_failure, &m), DITTO_ERR_USER);
     assert_message("DITTO_END_OF_INPUT");
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* In the next two functions replica 1 makes no merge call. It returns, or it fails. */
 static ditto_status leave_early(ditto_replica *self, void *unused)
 {
     (void)unused;
@@ -315,17 +316,19 @@ static ditto_status fail_early(ditto_replica *self, void *unused)
     return ditto_replica_id(self) == 1 ? ditto_fail(self, 2, "not today")
                                        : ditto_merge_call(self, merge_inner_failure, NULL, NULL, 0, NULL);
 }
-static ditto_status call_others(ditto_replica *self, void *which)
+
+/* What replica 1 does in another way than the others. */
+enum difference { OTHER_FUNCTION, FEWER_ARGUMENTS, OTHER_DTYPE, NO_MERGE_CALL, DIFFERENCES };
+
+static ditto_status differ_on_1(ditto_replica *self, void *argument)
 {
+    enum difference difference = ditto_replica_id(self) == 1 ? *(enum difference *)argument : DIFFERENCES;
     double one = 1;
-    ditto_tensor t = { .data = &one,
-                       .dtype = ditto_replica_id(self) == 1 && *(int *)which == 2 ? DITTO_I64 : DITTO_F64 };
-    bool odd = ditto_replica_id(self) == 1;
-    if (*(int *)which == 3)
-        return odd ? ditto_barrier(self, NULL)
-                   : ditto_merge_call(self, merge_inner_failure, which, NULL, 0, NULL);
-    return ditto_merge_call(self, odd && *(int *)which == 0 ? fail_to_merge : merge_inner_failure, which, &t,
-                            odd && *(int *)which == 1 ? 0 : 1, NULL);
+    ditto_tensor t = { .data = &one, .dtype = difference == OTHER_DTYPE ? DITTO_I64 : DITTO_F64 };
+    if (difference == NO_MERGE_CALL)
+        return ditto_barrier(self, NULL);
+    return ditto_merge_call(self, difference == OTHER_FUNCTION ? fail_to_merge : merge_inner_failure,
+                            argument, &t, difference == FEWER_ARGUMENTS ? 0 : 1, NULL);
 }
 
 static void rule_2_4_a_replica_that_does_not_make_the_same_merge_call_ends_the_run(void **state)
@@ -338,10 +341,11 @@ static void rule_2_4_a_replica_that_does_not_make_the_same_merge_call_ends_the_r
         assert_message("ditto_merge_call");
         assert_status(ditto_strategy_run(strategy, fail_early, NULL), DITTO_ERR_USER);
         assert_message("not today");
-        for (int which = 0; which < 4; which++) {
-            assert_status(ditto_strategy_run(strategy, call_others, &which),
-                          which == 2 ? DITTO_ERR_INVALID : DITTO_ERR_DIVERGED);
-            assert_message(which == 2 ? "replica 1's component is i64" : "ditto_merge_call");
+        for (enum difference difference = OTHER_FUNCTION; difference < DIFFERENCES; difference++) {
+            bool is_dtype = difference == OTHER_DTYPE;
+            assert_status(ditto_strategy_run(strategy, differ_on_1, &difference),
+                          is_dtype ? DITTO_ERR_INVALID : DITTO_ERR_DIVERGED);
+            assert_message(is_dtype ? "replica 1's component is i64" : "ditto_merge_call");
         }
         assert_ok(ditto_strategy_destroy(strategy));
     }
@@ -382,15 +386,15 @@ static ditto_status leave_at_once(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-/* One replica is late by about the time limit of the merge_call. Some of the others find that all have
- * arrived, and for some the time is over. */
+/* One replica is late by about the time limit of the merge_call. All replicas may then have arrived for some
+ * of the others, while the limit has passed for the rest. */
 struct lateness {
     uint32_t late;
     int us;
 };
 
-static ditto_status merge_what_comes(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
-                                     void *user, ditto_value **result)
+static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                               void *user, ditto_value **result)
 {
     (void)arguments;
     (void)count;
@@ -404,8 +408,8 @@ static ditto_status merge_in_time_or_not(ditto_replica *self, void *argument)
     const struct lateness *l = argument;
     if (ditto_replica_id(self) == l->late)
         usleep((useconds_t)l->us);
-    DITTO_TRY(ditto_merge_call(self, merge_what_comes, NULL, NULL, 0, NULL));
-    return ditto_merge_call(self, merge_what_comes, NULL, NULL, 0, NULL);
+    DITTO_TRY(ditto_merge_call(self, run_inside, NULL, NULL, 0, NULL));
+    return ditto_merge_call(self, run_inside, NULL, NULL, 0, NULL);
 }
 
 static void a_merge_call_that_is_in_time_for_only_some_replicas_ends_for_all(void **state)
@@ -458,7 +462,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_7_1_the_merge_function_runs_once_in_cross_context),
         cmocka_unit_test(rule_7_1_each_replica_gets_its_component_of_a_per_replica_result),
-        cmocka_unit_test(rule_7_2_runs_in_merge_functions_and_merge_calls_in_those_runs),
+        cmocka_unit_test(rule_7_2_merge_functions_may_run_functions_that_make_merge_calls),
         cmocka_unit_test(rule_7_2_too_many_runs_with_values_are_an_error_that_can_be_handled),
         cmocka_unit_test(rule_2_3_a_merge_function_may_handle_an_inner_runs_error),
         cmocka_unit_test(rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run),

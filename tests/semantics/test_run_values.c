@@ -207,8 +207,9 @@ static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
         assert_message(cases[i].message);
         assert_null(result);
     }
-    ditto_value *means, *x = make_rows(strategy, 0); /* for the next run, which works */
-    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means));
+    ditto_value *means, *x = make_rows(strategy, 0);
+    assert_ok(
+        ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means)); /* a run works again */
     assert_ok(ditto_value_destroy(means));
     assert_ok(ditto_value_destroy(x));
     assert_ok(ditto_strategy_destroy(strategy));
@@ -398,14 +399,6 @@ static void rule_2_7_results_of_earlier_steps_are_dropped(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static ditto_status return_moments(ditto_replica *self, void *unused)
-{
-    (void)unused;
-    /* These are names and not numbers, although they begin with digits. */
-    DITTO_TRY(ditto_return_f64(self, "1st moment", 1));
-    return ditto_return_f64(self, "2nd moment", 2);
-}
-
 static ditto_status stop_early(ditto_replica *self, const ditto_batch *batch, void *unused)
 {
     (void)self;
@@ -423,7 +416,6 @@ static void rule_2_7_steps_with_fixed_batches_refuse_short_ones_and_positive_sta
     ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
     ditto_dataset *source;
     ditto_iterator *iterator;
-    ditto_value *result;
     input.global_batch = 8;
     fixed.dynamic_batch = DITTO_SWITCH_OFF;
     assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
@@ -438,9 +430,32 @@ static void rule_2_7_steps_with_fixed_batches_refuse_short_ones_and_positive_sta
     assert_message("DITTO_END_OF_INPUT");
     assert_ok(ditto_iterator_destroy(iterator));
     assert_ok(ditto_dataset_destroy(source));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status return_moments(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    DITTO_TRY(ditto_return_f64(self, "1st moment", 1));
+    return ditto_return_f64(self, "2nd moment", 2);
+}
+
+static void rule_2_2_names_that_begin_with_digits_are_not_numbers(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_value *result;
     assert_ok(ditto_strategy_run_values(strategy, return_moments, NULL, NULL, NULL, &result));
     assert_string_equal(ditto_value_member_name(result, 1), "2nd moment");
     assert_ok(ditto_value_destroy(result));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void reductions_of_results_have_known_operators_and_different_names(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_value *result;
     ditto_result_op twice[] = { { "a", DITTO_SUM }, { "a", DITTO_MAX } },
                     unknown[] = { { "a", (ditto_op)99 } };
     ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
@@ -484,6 +499,8 @@ int main(void)
         cmocka_unit_test(rule_2_2_a_nest_is_given_leaf_by_leaf),
         cmocka_unit_test(rule_2_2_results_have_names_or_numbers),
         cmocka_unit_test(rule_2_2_results_that_differ_are_refused_as_diverged),
+        cmocka_unit_test(rule_2_2_names_that_begin_with_digits_are_not_numbers),
+        cmocka_unit_test(reductions_of_results_have_known_operators_and_different_names),
         cmocka_unit_test(results_and_arguments_belong_to_run_values),
         cmocka_unit_test(rule_2_3_the_original_error_reaches_the_caller_with_its_replica),
         cmocka_unit_test(rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off),

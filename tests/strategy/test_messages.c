@@ -1,6 +1,5 @@
 /* tests/strategy/test_messages.c - messages of errors of values, reductions, merge_call, update and contexts.
- * A message says what the caller asked for, what was found, and what to do. Each row of the table
- * tests one. */
+ * A message says what the caller asked for, what was found, and what to do. */
 #include "support/support.h"
 
 #include <stdatomic.h>
@@ -81,8 +80,8 @@ static ditto_status merge_fails(ditto_strategy *s)
 {
     char peer[512] = "";
     ditto_status status = ditto_strategy_run(s, merges_and_fails, peer);
-    bool told = strcmp(peer, "replica 0 stopped the run with DITTO_ERR_USER: no agreement") == 0;
-    return told && ditto_last_error()->replica == 0 ? status : DITTO_OK;
+    bool is_expected = strcmp(peer, "replica 0 stopped the run with DITTO_ERR_USER: no agreement") == 0;
+    return is_expected && ditto_last_error()->replica == 0 ? status : DITTO_OK;
 }
 
 static ditto_status update_fn(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
@@ -248,27 +247,26 @@ static ditto_status weights(ditto_strategy *s)
 
 struct handles {
     ditto_strategy *other;
-    const ditto_replica *mine;
+    const ditto_replica *kept; /* of replica 0 of the other strategy */
 };
 static ditto_status passes_on(ditto_replica *self, void *argument)
 {
     struct handles *h = argument;
-    (void)self;
     void *memory;
-    /* The handle belongs to replica 0 of another strategy. This thread is in no run of that strategy. */
-    return ditto_alloc((ditto_replica *)(uintptr_t)h->mine, 8, 0, &memory);
+    (void)self;
+    return ditto_alloc((ditto_replica *)(uintptr_t)h->kept, 8, 0, &memory);
 }
-static ditto_status runs_other(ditto_replica *self, void *argument)
+static ditto_status keeps_handle(ditto_replica *self, void *argument)
 {
     struct handles *h = argument;
     if (ditto_replica_id(self) == 0)
-        h->mine = self;
+        h->kept = self;
     return DITTO_OK;
 }
 static ditto_status other_strategys_self(ditto_strategy *s)
 {
     struct handles h = { .other = make_strategy(2, NULL) };
-    assert_ok(ditto_strategy_run(h.other, runs_other, &h));
+    assert_ok(ditto_strategy_run(h.other, keeps_handle, &h));
     ditto_status status = ditto_strategy_run(s, passes_on, &h);
     assert_ok(ditto_strategy_destroy(h.other));
     return status;
@@ -469,7 +467,7 @@ static ditto_status row_without_rank(ditto_strategy *s)
     ditto_generator g = DITTO_GENERATOR_INIT;
     ditto_dataset *d;
     (void)s;
-    g.next = (ditto_status(*)(void *, void *, const ditto_tensor *))1; /* is not called */
+    g.next = (ditto_status(*)(void *, void *, const ditto_tensor *))1; /* it is not called */
     return ditto_dataset_from_generator(&g, &t, 1, &d);
 }
 static ditto_status returns_without_rank(ditto_replica *self, void *unused)
@@ -538,8 +536,7 @@ static ditto_status fails_at_length(ditto_replica *self, void *text)
 {
     if (ditto_replica_id(self) == 1)
         return ditto_fail(self, 1, "%s, and this is what to do", (const char *)text);
-    ditto_status status = ditto_barrier(self, NULL);
-    return status;
+    return ditto_barrier(self, NULL);
 }
 static ditto_status long_failure(ditto_strategy *s)
 {
@@ -560,6 +557,7 @@ static ditto_status broadcast_null(ditto_strategy *s)
     return ditto_strategy_run(s, broadcasts_null, NULL);
 }
 
+/* Each row is a call that fails, its status, and one or two parts of its message. */
 static const struct {
     ditto_status (*fails)(ditto_strategy *s);
     ditto_status status;
@@ -655,8 +653,8 @@ static void a_message_says_what_was_asked_and_found_and_what_to_do(void **state)
         if (status != rows[i].status || strstr(found, rows[i].says[0]) == NULL ||
             (rows[i].says[1] != NULL && strstr(found, rows[i].says[1]) == NULL)) {
             wrong++;
-            print_error("row %zu: %s: \"%s\", not \"%s\"\n", i, ditto_status_name(status), found,
-                        rows[i].says[0]);
+            print_error("row %zu: %s: \"%s\", not %s: \"%s\"\n", i, ditto_status_name(status), found,
+                        ditto_status_name(rows[i].status), rows[i].says[0]);
         }
         assert_ok(ditto_strategy_destroy(s));
     }

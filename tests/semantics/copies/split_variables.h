@@ -1,6 +1,6 @@
 /* tests/semantics/copies/split_variables.h - variables whose replicas share copies on two memory nodes, and
- * updates that split these copies. Half of the replicas are given another memory node, so that variables have
- * two copies even on a machine of one node. */
+ * updates that split these copies. The replicas are given two memory nodes, so that variables have two copies
+ * on every machine. */
 #ifndef SPLIT_VARIABLES_H
 #define SPLIT_VARIABLES_H
 
@@ -8,7 +8,8 @@
 
 enum { COUNT = 300 }; /* elements of a variable */
 
-/* Creates a strategy of n replicas. The second half of them has another memory node than the first half. */
+/* Creates a strategy of n replicas. The first half of them has the memory node of replica 0, and the second
+ * half has the next one. */
 ditto_strategy *make_on_two_nodes(uint32_t n);
 
 /* Creates a variable of COUNT elements of DITTO_F64, which are `start`. */

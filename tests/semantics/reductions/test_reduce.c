@@ -273,9 +273,7 @@ static void rule_4_5_a_nest_is_reduced_leaf_by_leaf(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- gather -- */
-
-/* The bits are those of the tree, whether one replica does the work or all replicas divide it. */
+/* Each element has the bits of the tree, which are those of ditto_all_reduce. */
 static void reductions_have_the_bits_of_all_reduce(void **state)
 {
     (void)state;
