@@ -47,7 +47,7 @@ static void fill(const ditto_tensor *spec, int which, void *out)
         else if (spec->dtype == DITTO_F64)
             ((double *)out)[i] = (double)value / 8;
         else if (spec->dtype == DITTO_I64)
-            ((int64_t *)out)[i] = 6 * value; /* divisible by 1, 2 and 3 replicas */
+            ((int64_t *)out)[i] = 6 * value; /* 1, 2 or 3 replicas have equal parts */
         else
             ((unsigned char *)out)[i] = value % 2 != 0;
     }
@@ -244,11 +244,11 @@ static ditto_topology *make_machine(void)
     return topology;
 }
 
-static size_t read_text(const char *file_name, char *text, size_t room)
+static size_t read_text(const char *file_name, char *text, size_t capacity)
 {
     FILE *file = fopen(path_in(folder, file_name), "r");
     assert_non_null(file);
-    size_t length = fread(text, 1, room, file);
+    size_t length = fread(text, 1, capacity, file);
     fclose(file);
     return length;
 }

@@ -110,8 +110,10 @@ static ditto_status reduce_with_options(ditto_replica *self, void *argument)
         options.bytes_per_pack = 200;
         options.timeout_ms = 60000;
         options.implementation = (ditto_implementation)which;
-        for (int i = 0; i < 4; i++)
-            list[i].dst = packed + ((float *)list[i].dst - (which == 0 ? plain : packed));
+        memset(packed, 0, sizeof packed);
+        at = 0;
+        for (int i = 0; i < 4; at += sizes[i++])
+            list[i].dst = packed + at;
         MUST(ditto_all_reduce_list(self, list, 4, DITTO_SUM, &options));
         EXPECT(&t->report, memcmp(plain, packed, at * sizeof *plain) == 0);
     }

@@ -356,9 +356,9 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
 static ditto_strategy *wide(uint32_t devices, ditto_switch helpers, struct devices *d)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_strategy *s = make_wide_strategy(1, devices, (options.helpers = helpers, &options));
+    options.helpers = helpers;
     d->devices = helpers == DITTO_SWITCH_OFF ? 1 : devices;
-    return s;
+    return make_wide_strategy(1, devices, &options);
 }
 
 static void rule_10_5_functions_run_on_their_device_and_join_waits(void **state)

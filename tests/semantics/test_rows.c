@@ -318,7 +318,7 @@ static void rule_8_13_in_an_update_function_a_scatter_changes_the_copy_being_upd
 
 /* -- shards -- */
 
-/* The formulas of the rule, written a second time. */
+/* Returns the number of shards by the formulas of rule 8.16. */
 static size_t shards_by_rule(const ditto_partitioner *p, size_t rows, size_t row_bytes)
 {
     size_t k = 1, bytes = p->bytes != 0 ? p->bytes : 256 << 10;
@@ -366,16 +366,17 @@ static void rule_8_16_partitioners_choose_the_number_of_shards_by_the_rule(void 
     printf("  %d points\n", points);
 }
 
-struct told {
+/* The rows that `initialize` was called for. */
+struct initialized {
     size_t first[8], rows[8];
     int calls;
 };
 
 static ditto_status initialize(const ditto_tensor *value, size_t first_row, void *user)
 {
-    struct told *told = user;
-    told->first[told->calls] = first_row;
-    told->rows[told->calls++] = value->shape[0];
+    struct initialized *initialized = user;
+    initialized->first[initialized->calls] = first_row;
+    initialized->rows[initialized->calls++] = value->shape[0];
     for (size_t i = 0; i < ditto_tensor_count(value); i++)
         ((double *)value->data)[i] = (double)(first_row * ROW + i);
     return DITTO_OK;
@@ -389,15 +390,15 @@ static void rule_8_16_the_first_shards_have_one_row_more_and_initializers_get_th
     (void)state;
     for (size_t i = 0; i < replica_counts_length; i++)
         for (size_t shards = 1; shards <= 6; shards++) {
-            struct told told = { .calls = 0 };
+            struct initialized initialized = { .calls = 0 };
             ditto_variable *v;
             ditto_strategy *s = make_strategy(replica_counts[i], NULL);
             options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, shards, 0 };
             options.initialize = initialize;
-            options.initialize_user = &told;
+            options.initialize_user = &initialized;
             assert_ok(ditto_variable_create(s, &tensor, &options, &v));
             assert_int_equal(ditto_variable_num_shards(v), shards);
-            assert_int_equal(told.calls, shards);
+            assert_int_equal(initialized.calls, shards);
             size_t next = 0;
             for (size_t k = 0; k < shards; k++) {
                 size_t first, rows;
@@ -405,8 +406,8 @@ static void rule_8_16_the_first_shards_have_one_row_more_and_initializers_get_th
                 assert_ok(ditto_variable_shard(v, k, &first, &rows));
                 assert_int_equal(first, next);
                 assert_int_equal(rows, ROWS / shards + (k < ROWS % shards));
-                assert_int_equal(told.first[k], first);
-                assert_int_equal(told.rows[k], rows);
+                assert_int_equal(initialized.first[k], first);
+                assert_int_equal(initialized.rows[k], rows);
                 assert_ok(ditto_variable_shard_data(v, k, &data));
                 assert_true(*(const double *)data == (double)(first * ROW));
                 next += rows;

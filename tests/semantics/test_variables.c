@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+/* Executes the next statement once for each number of replicas, which is then in n. */
 #define FOR_EACH_COUNT(n)                                 \
     for (size_t k_ = 0; k_ < replica_counts_length; k_++) \
         for (uint32_t n = replica_counts[k_], o_ = 1; o_; o_ = 0)

@@ -49,16 +49,16 @@ static void rule_8_4_a_request_for_copies_that_central_storage_ignores_is_report
     char text[400];
     options.num_replicas = 2;
     assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &options, &s));
-    ditto_variable *wished = make(s, 0, DITTO_AGGREGATE_SUM, DITTO_COPIES_PER_REPLICA);
+    ditto_variable *requested = make(s, 0, DITTO_AGGREGATE_SUM, DITTO_COPIES_PER_REPLICA);
     ditto_variable *plain = make(s, 0, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
-    assert_ok(ditto_variable_describe(wished, text, sizeof text, NULL));
+    assert_ok(ditto_variable_describe(requested, text, sizeof text, NULL));
     assert_non_null(strstr(text, "f64 [300], central, SUM"));
     assert_null(strstr(text, "mirrored"));
     assert_non_null(strstr(text, "not used: COPIES_PER_REPLICA"));
     assert_ok(ditto_variable_describe(plain, text, sizeof text, NULL));
     assert_non_null(strstr(text, "central"));
     assert_null(strstr(text, "not used"));
-    assert_ok(ditto_variable_destroy(wished));
+    assert_ok(ditto_variable_destroy(requested));
     assert_ok(ditto_variable_destroy(plain));
     assert_ok(ditto_strategy_destroy(s));
 }

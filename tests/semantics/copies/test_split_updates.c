@@ -183,7 +183,7 @@ static ditto_status write_own_component(ditto_replica *self, void *argument)
 static void write_own(uint32_t n, size_t count, ditto_aggregation how, bool in_groups, ditto_copies copies)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options wish = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable_options variable_options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tuning tuning = DITTO_TUNING_INIT;
     tuning.hierarchical_bytes = in_groups ? 1 : SIZE_MAX;
     tuning.near_replicas = (n + 1) / 2;
@@ -196,9 +196,9 @@ static void write_own(uint32_t n, size_t count, ditto_aggregation how, bool in_g
         values[i] = (double)(i % 100) + 1;
     ditto_tensor t = { .data = values, .dtype = DITTO_F64, .rank = 1, .shape = { count } };
     struct from_own f = { .v = NULL };
-    wish.aggregation = how;
-    wish.copies = copies;
-    assert_ok(ditto_variable_create(s, &t, &wish, &f.v));
+    variable_options.aggregation = how;
+    variable_options.copies = copies;
+    assert_ok(ditto_variable_create(s, &t, &variable_options, &f.v));
     run_all(s, write_own_component, &f, &f.report);
     double factor = how == DITTO_AGGREGATE_SUM ? (1.0 + n) * n * (1.0 + n) : 4;
     assert_ok(ditto_variable_read(f.v, values, count * sizeof *values));

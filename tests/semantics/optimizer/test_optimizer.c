@@ -146,14 +146,14 @@ static void every_rule_computes_its_formula(void **state)
 static void the_loops_of_all_instruction_sets_give_the_same_bits(void **state)
 {
     enum { COUNT = 1003 };
-    static double start[4][COUNT], found[2][4][COUNT]; /* tests of f32 use half of each array */
+    static double start[4][COUNT], found[2][4][COUNT]; /* elements of f32 use half of each array */
     uint64_t random = test_seed(81);
     (void)state;
     for (int which = DITTO_KERNELS_PORTABLE + 1; which <= DITTO_KERNELS_AVX512; which++) {
         dti_kernel_table *table;
         if (dti_kernels_choose((ditto_kernels)which, &table) != DITTO_OK)
             continue;
-        for (size_t r = 3; r < 8; r++)
+        for (size_t r = 3; r < 8; r++) /* SGD and Adam, whose loops depend on the instruction set */
             for (int wide = 0; wide < 2; wide++) {
                 for (int k = 0; k < 4; k++)
                     for (size_t i = 0; i < COUNT; i++)
