@@ -7,6 +7,9 @@
 #include "sync/pending/pending.h"
 #include "sync/sync_state.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 enum { REPLICAS = 4, LARGE = 50000, MEETINGS = 600 };
 
 /* Which implementation each meeting requests. ONCE requests a hierarchical one for the meeting whose 32 bits
@@ -95,6 +98,13 @@ static ditto_status nothing(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
+struct inner_run {
+    struct report report;
+
+    /* The thread of replica 0, or 0 if replica 0 is not about to enter the barrier. */
+    _Atomic int sleeper_id;
+};
+
 /* Sets the number of runs as if 2^32 runs had been published inside the outer one. The lower 32 bits of the
  * inner run's number are then equal to those of the outer run's. */
 static ditto_status run_after_a_wrap(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
@@ -108,23 +118,27 @@ static ditto_status run_after_a_wrap(ditto_strategy *strategy, ditto_value *cons
     return ditto_strategy_run(strategy, nothing, NULL);
 }
 
-static ditto_status merge_then_meet(ditto_replica *self, void *unused)
+/* Replica 1 arrives at the barrier after replica 0 has gone to sleep there, so replica 0 checks whether
+ * replica 1 has returned. */
+static ditto_status merge_then_meet(ditto_replica *self, void *argument)
 {
+    struct inner_run *i = argument;
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    (void)unused;
     DITTO_TRY(ditto_merge_call(self, run_after_a_wrap, NULL, NULL, 0, NULL));
-    /* Replica 1 is late, so the other replica checks whether it has returned. */
-    for (volatile int i = 0; ditto_replica_id(self) == 1 && i < 30000000; i++)
-        ;
+    if (ditto_replica_id(self) == 0)
+        atomic_store(&i->sleeper_id, (int)syscall(SYS_gettid));
+    else
+        EXPECT(&i->report, await_sleep(&i->sleeper_id));
     options.implementation = DITTO_IMPLEMENTATION_FLAT;
     return ditto_barrier(self, &options);
 }
 
 static void an_inner_run_differs_from_the_outer_one_after_any_number_of_runs(void **state)
 {
+    struct inner_run i = { .sleeper_id = 0 };
     ditto_strategy *strategy = make_strategy(2, NULL);
     (void)state;
-    assert_ok(ditto_strategy_run(strategy, merge_then_meet, NULL));
+    run_all(strategy, merge_then_meet, &i, &i.report);
     assert_ok(ditto_strategy_destroy(strategy));
 }
 

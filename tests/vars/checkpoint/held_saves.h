@@ -8,7 +8,8 @@
 
 #include <ditto/checkpoint.h>
 
-enum { ELEMENTS = 1000, SECONDS = 20 };
+/* SECONDS is the limit of one wait. */
+enum { ELEMENTS = 1000, SECONDS = 60 };
 
 /* While true, fsync and the read of a restore wait. */
 extern _Atomic bool closed;

@@ -201,6 +201,10 @@ struct coming {
     ditto_strategy *strategy;
     _Atomic bool done;
     _Atomic int saves;
+
+    /* True if the thread that saves must pause between two calls. */
+    _Atomic bool must_pause;
+
     struct report report;
 };
 
@@ -220,24 +224,33 @@ static void *save_until_done(void *argument)
 {
     struct coming *c = argument;
     while (!atomic_load(&c->done) && save_and_restore(c) == DITTO_OK)
-        ;
+        while (atomic_load(&c->must_pause))
+            sleep_ms(1);
     return NULL;
 }
 
 /* Destroys a variable or an optimizer when the other thread is between two calls. That thread is in a call
- * most of the time. */
-static ditto_status destroy_when_free(ditto_variable *v, ditto_optimizer *o)
+ * most of the time. On one CPU this thread may run only while the other one sleeps in a call. After many
+ * refusals the other thread therefore pauses. */
+static ditto_status destroy_when_free(struct coming *c, ditto_variable *v, ditto_optimizer *o)
 {
-    for (;;) {
-        ditto_status status = v != NULL ? ditto_variable_destroy(v) : ditto_optimizer_destroy(o);
+    enum { MANY = 10000 };
+    ditto_status status;
+    for (int refusals = 0;; refusals++) {
+        status = v != NULL ? ditto_variable_destroy(v) : ditto_optimizer_destroy(o);
         if (status != DITTO_ERR_BUSY)
-            return status;
+            break;
+        if (refusals == MANY)
+            atomic_store(&c->must_pause, true);
         sched_yield();
     }
+    atomic_store(&c->must_pause, false);
+    return status;
 }
 
-static int come_and_go(ditto_strategy *strategy)
+static int come_and_go(struct coming *c)
 {
+    ditto_strategy *strategy = c->strategy;
     ditto_variable *v[COMING];
     ditto_optimizer *adam;
     ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
@@ -251,9 +264,9 @@ static int come_and_go(ditto_strategy *strategy)
         REQUIRE(ditto_variable_create(strategy, &zeros, &named, &v[i]) == DITTO_OK);
     }
     REQUIRE(ditto_optimizer_create(v, COMING, &rule, &adam) == DITTO_OK);
-    REQUIRE(destroy_when_free(NULL, adam) == DITTO_OK);
+    REQUIRE(destroy_when_free(c, NULL, adam) == DITTO_OK);
     for (int i = 0; i < COMING; i++)
-        REQUIRE(destroy_when_free(v[i], NULL) == DITTO_OK);
+        REQUIRE(destroy_when_free(c, v[i], NULL) == DITTO_OK);
     return 0;
 }
 
@@ -271,7 +284,7 @@ static int come_and_go_under_saves(void *unused)
     REQUIRE(ditto_variable_create(c.strategy, &zeros, NULL, &stays) == DITTO_OK);
     REQUIRE(pthread_create(&thread, NULL, save_until_done, &c) == 0);
     while (!c.report.claimed && atomic_load(&c.saves) < test_trials(50))
-        REQUIRE(come_and_go(c.strategy) == 0);
+        REQUIRE(come_and_go(&c) == 0);
     atomic_store(&c.done, true);
     REQUIRE(pthread_join(thread, NULL) == 0);
     if (c.report.claimed)

@@ -2,7 +2,6 @@
  * the temporary file of a save, temporary files that killed processes have left, and files that are not
  * regular. */
 #include "support/support.h"
-#include "support/support.h"
 
 #include <ditto/checkpoint.h>
 
@@ -20,6 +19,7 @@
 
 #define ELEMENTS 20000
 #define LEFT     ".0123456789abcdef.partial"
+#define SECONDS  60 /* the limit of a child process */
 
 struct saved {
     ditto_strategy *strategy;
@@ -93,7 +93,7 @@ static int save_beside_a_fifo(void *unused)
 static void a_fifo_beside_the_path_does_not_prevent_a_save(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(save_beside_a_fifo, NULL, 20), 0);
+    assert_int_equal(in_child(save_beside_a_fifo, NULL, SECONDS), 0);
     empty_folder(own_folder);
 }
 
@@ -165,7 +165,7 @@ static void a_save_replaces_regular_files_only(void **state)
 {
     (void)state;
     make_strange();
-    assert_int_equal(in_child(save_to_strange, NULL, 20), 0);
+    assert_int_equal(in_child(save_to_strange, NULL, SECONDS), 0);
     remove_strange();
 }
 
@@ -191,7 +191,7 @@ static void a_restore_opens_regular_files_only(void **state)
 {
     (void)state;
     make_strange();
-    assert_int_equal(in_child(restore_strange, NULL, 20), 0);
+    assert_int_equal(in_child(restore_strange, NULL, SECONDS), 0);
     remove_strange();
 }
 
@@ -379,19 +379,19 @@ static int without_renames(void *unused)
 static void a_file_system_without_locks_and_reservation_is_saved_to(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(without_locks, NULL, 20), 0);
+    assert_int_equal(in_child(without_locks, NULL, SECONDS), 0);
 }
 
 static void a_save_ends_although_every_reservation_is_interrupted(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(with_interrupted_reservations, NULL, 20), 0);
+    assert_int_equal(in_child(with_interrupted_reservations, NULL, SECONDS), 0);
 }
 
 static void a_file_system_that_does_not_rename_is_an_error_and_keeps_the_old_one(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(without_renames, NULL, 20), 0);
+    assert_int_equal(in_child(without_renames, NULL, SECONDS), 0);
 }
 
 /* The signal that comes with EFBIG has its default action here, so it would end the process. */
@@ -424,8 +424,8 @@ static int save_too_much(void *background)
 static void a_file_beyond_the_size_limit_is_an_error_and_no_signal(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(save_too_much, NULL, 20), 0);
-    assert_int_equal(in_child(save_too_much, own_folder, 20), 0);
+    assert_int_equal(in_child(save_too_much, NULL, SECONDS), 0);
+    assert_int_equal(in_child(save_too_much, own_folder, SECONDS), 0);
 }
 
 /* -- messages -- */
