@@ -22,7 +22,7 @@ struct samples {
     uint64_t reps; /* per batch */
     uint32_t count;
 
-    /* It cannot do this work, has failed, or is too slow to be the bound. */
+    /* True if the contender cannot do this work, has failed, or is too slow to be the bound. */
     bool out;
 };
 

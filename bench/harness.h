@@ -29,7 +29,7 @@ struct result {
     double cpu_share, cpu_ratio;
     uint64_t reps; /* per batch */
 
-    /* The middle half of the samples spreads over more than 15 %. */
+    /* True if the middle half of the samples spreads over more than 15 % of the median. */
     bool noisy;
 };
 

@@ -16,7 +16,7 @@ static void own_folder(char *folder, size_t size)
         *slash = '\0';
 }
 
-/* Opens all contenders. ditto is the first in the list. But the processes of peers are started before,
+/* Opens all contenders. ditto is the first in the list. The processes of peers are started before it,
  * because opening ditto binds this thread to one PU. */
 static uint32_t open_all(const struct request *q, struct contender *contenders)
 {

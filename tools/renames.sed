@@ -2,10 +2,10 @@
 #
 #     sed -i -f tools/renames.sed app.c app.h
 #
-# Run it once on a file. Four new names are old names of something else (ditto_strategy_kind, ditto_memory_policy,
-# ditto_dataset_spec, ditto_queue_stats), so a second run would rename them again, and part 7 would move parameters again.
-# Needs GNU sed (\< and \>). All names are whole words. What sed can't do is listed in docs/renames.md; the compiler
-# reports each of these places.
+# Run it once on a file. Four new names are old names of something else (ditto_strategy_kind,
+# ditto_memory_policy, ditto_dataset_spec, ditto_queue_stats). A second run would rename them again, and part 7
+# would move parameters again. It needs GNU sed (\< and \>). All names are whole words. docs/renames.md lists
+# the changes that sed cannot make. The compiler reports each of these places.
 
 # -- 1. Names that make room for another one. Their order matters. ------------------------------------------------
 

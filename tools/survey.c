@@ -180,10 +180,11 @@ static void warn_of_memory(struct survey *s)
         warn(s, "allow move_pages in the seccomp profile to see where pages are",
              "move_pages is refused (%s): the node of pages is not known", strerror(l->move_pages_errno));
     if (l->numa_balancing > 0 && l->mbind_errno != 0)
-        warn(s, "sysctl kernel.numa_balancing=0, or allow mbind",
-             "numa_balancing is %d and memory can't be bound: the kernel may move pages, and its hint faults "
-             "add jitter",
-             l->numa_balancing);
+        warn(
+            s, "sysctl kernel.numa_balancing=0, or allow mbind",
+            "numa_balancing is %d and memory cannot be bound: the kernel may move pages, and its hint faults "
+            "add jitter",
+            l->numa_balancing);
     if (l->memory_policy == DITTO_NUMA_POLICY_PREFERRED || l->memory_policy == DITTO_NUMA_POLICY_BIND ||
         l->memory_policy == DITTO_NUMA_POLICY_INTERLEAVE || l->memory_policy == DITTO_NUMA_POLICY_OTHER)
         warn(s,

@@ -1,6 +1,6 @@
 /* bench/peers/gloo.cc - the same work in gloo. Each replica is a thread with its own context. The
- * transport is TCP, which is the only one for CPUs of one host. Options are made once for each work, and
- * not for each call. The present interface of gloo has no reduce-scatter. */
+ * transport is TCP, which is the only one for CPUs of one host. Options are made once for each work, and not
+ * for each call. The present interface of gloo has no reduce-scatter. */
 #include "protocol.h"
 
 #include <gloo/allgather.h>
@@ -66,8 +66,7 @@ template <class Options, class T> static std::shared_ptr<Options> reduction(uint
 }
 
 // Prepares a collective of replica `id`. The reduce of gloo needs an output on all replicas, also on those
-// that
-// receive nothing.
+// that receive nothing.
 template <class T> static std::function<void(int)> prepared(uint32_t id)
 {
     const span own = work_part(&work, id);

@@ -41,7 +41,7 @@ byte freed_by;
 
 bool turn;                 /* true if a thread has it */
 bool listed = true;        /* the strategy has the variable in its list */
-bool detached;               /* the variable has been detached from its strategy */
+bool detached;             /* the variable has been detached from its strategy */
 bool poisoned, late;
 bool left;                 /* the strategy was destroyed, but stays with all its objects */
 bool thread_ended;         /* the variable's own thread */

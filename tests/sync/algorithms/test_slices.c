@@ -18,7 +18,7 @@ struct task {
     uint64_t seed;
 
     /* The number of rows for which a result of CONCATENATED or MERGED has memory. */
-    size_t room;
+    size_t capacity;
 
     /* A wrong index that replica 1 passes, or 0 for none. */
     int64_t spoiled;
@@ -45,7 +45,7 @@ static ditto_status on_replica(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     ditto_slices in = { t->indices[id], t->values[id], t->rows[id], t->row_count, t->dtype };
-    ditto_slices out = { t->out_indices[id], t->out_values[id], t->room, 0, (ditto_dtype)0 };
+    ditto_slices out = { t->out_indices[id], t->out_values[id], t->capacity, 0, (ditto_dtype)0 };
     ditto_status status;
     options.flags = t->way == MERGED ? DITTO_SLICES_MERGE : 0;
     if (t->way == INTO_DENSE)
@@ -56,7 +56,7 @@ static ditto_status on_replica(ditto_replica *self, void *argument)
     if (status == DITTO_OK && t->way != INTO_DENSE)
         EXPECT(&t->report, out.row_count == t->row_count && out.dtype == t->dtype);
     if (status != DITTO_OK)
-        EXPECT(&t->report, out.rows == t->room); /* outputs are set only on success */
+        EXPECT(&t->report, out.rows == t->capacity); /* outputs are set only on success */
     t->out_rows[id] = out.rows;
     return ditto_barrier(self, NULL); /* the run continues after such an error */
 }
@@ -155,9 +155,9 @@ static void fill_in(struct task *t, uint32_t n, uint64_t *seed)
         if (r == 1 && t->spoiled != 0 && t->rows[r] > 0)
             t->indices[r][0] = t->spoiled;
     }
-    t->room = t->room != 0 ? t->room : total;
+    t->capacity = t->capacity != 0 ? t->capacity : total;
     for (uint32_t r = 0; r < n; r++) {
-        size_t rows = t->way == INTO_DENSE ? DENSE_ROWS : t->room;
+        size_t rows = t->way == INTO_DENSE ? DENSE_ROWS : t->capacity;
         t->out_indices[r] = malloc(rows * sizeof(int64_t) + 1);
         t->out_values[r] = malloc(rows * t->row_count * size + 1);
         if (t->way == INTO_DENSE)
@@ -237,13 +237,13 @@ static void wrong_indices_and_sizes_are_errors_on_all_replicas_and_the_run_conti
             run_task(strategy, &t, &seed);
         }
     struct task small = {
-        .way = CONCATENATED, .op = DITTO_SUM, .dtype = DITTO_F64, .row_count = 2, .seed = 5, .room = 1
+        .way = CONCATENATED, .op = DITTO_SUM, .dtype = DITTO_F64, .row_count = 2, .seed = 5, .capacity = 1
     };
     small.expected = DITTO_ERR_RANGE;
     run_task(strategy, &small, &seed);
     small.way = MERGED;
     memset(&small.report, 0, sizeof small.report);
-    small.room = 1;
+    small.capacity = 1;
     run_task(strategy, &small, &seed);
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -251,7 +251,7 @@ static void wrong_indices_and_sizes_are_errors_on_all_replicas_and_the_run_conti
 static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
 {
     struct report *r = argument;
-    int64_t indices[4] = { 0 }, room[16];
+    int64_t indices[4] = { 0 }, spare[16];
     alignas(8) float values[8] = { 0 }, more[8];
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     ditto_slices in = { indices, values, 4, 2, DITTO_F32 }, out = { indices, more, 4, 0, (ditto_dtype)0 };
@@ -260,16 +260,16 @@ static ditto_status ask_for_nonsense(ditto_replica *self, void *argument)
     /* in.indices and out.indices are the same array. */
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_MAX, NULL) == DITTO_ERR_UNSUPPORTED);
-    out = (ditto_slices){ room, room, 4, 0, (ditto_dtype)0 };
+    out = (ditto_slices){ spare, spare, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, strstr(ditto_last_error()->message, "dst->values and dst->indices overlap") != NULL);
-    out = (ditto_slices){ room, indices, 4, 0, (ditto_dtype)0 };
+    out = (ditto_slices){ spare, indices, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     out = (ditto_slices){ (int64_t *)(void *)values, more, 4, 0, (ditto_dtype)0 };
     EXPECT(r, ditto_all_reduce_slices(self, &in, &out, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, ditto_all_reduce_slices_into(self, &in, indices, 4, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     EXPECT(r, strstr(ditto_last_error()->message, "dense and src->indices overlap") != NULL);
-    out = (ditto_slices){ room, more, 4, 0, (ditto_dtype)0 };
+    out = (ditto_slices){ spare, more, 4, 0, (ditto_dtype)0 };
     in.rows = SIZE_MAX / 4;
     EXPECT(r, ditto_all_reduce_slices_into(self, &in, more, 4, DITTO_SUM, NULL) == DITTO_ERR_RANGE);
     in.rows = 4;

@@ -366,7 +366,7 @@ static void operations_can_be_abandoned(void **state)
 
 /* -- A start that waits for replicas that are behind -- */
 
-struct room_test {
+struct ring_test {
     /* True if replica 2 is late. False if it returns. */
     bool late;
 
@@ -388,7 +388,7 @@ static void await_flag(_Atomic bool *flag)
  * replica 2 has returned. */
 static ditto_status start_many(ditto_replica *self, void *argument)
 {
-    struct room_test *t = argument;
+    struct ring_test *t = argument;
     ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
     ditto_pending pending[DITTO_MAX_PENDING + 2];
     float x[DITTO_MAX_PENDING + 2] = { 0 };
@@ -418,7 +418,7 @@ static void a_start_without_ring_space_names_the_replicas_that_are_behind(void *
     ditto_strategy *strategy = make_strategy(3, NULL);
     (void)state;
     for (int late = 0; late < 2; late++) {
-        struct room_test t = { .late = late == 1 };
+        struct ring_test t = { .late = late == 1 };
         assert_status(ditto_strategy_run(strategy, start_many, &t),
                       late ? DITTO_ERR_TIMED_OUT : DITTO_ERR_DIVERGED);
         assert_message("replica 2 (");

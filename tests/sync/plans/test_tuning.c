@@ -60,17 +60,17 @@ static void only_the_members_that_an_older_struct_has_are_written(void **state)
     struct {
         ditto_tuning tuning;
         unsigned char behind[16];
-    } room;
+    } older;
     ditto_strategy *strategy = make_strategy(2, NULL);
     (void)state;
-    memset(&room, 0, sizeof room);
-    room.tuning.struct_size = offsetof(ditto_tuning, hierarchical_bytes);
-    assert_ok(ditto_strategy_tuning(strategy, &room.tuning));
-    assert_true(room.tuning.small_bytes != 0 && room.tuning.stream_bytes != 0);
-    assert_int_equal(room.tuning.hierarchical_bytes, 0);
-    assert_int_equal(room.tuning.struct_size, offsetof(ditto_tuning, hierarchical_bytes));
-    room.tuning.struct_size = 0;
-    assert_status(ditto_strategy_tuning(strategy, &room.tuning), DITTO_ERR_INVALID);
+    memset(&older, 0, sizeof older);
+    older.tuning.struct_size = offsetof(ditto_tuning, hierarchical_bytes);
+    assert_ok(ditto_strategy_tuning(strategy, &older.tuning));
+    assert_true(older.tuning.small_bytes != 0 && older.tuning.stream_bytes != 0);
+    assert_int_equal(older.tuning.hierarchical_bytes, 0);
+    assert_int_equal(older.tuning.struct_size, offsetof(ditto_tuning, hierarchical_bytes));
+    older.tuning.struct_size = 0;
+    assert_status(ditto_strategy_tuning(strategy, &older.tuning), DITTO_ERR_INVALID);
     assert_status(ditto_strategy_tuning(strategy, NULL), DITTO_ERR_INVALID);
     assert_ok(ditto_strategy_destroy(strategy));
 }

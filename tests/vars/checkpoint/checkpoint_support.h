@@ -1,8 +1,8 @@
 /* tests/vars/checkpoint/checkpoint_support.h - makes the k-th call of a kind fail, and seals HDF5 files as
  * checkpoints. A call can fail anywhere in the program, also in its libraries, because the program defines
  * the functions itself. This does not work with sanitizers, which define the same functions. */
-#ifndef FAILING_CALLS_H
-#define FAILING_CALLS_H
+#ifndef CHECKPOINT_SUPPORT_H
+#define CHECKPOINT_SUPPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 const char *const calls_names[KINDS_OF_CALLS] = {
-    "malloc", "open",  "stat",  "read",  "short read", "write",  "short write", "lost write",
-    "room",   "flush", "close", "flock", "rename",     "unlink", "readdir",     "mmap",
+    "malloc",      "open",  "stat",  "read",  "short read", "write",  "short write", "lost write",
+    "reservation", "flush", "close", "flock", "rename",     "unlink", "readdir",     "mmap",
 };
 
 static _Atomic int failing = -1;

@@ -1,5 +1,5 @@
 /* tests/vars/checkpoint/test_checkpointer_lifetime.c - what happens to a save or a restore if the process
- * forks, if its strategy or its variables are destroyed, or if a replica never returned in time. */
+ * forks, if its strategy or its variables are destroyed, or if a replica returns late. */
 #include "vars/checkpoint/held_saves.h"
 
 #include "replicas/team/team.h"
@@ -304,7 +304,7 @@ static void variables_are_created_and_destroyed_while_another_thread_saves_and_r
         assert_int_equal(in_child(come_and_go_under_saves, NULL, 3 * SECONDS), 0);
 }
 
-/* -- a replica that never returned in time -- */
+/* -- a replica that returns after the time limit of its run -- */
 
 enum order { STRATEGY_FIRST, CHECKPOINTER_FIRST, STRATEGY_ALONE, ORDERS };
 
@@ -314,8 +314,7 @@ struct late {
     ditto_status save, wait;
 };
 
-/* What save_of_a_late_replica returns if the run's limit passed before the function was reached that is
- * late. */
+/* What save_of_a_late_replica returns if the limit of the run passed before save_late began. */
 enum { STOPPED_TOO_EARLY = 77 };
 
 static void save_late(struct late *l)
