@@ -14,8 +14,8 @@
 #endif
 
 #if SINGLE_STEPS
-/* Calls hold(argument) on this thread, `steps` instructions from here, unless dont_hold is called before. hold
- * runs in a signal handler, so it may only do what is safe there. */
+/* Calls hold(argument) on this thread, `steps` instructions from here, unless dont_hold is called before.
+ * `hold` runs in a signal handler, so it may only do what is safe there. */
 void hold_after(unsigned long steps, void (*hold)(void *argument), void *argument);
 
 /* Returns whether hold was called. It is not called after this. */
