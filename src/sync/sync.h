@@ -26,10 +26,12 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
 
 /* -- The thread that posts a run, between dti_cross_enter and dti_cross_leave -- */
 
+/* The rest of dti_sync_run_begins, for a run inside a run. */
+ditto_status dti_sync_inner_run_begins(struct dti_team *team);
+
 /* Called before a run. A run inside a run has collectives with their own state, so that the operations that
  * are open in the outer run are not disturbed. They are created here when they are first needed, and kept.
  * Fails with RANGE if DTI_LEVELS runs contain this one, or with NO_MEMORY. */
-ditto_status dti_sync_inner_run_begins(struct dti_team *team);
 static inline ditto_status dti_sync_run_begins(struct dti_team *team)
 {
     return dti_team_pauses(team) == 0 ? DITTO_OK : dti_sync_inner_run_begins(team);

@@ -89,7 +89,10 @@ static void drain(struct dti_device *d)
     uint32_t at = atomic_load_explicit(&d->finished, memory_order_relaxed);
     while (at != atomic_load_explicit(&d->submitted, memory_order_acquire)) { /* P1 */
         const struct dti_device_task *task = &d->ring[at % DTI_DEVICE_TASKS];
-        call_on(d, &(struct call){ .task = task });
+        if (!task->offered)
+            call_on(d, &(struct call){ .task = task });
+        else if (!stopped(d))
+            (void)task->function(d->index, task->argument);
         atomic_store_explicit(&d->finished, ++at, memory_order_release); /* F0 */
         dti_wait_queue_signal(&d->crew->wait_queue, d->index);
     }
@@ -269,7 +272,7 @@ ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
 }
 
 /* Puts a function into the ring of the device. Waits if the ring is full. */
-static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)
+static void put(struct dti_replica *r, uint32_t device, const struct dti_device_task *task)
 {
     struct dti_device *d = &r->crew->device[device];
     /* relaxed: only this thread writes it */
@@ -279,8 +282,7 @@ static void put(struct dti_replica *r, uint32_t device, ditto_device_fn function
         drain(d);
     else if (device != 0)
         await(r, device, task_is_finished, wait.number); /* F1: the entry is free */
-    d->ring[submitted % DTI_DEVICE_TASKS] = (struct dti_device_task){ function, argument,
-                                                                      dti_public_function };
+    d->ring[submitted % DTI_DEVICE_TASKS] = *task;
     atomic_store_explicit(&d->submitted, submitted + 1, memory_order_release); /* P0 */
     if (device != 0)
         dti_wait_queue_signal(&r->crew->wait_queue, awaits_work(d));
@@ -296,7 +298,7 @@ ditto_status dti_crew_submit(struct dti_replica *r, uint32_t device, ditto_devic
                         crew->devices == 1 && r->pus > 1 ? ", because its helpers are off" : "");
     if (dti_stopped(r->stop)) /* the function would never run */
         return dti_crew_join(r);
-    put(r, device, function, argument);
+    put(r, device, &(struct dti_device_task){ function, argument, .caller = dti_public_function });
     crew->outstanding = true;
     return DITTO_OK;
 }
@@ -306,7 +308,7 @@ void dti_crew_ask(struct dti_replica *r, uint32_t device, ditto_device_fn functi
     if (device == 0)
         (void)function(0, argument);
     else
-        put(r, device, function, argument);
+        put(r, device, &(struct dti_device_task){ function, argument, .caller = dti_public_function });
 }
 
 void dti_crew_await(struct dti_replica *r, uint32_t device)
@@ -326,7 +328,7 @@ bool dti_crew_offer(struct dti_replica *r, ditto_device_fn function, void *argum
         if (atomic_load_explicit(&d->submitted, memory_order_relaxed) !=
             atomic_load_explicit(&d->finished, memory_order_relaxed))
             continue;
-        put(r, i, function, argument);
+        put(r, i, &(struct dti_device_task){ function, argument, .offered = true });
         offered = true;
     }
     return offered;

@@ -41,6 +41,10 @@ struct dti_device_task {
 
     /* The public function that submitted it. Errors name it. */
     const char *caller;
+
+    /* True for a function that was offered (dti_crew_offer). It may run after its run has ended, so it gets
+     * no context, because the next run may be changing what a context is made of. */
+    bool offered;
 };
 
 /* A device. The words that its helper writes and those that the leader writes are on separate cache lines.
@@ -132,7 +136,8 @@ void dti_crew_ask(struct dti_replica *replica, uint32_t device, ditto_device_fn 
 void dti_crew_await(struct dti_replica *replica, uint32_t device);
 /* Submits function(device, argument) to every idle helper, and returns without waiting. Returns false if
  * there is no idle helper. A helper may run the function much later, or never. The function must therefore
- * check whether the work still exists, and return without touching anything if it does not. */
+ * check whether the work still exists, and return without touching anything if it does not. It has no
+ * context, cannot fail, and sets the floating-point environment itself. */
 bool dti_crew_offer(struct dti_replica *replica, ditto_device_fn function, void *argument);
 
 /* -- The leader, when its thread ends. For a leader without a thread of the library, the thread that destroys

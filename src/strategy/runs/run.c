@@ -117,15 +117,15 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     *call = describe_call(strategy, request);
     strategy->levels++;
     ditto_status status = dti_team_run(team, enter_function, *call, dti_team_options(team)->run_timeout_ms);
-    /* If the team is poisoned, which only a run that fails can do, replica 0 may still be in a run inside
-     * this one, and change `levels` and `merged`. */
+    /* If a run has failed and the team is poisoned, replica 0 may still be in a run inside this one, and
+     * change `levels` and `merged`. */
     if (status >= 0 || !dti_team_is_poisoned(team)) {
         strategy->levels--;
         dti_value_drop(strategy->merged[strategy->levels]);
         strategy->merged[strategy->levels] = NULL;
     }
-    /* A run that does not fail was not stopped. Every replica and helper of it has returned, so none of them
-     * stops it later. */
+    /* A run that does not fail was not stopped. Its replicas, and the functions that they submitted to
+     * devices, have returned, so nothing stops it later. */
     if (status < 0)
         dti_sync_run_ended(team);
     return status;
