@@ -33,12 +33,18 @@ static inline bool await_all_returned(const ditto_strategy *strategy)
     return false;
 }
 
-/* Waits until this process has at most so many threads. A sanitizer may have one more. The kernel lists a
- * thread for a moment after it was joined. Returns false if there are more threads after two minutes. */
-static inline bool await_threads(long threads)
+/* Returns true if this process has at most so many threads. A sanitizer may have one more. */
+static inline bool has_threads(long most)
+{
+    return count_threads() <= most + SANITIZED;
+}
+
+/* The same for threads that nobody joins. Waits until they have ended. Returns false if they have not after
+ * two minutes. */
+static inline bool await_threads(long most)
 {
     for (int i = 0; i < 12000; i++, sleep_ms(10))
-        if (count_threads() <= threads + SANITIZED)
+        if (has_threads(most))
             return true;
     return false;
 }

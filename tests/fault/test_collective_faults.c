@@ -337,13 +337,13 @@ struct away {
     _Atomic uint32_t timed_out;
 };
 
-/* Waits until replicas 0, 1, 3 and 17 are in the barrier. */
-static void await_the_four(ditto_strategy *strategy)
+/* Waits until replicas 0, 1, 3 and 17 are in the barrier, or one of them has left it. */
+static void await_the_four(struct away *a)
 {
     static const char *const in_barrier[] = { "replica 0: in ditto_barrier", "replica 1: in ditto_barrier",
                                               "replica 3: in ditto_barrier", "replica 17: in ditto_barrier" };
-    for (size_t found = 0; found < 4; sleep_ms(1)) {
-        const char *words = ditto_strategy_diagnose(strategy);
+    for (size_t found = 0; found < 4 && atomic_load(&a->timed_out) == 0; sleep_ms(1)) {
+        const char *words = ditto_strategy_diagnose(a->strategy);
         for (found = 0; found < 4 && strstr(words, in_barrier[found]) != NULL; found++)
             ;
     }
@@ -363,7 +363,7 @@ static ditto_status most_stay_away(ditto_replica *self, void *argument)
         return DITTO_OK;
     }
     if (id == 2)
-        await_the_four(a->strategy);
+        await_the_four(a);
     ditto_status status = ditto_barrier(self, &o);
     atomic_store(&a->timed_out, 1);
     return status;

@@ -133,7 +133,8 @@ static ditto_status come_or_not(ditto_replica *self, void *argument)
         t->over = true;
         return status;
     }
-    while (!t->over) /* the barrier of the other replica would notice that this one has returned */
+    /* The barrier of the other replica would notice that this one has returned. */
+    for (int i = 0; !t->over && i < 120000; i++)
         sleep_ms(1);
     return DITTO_OK;
 }

@@ -317,7 +317,7 @@ static ditto_status fail_early(ditto_replica *self, void *unused)
                                        : ditto_merge_call(self, merge_inner_failure, NULL, NULL, 0, NULL);
 }
 
-/* What replica 1 does in another way than the others. */
+/* How replica 1 differs from the other replicas. */
 enum difference { OTHER_FUNCTION, FEWER_ARGUMENTS, OTHER_DTYPE, NO_MERGE_CALL, DIFFERENCES };
 
 static ditto_status differ_on_1(ditto_replica *self, void *argument)

@@ -208,8 +208,8 @@ static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
         assert_null(result);
     }
     ditto_value *means, *x = make_rows(strategy, 0);
-    assert_ok(
-        ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means)); /* a run works again */
+    /* A run works again. */
+    assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means));
     assert_ok(ditto_value_destroy(means));
     assert_ok(ditto_value_destroy(x));
     assert_ok(ditto_strategy_destroy(strategy));

@@ -99,8 +99,7 @@ static void a_million_operations_do_not_make_the_process_larger(void **state)
         run_all(strategy, work, &w, &w.report);
         long grown = resident_kib() - before;
         print_message("  %u replicas, %u operations: %ld KiB more\n", replicas[k], w.operations, grown);
-        /* The kernel may still list threads of the previous strategy, so there may be fewer now. */
-        assert_true(count_threads() <= threads);
+        assert_int_equal(count_threads(), threads);
         assert_true(count_mappings() <= mappings + 2);
         /* With DITTO_TEST_SHORT the bound is wider, because sanitizers keep freed memory. */
         assert_true(grown < (getenv("DITTO_TEST_SHORT") != NULL ? 65536 : 1024));

@@ -9,7 +9,7 @@
 #define TRAP_FLAG 0x100
 
 static _Thread_local struct {
-    bool stepping;
+    bool stepping, held;
     unsigned long left;
     void (*hold)(void *argument);
     void *argument;
@@ -26,6 +26,7 @@ static void step(int signal, siginfo_t *info, void *context)
     if (!own.stepping) /* the function has returned */
         return;
     own.stepping = false;
+    own.held = true;
     own.hold(own.argument);
 }
 
@@ -36,6 +37,7 @@ void hold_after(unsigned long steps, void (*hold)(void *argument), void *argumen
     own.left = steps;
     own.hold = hold;
     own.argument = argument;
+    own.held = false;
     own.stepping = true;
     /* The first 128 bytes below the stack pointer are the red zone, where the compiler may keep values. */
     __asm__ volatile("subq $128, %%rsp; pushfq; orq $0x100, (%%rsp); popfq; addq $128, %%rsp" ::
@@ -44,10 +46,9 @@ void hold_after(unsigned long steps, void (*hold)(void *argument), void *argumen
 
 bool dont_hold(void)
 {
-    bool held = !own.stepping;
     /* If the trap flag is still set, the handler clears it at the next instruction. */
     own.stepping = false;
-    return held;
+    return own.held;
 }
 
 bool call_and_hold(unsigned long steps, void (*function)(void *argument), void (*hold)(void *argument),

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* A row that the map does not return before a thread sleeps. */
@@ -35,7 +36,7 @@ static ditto_status consume_slow(ditto_replica *self, void *argument)
 {
     struct slow *slow = argument;
     if (ditto_replica_id(self) == 0)
-        atomic_store(&slow->held->thread_id, gettid());
+        atomic_store(&slow->held->thread_id, (int)syscall(SYS_gettid));
     return consume(self, &slow->got);
 }
 
@@ -125,7 +126,7 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
     assert_int_equal(pthread_create(&thread, NULL, run_in_background, &b), 0);
     while (atomic_load(&b.has_begun) == 0)
         sleep_ms(1);
-    atomic_store(&held.thread_id, gettid());
+    atomic_store(&held.thread_id, (int)syscall(SYS_gettid));
     assert_ok(ditto_iterator_destroy(it));
     pthread_join(thread, NULL);
     assert_int_equal(b.status, DITTO_OK);
