@@ -25,6 +25,9 @@ extern dti_kernel_table DTI_KERNEL_TABLE;
 #include "../../src/vars/optimizer/optimizer_loops.c"
 #include "../../src/vars/elements/quotient.c"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #define COUNT 515 /* whole vectors and a remainder */
 #define BASIS UINT64_C(0xcbf29ce484222325)
 
@@ -194,8 +197,8 @@ static uint64_t hash_kernel(uint64_t hash, const struct dti_kernel *kernel, ditt
     return hash;
 }
 
-/* A new dtype gets its values in fill, its size in hash_kernels and a part of its own, because the hashes of
- * the other parts never change. */
+/* A new dtype gets its values in fill, its size in hash_kernels and a part of its own in kernel_parts,
+ * because the hashes of the other parts never change. */
 DTI_KNOWS_DTYPES(15);
 
 /* Returns a hash of the results of all kernels of the dtypes from `from` to `to`, both included. */
@@ -214,6 +217,17 @@ static uint64_t hash_kernels(ditto_dtype from, ditto_dtype to)
     return hash;
 }
 
+/* Each dtype is in one part. */
+static const struct {
+    enum golden_part part;
+    ditto_dtype from, to;
+} kernel_parts[] = {
+    { GOLDEN_KERNELS_HALF, DITTO_F16, DITTO_BF16 },
+    { GOLDEN_KERNELS_REAL, DITTO_F32, DITTO_F64 },
+    { GOLDEN_KERNELS_COMPLEX, DITTO_C64, DITTO_C128 },
+    { GOLDEN_KERNELS_INTEGER, DITTO_I8, DITTO_BOOL },
+};
+
 static void compute(uint64_t hash[GOLDEN_PARTS])
 {
     hash[GOLDEN_LOG] = hash_log();
@@ -223,10 +237,15 @@ static void compute(uint64_t hash[GOLDEN_PARTS])
     hash_quotients(&hash[GOLDEN_QUOTIENT_C64], &hash[GOLDEN_QUOTIENT_C128]);
     hash[GOLDEN_STEPS_F32] = hash_steps_float();
     hash[GOLDEN_STEPS_F64] = hash_steps_double();
-    hash[GOLDEN_KERNELS_HALF] = hash_kernels(DITTO_F16, DITTO_BF16);
-    hash[GOLDEN_KERNELS_REAL] = hash_kernels(DITTO_F32, DITTO_F64);
-    hash[GOLDEN_KERNELS_COMPLEX] = hash_kernels(DITTO_C64, DITTO_C128);
-    hash[GOLDEN_KERNELS_INTEGER] = hash_kernels(DITTO_I8, DITTO_BOOL);
+    int dtypes = 0;
+    for (size_t i = 0; i < sizeof kernel_parts / sizeof kernel_parts[0]; i++) {
+        hash[kernel_parts[i].part] = hash_kernels(kernel_parts[i].from, kernel_parts[i].to);
+        dtypes += (int)kernel_parts[i].to - (int)kernel_parts[i].from + 1;
+    }
+    if (dtypes != DTI_NUM_DTYPES) {
+        fprintf(stderr, "the parts of kernels have %d of %d dtypes\n", dtypes, DTI_NUM_DTYPES);
+        abort();
+    }
 }
 
 #if defined(__FMA__) && defined(__AVX2__)

@@ -39,7 +39,7 @@ static void make_data(void)
 {
     for (int i = 0; i < DTYPES; i++) {
         static const char *const folders[] = { "", "deep/er/", "of-", "of/" };
-        ditto_dtype dtype = (ditto_dtype)(DITTO_F16 + i);
+        ditto_dtype dtype = (ditto_dtype)(1 + i);
         snprintf(names[i], sizeof names[i], "%s%s", folders[i % 4], ditto_dtype_name(dtype));
         add(i, dtype, 2, 2, 3);
     }
