@@ -9,9 +9,10 @@ DITTO_BEGIN
 
 /** @defgroup ditto_contexts Contexts
  *
- *  A thread is in cross-replica context in a strategy's scope and in a merge function. It is in replica
- *  context inside a function that a run calls, and in update context inside the function of an update.
- *  Outside of all these it is in the replica context of the default strategy. That strategy has one replica,
+ *  A thread is in cross-replica context in a strategy's scope, in a merge function, and in a function that a
+ *  cross-replica call calls, such as ditto_variable_options.initialize. It is in replica context inside a
+ *  function that a run calls, and in update context inside the function of an update. Functions on logical
+ *  devices and functions of a dataset are in none of these contexts. Outside of all these it is in the replica context of the default strategy. That strategy has one replica,
  *  with id 0, which does everything as a plain thread does. Code that is written for replica context
  *  therefore also runs without a strategy.
  *
@@ -30,8 +31,8 @@ DITTO_API ditto_strategy *ditto_get_strategy(void);
  *  @return not 0 if it does */
 DITTO_API int ditto_has_strategy(void);
 
-/** Returns whether the calling thread is in cross-replica context: in a scope, after ditto_set_default, or in
- *  a merge function.
+/** Returns whether the calling thread is in cross-replica context: in a scope, after ditto_set_default, in a
+ *  merge function, or in a function that a cross-replica call calls.
  *
  *  @return not 0 if it is */
 DITTO_API int ditto_in_cross_replica_context(void);
@@ -39,7 +40,8 @@ DITTO_API int ditto_in_cross_replica_context(void);
 /** Returns the replica of the calling thread.
  *
  *  @return `self` inside a run; the replica of the default strategy outside of all scopes, runs and updates;
- *          NULL in cross-replica context and in update context */
+ *          NULL in cross-replica context, in update context, in functions on logical devices and in functions
+ *          of a dataset */
 DITTO_API ditto_replica *ditto_get_replica_context(void);
 
 /** Returns the replica whose copy the function of an update works on.

@@ -25,7 +25,8 @@ DITTO_BEGIN
 
 /* -- Functions of the program in a dataset (maps, filters, generators) --
  *
- * They run on the threads that make batches, in their own context. Calls on a strategy return
+ * They run on the threads that make batches, in their own context. (ditto_dataset_reduce calls them on the
+ * calling thread, in its context.) Calls on a strategy return
  * DITTO_ERR_CONTEXT there, because the strategy may be waiting for that thread. If a function needs, for
  * example, the value of a variable, the program reads it before it makes the iterator, and passes it with the
  * `user` pointer. The floating-point environment is that of replicas (strategy.h), whatever the program's

@@ -10,8 +10,8 @@ DITTO_BEGIN
 /** @defgroup ditto_optimizers Optimizers
  *
  *  ditto_apply adds up the replicas' gradients and updates the variables. The replica that reduces an element
- *  also updates it, and writes it to every copy. No reduced gradient is stored, and no replica repeats the
- *  arithmetic.
+ *  also updates it, and writes it to every copy. Without clipping no reduced gradient is stored. No replica
+ *  repeats the arithmetic.
  *
  *  A rule may keep numbers for each element, such as momentum or moments. They are called slots. They exist
  *  once in the host, near the replica that updates the element. Slots are variables called

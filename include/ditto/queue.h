@@ -61,11 +61,12 @@ typedef struct ditto_queue_options {
     /** Number of tickets that may be in use at a time. It is rounded up to a power of two. 0 means 64. */
     uint32_t num_slots;
 
-    /** Number of producers. 0 means 1. A queue with one producer needs no locked instruction. */
+    /** Number of producers. 0 means 1. A queue with one producer and without max_bytes needs no locked
+     *  instruction. */
     uint32_t num_producers;
 
-    /** The NUMA node for slots and payload, as the operating system numbers it. It is read only if has_node
-     *  is set. */
+    /** The NUMA node for slots and payload, as the operating system numbers it. Without has_node it must be
+     *  0. */
     uint32_t node;
 
     /** Not 0: slots and payload are on `node`. If it is 0, or if the kernel refuses to bind memory (in some
@@ -106,7 +107,8 @@ typedef struct ditto_queue_item {
 
     uint64_t bytes; /**< the number that was put or published */
 
-    /** The ticket. Tickets ascend. There are no gaps, except for claims that ditto_queue_close refused. */
+    /** The ticket. Tickets ascend. There are no gaps, except for puts and claims that were
+     *  refused because the queue was being closed. */
     uint64_t ticket;
 
     uint32_t producer; /**< number of the producer */
@@ -119,7 +121,7 @@ typedef struct ditto_queue_item {
  *  @param options  the options, or NULL for the defaults
  *  @param out      [out] the queue; set only on DITTO_OK
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID      struct_size is wrong, or `node` is set without has_node
+ *  @retval DITTO_ERR_INVALID      struct_size is wrong, or `node` is not 0 and has_node is 0
  *  @retval DITTO_ERR_UNSUPPORTED  options of a newer version have a field set that this version does not know
  *  @retval DITTO_ERR_RANGE        one of these:
  *      - There are more than DITTO_MAX_QUEUE_SLOTS slots or DITTO_MAX_QUEUE_PRODUCERS producers.
@@ -253,7 +255,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_abandon(ditto_queue *queue, u
 
 /* -- The consumer, closing, statistics -- */
 
-/** Releases the slot of the previous item, and takes the next item. Only the consumer may call it.
+/** Takes the next item. Only the consumer may call it. If slots have memory, the call first releases the slot
+ *  of the previous item. Otherwise it releases the slot of the item that it takes.
  *
  *  @param queue       the queue
  *  @param timeout_ms  as in ditto_queue_put
@@ -286,9 +289,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, uint3
  *  Any thread may call it. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_close(ditto_queue *queue);
 
-/** Statistics of a queue. Each number is exact when the threads that count it are idle. Waits are counted
- *  only if they are longer than the first loads, which take less than reading the clock twice (about 1
- *  us). */
+/** Statistics of a queue. Each number is exact when the threads that count it are idle. A thread that may
+ *  spin first checks 1000 times whether it must wait, which takes about 1 us. A shorter wait is not counted.
+ *  A thread that does not spin counts every wait. */
 typedef struct ditto_queue_counters {
     size_t struct_size; /**< set by DITTO_QUEUE_COUNTERS_INIT */
 
@@ -300,7 +303,7 @@ typedef struct ditto_queue_counters {
     /** Tickets that have been claimed and whose slot has not been released. */
     uint64_t depth;
 
-    uint64_t put_waits;   /**< waits of all producers for a slot */
+    uint64_t put_waits;   /**< waits of all producers for a slot or bytes */
     uint64_t put_wait_ns; /**< time of these waits */
     uint64_t get_waits;   /**< waits of the consumer */
     uint64_t get_wait_ns; /**< time of these waits */

@@ -33,7 +33,7 @@ DITTO_BEGIN
  *  @{ */
 
 #define DITTO_MAX_RESULTS           32 /**< largest number of results of a function */
-#define DITTO_MAX_RESULT_NAME_BYTES 47 /**< most characters in the name of a result */
+#define DITTO_MAX_RESULT_NAME_BYTES 47 /**< most bytes in the name of a result */
 
 /** Says that a result is reduced over the replicas. */
 typedef struct ditto_result_op {
@@ -49,8 +49,8 @@ typedef struct ditto_run_options {
      *  DITTO_SWITCH_OFF the run fails with DITTO_ERR_SHAPE if they do. */
     ditto_switch dynamic_batch;
 
-    /** [num_reduce] the results that are reduced. They become plain values. The other results are not
-     *  reduced. */
+    /** [num_reduce] the results that are reduced. They become plain values, or slices if they are slices. The
+     *  other results are not reduced. */
     const ditto_result_op *reduce;
 
     uint32_t num_reduce; /**< number of elements of reduce */
@@ -71,8 +71,9 @@ typedef struct ditto_run_options {
  *                    arguments must not be destroyed before the run has returned
  *  @param options    NULL for the defaults
  *  @param result     [out] the results, given to the caller. NULL if there were none; the result without a
- *                    name; or a nest of results with names, in replica 0's order. Each is a per-replica
- *                    value, even if there is one replica. A variable that all replicas returned comes back as
+ *                    name; a nest of results with names, in replica 0's order; or a nest of numbered
+ *                    results, in ascending order. A tensor becomes a per-replica value, even if there is one
+ *                    replica. A variable that all replicas returned comes back as
  *                    that variable. If result is NULL, the results are discarded
  *  @return DITTO_OK, a status of ditto_strategy_run, or one of:
  *  @retval DITTO_ERR_DIVERGED  results differ between replicas in number, name, kind, dtype or rank; the

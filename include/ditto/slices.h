@@ -15,14 +15,14 @@ typedef struct ditto_slices {
     void *values;     /**< array of shape [rows, row_count] */
     size_t rows;      /**< number of rows. It may differ between replicas */
 
-    /** Number of elements of a row. It is equal on all replicas. */
+    /** Number of elements in one row. It must be equal on all replicas. */
     size_t row_count;
 
     ditto_dtype dtype; /**< dtype of `values` */
 } ditto_slices;
 
-/** Flag of ditto_reduce_options for these functions: rows with the same index become one row, and indices
- *  ascend. */
+/** Flag of ditto_reduce_options for ditto_all_reduce_slices: rows with the same index become one row, and
+ *  indices ascend. */
 #define DITTO_SLICES_MERGE 1u
 
 /** All-reduce of slices: every replica receives the rows of all replicas.
@@ -40,13 +40,15 @@ typedef struct ditto_slices {
  *                  end
  *  @param options  the options, or NULL for the defaults
  *  @return DITTO_OK, an error that all collectives return (ditto/collective.h), or one of:
- *  @retval DITTO_ERR_RANGE        an index is negative, or the capacity of some replica is too small. The
- *                                 message names that replica and the capacity that is needed. All replicas
- *                                 find this together, and the run continues
- *  @retval DITTO_ERR_INVALID      a pointer is NULL, a flag is unknown, or buffers of this replica overlap
- *  @retval DITTO_ERR_UNSUPPORTED  another operation, or DITTO_MEAN of integers
- *  @retval DITTO_ERR_NO_MEMORY    memory for merging was refused. It needs about 50 bytes in the replica's
- *                                 arena for each row of all replicas
+ *  @retval DITTO_ERR_RANGE        an index on any replica is negative, and the message names the replica and
+ *                                 the index. Or the capacity of a replica is too small, and the message names
+ *                                 the replica and the capacity that is needed. All replicas return the same
+ *                                 error, and the run continues
+ *  @retval DITTO_ERR_INVALID      a pointer is NULL or misaligned, a flag is unknown, or buffers of this
+ *                                 replica overlap
+ *  @retval DITTO_ERR_UNSUPPORTED  op is neither DITTO_SUM nor DITTO_MEAN, or the dtype does not have it
+ *  @retval DITTO_ERR_NO_MEMORY    memory for merging was refused. Merging needs about 50 bytes in the
+ *                                 replica's arena for each row of all replicas
  *  @par Cost
  *  The call takes two meetings. Every replica reads all rows. With DITTO_SLICES_MERGE every replica also
  *  sorts all indices. */
@@ -62,12 +64,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *se
  *  @param self        the calling replica
  *  @param src         the slices of this replica
  *  @param dense       [in, out] array of shape [dense_rows, row_count]. It overlaps no input
- *  @param dense_rows  number of rows of `dense`. It is equal on all replicas
+ *  @param dense_rows  number of rows of `dense`. It must be equal on all replicas
  *  @param op          as in ditto_all_reduce_slices
  *  @param options     the options, or NULL for the defaults
  *  @return DITTO_OK, an error of ditto_all_reduce_slices, or:
- *  @retval DITTO_ERR_RANGE  an index of any replica is outside [0, dense_rows). The message names it, and
- *                           nothing is written. All replicas find this together, and the run continues */
+ *  @retval DITTO_ERR_RANGE  an index on any replica is outside [0, dense_rows). The message names the replica
+ *                           and the index, and nothing is written. All replicas return the same error, and
+ *                           the run continues */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices_into(ditto_replica *self,
                                                                     const ditto_slices *src, void *dense,
                                                                     size_t dense_rows, ditto_op op,

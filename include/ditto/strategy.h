@@ -9,7 +9,7 @@ DITTO_BEGIN
 
 /** @defgroup ditto_strategies Strategies
  *
- *  These functions are called in cross-replica context. On a replica's thread, and in the scope of another
+ *  Unless they say otherwise, these functions are called in cross-replica context. On a replica's thread, and in the scope of another
  *  strategy, they return DITTO_ERR_CONTEXT. In a child process after fork they return DITTO_ERR_FORKED. If a
  *  replica never returned from an earlier run, they return DITTO_ERR_POISONED, and only
  *  ditto_strategy_destroy works. Several threads may call functions on one strategy. Their calls are served
@@ -161,12 +161,12 @@ typedef struct ditto_strategy_options {
 
     ditto_memory_policy memory; /**< how strictly memory is placed */
 
-    /** For central storage: the NUMA node of the variables, as the operating system numbers it. It is read
-     *  only if has_parameter_node is set. */
+    /** For central storage: the NUMA node of the variables, as the operating system numbers it. Without
+     *  has_parameter_node it must be 0 (DITTO_ERR_INVALID). */
     uint32_t parameter_node;
 
-    /** If it is 0, the variables of central storage are on the node of the only replica, or on that of the
-     *  creating thread if there are several replicas. */
+    /** If it is 0, the variables of central storage are on the node of the creating thread. If there is one
+     *  replica, or that node is not known or has no memory, they are on the node of replica 0. */
     int has_parameter_node;
 
     /* -- Waiting -- */
@@ -188,7 +188,8 @@ typedef struct ditto_strategy_options {
     uint32_t run_timeout_ms;
 
     /** How long a waiting thread spins before it sleeps, in microseconds. 0 means the default, 50, unless
-     *  has_spin_us is set. Threads on shared PUs do not spin. */
+     *  has_spin_us is set. Threads do not spin where they share PUs, or where there are more of them than the
+     *  CPU quota allows. */
     uint32_t spin_us;
 
     /** If not 0, spin_us is used as it stands, and 0 there means that no thread spins. */
@@ -257,8 +258,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_strategy_kind
  *  @retval DITTO_OK            the strategy is destroyed
  *  @retval DITTO_ERR_BUSY      another thread is in a call on the strategy, or on a variable, an iterator or
  *                              a value of it, or waits for its turn in such a call; nothing was done
- *  @retval DITTO_ERR_CONTEXT   called inside its own run or scope, or for the default strategy; nothing was
- *                              done
+ *  @retval DITTO_ERR_CONTEXT   called inside its own run, while any thread is in its scope, or for the
+ *                              default strategy; nothing was done
  *  @retval DITTO_ERR_POISONED  the strategy is destroyed, but the replicas that the message names never
  *                              returned. Their threads and memory are not freed, because a late replica may
  *                              still use them. For the same reason variables, values and iterators of the
@@ -289,8 +290,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *st
  *                               of another strategy
  *  @retval DITTO_ERR_RANGE      runs are nested more than 8 deep (in merge functions)
  *  @par Cost
- *  A run costs two hand-overs of a cache line. Outside of a scope it also makes two system calls, which set
- *  the PUs of the calling thread. */
+ *  A run costs two hand-overs of a cache line. Outside of a scope it also makes three system calls, which
+ *  read, set and restore the PUs of the calling thread. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function,
                                                           void *user);
 
@@ -298,7 +299,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run(ditto_strategy *strate
  *
  *  No call needs a scope. A scope has these effects:
  *   - ditto_get_strategy returns the strategy, also in functions of the program that are not given it.
- *   - The thread is pinned to the PU of replica 0, once and not in each run. It is not pinned with
+ *   - The thread is pinned as the leader of replica 0, once and not in each run. It is not pinned with
  *     DITTO_CALLER_WAITS or DITTO_PIN_NONE.
  *   - Calls on other strategies return DITTO_ERR_CONTEXT, so that strategies are not mixed by mistake.
  *

@@ -93,7 +93,7 @@ typedef enum ditto_reshuffle {
 /** Options of ditto_dataset_shuffle. */
 typedef struct ditto_shuffle_options {
     size_t struct_size; /**< set by DITTO_SHUFFLE_OPTIONS_INIT */
-    uint64_t seed;      /**< the order depends on it and on the pass */
+    uint64_t seed;      /**< seed of the random order */
 
     /** Each row is drawn from the next buffer_rows rows. 0 means all rows, which makes all orders equally
      *  likely. */

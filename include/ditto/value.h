@@ -11,8 +11,8 @@ DITTO_BEGIN
 
 /** @defgroup ditto_values Distributed values
  *
- *  A value is a handle to one or several tensors (see ditto_value_kind). It is immutable. Only the program's
- *  own memory that a plain value refers to may change. One thread at a time may use a handle, or several may
+ *  A value is a handle to one or several tensors (see ditto_value_kind). It is immutable. Only two things that
+ *  it refers to may change: the program's own memory in a plain value, and a variable. One thread at a time may use a handle, or several may
  *  read it.
  *
  *  A function that returns a value through an `out` parameter gives it to the caller. The caller destroys it
@@ -26,7 +26,7 @@ typedef struct ditto_value ditto_value;
 
 /** What a value consists of. */
 typedef enum ditto_value_kind {
-    DITTO_VALUE_PLAIN = 1, /**< one tensor of the program */
+    DITTO_VALUE_PLAIN = 1, /**< one tensor */
 
     /** One tensor for each replica, in replica order, each in memory on its replica's node. The components
      *  may differ in shape (for example batches of different length), but not in dtype or rank. */
@@ -129,8 +129,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_slices(ditto_st
  *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out);
 
-/** Writes one value to a variable, as ditto_variable_assign does. A mirrored variable is assigned component
- *  by component. A sync-on-read variable is read first, and the result is assigned.
+/** Writes one value to a variable, as ditto_variable_assign does.
+ *
+ *  If the value refers to a variable, and both variables are mirrored with a copy for each replica, each
+ *  component gets the component of the same replica. (Shared copies of `variable` are split for this if the
+ *  components of the value may differ and `variable` has no aggregation.) Otherwise the variable of the value
+ *  is read as ditto_variable_read does, and the result is assigned.
  *
  *  @param variable  the variable that is written
  *  @param value     one value: plain, mirrored, or a variable
@@ -161,7 +165,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_var
  *
  *  @param strategy     the strategy
  *  @param names        [num_members] the names, which are copied. NULL means "0", "1", and so on. A name must
- *                      not be empty, contain '/', or occur twice
+ *                      not be empty, contain '/', or occur twice. It has at most DITTO_MAX_RESULT_NAME_BYTES
+ *                      bytes (ditto/run.h)
  *  @param members      [num_members] the members. The nest keeps them alive, and the caller still destroys
  *                      its handles
  *  @param num_members  number of members
@@ -185,7 +190,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strat
  *                      too. A variable still becomes the variable
  *  @param out          [out] the value
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  structures, dtypes or ranks differ; a leaf that has components itself */
+ *  @retval DITTO_ERR_INVALID  structures, dtypes or ranks differ; different variables; different values of
+ *                             slices; a leaf that has components itself */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *strategy,
                                                               ditto_value *const *values, int always_wrap,
                                                               ditto_value **out);
@@ -196,7 +202,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *st
  *
  *  @param value  the value; NULL is allowed
  *  @retval DITTO_OK           the handle is destroyed
- *  @retval DITTO_ERR_CONTEXT  called inside a function on a replica's thread; nothing was done
+ *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was done
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_destroy(ditto_value *value);
@@ -223,7 +229,8 @@ DITTO_API ditto_value_kind ditto_value_kind_of(const ditto_value *value);
  *  @retval DITTO_ERR_INVALID  the value is a nest, whose members have to be asked for instead */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_spec(const ditto_value *value, ditto_tensor *out);
 
-/** Returns the one tensor of a plain value, of a mirrored value, or of a value from ditto_value_select.
+/** Returns the one tensor of a plain value or of a mirrored value. (ditto_value_select makes a plain value of
+ *  one component of a per-replica value.)
  *
  *  @param value  the value
  *  @param out    [out] a view of the tensor

@@ -34,8 +34,9 @@ typedef enum ditto_synchronization {
 typedef enum ditto_aggregation {
     DITTO_AGGREGATE_DEFAULT = 0, /**< DITTO_AGGREGATE_NONE */
 
-    /** Writes by replicas, and reads that aggregate, return DITTO_ERR_INVALID. An update in which each
-     *  replica has its own arguments is allowed. It splits the copies. */
+    /** Returns DITTO_ERR_INVALID where values must be combined: when a replica writes a mirrored variable,
+     *  and when a sync-on-read variable is read or written across replicas. An update in which each replica
+     *  has its own arguments is allowed. It splits the copies of a mirrored variable. */
     DITTO_AGGREGATE_NONE = 0x40,
 
     DITTO_AGGREGATE_SUM = 0x41,                /**< the sum over the replicas */
@@ -73,10 +74,11 @@ typedef enum ditto_partition {
     DITTO_PARTITION_DEFAULT = 0, /**< one shard */
     DITTO_PARTITION_FIXED = 1,   /**< num_shards shards, at most one per row */
 
-    /** As many shards as have at least `bytes` (0: 256 KiB) each, at most num_shards (0: 1). */
+    /** The size of the variable divided by `bytes` (0: 256 KiB), rounded up, at most num_shards (0: 1) and at
+     *  most one per row. A shard may therefore have fewer than `bytes` bytes. */
     DITTO_PARTITION_MIN_SIZE = 2,
 
-    /** As few shards as have at most `bytes` each, at most num_shards (0: no limit). A row is not cut. */
+    /** As few shards as have at most `bytes` each, but at most num_shards (0: no limit). A row is not cut. */
     DITTO_PARTITION_MAX_SIZE = 3,
 } ditto_partition;
 
@@ -111,7 +113,9 @@ typedef struct ditto_variable_options {
     void *initialize_user; /**< passed to initialize */
 
     /** If not NULL, the copies are placed where that variable's copies are, and are shared as its copies are
-     *  at the time of creation. If one of the two variables is split later, the other is not. */
+     *  at the time of creation. If this variable needs a copy for each replica, and that variable shares its
+     *  copies but can be split, the copies are placed where those of that variable would be after a split.
+     *  If one of the two variables is split later, the other is not. */
     const struct ditto_variable *colocate_with;
 
     /** How the variable is cut into shards. It is allowed only for mirrored variables, without
@@ -139,8 +143,8 @@ typedef struct ditto_variable_options {
  *  @retval DITTO_OK               the variable exists on all replicas
  *  @retval DITTO_ERR_INVALID      a NULL pointer; MEAN with an integer dtype; both data and initialize are
  *                                 given; an invalid dtype; a rank above DITTO_MAX_RANK; colocate_with is of
- *                                 another strategy, is cut into shards, or shares copies although this
- *                                 variable needs its own; a partitioner without its numbers, or together with
+ *                                 another strategy, is cut into shards, or shares copies that cannot be
+ *                                 split although this variable needs one for each replica; a partitioner without its numbers, or together with
  *                                 ON_READ, DITTO_COPIES_PER_REPLICA or colocate_with; a value that was
  *                                 restored for the variable has another dtype
  *  @retval DITTO_ERR_SHAPE        a value that was restored for the variable has another shape
@@ -161,7 +165,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
  *
  *  @param variable  the variable; NULL is allowed
  *  @retval DITTO_OK           the variable is destroyed
- *  @retval DITTO_ERR_CONTEXT  called on a replica's thread; nothing was done
+ *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was done
  *  @retval DITTO_ERR_BUSY     an optimizer uses the variable, and it or the strategy must be destroyed first;
  *                             or another thread is in a call on the variable, or on a value that refers to
  *                             it; nothing was done */
@@ -219,7 +223,7 @@ DITTO_API ditto_aggregation ditto_variable_aggregation(const ditto_variable *var
 /** Returns the number of shards of a variable.
  *
  *  @param variable  the variable
- *  @return the number; 1 if the variable is not cut into shards, and for NULL
+ *  @return the number; 1 if the variable is not cut into shards, for slots of optimizers, and for NULL
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API size_t ditto_variable_num_shards(const ditto_variable *variable);
@@ -248,12 +252,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard(const ditto_variable
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_describe(const ditto_variable *variable, char *buffer,
                                                                size_t capacity, size_t *length);
 
-/** Counts the calls that may have changed any component, including those that failed. If two results are
- *  equal, no call has written the variable in between. Writes through the pointer of ditto_component are not
- *  counted.
+/** Returns a number that grows with each call that may have changed a component, including calls that failed.
+ *  If two results are equal, no call has written the variable in between. Writes through the pointer of
+ *  ditto_component are not counted, but the call of ditto_component is.
  *
  *  @param variable  the variable
- *  @return the count; 0 for NULL, and if the strategy was destroyed */
+ *  @return the number; 0 for NULL, and if the strategy was destroyed */
 DITTO_API uint64_t ditto_variable_generation(const ditto_variable *variable);
 
 /** Lists the variables of a strategy, in the order of their creation. The slots of optimizers are among them.
