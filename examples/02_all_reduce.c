@@ -32,8 +32,8 @@ static ditto_status add_up(ditto_replica *self, void *result)
     return DITTO_OK;
 }
 
-/* A collective may be started now and waited for later. A replica that waits in any call works on it
- * meanwhile. */
+/* A collective may be started now and waited for later. A replica that waits in any collective works on
+ * it meanwhile. */
 static ditto_status overlap(ditto_replica *self, void *unused)
 {
     float gradient[LENGTH], mean[LENGTH];

@@ -12,13 +12,13 @@ enum { ROWS = 1000, BATCH = 64 };
 static ditto_status add_rows(ditto_replica *self, const ditto_batch *batch, void *totals)
 {
     const double *row = batch->component[0].data;
-    double part[2] = { 0, (double)batch->rows };
+    double sum_and_count[2] = { 0, (double)batch->rows };
     for (uint64_t i = 0; i < batch->rows; i++)
-        part[0] += row[i];
+        sum_and_count[0] += row[i];
     double *total = (double *)totals + 2 * ditto_replica_id(self);
-    total[0] += part[0];
-    total[1] += part[1];
-    return ditto_return_f64(self, "rows", part[1]);
+    total[0] += sum_and_count[0];
+    total[1] += sum_and_count[1];
+    return ditto_return_f64(self, "rows", sum_and_count[1]);
 }
 
 static ditto_dataset *open_data(const double *rows)

@@ -1,6 +1,6 @@
 /* Lesson 5: training. A small network learns to recognize handwritten digits. Each replica computes the
  * gradient of its rows, and the sum of all gradients is the gradient of the whole batch. train_digits.c is
- * the same program with options, a validation set and reports.
+ * a longer version with an optimizer, test rows, options, checkpoints and reports.
  *
  *     build/examples/05_training [REPLICAS] [DATA] */
 #include "lesson.h"

@@ -28,15 +28,15 @@ static ditto_status survey(ditto_strategy *strategy, ditto_value *const *argumen
 {
     struct survey *s = user;
     uint32_t replicas = ditto_strategy_num_replicas(strategy);
-    double mean, farthest = -1;
+    double mean, largest_distance = -1;
     (void)count;
     DITTO_TRY(ditto_strategy_reduce_f64(strategy, DITTO_MEAN, arguments[0], &mean));
     for (uint32_t r = 0; r < replicas; r++) {
         ditto_tensor estimate;
         DITTO_TRY(ditto_value_component(arguments[0], r, &estimate));
         double distance = fabs(*(double *)estimate.data - mean);
-        if (distance > farthest) {
-            farthest = distance;
+        if (distance > largest_distance) {
+            largest_distance = distance;
             s->farthest[s->step] = r;
         }
     }
@@ -45,11 +45,11 @@ static ditto_status survey(ditto_strategy *strategy, ditto_value *const *argumen
     return ditto_strategy_reduce(strategy, DITTO_MEAN, arguments[0], NULL, 0, result);
 }
 
-/* Each replica estimates pi with its own random points, and then moves its estimate half the way to the mean
- * of all. */
+/* In each step, each replica estimates pi with new random points, and then moves its estimate half the way to
+ * the mean of all. */
 static ditto_status estimate(ditto_replica *self, void *argument)
 {
-    double point[2], own = 0;
+    double point[2], own_estimate = 0;
     ditto_random random;
     DITTO_TRY(ditto_random_of(self, 2026, &random));
     for (int step = 0; step < STEPS; step++) {
@@ -58,14 +58,14 @@ static ditto_status estimate(ditto_replica *self, void *argument)
             ditto_random_f64(&random, point, 2);
             inside += point[0] * point[0] + point[1] * point[1] < 1;
         }
-        own = inside * 4e-4;
-        ditto_tensor mine = { .data = &own, .dtype = DITTO_F64 }, mean;
+        own_estimate = inside * 4e-4;
+        ditto_tensor mine = { .data = &own_estimate, .dtype = DITTO_F64 }, mean;
         const ditto_value *merged;
         DITTO_TRY(ditto_merge_call(self, survey, argument, &mine, 1, &merged));
         DITTO_TRY(ditto_local(self, merged, &mean));
-        own = (own + *(double *)mean.data) / 2;
+        own_estimate = (own_estimate + *(double *)mean.data) / 2;
     }
-    return ditto_return_f64(self, NULL, own);
+    return ditto_return_f64(self, NULL, own_estimate);
 }
 
 int main(int argc, char **argv)

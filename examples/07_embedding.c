@@ -98,13 +98,13 @@ int main(int argc, char **argv)
     for (int i = 0; i < CELLS; i++)
         cell[i] = i % 7;
     work.cell = cell;
-    double own = heat(cell, CELLS);
+    double total_before = heat(cell, CELLS);
 
     ditto_strategy *strategy = make_strategy(argc, argv); /* Its threads sleep between runs. */
     for (int i = 0; i < 10; i++)
         check(ditto_strategy_run(strategy, add_share, &work));
-    int restored = same_mask(&before); /* A run restores the thread's CPU mask. */
-    double again = heat(cell, CELLS);  /* OpenMP works between runs. */
+    int restored = same_mask(&before);      /* A run restores the thread's CPU mask. */
+    double total_after = heat(cell, CELLS); /* OpenMP works between runs. */
     check(ditto_strategy_destroy(strategy));
 
     stopping = 1;
@@ -112,10 +112,10 @@ int main(int argc, char **argv)
     free(cell);
     printf("OpenMP and ditto agree: %s; CPUs restored: %s; signals handled: %s; the program's thread ticked: "
            "%s\n",
-           own * ranks == work.total && own == again ? "yes" : "no", restored ? "yes" : "no",
-           signals > 0 ? "yes" : "no", ticks > 0 ? "yes" : "no");
+           total_before * ranks == work.total && total_before == total_after ? "yes" : "no",
+           restored ? "yes" : "no", signals > 0 ? "yes" : "no", ticks > 0 ? "yes" : "no");
 #ifdef USE_MPI
     MPI_Finalize();
 #endif
-    return own * ranks == work.total && restored && signals > 0 ? 0 : 1;
+    return total_before * ranks == work.total && restored && signals > 0 ? 0 : 1;
 }

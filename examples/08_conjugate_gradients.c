@@ -52,10 +52,10 @@ static void apply(struct part *g)
 
 static ditto_status iterate(struct part *g)
 {
-    double rr, next, pq, first;
+    double rr, next_rr, pq, first_rr;
     int k = 0;
     DITTO_TRY(dot(g, g->r, g->r, &rr));
-    for (first = rr; k < MOST_ITERATIONS && rr > 1e-20 * first; k++) {
+    for (first_rr = rr; k < MOST_ITERATIONS && rr > 1e-20 * first_rr; k++) {
         DITTO_TRY(ditto_barrier(g->self, NULL)); /* now all replicas have written p */
         apply(g);
         DITTO_TRY(dot(g, g->p, g->q, &pq)); /* now no replica reads the edges of p */
@@ -63,10 +63,10 @@ static ditto_status iterate(struct part *g)
             g->x[i] += rr / pq * g->p[i];
             g->r[i] -= rr / pq * g->q[i];
         }
-        DITTO_TRY(dot(g, g->r, g->r, &next));
+        DITTO_TRY(dot(g, g->r, g->r, &next_rr));
         for (size_t i = 0; i < g->count; i++)
-            g->p[i] = g->r[i] + next / rr * g->p[i];
-        rr = next;
+            g->p[i] = g->r[i] + next_rr / rr * g->p[i];
+        rr = next_rr;
     }
     if (g->id == 0) {
         g->problem->iterations = k;
@@ -111,8 +111,8 @@ static struct problem solve_with(const char *replicas)
 
 int main(int argc, char **argv)
 {
-    const char *usual[] = { "1", "2", "3", "8", NULL },
-               **replicas = argc > 1 ? (const char **)argv + 1 : usual;
+    const char *default_replicas[] = { "1", "2", "3", "8", NULL },
+               **replicas = argc > 1 ? (const char **)argv + 1 : default_replicas;
     printf("replicas  iterations  residual = its bits                    us per iteration\n");
     struct problem first = solve_with(*replicas);
     while (*++replicas != NULL) {

@@ -55,7 +55,7 @@ static ditto_dataset *open_data(const char *folder)
     ditto_dataset *measured, *mapped, *shuffled, *batched;
     check(ditto_dataset_from_csv(&files, columns, 2, NULL, &measured));
     check(ditto_dataset_map(measured, to_kelvin, NULL, NULL, &mapped));
-    check(ditto_dataset_shuffle(mapped, NULL, &shuffled)); /* shuffles all rows, always in the same order */
+    check(ditto_dataset_shuffle(mapped, NULL, &shuffled)); /* all rows, with seed 0 */
     check(ditto_dataset_batch(shuffled, BATCH, 0, &batched));
     check(ditto_dataset_destroy(measured)); /* a dataset keeps the one that it is made from */
     check(ditto_dataset_destroy(mapped));
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     void *state;
     char folder[] = "/tmp/ditto-lesson-XXXXXX";
     static struct pass pass = { .most_steps = STEPS_BEFORE };
-    ditto_input_options going_on = DITTO_INPUT_OPTIONS_INIT;
+    ditto_input_options continued = DITTO_INPUT_OPTIONS_INIT;
     if (mkdtemp(folder) == NULL)
         return 1;
     write_files(folder);
@@ -98,15 +98,15 @@ int main(int argc, char **argv)
     ditto_strategy *strategy = make_strategy(argc, argv);
     check(ditto_strategy_iterate(strategy, data, NULL, &pass.iterator));
     check(ditto_strategy_run(strategy, take, &pass));
-    check(ditto_iterator_save(pass.iterator, &state, &going_on.state_bytes));
-    printf("stopped after %d steps; %zu bytes say where\n", STEPS_BEFORE, going_on.state_bytes);
+    check(ditto_iterator_save(pass.iterator, &state, &continued.state_bytes));
+    printf("stopped after %d steps; %zu bytes say where\n", STEPS_BEFORE, continued.state_bytes);
     check(ditto_iterator_destroy(pass.iterator));
     check(ditto_strategy_destroy(strategy));
 
     strategy = make_strategy(2, (char *[]){ argv[0], "3" });
-    going_on.state = state;
+    continued.state = state;
     pass.most_steps = UINT64_MAX;
-    check(ditto_strategy_iterate(strategy, data, &going_on, &pass.iterator));
+    check(ditto_strategy_iterate(strategy, data, &continued, &pass.iterator));
     ditto_state_free(state);
     check(ditto_strategy_run(strategy, take, &pass));
     check(ditto_iterator_destroy(pass.iterator));

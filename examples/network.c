@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Computes e^x for x <= 0. The expf of the C library may round differently on different processors. This
- * function uses only IEEE additions and multiplications, so the trained weights have the same bits on all
- * processors. */
+ * function uses only IEEE additions, multiplications and divisions, and functions whose results are exact.
+ * The trained weights therefore have the same bits on all processors. */
 static float exp_of_negative(float x)
 {
     if (x < -80.0f)
@@ -21,7 +21,8 @@ static float exp_of_negative(float x)
     return ldexpf(sum, -(int)halvings); /* exact */
 }
 
-/* Computes ln x for x > 0, for the same reason. It writes x as m * 2^e and uses the series of artanh. */
+/* Computes ln x for x > 0, with the same bits on all processors. Only the reported loss uses it. It writes x
+ * as m * 2^e and uses the series of artanh. */
 static double log_of(double x)
 {
     int exponent;
@@ -62,7 +63,7 @@ static void forward(const struct network *n, const float *x, float *hidden, floa
     }
 }
 
-/* Converts outputs to probabilities, and returns the index of the largest. */
+/* Replaces the outputs by probabilities, and returns the index of the largest. */
 static int softmax(float *output)
 {
     int best = 0;
@@ -77,7 +78,8 @@ static int softmax(float *output)
     return best;
 }
 
-/* Adds the gradient of one row to *g. `slope` is d loss / d output. */
+/* Adds the gradient of one row to *g. slope[c] is the derivative of the scaled loss of the row with respect
+ * to output c. */
 static void backward(const struct network *n, const float *x, const float *hidden, const float *slope,
                      struct network *g)
 {
@@ -103,13 +105,14 @@ double network_learn(const struct network *network, const float *pixel, const in
 {
     double loss = 0.0;
     for (size_t row = 0; row < rows; row++) {
+        /* `output` first has the outputs, then their probabilities, and at last the slopes for backward(). */
         float x[INPUTS], hidden[HIDDEN], output[CLASSES];
         for (int i = 0; i < INPUTS; i++)
             x[i] = pixel[row * INPUTS + (size_t)i] / 16.0f;
         forward(network, x, hidden, output);
         *correct += softmax(output) == label[row];
-        float own = output[label[row]];
-        loss -= log_of(own > 1e-30f ? own : 1e-30f);
+        float probability = output[label[row]];
+        loss -= log_of(probability > 1e-30f ? probability : 1e-30f);
         if (gradient == NULL)
             continue;
         for (int c = 0; c < CLASSES; c++)

@@ -140,9 +140,9 @@ static ditto_status train_step(ditto_replica *self, struct training *t, struct n
 
 /* Overwrites one line on the terminal. It shows only the rows of replica 0, so that no replica has to
  * wait. */
-static void show_progress(const struct training *t, double rows, double loss, double since)
+static void show_progress(const struct training *t, double rows, double loss, double elapsed)
 {
-    fprintf(stderr, "\repoch %2d  %8.0f rows/s  loss %.4f ", t->epoch + 1, rows / since,
+    fprintf(stderr, "\repoch %2d  %8.0f rows/s  loss %.4f ", t->epoch + 1, rows / elapsed,
             loss / (rows > 0 ? rows : 1));
 }
 
@@ -154,7 +154,7 @@ static ditto_status train_batches(ditto_replica *self, struct training *t, struc
     ditto_status status;
     const void *own_loss;
     double began = seconds(), asked = began, shown = began, rows = 0;
-    uint64_t taken = 0, most = t->options.save_every != 0 ? t->options.save_every : UINT64_MAX;
+    uint64_t taken = 0, most_batches = t->options.save_every != 0 ? t->options.save_every : UINT64_MAX;
     while ((status = ditto_next(self, t->batches, &batch)) == DITTO_OK) {
         spent->input += seconds() - asked;
         DITTO_TRY(train_step(self, t, gradient, &batch, spent));
@@ -165,7 +165,7 @@ static ditto_status train_batches(ditto_replica *self, struct training *t, struc
             show_progress(t, rows, *(const double *)own_loss, asked - began);
             shown = asked;
         }
-        if (++taken == most) /* All replicas stop here for a checkpoint. */
+        if (++taken == most_batches) /* All replicas stop here for a checkpoint. */
             break;
     }
     spent->input += seconds() - asked;
@@ -381,7 +381,7 @@ static int64_t read_number(const ditto_checkpoint *file, const char *name)
 }
 
 /* Reads the position in the data, if the checkpoint was saved in the middle of a pass. */
-static void read_place(struct training *t, ditto_checkpoint *file)
+static void read_position(struct training *t, ditto_checkpoint *file)
 {
     ditto_checkpoint_entry entry;
     for (size_t i = 0; i < ditto_checkpoint_num_entries(file); i++) {
@@ -408,7 +408,7 @@ static int restore_newest(struct training *t)
     check(ditto_checkpoint_open(path, &file));
     int64_t passes = read_number(file, "passes");
     t->batches_done = (uint64_t)read_number(file, "batches");
-    read_place(t, file);
+    read_position(t, file);
     check(ditto_checkpoint_close(file));
     check(ditto_variable_read(t->weights, &weights, sizeof weights));
     printf("resumed after epoch %" PRId64 "%s, weights: %016" PRIx64 "\n", passes,

@@ -12,9 +12,9 @@ DITTO_BEGIN
  *  A thread is in cross-replica context in a strategy's scope, in a merge function, and in a function that a
  *  cross-replica call calls, such as ditto_variable_options.initialize. It is in replica context inside a
  *  function that a run calls, and in update context inside the function of an update. Functions on logical
- *  devices and functions of a dataset are in none of these contexts. Outside of all these it is in the replica context of the default strategy. That strategy has one replica,
- *  with id 0, which does everything as a plain thread does. Code that is written for replica context
- *  therefore also runs without a strategy.
+ *  devices and functions of a dataset are in none of these contexts. Outside of all these it is in the
+ *  replica context of the default strategy. That strategy has one replica, with id 0, which does everything
+ *  as a plain thread does. Code that is written for replica context therefore also runs without a strategy.
  *
  *  Except for ditto_set_default, the functions may be called in any context.
  *  @{ */

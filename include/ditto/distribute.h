@@ -341,7 +341,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *sel
  *  @par Ownership
  *  The caller destroys the value with ditto_value_destroy.
  *  @par Cost
- *  The call takes two meetings. Each replica copies its batch. */
+ *  All replicas take their batches at the same time, and then copy them, one component after another. Each of
+ *  these steps costs about as much as a run. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next(ditto_iterator *iterator, ditto_value **out);
 
 /** Takes the next batches, as ditto_iterator_next does, but returns DITTO_OK at the end of the input.

@@ -178,7 +178,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
  *
  *  @param optimizer  the optimizer; NULL is allowed
  *  @retval DITTO_OK           the optimizer is destroyed
- *  @retval DITTO_ERR_CONTEXT  called on a replica's thread; nothing was done
+ *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was done
  *  @retval DITTO_ERR_BUSY     another thread is in a call on the optimizer or on one of its slots, for
  *                             example saves or restores the slot; nothing was done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
@@ -245,8 +245,8 @@ typedef struct ditto_apply_options {
  *  @par Cost
  *  All variables together take two meetings. Each gradient is read once. Each value and slot is read once and
  *  written once, the values once per copy. With clipping there are six meetings, and the aggregated gradient
- *  is written and read twice more. For the norm without clipping there are four meetings, and all gradients
- *  are read once more. */
+ *  is also written once and read twice. For the norm without clipping there are four meetings, and all
+ *  gradients are read once more. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *optimizer,
                                                    const ditto_tensor *gradients,
                                                    const ditto_apply_options *options);

@@ -164,7 +164,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
  *                               on
  *  @retval DITTO_ERR_RANGE      as for ditto_strategy_gather. All replicas get this error, and the run goes
  *                               on
- *  @retval DITTO_ERR_INVALID    dtype or axis differ between replicas
+ *  @retval DITTO_ERR_INVALID    dtype or axis differ between replicas. All replicas get this error, and the
+ *                               run goes on. Or a pointer is NULL, or the tensor is invalid
  *  @retval DITTO_ERR_NO_MEMORY  only on the replica that has no memory. Its function must return this error
  *  @par Cost
  *  The call takes two operations. The first gathers the shapes, the second the data. */

@@ -201,10 +201,11 @@ typedef struct ditto_csv_options {
  *  @param out             [out] the dataset
  *  @return DITTO_OK, an error that all sources of files have, or one of:
  *  @retval DITTO_ERR_INVALID      one of these:
- *      - A component has no columns, or columns beyond options->num_columns.
+ *      - A component has no columns, or columns beyond options->num_columns, or several columns of text.
  *      - There are more than 1000000 columns.
  *      - The delimiter can be part of a number, is a quote, or ends lines.
  *      - The dtype of a component cannot represent its missing_value.
+ *  @retval DITTO_ERR_RANGE        ditto_csv_component.missing is not a value of its enum
  *  @retval DITTO_ERR_UNSUPPORTED  a component has another dtype */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files *files,
                                                               const ditto_csv_component *components,

@@ -9,11 +9,11 @@ DITTO_BEGIN
 
 /** @defgroup ditto_strategies Strategies
  *
- *  Unless they say otherwise, these functions are called in cross-replica context. On a replica's thread, and in the scope of another
- *  strategy, they return DITTO_ERR_CONTEXT. In a child process after fork they return DITTO_ERR_FORKED. If a
- *  replica never returned from an earlier run, they return DITTO_ERR_POISONED, and only
- *  ditto_strategy_destroy works. Several threads may call functions on one strategy. Their calls are served
- *  one after the other.
+ *  Unless they say otherwise, these functions are called in cross-replica context. On a replica's thread, and
+ *  in the scope of another strategy, they return DITTO_ERR_CONTEXT. In a child process after fork they return
+ *  DITTO_ERR_FORKED. If a replica never returned from an earlier run, they return DITTO_ERR_POISONED, and
+ *  only ditto_strategy_destroy works. Several threads may call functions on one strategy. Their calls are
+ *  served one after the other.
  *  @{ */
 
 /** A set of replicas, and everything that was created with it. */

@@ -113,6 +113,7 @@ typedef struct ditto_shuffle_options {
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_UNSUPPORTED  the input is batched. Shuffle rows first, and then batch
  *  @retval DITTO_ERR_INVALID      buffer_rows is 0, and the input is repeated for ever
+ *  @retval DITTO_ERR_RANGE        reshuffle is not a value of its enum
  *  @par Cost
  *  For each row of the buffer: 8 bytes for arrays and ranges, 24 for files, and the whole row for generators
  *  and compressed files.

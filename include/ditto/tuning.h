@@ -13,8 +13,8 @@ DITTO_BEGIN
  *  measures the time of a hand-over between neighbours at each distance, small_bytes, and hierarchical_bytes.
  *  This happens once per process and placement, and takes at most about 20 ms. The two thresholds are not
  *  measured if they and stream_bytes are given. stream_bytes follows from the sizes of the last-level caches.
- *  helper_bytes and block_bytes have fixed defaults. Where replicas share PUs nothing is measured, because
- *  the scheduler decides how long a hand-over takes.
+ *  helper_bytes and block_bytes have fixed defaults. Nothing is measured if there is one replica, or where
+ *  replicas share PUs, because there the scheduler decides how long a hand-over takes.
  *  @{ */
 
 /** A threshold that no message reaches. */
@@ -22,10 +22,10 @@ DITTO_BEGIN
 
 /** The thresholds by which algorithms are chosen. Start from DITTO_TUNING_INIT.
  *
- *  A field that is 0 is taken from the environment variable DITTO_TUNING, or measured if it is not there. The
- *  variable has the form "name=number,name=number", with the names of the fields. Sizes may end in K, M or G,
- *  and `never` stands for DITTO_NEVER_BYTES. An example is DITTO_TUNING="small_bytes=2K,near_replicas=4". The
- *  strategies of a process may have different numbers. */
+ *  A field that is 0 is taken from the environment variable DITTO_TUNING. If it is not there, it is measured,
+ *  or has its default. The variable has the form "name=number,name=number", with the names of the fields.
+ *  Sizes may end in K, M or G, and `never` stands for DITTO_NEVER_BYTES. An example is
+ *  DITTO_TUNING="small_bytes=2K,near_replicas=4". The strategies of a process may have different numbers. */
 typedef struct ditto_tuning {
     size_t struct_size; /**< set by DITTO_TUNING_INIT */
 
@@ -55,7 +55,7 @@ typedef struct ditto_tuning {
     uint32_t near_replicas;
 } ditto_tuning;
 
-/** Initial value of ditto_tuning: all thresholds are taken from DITTO_TUNING, or measured. */
+/** Initial value of ditto_tuning: no threshold is given. */
 #define DITTO_TUNING_INIT DITTO_OPTIONS_INIT(ditto_tuning)
 
 /** Returns the numbers that a strategy uses.

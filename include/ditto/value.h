@@ -11,9 +11,9 @@ DITTO_BEGIN
 
 /** @defgroup ditto_values Distributed values
  *
- *  A value is a handle to one or several tensors (see ditto_value_kind). It is immutable. Only two things that
- *  it refers to may change: the program's own memory in a plain value, and a variable. One thread at a time may use a handle, or several may
- *  read it.
+ *  A value is a handle to one or several tensors (see ditto_value_kind). It is immutable. Only two things
+ *  that it refers to may change: the program's own memory in a plain value, and a variable. One thread at a
+ *  time may use a handle, or several may read it.
  *
  *  A function that returns a value through an `out` parameter gives it to the caller. The caller destroys it
  *  once with ditto_value_destroy. A nest keeps its members alive, and a component its container, so they may

@@ -143,10 +143,10 @@ typedef struct ditto_variable_options {
  *  @retval DITTO_OK               the variable exists on all replicas
  *  @retval DITTO_ERR_INVALID      a NULL pointer; MEAN with an integer dtype; both data and initialize are
  *                                 given; an invalid dtype; a rank above DITTO_MAX_RANK; colocate_with is of
- *                                 another strategy, is cut into shards, or shares copies that cannot be
- *                                 split although this variable needs one for each replica; a partitioner without its numbers, or together with
- *                                 ON_READ, DITTO_COPIES_PER_REPLICA or colocate_with; a value that was
- *                                 restored for the variable has another dtype
+ *                                 another strategy, is cut into shards, or shares copies that cannot be split
+ *                                 although this variable needs one for each replica; a partitioner without
+ *                                 its numbers, or together with ON_READ, DITTO_COPIES_PER_REPLICA or
+ *                                 colocate_with; a value that was restored for the variable has another dtype
  *  @retval DITTO_ERR_SHAPE        a value that was restored for the variable has another shape
  *  @retval DITTO_ERR_RANGE        an unknown enum value; the size overflows
  *  @retval DITTO_ERR_UNSUPPORTED  SUM or MEAN of a dtype for which ditto_all_reduce does not have it; ON_READ
