@@ -15,11 +15,12 @@ DITTO_BEGIN
  *
  *  Every replica calls these functions in replica context, on its own thread, in the same order. If replicas
  *  call different functions, or one returns while others wait, all of them get DITTO_ERR_DIVERGED. No replica
- *  waits for ever. After an error the run is being stopped, and every later collective in it returns an error
- *  at once. Memory that any replica wrote before the call is visible to every replica after the call returns
- *  DITTO_OK. Results have the same bits on every replica, in every run, and for every placement, algorithm
- *  and option. The tree of docs/semantics.md fixes the order of a reduction. It depends on the number of
- *  replicas alone.
+ *  waits for ever. After an error that concerns other replicas (DIVERGED, TIMED_OUT, PEER_STOPPED) the run is
+ *  being stopped, and every later collective in it returns an error at once. An error in the arguments stops
+ *  the run only if the replica's function returns it. Memory that any replica wrote before the call is
+ *  visible to every replica after the call returns DITTO_OK. Results have the same bits on every replica, in
+ *  every run, and for every placement, algorithm and option. The tree of docs/semantics.md fixes the order of
+ *  a reduction. It depends on the number of replicas alone.
  *  @{ */
 
 /** How two elements are combined.
@@ -64,7 +65,7 @@ typedef struct ditto_reduce_options {
     /** Flags of the called function: DITTO_SLICES_MERGE (ditto/slices.h). An unknown flag is an error. */
     uint32_t flags;
 
-    /** How long to wait for the other replicas, in milliseconds. DITTO_FOREVER means no limit. */
+    /** How long each meeting waits for the other replicas, in milliseconds. DITTO_FOREVER means no limit. */
     uint32_t timeout_ms;
 
     /** The pack size of ditto_all_reduce_list, in bytes. It must be equal on all replicas. */

@@ -1,8 +1,9 @@
 /* include/ditto/device.h - the logical devices of a replica of several PUs, and work on them.
  *
  * Logical device 0 is the replica's leader, the thread that runs the replica's function. Device i > 0 is a
- * helper thread, pinned to PU i of the replica. If ditto_strategy_options.helpers is
- * DITTO_SWITCH_OFF, or a replica has one PU, it has one device, and the same calls work on it alone. */
+ * helper thread, pinned to PU i of the replica (unless the strategy has DITTO_PIN_NONE). A replica has one
+ * device if it has one PU, or if ditto_strategy_options.helpers is DITTO_SWITCH_OFF. The same calls then work
+ * on that device alone. */
 #ifndef DITTO_DEVICE_H
 #define DITTO_DEVICE_H
 
@@ -53,8 +54,8 @@ typedef enum ditto_schedule {
 
 /** Runs a loop on all devices of the replica, and waits until all have finished. Each index is executed once.
  *
- *  Functions that were given to devices before run first. If the function fails on a device, parts that had
- *  not begun may not be executed.
+ *  Each device first runs the functions that it was given before. If the function fails on a device, parts
+ *  that had not begun may not be executed.
  *
  *  @param self      the calling replica
  *  @param function  computes one part
@@ -135,8 +136,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_join(ditto_replica *self);
 /** Divides a tensor into equal blocks, one for each device. Each device copies its block to memory on its own
  *  NUMA node.
  *
- *  The call waits for functions that were given to the devices before. Their errors are returned by
- *  ditto_join, not by this call.
+ *  The call waits for functions that were given to helpers before. Their errors are returned by ditto_join,
+ *  not by this call. Functions that were given to device 0 still wait afterwards.
  *
  *  @param self       the calling replica
  *  @param tensor     the tensor

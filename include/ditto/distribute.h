@@ -132,8 +132,9 @@ typedef struct ditto_input_options {
  *   (w + t) mod W in a full step. So over W steps all pipelines deliver equally many rows.
  * - End. A step exists if any replica has rows in it, or if a pipeline whose size in it is 0 has rows for a
  *   later step. A replica without rows gets a batch of 0 rows. The last step may have fewer rows. It is
- *   dropped if the dataset was batched with DITTO_BATCH_DROP_REMAINDER. It is also dropped if the dataset is
- *   infinite. (The input of an infinite dataset ends if a repetition has no rows.) */
+ *   dropped if the dataset was batched with DITTO_BATCH_DROP_REMAINDER or is infinite, and all pipelines end
+ *   in the same step (see ditto_iterator_spec). (The input of an infinite dataset ends if a repetition has no
+ *   rows.) */
 
 /** Starts a pass over a dataset.
  *

@@ -20,7 +20,8 @@ typedef enum ditto_huge_pages {
     DITTO_HUGE_PAGES_ALWAYS = 3,  /**< always */
 } ditto_huge_pages;
 
-/** The memory policy that the thread inherited, for example from numactl. See set_mempolicy(2). */
+/** The memory policy of a thread, which it may have inherited, for example from numactl. See
+ *  set_mempolicy(2). */
 typedef enum ditto_numa_policy {
     DITTO_NUMA_POLICY_UNKNOWN = 0, /**< get_mempolicy is refused, as in default containers */
 
@@ -51,7 +52,7 @@ typedef struct ditto_limits {
     /** 0 if the node of a page can be read, else the error of move_pages. */
     int32_t move_pages_errno;
 
-    /** The inherited memory policy. ditto's own memory does not follow it. */
+    /** The memory policy of the calling thread. ditto's own memory does not follow it. */
     ditto_numa_policy memory_policy;
 
     char policy_nodes[256]; /**< the nodes of the policy, "0-1"; may be "" */

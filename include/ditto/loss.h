@@ -30,7 +30,7 @@ DITTO_BEGIN
  *  @param out           [out] the result
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_SHAPE        `losses` has rank 0, or `weights` has another shape
- *  @retval DITTO_ERR_UNSUPPORTED  the losses are integers or complex numbers
+ *  @retval DITTO_ERR_UNSUPPORTED  the losses or the weights are integers or complex numbers
  *  @retval DITTO_ERR_INVALID      a pointer is NULL, or the weights have another dtype
  *  @retval DITTO_ERR_CONTEXT      `self` is not the calling thread's own replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,

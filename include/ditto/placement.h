@@ -118,7 +118,7 @@ typedef struct ditto_placement ditto_placement;
  *  @retval DITTO_ERR_RANGE      one of these:
  *      - There are more replicas than DITTO_MAX_REPLICAS, or, without DITTO_PLACEMENT_SHARE, more than there
  *        are PU sets. The message has the largest number.
- *      - An element of shape or stride is below 1, or shape x stride is larger than the mesh.
+ *      - An element of set_sizes, shape or stride is below 1, or shape x stride is larger than the mesh.
  *      - A PU does not exist or is not allowed, or is listed twice without DITTO_PLACEMENT_SHARE.
  *      - An enum value is unknown.
  *  @retval DITTO_ERR_SHAPE      a rank is not DITTO_MESH_RANK
@@ -198,8 +198,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_write(const ditto_placeme
 
 /** Makes a placement from a text, on the machine for which it was written or on a recording of that machine.
  *
- *  Lines may end in CR LF. A text that was written by hand may have no line "check", and its replicas may
- *  have any numbers: they are numbered node by node, as ditto_placement_create does. Replicas may share PUs.
+ *  Lines may end in CR LF. A text that was written by hand may have no line "check". The numbers in its lines
+ *  count up from 0, but the replicas are then numbered node by node, as ditto_placement_create does. Replicas
+ *  may share PUs.
  *
  *  @param topology  the machine
  *  @param text      the text. It need not be terminated

@@ -61,8 +61,8 @@ typedef struct ditto_generator {
     void (*close)(void *user, void *position);
 
     /** Writes the position as bytes, up to `capacity` of them, and sets *length to their number. It is called
-     *  twice, first with capacity 0. If the function is NULL, an iterator over this generator cannot be saved
-     *  (DITTO_ERR_UNSUPPORTED). */
+     *  twice, first with capacity 0. If this function or restore is NULL, an iterator over this generator
+     *  cannot be saved (DITTO_ERR_UNSUPPORTED). */
     ditto_status (*save)(void *user, void *position, void *bytes, size_t capacity, size_t *length);
 
     /** Moves a position that was just opened to the one that was saved. */

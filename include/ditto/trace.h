@@ -88,7 +88,8 @@ typedef struct ditto_operation_counters {
 /** Returns the times of one operation.
  *
  *  @param strategy  the strategy
- *  @param index     index of the operation, from 0, in the order in which operations first ended
+ *  @param index     index of the operation, from 0. Operations of replica 0 come first, in the order in which
+ *                   they first ended, then those that only replica 1 made, and so on
  *  @param out       [out] the times. Start from DITTO_OPERATION_COUNTERS_INIT
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID    `out` is NULL, or its struct_size is not set
@@ -98,7 +99,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_stats(ditto_stra
                                                                       ditto_operation_counters *out);
 
 /** Writes a table of the times of all operations, and of the shares of a run's time: computation,
- *  collectives, waiting in collectives, and waiting for input.
+ *  collectives, waiting in collectives, ditto_next, and merge functions.
  *
  *  @param strategy  the strategy
  *  @param buffer    [out] memory for the text, as in ditto_strategy_describe

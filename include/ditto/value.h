@@ -173,6 +173,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_var
  *  @param out          [out] the nest
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID  a name is not allowed
+ *  @retval DITTO_ERR_RANGE    a name is too long; nests are nested too deep
  *  @retval DITTO_ERR_CONTEXT  a member of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
                                                            ditto_value *const *members, uint32_t num_members,
