@@ -23,8 +23,8 @@ static ditto_status cheer(ditto_replica *self, void *unused)
 }
 
 /* The merge function. It is called once, in cross-replica context. Each replica receives its result. */
-static ditto_status survey(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
-                           void *user, ditto_value **result)
+static ditto_status find_farthest(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
 {
     struct survey *s = user;
     uint32_t replicas = ditto_strategy_num_replicas(strategy);
@@ -61,7 +61,7 @@ static ditto_status estimate(ditto_replica *self, void *argument)
         own_estimate = inside * 4e-4;
         ditto_tensor mine = { .data = &own_estimate, .dtype = DITTO_F64 }, mean;
         const ditto_value *merged;
-        DITTO_TRY(ditto_merge_call(self, survey, argument, &mine, 1, &merged));
+        DITTO_TRY(ditto_merge_call(self, find_farthest, argument, &mine, 1, &merged));
         DITTO_TRY(ditto_local(self, merged, &mean));
         own_estimate = (own_estimate + *(double *)mean.data) / 2;
     }

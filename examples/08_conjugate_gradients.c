@@ -12,7 +12,7 @@
 enum { SIDE = 256, MOST_ITERATIONS = 2000 };
 
 struct problem {
-    /* The first and the last row of p on each replica. */
+    /* The first and the last row of p on each replica. The entry of `top` after the last replica is NULL. */
     const double *top[DITTO_MAX_REPLICAS + 1], *bottom[DITTO_MAX_REPLICAS];
     int iterations;
     double residual;

@@ -86,7 +86,7 @@ static ditto_status take(ditto_replica *self, void *argument)
 
 int main(int argc, char **argv)
 {
-    int once = 0;
+    int seen_once = 0;
     void *state;
     char folder[] = "/tmp/ditto-lesson-XXXXXX";
     static struct pass pass = { .most_steps = STEPS_BEFORE };
@@ -113,10 +113,10 @@ int main(int argc, char **argv)
     check(ditto_strategy_destroy(strategy));
     check(ditto_dataset_destroy(data));
     for (int row = 0; row < ROWS; row++)
-        once += pass.seen[row] == 1;
+        seen_once += pass.seen[row] == 1;
     for (int f = 0; f < FILES; f++)
         unlink(path_of(folder, f));
     rmdir(folder);
-    printf("%d of %d rows came exactly once\n", once, ROWS);
-    return once == ROWS ? 0 : 1;
+    printf("%d of %d rows came exactly once\n", seen_once, ROWS);
+    return seen_once == ROWS ? 0 : 1;
 }

@@ -11,7 +11,7 @@
  *   checkpoints     hold the weights, the momentum and the position in the data. Training continues from them
  *                   with any number of replicas.
  *
- * One step of training is in train_step(), one pass over the data in train_epoch(). */
+ * One step of training is in train_step(), and one pass over the data in run_pass(). */
 #include <ditto.h>
 #ifdef WITH_CHECKPOINTS /* libditto-hdf5 was built */
 #include <ditto/checkpoint.h>
@@ -177,6 +177,7 @@ static ditto_status train_batches(ditto_replica *self, struct training *t, struc
     return status > 0 ? DITTO_OK : status;
 }
 
+/* Trains until the pass ends or a checkpoint is due. */
 static ditto_status train_epoch(ditto_replica *self, void *argument)
 {
     void *gradient; /* on this replica's NUMA node */

@@ -1,12 +1,12 @@
 /* include/ditto/checkpoint.h - saves variables to files and restores them, with any number of replicas.
  *
  * These functions are in the library libditto-hdf5 (`pkg-config ditto-hdf5`), and ditto.h does not include
- * this header. A checkpoint is an HDF5 file, so h5dump, h5py and similar
- * tools can read it. Each variable is a plain dataset under its own name, where "/" makes groups. It holds
- * the value that reading the variable across replicas returns. Before the HDF5 part there is a user block of
- * 4096 bytes with the length of the file and a checksum over all of it (XXH3, 128 bits), which is checked
- * before anything else is read. The library writes and reads the files itself and does not need the HDF5
- * library. docs/semantics.md has the rules. */
+ * this header. A checkpoint is an HDF5 file, so h5dump, h5py and similar tools can read it. Each variable is
+ * a plain dataset under its own name, where "/" makes groups. It holds the value that reading the variable
+ * across replicas returns. Before the HDF5 part there is a user block of 4096 bytes with the length of the
+ * file and a checksum over all of it (XXH3, 128 bits), which is checked before anything else is read. The
+ * library writes and reads the files itself and does not need the HDF5 library. docs/semantics.md has the
+ * rules. */
 #ifndef DITTO_CHECKPOINT_H
 #define DITTO_CHECKPOINT_H
 
@@ -105,6 +105,7 @@ typedef struct ditto_checkpoint_options {
  *      - A name is longer than DITTO_MAX_CHECKPOINT_NAME_BYTES.
  *      - A sync-on-read variable has no aggregation.
  *      - An attribute breaks the rules of ditto_attribute.
+ *  @retval DITTO_ERR_RANGE      the kind of an attribute is not a value of its enum
  *  @retval DITTO_ERR_CONTEXT    a variable belongs to another strategy
  *  @retval DITTO_ERR_FORKED     the strategy was created before fork
  *  @retval DITTO_ERR_IO         one of these:
@@ -328,8 +329,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_destroy(ditto_checkpoi
 /** Saves to the file of options->step, as ditto_checkpoint_save does, and removes old files.
  *
  *  Of the files of this prefix, those with the highest steps stay (ditto_checkpointer_options.keep), and the
- *  new file stays even if others have higher steps. Files that are not regular and temporary files are not
- *  counted and not removed.
+ *  new file stays even if others have higher steps. Only regular files and links to them
+ *  are counted and removed. Temporary files are not.
  *
  *  With ditto_checkpointer_options.background, the replicas copy the values together. As soon as the call
  *  returns, the strategy may run again or be destroyed. One save is in progress at a time, so the call first

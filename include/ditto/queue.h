@@ -82,8 +82,8 @@ typedef struct ditto_queue_options {
     uint64_t payload_bytes;
 
     /** How long a waiting thread spins before it sleeps, in microseconds. Unless has_spin_us is set, 0 means
-     *  the default: 50, or, if the machine has fewer CPUs than the queue has threads, no spinning but
-     *  yielding for a while. */
+     *  the default, 50. If the machine has fewer CPUs than the queue has producers and consumer, the default
+     *  is that a thread yields for a while and does not spin. */
     uint32_t spin_us;
 
     /** Not 0: spin_us is used even if it is 0, which then means to sleep at once. */
@@ -107,8 +107,8 @@ typedef struct ditto_queue_item {
 
     uint64_t bytes; /**< the number that was put or published */
 
-    /** The ticket. Tickets ascend. There are no gaps, except for puts and claims that were
-     *  refused because the queue was being closed. */
+    /** The ticket. Tickets ascend. There are no gaps, except for puts and claims that were refused
+     *  because the queue was being closed. */
     uint64_t ticket;
 
     uint32_t producer; /**< number of the producer */

@@ -62,9 +62,8 @@ typedef struct ditto_tuning {
  *
  *  @param strategy  the strategy
  *  @param out       [out] the numbers. Start from DITTO_TUNING_INIT
- *  @retval DITTO_OK               out is set
- *  @retval DITTO_ERR_INVALID      a NULL pointer; struct_size is not set
- *  @retval DITTO_ERR_UNSUPPORTED  out is of a newer version, and has a field set that this version lacks
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a NULL pointer; struct_size is not set
  *  @par Thread safety
  *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_tuning(const ditto_strategy *strategy,

@@ -34,9 +34,9 @@ typedef enum ditto_synchronization {
 typedef enum ditto_aggregation {
     DITTO_AGGREGATE_DEFAULT = 0, /**< DITTO_AGGREGATE_NONE */
 
-    /** Returns DITTO_ERR_INVALID where values must be combined: when a replica writes a mirrored variable,
-     *  and when a sync-on-read variable is read or written across replicas. An update in which each replica
-     *  has its own arguments is allowed. It splits the copies of a mirrored variable. */
+    /** Calls that would have to combine values return DITTO_ERR_INVALID: a replica's write to a mirrored
+     *  variable, and a read or write of a sync-on-read variable across replicas. An update in which each
+     *  replica has its own arguments is allowed. It splits the copies of a mirrored variable. */
     DITTO_AGGREGATE_NONE = 0x40,
 
     DITTO_AGGREGATE_SUM = 0x41,                /**< the sum over the replicas */
