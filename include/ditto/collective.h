@@ -16,11 +16,11 @@ DITTO_BEGIN
  *  Every replica calls these functions in replica context, on its own thread, in the same order. If replicas
  *  call different functions, or one returns while others wait, all of them get DITTO_ERR_DIVERGED. No replica
  *  waits for ever. After an error that concerns other replicas (DIVERGED, TIMED_OUT, PEER_STOPPED) the run is
- *  being stopped, and every later collective in it returns an error at once. An error in the arguments stops
- *  the run only if the replica's function returns it. Memory that any replica wrote before the call is
- *  visible to every replica after the call returns DITTO_OK. Results have the same bits on every replica, in
- *  every run, and for every placement, algorithm and option. The tree of docs/semantics.md fixes the order of
- *  a reduction. It depends on the number of replicas alone.
+ *  being stopped, and every later collective in it returns an error at once. An error that a replica finds in
+ *  its own arguments stops the run only if its function returns it. Memory that any replica wrote before the
+ *  call is visible to every replica after the call returns DITTO_OK. Results have the same bits on every
+ *  replica, in every run, and for every placement, algorithm and option. The tree of docs/semantics.md fixes
+ *  the order of a reduction. It depends on the number of replicas alone.
  *  @{ */
 
 /** How two elements are combined.
