@@ -1,5 +1,5 @@
-/* src/vars/optimizer/apply.c - one step of an optimizer. It reduces the gradients, updates every element and
- * writes it to all copies in one pass. */
+/* src/vars/optimizer/apply.c - one step of an optimizer. Without clipping, one pass reduces the gradients,
+ * updates every element and writes it to all copies. A step with clipping continues in clip.c. */
 #include "replicas/memory/remote_memory.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
@@ -40,18 +40,18 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
 /* Updates every copy of a range. The steps of all copies must start from the same slots. Therefore the steps
  * of all copies but the first change buffers to which the slots were copied. The step of the first copy,
  * which is replica 0's, comes last and changes the slots themselves. */
-static void step_each(const struct dti_applying *a, const struct dti_copy_set *place, size_t first,
+static void step_each(const struct dti_applying *a, const struct dti_copy_set *copy_set, size_t first,
                       const ditto_rule_range *range)
 {
     alignas(DTI_CACHE_LINE) char slot[DITTO_MAX_OPTIMIZER_SLOTS][EACH_BYTES];
     size_t element = ditto_dtype_bytes(range->dtype);
-    for (uint32_t c = place->copies; c-- > 0;) {
-        ditto_rule_range own = *range;
-        char *value = (char *)place->copy[c].data + first * element;
+    for (uint32_t c = copy_set->copies; c-- > 0;) {
+        ditto_rule_range range_of_copy = *range;
+        char *value = (char *)copy_set->copy[c].data + first * element;
         for (uint32_t s = 0; c > 0 && s < a->optimizer->slots; s++)
             /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a range has all of its rule's slots */
-            own.slot[s] = memcpy(slot[s], range->slot[s], range->count * element);
-        dti_optimizer_step_apply(&a->step, &own, value, value);
+            range_of_copy.slot[s] = memcpy(slot[s], range->slot[s], range->count * element);
+        dti_optimizer_step_apply(&a->step, &range_of_copy, value, value);
     }
 }
 
@@ -86,8 +86,8 @@ static void step_all(const struct dti_applying *a, uint32_t replica, size_t item
     }
 }
 
-/* Called once for every element, by the replica that reduces it. All replicas have arrived, so no other
- * replica reads the old value any more. */
+/* Each element is in exactly one call, on the replica that reduces the element. All replicas have arrived, so
+ * no other replica reads the old value any more. */
 static void finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                    void *out)
 {
@@ -97,7 +97,7 @@ static void finish(void *context, uint32_t replica, size_t item, size_t first, s
         dti_apply_to_each(a, item, first, first + count, tile);
     else
         step_all(a, replica, item, first, count, tile, out);
-    if (item == o->ticking && first == 0) /* all replicas have read the number of this step */
+    if (item == o->first_nonempty_item && first == 0) /* all replicas have read the old number */
         *(int64_t *)o->iterations->copy[0].data = a->step.number;
 }
 
@@ -139,12 +139,12 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
     dti_changed(o->iterations, self->id);
     if (o->options.clip_norm > 0)
         return dti_apply_clipped(self, a, &targeted, &deadline, norm);
-    double length = 0;
+    double gradient_norm = 0;
     if (norm != NULL)
-        DTI_TRY(dti_measure_norm(self, a, &deadline, &length));
+        DTI_TRY(dti_measure_norm(self, a, &deadline, &gradient_norm));
     DTI_TRY(dti_target_reduction(self, &targeted, &deadline));
     if (norm != NULL)
-        *norm = length;
+        *norm = gradient_norm;
     return DITTO_OK;
 }
 
@@ -155,17 +155,17 @@ ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto
 {
     ditto_list_item few[ITEMS_ON_STACK];
     struct dti_applying applying = { .optimizer = o, .gradient = gradients };
-    void *many = few;
+    void *list = few;
     /* This read is not a race. The last step wrote the number between its meetings, and this step writes it
      * only after this replica has arrived at its first meeting. */
     int64_t steps = *(const int64_t *)o->iterations->copy[0].data;
     if (o->items > ITEMS_ON_STACK)
-        DTI_TRY(dti_replica_alloc(self, o->items * sizeof few[0], DTI_CACHE_LINE, &many));
+        DTI_TRY(dti_replica_alloc(self, o->items * sizeof few[0], DTI_CACHE_LINE, &list));
     struct dti_fenv saved = dti_fenv_enter();
     applying.step = dti_optimizer_step_of(&o->options, learning_rate, steps + 1);
-    ditto_status status = apply_items(self, &applying, many, norm);
+    ditto_status status = apply_items(self, &applying, list, norm);
     dti_fenv_leave(saved);
     if (o->items > ITEMS_ON_STACK)
-        dti_replica_free(self, many);
+        dti_replica_free(self, list);
     return status;
 }

@@ -1,12 +1,13 @@
 /* src/vars/optimizer/clip.c - clipping by the global norm of the gradients; see optimizer.h.
  *
- * First the gradients are reduced into the optimizer's `sum`. Then each replica sums the squares in its
- * blocks. A block is a fixed range of a variable's elements. The squares of a block are added in a
- * fixed order, and the sums of the blocks are added by a fixed tree. The norm therefore has the same bits for
- * every division of the blocks among the replicas. Finally each replica applies the scaled gradient to the
- * elements whose aggregated gradient it has stored.
+ * First the gradients are reduced into the optimizer's variables `sum`. Then each replica sums the squares of
+ * its blocks of them. A block is a fixed range of a variable's elements. The squares of a block are added in
+ * a fixed order, and the sums of the blocks are added by a fixed tree. The norm therefore has the same bits
+ * for every division of the blocks among the replicas. Finally each replica updates the variables at the
+ * elements of `sum` that it owns, with the scaled gradient.
  *
- * Source of the blocks: ditto_block_sum (ditto/collective.h). */
+ * The blocks are similar to those of ditto_block_sum (ditto/collective.h), but each variable begins a new
+ * block, and the squares of a block are added from left to right. */
 #include "sync/kernels/tree.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
@@ -26,9 +27,10 @@ ditto_status dti_clip_make(ditto_optimizer *o)
 {
     for (uint32_t k = 0; k < o->count; k++)
         o->blocks += blocks_of(o->variable[k]);
-    o->block = calloc(o->blocks + 1, sizeof *o->block);
-    if (o->block == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu blocks of a norm", o->blocks);
+    o->block_sum = calloc(o->blocks + 1, sizeof *o->block_sum);
+    if (o->block_sum == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %zu partial sums of the gradients' norm",
+                        o->blocks);
     return DITTO_OK;
 }
 
@@ -66,8 +68,8 @@ static ditto_status read_kept(const struct dti_applying *a, const void *const *c
     return DITTO_OK;
 }
 
-/* Computes the same elements from the gradients of all replicas, in the same order, for a caller that has not
- * stored them. */
+/* Computes the same elements as read_kept, with the same bits, from the gradients of all replicas. For
+ * dti_measure_norm, which stores no aggregated gradients. */
 static ditto_status aggregate(const struct dti_applying *a, const void *const *contributed, uint32_t k,
                               size_t first, size_t end, void *values)
 {
@@ -83,8 +85,8 @@ static ditto_status aggregate(const struct dti_applying *a, const void *const *c
 
 struct measuring {
     const struct dti_applying *applying;
-    ditto_status (*gradient)(const struct dti_applying *a, const void *const *contributed, uint32_t k,
-                             size_t first, size_t end, void *values);
+    ditto_status (*read_gradient)(const struct dti_applying *a, const void *const *contributed, uint32_t k,
+                                  size_t first, size_t end, void *values);
 };
 
 /* Sums the squares of this replica's blocks. */
@@ -100,21 +102,23 @@ static ditto_status measure(struct dti_replica *self, const void *const *contrib
             size_t end = first + BLOCK < o->variable[k]->count ? first + BLOCK : o->variable[k]->count;
             if (block < from || block >= to)
                 continue;
-            DTI_TRY(m->gradient(m->applying, contributed, k, first, end, values));
-            o->block[block] = squares(o->variable[k]->spec.dtype, values, end - first);
+            DTI_TRY(m->read_gradient(m->applying, contributed, k, first, end, values));
+            o->block_sum[block] = squares(o->variable[k]->spec.dtype, values, end - first);
         }
     return DITTO_OK;
 }
 
-/* Adds the blocks' sums pairwise. The tree of additions depends only on the number of blocks. */
-static double add_up(const double *block, size_t count)
+/* Adds the sums of `count` blocks along the tree of tree.h, which depends only on their number. */
+static double add_up(const double *block_sum, size_t count)
 {
     if (count <= 1)
-        return count == 1 ? block[0] : 0;
-    return add_up(block, count - count / 2) + add_up(block + (count - count / 2), count / 2);
+        return count == 1 ? block_sum[0] : 0;
+    size_t left = dti_tree_split(0, count);
+    return add_up(block_sum, left) + add_up(block_sum + left, count - left);
 }
 
-/* Collective. The replicas have another meeting before a block's sum changes again. */
+/* Collective. add_up may read the sums of all blocks here, because no replica writes one before all replicas
+ * have arrived at the next meeting. */
 static ditto_status norm_of(struct dti_replica *self, struct measuring *measuring,
                             struct dti_deadline *deadline, double *norm)
 {
@@ -125,7 +129,7 @@ static ditto_status norm_of(struct dti_replica *self, struct measuring *measurin
                                     .work = measure,
                                     .context = measuring };
     DTI_TRY(dti_do_joint_work(self, &joint, deadline));
-    *norm = sqrt(add_up(a->optimizer->block, a->optimizer->blocks));
+    *norm = sqrt(add_up(a->optimizer->block_sum, a->optimizer->blocks));
     return DITTO_OK;
 }
 
@@ -152,8 +156,8 @@ static void scale(ditto_dtype dtype, double factor, void *values, size_t count)
             ((double *)values)[i] *= factor;
 }
 
-/* Applies the gradient to elements [first, end) of an item. The aggregated gradient of these elements is one
- * piece, which this replica owns. */
+/* Applies the scaled gradient to elements [first, end) of an item. They lie in one piece of the variable's
+ * `sum`, which this replica owns. */
 static void apply_range(const struct scaling *s, uint32_t replica, size_t item, size_t first, size_t end)
 {
     alignas(DTI_CACHE_LINE) char tile[4096];
@@ -186,17 +190,18 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *contr
     (void)contributed;
     for (size_t item = 0; item < o->items; item++) {
         const ditto_variable *sum = o->sum[o->item[item].variable];
-        const struct dti_variable_piece *whole = &o->variable[o->item[item].variable]
-                                                      ->piece[o->item[item].piece];
-        uint32_t p = whole->count != 0 ? dti_variable_piece_of(sum, whole->first) : sum->pieces;
-        for (; p < sum->pieces && sum->piece[p].first < whole->first + whole->count; p++) {
-            size_t first = sum->piece[p].first > whole->first ? sum->piece[p].first - whole->first : 0;
-            size_t end = sum->piece[p].first + sum->piece[p].count - whole->first;
+        const struct dti_variable_piece *item_piece = &o->variable[o->item[item].variable]
+                                                           ->piece[o->item[item].piece];
+        uint32_t p = item_piece->count != 0 ? dti_variable_piece_of(sum, item_piece->first) : sum->pieces;
+        for (; p < sum->pieces && sum->piece[p].first < item_piece->first + item_piece->count; p++) {
+            size_t first = sum->piece[p].first > item_piece->first ? sum->piece[p].first - item_piece->first
+                                                                   : 0;
+            size_t end = sum->piece[p].first + sum->piece[p].count - item_piece->first;
             if (sum->copy[p].owner == self->id)
-                apply_range(s, self->id, item, first, end < whole->count ? end : whole->count);
+                apply_range(s, self->id, item, first, end < item_piece->count ? end : item_piece->count);
         }
     }
-    if (self->id == 0 && o->ticking < o->items)
+    if (self->id == 0 && o->first_nonempty_item < o->items)
         *(int64_t *)o->iterations->copy[0].data = s->applying->step.number;
     return DITTO_OK;
 }
@@ -217,14 +222,14 @@ ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
                                        .calls = o->options.rule == DITTO_RULE_FUNCTION };
     reducing.target = &target;
     DTI_TRY(dti_target_reduction(self, &reducing, deadline));
-    double length;
-    DTI_TRY(norm_of(self, &measuring, deadline, &length));
+    double gradient_norm;
+    DTI_TRY(norm_of(self, &measuring, deadline, &gradient_norm));
     /* The condition is also true if the norm is a NaN, so that the NaN reaches the variables and is
      * noticed. */
-    if (!(length <= o->options.clip_norm))
-        scaling.factor = o->options.clip_norm / length;
+    if (!(gradient_norm <= o->options.clip_norm))
+        scaling.factor = o->options.clip_norm / gradient_norm;
     DTI_TRY(dti_do_joint_work(self, &applying, deadline));
     if (norm != NULL)
-        *norm = length;
+        *norm = gradient_norm;
     return DITTO_OK;
 }

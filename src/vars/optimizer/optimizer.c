@@ -1,5 +1,5 @@
-/* src/vars/optimizer/optimizer.c - creates and destroys optimizers. It creates their items, the slots, each
- * piece of which lies with the replica that updates it, and the count of steps. */
+/* src/vars/optimizer/optimizer.c - creates and destroys optimizers. An optimizer consists of items, of slots,
+ * each piece of which lies with the replica that updates it, and of a variable that counts the steps. */
 #include "vars/optimizer/optimizer.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"
@@ -12,7 +12,7 @@
 
 /* -- items -- */
 
-/* Returns the copies to which the elements of an item are written. */
+/* Returns the copies to which the reduction of the gradients writes the new values of an item. */
 static struct dti_copy_set copies_of(const ditto_optimizer *o, const struct dti_optimizer_item *item)
 {
     const ditto_variable *v = o->variable[item->variable];
@@ -34,9 +34,10 @@ static ditto_status make_items(ditto_optimizer *o)
             o->item[at] = (struct dti_optimizer_item){ k, p };
             o->copies_of_item[at] = copies_of(o, &o->item[at]);
         }
-    while (o->ticking < o->items &&
-           o->variable[o->item[o->ticking].variable]->piece[o->item[o->ticking].piece].count == 0)
-        o->ticking++;
+    while (o->first_nonempty_item < o->items && o->variable[o->item[o->first_nonempty_item].variable]
+                                                        ->piece[o->item[o->first_nonempty_item].piece]
+                                                        .count == 0)
+        o->first_nonempty_item++;
     return DITTO_OK;
 }
 
@@ -47,7 +48,7 @@ struct division {
     const ditto_optimizer *optimizer;
     struct dti_optimizer_slot_piece *piece; /* [capacity], sorted by variable */
     size_t pieces, capacity;
-    bool failed;
+    bool out_of_memory;
 };
 
 static bool ensure_capacity(struct division *d)
@@ -68,8 +69,8 @@ static bool follows(const struct dti_optimizer_slot_piece *a, const struct dti_o
     return a->variable == b->variable && a->replica == b->replica && a->first + a->count == b->first;
 }
 
-/* Adds a range to the division. A range that continues the last range of the same replica is merged with
- * it. */
+/* Adds a range to the division. If the range directly follows the one that was added before it, in the same
+ * variable and on the same replica, that one is made longer. */
 static void add_range(void *context, size_t item, size_t first, size_t count, uint32_t replica)
 {
     struct division *d = context;
@@ -81,15 +82,15 @@ static void add_range(void *context, size_t item, size_t first, size_t count, ui
         d->piece[d->pieces - 1].count += count;
         return;
     }
-    d->failed |= !ensure_capacity(d);
-    if (!d->failed)
+    d->out_of_memory |= !ensure_capacity(d);
+    if (!d->out_of_memory)
         d->piece[d->pieces++] = piece;
 }
 
 static ditto_status divide(const ditto_optimizer *o, struct division *d)
 {
     ditto_list_item *list = calloc(o->items, sizeof *list);
-    *d = (struct division){ .optimizer = o, .failed = list == NULL };
+    *d = (struct division){ .optimizer = o, .out_of_memory = list == NULL };
     for (size_t i = 0; list != NULL && i < o->items; i++) {
         const ditto_variable *v = o->variable[o->item[i].variable];
         list[i] = (ditto_list_item){ .count = v->piece[o->item[i].piece].count, .dtype = v->spec.dtype };
@@ -98,8 +99,9 @@ static ditto_status divide(const ditto_optimizer *o, struct division *d)
     if (list != NULL)
         dti_target_owners(o->iterations->team, &targeted, add_range, d);
     free(list);
-    return d->failed ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count)
-                     : DITTO_OK;
+    return d->out_of_memory
+               ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count)
+               : DITTO_OK;
 }
 
 /* Returns "name/slot/variable", or "name/slot" if variable is empty. The caller frees it. Returns NULL if
@@ -198,7 +200,8 @@ static ditto_status check_slot(const ditto_variable *v)
         v->name);
 }
 
-/* Returns DITTO_ERR_BUSY if a call is in the gate of a slot, because that slot cannot be destroyed yet. */
+/* Returns DITTO_ERR_BUSY if a call is in the gate of a slot or of `iterations`, because that variable cannot
+ * be destroyed yet. */
 static ditto_status check_slots(const struct dti_dependent *dependent)
 {
     const ditto_optimizer *o = (const ditto_optimizer *)dependent;
@@ -219,8 +222,9 @@ static void unregister(ditto_variable *v)
     v->hidden = true;
 }
 
-/* Removes the optimizer from its lists. The caller has the turn. The slots are hidden here, so that no save
- * selects them. They are destroyed later, without the turn. */
+/* Removes the optimizer from the strategy's list, and from the numbers of users of its variables. The caller
+ * has the turn. The slots are removed from the list of variables here, so that no save selects them. They are
+ * destroyed later, without the turn. */
 static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
     ditto_optimizer *o = (ditto_optimizer *)dependent, **at = dti_registry_optimizers(o->iterations->team);
@@ -241,7 +245,7 @@ static void release(struct dti_dependent *dependent)
     destroy_variables(o->slot, (size_t)o->count * o->slots);
     destroy_variables(o->sum, o->count);
     destroy_variables(&o->iterations, 1);
-    free(o->block);
+    free(o->block_sum);
     free(o->item);
     free(o->copies_of_item);
     free(o->no_copies);
@@ -286,9 +290,9 @@ static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t coun
     return o;
 }
 
-/* Adds the optimizer to the lists. Its slots have taken over the waiting values that were restored for them,
- * so those are dropped. */
-static void link_variables(ditto_optimizer *o)
+/* Adds the optimizer to the team's dependents and to the strategy's list. Its slots have taken over the
+ * waiting values that were restored for them, so those are dropped. */
+static void add_to_lists(ditto_optimizer *o)
 {
     struct dti_team *team = o->iterations->team;
     ditto_optimizer **first = dti_registry_optimizers(team);
@@ -332,7 +336,7 @@ static ditto_status make(ditto_optimizer *o)
     if (status == DITTO_OK)
         status = dti_clip_make(o);
     if (status == DITTO_OK)
-        link_variables(o);
+        add_to_lists(o);
     dti_cross_leave(o->variable[0]->team, &frame);
     return status;
 }
@@ -345,7 +349,7 @@ ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t cou
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", count);
     ditto_status status = make(o);
     if (status != DITTO_OK)
-        release(&o->dependent); /* it is in no list, because linking is the last step */
+        release(&o->dependent); /* it is in no list, because make() adds it last */
     else
         *out = o;
     return status;

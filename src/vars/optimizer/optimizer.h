@@ -31,8 +31,8 @@ struct ditto_optimizer {
     /* [count * slots] The slots of variable k begin at index k * slots. */
     ditto_variable **slot;
 
-    /* [count] The aggregated gradients, only used with clipping. They are hidden variables, which lie where
-     * slots lie. */
+    /* [count] The aggregated gradients, which are hidden variables and lie where slots lie. Without clipping
+     * the elements of this array are NULL. */
     ditto_variable **sum;
 
     uint32_t slots; /* of each variable */
@@ -45,12 +45,13 @@ struct ditto_optimizer {
     struct dti_copy_set *copies_of_item; /* [items] */
     struct dti_copy_set *no_copies;      /* [items], all empty */
 
-    /* The index of the first item that has elements, or `items` if there is none. The replica that updates
-     * the first element of this item also counts the step. */
-    size_t ticking;
+    /* The index of the first item that has elements, or `items` if there is none. Without clipping, the
+     * replica that updates the first element of this item also counts the step. With clipping, replica 0
+     * counts it. */
+    size_t first_nonempty_item;
 
     /* [blocks] The sum of squares of each block, from which the norm is computed. */
-    double *block;
+    double *block_sum;
 
     size_t blocks; /* of all variables together */
 };
@@ -59,11 +60,12 @@ struct ditto_optimizer {
 struct dti_applying {
     ditto_optimizer *optimizer;
     struct dti_optimizer_step step;
-    const ditto_tensor *gradient; /* [count] */
+    const ditto_tensor *gradient; /* [count], this replica's */
 };
 
-/* Fills in `range`, all but the gradient, for elements [first, *end) of an item. The elements of each slot
- * must be contiguous, so *end is reduced to the end of the piece of a slot if that comes first. */
+/* Fills in `range` for elements [first, *end) of an item, except the members `gradient` and `value`. The
+ * elements of each slot must be contiguous, so *end is reduced to the end of the piece of a slot if that
+ * comes first. */
 void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end,
                         ditto_rule_range *range);
 
@@ -73,7 +75,7 @@ void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, 
                        const void *gradient);
 
 /* Takes one step. Collective, called on the replica's own thread. The arguments have been checked. If norm is
- * not NULL, the global norm of the aggregated gradients is stored there. */
+ * not NULL, the global norm of the aggregated gradients, before clipping, is stored there. */
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm);
 
@@ -98,8 +100,8 @@ ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t cou
 ditto_status dti_optimizer_destroy(ditto_optimizer *o);
 
 /* Recomputes copies_of_item of all optimizers that update v. It must be called after v->may_differ has
- * changed, because the copies that an optimizer writes depend on it. The caller has the turn, and no replica
- * is in ditto_apply. */
+ * changed, because the copies that an optimizer writes depend on it. The caller is a thread that has the
+ * turn, or a replica in a run, and no replica is in ditto_apply. */
 void dti_optimizers_see_copies(const ditto_variable *v);
 
 /* Allocates the sums of squares that the norm is computed from. Returns DITTO_ERR_NO_MEMORY. In clip.c. */

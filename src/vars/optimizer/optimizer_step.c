@@ -52,7 +52,7 @@ ditto_status dti_optimizer_rule_check(ditto_rule rule, ditto_dtype dtype)
 
 void dti_optimizer_rule_slots(const ditto_optimizer_options *o, const char *name[DTI_OPTIMIZER_SLOT_NAMES])
 {
-    static const char *const own[DITTO_MAX_OPTIMIZER_SLOTS] = { "slot0", "slot1", "slot2", "slot3" };
+    static const char *const slot_name[DITTO_MAX_OPTIMIZER_SLOTS] = { "slot0", "slot1", "slot2", "slot3" };
     uint32_t slots = 0;
     if (o->rule == DITTO_RULE_SGD && o->momentum != 0)
         name[slots++] = "momentum";
@@ -61,7 +61,7 @@ void dti_optimizer_rule_slots(const ditto_optimizer_options *o, const char *name
         name[slots++] = "v";
     }
     for (uint32_t i = 0; o->rule == DITTO_RULE_FUNCTION && i < o->num_slots; i++)
-        name[slots++] = own[i];
+        name[slots++] = slot_name[i];
     name[slots] = NULL;
 }
 
@@ -112,8 +112,8 @@ static dti_optimizer_loop *loop_of(const struct dti_optimizer_step *s, ditto_dty
 
 /* Applies weight decay and then the rule to the decayed values, in parts that stay in the cache together with
  * the gradient. */
-static void descend_and_decay(const struct dti_optimizer_step *s, const ditto_rule_range *range,
-                              const void *old, void *new)
+static void decay_and_step(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old,
+                           void *new)
 {
     alignas(DTI_CACHE_LINE) char decayed[PART_BYTES];
     size_t element = ditto_dtype_bytes(range->dtype), step = sizeof decayed / element;
@@ -140,7 +140,7 @@ void dti_optimizer_step_apply(const struct dti_optimizer_step *s, const ditto_ru
     case DITTO_RULE_SGD:
     case DITTO_RULE_ADAM:
         if (s->options->weight_decay != 0)
-            descend_and_decay(s, range, old, new);
+            decay_and_step(s, range, old, new);
         else
             loop_of(s, range->dtype)(s, range, old, new);
         break;

@@ -7,8 +7,8 @@
 
 struct dti_optimizer_step;
 
-/* Computes `new` from `old` and range->gradient by the rule. The loop for weight decay uses only `old`. `new`
- * may be `old` or the gradient. */
+/* Computes `new` from `old` and range->gradient by the rule, and updates the rule's slots. The loop for
+ * weight decay uses only `old`. `new` may be `old` or the gradient. */
 typedef void dti_optimizer_loop(const struct dti_optimizer_step *step, const ditto_rule_range *range,
                                 const void *old, void *new);
 

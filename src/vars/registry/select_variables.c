@@ -9,10 +9,10 @@
 
 static bool has(const struct dti_team *team, const ditto_variable *v)
 {
-    const ditto_variable *own = dti_registry_first(team);
-    while (own != NULL && own != v)
-        own = own->next;
-    return own != NULL;
+    const ditto_variable *member = dti_registry_first(team);
+    while (member != NULL && member != v)
+        member = member->next;
+    return member != NULL;
 }
 
 static ditto_status list(const struct dti_team *team, ditto_variable *const *chosen, size_t count,
@@ -41,17 +41,17 @@ static ditto_status hold(ditto_variable *const *variable, size_t count, struct d
     return DITTO_OK;
 }
 
-/* Makes the list of variables. `turn` is true if this call took the turn, which it will give back before it
- * returns. The gates are only entered then. If `turn` is false, an outer call has the turn and keeps it, so
- * no variable can be destroyed meanwhile. */
+/* Makes the list of variables. `has_taken_turn` is true if this call took the turn, which it will give back
+ * before it returns. The gates are only entered then. If it is false, an outer call has the turn and keeps
+ * it, so no variable can be destroyed meanwhile. */
 static ditto_status choose(const struct dti_team *team, ditto_variable *const *chosen, size_t count,
-                           bool turn, ditto_variable ***out, struct dti_gates *held)
+                           bool has_taken_turn, ditto_variable ***out, struct dti_gates *held)
 {
     ditto_variable **variable = malloc((count + 1) * sizeof(ditto_variable *));
     if (variable == NULL)
         return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to list %zu variables", count);
     ditto_status status = list(team, chosen, count, variable);
-    if (status == DITTO_OK && turn)
+    if (status == DITTO_OK && has_taken_turn)
         status = hold(variable, count, held);
     if (status == DITTO_OK)
         *out = variable;
