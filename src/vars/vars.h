@@ -23,14 +23,15 @@ struct dti_variable_kind {
     ditto_status (*cross_write)(ditto_variable *v, enum dti_rule rule, const void *value);
 };
 
-/* A range of elements that lie contiguously in memory. It is a whole variable, or one shard. The pieces of a
- * variable are sorted, and together they cover all of its elements. */
+/* A range of elements that lie contiguously in memory. It is a whole variable, one shard, or a part of an
+ * optimizer's slot that lies with one replica. The pieces of a variable are sorted, and together they cover
+ * all of its elements. */
 struct dti_variable_piece {
     size_t first, count;
 };
 
-/* Counts how often a replica's component may have changed. It is written by that replica, or in cross context
- * by the thread that has the turn. */
+/* Counts how often a replica's component may have changed. It is written by that replica's thread in replica
+ * context, and under the turn in cross context. */
 struct dti_generation {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t count;
 };
@@ -53,21 +54,23 @@ struct ditto_variable {
     bool trainable, mirrored;
 
     /* True if each replica has its own copy, also where several replicas are on one NUMA node. The user asked
-     * for this, the kind of variable needs it, or the copies were split (see the section on splits below). */
+     * for this, the kind of variable needs it, the variable is colocated with such a variable, or the copies
+     * were split (see the section on splits below). */
     bool own_copies;
 
-    /* True if an update may have written different values to the components, and no assignment has made them
-     * equal since. */
+    /* True if an update, or an assignment of another variable's value, may have written different values to
+     * the components, and no assignment has made them equal since. */
     bool may_differ;
 
     bool wants_copies; /* created with DITTO_COPIES_PER_REPLICA */
-    bool central;      /* there is only one copy, on `node`, as in struct dti_storage */
+    bool central;      /* the strategy has central storage (struct dti_storage) */
 
     /* True for a slot of an optimizer. Each of its pieces lies in the arena of the replica that updates
      * it. */
     bool optimizer_slot;
 
-    /* True if the variable is internal to the library, so no list of variables contains it. */
+    /* True if no list of variables contains the variable, because it is internal to the library, or because
+     * its optimizer is being destroyed. */
     bool hidden;
 
     /* The number of optimizers that update this variable. For an optimizer's slot it is 1. Guarded by the
@@ -82,17 +85,17 @@ struct ditto_variable {
     struct dti_variable_piece *piece; /* [pieces] */
 
     /* The number of physical copies. A variable of several pieces has one copy of each piece. A split only
-     * appends copies, so `copy` and the copies in it stay valid. A split changes `copies` and `copy_of`
-     * last. */
+     * appends copies, so `copy` and the copies in it stay valid. It changes `copy_of` and `copies` after it
+     * has filled in the new copies. */
     _Atomic uint32_t copies;
 
-    /* [copies] Each copy is the component of one or more replicas. */
+    /* [copies] If the variable has one piece, each copy is the component of one or more replicas. */
     struct dti_copy *copy;
 
     /* [copies] The NUMA node of each copy. DTI_OWN_NODE stands for the node of the copy's owner. */
     uint32_t *copy_node;
 
-    /* [pieces] The copies of each piece. Guarded by the turn. */
+    /* [pieces] The copies of each piece, which are elements of `copy`. Guarded by the turn. */
     struct dti_copy_set *copies_of_piece;
 
     /* [replicas] The index in `copy` of each replica's component. Only used if the variable has one piece. */
@@ -114,7 +117,8 @@ static inline const char *dti_variable_name(const ditto_variable_options *option
 
 /* Where the variables of a strategy are stored. */
 struct dti_storage {
-    /* True if each variable has a single copy, which lies on NUMA node `node`. */
+    /* True if each variable has a single copy of each piece, and all pieces lie on NUMA node `node`.
+     * Optimizers' slots are an exception. */
     bool central;
     uint32_t node;
 };
@@ -167,8 +171,8 @@ ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what)
  * this. */
 static inline const struct dti_copy *dti_copy_of(const ditto_variable *v, uint32_t replica)
 {
-    /* acquire: pairs with the release in use_own (copies.c), so that this thread sees the copy's address and
-     * contents. */
+    /* acquire: pairs with the release in use_own_copies (copies.c), so that this thread sees the copy's
+     * address and contents. */
     return &v->copy[atomic_load_explicit(&v->copy_of[replica], memory_order_acquire)];
 }
 static inline void *dti_variable_component(const ditto_variable *v, uint32_t replica)
@@ -195,9 +199,9 @@ uint32_t dti_variable_piece_of(const ditto_variable *v, size_t element);
  * values to them. Before such an update the copies are split. Each replica that does not own the copy that it
  * uses then gets its own copy with the same contents. */
 
-/* Returns true if the copies of the variable are shared until they are split. The copies of a variable that
- * is sharded, in central storage or an optimizer's slot, or that aggregates, stay as they were created. Any
- * context. */
+/* Returns true if shared copies of the variable can be split. Also returns true if they have been split, or
+ * were never shared. The copies of a variable that is sync-on-read, sharded, in central storage or an
+ * optimizer's slot, or that aggregates, stay as they were created. Any context. */
 bool dti_variable_is_splittable(const ditto_variable *v);
 
 /* Returns DITTO_ERR_INVALID if the replicas share copies that cannot be split. An update in which each
@@ -210,18 +214,19 @@ ditto_status dti_variable_check_each(const ditto_variable *v);
  * dti_cross_leave. */
 ditto_status dti_variable_split(ditto_variable *v);
 
-/* Records that the components of the variable may differ, and updates its optimizers. The caller has the
- * turn, and no other thread uses the variable. */
+/* Records that the components of the variable may differ, if it has elements and there are several replicas,
+ * and updates its optimizers. The caller has the turn, or is a replica in a run, and no other thread uses the
+ * variable. */
 void dti_variable_set_may_differ(ditto_variable *v);
 
-/* Records that an assignment makes the components equal, and updates the optimizers. The caller has the turn.
- * Only the threads that take part in the assignment may use the variable meanwhile, and they only write to
- * the copies. */
+/* Records that an assignment makes the components equal, and updates the optimizers. The caller has the turn,
+ * or is a replica in a run. Only the threads that take part in the assignment may use the variable meanwhile,
+ * and they only write to the copies. */
 void dti_variable_set_equal(ditto_variable *v);
 
 /* -- Elements -- */
 
-/* Changes elements [first, end) of every copy. `value` begins with element `first`. */
+/* Changes elements [first, end) of every copy by the rule. `value` begins with element `first`. */
 void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end,
                       const void *value);
 
@@ -246,7 +251,7 @@ static inline void dti_changed(const ditto_variable *v, uint32_t replica)
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* Records that all components may have changed. Cross context. */
+/* Records that all components may have changed. Cross context, under the turn. */
 static inline void dti_all_changed(const ditto_variable *v)
 {
     for (uint32_t i = 0; i < v->num_replicas; i++)

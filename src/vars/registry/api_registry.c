@@ -16,11 +16,11 @@ ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable *
         DTI_TRY(dti_not_null(variables, "variables"));
     struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    size_t found = 0;
-    for (ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next, found++)
-        if (found < capacity)
-            variables[found] = v;
-    *num_variables = found;
+    size_t count = 0;
+    for (ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next, count++)
+        if (count < capacity)
+            variables[count] = v;
+    *num_variables = count;
     dti_cross_leave(team, &frame);
     return DITTO_OK;
 }
@@ -75,7 +75,7 @@ ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, 
 {
     struct dti_frame frame;
     struct dti_text text = { buffer, capacity, 0 };
-    size_t found = 0;
+    size_t count = 0;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     if (capacity > 0) {
@@ -84,14 +84,14 @@ ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer, 
     }
     struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    for (const struct dti_waiting_value *held = dti_waiting_value_first(team); held != NULL;
-         held = held->next, found++)
-        dti_text_add(&text, "%s\n", held->name);
+    for (const struct dti_waiting_value *waiting = dti_waiting_value_first(team); waiting != NULL;
+         waiting = waiting->next, count++)
+        dti_text_add(&text, "%s\n", waiting->name);
     dti_cross_leave(team, &frame);
     if (length != NULL)
         *length = text.length;
     if (num_values != NULL)
-        *num_values = found;
+        *num_values = count;
     return DITTO_OK;
 }
 

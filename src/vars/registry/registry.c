@@ -12,23 +12,23 @@ struct dti_registry {
     ditto_variable *first, **end;
     struct ditto_optimizer *optimizers;
     uint64_t shards_assigned;
-    struct dti_waiting_value *held, **held_end;
+    struct dti_waiting_value *waiting, **waiting_end;
 };
 
-static void forget_held(struct dti_waiting_value *held)
+static void free_waiting(struct dti_waiting_value *waiting)
 {
-    free(held->name);
-    free(held->value);
-    free(held);
+    free(waiting->name);
+    free(waiting->value);
+    free(waiting);
 }
 
 static void release(struct dti_dependent *dependent)
 {
     struct dti_registry *registry = (struct dti_registry *)dependent;
-    while (registry->held != NULL) {
-        struct dti_waiting_value *held = registry->held;
-        registry->held = held->next;
-        forget_held(held);
+    while (registry->waiting != NULL) {
+        struct dti_waiting_value *waiting = registry->waiting;
+        registry->waiting = waiting->next;
+        free_waiting(waiting);
     }
     free(registry);
 }
@@ -44,7 +44,7 @@ ditto_status dti_vars_create(struct dti_team *team, const struct dti_storage *st
     registry->storage = *storage;
     registry->dependent.freed_by = DTI_FREED_BY_TEAM;
     registry->end = &registry->first;
-    registry->held_end = &registry->held;
+    registry->waiting_end = &registry->waiting;
     dti_dependent_add(team, &registry->dependent);
     dti_team_set_variables(team, registry);
     return DITTO_OK;
@@ -94,56 +94,56 @@ ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, cons
 {
     size_t bytes = ditto_tensor_bytes(value);
     dti_waiting_value_drop(team, name); /* the new value replaces an earlier one */
-    struct dti_waiting_value *held = calloc(1, sizeof *held);
-    if (held != NULL) {
-        held->name = strdup(name);
-        held->value = malloc(bytes + 1);
-        held->spec = *value;
-        held->spec.data = NULL;
+    struct dti_waiting_value *waiting = calloc(1, sizeof *waiting);
+    if (waiting != NULL) {
+        waiting->name = strdup(name);
+        waiting->value = malloc(bytes + 1);
+        waiting->spec = *value;
+        waiting->spec.data = NULL;
     }
-    if (held == NULL || held->name == NULL || held->value == NULL) {
-        if (held != NULL)
-            forget_held(held);
+    if (waiting == NULL || waiting->name == NULL || waiting->value == NULL) {
+        if (waiting != NULL)
+            free_waiting(waiting);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to keep %zu bytes for \"%s\" until it is created",
                         bytes, name);
     }
     if (bytes != 0)
-        memcpy(held->value, value->data, bytes);
-    *dti_team_variables(team)->held_end = held;
-    dti_team_variables(team)->held_end = &held->next;
+        memcpy(waiting->value, value->data, bytes);
+    *dti_team_variables(team)->waiting_end = waiting;
+    dti_team_variables(team)->waiting_end = &waiting->next;
     return DITTO_OK;
 }
 
 const struct dti_waiting_value *dti_waiting_value_first(const struct dti_team *team)
 {
-    return dti_team_variables(team)->held;
+    return dti_team_variables(team)->waiting;
 }
 
 const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *team, const char *name)
 {
-    const struct dti_waiting_value *held = dti_waiting_value_first(team);
-    while (held != NULL && strcmp(held->name, name) != 0)
-        held = held->next;
-    return held;
+    const struct dti_waiting_value *waiting = dti_waiting_value_first(team);
+    while (waiting != NULL && strcmp(waiting->name, name) != 0)
+        waiting = waiting->next;
+    return waiting;
 }
 
 void dti_waiting_value_drop(struct dti_team *team, const char *name)
 {
     struct dti_registry *registry = dti_team_variables(team);
-    struct dti_waiting_value **at = &registry->held;
+    struct dti_waiting_value **at = &registry->waiting;
     while (*at != NULL) {
-        struct dti_waiting_value *held = *at;
-        if (name != NULL && strcmp(held->name, name) != 0) {
-            at = &held->next;
+        struct dti_waiting_value *waiting = *at;
+        if (name != NULL && strcmp(waiting->name, name) != 0) {
+            at = &waiting->next;
             continue;
         }
-        *at = held->next;
-        forget_held(held);
+        *at = waiting->next;
+        free_waiting(waiting);
     }
-    registry->held_end = at;
+    registry->waiting_end = at;
 }
 
-ditto_status dti_waiting_value_check(const struct dti_waiting_value *held, const ditto_variable *v)
+ditto_status dti_waiting_value_check(const struct dti_waiting_value *waiting, const ditto_variable *v)
 {
-    return dti_spec_check(&v->spec, v->name, &held->spec, "the value that was restored for it");
+    return dti_spec_check(&v->spec, v->name, &waiting->spec, "the value that was restored for it");
 }

@@ -23,11 +23,12 @@ ditto_variable *dti_registry_first(const struct dti_team *team);
 /* Returns the head of the list of the strategy's optimizers, which are linked by `next`. */
 struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team);
 
-/* Returns a pointer to the number of shards of the strategy's variables to which a node has been assigned. */
+/* Returns a pointer to the number of shards to which a node has been assigned so far, including those of
+ * variables that were destroyed since. */
 uint64_t *dti_registry_shards_assigned(const struct dti_team *team);
 
-/* Keeps a copy of the value until a variable of that name is created. It replaces an earlier value of the
- * same name. Returns DITTO_ERR_NO_MEMORY. */
+/* Keeps a copy of the value until a variable of that name is created. An earlier value of the same name is
+ * dropped, also if this returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, const ditto_tensor *value);
 
 /* Returns the first waiting value, or NULL. The values are linked by `next`. */
@@ -40,6 +41,6 @@ const struct dti_waiting_value *dti_waiting_value_find(const struct dti_team *te
 void dti_waiting_value_drop(struct dti_team *team, const char *name);
 
 /* Returns DITTO_ERR_SHAPE or DITTO_ERR_INVALID if the value does not fit the variable. */
-ditto_status dti_waiting_value_check(const struct dti_waiting_value *held, const ditto_variable *v);
+ditto_status dti_waiting_value_check(const struct dti_waiting_value *waiting, const ditto_variable *v);
 
 #endif

@@ -56,8 +56,7 @@ static ditto_status check_kind(const ditto_variable *v)
                     "\"%s\" is sync-on-read: indexed updates are for mirrored variables", v->name);
 }
 
-/* Refuses min, max and update of a variable that aggregates by SUM or MEAN, because their slices cannot be
- * added up. */
+/* Refuses min, max and update of rows if the variable aggregates by SUM or MEAN (ditto/rows.h). */
 static ditto_status check_aggregation(const ditto_variable *v, ditto_scatter_op op)
 {
     if (op < DITTO_SCATTER_MIN ||

@@ -29,17 +29,17 @@ static ditto_status check_enums(const ditto_variable_options *o)
 
 static ditto_status check_partitioner(const ditto_variable_options *o)
 {
-    const char *with = o->synchronization == DITTO_ON_READ     ? "synchronization ON_READ"
-                       : o->copies == DITTO_COPIES_PER_REPLICA ? "DITTO_COPIES_PER_REPLICA"
-                       : o->colocate_with != NULL              ? "colocate_with"
-                                                               : NULL;
+    const char *conflicting = o->synchronization == DITTO_ON_READ     ? "synchronization ON_READ"
+                              : o->copies == DITTO_COPIES_PER_REPLICA ? "DITTO_COPIES_PER_REPLICA"
+                              : o->colocate_with != NULL              ? "colocate_with"
+                                                                      : NULL;
     DTI_TRY(dti_partitioner_check(&o->partitioner));
-    if (o->partitioner.kind == DITTO_PARTITION_DEFAULT || with == NULL)
+    if (o->partitioner.kind == DITTO_PARTITION_DEFAULT || conflicting == NULL)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID,
                     "the variable \"%.100s\" has a partitioner and %s: shards exist once, on nodes in turn; "
                     "leave one of the two out",
-                    dti_variable_name(o), with);
+                    dti_variable_name(o), conflicting);
 }
 
 static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_options *o)
@@ -310,11 +310,13 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t 
     DTI_TRY(check_shard(v, shard));
     DTI_TRY(dti_not_null(first_row, "first_row"));
     DTI_TRY(dti_not_null(rows, "rows"));
-    /* A variable of one shard may be a scalar, or have rows without elements. Then `row` must not be 0. */
-    bool one = ditto_variable_num_shards(v) == 1;
-    size_t all = v->spec.rank > 0 ? v->spec.shape[0] : 1, row = one ? 1 : v->count / all;
-    *first_row = one ? 0 : v->piece[shard].first / row;
-    *rows = one ? all : v->piece[shard].count / row;
+    /* A variable of one shard may be a scalar, or have rows without elements, which must not lead to a
+     * division by 0. */
+    bool is_one_shard = ditto_variable_num_shards(v) == 1;
+    size_t all_rows = v->spec.rank > 0 ? v->spec.shape[0] : 1,
+           row_count = is_one_shard ? 1 : v->count / all_rows;
+    *first_row = is_one_shard ? 0 : v->piece[shard].first / row_count;
+    *rows = is_one_shard ? all_rows : v->piece[shard].count / row_count;
     return DITTO_OK;
 }
 
@@ -367,7 +369,7 @@ uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
     DTI_LEAVES_GATE(held, NULL);
     if (dti_self(self, &r) != DITTO_OK || dti_variable_hold_own(r, variable, &held) != DITTO_OK)
         return 0;
-    /* relaxed: the replica reads the number that it writes itself. */
+    /* relaxed: the number was written by this replica, or under the turn before this run. */
     return atomic_load_explicit(&variable->generation[r->id].count, memory_order_relaxed);
 }
 

@@ -26,7 +26,7 @@ static ditto_status allocate_arrays(ditto_variable *v, size_t pieces, size_t cop
 
 /* -- Variables of one piece -- */
 
-/* Returns a replica on the node. If there is none, it returns replica 0. */
+/* Returns the last replica on the node, or replica 0 if there is none. */
 static uint32_t owner_on(const struct dti_team *team, uint32_t node)
 {
     uint32_t i = dti_team_num_replicas(team) - 1;
@@ -35,8 +35,8 @@ static uint32_t owner_on(const struct dti_team *team, uint32_t node)
     return i;
 }
 
-/* Plans one copy for each NUMA node, which the first replica on the node owns and the others share. If
- * v->own_copies is set, plans one copy for each replica. */
+/* Plans one copy for each NUMA node that has replicas. The first replica on the node owns it, and the others
+ * share it. If v->own_copies is set, plans one copy for each replica. */
 static void share_by_node(ditto_variable *v)
 {
     const struct dti_team *team = v->team;
@@ -82,8 +82,8 @@ static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
 
 /* -- Variables of several pieces -- */
 
-/* Returns the k-th of the nodes on which replicas have their memory, in the order of the replicas. Returns
- * UINT32_MAX if there are fewer nodes. */
+/* Returns node k, counted from 0, of the nodes on which replicas have their memory, in the order of the
+ * replicas. Returns UINT32_MAX if there are fewer nodes. */
 static uint32_t node_number(const struct dti_team *team, uint32_t k)
 {
     for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
@@ -201,12 +201,12 @@ static ditto_status allocate_own(struct dti_replica *r, void *argument)
     size_t element = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = 0; i < v->pieces; i++)
         for (uint32_t c = 0; c < v->copies_of_piece[i].copies; c++) {
-            size_t copy = (size_t)(&v->copies_of_piece[i].copy[c] - v->copy);
-            if (v->copy[copy].owner != r->id)
+            size_t index = (size_t)(&v->copies_of_piece[i].copy[c] - v->copy);
+            if (v->copy[index].owner != r->id)
                 continue;
-            uint32_t node = v->copy_node[copy] != DTI_OWN_NODE ? v->copy_node[copy] : r->pu.memory_node;
+            uint32_t node = v->copy_node[index] != DTI_OWN_NODE ? v->copy_node[index] : r->pu.memory_node;
             const char *value = p->value != NULL ? p->value + v->piece[i].first * element : NULL;
-            DTI_TRY(make_copy(r, node, v->piece[i].count * element, value, &v->copy[copy].data));
+            DTI_TRY(make_copy(r, node, v->piece[i].count * element, value, &v->copy[index].data));
         }
     return DITTO_OK;
 }
@@ -260,7 +260,7 @@ struct splitting {
     void *made[DITTO_MAX_REPLICAS];
 };
 
-static ditto_status make_own(struct dti_replica *r, void *argument)
+static ditto_status make_own_copy(struct dti_replica *r, void *argument)
 {
     struct splitting *s = argument;
     if (dti_owns_copy(s->v, r->id))
@@ -269,7 +269,7 @@ static ditto_status make_own(struct dti_replica *r, void *argument)
 }
 
 /* Makes the new copies the components of their replicas, after all of them have been allocated. */
-static void use_own(ditto_variable *v, const struct splitting *s)
+static void use_own_copies(ditto_variable *v, const struct splitting *s)
 {
     uint32_t copies = v->copies;
     for (uint32_t i = 0; i < v->num_replicas; i++) {
@@ -280,7 +280,8 @@ static void use_own(ditto_variable *v, const struct splitting *s)
         atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
     }
     v->copies_of_piece[0].copies = copies;
-    /* relaxed: no other memory is read because of this number. */
+    /* relaxed: a thread that reads copies by this number reads it under the turn, or in a run that begins
+     * later. Others only estimate work by it. */
     atomic_store_explicit(&v->copies, copies, memory_order_relaxed);
     v->own_copies = true;
 }
@@ -288,10 +289,10 @@ static void use_own(ditto_variable *v, const struct splitting *s)
 static ditto_status split(ditto_variable *v)
 {
     struct splitting splitting = { .v = v };
-    ditto_status status = dti_team_run(v->team, make_own, &splitting, DITTO_FOREVER);
+    ditto_status status = dti_team_run(v->team, make_own_copy, &splitting, DITTO_FOREVER);
     dti_team_renew(v->team); /* see dti_copies_allocate */
     if (status == DITTO_OK) {
-        use_own(v, &splitting);
+        use_own_copies(v, &splitting);
         return DITTO_OK;
     }
     for (uint32_t i = 0; i < v->num_replicas; i++)

@@ -13,8 +13,9 @@ struct dti_optimizer_slot_piece {
     uint32_t variable; /* an index that only the optimizer uses */
 };
 
-/* Creates a variable of zeros whose pieces lie with the given replicas. If name is NULL, the variable is
- * hidden. The errors are those of dti_variable_create. */
+/* Creates a variable whose pieces lie with the given replicas. Its elements are zeros, or the value that was
+ * restored under its name before. If name is NULL, the variable is hidden. The errors are those of
+ * dti_variable_create. */
 ditto_status dti_optimizer_slot_create(struct dti_team *team, const char *name, const ditto_tensor *spec,
                                        const struct dti_optimizer_slot_piece *piece, size_t pieces,
                                        ditto_variable **out);
@@ -31,8 +32,8 @@ ditto_status dti_copies_plan_optimizer_slot(ditto_variable *v, const struct dti_
 
 /* -- Cross context, between dti_cross_enter and dti_cross_leave -- */
 
-/* Assigns a node to each shard. shards_assigned is the number of shards of the strategy's variables that
- * already have one. */
+/* Assigns a node to each shard. shards_assigned is the number of shards of the strategy's earlier
+ * variables. */
 void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned);
 
 /* Allocates each copy on its owner's thread, and fills it with its part of `value`, or with zeros if `value`
@@ -42,7 +43,7 @@ ditto_status dti_copies_allocate(ditto_variable *v, const void *value);
 /* Frees the memory of the copies. Any thread may call it while the team exists and is not poisoned. */
 void dti_copies_free(ditto_variable *v);
 
-/* Frees what dti_copies_plan has allocated. Any thread may call it. */
+/* Frees the arrays that a plan has allocated. Any thread may call it. */
 void dti_copies_forget(ditto_variable *v);
 
 /* -- Pure functions: how the rows of a variable are cut into shards -- */

@@ -1,5 +1,6 @@
-/* src/vars/variables/mirrored.c - mirrored variables (DITTO_ON_WRITE). A write aggregates the values of the
- * replicas and applies the result once to every copy. */
+/* src/vars/variables/mirrored.c - mirrored variables (DITTO_ON_WRITE). A write in replica context aggregates
+ * the values of the replicas and applies the result once to every copy. A write in cross-replica context
+ * applies one value to every copy. */
 #include "replicas/memory/remote_memory.h"
 #include "sync/kernels/tree.h"
 #include "vars/vars.h"
@@ -13,15 +14,17 @@ struct mirrored_write {
     enum dti_rule rule;
 };
 
-/* Computes the new values of a range. It is called once for each range after all replicas have arrived, so no
- * replica reads the old values any more. `out` is then written to every copy. */
+/* Computes the new values of a range. It is called after all replicas have arrived, so no replica reads the
+ * old values any more. It is called once for each range, and `out` is then written to every copy. If the
+ * value is replica 0's, it is called once in each group of replicas, for the copies of that group
+ * (sync.h). */
 static void apply(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                   void *out)
 {
-    const struct mirrored_write *u = context;
-    ditto_dtype dtype = u->v->spec.dtype;
-    const char *old = dti_nearest(u->v, (uint32_t)item, replica) + first * ditto_dtype_bytes(dtype);
-    dti_rule_apply(u->rule, dtype, out, old, tile, count);
+    const struct mirrored_write *w = context;
+    ditto_dtype dtype = w->v->spec.dtype;
+    const char *old = dti_nearest(w->v, (uint32_t)item, replica) + first * ditto_dtype_bytes(dtype);
+    dti_rule_apply(w->rule, dtype, out, old, tile, count);
 }
 
 static ditto_status check_aggregation(const ditto_variable *v)
@@ -34,7 +37,7 @@ static ditto_status check_aggregation(const ditto_variable *v)
                     v->name);
 }
 
-/* Writes a variable of several pieces. Each piece is an item of one update. */
+/* Writes a variable of several pieces. Each piece is an item of one reduction. */
 static ditto_status write_pieces(struct dti_replica *self, const struct dti_target_reduction *request,
                                  const ditto_variable *v, const void *value, struct dti_deadline *deadline)
 {
@@ -54,7 +57,8 @@ static ditto_status write_pieces(struct dti_replica *self, const struct dti_targ
     return status;
 }
 
-/* -- Components that may differ. Additions change each from its own value, assignments make all equal. -- */
+/* -- Components that may differ. An addition or subtraction changes each from its own value. An assignment
+ * makes all equal. -- */
 
 struct write_each {
     ditto_variable *v;
@@ -100,7 +104,8 @@ static ditto_status write_each(struct dti_replica *self, const struct dti_target
     return dti_do_joint_work(self, &joint, deadline);
 }
 
-/* Returns true if the value lies in a copy of the variable, or overlaps one. */
+/* Returns true if the value lies in a copy of the variable, or overlaps one. For a variable of several pieces
+ * it may also return true if the value lies less than v->bytes from a copy. */
 static bool overlaps_copy(const ditto_variable *v, const void *value)
 {
     const char *at = value;

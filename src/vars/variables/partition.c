@@ -2,7 +2,7 @@
 #include "base/errors/status.h"
 #include "vars/variables/copies.h"
 
-#define SHARD_BYTES ((size_t)256 << 10) /* the default size of the smallest shard */
+#define SHARD_BYTES ((size_t)256 << 10) /* the default of `bytes` for MIN_SIZE */
 
 static size_t at_most(size_t a, size_t b)
 {

@@ -130,13 +130,13 @@ static ditto_status evaluate(const ditto_variable *v, const ditto_tensor *initia
  * variable was created replaces the initial value. The caller has the turn. */
 static ditto_status allocate_and_add(ditto_variable *v, const void *value)
 {
-    const struct dti_waiting_value *held = v->hidden ? NULL : dti_waiting_value_find(v->team, v->name);
-    if (held != NULL)
-        DTI_TRY(dti_waiting_value_check(held, v));
+    const struct dti_waiting_value *waiting = v->hidden ? NULL : dti_waiting_value_find(v->team, v->name);
+    if (waiting != NULL)
+        DTI_TRY(dti_waiting_value_check(waiting, v));
     dti_copies_assign_nodes(v, *dti_registry_shards_assigned(v->team));
     DTI_TRY(dti_copies_allocate(v, value));
-    if (held != NULL) {
-        ditto_status status = v->kind->cross_write(v, DTI_RULE_ASSIGN, held->value);
+    if (waiting != NULL) {
+        ditto_status status = v->kind->cross_write(v, DTI_RULE_ASSIGN, waiting->value);
         if (status != DITTO_OK) {
             dti_copies_free(v);
             return status;
@@ -175,8 +175,9 @@ static ditto_status plan_colocated(ditto_variable *v, const ditto_variable *like
             v->name, like->name);
     if (like->pieces > 1)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "\"%s\" is colocated with \"%s\", which is cut into %u parts: give it a partitioner",
-                        v->name, like->name, like->pieces);
+                        "\"%s\" is colocated with \"%s\", which is cut into %u parts: give \"%s\" "
+                        "the same partitioner instead",
+                        v->name, like->name, like->pieces, v->name);
     if (v->own_copies && !like->own_copies)
         return dti_copies_plan(v, NULL);
     v->own_copies = like->own_copies;

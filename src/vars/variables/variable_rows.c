@@ -2,8 +2,9 @@
  *
  * In an update by all replicas, each replica checks all indices itself, so all replicas find the same error.
  * Then the rows of the variable are divided among the replicas. Each replica goes through the slices of all
- * replicas in the order of their concatenation, and applies those that change its rows. Therefore the slices
- * of a row are applied in order, and no row has two writers. */
+ * replicas in the order of their concatenation, and applies those that change its rows. If the variable
+ * aggregates by ONLY_FIRST_REPLICA, only the slices of replica 0 are checked and applied. Therefore the
+ * slices of a row are applied in order, and no row has two writers. */
 #include "sync/kernels/tree.h"
 #include "vars/variables/variable_rows.h"
 #include "vars/vars.h"
@@ -16,13 +17,15 @@ struct scattering {
     uint32_t divisor; /* the values are divided by it */
 
     /* The replica whose copy is changed, or DTI_EVERYONE to change all copies. */
-    uint32_t only;
+    uint32_t only_replica;
 
-    const ditto_slices *of[DITTO_MAX_REPLICAS];
+    const ditto_slices *slices_of[DITTO_MAX_REPLICAS]; /* [sources] */
     uint32_t sources;
-    size_t row;         /* elements of a row */
-    size_t row_bytes;   /* bytes of a row */
-    ditto_status found; /* the status of check_all, which is equal on all replicas */
+    size_t row_count; /* the number of elements of a row */
+    size_t row_bytes;
+
+    /* The status of check_all, which is equal on all replicas. */
+    ditto_status check_status;
 };
 
 static size_t rows_of(const ditto_variable *v)
@@ -32,9 +35,9 @@ static size_t rows_of(const ditto_variable *v)
 
 static void begin(struct scattering *s, ditto_variable *v, enum dti_rule rule)
 {
-    *s = (struct scattering){ .v = v, .rule = rule, .divisor = 1, .only = DTI_EVERYONE };
-    s->row = rows_of(v) != 0 ? v->count / rows_of(v) : 0;
-    s->row_bytes = s->row * ditto_dtype_bytes(v->spec.dtype);
+    *s = (struct scattering){ .v = v, .rule = rule, .divisor = 1, .only_replica = DTI_EVERYONE };
+    s->row_count = rows_of(v) != 0 ? v->count / rows_of(v) : 0;
+    s->row_bytes = s->row_count * ditto_dtype_bytes(v->spec.dtype);
 }
 
 static ditto_status check_index(const ditto_variable *v, int64_t index, size_t k, const char *whose)
@@ -48,13 +51,14 @@ static ditto_status check_index(const ditto_variable *v, int64_t index, size_t k
 
 static ditto_status check_slices(const struct scattering *s, uint32_t source)
 {
-    const ditto_slices *slices = s->of[source];
+    const ditto_slices *slices = s->slices_of[source];
     char whose[40];
     struct dti_text text = { whose, sizeof whose, 0 };
     dti_text_add(&text, s->sources > 1 ? "replica %u's slice" : "slice", source);
     for (size_t k = 0; k < slices->rows; k++)
         DTI_TRY(check_index(s->v, slices->indices[k], k, whose));
-    if (s->rule == DTI_RULE_DIV && dti_has_integer_zero(slices->dtype, slices->values, slices->rows * s->row))
+    if (s->rule == DTI_RULE_DIV &&
+        dti_has_integer_zero(slices->dtype, slices->values, slices->rows * s->row_count))
         return DTI_FAIL(DITTO_ERR_INVALID, "%s: an integer divided by 0; nothing was written", whose);
     return DITTO_OK;
 }
@@ -66,14 +70,15 @@ static ditto_status check_all(const struct scattering *s)
     return DITTO_OK;
 }
 
-/* Changes elements [first, end) of the copies that s->only selects. */
+/* Changes elements [first, end) of the copies that s->only_replica selects. */
 static void write(const struct scattering *s, size_t first, size_t end, const void *value)
 {
-    if (s->only == DTI_EVERYONE) {
+    if (s->only_replica == DTI_EVERYONE) {
         dti_copies_write(s->v, s->rule, first, end, value);
         return;
     }
-    char *at = (char *)dti_variable_component(s->v, s->only) + first * ditto_dtype_bytes(s->v->spec.dtype);
+    char *at = (char *)dti_variable_component(s->v, s->only_replica) +
+               first * ditto_dtype_bytes(s->v->spec.dtype);
     dti_rule_apply(s->rule, s->v->spec.dtype, at, at, value, end - first);
 }
 
@@ -82,13 +87,13 @@ static void apply_row(const struct scattering *s, size_t index, const char *valu
     alignas(DTI_CACHE_LINE) char tile[1024];
     size_t element = ditto_dtype_bytes(s->v->spec.dtype), step = sizeof tile / element;
     if (s->divisor == 1) {
-        write(s, index * s->row, (index + 1) * s->row, values);
+        write(s, index * s->row_count, (index + 1) * s->row_count, values);
         return;
     }
-    for (size_t at = 0; at < s->row; at += step) {
-        size_t count = s->row - at < step ? s->row - at : step;
+    for (size_t at = 0; at < s->row_count; at += step) {
+        size_t count = s->row_count - at < step ? s->row_count - at : step;
         dti_divide(s->v->spec.dtype, tile, values + at * element, count, s->divisor);
-        write(s, index * s->row + at, index * s->row + at + count, tile);
+        write(s, index * s->row_count + at, index * s->row_count + at + count, tile);
     }
 }
 
@@ -97,10 +102,10 @@ static void apply_row(const struct scattering *s, size_t index, const char *valu
 static void apply_rows(const struct scattering *s, size_t first, size_t end)
 {
     for (uint32_t i = 0; i < s->sources; i++)
-        for (size_t k = 0; k < s->of[i]->rows; k++) {
-            size_t index = (size_t)s->of[i]->indices[k];
+        for (size_t k = 0; k < s->slices_of[i]->rows; k++) {
+            size_t index = (size_t)s->slices_of[i]->indices[k];
             if (index >= first && index < end)
-                apply_row(s, index, (const char *)s->of[i]->values + k * s->row_bytes);
+                apply_row(s, index, (const char *)s->slices_of[i]->values + k * s->row_bytes);
         }
 }
 
@@ -112,9 +117,9 @@ static ditto_status scatter(struct dti_replica *self, const void *const *contrib
     size_t first, end;
     s->sources = s->v->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA ? 1 : self->num_replicas;
     for (uint32_t i = 0; i < s->sources; i++)
-        s->of[i] = contributed[i];
-    s->found = check_all(s);
-    if (s->found != DITTO_OK)
+        s->slices_of[i] = contributed[i];
+    s->check_status = check_all(s);
+    if (s->check_status != DITTO_OK)
         return DITTO_OK;
     dti_tree_part(rows_of(s->v), self->num_replicas, self->id, 1, &first, &end);
     apply_rows(s, first, end);
@@ -139,7 +144,7 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
     s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->num_replicas : 1;
     dti_changed(v, self->id);
     DTI_TRY(dti_do_joint_work(self, &joint, &deadline));
-    return s.found;
+    return s.check_status;
 }
 
 /* -- Cross-replica context -- */
@@ -157,7 +162,7 @@ ditto_status dti_scatter_cross(ditto_variable *v, enum dti_rule rule, const ditt
 {
     struct scattering s;
     begin(&s, v, rule);
-    s.of[0] = slices;
+    s.slices_of[0] = slices;
     s.sources = 1;
     DTI_TRY(check_all(&s));
     return dti_share(v->team, slices->rows * s.row_bytes, rows_of(v), 1, scatter_range, &s);
@@ -168,9 +173,9 @@ ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule
 {
     struct scattering s;
     begin(&s, v, rule);
-    s.of[0] = slices;
+    s.slices_of[0] = slices;
     s.sources = 1;
-    s.only = replica;
+    s.only_replica = replica;
     DTI_TRY(check_all(&s));
     struct dti_fenv saved = dti_fenv_enter();
     apply_rows(&s, 0, rows_of(v));
@@ -183,11 +188,12 @@ ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule
 ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count,
                         void *rows)
 {
-    size_t row = rows_of(v) != 0 ? v->count / rows_of(v) : 0, bytes = row * ditto_dtype_bytes(v->spec.dtype);
+    size_t row_count = rows_of(v) != 0 ? v->count / rows_of(v) : 0,
+           row_bytes = row_count * ditto_dtype_bytes(v->spec.dtype);
     for (size_t k = 0; k < count; k++)
         DTI_TRY(check_index(v, indices[k], k, "entry"));
     for (size_t k = 0; k < count; k++)
-        dti_copies_read(v, replica, (size_t)indices[k] * row, ((size_t)indices[k] + 1) * row,
-                        (char *)rows + k * bytes);
+        dti_copies_read(v, replica, (size_t)indices[k] * row_count, ((size_t)indices[k] + 1) * row_count,
+                        (char *)rows + k * row_bytes);
     return DITTO_OK;
 }

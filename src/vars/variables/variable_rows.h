@@ -9,7 +9,8 @@
 #include "replicas/team/replica.h"
 #include "vars/elements/elements.h"
 
-/* Changes rows of a variable by the slices of all replicas. Collective. `rule` has passed dti_rule_check. */
+/* Changes rows of a variable by the slices of all replicas, or of replica 0 if the variable aggregates by
+ * ONLY_FIRST_REPLICA. Collective. `rule` has passed dti_rule_check. */
 ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
                                     const ditto_slices *slices);
 
