@@ -1,5 +1,6 @@
 /* src/vars/checkpoint/api_checkpointer.c - the public functions of include/ditto/checkpoint.h that manage a
- * folder of checkpoints. They name the files, keep the newest ones, and write in the background. */
+ * folder of checkpoints. They name the files, remove all but the newest ones, and can write in the
+ * background. */
 #include "replicas/machine/affinity.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/vars.h"
@@ -36,8 +37,8 @@ struct ditto_checkpointer {
     pthread_mutex_t lock;
     struct dti_snapshot snapshot;
 
-    /* True from the start of the writing thread until it has been joined. The thread owns the members below
-     * meanwhile. */
+    /* True from the start of the writing thread until it has been joined. Meanwhile it owns the members below
+     * `thread`, and reads the snapshot. */
     bool running;
 
     pthread_t thread;
@@ -173,7 +174,7 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
         release(c);
         return status;
     }
-    dti_folder_clear(folder, prefix); /* removes files that a killed process has left */
+    dti_folder_clear(folder, prefix); /* removes temporary files that a killed process has left */
     *out = c;
     return dti_keep_errno(before, DITTO_OK);
 }

@@ -1,5 +1,5 @@
 /* src/vars/checkpoint/checkpoint.h - saving variables to a file and restoring them. A save first plans the
- * contents, then copies the values, and then writes the file. */
+ * contents, then copies the values that it cannot write from where they are, and then writes the file. */
 #ifndef DTI_CHECKPOINT_H
 #define DTI_CHECKPOINT_H
 
@@ -8,10 +8,11 @@
 #include "vars/checkpoint/files/checkpoint_files.h"
 
 /* Plans a save. Checks the options, and fills `contents` with an entry for each variable and for each piece
- * of the program's own data, without the values. The caller frees *variable, an array with one variable for
- * each entry that is not the program's own data. The variables cannot be destroyed until the caller leaves
- * the gates in `held`, which it does after their values have been copied or written. Returns
- * DITTO_ERR_INVALID, DITTO_ERR_CONTEXT or DITTO_ERR_NO_MEMORY, and other errors of invalid options. */
+ * of the program's own data, without the values. After DITTO_OK the caller frees the contents and *variable,
+ * an array with one variable for each entry that is not the program's own data. The variables cannot be
+ * destroyed until the caller leaves the gates in `held`, which it does after their values have been copied or
+ * written. Returns the errors of dti_select_variables and dti_contents_check, and those of invalid
+ * options. */
 ditto_status dti_save_plan(ditto_strategy *strategy, const ditto_checkpoint_options *options,
                            struct dti_contents *contents, ditto_variable ***variable, struct dti_gates *held);
 
@@ -21,15 +22,16 @@ struct dti_snapshot {
     size_t bytes;
 };
 
-/* Copies the present values to the snapshot. If in_place is true, values that are contiguous in memory
- * are not copied, and are later written to the file from where they are. Returns DITTO_ERR_NO_MEMORY. */
+/* Copies the present values to the snapshot. If in_place is true, values that are contiguous in memory are
+ * not copied, and are later written to the file from where they are. Returns DITTO_ERR_NO_MEMORY, or an error
+ * of ditto_variable_read. */
 ditto_status dti_save_copy(struct dti_contents *contents, ditto_variable *const *variable,
                            struct dti_snapshot *snapshot, bool in_place);
 void dti_snapshot_free(struct dti_snapshot *snapshot);
 
 /* Writes a temporary file, flushes it, reads it back, and renames it to `path`. Any thread may call this.
- * Returns DITTO_ERR_IO, DITTO_ERR_NO_MEMORY, or DITTO_ERR_INVALID if the attributes do not fit in the
- * file. */
+ * Returns DITTO_ERR_IO, DITTO_ERR_NO_MEMORY, DITTO_ERR_SYSTEM, or DITTO_ERR_INVALID if the attributes do not
+ * fit in the file. */
 ditto_status dti_save_write(struct dti_contents *contents, const char *path);
 
 /* An open file. */

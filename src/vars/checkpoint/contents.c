@@ -15,17 +15,17 @@ static ditto_status no_memory(void)
 
 struct dti_contents_entry *dti_contents_add(struct dti_contents *c, const char *name)
 {
-    char *own = strdup(name);
-    struct dti_contents_entry *entry = own != NULL ? realloc(c->entry, (c->entries + 1) * sizeof *entry)
-                                                   : NULL;
+    char *copy = strdup(name);
+    struct dti_contents_entry *entry = copy != NULL ? realloc(c->entry, (c->entries + 1) * sizeof *entry)
+                                                    : NULL;
     if (entry == NULL) {
-        free(own);
+        free(copy);
         (void)no_memory();
         return NULL;
     }
     c->entry = entry;
     entry = &c->entry[c->entries++];
-    *entry = (struct dti_contents_entry){ .name = own };
+    *entry = (struct dti_contents_entry){ .name = copy };
     return entry;
 }
 
@@ -35,11 +35,11 @@ ditto_status dti_contents_add_attribute(struct dti_contents *c, const ditto_attr
     if (grown == NULL)
         return no_memory();
     c->attribute = grown;
-    ditto_attribute *own = &c->attribute[c->attributes++];
-    *own = *attribute;
-    own->name = strdup(attribute->name);
-    own->text = attribute->kind == DITTO_ATTRIBUTE_TEXT ? strdup(attribute->text) : NULL;
-    if (own->name == NULL || (attribute->kind == DITTO_ATTRIBUTE_TEXT && own->text == NULL))
+    ditto_attribute *copy = &c->attribute[c->attributes++];
+    *copy = *attribute;
+    copy->name = strdup(attribute->name);
+    copy->text = attribute->kind == DITTO_ATTRIBUTE_TEXT ? strdup(attribute->text) : NULL;
+    if (copy->name == NULL || (attribute->kind == DITTO_ATTRIBUTE_TEXT && copy->text == NULL))
         return no_memory();
     return DITTO_OK;
 }
@@ -99,8 +99,8 @@ static bool is_in(const char *path, const char *folder)
     return strncmp(path, folder, length) == 0 && path[length] == '/';
 }
 
-/* Checks names that are sorted by path. An entry that has the same name as another entry, or is in the folder
- * of that name, comes directly after it, so it is enough to compare neighbours. */
+/* Checks names that are sorted by path. If other entries have the same name as an entry, or are in the folder
+ * of that name, one of them comes directly after it. It is therefore enough to compare neighbours. */
 static ditto_status check_names(struct dti_contents_entry *const *sorted, size_t entries)
 {
     for (size_t i = 0; i < entries; i++) {

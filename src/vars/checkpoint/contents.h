@@ -23,7 +23,7 @@ struct dti_contents_entry {
     ditto_aggregation aggregation;
     bool trainable;
     bool own;         /* the program's own data, not a variable */
-    const void *data; /* the bytes to be saved */
+    const void *data; /* the bytes to be saved, or NULL if the entry was read from a file */
     uint64_t offset;  /* in the file, or 0 if the entry has no bytes */
 };
 
@@ -48,8 +48,9 @@ ditto_status dti_contents_add_attribute(struct dti_contents *contents, const dit
 const struct dti_contents_entry *dti_contents_find(const struct dti_contents *contents, const char *name);
 void dti_contents_free(struct dti_contents *contents);
 
-/* Returns DITTO_ERR_INVALID if a name cannot be the name of a dataset or is too long, if two entries have the
- * same name, if the name of one entry is the folder of another, or if an attribute has an invalid name. */
+/* Returns DITTO_ERR_INVALID if a name cannot be the name of a dataset, is too long or is in too many groups,
+ * if two entries or two attributes have the same name, if the name of one entry is the folder of another, or
+ * if an attribute has an invalid name. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_contents_check(const struct dti_contents *contents);
 
 /* Sorts the entries by path, component by component, so that the entries of a group are adjacent. */

@@ -144,10 +144,10 @@ static const void *contiguous_value(ditto_variable *v, const struct dti_contents
     ditto_error before = *ditto_last_error();
     if (entry->synchronization != DITTO_ON_WRITE)
         return NULL;
-    bool one = DTI_OWN(ditto_variable_component(v, 0, &data)) == DITTO_OK;
-    if (!one)
+    bool is_contiguous = DTI_OWN(ditto_variable_component(v, 0, &data)) == DITTO_OK;
+    if (!is_contiguous)
         dti_error_set(&before);
-    return one ? data : NULL;
+    return is_contiguous ? data : NULL;
 }
 
 static bool is_copied(const struct dti_contents_entry *entry, bool in_place)

@@ -35,9 +35,9 @@ void dti_rule_apply(enum dti_rule rule, ditto_dtype dtype, void *new, const void
 bool dti_has_integer_zero(ditto_dtype dtype, const void *value, size_t count);
 
 /* Computes part i of n of each value, so that the n parts of a value add up to it. A floating-point part is
- * value[k] / n, so the sum may differ from the value in the last place. Integer parts are equal, but each of
- * the first parts is larger by one until the remainder is used up, so the sum is exact. The dtype must have a
- * SUM. `part` must not overlap `value`. */
+ * value[k] / n, so the sum may differ from the value in the last place. Integer parts are equal, but the
+ * magnitude of each of the first parts is larger by one until the remainder is used up, so the sum is exact.
+ * The dtype must have a SUM. `part` must not overlap `value`. */
 void dti_spread_part(ditto_dtype dtype, const void *value, uint32_t i, uint32_t n, void *part, size_t count);
 
 /* Compute new[i] = old[i] / given[i] for `count` complex numbers. Each number has two parts, of f32 (c64) or

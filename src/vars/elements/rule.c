@@ -84,7 +84,7 @@ DTI_KNOWS_DTYPES(15);
 
 static const struct {
     dti_combine *subtract, *divide; /* NULL for bool */
-} own[DTI_NUM_DTYPES + 1] = {
+} computed_here[DTI_NUM_DTYPES + 1] = {
     [DITTO_F16] = { subtract_f16, divide_f16 },       [DITTO_BF16] = { subtract_bf16, divide_bf16 },
     [DITTO_F32] = { subtract_f32, divide_f32 },       [DITTO_F64] = { subtract_f64, divide_f64 },
     [DITTO_C64] = { subtract_c64, dti_quotient_c64 }, [DITTO_C128] = { subtract_c128, dti_quotient_c128 },
@@ -96,7 +96,7 @@ static const struct {
 
 static const struct {
     const char *name;
-    ditto_op op; /* 0 if the rule is in `own`, or is assignment */
+    ditto_op op; /* 0 if the rule is in `computed_here`, or is assignment */
 } rules[] = {
     [DTI_RULE_ASSIGN] = { "assignment", (ditto_op)0 }, [DTI_RULE_ADD] = { "addition", DITTO_SUM },
     [DTI_RULE_SUB] = { "subtraction", (ditto_op)0 },   [DTI_RULE_MUL] = { "multiplication", DITTO_PROD },
@@ -113,7 +113,7 @@ ditto_status dti_rule_check(enum dti_rule rule, ditto_dtype dtype)
 {
     bool has = rule == DTI_RULE_ASSIGN ||
                (rules[rule].op != 0 ? dti_kernel_of(dtype, rules[rule].op)->combine != NULL
-                                    : own[dtype].divide != NULL);
+                                    : computed_here[dtype].divide != NULL);
     if (!has)
         return DTI_FAIL(
             DITTO_ERR_UNSUPPORTED,
@@ -130,9 +130,9 @@ void dti_rule_apply(enum dti_rule rule, ditto_dtype dtype, void *new, const void
     if (rule == DTI_RULE_ASSIGN)
         memmove(new, value, count * ditto_dtype_bytes(dtype)); /* memmove, because `new` may be `value` */
     else if (rule == DTI_RULE_SUB)
-        own[dtype].subtract(new, old, value, count);
+        computed_here[dtype].subtract(new, old, value, count);
     else if (rule == DTI_RULE_DIV)
-        own[dtype].divide(new, old, value, count);
+        computed_here[dtype].divide(new, old, value, count);
     else
         dti_combine_two(dtype, rules[rule].op, new, old, value, count);
 }

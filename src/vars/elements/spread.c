@@ -5,22 +5,22 @@
 #include <string.h>
 
 /* An integer as a sign and a magnitude, so that one function computes all eight integer types. */
-struct whole {
+struct integer {
     bool negative;
     uint64_t magnitude;
 };
 
-static struct whole of_signed(int64_t x)
+static struct integer of_signed(int64_t x)
 {
-    return (struct whole){ x < 0, x < 0 ? 0 - (uint64_t)x : (uint64_t)x };
+    return (struct integer){ x < 0, x < 0 ? 0 - (uint64_t)x : (uint64_t)x };
 }
 
-static struct whole of_unsigned(uint64_t x)
+static struct integer of_unsigned(uint64_t x)
 {
-    return (struct whole){ false, x };
+    return (struct integer){ false, x };
 }
 
-static struct whole load(ditto_dtype dtype, const void *at)
+static struct integer load(ditto_dtype dtype, const void *at)
 {
     switch (dtype) {
     case DITTO_I8:
@@ -64,7 +64,7 @@ void dti_spread_part(ditto_dtype dtype, const void *value, uint32_t i, uint32_t 
         return;
     }
     for (size_t k = 0; k < count; k++) {
-        struct whole w = load(dtype, (const char *)value + k * bytes);
+        struct integer w = load(dtype, (const char *)value + k * bytes);
         uint64_t share = w.magnitude / n + (i < w.magnitude % n);
         store(bytes, w.negative ? 0 - share : share, (char *)part + k * bytes);
     }

@@ -149,7 +149,7 @@ ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_by
                                       const struct dti_file_extent *extent, size_t extents)
 {
     unsigned char block[DTI_USER_BLOCK];
-    XXH128_canonical_t found;
+    XXH128_canonical_t checksum;
     XXH3_state_t sum;
     uint64_t at = DTI_USER_BLOCK;
     DTI_TRY(reserve(fd, path, file_bytes));
@@ -161,8 +161,8 @@ ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_by
         at = extent[i].offset + extent[i].bytes;
     }
     DTI_TRY(sum_zeros(&sum, file_bytes - at, path));
-    end_sum(&sum, &found);
-    memcpy(block + AT_SUM, &found, sizeof found);
+    end_sum(&sum, &checksum);
+    memcpy(block + AT_SUM, &checksum, sizeof checksum);
     DTI_TRY(write_all(fd, block, sizeof block, 0, path));
     return flush(fd, path);
 }

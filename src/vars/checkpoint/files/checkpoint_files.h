@@ -27,7 +27,8 @@
 
 /* -- The file and its checksum --
  *
- * In these functions `path` is the name that the file has or will have. It is used for messages. */
+ * In the functions that take `fd`, `path` is the name that the file has or will have. It is only used for
+ * messages. */
 
 /* A range of bytes of the file that comes from memory. Extents are sorted by offset and do not overlap. The
  * bytes between them are zeros. */
@@ -43,11 +44,12 @@ ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_by
                                       const struct dti_file_extent *extent, size_t extents);
 
 /* Reads the whole file, compares its checksum, and stores its length. Returns DITTO_ERR_CORRUPT,
- * DITTO_ERR_UNSUPPORTED for a newer format, DITTO_ERR_IO or DITTO_ERR_NO_MEMORY. */
+ * DITTO_ERR_UNSUPPORTED for a newer format, DITTO_ERR_IO, DITTO_ERR_NO_MEMORY, or DITTO_ERR_SYSTEM if xxHash
+ * fails. */
 ditto_status dti_checkpoint_file_check(int fd, const char *path, uint64_t *file_bytes);
 
-/* Opens a file for reading and checks it. Only a regular file is opened. Returns DITTO_ERR_NOT_FOUND,
- * DITTO_ERR_IO, DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED or DITTO_ERR_NO_MEMORY. */
+/* Opens a file for reading and checks it. A path at which there is something other than a regular file is not
+ * opened. Returns DITTO_ERR_NOT_FOUND if there is no file, or an error of dti_checkpoint_file_check. */
 ditto_status dti_checkpoint_file_open(const char *path, int *fd, uint64_t *file_bytes);
 
 /* Reads `bytes` bytes from `offset` on. Returns DITTO_ERR_IO, DITTO_ERR_NO_MEMORY, or DITTO_ERR_CORRUPT if
@@ -82,7 +84,8 @@ ditto_status dti_folder_newest(const char *folder, const char *prefix, int64_t *
  * removed stay. */
 void dti_folder_prune(const char *folder, const char *prefix, uint32_t keep, int64_t written);
 
-/* Removes temporary files that killed processes have left. Files that are being written stay. */
+/* Removes the temporary files of these checkpoints that killed processes have left. Files that are being
+ * written stay. */
 void dti_folder_clear(const char *folder, const char *prefix);
 
 /* -- Temporary files --
@@ -100,13 +103,14 @@ struct dti_partial {
     int fd;
 };
 
-/* Creates a temporary file for the checkpoint `path`. It first removes the temporary files of this path that
- * killed processes have left. Returns DITTO_ERR_NO_MEMORY or DITTO_ERR_IO. It also returns DITTO_ERR_IO if
- * there is something at `path` that is not a regular file, because that must not be replaced. The caller
- * passes *out to dti_partial_publish or dti_partial_discard. */
+/* Creates a temporary file for the checkpoint `path`. It first removes temporary files that killed processes
+ * have left and whose <name> is that of this checkpoint. Returns DITTO_ERR_NO_MEMORY or DITTO_ERR_IO. It also
+ * returns DITTO_ERR_IO if there is something at `path` that is not a regular file, because that must not be
+ * replaced. After DITTO_OK the caller passes *out to dti_partial_publish or dti_partial_discard. */
 ditto_status dti_partial_create(const char *path, struct dti_partial *out);
 
-/* Renames the file to `path` and flushes the folder. Returns DITTO_ERR_IO or DITTO_ERR_NO_MEMORY. */
+/* Renames the file to `path` and flushes the folder. If the file cannot be renamed, it is removed. Returns
+ * DITTO_ERR_IO or DITTO_ERR_NO_MEMORY. */
 ditto_status dti_partial_publish(struct dti_partial *partial, const char *path);
 
 /* Removes the file. */
@@ -116,7 +120,7 @@ void dti_partial_discard(struct dti_partial *partial);
  * begins. Otherwise returns 0. */
 size_t dti_partial_base(const char *name);
 
-/* Removes a temporary file that no process is writing. */
+/* Removes a temporary file, unless a process has locked it or the file system refuses locks. */
 void dti_partial_remove_left(const char *path);
 
 #endif

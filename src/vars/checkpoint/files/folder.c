@@ -120,8 +120,8 @@ ditto_status dti_folder_newest(const char *folder, const char *prefix, int64_t *
     return status;
 }
 
-/* The list may be incomplete if list_steps fails. A file that is among the newest of the complete list is
- * also among the newest of a part of it, so no file is removed by mistake. */
+/* The list is incomplete if list_steps fails. A file that has `keep` newer files in a part of the list also
+ * has them in the complete list, so no file is removed by mistake. */
 void dti_folder_prune(const char *folder, const char *prefix, uint32_t keep, int64_t written)
 {
     struct steps steps;

@@ -92,9 +92,9 @@ void dti_partial_remove_left(const char *path)
     close(fd);
 }
 
-/* Removes the files that were left for this path, so that a program that is killed in each of its runs does
- * not fill the disk. */
-static void remove_left(const char *path)
+/* Removes all temporary files that were left for this path, so that a program that is killed in each of its
+ * runs does not fill the disk. */
+static void remove_all_left(const char *path)
 {
     size_t base = base_of(path), length = strlen(path + base);
     size_t kept = length < MOST_BASE ? length : MOST_BASE;
@@ -144,8 +144,8 @@ static ditto_status check_target(const char *path)
 }
 
 /* Creates and locks the file p->name. If it fails, *again says whether another name may succeed. That is so
- * if a file of that name exists, or if another process locked or removed the new file before it was locked
- * here. */
+ * if a file of that name exists, if a signal interrupted the call, or if another process locked or removed
+ * the new file before it was locked here. */
 static ditto_status open_new(const char *path, struct dti_partial *p, bool *again)
 {
     struct stat st;
@@ -174,7 +174,7 @@ ditto_status dti_partial_create(const char *path, struct dti_partial *out)
     ditto_status status = DITTO_ERR_IO;
     *out = (struct dti_partial){ .fd = -1 };
     DTI_TRY(check_target(path));
-    remove_left(path);
+    remove_all_left(path);
     for (int i = 0; again && i < ATTEMPTS; i++) {
         free(out->name);
         out->name = name_for(path);

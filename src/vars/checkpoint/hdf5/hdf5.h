@@ -26,9 +26,9 @@ struct dti_skeleton {
     uint64_t file_bytes;
 };
 
-/* Lays out a file. Each entry that has bytes gets its offset in the file, in ascending order. The caller
- * frees out->bytes. Returns DITTO_ERR_NO_MEMORY, or DITTO_ERR_INVALID if an attribute does not fit in its
- * message or there are too many attributes. */
+/* Lays out a file. Each entry that has bytes gets its offset in the file, and the offsets ascend in the order
+ * of the entries. The caller frees out->bytes. Returns DITTO_ERR_NO_MEMORY, or DITTO_ERR_INVALID if an
+ * attribute does not fit in its message or there are too many attributes. */
 ditto_status dti_hdf5_lay_out(struct dti_contents *contents, struct dti_skeleton *out);
 
 /* Reads the contents of a file of `file_bytes` bytes, without the values. The entries are sorted by path and

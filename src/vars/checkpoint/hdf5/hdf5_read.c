@@ -1,10 +1,10 @@
 /* src/vars/checkpoint/hdf5/hdf5_read.c - reads the HDF5 part of a checkpoint; see hdf5.h.
  *
- * The file may contain any bytes, so every address and length is checked before it is used. Each structure of
- * a file that ditto wrote is read once, and no two values share bytes. The structures and values together are
- * therefore not longer than the file. A file whose structures refer to each other in circles, or whose values
- * overlap, exceeds that limit and is refused. The memory for the paths of entries and groups is also limited
- * in proportion to the length of the file. */
+ * The file may contain any bytes, so every address and length is checked before it is used. In a file that
+ * ditto wrote, no two structures or values share bytes, and each structure is read once. The structures and
+ * values together are therefore not longer than the file. A file whose structures refer to each other in
+ * circles, or whose values overlap, exceeds that limit and is refused. The memory for the paths of entries
+ * and groups is also limited in proportion to the length of the file. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
@@ -33,7 +33,8 @@ struct hdf5_reader {
     /* The length of the HDF5 part. Addresses are below it. */
     uint64_t end;
 
-    /* The bytes of structures and values that may still be read. If there are more, some of them overlap. */
+    /* The bytes that the structures and values which were not read yet may have together. If they have more,
+     * some of them overlap. */
     uint64_t left;
 
     /* The bytes that paths may still occupy. */
@@ -153,17 +154,17 @@ static ditto_status add_block(struct hdf5_reader *r, struct object *o, uint64_t 
 /* Reads an object header. The caller calls free_object, also after an error. */
 static ditto_status get_object(struct hdf5_reader *r, uint64_t address, struct object *o)
 {
-    unsigned char first[DTI_H5_HEADER_BYTES];
+    unsigned char header[DTI_H5_HEADER_BYTES];
     *o = (struct object){ .blocks = 0 };
-    DTI_TRY(get(r, address, sizeof first, first));
-    if (memcmp(first, "OHDR", 4) == 0)
+    DTI_TRY(get(r, address, sizeof header, header));
+    if (memcmp(header, "OHDR", 4) == 0)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "%s: its HDF5 part has object headers of version 2, which no version of ditto up to "
                         "this one writes",
                         r->path);
-    if (first[0] != 1)
+    if (header[0] != 1)
         return corrupt(r, "an address of an object header points to something else");
-    DTI_TRY(add_block(r, o, address + sizeof first, dti_get_number(first + 8, 4)));
+    DTI_TRY(add_block(r, o, address + sizeof header, dti_get_number(header + 8, 4)));
     for (size_t i = 0; i < o->messages; i++) {
         struct message m = o->message[i];
         if (m.type != DTI_H5_CONTINUATION)
@@ -175,8 +176,8 @@ static ditto_status get_object(struct hdf5_reader *r, uint64_t address, struct o
     return DITTO_OK;
 }
 
-/* Returns the contents of the first message of the type that has at least `bytes` bytes. Returns NULL if
- * there is none. */
+/* Returns the contents of the first message of the type that is not shared and has at least `bytes` bytes.
+ * Returns NULL if there is none. */
 static const unsigned char *find_message(const struct object *o, unsigned type, size_t bytes)
 {
     for (size_t i = 0; i < o->messages; i++)
@@ -196,7 +197,7 @@ struct attribute {
 };
 
 /* Returns true if a dataspace message is of a version that ditto writes and has one element. */
-static bool is_of_one(const unsigned char *space, size_t bytes)
+static bool has_one_element(const unsigned char *space, size_t bytes)
 {
     if (bytes < 8 || space[0] != 1 || bytes < 8 + (size_t)space[1] * 8)
         return false;
@@ -217,7 +218,7 @@ static bool read_attribute(const struct message *m, struct attribute *out)
     size_t type_at = 8 + dti_h5_padded(name_bytes), space_at = type_at + dti_h5_padded(type_bytes),
            value_at = space_at + dti_h5_padded(space_bytes);
     if (value_at > m->bytes || type_bytes < 8 || memchr(m->at + 8, 0, name_bytes) == NULL ||
-        !is_of_one(m->at + space_at, space_bytes))
+        !has_one_element(m->at + space_at, space_bytes))
         return false;
     *out = (struct attribute){ .name = (const char *)m->at + 8,
                                .type = m->at + type_at,
@@ -356,8 +357,8 @@ static bool read_shape(const struct object *o, ditto_tensor *spec)
     return space != NULL && dti_tensor_check(spec, &bytes) == DITTO_OK;
 }
 
-/* Reads the offset of the values. Returns false if they are not contiguous, are not inside the file, or
- * overlap other bytes. */
+/* Reads the offset of the values. Returns false if they are not contiguous, are not inside the file, or are
+ * so long that they must overlap bytes that were read before. */
 static bool read_location(struct hdf5_reader *r, const struct object *o, struct dti_contents_entry *entry)
 {
     const unsigned char *layout = find_message(o, DTI_H5_LAYOUT, 18);
@@ -382,7 +383,7 @@ static bool has_own_datatype(const struct object *o, ditto_dtype dtype)
     return found != NULL && memcmp(found, type, bytes) == 0;
 }
 
-/* Fills in the entry of a dataset. Returns false if it is not a valid dataset that ditto writes. */
+/* Fills in the entry of a dataset. Returns false if the dataset is not one that ditto writes. */
 static bool describe_dataset(struct hdf5_reader *r, const struct object *o, struct dti_contents_entry *entry)
 {
     static const char *const kinds[] = { "data" };
@@ -425,12 +426,12 @@ static bool is_dataset(const struct object *o)
     return find_message(o, DTI_H5_LAYOUT, 0) != NULL && find_message(o, DTI_H5_DATASPACE, 0) != NULL;
 }
 
-/* Joins the path of a folder and the name of a member. The path of a group ends with "/". The caller frees
- * *out. */
-static ditto_status join(struct hdf5_reader *r, const char *folder, const char *name, bool is_group,
+/* Joins the path of a group and the name of a member. The path of a group, unless it is the root, ends with
+ * "/". The caller frees *out. */
+static ditto_status join(struct hdf5_reader *r, const char *group_path, const char *name, bool is_group,
                          char **out)
 {
-    size_t before = strlen(folder), length = strlen(name);
+    size_t before = strlen(group_path), length = strlen(name);
     if (before + length > DITTO_MAX_CHECKPOINT_NAME_BYTES)
         return corrupt(r, "a name is longer than any that ditto writes");
     if (before + length + 1 > r->path_left)
@@ -439,7 +440,7 @@ static ditto_status join(struct hdf5_reader *r, const char *folder, const char *
     char *path = malloc(before + length + 2);
     if (path == NULL)
         return no_memory(r);
-    memcpy(path, folder, before);
+    memcpy(path, group_path, before);
     memcpy(path + before, name, length);
     memcpy(path + before + length, "/", 2);
     if (!is_group)
@@ -449,14 +450,14 @@ static ditto_status join(struct hdf5_reader *r, const char *folder, const char *
 }
 
 /* Adds a group to the pending groups, or a dataset to the contents. Other objects are ignored. */
-static ditto_status look_at(struct hdf5_reader *r, const struct object *o, const char *folder,
-                            const char *name)
+static ditto_status add_object(struct hdf5_reader *r, const struct object *o, const char *group_path,
+                               const char *name)
 {
     char *path = NULL;
     const unsigned char *group = find_message(o, DTI_H5_GROUP, 16);
     if (group == NULL && !is_dataset(o))
         return DITTO_OK;
-    DTI_TRY(join(r, folder, name, group != NULL, &path));
+    DTI_TRY(join(r, group_path, name, group != NULL, &path));
     if (group != NULL)
         return add_pending(r, path, group);
     ditto_status status = add_dataset(r, o, path);
@@ -470,7 +471,7 @@ struct names {
 };
 
 static ditto_status read_symbol(struct hdf5_reader *r, const unsigned char *symbol, const struct names *names,
-                                const char *folder)
+                                const char *group_path)
 {
     struct object object;
     uint64_t offset = dti_get_number(symbol, 8);
@@ -483,23 +484,23 @@ static ditto_status read_symbol(struct hdf5_reader *r, const unsigned char *symb
         return corrupt(r, "a name is empty, or has a \"/\"");
     ditto_status status = get_object(r, dti_get_number(symbol + 8, 8), &object);
     if (status == DITTO_OK)
-        status = look_at(r, &object, folder, name);
+        status = add_object(r, &object, group_path, name);
     free_object(&object);
     return status;
 }
 
 static ditto_status read_symbols(struct hdf5_reader *r, uint64_t address, const struct names *names,
-                                 const char *folder)
+                                 const char *group_path)
 {
-    unsigned char first[DTI_H5_SYMBOLS_BYTES], *symbols;
-    DTI_TRY(get(r, address, sizeof first, first));
-    uint64_t count = dti_get_number(first + 6, 2);
-    if (memcmp(first, "SNOD\1", 5) != 0 || count > r->most_symbols)
+    unsigned char header[DTI_H5_SYMBOLS_BYTES], *symbols;
+    DTI_TRY(get(r, address, sizeof header, header));
+    uint64_t count = dti_get_number(header + 6, 2);
+    if (memcmp(header, "SNOD\1", 5) != 0 || count > r->most_symbols)
         return corrupt(r, "an address of a symbol node points to something else");
-    DTI_TRY(get_block(r, address + sizeof first, count * DTI_H5_SYMBOL_BYTES, &symbols));
+    DTI_TRY(get_block(r, address + sizeof header, count * DTI_H5_SYMBOL_BYTES, &symbols));
     ditto_status status = DITTO_OK;
     for (uint64_t i = 0; status == DITTO_OK && i < count; i++)
-        status = read_symbol(r, symbols + i * DTI_H5_SYMBOL_BYTES, names, folder);
+        status = read_symbol(r, symbols + i * DTI_H5_SYMBOL_BYTES, names, group_path);
     free(symbols);
     return status;
 }
@@ -507,19 +508,19 @@ static ditto_status read_symbols(struct hdf5_reader *r, uint64_t address, const 
 /* Reads a node of a tree and all below it. `level` is the level that the node must have, or -1 for a root,
  * which may have any level. Levels have one byte and decrease, so the recursion ends. */
 static ditto_status read_tree(struct hdf5_reader *r, uint64_t address, int level, const struct names *names,
-                              const char *folder)
+                              const char *group_path)
 {
-    unsigned char first[DTI_H5_TREE_BYTES], *children;
-    DTI_TRY(get(r, address, sizeof first, first));
-    uint64_t count = dti_get_number(first + 6, 2);
-    if (memcmp(first, "TREE\0", 5) != 0 || count > r->most_children || (level >= 0 && first[5] != level))
+    unsigned char header[DTI_H5_TREE_BYTES], *children;
+    DTI_TRY(get(r, address, sizeof header, header));
+    uint64_t count = dti_get_number(header + 6, 2);
+    if (memcmp(header, "TREE\0", 5) != 0 || count > r->most_children || (level >= 0 && header[5] != level))
         return corrupt(r, "an address of a tree's node points to something else");
-    DTI_TRY(get_block(r, address + sizeof first, 8 + count * 16, &children));
+    DTI_TRY(get_block(r, address + sizeof header, 8 + count * 16, &children));
     ditto_status status = DITTO_OK;
     for (uint64_t i = 0; status == DITTO_OK && i < count; i++) {
         uint64_t child = dti_get_number(children + 8 + i * 16, 8); /* each child comes after a key */
-        status = first[5] > 0 ? read_tree(r, child, first[5] - 1, names, folder)
-                              : read_symbols(r, child, names, folder);
+        status = header[5] > 0 ? read_tree(r, child, header[5] - 1, names, group_path)
+                               : read_symbols(r, child, names, group_path);
     }
     free(children);
     return status;
@@ -548,11 +549,10 @@ static ditto_status read_superblock(struct hdf5_reader *r, uint64_t *root)
     if (memcmp(block, DTI_H5_SIGNATURE, 8) != 0)
         return corrupt(r, "its first bytes are different");
     if (block[8] != 0)
-        return DTI_FAIL(
-            DITTO_ERR_UNSUPPORTED,
-            "%s: its HDF5 part has a superblock of version %u, and no version of ditto up to this one writes "
-            "another than 0",
-            r->path, block[8]);
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "%s: its HDF5 part has a superblock of version %u, but every version of ditto up to "
+                        "this one writes version 0",
+                        r->path, block[8]);
     if (block[13] != 8 || block[14] != 8 || dti_get_number(block + DTI_H5_AT_BASE, 8) != DTI_USER_BLOCK ||
         dti_get_number(block + DTI_H5_AT_END, 8) > DTI_USER_BLOCK + r->end)
         return corrupt(r, "its superblock does not fit the file");

@@ -1,8 +1,8 @@
 /* src/vars/checkpoint/hdf5/hdf5_write.c - lays out the HDF5 part of a checkpoint in memory; see hdf5.h.
  *
- * The superblock comes first in the file. Each group comes after its members, which are datasets and groups,
- * so that their addresses are known when the group is written. The values come last. Their addresses are
- * stored in their datasets at the end. */
+ * The superblock comes first, directly after the user block. Each group comes after its members, which are
+ * datasets and groups, so that their addresses are known when the group is written. The values come last.
+ * Their addresses are stored in their datasets at the end. */
 #include "base/errors/status.h"
 #include "vars/checkpoint/files/checkpoint_files.h"
 #include "vars/checkpoint/hdf5/hdf5.h"
@@ -24,7 +24,7 @@ enum {
     TREE_BYTES = DTI_H5_TREE_BYTES + CHILDREN * 8 + (CHILDREN + 1) * 8,
     SYMBOL_NODE_BYTES = DTI_H5_SYMBOLS_BYTES + SYMBOLS * DTI_H5_SYMBOL_BYTES,
 };
-#define NO_FREE_BYTES 1 /* means that a heap has no free blocks */
+#define NO_FREE_BLOCKS 1 /* means that a heap has no free blocks */
 
 #define MOST_MESSAGE_BYTES 65528u /* the largest multiple of 8 in two bytes */
 #define MOST_MESSAGES      65535u
@@ -237,7 +237,7 @@ static ditto_status add_heap(struct writer *w, struct link *link, size_t links, 
         return DITTO_ERR_NO_MEMORY;
     dti_put_bytes(at, "HEAP", 4);
     dti_put_number(at + 8, bytes, 8);
-    dti_put_number(at + 16, NO_FREE_BYTES, 8);
+    dti_put_number(at + 16, NO_FREE_BLOCKS, 8);
     dti_put_number(at + 24, *address + DTI_H5_HEAP_BYTES, 8);
     for (size_t i = 0; i < links; i++)
         memcpy(at + DTI_H5_HEAP_BYTES + link[i].heap_offset, link[i].name, link[i].length);
@@ -277,11 +277,12 @@ static ditto_status add_symbol_nodes(struct writer *w, const struct link *link, 
 
 /* Appends one level of a tree, whose nodes point to the nodes in branch[*branches]. Afterwards the array
  * contains the new nodes, as the branches of the next level. The key before a child is the greatest name of
- * the previous child. The key after a child is the child's own greatest name. */
+ * the previous child, or the empty name if there is none. The key after a child is the child's own greatest
+ * name. */
 static ditto_status add_tree_level(struct writer *w, struct branch *branch, size_t *branches, int level)
 {
     size_t nodes = (*branches + CHILDREN - 1) / CHILDREN;
-    uint64_t first = w->size, before = 0;
+    uint64_t first = w->size, key_before = 0;
     for (size_t n = 0; n < nodes; n++) {
         size_t children = *branches - n * CHILDREN < CHILDREN ? *branches - n * CHILDREN : CHILDREN;
         uint64_t address = w->size;
@@ -293,12 +294,12 @@ static ditto_status add_tree_level(struct writer *w, struct branch *branch, size
         dti_put_number(at + 6, children, 2);
         dti_put_number(at + 8, n > 0 ? address - TREE_BYTES : DTI_H5_UNDEFINED, 8);
         dti_put_number(at + 16, n + 1 < nodes ? address + TREE_BYTES : DTI_H5_UNDEFINED, 8);
-        dti_put_number(at + DTI_H5_TREE_BYTES, before, 8);
+        dti_put_number(at + DTI_H5_TREE_BYTES, key_before, 8);
         for (size_t i = 0; i < children; i++) {
             const struct branch *child = &branch[n * CHILDREN + i];
             dti_put_number(at + DTI_H5_TREE_BYTES + 8 + i * 16, child->address, 8);
             dti_put_number(at + DTI_H5_TREE_BYTES + 16 + i * 16, child->last_name, 8);
-            before = child->last_name;
+            key_before = child->last_name;
         }
     }
     for (size_t n = 0; n < nodes; n++) {
@@ -357,8 +358,8 @@ static ditto_status add_group_header(struct writer *w, bool is_root, struct grou
 
 /* Appends a group that contains entries [first, end). The first `prefix` bytes of their names are the path of
  * the group, with the "/" at its end. The entries are sorted, so the members of each inner group are
- * adjacent. The depth of the recursion is at most DITTO_MAX_CHECKPOINT_GROUPS, which contents.c has
- * checked. */
+ * adjacent. Below the root, the depth of the recursion is at most DITTO_MAX_CHECKPOINT_GROUPS, which
+ * contents.c has checked. */
 static ditto_status add_group(struct writer *w, size_t first, size_t end, size_t prefix, struct group *group);
 
 static ditto_status add_members(struct writer *w, size_t first, size_t end, size_t prefix, struct link *link,
@@ -374,10 +375,10 @@ static ditto_status add_members(struct writer *w, size_t first, size_t end, size
             DTI_TRY(add_dataset(w, w->entry[i++], &l->to.header));
             continue;
         }
-        size_t inner = prefix + l->length + 1, begin = i++;
-        while (i < end && strncmp(w->entry[i]->name, name, inner) == 0)
+        size_t inner_prefix = prefix + l->length + 1, inner_first = i++;
+        while (i < end && strncmp(w->entry[i]->name, name, inner_prefix) == 0)
             i++;
-        DTI_TRY(add_group(w, begin, i, inner, &l->to));
+        DTI_TRY(add_group(w, inner_first, i, inner_prefix, &l->to));
     }
     return DITTO_OK;
 }
