@@ -26,8 +26,9 @@ static ditto_status copy_range(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-/* Writes the whole value of `from` to all components. It uses a temporary buffer, because the two variables
- * may be cut into different pieces. */
+/* Reads `from` as one value and writes this value to the variable, as ditto_variable_read and
+ * ditto_variable_assign do. It uses a temporary buffer, because the two variables may be cut into different
+ * pieces. */
 static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_variable *from)
 {
     void *value = malloc(v->bytes + 1);
@@ -40,14 +41,14 @@ static ditto_status copy_whole(ditto_variable *v, enum dti_rule rule, ditto_vari
     return status;
 }
 
-/* If the components of `from` may differ, those of the variable may differ afterwards, so its copies are
- * split first. */
+/* Writes the component of each replica to the component of the same replica. If the components of `from` may
+ * differ, those of the variable may differ afterwards, so its copies are split first. */
 static ditto_status copy_components(ditto_variable *v, enum dti_rule rule, const ditto_variable *from)
 {
-    struct assign_copy copying = { v, from, rule };
+    struct assign_copy copy = { v, from, rule };
     if (from->may_differ)
         DTI_TRY(dti_variable_split(v));
-    DTI_TRY(dti_share(v->team, v->bytes * v->num_replicas, v->count, DTI_CACHE_LINE, copy_range, &copying));
+    DTI_TRY(dti_share(v->team, v->bytes * v->num_replicas, v->count, DTI_CACHE_LINE, copy_range, &copy));
     if (rule == DTI_RULE_ASSIGN && !from->may_differ)
         dti_variable_set_equal(v);
     return DITTO_OK;

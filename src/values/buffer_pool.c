@@ -3,7 +3,7 @@
 #include "values/buffer_pool.h"
 #include "replicas/memory/arena.h"
 
-#define CHECKS 16 /* the most buffers that are compared in search of one that is large enough */
+#define CHECKS 16 /* the most buffers that are compared in search of a large one */
 
 static bool is_small(size_t bytes)
 {
@@ -18,8 +18,8 @@ static struct dti_value_buffer *take_out(struct dti_value_buffer **at)
     return found;
 }
 
-/* Takes the smallest buffer that is large enough among the first CHECKS from its list. Returns NULL if there
- * is none. */
+/* Takes a small buffer if that is enough. Otherwise takes the smallest buffer that is large enough among the
+ * first CHECKS of the list of large ones. Returns NULL if there is none. */
 static struct dti_value_buffer *find(struct dti_buffer_pool *pool, size_t bytes)
 {
     struct dti_value_buffer **at = &pool->large, **best = NULL;
@@ -36,9 +36,10 @@ static void collect_returned(struct dti_buffer_pool *pool)
     /* acquire: the partner is the release in dti_value_buffer_give. */
     struct dti_value_buffer *list = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
     while (list != NULL) {
-        struct dti_value_buffer *next = list->next, **own = list->capacity == 0 ? &pool->small : &pool->large;
-        list->next = *own;
-        *own = list;
+        struct dti_value_buffer *next = list->next,
+                                **head = list->capacity == 0 ? &pool->small : &pool->large;
+        list->next = *head;
+        *head = list;
         list = next;
     }
 }
@@ -73,7 +74,7 @@ ditto_status dti_value_buffer_take(struct dti_buffer_pool *pool, size_t bytes, s
         collect_returned(pool);
         c = find(pool, bytes);
     }
-    /* A buffer that is too small gets larger memory. Otherwise the number of buffers would grow. */
+    /* A large buffer that is too small gets larger memory. Otherwise the number of buffers would grow. */
     if (c == NULL && !is_small(bytes))
         c = take_out(&pool->large);
     if (c == NULL)

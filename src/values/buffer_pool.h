@@ -2,10 +2,10 @@
  * that repeats the same work soon allocates nothing.
  *
  * A buffer holds one tensor, on the NUMA node of its replica. Only the replica's own thread takes buffers
- * from the pool. Any thread may give a buffer back: it pushes the buffer onto a stack, which the replica
- * empties when its own lists have no buffer that fits. The push is a release, and taking the whole stack is
- * an acquire. Therefore reads of the buffer by the thread that gives it back happen before the replica writes
- * to the buffer again. */
+ * from the pool. Any thread may give a buffer back: it pushes the buffer onto a stack, from which the replica
+ * takes all buffers when its own lists have none that fits. The push is a release, and taking the whole stack
+ * is an acquire. Therefore reads of the buffer by the thread that gives it back happen before the replica
+ * writes to the buffer again. */
 #ifndef DTI_BUFFER_POOL_H
 #define DTI_BUFFER_POOL_H
 

@@ -50,17 +50,17 @@ ditto_status dti_value_parts_open(const ditto_value *v, struct dti_value_parts *
     *parts = (struct dti_value_parts){ .part = v->part };
     if (v->kind == DITTO_VALUE_PER_REPLICA)
         return DITTO_OK;
-    parts->part = parts->own = malloc(n * sizeof *parts->own);
-    if (parts->own == NULL)
+    parts->part = parts->allocated = malloc(n * sizeof *parts->allocated);
+    if (parts->allocated == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read %u replicas' tensors", n);
     for (uint32_t i = 0; i < n; i++)
-        dti_value_part(v, i, &parts->own[i]);
+        dti_value_part(v, i, &parts->allocated[i]);
     return DITTO_OK;
 }
 
 void dti_value_parts_close(struct dti_value_parts *parts)
 {
-    free(parts->own);
+    free(parts->allocated);
 }
 
 ditto_status dti_inspect_component(const ditto_value *v, uint32_t replica, ditto_tensor *out)
@@ -108,7 +108,7 @@ ditto_status dti_inspect_spec(const ditto_value *v, ditto_tensor *out)
 
 /* -- members -- */
 
-static const ditto_value *find_one(const ditto_value *v, const char *name, size_t length)
+static const ditto_value *find_member(const ditto_value *v, const char *name, size_t length)
 {
     for (uint32_t i = 0; v->kind == DITTO_VALUE_NEST && i < v->members; i++)
         if (strncmp(v->member[i].name, name, length) == 0 && v->member[i].name[length] == '\0')
@@ -120,7 +120,7 @@ const ditto_value *dti_value_find(const ditto_value *v, const char *path)
 {
     while (v != NULL && path != NULL && *path != '\0') {
         size_t length = strcspn(path, "/");
-        v = length <= DITTO_MAX_RESULT_NAME_BYTES ? find_one(v, path, length) : NULL;
+        v = length <= DITTO_MAX_RESULT_NAME_BYTES ? find_member(v, path, length) : NULL;
         path += length;
         path += *path == '/';
     }
@@ -206,7 +206,8 @@ static ditto_status local_result(const ditto_value *v, uint32_t replica, ditto_v
 
 ditto_status dti_inspect_local_results(const ditto_value *v, ditto_value **out, uint32_t *count)
 {
-    uint32_t all = dti_base_of(v->strategy)->num_replicas, n = v->kind == DITTO_VALUE_PLAIN ? 1 : all;
+    uint32_t num_replicas = dti_base_of(v->strategy)->num_replicas,
+             n = v->kind == DITTO_VALUE_PLAIN ? 1 : num_replicas;
     for (uint32_t i = 0; i < n; i++) {
         ditto_status status = local_result(v, i, &out[i]);
         if (status == DITTO_OK)
@@ -215,7 +216,7 @@ ditto_status dti_inspect_local_results(const ditto_value *v, ditto_value **out, 
             dti_value_drop(out[i]);
         return status;
     }
-    for (uint32_t i = n; i < all; i++)
+    for (uint32_t i = n; i < num_replicas; i++)
         out[i] = NULL;
     *count = n;
     return DITTO_OK;

@@ -293,17 +293,18 @@ static bool all_same(const ditto_value *const *values, uint32_t n)
     return same;
 }
 
-/* Returns the variable if values[i] was taken from it for replica i, for each i. Returns NULL otherwise. */
+/* Returns the value of a variable if, for each i, values[i] was taken from that variable for replica i.
+ * Returns NULL otherwise. */
 static ditto_value *variable_of(const ditto_value *const *values, uint32_t n)
 {
-    ditto_value *of = values[0]->container;
+    ditto_value *variable_value = values[0]->container;
     for (uint32_t i = 0; i < n; i++) {
-        const ditto_value *own = values[i]->container;
-        if (own == NULL || own->kind != DITTO_VALUE_VARIABLE || own->variable != of->variable ||
-            values[i]->replica != i)
+        const ditto_value *container = values[i]->container;
+        if (container == NULL || container->kind != DITTO_VALUE_VARIABLE ||
+            container->variable != variable_value->variable || values[i]->replica != i)
             return NULL;
     }
-    return of;
+    return variable_value;
 }
 
 static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n,

@@ -1,5 +1,5 @@
-/* src/values/make_value.h - functions that fill a new distributed value. The caller has made `value` of the
- * right kind, and drops it if the function fails. */
+/* src/values/make_value.h - functions that fill a new distributed value. The caller of a function with a
+ * parameter `value` or `nest` has made it of the right kind, and drops it if the function fails. */
 #ifndef DTI_MAKE_VALUE_H
 #define DTI_MAKE_VALUE_H
 
@@ -20,8 +20,8 @@ ditto_status dti_regroup(ditto_strategy *strategy, const ditto_value *const *val
                          ditto_value **out);
 
 /* -- The replica's own thread -- */
-/* Copies slices to a buffer of the pool. Sets *part to the copy of the elements, and *index to that of the
- * row numbers. */
+/* Copies slices to a buffer of the pool, which is stored in *component. Sets *part to the copy of the
+ * elements, and *index to that of the row numbers. */
 ditto_status dti_slices_copy(struct dti_buffer_pool *pool, const ditto_slices *from,
                              struct dti_value_buffer **component, ditto_tensor *part, int64_t **index);
 

@@ -157,7 +157,7 @@ static void give_components(ditto_value *v)
     }
 }
 
-static void drop_others(ditto_value *v)
+static void drop_referenced(ditto_value *v)
 {
     for (uint32_t i = 0; i < v->members; i++)
         dti_value_drop(v->member[i].value);
@@ -177,8 +177,8 @@ static void end_values(struct dti_values *values)
     free(values);
 }
 
-/* Keeps the value for reuse, or frees it if its strategy was destroyed. If it was the last value of a
- * destroyed strategy, struct dti_values is freed as well. */
+/* Keeps the value for reuse, frees it, or leaves it as it is, as `values_freed_by` says. If it was the last
+ * value of a destroyed strategy, struct dti_values is freed as well. */
 static void keep_or_release(ditto_value *v)
 {
     struct dti_values *values = v->values;
@@ -205,7 +205,7 @@ void dti_value_drop(ditto_value *v)
     /* acq_rel: all uses of the value through other references happen before it is reused or freed. */
     if (v == NULL || atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
         return;
-    drop_others(v);
+    drop_referenced(v);
     /* In a forked child, the lock may be held by a thread that does not exist there. */
     if (dti_process_differs(v->values->process))
         return;
@@ -292,8 +292,8 @@ ditto_status dti_value_hold_its_variables(const ditto_value *v, struct dti_gates
         return dti_variable_hold_kept(v->variable, held);
     for (uint32_t i = 0; i < v->members; i++)
         DTI_TRY(dti_value_hold_variables(v->member[i].value, held));
-    bool taken = v->container != NULL && v->container->kind == DITTO_VALUE_VARIABLE;
-    return taken ? dti_variable_hold_kept(v->container->variable, held) : DITTO_OK;
+    bool taken_from_variable = v->container != NULL && v->container->kind == DITTO_VALUE_VARIABLE;
+    return taken_from_variable ? dti_variable_hold_kept(v->container->variable, held) : DITTO_OK;
 }
 
 static __attribute__((cold, noinline)) ditto_status refuse_foreign(const ditto_value *value, const char *name)

@@ -15,20 +15,20 @@ struct dti_member {
 };
 
 struct ditto_value {
-    /* NULL if the strategy was destroyed. The memory of the components was freed with it. Protected by
-     * values->lock. */
+    /* NULL if the strategy was destroyed. The memory of the components was freed with it. It is set to NULL
+     * under values->lock, and read under this lock or in the gate of `values`. */
     ditto_strategy *strategy;
     struct dti_values *values;
     uint32_t depth; /* the number of levels of nests in the value */
     ditto_value_kind kind;
     _Atomic uint32_t references;
-    bool wide; /* the arrays part, component and index exist */
+    bool wide; /* the arrays `part`, `component` and `index` are allocated */
 
     /* The value is a variable, was taken from one, or has a member for which this is true. */
     bool on_variables;
 
-    /* Links the strategy's values that are in use. Unused values that are kept for reuse are linked by `next`
-     * alone. */
+    /* The list of the strategy's values that are in use. Unused values that are kept for reuse are linked by
+     * `next` alone. */
     ditto_value *next;
     ditto_value **before; /* the pointer that points to this value */
 
@@ -55,7 +55,7 @@ struct ditto_value {
      * replicas has such parts. */
     ditto_tensor *part;
 
-    /* The memory of each part. NULL if this value does not own it. */
+    /* The memory of each part. NULL for a part whose memory this value does not own. */
     struct dti_value_buffer **component;
     int64_t **index; /* the row numbers of slices */
 
@@ -82,10 +82,10 @@ struct dti_values {
      * DTI_FREED_BY_DESTROY the strategy was destroyed, and the value is freed at once. With
      * DTI_FREED_BY_NOBODY it stays, because a replica that never returned may use it. */
     enum dti_freed_by values_freed_by;
-    uint64_t allocations;
+    uint64_t allocations;         /* of values, of their memory, and of lists of members */
     struct dti_buffer_pool *pool; /* [replicas] */
 };
-/* Makes the struct dti_values of a strategy, which the end of its team destroys. No other thread may know the
+/* Makes the struct dti_values of a strategy, with the team's reference to it. No other thread may know the
  * team yet. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_values_make(struct dti_team *team, struct dti_values **out);
 static inline struct dti_buffer_pool *dti_pool_of(const ditto_strategy *strategy, uint32_t replica)
@@ -113,7 +113,7 @@ static inline ditto_status dti_value_hold_variables(const ditto_value *value, st
 }
 
 /* -- Any thread -- */
-/* Makes a value without content and with one reference. Returns DITTO_ERR_NO_MEMORY, DITTO_ERR_FORKED or
+/* Makes a value with one reference. The caller fills it in. Returns DITTO_ERR_NO_MEMORY, DITTO_ERR_FORKED or
  * DITTO_ERR_POISONED. */
 ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, ditto_value **out);
 /* Makes a value that refers to the variable. */
@@ -150,13 +150,15 @@ ditto_status dti_value_hold_own(const ditto_value *value, const ditto_strategy *
 ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy *strategy, const char *list,
                                  uint32_t index, struct dti_gates *held);
 
-/* Returns the part of a value that belongs to a replica. A plain value has the same part for all replicas,
- * and so has a mirrored one. Returns false if the value is not a tensor (a nest, slices). */
+/* Returns the part of a value that belongs to a replica. A plain value has one part for all replicas. The
+ * parts of a mirrored value are equal, and a replica without a part gets the part of another one. Returns
+ * false if the value is not a tensor (a nest, slices). */
 bool dti_value_part(const ditto_value *value, uint32_t replica, ditto_tensor *out);
-/* The parts of all replicas as an array. dti_value_parts_open returns DITTO_ERR_NO_MEMORY. */
+/* The parts of all replicas as an array. The value must be a tensor, and not a nest or slices.
+ * dti_value_parts_open returns DITTO_ERR_NO_MEMORY. */
 struct dti_value_parts {
     const ditto_tensor *part;
-    ditto_tensor *own; /* NULL if `part` is the array of the value itself, otherwise the same as `part` */
+    ditto_tensor *allocated; /* NULL if `part` is the array of the value itself, otherwise equal to `part` */
 };
 ditto_status dti_value_parts_open(const ditto_value *value, struct dti_value_parts *parts);
 void dti_value_parts_close(struct dti_value_parts *parts);
@@ -210,13 +212,14 @@ ditto_status dti_inspect_tensor(const ditto_value *value, ditto_tensor *out);
 ditto_status dti_inspect_spec(const ditto_value *value, ditto_tensor *out);
 
 /* -- Cross-replica context -- */
-/* Makes a value of the parts that belong to one replica. A plain value and a variable are returned as they
- * are, with a further reference. */
+/* Makes a value of the parts that belong to one replica. A plain value and a variable, also as members of a
+ * nest, are returned as they are, with a further reference. */
 ditto_status dti_inspect_select(const ditto_value *value, uint32_t replica, ditto_value **out);
 /* Makes a plain value of `part`, which is a part of the container. */
 ditto_status dti_inspect_taken(const ditto_value *container, uint32_t replica, const ditto_tensor *part,
                                ditto_value **out);
-/* Makes a value for each replica (out[replicas]), or only out[0] if the value is plain. */
+/* Makes a value for each replica (out[replicas]), or only out[0] if the value is plain. The other elements of
+ * `out` are then NULL. Stores the number of values in *count. */
 ditto_status dti_inspect_local_results(const ditto_value *value, ditto_value **out, uint32_t *count);
 
 #endif

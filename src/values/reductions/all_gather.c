@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* The dtype and shape of a replica's tensor. They are gathered before the data. */
+/* The dtype and shape of a replica's tensor, and the axis that the replica passed. They are gathered before
+ * the data. */
 struct shape {
     uint64_t shape[DITTO_MAX_RANK];
     uint32_t dtype, rank, axis, unused;

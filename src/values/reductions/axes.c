@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The size of the accumulators of a block. They stay in the second-level cache. */
+/* The largest size of the accumulators of one task. They stay in the second-level cache. */
 #define SCRATCH_BYTES ((size_t)256 << 10)
 
 ditto_status dti_axes_read(const int32_t *axes, uint32_t count, uint32_t rank, uint32_t *mask)
@@ -224,14 +224,14 @@ static void divide(ditto_dtype arithmetic, void *accumulators, size_t count, dou
 
 /* Writes the result of a reduction of zero rows, which is the neutral element of the operator, or NaN for
  * MEAN. */
-static void fill_with_nothing(const struct dti_column *c)
+static void fill_without_rows(const struct dti_column *c)
 {
-    double nothing = c->op == DITTO_MIN    ? INFINITY
+    double neutral = c->op == DITTO_MIN    ? INFINITY
                      : c->op == DITTO_MAX  ? -INFINITY
                      : c->op == DITTO_PROD ? 1
                      : c->op == DITTO_MEAN ? NAN
                                            : 0;
-    dti_number_fill(c->result.dtype, c->result.data, c->kept, nothing);
+    dti_number_fill(c->result.dtype, c->result.data, c->kept, neutral);
 }
 
 void dti_column_finish(const struct dti_column *c)
@@ -239,7 +239,7 @@ void dti_column_finish(const struct dti_column *c)
     if (c->kept == 0)
         return;
     if (c->rows == 0) {
-        fill_with_nothing(c);
+        fill_without_rows(c);
         return;
     }
     char *all = combine_blocks(c, 0, c->blocks);

@@ -10,6 +10,7 @@
 
 #include "sync/kernels/kernel.h"
 
+/* A reduction along axes: its input, its plan and its intermediate results. */
 struct dti_column {
     const ditto_tensor *part; /* [parts], of the same dtype and rank */
     uint32_t parts;
@@ -23,7 +24,8 @@ struct dti_column {
     const struct dti_kernel *kernel; /* applies op to accumulators */
     size_t accumulator_bytes;
 
-    /* [parts + 1]. The number of rows before each part. The memory is the caller's. */
+    /* [parts + 1]. The number of rows before each part, and last the number of all rows. The memory is the
+     * caller's. */
     size_t *start;
     size_t rows, kept, blocks;
 
@@ -36,9 +38,9 @@ struct dti_column {
 /* Converts a list of axes to a mask. Negative axes count from the end. Returns DITTO_ERR_RANGE if there is no
  * such axis, and DITTO_ERR_INVALID if an axis occurs twice. */
 ditto_status dti_axes_read(const int32_t *axes, uint32_t count, uint32_t rank, uint32_t *mask);
-/* Plans a reduction. The caller has set part, parts, reduced, op and start. This function sets the other
- * members, except result.data and partial. Returns DITTO_ERR_SHAPE if parts differ along an axis that is
- * kept, and DITTO_ERR_RANGE if size_t cannot hold the size of `partial`. */
+/* Plans a reduction. The caller has set part, parts, reduced, op and start. This function fills the array
+ * `start` and sets the other members, except result.data and partial. Returns DITTO_ERR_SHAPE if parts differ
+ * along an axis that is kept, and DITTO_ERR_RANGE if size_t cannot hold the size of `partial`. */
 ditto_status dti_column_plan(struct dti_column *column);
 /* Executes tasks [first, end). A task folds one block of one tile, so there are blocks * tiles of them.
  * Returns DITTO_ERR_NO_MEMORY. */

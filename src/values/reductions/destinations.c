@@ -103,8 +103,8 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
 
 /* -- delivery, by all replicas -- */
 
-/* Allocates this replica's copy of each result in its own memory. */
-static ditto_status make_copies(struct dti_replica *r, const struct deliveries *all)
+/* Allocates the copies of results that go to this replica, in the replica's own memory. */
+static ditto_status make_own_copies(struct dti_replica *r, const struct deliveries *all)
 {
     for (uint32_t i = 0; i < all->count; i++) {
         struct delivery *d = &all->delivery[i];
@@ -148,7 +148,7 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
 {
     const struct deliveries *all = argument;
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
-    DTI_TRY(make_copies(r, all));
+    DTI_TRY(make_own_copies(r, all));
     DTI_TRY(dti_sync_meet(r, &(struct dti_matched_call){ .name = dti_public_function }, &deadline));
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = DITTO_OK;

@@ -45,9 +45,10 @@ void dti_gather_copy(const ditto_tensor *part, uint32_t axis, size_t before, con
         outer *= whole->shape[d];
     for (uint32_t d = axis + 1; d < whole->rank; d++)
         inner *= whole->shape[d];
-    size_t own = part->shape[axis] * inner, all = whole->shape[axis] * inner;
-    for (size_t i = 0; i < outer && own != 0; i++)
-        memcpy((char *)whole->data + i * all + before * inner, (const char *)part->data + i * own, own);
+    size_t part_bytes = part->shape[axis] * inner, whole_bytes = whole->shape[axis] * inner;
+    for (size_t i = 0; i < outer && part_bytes != 0; i++)
+        memcpy((char *)whole->data + i * whole_bytes + before * inner,
+               (const char *)part->data + i * part_bytes, part_bytes);
 }
 
 struct gather_parts_task {

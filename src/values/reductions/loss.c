@@ -28,14 +28,14 @@ static ditto_status check_weights(const ditto_tensor *losses, const ditto_tensor
         same = weights->shape[d] == losses->shape[d];
     if (same)
         return DITTO_OK;
-    char own[DTI_SPEC_TEXT_BYTES], wants[DTI_SPEC_TEXT_BYTES];
-    dti_spec_text(weights, own);
-    dti_spec_text(losses, wants);
+    char weights_spec[DTI_SPEC_TEXT_BYTES], losses_spec[DTI_SPEC_TEXT_BYTES];
+    dti_spec_text(weights, weights_spec);
+    dti_spec_text(losses, losses_spec);
     return DTI_FAIL(
         DITTO_ERR_SHAPE,
         "weights are %s, losses %s: weights have the shape of the losses, or one dimension as long as "
         "their first, or are one number",
-        own, wants);
+        weights_spec, losses_spec);
 }
 
 /* Writes elements [first, first + count) of the losses, multiplied by their weights, to out. */
@@ -52,7 +52,7 @@ static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_
     }
 }
 
-/* Adds losses in the same order as src/sync/algorithms/block_sum.c. */
+/* Adds the weighted losses of blocks [first, end), in the same order as src/sync/algorithms/block_sum.c. */
 static double sum_blocks(const ditto_tensor *losses, const ditto_tensor *weights, size_t first, size_t end)
 {
     double block[DITTO_BLOCK_ELEMENTS];
@@ -61,8 +61,8 @@ static double sum_blocks(const ditto_tensor *losses, const ditto_tensor *weights
         double left = sum_blocks(losses, weights, first, middle);
         return left + sum_blocks(losses, weights, middle, end);
     }
-    size_t at = first * DITTO_BLOCK_ELEMENTS, left = ditto_tensor_count(losses) - at;
-    size_t count = left < DITTO_BLOCK_ELEMENTS ? left : DITTO_BLOCK_ELEMENTS;
+    size_t at = first * DITTO_BLOCK_ELEMENTS, remaining = ditto_tensor_count(losses) - at;
+    size_t count = remaining < DITTO_BLOCK_ELEMENTS ? remaining : DITTO_BLOCK_ELEMENTS;
     weigh(losses, weights, at, count, block);
     dti_fold_rows(dti_kernel_of(DITTO_F64, DITTO_SUM), block, count, 1, sizeof *block);
     return block[0];

@@ -190,7 +190,7 @@ static ditto_status copy_bytes(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-/* Copies the tensor, because each result must own its memory. */
+/* Copies the tensor of a mirrored value or of a variable, so that the result owns its memory. */
 static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, ditto_value *out)
 {
     size_t bytes = ditto_tensor_bytes(one);

@@ -8,12 +8,13 @@
 #include "replicas/team/replica.h"
 
 /* -- Cross-replica context -- */
-/* Reduces a value over replicas. If axes is not NULL, reduces also along these axes. */
+/* Reduces a value over replicas. If axes is not NULL, reduces also along these axes. A plain value without
+ * axes is returned as it is, with a further reference. */
 ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
                               const int32_t *axes, uint32_t num_axes, ditto_value **out);
 ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *value, uint32_t axis,
                               ditto_value **out);
-/* Adds up slices that have the same row number. */
+/* Makes slices in which each row number occurs once. Slices that have the same row number are added up. */
 ditto_status dti_merge_slices(const ditto_value *slices, ditto_value **out);
 /* Reduces values[i] to destinations[i], all of them in one job with one meeting. The destinations have been
  * checked. After an error no output is set. */
@@ -30,7 +31,8 @@ ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, c
                                    uint32_t axis, ditto_tensor *out);
 
 /* -- Pure functions, which several reductions use -- */
-/* Returns true if the value is the same for all replicas. */
+/* Returns true if the value counts as one value for all replicas: it is plain, mirrored, or a mirrored
+ * variable, whose components may differ all the same. */
 bool dti_is_one_value(const ditto_value *value);
 /* Checks that op is SUM, MEAN, MIN, MAX or PROD and can reduce the dtype. Returns DITTO_ERR_RANGE,
  * DITTO_ERR_UNSUPPORTED or DITTO_ERR_INVALID. */
@@ -49,7 +51,8 @@ ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n,
 /* Makes one value of the slices of all replicas, in the order of the replicas. */
 ditto_status dti_concatenate_slices(const ditto_value *value, ditto_op op, ditto_value **out);
 /* Reduces slices into the dense array `dst` of shape [rows, row_count]. Rows without slices are zero. Returns
- * DITTO_ERR_RANGE if a slice has no row in the array, or DITTO_ERR_NO_MEMORY. */
+ * DITTO_ERR_RANGE if a slice has no row in the array, DITTO_ERR_NO_MEMORY, or the error of an operator that
+ * slices do not have. */
 ditto_status dti_slices_to_dense(const ditto_value *value, ditto_op op, size_t rows, void *dst);
 
 /* Gathering concatenates components along an axis. These functions are pure. */
@@ -61,7 +64,7 @@ ditto_status dti_gather_check(const ditto_tensor *part, uint32_t n, uint32_t axi
 /* Sets *whole to the dtype and shape of the result, without data. Returns DITTO_ERR_RANGE if size_t cannot
  * hold its size. */
 ditto_status dti_gather_shape(const ditto_tensor *part, uint32_t n, uint32_t axis, ditto_tensor *whole);
-/* Copies one part into the result, after the first `before` entries along the axis. */
+/* Copies one part into whole->data, after the first `before` entries along the axis. */
 void dti_gather_copy(const ditto_tensor *part, uint32_t axis, size_t before, const ditto_tensor *whole);
 
 #endif

@@ -1,9 +1,9 @@
 /* src/values/reductions/value_slices.c - concatenates and merges the slices of all replicas, and makes dense
  * arrays of them. One thread does all the work.
  *
- * A mean of f16 or bf16 is rounded twice here: first the sum, then the quotient. The collective reduction of
- * slices (src/sync/algorithms/slices.c) rounds once. The two therefore share the code that sorts rows, but
- * not the code that combines them. */
+ * A dense mean of f16 or bf16 is rounded twice here: first the sum, then the quotient. The collective
+ * reduction of slices (src/sync/algorithms/slices.c) rounds once. The two therefore share the code that sorts
+ * rows, but not the code that combines them. */
 #include "sync/kernels/merge_rows.h"
 #include "sync/sync.h"
 #include "values/reductions/reductions.h"
