@@ -164,8 +164,8 @@ static void drop_referenced(ditto_value *v)
     v->members = 0;
     dti_value_drop(v->container);
     v->container = NULL;
-    /* A replica of a poisoned run may still read the variable. In that case it stays, even if it was
-     * destroyed. */
+    /* A replica of a poisoned run may still read the variable. The variable is not freed here then, even if
+     * it was destroyed, because the creator's reference was kept. */
     if (v->kind == DITTO_VALUE_VARIABLE)
         dti_variable_drop(v->variable);
 }

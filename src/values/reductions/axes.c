@@ -122,12 +122,12 @@ static size_t run_of(const struct dti_column *c, const ditto_tensor *part)
 static char *copy_runs(const struct dti_column *c, const ditto_tensor *part, size_t fixed, size_t at,
                        size_t count, char *to)
 {
-    size_t bytes = ditto_dtype_bytes(part->dtype), run = run_of(c, part);
+    size_t element_bytes = ditto_dtype_bytes(part->dtype), run = run_of(c, part);
     while (count != 0) {
         size_t left = run - at % run, piece = left < count ? left : count;
         size_t from = fixed + offset_of(c, part, at, last_is_reduced(c));
-        memcpy(to, (const char *)part->data + from * bytes, piece * bytes);
-        to += piece * bytes;
+        memcpy(to, (const char *)part->data + from * element_bytes, piece * element_bytes);
+        to += piece * element_bytes;
         at += piece;
         count -= piece;
     }

@@ -129,14 +129,14 @@ static ditto_status deliver_range(const struct deliveries *all, const struct del
                                   size_t end)
 {
     uint32_t n = dti_base_of(all->strategy)->num_replicas;
-    size_t bytes = ditto_dtype_bytes(d->spec.dtype);
+    size_t element_bytes = ditto_dtype_bytes(d->spec.dtype);
     const char *from = d->ready;
     for (uint32_t i = 0; i < n && first < end; i++) {
         if (d->to->part[i].rank == DTI_NO_PART)
             continue;
         char *to = d->to->part[i].data;
         if (from != NULL)
-            memcpy(to + first * bytes, from + first * bytes, (end - first) * bytes);
+            memcpy(to + first * element_bytes, from + first * element_bytes, (end - first) * element_bytes);
         else
             DTI_TRY(dti_reduce_range(all->op, d->parts.part, n, first, end, to));
         from = to;

@@ -42,12 +42,15 @@ static ditto_status check_weights(const ditto_tensor *losses, const ditto_tensor
 static void weigh(const ditto_tensor *losses, const ditto_tensor *weights, size_t first, size_t count,
                   double *out)
 {
-    size_t bytes = ditto_dtype_bytes(losses->dtype), row = ditto_tensor_count(losses) / losses->shape[0];
-    dti_to_f64(out, losses->dtype, (const char *)losses->data + first * bytes, count);
+    size_t element_bytes = ditto_dtype_bytes(losses->dtype),
+           row_count = ditto_tensor_count(losses) / losses->shape[0];
+    dti_to_f64(out, losses->dtype, (const char *)losses->data + first * element_bytes, count);
     for (size_t i = 0; weights != NULL && i < count; i++) {
-        size_t at = weights->rank == 0 ? 0 : weights->rank == losses->rank ? first + i : (first + i) / row;
+        size_t at = weights->rank == 0              ? 0
+                    : weights->rank == losses->rank ? first + i
+                                                    : (first + i) / row_count;
         double weight;
-        dti_to_f64(&weight, weights->dtype, (const char *)weights->data + at * bytes, 1);
+        dti_to_f64(&weight, weights->dtype, (const char *)weights->data + at * element_bytes, 1);
         out[i] *= weight;
     }
 }
@@ -86,9 +89,9 @@ ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
         DTI_TRY(check_weights(losses, weights));
     size_t count = ditto_tensor_count(losses),
            blocks = count / DITTO_BLOCK_ELEMENTS + (count % DITTO_BLOCK_ELEMENTS != 0);
-    double by = global_batch != 0 ? (double)global_batch : (double)losses->shape[0] * r->num_replicas;
+    double divisor = global_batch != 0 ? (double)global_batch : (double)losses->shape[0] * r->num_replicas;
     struct dti_fenv saved = dti_fenv_enter();
-    *out = blocks != 0 ? sum_blocks(losses, weights, 0, blocks) / by : 0;
+    *out = blocks != 0 ? sum_blocks(losses, weights, 0, blocks) / divisor : 0;
     dti_fenv_leave(saved);
     return DITTO_OK;
 }

@@ -65,12 +65,12 @@ static ditto_status mean_of_integers(const ditto_tensor *part, uint32_t n, size_
     ditto_status status = DITTO_OK;
     if (wide == NULL || source == NULL)
         status = DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to reduce %u replicas' values", n);
-    size_t bytes = ditto_dtype_bytes(part[0].dtype);
+    size_t element_bytes = ditto_dtype_bytes(part[0].dtype);
     for (size_t at = first; at < end && status == DITTO_OK; at += PIECE) {
         size_t count = end - at < PIECE ? end - at : PIECE;
         for (uint32_t i = 0; i < n; i++) {
-            dti_to_f64(wide + (size_t)i * PIECE, part[i].dtype, (const char *)part[i].data + at * bytes,
-                       count);
+            dti_to_f64(wide + (size_t)i * PIECE, part[i].dtype,
+                       (const char *)part[i].data + at * element_bytes, count);
             source[i] = wide + (size_t)i * PIECE;
         }
         status = dti_reduce_local(DITTO_F64, DITTO_MEAN, source, n, count, dst + at);
@@ -84,12 +84,12 @@ ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n,
                               void *dst)
 {
     const void *source[DITTO_MAX_REPLICAS];
-    size_t bytes = ditto_dtype_bytes(part[0].dtype);
+    size_t element_bytes = ditto_dtype_bytes(part[0].dtype);
     if (dti_reduce_dtype(op, part[0].dtype) != part[0].dtype)
         return mean_of_integers(part, n, first, end, dst);
     for (uint32_t i = 0; i < n; i++)
-        source[i] = (const char *)part[i].data + first * bytes;
-    return dti_reduce_local(part[0].dtype, op, source, n, end - first, (char *)dst + first * bytes);
+        source[i] = (const char *)part[i].data + first * element_bytes;
+    return dti_reduce_local(part[0].dtype, op, source, n, end - first, (char *)dst + first * element_bytes);
 }
 
 struct elementwise {

@@ -66,18 +66,20 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_val
     for (uint32_t i = 0; i < parts; i++)
         rows += v->part[i].shape[0];
     DTI_TRY(make_slices(v, rows, out));
-    ditto_slices all = dti_slices_of(*out, 0);
+    ditto_slices joined = dti_slices_of(*out, 0);
     rows = 0;
     for (uint32_t i = 0; i < parts; i++) {
-        ditto_slices own = dti_slices_of(v, i);
-        if (own.rows != 0) {
-            memcpy((char *)all.values + rows * row_bytes, own.values, own.rows * row_bytes);
-            memcpy(all.indices + rows, own.indices, own.rows * sizeof *own.indices);
+        ditto_slices part_slices = dti_slices_of(v, i);
+        if (part_slices.rows != 0) {
+            memcpy((char *)joined.values + rows * row_bytes, part_slices.values,
+                   part_slices.rows * row_bytes);
+            memcpy(joined.indices + rows, part_slices.indices,
+                   part_slices.rows * sizeof *part_slices.indices);
         }
-        rows += own.rows;
+        rows += part_slices.rows;
     }
     if (op == DITTO_MEAN && parts > 1)
-        dti_divide(all.dtype, all.values, all.values, rows * all.row_count, parts);
+        dti_divide(joined.dtype, joined.values, joined.values, rows * joined.row_count, parts);
     return DITTO_OK;
 }
 

@@ -58,14 +58,14 @@ static void in_f32(ditto_dtype dtype, dti_combine *f, void *new, const void *old
                    size_t count)
 {
     const struct dti_kernel *kernel = dti_kernel_of(dtype, DITTO_SUM);
-    size_t bytes = ditto_dtype_bytes(dtype);
+    size_t element_bytes = ditto_dtype_bytes(dtype);
     float x[TILE], y[TILE];
     for (size_t i = 0; i < count; i += TILE) {
         size_t part = count - i < TILE ? count - i : TILE;
-        kernel->widen(x, (const char *)old + i * bytes, part);
-        kernel->widen(y, (const char *)given + i * bytes, part);
+        kernel->widen(x, (const char *)old + i * element_bytes, part);
+        kernel->widen(y, (const char *)given + i * element_bytes, part);
         f(x, x, y, part);
-        kernel->narrow((char *)new + i *bytes, x, part);
+        kernel->narrow((char *)new + i *element_bytes, x, part);
     }
 }
 #define HALF(suffix, dtype)                                                                    \
@@ -140,9 +140,9 @@ void dti_rule_apply(enum dti_rule rule, ditto_dtype dtype, void *new, const void
 bool dti_has_integer_zero(ditto_dtype dtype, const void *value, size_t count)
 {
     static const unsigned char zero[8];
-    size_t bytes = ditto_dtype_bytes(dtype);
+    size_t element_bytes = ditto_dtype_bytes(dtype);
     for (size_t i = 0; i < count && !dti_dtype_is_float(dtype); i++)
-        if (memcmp((const char *)value + i * bytes, zero, bytes) == 0)
+        if (memcmp((const char *)value + i * element_bytes, zero, element_bytes) == 0)
             return true;
     return false;
 }

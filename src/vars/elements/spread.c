@@ -58,14 +58,14 @@ static void store(size_t bytes, uint64_t number, void *at)
 
 void dti_spread_part(ditto_dtype dtype, const void *value, uint32_t i, uint32_t n, void *part, size_t count)
 {
-    size_t bytes = ditto_dtype_bytes(dtype);
+    size_t element_bytes = ditto_dtype_bytes(dtype);
     if (dti_dtype_is_float(dtype)) {
         dti_divide(dtype, part, value, count, n);
         return;
     }
     for (size_t k = 0; k < count; k++) {
-        struct integer w = load(dtype, (const char *)value + k * bytes);
+        struct integer w = load(dtype, (const char *)value + k * element_bytes);
         uint64_t share = w.magnitude / n + (i < w.magnitude % n);
-        store(bytes, w.negative ? 0 - share : share, (char *)part + k * bytes);
+        store(element_bytes, w.negative ? 0 - share : share, (char *)part + k * element_bytes);
     }
 }

@@ -26,8 +26,8 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
     for (uint32_t s = 0; s < o->slots; s++) { /* all slots of a variable have the same pieces */
         const ditto_variable *slot = o->slot[(size_t)k * o->slots + s];
         uint32_t p = dti_variable_piece_of(slot, base + first);
-        size_t last = slot->piece[p].first + slot->piece[p].count - base;
-        *end = *end < last ? *end : last;
+        size_t piece_end = slot->piece[p].first + slot->piece[p].count - base;
+        *end = *end < piece_end ? *end : piece_end;
         range->slot[s] = (char *)slot->copy[p].data +
                          (base + first - slot->piece[p].first) * ditto_dtype_bytes(dtype);
     }
@@ -44,13 +44,13 @@ static void step_each(const struct dti_applying *a, const struct dti_copy_set *c
                       const ditto_rule_range *range)
 {
     alignas(DTI_CACHE_LINE) char slot[DITTO_MAX_OPTIMIZER_SLOTS][EACH_BYTES];
-    size_t element = ditto_dtype_bytes(range->dtype);
+    size_t element_bytes = ditto_dtype_bytes(range->dtype);
     for (uint32_t c = copy_set->copies; c-- > 0;) {
         ditto_rule_range range_of_copy = *range;
-        char *value = (char *)copy_set->copy[c].data + first * element;
+        char *value = (char *)copy_set->copy[c].data + first * element_bytes;
         for (uint32_t s = 0; c > 0 && s < a->optimizer->slots; s++)
             /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a range has all of its rule's slots */
-            range_of_copy.slot[s] = memcpy(slot[s], range->slot[s], range->count * element);
+            range_of_copy.slot[s] = memcpy(slot[s], range->slot[s], range->count * element_bytes);
         dti_optimizer_step_apply(&a->step, &range_of_copy, value, value);
     }
 }
@@ -60,12 +60,12 @@ void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, 
 {
     const ditto_optimizer *o = a->optimizer;
     const ditto_variable *v = o->variable[o->item[item].variable];
-    size_t element = ditto_dtype_bytes(v->spec.dtype), step = EACH_BYTES / element;
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), part_count = EACH_BYTES / element_bytes;
     for (size_t at = first, stop; at < end; at = stop) {
         ditto_rule_range range;
-        stop = end - at < step ? end : at + step;
+        stop = end - at < part_count ? end : at + part_count;
         dti_applying_range(a, item, at, &stop, &range);
-        range.gradient = (const char *)gradient + (at - first) * element;
+        range.gradient = (const char *)gradient + (at - first) * element_bytes;
         step_each(a, &v->copies_of_piece[o->item[item].piece], at, &range);
     }
 }
@@ -75,14 +75,15 @@ static void step_all(const struct dti_applying *a, uint32_t replica, size_t item
 {
     const ditto_optimizer *o = a->optimizer;
     const ditto_variable *v = o->variable[o->item[item].variable];
-    size_t element = ditto_dtype_bytes(v->spec.dtype);
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     const char *old = dti_nearest(v, o->item[item].piece, replica);
     for (size_t at = first, end; at < first + count; at = end) {
         ditto_rule_range range;
         end = first + count;
         dti_applying_range(a, item, at, &end, &range);
-        range.gradient = (const char *)tile + (at - first) * element;
-        dti_optimizer_step_apply(&a->step, &range, old + at * element, (char *)out + (at - first) * element);
+        range.gradient = (const char *)tile + (at - first) * element_bytes;
+        dti_optimizer_step_apply(&a->step, &range, old + at * element_bytes,
+                                 (char *)out + (at - first) * element_bytes);
     }
 }
 
@@ -153,14 +154,14 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm)
 {
-    ditto_list_item few[ITEMS_ON_STACK];
+    ditto_list_item items_on_stack[ITEMS_ON_STACK];
     struct dti_applying applying = { .optimizer = o, .gradient = gradients };
-    void *list = few;
+    void *list = items_on_stack;
     /* This read is not a race. The last step wrote the number between its meetings, and this step writes it
      * only after this replica has arrived at its first meeting. */
     int64_t steps = *(const int64_t *)o->iterations->copy[0].data;
     if (o->items > ITEMS_ON_STACK)
-        DTI_TRY(dti_replica_alloc(self, o->items * sizeof few[0], DTI_CACHE_LINE, &list));
+        DTI_TRY(dti_replica_alloc(self, o->items * sizeof items_on_stack[0], DTI_CACHE_LINE, &list));
     struct dti_fenv saved = dti_fenv_enter();
     applying.step = dti_optimizer_step_of(&o->options, learning_rate, steps + 1);
     ditto_status status = apply_items(self, &applying, list, norm);

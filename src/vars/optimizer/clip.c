@@ -164,11 +164,11 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
     const ditto_optimizer *o = s->applying->optimizer;
     const struct dti_optimizer_item *i = &o->item[item];
     const ditto_variable *v = o->variable[i->variable];
-    size_t base = v->piece[i->piece].first, element = ditto_dtype_bytes(v->spec.dtype);
+    size_t base = v->piece[i->piece].first, element_bytes = ditto_dtype_bytes(v->spec.dtype);
     const char *old = dti_nearest(v, i->piece, replica);
     for (size_t at = first, stop; at < end; at = stop) {
         ditto_rule_range range;
-        stop = end - at < sizeof tile / element ? end : at + sizeof tile / element;
+        stop = end - at < sizeof tile / element_bytes ? end : at + sizeof tile / element_bytes;
         dti_applying_range(s->applying, item, at, &stop, &range);
         dti_copies_read(o->sum[i->variable], replica, base + at, base + stop, tile);
         if (s->factor != 1)
@@ -178,7 +178,7 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
             continue;
         }
         range.gradient = tile;
-        dti_optimizer_step_apply(&s->applying->step, &range, old + at * element, tile);
+        dti_optimizer_step_apply(&s->applying->step, &range, old + at * element_bytes, tile);
         dti_copies_write(v, DTI_RULE_ASSIGN, base + at, base + stop, tile);
     }
 }

@@ -88,15 +88,15 @@ static DTI_GUARDED void call_function(const struct dti_optimizer_step *s, const 
                                       const void *old, void *new)
 {
     alignas(DTI_CACHE_LINE) char value[PART_BYTES];
-    size_t element = ditto_dtype_bytes(range->dtype), step = sizeof value / element;
-    for (size_t at = 0; at < range->count; at += step) {
-        ditto_rule_range part = cut(range, at, step);
+    size_t element_bytes = ditto_dtype_bytes(range->dtype), part_count = sizeof value / element_bytes;
+    for (size_t at = 0; at < range->count; at += part_count) {
+        ditto_rule_range part = cut(range, at, part_count);
         part.value = value;
-        memcpy(value, (const char *)old + at * element, part.count * element);
+        memcpy(value, (const char *)old + at * element_bytes, part.count * element_bytes);
         DTI_GUARD("the function of an optimizer's own rule");
         s->options->function(&part, s->options->user);
         DTI_GUARD_END();
-        memcpy((char *)new + at *element, value, part.count * element);
+        memcpy((char *)new + at *element_bytes, value, part.count * element_bytes);
     }
 }
 
@@ -116,11 +116,11 @@ static void decay_and_step(const struct dti_optimizer_step *s, const ditto_rule_
                            void *new)
 {
     alignas(DTI_CACHE_LINE) char decayed[PART_BYTES];
-    size_t element = ditto_dtype_bytes(range->dtype), step = sizeof decayed / element;
-    for (size_t at = 0; at < range->count; at += step) {
-        ditto_rule_range part = cut(range, at, step);
-        s->loops->decay[range->dtype == DITTO_F64](s, &part, (const char *)old + at * element, decayed);
-        loop_of(s, range->dtype)(s, &part, decayed, (char *)new + at *element);
+    size_t element_bytes = ditto_dtype_bytes(range->dtype), part_count = sizeof decayed / element_bytes;
+    for (size_t at = 0; at < range->count; at += part_count) {
+        ditto_rule_range part = cut(range, at, part_count);
+        s->loops->decay[range->dtype == DITTO_F64](s, &part, (const char *)old + at * element_bytes, decayed);
+        loop_of(s, range->dtype)(s, &part, decayed, (char *)new + at *element_bytes);
     }
 }
 

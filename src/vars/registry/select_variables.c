@@ -28,7 +28,7 @@ static ditto_status list(const struct dti_team *team, ditto_variable *const *cho
 }
 
 /* Enters the gates of the variables. The caller has the turn. The gates are open, because a gate is only shut
- * or closed by a thread that has the turn, and a closed variable is no longer in the list. */
+ * or closed by a thread that has the turn, and a variable whose gate is closed is no longer in the list. */
 static ditto_status hold(ditto_variable *const *variable, size_t count, struct dti_gates *held)
 {
     for (size_t i = 0; i < count; i++) {

@@ -139,10 +139,10 @@ ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, si
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "rows of \"%s\", which is sync-on-read: read it as a whole, which aggregates",
                         v->name);
-    size_t row = v->spec.shape[0] != 0 ? v->bytes / v->spec.shape[0] : 0;
-    if (!dti_multiply(count, row, &needed) || needed != bytes)
+    size_t row_bytes = v->spec.shape[0] != 0 ? v->bytes / v->spec.shape[0] : 0;
+    if (!dti_multiply(count, row_bytes, &needed) || needed != bytes)
         return DTI_FAIL(DITTO_ERR_SHAPE, "%zu rows of \"%s\" have %zu bytes each, but `rows` has %zu in all",
-                        count, v->name, row, bytes);
+                        count, v->name, row_bytes, bytes);
     DTI_TRY(dti_buffer_check(rows, bytes, v->spec.dtype, "rows"));
     DTI_TRY(dti_buffer_check(indices, count, DITTO_I64, "indices"));
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));

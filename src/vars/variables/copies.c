@@ -100,7 +100,7 @@ static uint32_t node_number(const struct dti_team *team, uint32_t k)
 /* Plans one copy of each shard. dti_copies_assign_nodes assigns the nodes later. */
 static ditto_status plan_shards(ditto_variable *v, size_t shards)
 {
-    size_t row = v->count / v->spec.shape[0];
+    size_t row_count = v->count / v->spec.shape[0];
     DTI_TRY(allocate_arrays(v, shards, shards));
     v->own_copies = false; /* each shard exists once */
     v->pieces = (uint32_t)shards;
@@ -108,7 +108,7 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
     for (uint32_t i = 0; i < v->pieces; i++) {
         size_t from = dti_partition_row(v->spec.shape[0], shards, i);
         v->piece[i] = (struct dti_variable_piece){
-            from * row, (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row
+            from * row_count, (dti_partition_row(v->spec.shape[0], shards, i + 1) - from) * row_count
         };
         v->copies_of_piece[i] = (struct dti_copy_set){ 1, &v->copy[i] };
     }
@@ -198,15 +198,15 @@ static ditto_status allocate_own(struct dti_replica *r, void *argument)
 {
     const struct placing *p = argument;
     const ditto_variable *v = p->v;
-    size_t element = ditto_dtype_bytes(v->spec.dtype);
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = 0; i < v->pieces; i++)
         for (uint32_t c = 0; c < v->copies_of_piece[i].copies; c++) {
             size_t index = (size_t)(&v->copies_of_piece[i].copy[c] - v->copy);
             if (v->copy[index].owner != r->id)
                 continue;
             uint32_t node = v->copy_node[index] != DTI_OWN_NODE ? v->copy_node[index] : r->pu.memory_node;
-            const char *value = p->value != NULL ? p->value + v->piece[i].first * element : NULL;
-            DTI_TRY(make_copy(r, node, v->piece[i].count * element, value, &v->copy[index].data));
+            const char *value = p->value != NULL ? p->value + v->piece[i].first * element_bytes : NULL;
+            DTI_TRY(make_copy(r, node, v->piece[i].count * element_bytes, value, &v->copy[index].data));
         }
     return DITTO_OK;
 }
@@ -340,22 +340,23 @@ void dti_copies_forget(ditto_variable *v)
 /* Reduces [*first, *end) to the part that lies in a piece. Returns false if that part is empty. */
 static bool cut(const struct dti_variable_piece *piece, size_t *first, size_t *end)
 {
-    size_t last = piece->first + piece->count;
+    size_t piece_end = piece->first + piece->count;
     *first = *first > piece->first ? *first : piece->first;
-    *end = *end < last ? *end : last;
+    *end = *end < piece_end ? *end : piece_end;
     return *first < *end;
 }
 
 void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first, size_t end,
                       const void *value)
 {
-    size_t element = ditto_dtype_bytes(v->spec.dtype);
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = first < end ? dti_variable_piece_of(v, first) : v->pieces;
          i < v->pieces && v->piece[i].first < end; i++) {
         size_t from = first, to = end;
         for (uint32_t c = 0; cut(&v->piece[i], &from, &to) && c < v->copies_of_piece[i].copies; c++) {
-            char *at = (char *)v->copies_of_piece[i].copy[c].data + (from - v->piece[i].first) * element;
-            dti_rule_apply(rule, v->spec.dtype, at, at, (const char *)value + (from - first) * element,
+            char *at = (char *)v->copies_of_piece[i].copy[c].data +
+                       (from - v->piece[i].first) * element_bytes;
+            dti_rule_apply(rule, v->spec.dtype, at, at, (const char *)value + (from - first) * element_bytes,
                            to - from);
         }
     }
@@ -363,12 +364,13 @@ void dti_copies_write(const ditto_variable *v, enum dti_rule rule, size_t first,
 
 void dti_copies_read(const ditto_variable *v, uint32_t replica, size_t first, size_t end, void *dst)
 {
-    size_t element = ditto_dtype_bytes(v->spec.dtype);
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = first < end ? dti_variable_piece_of(v, first) : v->pieces;
          i < v->pieces && v->piece[i].first < end; i++) {
         size_t from = first, to = end;
         if (cut(&v->piece[i], &from, &to))
-            memcpy((char *)dst + (from - first) * element,
-                   dti_nearest(v, i, replica) + (from - v->piece[i].first) * element, (to - from) * element);
+            memcpy((char *)dst + (from - first) * element_bytes,
+                   dti_nearest(v, i, replica) + (from - v->piece[i].first) * element_bytes,
+                   (to - from) * element_bytes);
     }
 }

@@ -72,18 +72,19 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
     const struct write_each *w = context;
     const ditto_variable *v = w->v;
     const void *source[DITTO_MAX_REPLICAS];
-    size_t element = ditto_dtype_bytes(v->spec.dtype), step = sizeof tile / element, first, end;
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), tile_count = sizeof tile / element_bytes;
+    size_t first, end;
     dti_tree_part(v->count, self->num_replicas, self->id, DTI_CACHE_LINE, &first, &end);
     for (size_t count; first < end; first += count) {
-        count = end - first < step ? end - first : step;
+        count = end - first < tile_count ? end - first : tile_count;
         for (uint32_t i = 0; i < v->num_replicas; i++)
-            source[i] = (const char *)contributed[i] + first * element;
+            source[i] = (const char *)contributed[i] + first * element_bytes;
         if (w->op != 0)
             DTI_TRY(dti_reduce_local(v->spec.dtype, w->op, source, v->num_replicas, count, tile));
         else
             /* The tile is needed because the source may be one of the copies. */
             /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): there is a replica 0 */
-            memcpy(tile, source[0], count * element);
+            memcpy(tile, source[0], count * element_bytes);
         dti_copies_write(v, w->rule, first, first + count, tile);
     }
     /* The other replicas read may_differ before their first meeting of this call, and in later calls. */
@@ -108,10 +109,10 @@ static ditto_status write_each(struct dti_replica *self, const struct dti_target
  * it may also return true if the value lies less than v->bytes from a copy. */
 static bool overlaps_copy(const ditto_variable *v, const void *value)
 {
-    const char *at = value;
+    const char *value_start = value;
     for (uint32_t c = 0; c < v->copies; c++) {
         const char *copy = v->copy[c].data;
-        if (at < copy + v->bytes && copy < at + v->bytes)
+        if (value_start < copy + v->bytes && copy < value_start + v->bytes)
             return true;
     }
     return false;

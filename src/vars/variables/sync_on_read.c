@@ -7,10 +7,10 @@
 static ditto_status write_own(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
                               const void *value)
 {
-    void *own = dti_variable_component(v, self->id);
+    void *component = dti_variable_component(v, self->id);
     dti_changed(v, self->id);
     struct dti_fenv saved = dti_fenv_enter();
-    dti_rule_apply(rule, v->spec.dtype, own, own, value, v->count);
+    dti_rule_apply(rule, v->spec.dtype, component, component, value, v->count);
     dti_fenv_leave(saved);
     return DITTO_OK;
 }
@@ -58,11 +58,11 @@ static ditto_status write_range(size_t first, size_t end, void *context)
     if (first == 0)
         dti_all_changed(v);
     for (uint32_t i = 0; i < v->num_replicas; i++) {
-        char *own = (char *)dti_variable_component(v, i) + offset;
+        char *component = (char *)dti_variable_component(v, i) + offset;
         if (v->aggregation == DITTO_AGGREGATE_SUM)
-            dti_spread_part(v->spec.dtype, a->value + offset, i, v->num_replicas, own, end - first);
+            dti_spread_part(v->spec.dtype, a->value + offset, i, v->num_replicas, component, end - first);
         else
-            dti_rule_apply(a->rule, v->spec.dtype, own, own, a->value + offset, end - first);
+            dti_rule_apply(a->rule, v->spec.dtype, component, component, a->value + offset, end - first);
     }
     return DITTO_OK;
 }

@@ -96,16 +96,16 @@ static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const 
     return status;
 }
 
-/* Computes the initial value by the user's function, one shard at a time. */
+/* Computes the initial value by the user's function, which is called once for each shard. */
 static ditto_status make_value(const ditto_variable *v, const ditto_variable_options *o, char *value)
 {
-    size_t row = v->spec.rank > 0 && v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : v->count;
+    size_t row_count = v->spec.rank > 0 && v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : v->count;
     for (uint32_t i = 0; i < v->pieces; i++) {
         ditto_tensor shard = v->spec;
         shard.data = value + v->piece[i].first * ditto_dtype_bytes(v->spec.dtype);
         if (v->pieces > 1)
-            shard.shape[0] = v->piece[i].count / row;
-        DTI_TRY(call_initializer(v, o, &shard, v->pieces > 1 ? v->piece[i].first / row : 0));
+            shard.shape[0] = v->piece[i].count / row_count;
+        DTI_TRY(call_initializer(v, o, &shard, v->pieces > 1 ? v->piece[i].first / row_count : 0));
     }
     return DITTO_OK;
 }

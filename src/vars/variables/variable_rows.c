@@ -85,14 +85,14 @@ static void write(const struct scattering *s, size_t first, size_t end, const vo
 static void apply_row(const struct scattering *s, size_t index, const char *values)
 {
     alignas(DTI_CACHE_LINE) char tile[1024];
-    size_t element = ditto_dtype_bytes(s->v->spec.dtype), step = sizeof tile / element;
+    size_t element_bytes = ditto_dtype_bytes(s->v->spec.dtype), tile_count = sizeof tile / element_bytes;
     if (s->divisor == 1) {
         write(s, index * s->row_count, (index + 1) * s->row_count, values);
         return;
     }
-    for (size_t at = 0; at < s->row_count; at += step) {
-        size_t count = s->row_count - at < step ? s->row_count - at : step;
-        dti_divide(s->v->spec.dtype, tile, values + at * element, count, s->divisor);
+    for (size_t at = 0; at < s->row_count; at += tile_count) {
+        size_t count = s->row_count - at < tile_count ? s->row_count - at : tile_count;
+        dti_divide(s->v->spec.dtype, tile, values + at * element_bytes, count, s->divisor);
         write(s, index * s->row_count + at, index * s->row_count + at + count, tile);
     }
 }

@@ -97,8 +97,8 @@ struct message {
     /* True if the contents are in another object, such as a committed datatype. */
     bool shared;
 
-    const unsigned char *at;
-    size_t bytes;
+    const unsigned char *contents;
+    size_t bytes; /* of the contents */
 };
 
 struct object {
@@ -140,7 +140,7 @@ static ditto_status add_block(struct hdf5_reader *r, struct object *o, uint64_t 
     for (size_t at = 0; bytes - at >= DTI_H5_MESSAGE_BYTES;) {
         struct message m = { .type = (unsigned)dti_get_number(block + at, 2),
                              .shared = (block[at + 4] & 2) != 0,
-                             .at = block + at + DTI_H5_MESSAGE_BYTES,
+                             .contents = block + at + DTI_H5_MESSAGE_BYTES,
                              .bytes = (size_t)dti_get_number(block + at + 2, 2) };
         at += DTI_H5_MESSAGE_BYTES;
         if (m.bytes > bytes - at)
@@ -169,9 +169,9 @@ static ditto_status get_object(struct hdf5_reader *r, uint64_t address, struct o
         struct message m = o->message[i];
         if (m.type != DTI_H5_CONTINUATION)
             continue;
-        if (m.bytes < 16 || dti_get_number(m.at + 8, 8) < DTI_H5_MESSAGE_BYTES)
+        if (m.bytes < 16 || dti_get_number(m.contents + 8, 8) < DTI_H5_MESSAGE_BYTES)
             return corrupt(r, "a continuation of an object header is empty");
-        DTI_TRY(add_block(r, o, dti_get_number(m.at, 8), dti_get_number(m.at + 8, 8)));
+        DTI_TRY(add_block(r, o, dti_get_number(m.contents, 8), dti_get_number(m.contents + 8, 8)));
     }
     return DITTO_OK;
 }
@@ -182,7 +182,7 @@ static const unsigned char *find_message(const struct object *o, unsigned type, 
 {
     for (size_t i = 0; i < o->messages; i++)
         if (o->message[i].type == type && !o->message[i].shared && o->message[i].bytes >= bytes)
-            return o->message[i].at;
+            return o->message[i].contents;
     return NULL;
 }
 
@@ -210,21 +210,21 @@ static bool has_one_element(const unsigned char *space, size_t bytes)
 /* Returns false if the message is not an attribute of one element in the form that ditto writes. */
 static bool read_attribute(const struct message *m, struct attribute *out)
 {
-    if (m->type != DTI_H5_ATTRIBUTE || m->shared || m->bytes < 8 || m->at[0] != 1)
+    if (m->type != DTI_H5_ATTRIBUTE || m->shared || m->bytes < 8 || m->contents[0] != 1)
         return false;
-    size_t name_bytes = (size_t)dti_get_number(m->at + 2, 2),
-           type_bytes = (size_t)dti_get_number(m->at + 4, 2),
-           space_bytes = (size_t)dti_get_number(m->at + 6, 2);
+    size_t name_bytes = (size_t)dti_get_number(m->contents + 2, 2),
+           type_bytes = (size_t)dti_get_number(m->contents + 4, 2),
+           space_bytes = (size_t)dti_get_number(m->contents + 6, 2);
     size_t type_at = 8 + dti_h5_padded(name_bytes), space_at = type_at + dti_h5_padded(type_bytes),
            value_at = space_at + dti_h5_padded(space_bytes);
-    if (value_at > m->bytes || type_bytes < 8 || memchr(m->at + 8, 0, name_bytes) == NULL ||
-        !has_one_element(m->at + space_at, space_bytes))
+    if (value_at > m->bytes || type_bytes < 8 || memchr(m->contents + 8, 0, name_bytes) == NULL ||
+        !has_one_element(m->contents + space_at, space_bytes))
         return false;
-    *out = (struct attribute){ .name = (const char *)m->at + 8,
-                               .type = m->at + type_at,
+    *out = (struct attribute){ .name = (const char *)m->contents + 8,
+                               .type = m->contents + type_at,
                                .type_bytes = type_bytes,
-                               .value = m->at + value_at,
-                               .bytes = (size_t)dti_get_number(m->at + type_at + 4, 4) };
+                               .value = m->contents + value_at,
+                               .bytes = (size_t)dti_get_number(m->contents + type_at + 4, 4) };
     return out->bytes <= m->bytes - value_at;
 }
 
@@ -337,11 +337,12 @@ static bool describe_variable(const struct object *o, struct dti_contents_entry 
     int8_t trainable = 0;
     int synchronization = get_word(o, "synchronization", dti_h5_synchronizations, 2),
         aggregation = get_word(o, "aggregation", dti_h5_aggregations, 4);
-    bool good = get_number(o, "trainable", DITTO_I8, &trainable) && synchronization >= 0 && aggregation >= 0;
+    bool is_complete = get_number(o, "trainable", DITTO_I8, &trainable) && synchronization >= 0 &&
+                       aggregation >= 0;
     entry->synchronization = (ditto_synchronization)(DITTO_ON_WRITE + synchronization);
     entry->aggregation = (ditto_aggregation)(DITTO_AGGREGATE_NONE + aggregation);
     entry->trainable = trainable != 0;
-    return good;
+    return is_complete;
 }
 
 static bool read_shape(const struct object *o, ditto_tensor *spec)
@@ -465,8 +466,9 @@ static ditto_status add_object(struct hdf5_reader *r, const struct object *o, co
     return status;
 }
 
+/* The part of a group's local heap that contains the names of its members. */
 struct names {
-    unsigned char *at;
+    unsigned char *heap;
     uint64_t bytes;
 };
 
@@ -479,7 +481,7 @@ static ditto_status read_symbol(struct hdf5_reader *r, const unsigned char *symb
         return DITTO_OK;
     if (offset >= names->bytes)
         return corrupt(r, "a name is outside its heap");
-    const char *name = (const char *)names->at + offset;
+    const char *name = (const char *)names->heap + offset;
     if (*name == '\0' || strchr(name, '/') != NULL)
         return corrupt(r, "a name is empty, or has a \"/\"");
     ditto_status status = get_object(r, dti_get_number(symbol + 8, 8), &object);
@@ -534,9 +536,9 @@ static ditto_status read_group(struct hdf5_reader *r, const struct pending_group
     if (memcmp(heap, "HEAP\0", 5) != 0)
         return corrupt(r, "an address of a heap points to something else");
     names.bytes = dti_get_number(heap + 8, 8);
-    DTI_TRY(get_block(r, dti_get_number(heap + 24, 8), names.bytes, &names.at));
+    DTI_TRY(get_block(r, dti_get_number(heap + 24, 8), names.bytes, &names.heap));
     ditto_status status = read_tree(r, group->tree, -1, &names, group->path);
-    free(names.at);
+    free(names.heap);
     return status;
 }
 
