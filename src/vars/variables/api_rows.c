@@ -35,13 +35,13 @@ static ditto_status check_slices(const ditto_variable *v, const ditto_slices *s)
     if (s->dtype != v->spec.dtype)
         return DTI_FAIL(DITTO_ERR_INVALID, "slices of %s for \"%s\", which is of %s",
                         ditto_dtype_name(s->dtype), v->name, ditto_dtype_name(v->spec.dtype));
-    size_t row = v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : s->row_count;
-    if (s->row_count != row)
+    size_t expected_count = v->spec.shape[0] != 0 ? v->count / v->spec.shape[0] : s->row_count;
+    if (s->row_count != expected_count)
         return DTI_FAIL(DITTO_ERR_SHAPE, "slices with rows of %zu elements for \"%s\", whose rows have %zu",
-                        s->row_count, v->name, row);
-    if (!dti_multiply(s->rows, row, &bytes))
+                        s->row_count, v->name, expected_count);
+    if (!dti_multiply(s->rows, expected_count, &bytes))
         return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements have more bytes than size_t can count",
-                        s->rows, row);
+                        s->rows, expected_count);
     DTI_TRY(dti_buffer_bytes(bytes, s->dtype, &bytes));
     DTI_TRY(dti_buffer_check(s->values, bytes, s->dtype, "slices->values"));
     DTI_TRY(dti_buffer_bytes(s->rows, DITTO_I64, &bytes));

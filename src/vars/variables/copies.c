@@ -280,8 +280,8 @@ static void use_own_copies(ditto_variable *v, const struct splitting *s)
         atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
     }
     v->copies_of_piece[0].copies = copies;
-    /* relaxed: a thread that reads copies by this number reads it under the turn, or in a run that begins
-     * later. Others only estimate work by it. */
+    /* relaxed: a thread that reads copies by this number does so under the turn, or in a run that begins or
+     * continues after the split. Others only estimate work by it. */
     atomic_store_explicit(&v->copies, copies, memory_order_relaxed);
     v->own_copies = true;
 }
