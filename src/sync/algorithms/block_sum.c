@@ -13,7 +13,7 @@
 /* The largest number of subtrees of a span of blocks, which is two for each bit of a size_t. */
 #define MOST_PARTS 128
 
-/* The largest accumulator. */
+/* The number of bytes of the largest accumulator. */
 #define MOST_BYTES  16
 #define BLOCK_BYTES ((size_t)DITTO_BLOCK_ELEMENTS * MOST_BYTES)
 
@@ -29,10 +29,13 @@ struct row {
     /* Where each replica's elements begin in the row. */
     size_t start[DITTO_MAX_REPLICAS + 1];
 
+    /* The struct row of each replica. */
     const struct row *of[DITTO_MAX_REPLICAS];
+
+    /* The number of this replica's subtrees of blocks. */
     uint32_t parts;
 
-    /* The sums of this replica's subtrees. */
+    /* The sums of these subtrees. */
     alignas(MOST_BYTES) unsigned char part[MOST_PARTS * MOST_BYTES];
 };
 
@@ -92,6 +95,7 @@ static bool find_block_sum(void *context, struct dti_span span, void *sum)
     return true;
 }
 
+/* Returns the number of blocks that belong to replicas with lower ids. */
 static size_t blocks_before(const struct row *r, uint32_t replica)
 {
     size_t element = r->start[replica];
@@ -120,7 +124,8 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     return DITTO_OK;
 }
 
-/* A walk over the subtrees of all replicas, in order. Their sums are in the mailboxes of a meeting. */
+/* A walk over the subtrees of all replicas, in order. Their sums are in the mailboxes of meeting seq. The
+ * present subtrees, part[next] to part[parts - 1], belong to the replica before `replica`. */
 struct cursor {
     const struct row *row;
     uint32_t seq, replica, next, parts;

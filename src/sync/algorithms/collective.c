@@ -25,7 +25,7 @@ ditto_status dti_collective_with_access(struct dti_replica *self, const struct d
                                         dti_access_work *work, void *context, struct dti_deadline *deadline)
 {
     struct dti_arrival arrival = { .call = call };
-    uint32_t seq, last, serial = dti_error_serial;
+    uint32_t seq, second_seq, serial = dti_error_serial;
     DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
     DTI_TRY(dti_meeting_compare(self, seq));
     if (!dti_access_begin(self))
@@ -40,7 +40,7 @@ ditto_status dti_collective_with_access(struct dti_replica *self, const struct d
     /* The second meeting has its own deadline, because the work between the meetings may take long. */
     *deadline = dti_replica_deadline(self, deadline->timeout_ms);
     arrival.goes_on = true;
-    return dti_meet(self, &arrival, deadline, &last);
+    return dti_meet(self, &arrival, deadline, &second_seq);
 }
 
 ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline)
@@ -76,16 +76,16 @@ struct collective_move {
 /* The user's function that combines, and the replica that calls it. */
 struct combining {
     struct dti_replica *self;
-    const struct dti_combine_call *own;
+    const struct dti_combine_call *function;
 };
 
-/* A ditto_combine_fn. Its arguments are memory of this replica only, so it can be called without access to
- * other replicas' buffers (see dti_flow_suspend_access). */
+/* A ditto_combine_fn. Its arguments are memory of the strategy and no buffers of callers, so it can be called
+ * without access to other replicas' buffers (see dti_flow_suspend_access). */
 static ditto_status combine_outside(void *out, const void *left, const void *right, size_t count, void *user)
 {
     const struct combining *c = user;
     dti_access_end(c->self);
-    ditto_status status = c->own->combine(out, left, right, count, c->own->user);
+    ditto_status status = c->function->combine(out, left, right, count, c->function->user);
     if (dti_access_begin(c->self) || status != DITTO_OK)
         return status;
     return dti_team_stop_status(c->self->team);

@@ -8,7 +8,8 @@
 
 struct dti_target;
 
-/* Called before and after a collective, for traces, tracepoints and messages about this replica. */
+/* Called before and after a collective, for traces and tracepoints. dti_call_ends also stores that the
+ * collective is finished, for messages about this replica. */
 static inline void dti_call_begins(struct dti_replica *self, const struct dti_call *call)
 {
     DTI_PROBE2(collective_begin, self->id, call->name);

@@ -69,7 +69,7 @@ struct exchange_range {
     struct dti_span part[DTI_TREE_PARTS];
 };
 
-/* A block is a range of one segment. */
+/* A block is a part of one segment. Its number counts the blocks of the exchange range. */
 struct block {
     struct dti_segment segment;
     struct dti_reduction reduction; /* of its segment */
@@ -78,52 +78,54 @@ struct block {
     uint32_t number;
 };
 
-static struct dti_exchange_buffers *buffers_of(const struct exchange_range *l, uint32_t group)
+static struct dti_exchange_buffers *buffers_of(const struct exchange_range *range, uint32_t group)
 {
-    uint32_t owner = dti_groups_owner(l->groups, group, l->index);
-    return &l->flow->sync->state[owner].exchange_buffers[l->index / dti_groups_size(l->groups, group)];
+    uint32_t owner = dti_groups_owner(range->groups, group, range->index);
+    return &range->flow->sync->state[owner]
+                .exchange_buffers[range->index / dti_groups_size(range->groups, group)];
 }
 
-static unsigned char *partial_at(const struct exchange_range *l, uint32_t group, uint32_t block,
+static unsigned char *partial_at(const struct exchange_range *range, uint32_t group, uint32_t block,
                                  uint32_t part)
 {
-    return buffers_of(l, group)->partials + (block % 2 * l->groups->most_parts + part) * l->block_bytes;
+    return buffers_of(range, group)->partials +
+           (block % 2 * range->groups->most_parts + part) * range->block_bytes;
 }
 
-static unsigned char *result_at(const struct exchange_range *l, uint32_t group, uint32_t block)
+static unsigned char *result_at(const struct exchange_range *range, uint32_t group, uint32_t block)
 {
-    return buffers_of(l, group)->results + block % 2 * l->block_bytes;
+    return buffers_of(range, group)->results + block % 2 * range->block_bytes;
 }
 
-/* Finds the piece of a block that belongs to group `piece`. If the result goes to one group only, that group
- * has the whole block. Otherwise all groups have equal pieces. */
-static void piece_of(const struct exchange_range *l, const struct block *b, uint32_t piece, size_t *first,
+/* Finds the piece of a block that belongs to a group. In a reduce-scatter, the group of the replica that
+ * receives the block has the whole block. Otherwise all groups have equal pieces. */
+static void piece_of(const struct exchange_range *range, const struct block *b, uint32_t group, size_t *first,
                      size_t *end)
 {
-    const struct dti_groups *g = l->groups;
-    if (l->flow->call->pattern == DTI_PATTERN_REDUCE_SCATTER) {
+    const struct dti_groups *g = range->groups;
+    if (range->flow->call->pattern == DTI_PATTERN_REDUCE_SCATTER) {
         *first = 0;
-        *end = g->of[b->segment.to] == piece ? b->count : 0;
+        *end = g->of[b->segment.to] == group ? b->count : 0;
     } else {
-        dti_tree_part(b->count, g->groups, piece, dti_flow_grain(l->flow), first, end);
+        dti_tree_part(b->count, g->groups, group, dti_flow_grain(range->flow), first, end);
     }
 }
 
 /* What a word of an owner's buffers announces. */
 enum announced { PARTIALS, RESULTS };
 
-static _Atomic uint64_t *word_of(const struct exchange_range *l, uint32_t group, enum announced what)
+static _Atomic uint64_t *word_of(const struct exchange_range *range, uint32_t group, enum announced what)
 {
-    struct dti_exchange_buffers *buffers = buffers_of(l, group);
+    struct dti_exchange_buffers *buffers = buffers_of(range, group);
     return what == PARTIALS ? &buffers->partial : &buffers->result;
 }
 
-static void announce(const struct exchange_range *l, enum announced what, uint32_t block)
+static void announce(const struct exchange_range *range, enum announced what, uint32_t block)
 {
     /* release: Q0 or R0. It publishes the partials or the results. */
-    atomic_store_explicit(word_of(l, l->group, what), (uint64_t)l->flow->seq << 32 | (block + 1),
+    atomic_store_explicit(word_of(range, range->group, what), (uint64_t)range->flow->seq << 32 | (block + 1),
                           memory_order_release);
-    dti_wait_queue_signal(l->flow->self->wait_queue, l->flow->self->id);
+    dti_wait_queue_signal(range->flow->self->wait_queue, range->flow->self->id);
 }
 
 struct word_wait {
@@ -143,41 +145,43 @@ static bool word_ready(void *argument)
 }
 
 /* Waits until all counterparts have announced their partials, or their results, of `block`. */
-static ditto_status await_counterparts(const struct exchange_range *l, enum announced what, uint32_t block)
+static ditto_status await_counterparts(const struct exchange_range *range, enum announced what,
+                                       uint32_t block)
 {
-    struct dti_replica *self = l->flow->self;
+    struct dti_replica *self = range->flow->self;
     struct dti_team *team = self->team;
-    struct dti_deadline deadline = dti_replica_deadline(self, l->timeout_ms);
+    struct dti_deadline deadline = dti_replica_deadline(self, range->timeout_ms);
     /* A combining function may have forked. The counterparts do not exist in the child process. */
     if (dti_replica_is_forked(self))
         return dti_fail_forked();
-    for (uint32_t step = 1; step < l->groups->groups; step++) {
-        uint32_t group = (l->group + step) % l->groups->groups;
-        uint32_t peer = dti_groups_owner(l->groups, group, l->index);
-        struct word_wait w = { team, word_of(l, group, what), (uint64_t)l->flow->seq << 32 | (block + 1) };
+    for (uint32_t step = 1; step < range->groups->groups; step++) {
+        uint32_t group = (range->group + step) % range->groups->groups;
+        uint32_t peer = dti_groups_owner(range->groups, group, range->index);
+        struct word_wait w = { team, word_of(range, group, what),
+                               (uint64_t)range->flow->seq << 32 | (block + 1) };
         if (!dti_wait(self->wait_queue, self->id, peer, &self->wait_policy, &deadline, word_ready, &w)) {
             char description[DTI_CALL_TEXT_BYTES], awaited[DTI_MISSING_TEXT_BYTES];
             struct dti_text mine = { description, sizeof description, 0 },
                             its = { awaited, sizeof awaited, 0 };
-            dti_call_describe(l->flow->call, atomic_load_explicit(&l->flow->me->number, memory_order_relaxed),
-                              &mine);
-            dti_describe_replica(l->flow->sync, peer, &its);
+            dti_call_describe(range->flow->call,
+                              atomic_load_explicit(&range->flow->me->number, memory_order_relaxed), &mine);
+            dti_describe_replica(range->flow->sync, peer, &its);
             return dti_fail_late(self, &deadline, description, awaited);
         }
         if (!is_announced(&w))
             return dti_team_stop_status(team);
-        l->flow->workspace->counters.hops_far++;
+        range->flow->workspace->counters.hops_far++;
     }
     return DITTO_OK;
 }
 
 /* Step A. Combines this group's subtrees of a block in the owner's buffer of partials. A subtree of a single
  * replica is not copied. */
-static ditto_status combine_own(struct exchange_range *l, struct block *b)
+static ditto_status combine_own(struct exchange_range *range, struct block *b)
 {
-    struct dti_flow *flow = l->flow;
+    struct dti_flow *flow = range->flow;
     struct dti_reduction *r = &b->reduction;
-    uint32_t first = l->groups->start[l->group], end = l->groups->start[l->group + 1], far;
+    uint32_t first = range->groups->start[range->group], end = range->groups->start[range->group + 1], far;
     size_t step = dti_tile_count(r), offset = b->first * r->element_bytes;
     char *scratch = (char *)flow->workspace->scratch + DTI_TILE_BYTES;
     struct dti_tree_value value[DITTO_MAX_REPLICAS];
@@ -190,50 +194,51 @@ static ditto_status combine_own(struct exchange_range *l, struct block *b)
             value[i - first] = (struct dti_tree_value){
                 i, i + 1, (const char *)flow->workspace->source[i - first] + offset + at * r->element_bytes
             };
-        for (uint32_t p = 0; p < l->parts; p++) {
-            if (l->part[p].end - l->part[p].first == 1) {
+        for (uint32_t p = 0; p < range->parts; p++) {
+            if (range->part[p].end - range->part[p].first == 1) {
                 next++;
                 continue;
             }
-            flow->workspace->counters.read_near += (l->part[p].end - l->part[p].first) * count *
+            flow->workspace->counters.read_near += (range->part[p].end - range->part[p].first) * count *
                                                    r->element_bytes;
-            dti_fold(r, l->part[p], &next, count,
-                     partial_at(l, l->group, b->number, p) + at * r->accumulator_bytes, scratch);
+            dti_fold(r, range->part[p], &next, count,
+                     partial_at(range, range->group, b->number, p) + at * r->accumulator_bytes, scratch);
         }
     }
     if (r->failed == DITTO_OK)
-        announce(l, PARTIALS, b->number);
+        announce(range, PARTIALS, b->number);
     return r->failed;
 }
 
 /* Stores the subtrees of all groups in order, at element `at` of the block. */
-static void gather_values(const struct exchange_range *l, const struct block *b, size_t at,
+static void gather_values(const struct exchange_range *range, const struct block *b, size_t at,
                           struct dti_tree_value *value)
 {
     const struct dti_reduction *r = &b->reduction;
     struct dti_span part[DTI_TREE_PARTS];
-    for (uint32_t g = 0; g < l->groups->groups; g++) {
-        struct dti_span members = { l->groups->start[g], l->groups->start[g + 1] };
-        uint32_t parts = dti_tree_subtrees(l->flow->sync->num_replicas, members, part);
+    for (uint32_t g = 0; g < range->groups->groups; g++) {
+        struct dti_span members = { range->groups->start[g], range->groups->start[g + 1] };
+        uint32_t parts = dti_tree_subtrees(range->flow->sync->num_replicas, members, part);
         for (uint32_t p = 0; p < parts; p++) {
             const char *data = part[p].end - part[p].first == 1
-                                   ? dti_flow_source(l->flow, &b->segment, (uint32_t)part[p].first) +
+                                   ? dti_flow_source(range->flow, &b->segment, (uint32_t)part[p].first) +
                                          (b->first + at) * r->element_bytes
-                                   : (const char *)partial_at(l, g, b->number, p) + at * r->accumulator_bytes;
+                                   : (const char *)partial_at(range, g, b->number, p) +
+                                         at * r->accumulator_bytes;
             *value++ = (struct dti_tree_value){ part[p].first, part[p].end, data };
         }
     }
 }
 
 /* Adds to the counters the bytes that combining `count` elements reads from the groups. */
-static void count_values(const struct exchange_range *l, const struct block *b, size_t count)
+static void count_values(const struct exchange_range *range, const struct block *b, size_t count)
 {
     struct dti_span part[DTI_TREE_PARTS];
-    for (uint32_t g = 0; g < l->groups->groups; g++) {
-        struct dti_span members = { l->groups->start[g], l->groups->start[g + 1] };
-        uint32_t parts = dti_tree_subtrees(l->flow->sync->num_replicas, members, part);
-        uint64_t *counter = g == l->group ? &l->flow->workspace->counters.read_near
-                                          : &l->flow->workspace->counters.read_far;
+    for (uint32_t g = 0; g < range->groups->groups; g++) {
+        struct dti_span members = { range->groups->start[g], range->groups->start[g + 1] };
+        uint32_t parts = dti_tree_subtrees(range->flow->sync->num_replicas, members, part);
+        uint64_t *counter = g == range->group ? &range->flow->workspace->counters.read_near
+                                              : &range->flow->workspace->counters.read_far;
         for (uint32_t p = 0; p < parts; p++)
             *counter += count * (part[p].end - part[p].first == 1 ? b->reduction.element_bytes
                                                                   : b->reduction.accumulator_bytes);
@@ -241,23 +246,23 @@ static void count_values(const struct exchange_range *l, const struct block *b, 
 }
 
 /* Step B. Combines this group's piece of a block over all groups, and rounds it. */
-static ditto_status combine_piece(struct exchange_range *l, struct block *b)
+static ditto_status combine_piece(struct exchange_range *range, struct block *b)
 {
-    struct dti_flow *flow = l->flow;
+    struct dti_flow *flow = range->flow;
     struct dti_reduction *r = &b->reduction;
     const struct dti_target *target = flow->target;
     size_t first, end, step = dti_tile_count(r);
     char *tile = flow->workspace->scratch, *scratch = tile + DTI_TILE_BYTES;
-    DTI_TRY(await_counterparts(l, PARTIALS, b->number));
+    DTI_TRY(await_counterparts(range, PARTIALS, b->number));
     flow->reduction = *r;
-    piece_of(l, b, l->group, &first, &end);
-    count_values(l, b, end - first);
+    piece_of(range, b, range->group, &first, &end);
+    count_values(range, b, end - first);
     for (size_t at = first; at < end; at += step) {
         struct dti_tree_value value[DITTO_MAX_REPLICAS];
         const struct dti_tree_value *next = value;
         size_t count = end - at < step ? end - at : step;
-        unsigned char *out = result_at(l, l->group, b->number) + (at - first) * r->element_bytes;
-        gather_values(l, b, at, value);
+        unsigned char *out = result_at(range, range->group, b->number) + (at - first) * r->element_bytes;
+        gather_values(range, b, at, value);
         const void *sum = dti_fold(r, (struct dti_span){ 0, flow->sync->num_replicas }, &next, count, tile,
                                    scratch);
         if (r->failed != DITTO_OK)
@@ -271,26 +276,27 @@ static ditto_status combine_piece(struct exchange_range *l, struct block *b)
             return flow->reduction.failed;
     }
     if (r->failed == DITTO_OK)
-        announce(l, RESULTS, b->number);
+        announce(range, RESULTS, b->number);
     return r->failed;
 }
 
 /* Step C. Copies all pieces of a block to the destinations of this group. */
-static ditto_status write_block(struct exchange_range *l, struct block *b)
+static ditto_status write_block(struct exchange_range *range, struct block *b)
 {
-    struct dti_flow *flow = l->flow;
+    struct dti_flow *flow = range->flow;
     uint32_t far;
-    DTI_TRY(await_counterparts(l, RESULTS, b->number));
+    DTI_TRY(await_counterparts(range, RESULTS, b->number));
     flow->reduction = b->reduction;
-    uint32_t destinations = dti_flow_destinations(flow, &b->segment, l->groups->start[l->group],
-                                                  l->groups->start[l->group + 1], &far);
-    for (uint32_t g = 0; destinations != 0 && g < l->groups->groups; g++) {
+    uint32_t destinations = dti_flow_destinations(flow, &b->segment, range->groups->start[range->group],
+                                                  range->groups->start[range->group + 1], &far);
+    for (uint32_t g = 0; destinations != 0 && g < range->groups->groups; g++) {
         size_t first, end, bytes;
-        piece_of(l, b, g, &first, &end);
+        piece_of(range, b, g, &first, &end);
         bytes = (end - first) * b->reduction.element_bytes;
-        *(g == l->group ? &flow->workspace->counters.read_near
-                        : &flow->workspace->counters.read_far) += bytes;
-        dti_flow_write(flow, result_at(l, g, b->number), b->first + first, end - first, destinations, far);
+        *(g == range->group ? &flow->workspace->counters.read_near
+                            : &flow->workspace->counters.read_far) += bytes;
+        dti_flow_write(flow, result_at(range, g, b->number), b->first + first, end - first, destinations,
+                       far);
     }
     return DITTO_OK;
 }
@@ -308,19 +314,21 @@ struct blocks {
     size_t to;
     size_t base;
 
-    size_t at; /* elements of the segment that are done */
+    /* The elements of this range in the present segment that are in earlier blocks. */
+    size_t at;
+
     size_t block_bytes;
     bool more;
 };
 
-static void begin_blocks(struct blocks *s, struct exchange_range *l)
+static void begin_blocks(struct blocks *s, struct exchange_range *range)
 {
-    *s = (struct blocks){ .flow = *l->flow, .block_bytes = l->block_bytes };
-    dti_tree_part(dti_flow_all_grains(l->flow), l->groups->ranges, l->index, 1, &s->from, &s->to);
+    *s = (struct blocks){ .flow = *range->flow, .block_bytes = range->block_bytes };
+    dti_tree_part(dti_flow_all_grains(range->flow), range->groups->ranges, range->index, 1, &s->from, &s->to);
     s->more = dti_flow_begin(&s->flow, &s->segment);
 }
 
-/* Finds which elements of the present segment belong to the exchange range. */
+/* Finds which elements [*first, *end) of the present segment belong to the exchange range. */
 static void range_of(const struct blocks *s, size_t *first, size_t *end)
 {
     size_t grain = dti_flow_grain(&s->flow), grains = dti_flow_grains(&s->flow, &s->segment);
@@ -329,8 +337,8 @@ static void range_of(const struct blocks *s, size_t *first, size_t *end)
     *end = to < grains ? to * grain : s->segment.count;
 }
 
-/* Sets the next block. Returns false if the exchange range has no more. */
-static bool next_block(struct blocks *s, struct exchange_range *l, struct block *b)
+/* Sets *b to the next block. Returns false if the exchange range has no more blocks. */
+static bool next_block(struct blocks *s, struct exchange_range *range, struct block *b)
 {
     for (; s->more; s->base += dti_flow_grains(&s->flow, &s->segment),
                     s->more = dti_flow_next(&s->flow, &s->segment), s->at = 0) {
@@ -342,27 +350,27 @@ static bool next_block(struct blocks *s, struct exchange_range *l, struct block 
         size_t step = s->block_bytes / s->flow.reduction.accumulator_bytes;
         step = step > grain ? step / grain * grain : step;
         *b = (struct block){ s->segment, s->flow.reduction, first, end - first < step ? end - first : step,
-                             l->blocks++ };
+                             range->blocks++ };
         s->at += b->count;
         return true;
     }
     return false;
 }
 
-static ditto_status go_through(struct exchange_range *l)
+static ditto_status go_through(struct exchange_range *range)
 {
     struct blocks ahead;
     struct block now, next;
-    begin_blocks(&ahead, l);
-    bool more = next_block(&ahead, l, &now);
+    begin_blocks(&ahead, range);
+    bool more = next_block(&ahead, range, &now);
     if (more)
-        DTI_TRY(combine_own(l, &now));
+        DTI_TRY(combine_own(range, &now));
     while (more) {
-        DTI_TRY(combine_piece(l, &now));
-        more = next_block(&ahead, l, &next);
+        DTI_TRY(combine_piece(range, &now));
+        more = next_block(&ahead, range, &next);
         if (more)
-            DTI_TRY(combine_own(l, &next));
-        DTI_TRY(write_block(l, &now));
+            DTI_TRY(combine_own(range, &next));
+        DTI_TRY(write_block(range, &now));
         now = next;
     }
     return DITTO_OK;
@@ -371,18 +379,18 @@ static ditto_status go_through(struct exchange_range *l)
 ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
 {
     const struct dti_groups *g = &flow->sync->groups;
-    struct exchange_range l = { .flow = flow,
-                                .timeout_ms = timeout_ms,
-                                .groups = g,
-                                .group = g->of[flow->self->id],
-                                .block_bytes = flow->sync->tuning.given.block_bytes };
+    struct exchange_range range = { .flow = flow,
+                                    .timeout_ms = timeout_ms,
+                                    .groups = g,
+                                    .group = g->of[flow->self->id],
+                                    .block_bytes = flow->sync->tuning.given.block_bytes };
     flow->streams = false; /* a block is small, and in the cache because it has just been read */
-    struct dti_span members = { g->start[l.group], g->start[l.group + 1] };
-    l.parts = dti_tree_subtrees(flow->sync->num_replicas, members, l.part);
-    for (l.index = flow->self->id - g->start[l.group]; l.index < g->ranges;
-         l.index += dti_groups_size(g, l.group)) {
-        l.blocks = 0;
-        DTI_TRY(go_through(&l));
+    struct dti_span members = { g->start[range.group], g->start[range.group + 1] };
+    range.parts = dti_tree_subtrees(flow->sync->num_replicas, members, range.part);
+    for (range.index = flow->self->id - g->start[range.group]; range.index < g->ranges;
+         range.index += dti_groups_size(g, range.group)) {
+        range.blocks = 0;
+        DTI_TRY(go_through(&range));
     }
     return DITTO_OK;
 }
@@ -391,21 +399,21 @@ void dti_exchange_owners(const struct dti_flow *flow, dti_target_owner_fn *repor
 {
     const struct dti_groups *g = &flow->sync->groups;
     struct dti_flow own = *flow;
-    struct exchange_range l = { .flow = &own,
-                                .groups = g,
-                                .block_bytes = flow->sync->tuning.given.block_bytes };
-    for (l.index = 0; l.index < g->ranges; l.index++) {
+    struct exchange_range range = { .flow = &own,
+                                    .groups = g,
+                                    .block_bytes = flow->sync->tuning.given.block_bytes };
+    for (range.index = 0; range.index < g->ranges; range.index++) {
         struct blocks ahead;
         struct block b;
-        begin_blocks(&ahead, &l);
-        while (next_block(&ahead, &l, &b)) {
+        begin_blocks(&ahead, &range);
+        while (next_block(&ahead, &range, &b)) {
             own.reduction = b.reduction;
             for (uint32_t group = 0; group < g->groups; group++) {
                 size_t first, end;
-                piece_of(&l, &b, group, &first, &end);
+                piece_of(&range, &b, group, &first, &end);
                 if (first < end)
                     report(context, b.segment.index, b.first + first, end - first,
-                           dti_groups_owner(g, group, l.index));
+                           dti_groups_owner(g, group, range.index));
             }
         }
     }

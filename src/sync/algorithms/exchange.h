@@ -1,4 +1,4 @@
-/* src/sync/algorithms/exchange.h - a large reduction in groups. Data crosses between groups only once.
+/* src/sync/algorithms/exchange.h - a large reduction in groups. A group reads each partial and each result of another group at most once.
  *
  * The indices are divided into exchange ranges. Each range has one owner in every group (groups.h). The
  * owners of a range go through it in blocks, in the same order. For block b each owner takes three steps.
@@ -38,13 +38,13 @@ struct dti_exchange_buffers {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t partial;
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t result;
 
-    /* [2][most_parts][block_bytes] Both pointers are constant. */
+    /* [2][most_parts][block_bytes] This pointer and the next one are constant. */
     alignas(DTI_CACHE_LINE_PAIR) unsigned char *partials;
 
     unsigned char *results; /* [2][block_bytes] */
 };
 
-/* Allocates the replica's buffers in its arena, when the team is created. Must be called on the replica's own
+/* Allocates the replica's buffers in its arena, if there are several groups. Called when the state of the collectives is made (sync.c), which also happens for the first run inside a run. Must be called on the replica's own
  * thread. Fails with NO_MEMORY. */
 ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync *sync);
 

@@ -7,8 +7,8 @@
 
 /* Describes the segments of each pattern. */
 static const struct {
-    /* True if there is a segment for each replica, false if there is only one. Lists have one for each
-     * item. */
+    /* True if there is a segment for each replica, false if there is only one. A call that has items has a
+     * segment for each item instead. */
     bool per_replica;
 
     /* True if the elements of all replicas are combined, false if those of one replica are moved. */
@@ -19,7 +19,8 @@ static const struct {
 
     DTI_KNOWS_PATTERNS(10);
 
-    /* True if each segment follows the earlier ones in the buffer of the source, or of the destination. */
+    /* cut_src is true if each segment follows the earlier ones in the buffer of the source, and cut_dst if it
+     * follows them in the buffer of the destination. Otherwise each begins at the start of the buffer. */
     bool cut_src;
     bool cut_dst;
 } shape_of[] = {
@@ -42,13 +43,13 @@ bool dti_flow_is_combined(const struct dti_call *call)
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call)
 {
     if (dti_call_has_items(call))
-        /* Each segment sets its own reduction. */
+        /* Each segment sets its own reduction. Elements of one byte are only a placeholder. */
         return (struct dti_reduction){ .element_bytes = 1, .accumulator_bytes = 1 };
     if (call->dtype != 0)
         return dti_reduction_of(sync->kernels, (ditto_dtype)call->dtype, (ditto_op)call->op);
-    const struct dti_combine_call *own = call->more;
-    return (struct dti_reduction){ .function = own->combine,
-                                   .user = own->user,
+    const struct dti_combine_call *combine_call = call->more;
+    return (struct dti_reduction){ .function = combine_call->combine,
+                                   .user = combine_call->user,
                                    .element_bytes = call->element_bytes,
                                    .accumulator_bytes = call->element_bytes };
 }
@@ -128,11 +129,11 @@ bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment
 
 size_t dti_flow_all_grains(const struct dti_flow *flow)
 {
-    struct dti_flow own = *flow; /* a copy, because the walk changes its reduction */
+    struct dti_flow walk = *flow; /* a copy, because the walk changes its reduction */
     struct dti_segment segment;
     size_t grains = 0;
-    for (bool more = dti_flow_begin(&own, &segment); more; more = dti_flow_next(&own, &segment))
-        grains += dti_flow_grains(&own, &segment);
+    for (bool more = dti_flow_begin(&walk, &segment); more; more = dti_flow_next(&walk, &segment))
+        grains += dti_flow_grains(&walk, &segment);
     return grains;
 }
 
@@ -193,7 +194,8 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
     const struct dti_copy_set *set = flow->target != NULL ? &flow->target->copy_set[segment->index] : NULL;
     uint32_t self = flow->self->id, found = 0, n = set != NULL ? set->copies : flow->sync->num_replicas;
     *far = 0;
-    /* Each replica begins with its own destination, so that the writers spread over the buffers. */
+    /* Without a target, each replica begins with its own destination, so that the writers spread over the
+     * buffers. */
     for (uint32_t k = 0; k < n; k++) {
         uint32_t i = set != NULL ? k : self + k < n ? self + k : self + k - n;
         uint32_t near_to = set != NULL ? set->copy[i].owner : i;

@@ -1,10 +1,10 @@
 /* src/sync/algorithms/flow.h - what a collective moves, and from where to where, once all buffer addresses
  * are known.
  *
- * The data of every pattern is a row of *segments*. A segment is a range of elements with a source (one
+ * The data of a call is a row of *segments*. A segment is a range of elements with a source (one
  * replica, or all replicas combined) and a destination (one replica, or all). The segments of a row form one
- * index space, which is divided into equal parts of whole cache lines. owners.c and exchange.c walk over the
- * segments and know no patterns. */
+ * index space, which is divided into equal parts of whole cache lines. owners.c and exchange.c walk over the segments. owners.c knows no patterns, and exchange.c only distinguishes
+ * reduce-scatter. */
 #ifndef DTI_FLOW_H
 #define DTI_FLOW_H
 
@@ -35,14 +35,15 @@ struct dti_flow {
      * meeting seq or, for a started operation, in the ring of pending operations. */
     bool from_mailboxes;
 
-    /* Payload bytes of each replica. Not used if the parts of the replicas differ in size. */
+    /* The number of bytes of each payload, which decides where it is stored (dti_mailbox_payload). It is not
+     * used for an all-gather, whose parts may differ in size. */
     size_t payload_bytes;
 
     /* The number of a started operation, or 0. The announcements of a started operation are in the ring of
      * pending operations (pending.h), and not in a meeting. */
     uint64_t pending_number;
 
-    /* True if results are written with non-temporal stores. */
+    /* True if results may be written with non-temporal stores. */
     bool streams;
 
     /* How elements of the present segment are combined. */
@@ -63,8 +64,7 @@ struct dti_segment {
     size_t mailbox_offset;
 };
 
-/* Returns how the elements of the call are combined, if they all have one dtype. In a list every segment sets
- * its own reduction. */
+/* Returns how the elements of the call are combined, if they all have one dtype. If the call has items, every segment sets its own reduction. */
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call);
 
 /* True if elements are combined, false if they are only moved. */
@@ -83,8 +83,8 @@ struct dti_combine_call {
 void dti_flow_suspend_access(struct dti_flow *flow);
 bool dti_flow_resume_access(struct dti_flow *flow);
 
-/* Set the first segment, and the next one. They return false if there is no such segment. They also set the
- * reduction of the flow. */
+/* Set the first segment, and the next one. They return false if there is no such segment. If the call has items, they also set the reduction of the
+ * flow to that of the segment. */
 bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment);
 bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment);
 
@@ -112,15 +112,15 @@ size_t dti_flow_all_grains(const struct dti_flow *flow);
 bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment, size_t base, size_t from,
                   size_t to, size_t *first, size_t *count);
 
-/* Returns the address of the segment's first element on a replica. */
+/* Returns the address of the segment's first element in the source of a replica. */
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica);
 
-/* Stores in flow->workspace->destination the addresses of the segment's destinations near replicas [first,
- * end). Returns their number, and in *far how many of them are in another group than this replica. */
+/* Stores in flow->workspace->destination the addresses of those of the segment's destinations that belong to replicas [first, end). Returns their number, and in *far how many of them are in another group than this replica. */
 uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
                                uint32_t end, uint32_t *far);
 
-/* The same for sources, in flow->workspace->source. */
+/* The same for sources, in flow->workspace->source. If the segment has one source, it is stored whichever
+ * replica it belongs to. */
 uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
                           uint32_t end, uint32_t *far);
 
@@ -131,18 +131,19 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
 
 /* -- Walks over a flow. The caller has access to other replicas' buffers (access.h) -- */
 
-/* Replicas [group_first, group_end), of which this is one, divide all indices. Each writes its own part to
- * all destinations near them. Returns the error of the user's own function, or DITTO_OK. */
+/* Replicas [group_first, group_end), of which this is one, divide all indices. Each writes its own part to all destinations that belong to them. Returns DITTO_OK, the error of the user's
+ * own function, or the error of the run if the run was stopped around a call of the user's function. */
 ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t group_end);
 
-/* The same for the grains [from, to), whichever replica they belong to. */
+/* The same for the grains [from, to), whichever replica they belong to. The error is in the flow's
+ * reduction. */
 void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first, uint32_t group_end);
 
 /* Processes all indices on this replica alone. Used for small calls. */
 void dti_flow_whole(struct dti_flow *flow, uint32_t group_first, uint32_t group_end);
 
-/* Groups combine, exchange and write (exchange.h). Fails with PEER_STOPPED, DIVERGED or TIMED_OUT, and the
- * run is then stopped, or with the error of the user's own function. */
+/* Groups combine, exchange and write (exchange.h). Fails with TIMED_OUT or the error of the stopped run, with FORKED, or with the error of the user's own
+ * function. */
 ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms);
 
 #endif

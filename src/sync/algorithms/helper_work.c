@@ -15,7 +15,7 @@ struct dti_helper_work {
     /* The description of the part. It is plain, because `claim` publishes it. */
     alignas(DTI_CACHE_LINE_PAIR) struct dti_flow flow;
     size_t from, to;
-    uint32_t first, end;
+    uint32_t group_first, group_end;
     struct dti_workspace *workspace; /* [devices], element 0 is not used */
 };
 
@@ -51,8 +51,8 @@ static void work(struct dti_helper_work *helper_work, struct dti_workspace *work
         struct dti_flow flow = helper_work->flow;
         flow.workspace = workspace;
         dti_tree_part(helper_work->to - helper_work->from, pieces, next, 1, &from, &to);
-        dti_flow_range(&flow, helper_work->from + from, helper_work->from + to, helper_work->first,
-                       helper_work->end);
+        dti_flow_range(&flow, helper_work->from + from, helper_work->from + to, helper_work->group_first,
+                       helper_work->group_end);
         atomic_fetch_add_explicit(&helper_work->done, 1, memory_order_release); /* B0 */
         claim = atomic_load_explicit(&helper_work->claim, memory_order_acquire);
     }
@@ -67,7 +67,8 @@ static ditto_status help(uint32_t device, void *argument)
     return DITTO_OK;
 }
 
-bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end)
+bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first,
+                           uint32_t group_end)
 {
     struct dti_helper_work *helper_work = flow->me->helper_work;
     size_t bytes = (to - from) * DTI_CACHE_LINE;
@@ -80,8 +81,8 @@ bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32
     helper_work->flow = *flow;
     helper_work->from = from;
     helper_work->to = to;
-    helper_work->first = first;
-    helper_work->end = end;
+    helper_work->group_first = group_first;
+    helper_work->group_end = group_end;
     atomic_store_explicit(&helper_work->done, 0, memory_order_relaxed); /* relaxed: `claim` publishes it */
     atomic_store_explicit(&helper_work->claim, (uint32_t)pieces << 16, memory_order_release); /* A0 */
     dti_crew_offer(flow->self, help, helper_work);

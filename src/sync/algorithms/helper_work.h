@@ -22,11 +22,14 @@
 
 /* -- The replica's own thread -- */
 
-/* Allocates the state, when the team is created. Fails with NO_MEMORY. */
+/* Allocates the state, if the replica has helpers. Called when the state of the collectives is made
+ * (sync.c). Fails with NO_MEMORY. */
 ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *sync);
 
-/* As dti_flow_range, with helpers. Returns false, without doing anything, if there are no helpers or if using
- * them would not be faster. */
-bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32_t first, uint32_t end);
+/* As dti_flow_range, with helpers. Returns false, without doing anything, if the replica has no helpers, if
+ * the sources are in mailboxes, if a function of the user's has to be called, or if the range has less than
+ * helper_bytes of the tuning. */
+bool dti_helper_work_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first,
+                           uint32_t group_end);
 
 #endif

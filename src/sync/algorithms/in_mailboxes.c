@@ -1,16 +1,15 @@
 /* src/sync/algorithms/in_mailboxes.c - small collectives, whose payloads are in the mailboxes of one meeting.
  *
- * An all-reduce is combined during the meeting. In a meeting of several rounds, after every round each
- * replica passes on the largest subtrees that its block's ids form, so that a replica reads only what its
- * siblings have (rounds.h). In a meeting by counter the last replica to arrive combines once for all. In
- * every other pattern, each replica reads the mailboxes of the first round after the meeting. */
+ * An all-reduce by a kernel is combined during the meeting. In a meeting of several rounds, after every round
+ * but the last each replica passes on the largest subtrees that its block's ids form, so that a replica reads
+ * only what its siblings have (rounds.h). In a meeting by counter the last replica to arrive combines once for all. In every other collective, each replica reads the mailboxes of the first round after the meeting. */
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 #include "sync/meeting/meeting.h"
 
 #include <string.h>
 
-/* -- all-reduce -- */
+/* -- all-reduce by a kernel -- */
 
 struct small_all_reduce {
     struct dti_reduction reduction;
@@ -48,7 +47,7 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_round
     return values;
 }
 
-/* Stores the subtrees of this block in the replica's mailbox of the next round. The elements of a single
+/* Stores the subtrees of the block that this round makes in the replica's mailbox of the next round. The elements of a single
  * replica are not widened. */
 static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_view *view, uint32_t seq,
                               uint32_t round, const struct dti_call *call, struct small_all_reduce *c,
@@ -110,7 +109,7 @@ static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round,
         finish_local(self, c, value, c->dst);
 }
 
-/* Called in a meeting by counter, on the last replica to arrive. Combines for all. */
+/* Called in a meeting by counter, on the last replica to arrive. Combines the values once for all replicas. */
 static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round,
                       const struct dti_arrival *arrival)
 {
@@ -145,9 +144,9 @@ static ditto_status all_reduce(struct dti_replica *self, const struct dti_call *
     return DITTO_OK;
 }
 
-/* -- the other patterns -- */
+/* -- the other collectives -- */
 
-/* Copies the items of a list, one after the other. */
+/* Copies the items of a list into a payload, one after the other (dti_item_bytes). */
 static const void *pack(const struct dti_call *call, char *payload)
 {
     char *to = payload;

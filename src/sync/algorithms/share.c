@@ -2,8 +2,8 @@
 #include "sync/kernels/tree.h"
 #include "sync/sync.h"
 
-/* Bytes for each replica from which waking the replicas is faster than working alone (ditto-bench reduce,
- * which measures both by size). */
+/* With at least this many bytes for each replica, waking the replicas is faster than working alone
+ * (ditto-bench reduce, which measures both by size). */
 #define LEAST_BYTES ((size_t)64 << 10)
 
 struct sharing {

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Bytes of accumulators. With this size the scratch memory is enough for the tree over any number of rows. */
+/* The number of bytes of accumulators that are merged at a time. With this size the scratch memory is enough for the tree over any number of rows. */
 #define TILE_BYTES ((size_t)DTI_TILE_BYTES / 2)
 
 struct slices_reduction {
@@ -22,8 +22,8 @@ struct slices_reduction {
     struct dti_indexed_row *indexed; /* [total] if rows are merged */
     struct dti_tree_value *value;    /* [total] */
 
-    /* The result of the checks of indices and capacities. It is the same on all replicas. */
-    ditto_status found;
+    /* The result of the checks of indices and capacities. It is equal on all replicas. */
+    ditto_status check_status;
 };
 
 /* -- checks that every replica makes -- */
@@ -99,7 +99,7 @@ static ditto_status concatenate(struct slices_reduction *g)
 
 /* Reads each index once and checks the value that was read, so that the checked value is the one that is
  * used. */
-static ditto_status sort_entries(struct slices_reduction *g)
+static ditto_status sort_rows(struct slices_reduction *g)
 {
     size_t order = 0;
     for (uint32_t r = 0; r < g->self->num_replicas; r++) {
@@ -153,7 +153,7 @@ static ditto_status merge(struct slices_reduction *g)
 {
     char *tile = g->self->sync->state[g->self->id].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     size_t chunk = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
-    DTI_TRY(sort_entries(g));
+    DTI_TRY(sort_rows(g));
     DTI_TRY(check_capacities(g, g->own->out != NULL ? dti_indexed_rows_distinct(g->indexed, g->total) : 0));
     for (size_t first = 0, end; first < g->total; first = end, row++) {
         end = dti_indexed_rows_end(g->indexed, g->total, first);
@@ -185,7 +185,7 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
         g->total += g->of[r]->in.rows; /* cannot overflow, because all rows are in one address space */
     }
     if (!g->own->merge) {
-        g->found = concatenate(g);
+        g->check_status = concatenate(g);
         return DITTO_OK;
     }
     /* One entry more than needed is allocated, because an allocation must not have 0 bytes. */
@@ -193,7 +193,7 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
                               &memory));
     g->indexed = memory;
     g->value = (struct dti_tree_value *)(void *)(g->indexed + g->total);
-    g->found = merge(g);
+    g->check_status = merge(g);
     dti_arena_free(self->arena, memory);
     return DITTO_OK;
 }
@@ -212,5 +212,5 @@ ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call, 
     ditto_status status = dti_collective_with_access(self, call, gather, &g, deadline);
     dti_call_ends(self, call);
     dti_fenv_leave(saved);
-    return status != DITTO_OK ? status : g.found;
+    return status != DITTO_OK ? status : g.check_status;
 }

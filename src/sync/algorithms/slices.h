@@ -9,18 +9,21 @@
 
 struct dti_replica;
 
-/* The input of one replica, and where it wants the result. One of `out` and `dense` is set. */
+/* The input of one replica, and where it wants the result. */
 struct dti_slices {
     ditto_slices in; /* a copy, made when the call began */
 
-    /* Written by its own replica only. */
+    /* Receives the result. Only its own replica writes it. NULL if the result is dense. */
     ditto_slices *out;
 
-    /* The number of rows that `out` can hold. Read by all replicas. */
+    /* The number of rows that `out` can hold. All replicas read it. */
     size_t capacity;
 
+    /* The rows to which the result is added, and their number. */
     void *dense;
     size_t dense_rows;
+
+    /* True if rows with equal indices are merged. Always true with `dense`. */
     bool merge;
 };
 

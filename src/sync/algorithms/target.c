@@ -1,29 +1,30 @@
-/* src/sync/algorithms/target.c - reductions whose results go to a target instead of the callers' buffers. */
+/* src/sync/algorithms/target.c - reductions whose results go to a target instead of the callers' buffers, and joint
+ * work. */
 #include "base/numbers/checksum.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/exchange.h"
 #include "sync/call_arguments.h"
 #include "sync/meeting/access.h"
 
-static struct dti_call call_of(const struct dti_target_reduction *u)
+static struct dti_call call_of(const struct dti_target_reduction *targeted)
 {
-    struct dti_call call = { .name = u->name,
-                             .object = u->object,
-                             .hash = u->hash,
-                             .root = u->op != 0 ? DTI_NO_ROOT : 0,
+    struct dti_call call = { .name = targeted->name,
+                             .object = targeted->object,
+                             .hash = targeted->hash,
+                             .root = targeted->op != 0 ? DTI_NO_ROOT : 0,
                              .pattern = DTI_PATTERN_TARGET,
-                             .op = (uint8_t)u->op };
-    if (u->items == 1) {
-        call.count = u->item->count;
-        call.element_bytes = ditto_dtype_bytes(u->item->dtype);
-        call.dtype = (uint8_t)u->item->dtype;
-        call.src = u->item->src;
+                             .op = (uint8_t)targeted->op };
+    if (targeted->items == 1) {
+        call.count = targeted->item->count;
+        call.element_bytes = ditto_dtype_bytes(targeted->item->dtype);
+        call.dtype = (uint8_t)targeted->item->dtype;
+        call.src = targeted->item->src;
         return call;
     }
-    call.list = u->item;
-    call.count = call.whole = u->items;
-    for (size_t i = 0; i < u->items; i++)
-        call.hash = dti_hash_word(call.hash, u->item[i].count << 8 | (size_t)u->item[i].dtype);
+    call.list = targeted->item;
+    call.count = call.whole = targeted->items;
+    for (size_t i = 0; i < targeted->items; i++)
+        call.hash = dti_hash_word(call.hash, targeted->item[i].count << 8 | (size_t)targeted->item[i].dtype);
     return call;
 }
 
@@ -41,7 +42,7 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
 
 /* -- which replica finishes which elements -- */
 
-/* Reports `replica` as the owner of the grains [from, to) of the row of all items. */
+/* Reports `replica` for the grains [from, to) of the row of all items. */
 static void report_grains(struct dti_flow *flow, size_t from, size_t to, uint32_t replica,
                           dti_target_owner_fn *report, void *context)
 {
@@ -87,12 +88,12 @@ struct joint_call {
 
 static ditto_status work_with_access(struct dti_replica *self, uint32_t seq, void *context)
 {
-    struct joint_call *t = context;
+    struct joint_call *joint = context;
     for (uint32_t i = 0; i < self->num_replicas; i++)
-        t->contributed[i] = dti_call_of(self->sync, i, seq)->more;
-    if (t->request->calls)
+        joint->contributed[i] = dti_call_of(self->sync, i, seq)->more;
+    if (joint->request->calls)
         dti_access_end(self);
-    return t->request->work(self, t->contributed, t->request->context);
+    return joint->request->work(self, joint->contributed, joint->request->context);
 }
 
 ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request,

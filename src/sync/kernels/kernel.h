@@ -21,11 +21,11 @@ struct dti_kernel {
     /* NULL if the dtype does not have this op. */
     dti_combine *combine;
 
-    /* Writes a op b of elements to two buffers in one pass, rounded once. Each output may be a or b. */
+    /* Writes a op b of elements to two buffers, rounded once. Each output may be a or b. It takes one pass,
+     * but two for products of complex numbers. */
     void (*combine_into_two)(void *out0, void *out1, const void *a, const void *b, size_t count);
 
-    /* Writes (a op b) op (c op d) in one pass, for elements that are accumulators. `out` is none of the
-     * inputs. If it is NULL, three passes are needed. */
+    /* Writes (a op b) op (c op d) in one pass, for elements that are accumulators. `out` is none of the inputs. If this pointer is NULL, three calls of `combine` are needed. */
     void (*combine_four)(void *out, const void *a, const void *b, const void *c, const void *d, size_t count);
 
     /* The division of MEAN. NULL for other ops. */

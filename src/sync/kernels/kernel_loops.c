@@ -98,7 +98,7 @@
         ROW(SUM, type##_sum), MEAN_ROW(type##_sum, type##_divide), ROW(PROD, type##_prod), \
             ROW(MIN, type##_min), ROW(MAX, type##_max)                                     \
     }
-/* There is no product of four complex numbers in one pass. */
+/* No kernel multiplies four complex numbers in one pass. */
 #define COMPLEX_ROWS(type)                                                                         \
     {                                                                                              \
         ROW(SUM, type##_pair_sum), MEAN_ROW(type##_pair_sum, type##_pair_divide), [DITTO_PROD] = { \

@@ -80,7 +80,7 @@ ALWAYS_INLINE void OF(combine_four)(void *out, const void *const in[4], size_t c
         o[i] = op(op(a[i], b[i]), op(c[i], d[i]));
 }
 
-/* -- kernels. For a HALF, only into_two is used, and only for the operators in its row -- */
+/* -- kernels. For a HALF, only into_two is used -- */
 
 #define KERNELS(name)                                                                                   \
     UNUSED_OR_NOT static void OF(name##_combine)(void *out, const void *a, const void *b, size_t count) \

@@ -11,8 +11,7 @@
 struct dti_reduction {
     const struct dti_kernel *kernel;
 
-    /* The user's own function, which replaces the kernel. Its arguments are always accumulators in memory of
-     * this replica, and never the values themselves. */
+    /* The user's own function, which replaces the kernel. Its arguments are always accumulators in memory of the strategy, and never callers' buffers. */
     ditto_combine_fn function;
 
     void *user;
@@ -28,15 +27,15 @@ struct dti_reduction {
 /* Returns the reduction of a dtype and op. Op 0 means that elements are only moved. */
 struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dtype, ditto_op op);
 
-/* The combination of the values of replicas [first, end). If it is the value of a single replica, `data`
- * points to its elements, which are not widened yet. */
+/* The combination of the values [first, end) of a row, most often those of replicas. If it is a single value,
+ * `data` points to its elements, which are not widened yet. */
 struct dti_tree_value {
     size_t first;
     size_t end;
     const void *data;
 };
 
-/* A tile is the number of accumulators that a reduction handles at once. A result and one level of scratch
+/* A tile is the accumulators that a reduction handles at once. DTI_TILE_BYTES is its size. A result and one level of scratch
  * memory of this size stay in the first-level cache. */
 #define DTI_TILE_BYTES    4096
 #define DTI_SCRATCH_BYTES ((DTI_TREE_LEVELS + 1) * (size_t)DTI_TILE_BYTES)
@@ -59,8 +58,8 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
 void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulators, void *out, size_t count,
                 void *dst);
 
-/* Calls dti_fold and dti_finish. dst = the tree over n single values, which are at source[i], from element
- * `first` on. dst overlaps no source. */
+/* Calls dti_fold and dti_finish. dst = the tree over n single values, at most DITTO_MAX_REPLICAS. Value i
+ * begins at element `first` of source[i]. dst overlaps no source. */
 void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32_t n, size_t first,
                       size_t count, void *dst, void *scratch);
 
