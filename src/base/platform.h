@@ -60,7 +60,7 @@ struct dti_cpu {
      * since 2017. */
     bool avx512;
 
-    /* The processor has a CRC-32C instruction (SSE 4.2 or ARMv8), and this library was compiled to use it. */
+    /* The processor has a CRC-32C instruction (SSE 4.2, or ARMv8 if the compiler targets it). */
     bool crc32c;
 };
 

@@ -160,7 +160,7 @@ ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t
     DTI_ENTER();
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_broadcast_from_root", DTI_PATTERN_BROADCAST, options, 0));
     DTI_TRY(dti_arguments_root(&a, root));
-    /* dti_arguments_move would call the buffer src. */
+    /* The buffer is checked here, because the messages of dti_arguments_move would call it src. */
     DTI_TRY(dti_buffer_bytes(count, dtype, &bytes));
     DTI_TRY(dti_buffer_check(buffer, bytes, dtype, "buffer"));
     DTI_TRY(dti_arguments_move(&a, buffer, buffer, count, count, dtype));

@@ -50,8 +50,8 @@ ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *
     return start(&a, out);
 }
 
-/* Compares the pointer and does not follow it, because the handle may belong to a strategy that was
- * destroyed. */
+/* Compares the pointer with this team's replicas and does not follow it, because the handle may belong to a
+ * strategy that was destroyed. */
 static bool is_own_replica(const struct dti_team *team, const void *replica)
 {
     return dti_team_has_replica(team, replica);
@@ -100,7 +100,7 @@ ditto_status ditto_test(ditto_replica *self, ditto_pending *pending)
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_TRY(dti_not_calling(r, "ditto_test"));
+    DTI_TRY(dti_check_outside_function(r, "ditto_test"));
     DTI_TRY(check_handle(r, pending, &number));
     DTI_TRY(dti_pending_wait(r, number, NULL));
     pending->number = 0;
@@ -114,7 +114,7 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_TRY(dti_not_calling(r, "ditto_abandon"));
+    DTI_TRY(dti_check_outside_function(r, "ditto_abandon"));
     uint32_t open = dti_pending_open(r, &name, &number);
     if (open == 0)
         return status;

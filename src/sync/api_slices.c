@@ -49,17 +49,17 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *sr
                                      ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
-    size_t bytes, capacity;
+    size_t src_bytes, dst_bytes;
     DTI_ENTER();
-    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices", src, op, options, DITTO_SLICES_MERGE, &bytes));
+    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices", src, op, options, DITTO_SLICES_MERGE, &src_bytes));
     DTI_TRY(dti_not_null(dst, "dst"));
     ditto_slices result = { dst->indices, dst->values, dst->rows, src->row_count, src->dtype };
-    DTI_TRY(check_slices(&result, "dst", &capacity));
-    struct dti_named_buffer values = { "dst->values", result.values, capacity };
+    DTI_TRY(check_slices(&result, "dst", &dst_bytes));
+    struct dti_named_buffer values = { "dst->values", result.values, dst_bytes };
     struct dti_named_buffer indices = { "dst->indices", result.indices,
                                         result.rows * sizeof *result.indices };
-    DTI_TRY(check_apart_from_input(&values, src, bytes));
-    DTI_TRY(check_apart_from_input(&indices, src, bytes));
+    DTI_TRY(check_apart_from_input(&values, src, src_bytes));
+    DTI_TRY(check_apart_from_input(&indices, src, src_bytes));
     DTI_TRY(dti_check_apart(&values, &indices));
     struct dti_slices own = { .in = *src,
                               .out = &result,
@@ -75,16 +75,16 @@ ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slice
                                           size_t dense_rows, ditto_op op, const ditto_reduce_options *options)
 {
     struct dti_arguments a;
-    size_t bytes, elements, dense_bytes;
+    size_t src_bytes, elements, dense_bytes;
     DTI_ENTER();
-    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices_into", src, op, options, 0, &bytes));
+    DTI_TRY(begin(&a, self, "ditto_all_reduce_slices_into", src, op, options, 0, &src_bytes));
     if (!dti_multiply(dense_rows, src->row_count, &elements))
         return DTI_FAIL(DITTO_ERR_RANGE, "%zu rows of %zu elements are more than a size_t can count",
                         dense_rows, src->row_count);
     DTI_TRY(dti_buffer_bytes(elements, src->dtype, &dense_bytes));
     DTI_TRY(dti_buffer_check(dense, dense_bytes, src->dtype, "dense"));
     struct dti_named_buffer rows = { "dense", dense, dense_bytes };
-    DTI_TRY(check_apart_from_input(&rows, src, bytes));
+    DTI_TRY(check_apart_from_input(&rows, src, src_bytes));
     struct dti_slices own = { .in = *src, .dense = dense, .dense_rows = dense_rows, .merge = true };
     a.call.hash = dti_hash_word(a.call.hash, dense_rows);
     return dti_reduce_slices(a.replica, &a.call, &own, &a.deadline);

@@ -30,7 +30,7 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
     return DITTO_OK;
 }
 
-ditto_status dti_not_calling(const struct dti_replica *r, const char *name)
+ditto_status dti_check_outside_function(const struct dti_replica *r, const char *name)
 {
     const char *calling = r->sync->state[r->id].calling;
     if (calling == NULL)
@@ -46,7 +46,7 @@ ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, c
                                  uint32_t flags)
 {
     DTI_TRY(dti_self(self, &a->replica));
-    DTI_TRY(dti_not_calling(a->replica, name));
+    DTI_TRY(dti_check_outside_function(a->replica, name));
     a->call = (struct dti_call){ .name = name, .root = DTI_NO_ROOT, .pattern = (uint8_t)pattern };
     return read_options(a, options, flags);
 }
@@ -74,14 +74,15 @@ static ditto_status check_buffers(const void *src, size_t src_count, const void 
 ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
                                 size_t dst_count, ditto_dtype dtype)
 {
-    /* In these patterns add_parts sets the count, and the caller checks for overlap. */
-    bool parts = a->call.pattern == DTI_PATTERN_REDUCE_SCATTER || a->call.pattern == DTI_PATTERN_ALL_GATHER;
+    /* If the replicas have parts, add_parts sets the count, and the caller checks for overlap. */
+    bool has_parts = a->call.pattern == DTI_PATTERN_REDUCE_SCATTER ||
+                     a->call.pattern == DTI_PATTERN_ALL_GATHER;
     DTI_TRY(check_buffers(src, src_count, dst, dst_count, dtype));
     a->call.src = src;
     a->call.dst = dst;
     a->call.dtype = (uint8_t)dtype;
     a->call.element_bytes = ditto_dtype_bytes(dtype);
-    if (parts)
+    if (has_parts)
         return DITTO_OK;
     a->call.count = src_count;
     return dti_check_overlap(dst, dst_count * a->call.element_bytes, src, src_count * a->call.element_bytes,
@@ -98,7 +99,7 @@ ditto_status dti_arguments_reduce(struct dti_arguments *a, const void *src, void
 
 /* -- a part for each replica -- */
 
-/* Sizes in elements. */
+/* Numbers of elements. */
 struct parts {
     size_t whole;  /* of all replicas */
     size_t own;    /* of this replica */

@@ -1,4 +1,4 @@
-/* src/sync/call_arguments.h - checks the arguments of a collective and fills in its call. Used by api_*.c. */
+/* src/sync/call_arguments.h - checks the arguments of a collective and fills in its call. */
 #ifndef DTI_CALL_ARGUMENTS_H
 #define DTI_CALL_ARGUMENTS_H
 
@@ -17,10 +17,11 @@ struct dti_arguments {
 
 /* Fails with CONTEXT if the call comes from a function that the user gave to another collective. `name` is
  * the public function that is called. */
-ditto_status dti_not_calling(const struct dti_replica *replica, const char *name);
+ditto_status dti_check_outside_function(const struct dti_replica *replica, const char *name);
 
-/* Finds the calling replica and starts its call. Checks the options against `flags`, the flags that the
- * function knows. Fails with CONTEXT, or because of the options with INVALID, UNSUPPORTED or RANGE. */
+/* Finds the calling replica, and sets the name, pattern and implementation of its call. Checks and copies the
+ * options. `flags` are the flags that the function knows. Fails with CONTEXT, or because of the options with
+ * INVALID, UNSUPPORTED or RANGE. */
 ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, const char *name,
                                  enum dti_pattern pattern, const ditto_reduce_options *options,
                                  uint32_t flags);
@@ -29,8 +30,7 @@ ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, c
 ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root);
 
 /* Checks buffers of src_count and dst_count elements that are moved and not combined. Fails with INVALID or
- * RANGE. In patterns whose two buffers have the same length, src and dst must be the same address or not
- * overlap. */
+ * RANGE. In patterns whose two buffers have the same length, they must be the same buffer or not overlap. */
 ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
                                 size_t dst_count, ditto_dtype dtype);
 
@@ -38,8 +38,10 @@ ditto_status dti_arguments_move(struct dti_arguments *a, const void *src, void *
 ditto_status dti_arguments_reduce(struct dti_arguments *a, const void *src, void *dst, size_t src_count,
                                   size_t dst_count, ditto_dtype dtype, ditto_op op);
 
-/* The two collectives with one part for each replica. Part i has counts[i] elements, or `count` elements if
- * counts is NULL. Also fail with RANGE if the sum of the parts overflows. */
+/* As dti_arguments_reduce for a reduce-scatter, and dti_arguments_move for an all-gather. Part i has
+ * counts[i] elements, or `count` elements if counts is NULL. They also fail with RANGE if the sum of the
+ * parts overflows, and with INVALID if the buffers overlap unless the smaller one is this replica's own part
+ * of the larger one. */
 ditto_status dti_arguments_scatter(struct dti_arguments *a, const void *src, void *dst, size_t count,
                                    const size_t *counts, ditto_dtype dtype, ditto_op op);
 ditto_status dti_arguments_gather(struct dti_arguments *a, const void *src, void *dst, size_t count,

@@ -25,7 +25,7 @@ ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *wor
     return dti_replica_alloc(r, DTI_WORKSPACE_BYTES, DTI_CACHE_LINE_PAIR, &workspace->scratch);
 }
 
-/* Makes this replica's part of a plan, in its own memory. */
+/* Makes this replica's part of a plan. The list of representatives is in its own memory. */
 static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *rounds,
                                struct dti_rounds_view *route)
 {
@@ -64,6 +64,7 @@ static ditto_status allocate_state(struct dti_replica *r, void *argument)
     return dti_pending_make(r, sync);
 }
 
+/* Resets what runs leave behind. */
 static void reset(struct dti_sync *sync)
 {
     /* All stores are relaxed, because all replicas are parked and the go word of the next run publishes
@@ -85,6 +86,7 @@ static void reset(struct dti_sync *sync)
     }
 }
 
+/* Returns the largest number of subtrees that a block passes on to the next round. */
 static uint32_t most_parts(const struct dti_rounds *rounds)
 {
     struct dti_span parts[DTI_TREE_PARTS];
@@ -172,16 +174,16 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     dti_tuning_fill(&sync->tuning.given, &found.given);
     DTI_TRY(plan_and_allocate(sync));
 
-    /* Measures what was not given. near_replicas is never measured. */
+    /* Measures the thresholds if one of them was not given. The other fields are never measured. */
     if (!known && (given.small_bytes == 0 || given.stream_bytes == 0 || given.hierarchical_bytes == 0)) {
         DTI_TRY(dti_measure_thresholds(sync, &found.given, &in_time));
         sync->tuning.given = given;
         dti_tuning_fill(&sync->tuning.given, &found.given);
-        /* The numbers are kept for later strategies, unless near_replicas has changed the plans or the
-         * machine was busy. */
+        /* The numbers are kept for later strategies, unless near_replicas has changed the plans, replicas
+         * share PUs, or the machine was busy. */
         if (given.near_replicas == 0 && !sync->oversubscribed && in_time)
             dti_tuning_keep(&sync->shape, &found);
-        reset(sync); /* the user's operations are numbered from 1 */
+        reset(sync); /* so that messages and ditto_strategy_diagnose do not name the measurements */
     }
     return DITTO_OK;
 }
@@ -274,7 +276,7 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 {
     const char *name;
     uint64_t number;
-    if (dti_replica_state_of(self)->pending->opened == 0)
+    if (dti_replica_state_of(self)->pending->num_open == 0)
         return status;
     uint32_t open = dti_pending_open(self, &name, &number);
     if (status < 0)

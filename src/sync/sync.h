@@ -20,8 +20,8 @@ struct dti_sync_options {
 
 /* -- Cross-replica context, no run is active, the caller is between dti_cross_enter and dti_cross_leave -- */
 
-/* Sets dti_team_sync(team). Fails with NO_MEMORY, with UNSUPPORTED or RANGE because of the kernels, or
- * with INVALID or RANGE because of the tuning. */
+/* Sets dti_team_sync(team). Fails with NO_MEMORY, with UNSUPPORTED or RANGE because of the kernels, or with
+ * INVALID, UNSUPPORTED or RANGE because of the tuning. */
 ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_options *options);
 
 /* -- The thread that posts a run, between dti_cross_enter and dti_cross_leave -- */
@@ -49,12 +49,13 @@ void dti_sync_destroy(struct dti_team *team); /* dti_team_sync(team) may be NULL
 
 /* -- The replica's own thread -- */
 
-/* Called before and after the replica's function of a run inside a run. */
+/* Called before and after the replica's function of a run inside a run. They make the replica use the state
+ * of the inner run, and that of the outer run again. */
 void dti_sync_go_in(struct dti_replica *self);
 void dti_sync_go_out(struct dti_replica *self);
 
 /* Called before the function of a run, which may be the user's or the library's. Restarts the numbers of
- * collectives at 1. */
+ * collectives and of started operations at 1. */
 void dti_sync_function_begins(struct dti_replica *self);
 
 /* Called after the replica's function has returned `status`. Returns `status` if no started operation is
@@ -114,9 +115,10 @@ struct dti_copy_set {
 struct dti_target {
     /* Processes each tile of results before it is written. May be NULL. Elements [first, first + count) of
      * the item are in `tile`, which may be overwritten. The function writes its result to `out`, which is the
-     * tile itself or, if there is one copy, the address in that copy. The function is called once in the
-     * whole strategy for each element, on the thread of any replica. If the values of replica 0 are used as
-     * they are (op 0), it is called once in each group of replicas, for the copies of that group. */
+     * tile itself or an address in the only copy that the calling thread writes. The function is called once
+     * in the whole strategy for each element, on any thread of any replica. If the values of replica 0 are
+     * used as they are (op 0), it may be called once in each group of replicas that has copies, for the
+     * copies of that group. */
     void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                    void *out);
 
@@ -151,8 +153,8 @@ struct dti_target_reduction {
 ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted,
                                   struct dti_deadline *deadline);
 
-/* Reports which replica calls `finish` for which elements. Each range is reported once, in ascending order.
- * The caller allocates the data that `finish` needs near that replica. Any context. */
+/* Reports which replica calls `finish` for which elements, if the op is not 0. Each range is reported once,
+ * in ascending order. The caller allocates the data that `finish` needs near that replica. Any context. */
 typedef void dti_target_owner_fn(void *context, size_t item, size_t first, size_t count, uint32_t replica);
 void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
                        dti_target_owner_fn *report, void *context);
@@ -191,8 +193,8 @@ void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left
 /* out = value / divisor, elementwise, rounded once. For floating and complex dtypes. `out` may be `value`. */
 void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor);
 
-/* dst = source[0..n) combined along the tree (tree.h), by the calling thread alone. dst overlaps no source.
- * Fails with NO_MEMORY. */
+/* dst = source[0..n) combined along the tree (tree.h), by the calling thread alone. n is at most
+ * DITTO_MAX_REPLICAS. dst overlaps no source. Fails with NO_MEMORY. */
 ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n,
                               size_t count, void *dst);
 
@@ -210,8 +212,9 @@ ditto_status dti_reduction_check(ditto_dtype dtype, ditto_op op);
  * the default floating-point environment. */
 typedef ditto_status dti_share_fn(size_t first, size_t end, void *context);
 
-/* Processes all of `items`, each once, and returns the first error. `bytes` is how much is read or written in
- * all. Items are split at multiples of `grain`. Cross-replica context. */
+/* Processes items [0, items), each once, and returns the first error. After an error, items may be left out.
+ * `bytes` is how much is read or written in all. Items are split at multiples of `grain`. Cross-replica
+ * context. */
 ditto_status dti_share(struct dti_team *team, size_t bytes, size_t items, size_t grain, dti_share_fn *work,
                        void *context);
 

@@ -40,7 +40,7 @@ static inline size_t dti_partials_bytes(size_t bytes, uint32_t parts)
     return (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE * parts;
 }
 
-/* The full call of a replica. Peers read it for buffer addresses and for messages. */
+/* The full call of a replica. Peers read it to compare calls, for buffer addresses and for messages. */
 struct dti_announcement {
     alignas(DTI_CACHE_LINE_PAIR) struct dti_call call;
     uint32_t digest; /* of call */
@@ -48,7 +48,7 @@ struct dti_announcement {
 
 /* One round of a plan as one replica sees it. */
 struct dti_round_view {
-    /* The number of sibling blocks, and which of them is the replica's own. */
+    /* The number of sibling blocks, and which of them contains the replica. */
     uint32_t count;
     uint32_t own;
 
@@ -128,7 +128,7 @@ struct dti_replica_state {
     _Atomic uint32_t number;
     _Atomic uint32_t finished;
 
-    /* The name of the last collective of that run. */
+    /* The name of the last collective of that run, or NULL. */
     _Atomic(const char *) name;
 
     /* 1 while the replica may use other replicas' buffers (access.h). */
@@ -184,19 +184,20 @@ struct dti_sync {
     uint32_t num_replicas;
     bool oversubscribed; /* replicas must share PUs */
 
-    /* The states of the surrounding run and of a run inside this one. Each run has its own state and disturbs
-     * no other. */
+    /* The states of the surrounding run and of a run inside this one, or NULL. Each level of runs has its own
+     * state, so a run disturbs no other. */
     struct dti_sync *outer;
     struct dti_sync *inner;
 
     struct dti_replica_state *state; /* [n] */
 
-    /* The two words of meetings by counter: the arrivals so far, and the last meeting that was released. */
+    /* The two words of meetings by counter, which are the number of arrivals at the present meeting and the
+     * last meeting that was released. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t arrived;
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t release;
 
-    /* The result that the last replica to arrive has combined. All read it before they arrive again. This
-     * pointer and the members below are constant while the team runs. */
+    /* In a meeting by counter, the result that the last replica to arrive has combined. All replicas read it
+     * before they arrive again. This pointer and the members below are constant while the team runs. */
     alignas(DTI_CACHE_LINE_PAIR) unsigned char *result;
 
     dti_kernel_table *kernels;
@@ -237,8 +238,8 @@ static inline const struct dti_call *dti_call_of(const struct dti_sync *sync, ui
     return &sync->state[replica].announcement[seq & 1].call;
 }
 
-/* Returns zeroed memory in the replica's arena, or NULL if there is none, which is then recorded as
- * NO_MEMORY. Must be called on the replica's own thread. */
+/* Returns zeroed memory in the replica's arena. If there is none, records NO_MEMORY and returns NULL. Must be
+ * called on the replica's own thread. */
 void *dti_allocate_zeroed(struct dti_replica *r, size_t bytes);
 
 /* Allocates a workspace. Must be called on the replica's own thread. Fails with NO_MEMORY. */

@@ -64,10 +64,11 @@ static inline void dti_public_leave(const char *const *outer)
     dti_public_function = *outer;
 }
 
-/* Stands at the beginning of each function in api_*.c. It sets the name that errors report, and counts the
- * call if calls are counted. The name stays when the function has returned. To restore the former name would
- * cost too much in each call, and only a caller inside the library would notice the difference. DTI_OWN
- * restores it for such a caller, and DTI_GUARD restores it after a call of the user's function. */
+/* Stands at the beginning of each function in api_*.c that can fail with a message. It sets the name that
+ * errors report, and counts the call if calls are counted. The name stays when the function has returned. To
+ * restore the former name would cost too much in each call, and only a caller inside the library would notice
+ * the difference. DTI_OWN restores it for such a caller, and DTI_GUARD restores it after a call of the user's
+ * function. */
 #define DTI_ENTER()                 \
     static struct dti_usage usage_; \
     dti_public_call(__func__, &usage_)
@@ -92,16 +93,17 @@ static inline void dti_public_call(const char *name, struct dti_usage *usage)
  * failure may have been recorded by another call, or copied from another thread. Returns `status`. */
 DTI_COMPANION ditto_status dti_own(ditto_status status);
 
-/* Counts the failures that this thread has recorded, which distinguishes a new record from an old one. */
+/* Counts the records that this thread has written, which distinguishes a new record from an old one. */
 extern _Thread_local uint32_t dti_error_serial;
 
-/* Returns true if this thread has recorded `status` since dti_error_serial was serial_before. A function of
- * the user may return an error without a record. */
+/* Returns true if this thread has written a record since dti_error_serial was serial_before, and the last one
+ * has this status. A function of the user may return an error without a record. */
 bool dti_wrote_record(ditto_status status, uint32_t serial_before);
 
 /* The replica whose function this thread runs, or -1. Only src/replicas writes it. */
 extern _Thread_local int32_t dti_error_replica;
 
+/* Returns the record of this thread. */
 const ditto_error *dti_error_get(void);
 
 /* Replaces the record of this thread by the record of another thread. */

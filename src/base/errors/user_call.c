@@ -23,9 +23,9 @@ static void say(const char *function, const char *how, const char *advice)
 }
 
 /* The personality routine of frames with DTI_GUARD. The unwinder calls it for each exception that reaches
- * such a frame, first to search for a handler. Every result other than _URC_CONTINUE_UNWIND ends the search,
- * and the C++ library then calls std::terminate. The unwinding of pthread_exit and pthread_cancel cannot be
- * stopped, and does not search for a handler first. */
+ * such a frame, first to search for a handler. The result _URC_FATAL_PHASE1_ERROR ends the search, and the
+ * C++ library then calls std::terminate. The unwinding of pthread_exit and pthread_cancel cannot be stopped,
+ * and does not search for a handler first. */
 _Unwind_Reason_Code dti_guard_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                           struct _Unwind_Exception *exception,
                                           struct _Unwind_Context *context);
@@ -49,10 +49,12 @@ __attribute__((used)) _Unwind_Reason_Code dti_guard_personality(int version, _Un
 
 #endif
 
-/* Only data within this many bytes of the frame is examined. Most data is farther away. */
-#define LARGEST ((uintptr_t)1 << 30)
+/* Only data within this many bytes of the frame is examined. The limit saves reading the bounds of the stack,
+ * because most data is farther away. */
+#define LARGEST_DISTANCE ((uintptr_t)1 << 30)
 
-/* The bounds of the calling thread's stack. `high` is 0 until they have been read. */
+/* The bounds of the calling thread's stack. `high` is 0 until they have been read. Both are 1 if they cannot
+ * be read. */
 static _Thread_local uintptr_t low, high;
 
 static void find_bounds(void)
@@ -73,7 +75,7 @@ static void find_bounds(void)
 bool dti_is_below_frame(const void *frame, const void *data)
 {
     uintptr_t frame_address = (uintptr_t)frame, at = (uintptr_t)data;
-    if (at >= frame_address || frame_address - at > LARGEST) /* stacks grow downwards */
+    if (at >= frame_address || frame_address - at > LARGEST_DISTANCE) /* stacks grow downwards */
         return false;
     if (high == 0)
         find_bounds();

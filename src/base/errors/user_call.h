@@ -3,9 +3,9 @@
  *
  * A C++ exception that leaves a user's function, or the unwinding of pthread_exit and pthread_cancel, would
  * leave locks held and other replicas waiting for ever. Therefore the library's frame that called the
- * function ends the process. It writes one line to stderr that names the function that was left. An exception
- * then reaches std::terminate, while the stack that threw it still exists for the program's handler and for a
- * debugger. The other ways to unwind call abort.
+ * function ends the process, on ELF systems other than 32-bit ARM. It writes one line to stderr that names
+ * the function that was left. An exception then reaches std::terminate, while the stack that threw it still
+ * exists for the program's handler and for a debugger. The other ways to unwind call abort.
  *
  * The frame is marked only in the unwind tables. Its personality routine is the library's, and its
  * language-specific data is the text that names the function. A call that returns pays nothing for the

@@ -21,12 +21,12 @@ static inline uint32_t dti_crc32c_masked(uint32_t crc)
 }
 
 /* FNV-1a (Fowler, Noll, Vo), 64 bits. It detects accidental damage and gives no other protection. `seed` is
- * DTI_HASH_SEED, or the hash of the bytes before these. Hashes are stored in files. */
+ * DTI_HASH_SEED, or the hash of the bytes before these. These hashes are stored in files. */
 #define DTI_HASH_SEED 0xcbf29ce484222325u
 uint64_t dti_hash_bytes(uint64_t seed, const void *data, size_t bytes);
 
-/* Adds a word to a hash that is never stored. It multiplies by an odd constant and folds the upper bits into
- * the lower ones, so that every bit of the word affects every bit of the hash. */
+/* Adds a word to a hash that is never stored. It multiplies by an odd constant, which carries lower bits into
+ * upper ones, and folds the upper bits into the lower ones. */
 static inline uint64_t dti_hash_word(uint64_t seed, uint64_t word)
 {
     uint64_t hash = (seed ^ word) * 0x9e3779b97f4a7c15u;

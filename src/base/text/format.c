@@ -82,13 +82,14 @@ static void put_string(struct output *o, const char *text, size_t most)
     put(o, MARK, strlen(MARK));
 }
 
-/* Writes a number with snprintf, using the conversion as it is in the format. */
-#define PUT_NUMBER(o, spec, number)                                    \
-    do {                                                               \
-        char number_[400];                                             \
-        int length_ = snprintf(number_, sizeof number_, spec, number); \
-        if (length_ > 0)                                               \
-            put(o, number_, strnlen(number_, sizeof number_ - 1));     \
+/* Writes an argument with snprintf, using the conversion as it is in the format. At most 399 bytes are
+ * written. */
+#define PUT_ARGUMENT(o, spec, number)                              \
+    do {                                                           \
+        char text_[400];                                           \
+        int length_ = snprintf(text_, sizeof text_, spec, number); \
+        if (length_ > 0)                                           \
+            put(o, text_, strnlen(text_, sizeof text_ - 1));       \
     } while (0)
 
 #pragma GCC diagnostic push
@@ -106,27 +107,27 @@ static bool put_conversion(struct output *o, const struct conversion *c, size_t 
     else if (c->kind == 's' && c->length == 2)
         put_string(o, va_arg(*arguments, const char *), most);
     else if (c->kind == 's')
-        PUT_NUMBER(o, spec, va_arg(*arguments, const char *));
+        PUT_ARGUMENT(o, spec, va_arg(*arguments, const char *));
     else if (c->kind == 'p')
-        PUT_NUMBER(o, spec, va_arg(*arguments, void *));
+        PUT_ARGUMENT(o, spec, va_arg(*arguments, void *));
     else if (strchr("eEfFgGaA", c->kind) != NULL)
-        PUT_NUMBER(o, spec, va_arg(*arguments, double));
+        PUT_ARGUMENT(o, spec, va_arg(*arguments, double));
     else if (c->kind == 'c' || c->size[0] == '\0')
-        PUT_NUMBER(o, spec, va_arg(*arguments, int)); /* also for unsigned, which has the same bits */
+        PUT_ARGUMENT(o, spec, va_arg(*arguments, int)); /* also for unsigned, which has the same bits */
     else if (is_long)
-        PUT_NUMBER(o, spec, va_arg(*arguments, long));
+        PUT_ARGUMENT(o, spec, va_arg(*arguments, long));
     else if (c->size[0] == 'l')
-        PUT_NUMBER(o, spec, va_arg(*arguments, long long));
+        PUT_ARGUMENT(o, spec, va_arg(*arguments, long long));
     else
-        PUT_NUMBER(o, spec, va_arg(*arguments, size_t)); /* z, j and t have one size, see below */
+        PUT_ARGUMENT(o, spec, va_arg(*arguments, size_t)); /* z, j and t have one size, see below */
     return true;
 }
 #pragma GCC diagnostic pop
 _Static_assert(sizeof(size_t) == sizeof(intmax_t) && sizeof(size_t) == sizeof(ptrdiff_t),
                "see put_conversion");
 
-/* Formats with each string cut to `most` bytes. Returns the length of the whole text, or SIZE_MAX if this
- * file does not support a conversion of the format. */
+/* Formats with the string of each plain %s cut to `most` bytes. Returns the length of the whole text, or
+ * SIZE_MAX if this file does not support a conversion of the format. */
 static size_t format_cut(char *buffer, size_t size, size_t most, const char *format, va_list given)
 {
     struct output o = { buffer, size, 0 };

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_DIGITS 400 /* of a number, more than any double needs */
-#define MOST_RANGES 8   /* of a set of numbers in a message */
+#define MOST_NUMBER_BYTES 400 /* of the text of a number, with its terminator */
+#define MOST_RANGES       8   /* of a set of numbers in a message */
 
 void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n)
 {
@@ -108,7 +108,7 @@ static bool is_decimal(const char *at, const char *end)
 bool dti_parse_f64(const char *text, size_t length, double *value)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    char copy[MOST_DIGITS];
+    char copy[MOST_NUMBER_BYTES];
     int64_t integer;
     /* "-0" is left to strtod_l, because only a floating-point zero has a sign. */
     if (parse_short_integer(text, length, &integer) && (integer != 0 || text[0] != '-')) {
@@ -128,7 +128,7 @@ bool dti_parse_f64(const char *text, size_t length, double *value)
 
 bool dti_parse_i64(const char *text, size_t length, int64_t *value)
 {
-    char copy[MOST_DIGITS];
+    char copy[MOST_NUMBER_BYTES];
     const char *at = text, *end = text + length;
     if (parse_short_integer(text, length, value))
         return true;

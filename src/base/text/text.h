@@ -28,20 +28,23 @@ void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2
 void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n);
 
 /* Reads a whole small file, such as a file of procfs or cgroupfs. Returns false if the file cannot be read.
- * The text is terminated, and cut at size - 1 bytes. errno does not change. */
+ * The text is terminated, and is cut at size - 1 bytes. errno does not change. */
 bool dti_read_file(const char *path, char *buffer, size_t size);
 
 /* Parses the number at text[0 .. length), in the form [+-] digits [. digits] [e [+-] digits], whatever locale
  * the program has set. The digits before or after the point may be missing. Returns false for other forms,
- * which include infinity, NaN and hexadecimal numbers, and for a number that is out of range. */
+ * which include infinity, NaN and hexadecimal numbers, for a number that is out of range, and for a text of
+ * 400 characters or more. */
 bool dti_parse_f64(const char *text, size_t length, double *value);
 
-/* Parses [+-] digits. Returns false for other forms, and for a number that does not fit. */
+/* Parses [+-] digits. Returns false for other forms, for a number that does not fit, and for a text of 400
+ * characters or more. */
 bool dti_parse_i64(const char *text, size_t length, int64_t *value);
 
-/* vsnprintf for messages. If the whole text does not fit, the longest strings among the arguments are cut,
- * and the rest of the message stays. A string that was cut ends with "...", and no UTF-8 character is split.
- * Line breaks and other control characters become spaces, because a message is one line. */
+/* vsnprintf for messages. If the whole text does not fit, the longest strings that the format has as a plain
+ * %s are cut, and the rest of the message stays. If this is not enough, the end of the text is cut. A string
+ * or a text that was cut ends with "...", and no UTF-8 character is split. Line breaks and other control
+ * characters become spaces, because a message is one line. */
 void dti_format(char *out, size_t size, const char *format, va_list arguments) DITTO_PRINTF(3, 0);
 
 /* Replaces the last characters of a text that was cut to size - 1 bytes by "...". */

@@ -64,7 +64,7 @@ CONVERT(from_u64, uint64_t, )
 
 DTI_KNOWS_DTYPES(15);
 
-/* NULL for complex dtypes. */
+/* One function for each dtype. It is NULL for complex dtypes. */
 static void (*const convert[DTI_NUM_DTYPES + 1])(double *, const void *, size_t) = {
     [DITTO_F16] = from_f16, [DITTO_BF16] = from_bf16, [DITTO_F32] = from_f32, [DITTO_F64] = from_f64,
     [DITTO_I8] = from_i8,   [DITTO_I16] = from_i16,   [DITTO_I32] = from_i32, [DITTO_I64] = from_i64,

@@ -1,5 +1,5 @@
 /* src/base/types/convert.h - converts elements to and from numbers, and elements of files into the form of
- * this machine. All functions are pure. */
+ * this machine. All functions are pure, except that dti_tensor_number records errors. */
 #ifndef DTI_CONVERT_H
 #define DTI_CONVERT_H
 
@@ -20,7 +20,7 @@ static inline bool dti_elements_differ(bool big_endian)
  * reading another value as _Bool is undefined behaviour. */
 void dti_elements_arrange(void *data, size_t bytes, ditto_dtype dtype, bool swap);
 
-/* Converts elements of a real dtype. */
+/* Converts elements to f64. The dtype is any but the complex ones. */
 void dti_to_f64(double *out, ditto_dtype dtype, const void *in, size_t count);
 
 /* Sets *out to the only element of a tensor. Returns SHAPE if the tensor does not have exactly one element,
@@ -47,7 +47,7 @@ static inline void dti_integer_store(void *element, size_t bytes, uint64_t value
 
 /* Writes the value as an element of any dtype. For an integer dtype, the value is truncated, a value outside
  * its range becomes its largest or smallest integer, and NaN becomes 0. A BOOL is true if the value is above
- * 0. For a dtype that is computed in f32, the value is rounded to f32 first. */
+ * 0. For a 16-bit floating-point dtype, the value is rounded to f32 first. */
 void dti_number_store(ditto_dtype dtype, void *element, double value);
 
 /* Writes the value to each element of an array. */

@@ -18,7 +18,7 @@ enum { DTI_NUM_DTYPES = 0 DITTO_DTYPE_LIST(DTI_COUNT_ONE) };
 
 bool dti_dtype_valid(ditto_dtype dtype);
 
-/* What the elements of a dtype are. Code asks this, and never compares the numbers of dtypes. */
+/* What the elements of a dtype are. Code asks this, and never relies on the order of the dtypes' numbers. */
 enum dti_dtype_class {
     DTI_CLASS_REAL = 1,    /* a floating-point number that is computed in its own type */
     DTI_CLASS_REAL_IN_F32, /* one that is widened to f32, computed there and rounded once */

@@ -11,8 +11,8 @@
 
 #include "base/platform.h"
 
-/* Returns the number of this process, or 0 if there was no memory for the page and for the handler. Any
- * thread may call it. */
+/* Returns the number of this process, or 0 if forks cannot be detected, because there was neither a page nor
+ * memory for the handler. Any thread may call it. */
 DTI_COMPANION uint32_t dti_process_number(void);
 
 /* The address of the number of this process. It is constant after the first call of dti_process_number. */

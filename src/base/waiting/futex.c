@@ -62,7 +62,7 @@ void dti_fence_init(void)
     pthread_once(&once, register_membarrier);
 }
 
-/* A registration may not survive fork. It is made once more if the kernel says that it is missing. */
+/* A registration may not survive fork. It is made once more if the first call fails. */
 static bool run_membarrier(void)
 {
     return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 ||

@@ -42,8 +42,8 @@ void dti_futex_wake(_Atomic uint32_t *word);
 /* Must be called before the fences are used. Any thread may call it, any number of times. */
 void dti_fence_init(void);
 
-/* True when membarrier is available. Constant after dti_fence_init, unless the kernel refuses membarrier
- * later. */
+/* True when membarrier is available. It is constant after dti_fence_init, unless the kernel refuses
+ * membarrier later. */
 extern _Atomic bool dti_fence_is_asymmetric;
 
 static inline void dti_fence_light(void)

@@ -4,14 +4,14 @@
  * run, the thread that started it clears the stop, and the run around it continues. When the time of the
  * outermost run is over, all runs end, and a thread that started an inner run must not clear the stop.
  *
- * Invariants  I1  The state changes only by compare-and-swap, except that the thread that set CLAIMED ends it
- *                 with a store.
+ * Invariants  I1  The state changes only by compare-and-swap, with two exceptions. The thread that set
+ *                 CLAIMED ends it with a store, and dti_stop_reset is a store.
  *             I2  The thread that set CLAIMED writes the error and its run while the state is CLAIMED. No
  *                 other thread writes them.
  *             I3  EXPIRED, once set, stays until dti_stop_reset.
  * Edge        X0 -> X1  From the error and its run to every thread that sees the state STOPPED.
- * Progress    A thread that finds CLAIMED waits until the other thread has copied an error record. Then it
- *             reads the state again.
+ * Progress    A thread that wants to change the state and finds CLAIMED waits until the other thread has
+ *             copied an error record. Then it reads the state again.
  * Model       tests/model/stop.pml, renew.pml */
 #ifndef DTI_STOP_H
 #define DTI_STOP_H
@@ -61,7 +61,7 @@ static inline bool dti_stop_is_expired(const struct dti_stop *stop)
 
 /* -- The thread that started run `run`, when all replicas have returned from it -- */
 
-/* Clears the stop if it belongs to that run and the outermost run still has time. */
+/* Clears the stop if it belongs to that run and the time of the outermost run is not over. */
 void dti_stop_renew(struct dti_stop *stop, uint64_t run);
 
 /* -- The thread that started the outermost run, when all replicas are parked -- */

@@ -1,10 +1,10 @@
 /* src/base/waiting/wait.h - waiting for other threads, first by spinning or yielding, then by sleeping.
  *
  * A wait queue has one waiter for each thread that may wait. A thread that changes a condition, for which
- * others may wait, signals the queue. If no thread sleeps, a signal costs one load of a cache line that all
- * threads share. A waiter says which thread it awaits, so a signal wakes only the waiters that it concerns.
- * Each waiter sleeps on its own word. There is no thundering herd, and no system call to wake a thread that
- * is awake.
+ * others may wait, signals the queue. If no thread sleeps, a signal costs a light fence and one load of a
+ * cache line that all threads share. A waiter says which thread it awaits, so a signal wakes only the waiters
+ * that it concerns. Each waiter sleeps on its own word. There is no thundering herd, and no system call to
+ * wake a thread that is awake.
  *
  * Invariants  I1  parked counts the waiters that are in dti_wait_queue_sleep. If it is 0, there is no thread
  *                 to wake.

@@ -62,7 +62,7 @@ ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_ca
                              .root = DTI_NO_ROOT,
                              .pattern = DTI_PATTERN_NOTHING,
                              .hash = same->hash };
-    DTI_TRY(dti_not_calling(self, same->name));
+    DTI_TRY(dti_check_outside_function(self, same->name));
     return dti_barrier(self, &call, deadline);
 }
 

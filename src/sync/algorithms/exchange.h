@@ -1,4 +1,5 @@
-/* src/sync/algorithms/exchange.h - a large reduction in groups. A group reads each partial and each result of another group at most once.
+/* src/sync/algorithms/exchange.h - a large reduction in groups. A group reads each partial and each result of
+ * another group at most once.
  *
  * The indices are divided into exchange ranges. Each range has one owner in every group (groups.h). The
  * owners of a range go through it in blocks, in the same order. For block b each owner takes three steps.
@@ -44,8 +45,9 @@ struct dti_exchange_buffers {
     unsigned char *results; /* [2][block_bytes] */
 };
 
-/* Allocates the replica's buffers in its arena, if there are several groups. Called when the state of the collectives is made (sync.c), which also happens for the first run inside a run. Must be called on the replica's own
- * thread. Fails with NO_MEMORY. */
+/* Allocates the replica's buffers in its arena, if there are several groups. Called when the state of the
+ * collectives is made (sync.c), which also happens for the first run inside a run. Must be called on the
+ * replica's own thread. Fails with NO_MEMORY. */
 ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync *sync);
 
 /* Resets the words of a replica. All replicas are parked. */

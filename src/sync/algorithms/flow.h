@@ -1,10 +1,10 @@
 /* src/sync/algorithms/flow.h - what a collective moves, and from where to where, once all buffer addresses
  * are known.
  *
- * The data of a call is a row of *segments*. A segment is a range of elements with a source (one
- * replica, or all replicas combined) and a destination (one replica, or all). The segments of a row form one
- * index space, which is divided into equal parts of whole cache lines. owners.c and exchange.c walk over the segments. owners.c knows no patterns, and exchange.c only distinguishes
- * reduce-scatter. */
+ * The data of a call is a row of *segments*. A segment is a range of elements with a source (one replica, or
+ * all replicas combined) and a destination (one replica, or all). The segments of a row form one index space,
+ * which is divided into equal parts of whole cache lines. owners.c and exchange.c walk over the segments.
+ * owners.c knows no patterns, and exchange.c only distinguishes reduce-scatter. */
 #ifndef DTI_FLOW_H
 #define DTI_FLOW_H
 
@@ -64,7 +64,8 @@ struct dti_segment {
     size_t mailbox_offset;
 };
 
-/* Returns how the elements of the call are combined, if they all have one dtype. If the call has items, every segment sets its own reduction. */
+/* Returns how the elements of the call are combined, if they all have one dtype. If the call has items, every
+ * segment sets its own reduction. */
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call);
 
 /* True if elements are combined, false if they are only moved. */
@@ -83,8 +84,8 @@ struct dti_combine_call {
 void dti_flow_suspend_access(struct dti_flow *flow);
 bool dti_flow_resume_access(struct dti_flow *flow);
 
-/* Set the first segment, and the next one. They return false if there is no such segment. If the call has items, they also set the reduction of the
- * flow to that of the segment. */
+/* Set the first segment, and the next one. They return false if there is no such segment. If the call has
+ * items, they also set the reduction of the flow to that of the segment. */
 bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment);
 bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment);
 
@@ -115,7 +116,9 @@ bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment
 /* Returns the address of the segment's first element in the source of a replica. */
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica);
 
-/* Stores in flow->workspace->destination the addresses of those of the segment's destinations that belong to replicas [first, end). Returns their number, and in *far how many of them are in another group than this replica. */
+/* Stores in flow->workspace->destination the addresses of those of the segment's destinations that belong to
+ * replicas [first, end). Returns their number, and in *far how many of them are in another group than this
+ * replica. */
 uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
                                uint32_t end, uint32_t *far);
 
@@ -131,8 +134,9 @@ void dti_flow_write(struct dti_flow *flow, const void *elements, size_t first, s
 
 /* -- Walks over a flow. The caller has access to other replicas' buffers (access.h) -- */
 
-/* Replicas [group_first, group_end), of which this is one, divide all indices. Each writes its own part to all destinations that belong to them. Returns DITTO_OK, the error of the user's
- * own function, or the error of the run if the run was stopped around a call of the user's function. */
+/* Replicas [group_first, group_end), of which this is one, divide all indices. Each writes its own part to
+ * all destinations that belong to them. Returns DITTO_OK, the error of the user's own function, or the error
+ * of the run if the run was stopped around a call of the user's function. */
 ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t group_end);
 
 /* The same for the grains [from, to), whichever replica they belong to. The error is in the flow's
@@ -142,8 +146,8 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
 /* Processes all indices on this replica alone. Used for small calls. */
 void dti_flow_whole(struct dti_flow *flow, uint32_t group_first, uint32_t group_end);
 
-/* Groups combine, exchange and write (exchange.h). Fails with TIMED_OUT or the error of the stopped run, with FORKED, or with the error of the user's own
- * function. */
+/* Groups combine, exchange and write (exchange.h). Fails with TIMED_OUT or the error of the stopped run, with
+ * FORKED, or with the error of the user's own function. */
 ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms);
 
 #endif

@@ -22,8 +22,8 @@
 
 /* -- The replica's own thread -- */
 
-/* Allocates the state, if the replica has helpers. Called when the state of the collectives is made
- * (sync.c). Fails with NO_MEMORY. */
+/* Allocates the state, if the replica has helpers. Called when the state of the collectives is made (sync.c).
+ * Fails with NO_MEMORY. */
 ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *sync);
 
 /* As dti_flow_range, with helpers. Returns false, without doing anything, if the replica has no helpers, if

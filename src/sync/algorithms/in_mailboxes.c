@@ -2,7 +2,9 @@
  *
  * An all-reduce by a kernel is combined during the meeting. In a meeting of several rounds, after every round
  * but the last each replica passes on the largest subtrees that its block's ids form, so that a replica reads
- * only what its siblings have (rounds.h). In a meeting by counter the last replica to arrive combines once for all. In every other collective, each replica reads the mailboxes of the first round after the meeting. */
+ * only what its siblings have (rounds.h). In a meeting by counter the last replica to arrive combines once
+ * for all. In every other collective, each replica reads the mailboxes of the first round after the
+ * meeting. */
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 #include "sync/meeting/meeting.h"
@@ -47,8 +49,8 @@ static uint32_t values_of_round(struct dti_replica *self, const struct dti_round
     return values;
 }
 
-/* Stores the subtrees of the block that this round makes in the replica's mailbox of the next round. The elements of a single
- * replica are not widened. */
+/* Stores the subtrees of the block that this round makes in the replica's mailbox of the next round. The
+ * elements of a single replica are not widened. */
 static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_view *view, uint32_t seq,
                               uint32_t round, const struct dti_call *call, struct small_all_reduce *c,
                               const struct dti_tree_value *value)
@@ -109,7 +111,8 @@ static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round,
         finish_local(self, c, value, c->dst);
 }
 
-/* Called in a meeting by counter, on the last replica to arrive. Combines the values once for all replicas. */
+/* Called in a meeting by counter, on the last replica to arrive. Combines the values once for all
+ * replicas. */
 static void join_once(struct dti_replica *self, uint32_t seq, uint32_t round,
                       const struct dti_arrival *arrival)
 {

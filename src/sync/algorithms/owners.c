@@ -33,8 +33,9 @@ static bool is_a_source(const struct walk *w, const void *buffer)
     return false;
 }
 
-/* Moves elements without combining them. It works in chunks, so that each element is read from memory once for all destinations. The chunks are long, because memcpy then uses the processor's string instruction, which
- * prefetches by itself. An all-gather of 512 KiB took 33 us in chunks of 4 KiB, and 31 us in chunks of
+/* Moves elements without combining them. It works in chunks, so that each element is read from memory once
+ * for all destinations. The chunks are long, because memcpy then uses the processor's string instruction,
+ * which prefetches by itself. An all-gather of 512 KiB took 33 us in chunks of 4 KiB, and 31 us in chunks of
  * MOVE_CHUNK_BYTES. */
 static void move(const struct walk *w, size_t first, size_t end)
 {
@@ -55,8 +56,8 @@ static const struct dti_kernel *plain_kernel(const struct dti_flow *flow)
 }
 
 /* Combines two sources into two destinations in one pass, if there is no other work on the elements. Returns
- * false if this is not possible. If the first destination is also a source, as in a call in place, the destinations are not prefetched,
- * because they are read anyway. */
+ * false if this is not possible. If the first destination is also a source, as in a call in place, the
+ * destinations are not prefetched, because they are read anyway. */
 static bool combine_pair(const struct walk *w, size_t first, size_t end)
 {
     struct dti_flow *flow = w->flow;

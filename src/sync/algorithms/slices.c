@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-/* The number of bytes of accumulators that are merged at a time. With this size the scratch memory is enough for the tree over any number of rows. */
+/* The number of bytes of accumulators that are merged at a time. With this size the scratch memory is enough
+ * for the tree over any number of rows. */
 #define TILE_BYTES ((size_t)DTI_TILE_BYTES / 2)
 
 struct slices_reduction {

@@ -1,5 +1,5 @@
-/* src/sync/algorithms/target.c - reductions whose results go to a target instead of the callers' buffers, and joint
- * work. */
+/* src/sync/algorithms/target.c - reductions whose results go to a target instead of the callers' buffers, and
+ * joint work. */
 #include "base/numbers/checksum.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/exchange.h"
@@ -32,7 +32,7 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
                                   struct dti_deadline *deadline)
 {
     struct dti_call call = call_of(targeted);
-    DTI_TRY(dti_not_calling(self, targeted->name));
+    DTI_TRY(dti_check_outside_function(self, targeted->name));
     const char **calling = &self->sync->state[self->id].calling;
     *calling = targeted->target->calls ? targeted->name : NULL;
     ditto_status status = dti_collective(self, &call, targeted->target, deadline);
@@ -106,7 +106,7 @@ ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_
                              .pattern = DTI_PATTERN_NOTHING,
                              .hash = request->hash,
                              .more = request->contributed };
-    DTI_TRY(dti_not_calling(self, request->name));
+    DTI_TRY(dti_check_outside_function(self, request->name));
     const char **calling = &self->sync->state[self->id].calling;
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, &call);

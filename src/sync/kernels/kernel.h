@@ -25,7 +25,8 @@ struct dti_kernel {
      * but two for products of complex numbers. */
     void (*combine_into_two)(void *out0, void *out1, const void *a, const void *b, size_t count);
 
-    /* Writes (a op b) op (c op d) in one pass, for elements that are accumulators. `out` is none of the inputs. If this pointer is NULL, three calls of `combine` are needed. */
+    /* Writes (a op b) op (c op d) in one pass, for elements that are accumulators. `out` is none of the
+     * inputs. If this pointer is NULL, three calls of `combine` are needed. */
     void (*combine_four)(void *out, const void *a, const void *b, const void *c, const void *d, size_t count);
 
     /* The division of MEAN. NULL for other ops. */

@@ -11,7 +11,8 @@
 struct dti_reduction {
     const struct dti_kernel *kernel;
 
-    /* The user's own function, which replaces the kernel. Its arguments are always accumulators in memory of the strategy, and never callers' buffers. */
+    /* The user's own function, which replaces the kernel. Its arguments are always accumulators in memory of
+     * the strategy, and never callers' buffers. */
     ditto_combine_fn function;
 
     void *user;
@@ -35,8 +36,8 @@ struct dti_tree_value {
     const void *data;
 };
 
-/* A tile is the accumulators that a reduction handles at once. DTI_TILE_BYTES is its size. A result and one level of scratch
- * memory of this size stay in the first-level cache. */
+/* A tile is the accumulators that a reduction handles at once. DTI_TILE_BYTES is its size. A result and one
+ * level of scratch memory of this size stay in the first-level cache. */
 #define DTI_TILE_BYTES    4096
 #define DTI_SCRATCH_BYTES ((DTI_TREE_LEVELS + 1) * (size_t)DTI_TILE_BYTES)
 static inline size_t dti_tile_count(const struct dti_reduction *r)

@@ -11,7 +11,8 @@
 /* The number of levels of the tree over 1024 values, from the root to the single values. */
 #define DTI_TREE_LEVELS 11
 
-/* The largest number of subtrees that a span of such a tree consists of. It is two for each level but the root's. */
+/* The largest number of subtrees that a span of such a tree consists of. It is two for each level but the
+ * root's. */
 #define DTI_TREE_PARTS 20
 
 /* Values [first, end) of a row. */

@@ -27,7 +27,8 @@ void dti_access_end(struct dti_replica *self)
 /* The error of a replica mentions a delay of this length or more. */
 #define LONG_NS 100000000u
 
-/* Adds to the error that is about to be returned that it is late, and for which replica this one waited. */
+/* Adds to the message of the error that is about to be returned how late it is, and for which replica this
+ * one waited last. */
 static void describe_delay(uint32_t replica, uint64_t ns)
 {
     ditto_error error = *dti_error_get();

@@ -9,12 +9,13 @@
  *                       looks at every `accessing` word (I3). At least one of the two looks sees the store of
  *                       the other side. Either the worker sees the stop and touches nothing, or the leaving
  *                       replica sees that the worker has access and waits.
- *             O0 -> O1  The worker stores accessing = 0 (release) after its last touch. The leaving replica
+ *             O0 -> O1  The worker stores accessing = 0 (release) after its last access. The leaving replica
  *                       reads it (acquire).
  * Progress    The wait for a replica that has access is bounded, so it has no timeout. A replica that waits
- *             while it has access polls the stop word, and gives up its access around calls of the user's
- *             functions (dti_flow_suspend_access). There is one exception, which ditto/merge.h documents: the
- *             function of ditto_update runs with access if it is given replica 0's arguments on another node.
+ *             for a peer while it has access polls the stop word. It gives up its access around calls of the
+ *             user's functions (for example in dti_flow_suspend_access). There is one exception, which
+ *             ditto/merge.h documents: the function of ditto_update runs with access if it is given replica
+ *             0's arguments on another node.
  * Model       tests/model/access.pml */
 #ifndef DTI_ACCESS_H
 #define DTI_ACCESS_H

@@ -10,7 +10,9 @@
 
 /* Which part of the data a collective moves, and where it moves it (flow.h). */
 enum dti_pattern {
-    DTI_PATTERN_NOTHING, /* a barrier */
+    /* Barriers and joint work (sync.h). The collective itself moves no data. */
+    DTI_PATTERN_NOTHING,
+
     DTI_PATTERN_ALL_REDUCE,
     DTI_PATTERN_LIST,
     DTI_PATTERN_REDUCE,
@@ -18,8 +20,10 @@ enum dti_pattern {
     DTI_PATTERN_REDUCE_SCATTER,
     DTI_PATTERN_ALL_GATHER,
 
-    /* An all-reduce into a target (sync.h), instead of the callers' own buffers. */
+    /* A reduction into a target (sync.h), instead of the callers' own buffers. */
     DTI_PATTERN_TARGET,
+
+    /* slices.c and block_sum.c move the data of these two. */
     DTI_PATTERN_SLICES,
     DTI_PATTERN_BLOCKS,
 };
@@ -39,13 +43,13 @@ struct dti_call {
     /* The name of the object that the call is on, or NULL. Its address distinguishes objects of one name. */
     const char *object;
 
-    /* The number of elements, or of the largest part if parts differ. For a list it is the number of items,
-     * and for a merge_call the number of arguments. */
+    /* The number of elements, or of the largest part if parts differ. For a call with items it is their
+     * number, for slices the number of elements of a row, and for a merge_call the number of arguments. */
     size_t count;
     size_t element_bytes;
 
-    /* For a list: the number of items of the whole list. A long list is split into several calls (packs), and
-     * `count` is the number of items in this one. */
+    /* For a call with items: the number of items of the whole list. A long list is split into several calls
+     * (packs), and `count` is the number of items in this one. */
     size_t whole;
     uint32_t root;
     uint8_t pattern;
@@ -56,7 +60,7 @@ struct dti_call {
     /* A hash of everything else that must agree: counts, the items of a list, a function. */
     uint64_t hash;
 
-    /* The members from here on belong to this replica alone. */
+    /* The members from here on may differ between replicas. */
     const void *src;
     void *dst;
 
@@ -68,8 +72,8 @@ struct dti_call {
     /* [n] The sizes of parts that differ. NULL if all parts have `count` elements. */
     const size_t *counts;
 
-    /* Additional data of the pattern (dti_combine_call, slices.c, block_sum.c). For ditto_all_reduce_tensor,
-     * the tensor. */
+    /* Additional data of the pattern (dti_combine_call, slices.c, block_sum.c, dti_do_joint_work). For
+     * ditto_all_reduce_tensor, the tensor. */
     const void *more;
 
     /* The call moves internal data of the library, so messages leave out the size. */
@@ -84,15 +88,15 @@ static inline bool dti_call_has_items(const struct dti_call *call)
 }
 /* Compares all members that must be equal on all replicas. */
 bool dti_call_same(const struct dti_call *a, const struct dti_call *b);
-/* Compares the replica's own members too. */
+/* Compares the members that may differ between replicas too. */
 bool dti_call_identical(const struct dti_call *a, const struct dti_call *b);
 /* Returns a digest of 32 bits of the members that must be equal on all replicas. `whole` is left out, because
  * `hash` differs if it does. */
 uint32_t dti_call_digest(const struct dti_call *call);
 /* Writes for example "ditto_all_reduce #3 (100 x f32, SUM)". */
 void dti_call_describe(const struct dti_call *call, uint64_t number, struct dti_text *text);
-/* Writes where two calls with different lists, counts or functions differ. Their lists and counts must be
- * readable. */
+/* Writes where two different calls differ, if dti_call_describe does not show it, for example in an item of
+ * their lists. Their lists, counts and tensors must be readable. */
 void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uint32_t n,
                          struct dti_text *text);
 

@@ -3,13 +3,14 @@
 #include "sync/meeting/failure.h"
 #include "replicas/team/team.h"
 
-enum { FEW = 3 };
+enum { MOST_DESCRIBED = 3 };
 
 bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica)
 {
-    uint64_t own = atomic_load_explicit(&sync->state[replica].run, memory_order_relaxed);
+    uint64_t own_run = atomic_load_explicit(&sync->state[replica].run, memory_order_relaxed);
     uint32_t i = 0;
-    while (i < sync->num_replicas && atomic_load_explicit(&sync->state[i].run, memory_order_relaxed) <= own)
+    while (i < sync->num_replicas &&
+           atomic_load_explicit(&sync->state[i].run, memory_order_relaxed) <= own_run)
         i++;
     return i == sync->num_replicas;
 }
@@ -28,22 +29,22 @@ void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct 
         dti_text_add(text, "in no collective yet)");
 }
 
-uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t what,
+uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t number,
                               struct dti_text *text)
 {
     /* Each replica is checked once, because it may come meanwhile. */
     bool missing[DITTO_MAX_REPLICAS];
     uint32_t n = sync->num_replicas, count = 0, described = 0;
     for (uint32_t i = 0; i < n; i++) {
-        missing[i] = is_missing(sync, i, what);
+        missing[i] = is_missing(sync, i, number);
         count += missing[i];
     }
-    if (count > FEW) {
+    if (count > MOST_DESCRIBED) {
         dti_text_add(text, "replicas ");
         dti_text_add_set(text, missing, n);
         dti_text_add(text, ", the first of them ");
     }
-    for (uint32_t i = 0; i < n && described < FEW; i++)
+    for (uint32_t i = 0; i < n && described < MOST_DESCRIBED; i++)
         if (missing[i]) {
             dti_text_add(text, "%s", described++ != 0 ? ", " : "");
             dti_describe_replica(sync, i, text);
@@ -68,8 +69,8 @@ ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *
     else
         DTI_FAIL(DITTO_ERR_TIMED_OUT, "replica %u waited %u ms in %s for %s", self->id, deadline->timeout_ms,
                  waits_in, awaited);
-    ditto_error own = *dti_error_get();
+    ditto_error own_error = *dti_error_get();
     dti_replica_stop_late(self, deadline);
-    dti_error_set(&own);
+    dti_error_set(&own_error);
     return DITTO_ERR_TIMED_OUT;
 }

@@ -11,25 +11,29 @@
 
 /* -- Descriptions. Any thread. They are diagnostics: the state that they describe may change meanwhile -- */
 
-/* Returns true if the replica has begun its function of the newest run that any replica has begun. If not,
- * its last call belongs to an earlier run. */
+/* Returns true if no other replica has begun a later run. If it returns false, the last call of `replica`
+ * belongs to an earlier run. */
 bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica);
-/* Writes for example "replica 3 (last in ditto_barrier #7)". */
+/* Writes for example "replica 3 (last in ditto_barrier #7)", where ditto_barrier is the seventh collective of
+ * the replica in this run. */
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text);
-/* Describes the replicas for which is_missing(sync, replica, what) returns true. Up to three are described
- * one by one. If there are more, their numbers are listed and the first three are described. Returns how many
- * there are. */
-typedef bool dti_is_missing(const struct dti_sync *sync, uint32_t replica, uint64_t what);
-uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t what,
+/* Describes the replicas for which is_missing(sync, replica, number) returns true. `number` is that of the
+ * meeting or of the started operation. Up to three are described one by one. If there are more, their numbers
+ * are listed and the first three are described. Returns how many there are. */
+typedef bool dti_is_missing(const struct dti_sync *sync, uint32_t replica, uint64_t number);
+uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_missing, uint64_t number,
                               struct dti_text *text);
 
 /* -- The replica's own thread. Each of these functions stops the run -- */
 
+/* `waits_in` is the description of this replica's call, and `awaited` that of the replicas for which it
+ * waits. */
+
 /* Called when a peer for which this replica waits will not arrive. Returns DIVERGED, or the error that
  * stopped the run before. */
 ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const char *awaited);
-/* The replicas that `awaited` describes did not arrive in time. Returns TIMED_OUT, with this replica's own
- * record even if a peer's error stopped the run first. */
+/* Called when the deadline has passed. Returns TIMED_OUT. The record of this thread is then that of its own
+ * delay, even if a peer's error stopped the run first. */
 ditto_status dti_fail_late(struct dti_replica *self, const struct dti_deadline *deadline,
                            const char *waits_in, const char *awaited);
 

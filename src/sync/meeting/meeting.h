@@ -64,9 +64,9 @@ struct dti_arrival {
 };
 
 /* Called on the replica's own thread. On DITTO_OK, every announcement and every first mailbox of meeting *seq
- * can be read until the replica enters its next meeting. Errors: DIVERGED, TIMED_OUT, PEER_STOPPED, FORKED.
- * After FORKED this replica has no peers. After the other errors the run is stopping, and no peer accesses
- * the buffers of this replica any more. */
+ * can be read until the replica enters its next meeting. Errors: DIVERGED, TIMED_OUT, FORKED, and the error
+ * of a run that was stopped (PEER_STOPPED). After FORKED this replica has no peers. After the other errors
+ * the run is stopping, and no peer accesses the buffers of this replica any more. */
 ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arrival,
                       struct dti_deadline *deadline, uint32_t *seq);
 
@@ -75,9 +75,9 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
 bool dti_meets_by_counter(const struct dti_sync *sync, const struct dti_call *call);
 
 /* Called on the replica's own thread after a meeting. Returns DIVERGED unless all calls are equal, member by
- * member. Returns INVALID if another replica's result has the same destination as this replica's. A meeting
- * in rounds compares only digests, which collide once in 2^32 calls. That is too often for a replica that is
- * about to touch the buffers of others. */
+ * member. In an all-reduce or a broadcast, returns INVALID if another replica gives the same destination as
+ * this replica. Both stop the run. A meeting in rounds compares only digests, which collide once in 2^32
+ * calls. That is too often for a replica that is about to touch the buffers of others. */
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* The size of a piece in bytes, over all destinations. Working on a piece takes long in comparison with a
- * claim, and is short in comparison with the time that a replica spins. */
+/* The number of bytes that a piece writes, over all destinations, or a little more. Working on a piece takes
+ * long in comparison with a claim, and is short in comparison with the time that a replica spins. */
 #define PIECE_BYTES ((size_t)64 << 10)
 
 /* The largest number of pieces in a share. */
@@ -33,7 +33,7 @@ void dti_pending_renew(struct dti_replica_state *state)
 {
     struct dti_pending_ring *own = state->pending;
     state->started = state->consumed = 0;
-    own->known_consumed = own->ready = own->opened = 0;
+    own->known_consumed = own->ready = own->num_open = 0;
     /* relaxed, here and below: the go word of the next run publishes the stores. */
     atomic_store_explicit(&own->consumed, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++) {
@@ -149,8 +149,8 @@ bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint6
            (mine->small || dti_call_same(&mine->call, &theirs->call));
 }
 
-/* Returns true if all replicas have announced the same operation. Once this is known, no entry is read
- * again. */
+/* Returns true if all replicas have announced the same operation. Once this is known, this function reads no
+ * entry again. */
 static bool is_ready(struct dti_replica *self, uint64_t number)
 {
     struct dti_pending_ring *own = dti_replica_state_of(self)->pending;

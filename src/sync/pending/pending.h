@@ -2,18 +2,18 @@
  *
  * Each replica owns a ring of entries. Operation k of the team is the k-th operation that every replica
  * starts. A replica announces it in entry k % length of its ring. When all replicas have announced k, the
- * operation is ready. Each replica combines a small operation for itself, from the payloads in the entries.
+ * operation is ready. Each replica combines a small operation for itself, from the payloads of all replicas.
  * The indices of a larger operation are divided into one share for each replica, and each share into pieces.
  * A replica that waits claims pieces, first of its own share and then of the others, so that a replica that
  * computes meanwhile delays no other replica. A replica *consumes* operations in order: it consumes k when
  * its own result is complete.
  *
- * Invariants  I1  An entry is written by its owner only. For operation k it is written only after every
- *                 replica has consumed k - length.
- *             I2  A piece is claimed once. `claim` holds (k, next piece), and is changed by compare-and-swap
- *                 only. Only a replica that has access (access.h) claims pieces, and it has not consumed k at
- *                 that time. Therefore k in the claim is only a check. The other invariants do not depend on
- *                 it.
+ * Invariants  I1  An entry, except `claim` and `done`, is written by its owner only. For operation k the
+ *                 owner writes it only after every replica has consumed k - length.
+ *             I2  A piece is claimed once. `claim` holds (k, next piece). After k is announced, it is
+ *                 changed by compare-and-swap only. Only a replica that has access (access.h) claims
+ *                 pieces, and it has not consumed k at that time. Therefore k in the claim is only a
+ *                 check. The other invariants do not depend on it.
  *             I3  A replica consumes k only when all pieces are done. So when a buffer is returned to its
  *                 user, no replica accesses it.
  * Edges       P0 -> P1  A replica announces an operation, after everything it did before. Every replica that
@@ -39,10 +39,10 @@ struct dti_pending_operation {
     unsigned char inline_payload[DTI_INLINE_PAYLOAD_BYTES];
     alignas(DTI_CACHE_LINE_PAIR) struct dti_call call;
 
-    /* The number of bytes that this replica contributes. */
+    /* The number of bytes that a replica contributes (dti_call_size). */
     size_t bytes;
 
-    /* True if these bytes are in the payload. */
+    /* True if the replicas put these bytes into their payloads. */
     bool small;
     uint32_t digest;
 
@@ -54,8 +54,8 @@ struct dti_pending_operation {
 };
 
 struct dti_pending_ring {
-    /* The last operation that this replica has consumed. Only this replica writes it. Others read it once per
-     * length of the ring. */
+    /* The last operation that this replica has consumed. Only this replica writes it. Others read it when
+     * they need a free entry, about once per length of the ring. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t consumed;
 
     /* All replicas have consumed at least this operation. This member and those up to `open` are plain,
@@ -65,8 +65,8 @@ struct dti_pending_ring {
     /* All replicas have announced at least this operation, and the announcements are equal. */
     uint64_t ready;
 
-    /* The number of entries of `open` whose operation has not been waited for. */
-    uint32_t opened;
+    /* The number of entries of `open` that hold an operation. */
+    uint32_t num_open;
     struct {
         uint64_t number; /* 0 if the operation has been waited for */
         const char *name;
@@ -111,17 +111,18 @@ bool dti_has_not_started(const struct dti_sync *sync, uint32_t replica, uint64_t
 bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint64_t number);
 
 /* -- The replica's own thread -- */
-/* Called when the team is created. Errors: NO_MEMORY. */
+/* Allocates the replica's ring. Called when the state of the collectives is made (sync.c). Errors:
+ * NO_MEMORY. */
 ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync);
-/* Announces an operation. *out is its number. Returns RANGE if too many operations are open. Other errors:
- * those of dti_meet. */
+/* Announces an operation. *out is its number. Returns RANGE if the operation that would share the entry,
+ * DITTO_MAX_PENDING before, has not been waited for. Other errors: those of dti_meet. */
 ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call,
                                struct dti_deadline *deadline, uint64_t *out);
 /* Waits until the operation is consumed, and works on operations meanwhile. If deadline is NULL it does not
  * wait, and returns DITTO_PENDING if the operation is not finished. */
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline);
 /* Works on the operations that are ready, and consumes those that are complete, without waiting. It is called
- * in every wait of a replica that has no access to other replicas' buffers (access.h). */
+ * in all waits of this module in which the replica has no access to other replicas' buffers (access.h). */
 void dti_pending_advance(struct dti_replica *self);
 static inline void dti_pending_help(struct dti_replica *self)
 {

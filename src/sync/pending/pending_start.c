@@ -69,9 +69,9 @@ static bool has_not_consumed(const struct dti_sync *sync, uint32_t replica, uint
     return atomic_load_explicit(&sync->state[replica].pending->consumed, memory_order_relaxed) < number;
 }
 
-/* Describes the replicas for which `number` still waits. These are the replicas that have not started the
- * oldest operation that is not consumed. If all have started it, these are the replicas that have not
- * consumed it. */
+/* Describes the replicas because of which operation `number` is not consumed by all. These are the replicas
+ * that have not started the oldest operation that some replica has not consumed. If all have started it,
+ * these are the replicas that have not consumed it. */
 static void describe_slow(const struct dti_replica *self, uint64_t number, struct dti_text *text)
 {
     const struct dti_sync *sync = self->sync;
@@ -108,8 +108,8 @@ static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, 
                                             : dti_fail_late(self, deadline, description, awaited));
 }
 
-/* Prefetches the entry of the next operation. Peers have had its cache lines since it was used last. The next
- * payload is likely to have the same size as this one. */
+/* Prefetches the word, and the payload, of the next operation's entry. Peers have had the cache lines since
+ * the entry was used last. The next payload is likely to have the same size as this one. */
 static void fetch_next(const struct dti_replica *self, size_t bytes)
 {
     const struct dti_sync *sync = self->sync;
@@ -164,7 +164,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     fetch_next(self, small ? size.own : 0);
     me->pending->open[number % DITTO_MAX_PENDING].number = number;
     me->pending->open[number % DITTO_MAX_PENDING].name = call->name;
-    me->pending->opened++;
+    me->pending->num_open++;
     dti_finish_call(me);
     *out = number;
     return DITTO_OK;

@@ -8,8 +8,7 @@
 
 /* -- errors -- */
 
-/* Describes the operation that `replica` has started under this number. The number is equal on all
- * replicas. */
+/* Describes the operation that `replica` has started as operation `number`. */
 static void describe(const struct dti_replica *self, uint32_t replica, uint64_t number, char *description)
 {
     struct dti_text text = { description, DTI_CALL_TEXT_BYTES, 0 };
@@ -118,7 +117,7 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
                                   : consumed_ready(&w);
     if (me->consumed >= number) {
         me->pending->open[number % DITTO_MAX_PENDING].number = 0;
-        me->pending->opened--;
+        me->pending->num_open--;
         return DITTO_OK;
     }
     if (w.failure != DITTO_OK)
@@ -142,13 +141,13 @@ uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uin
 {
     const struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
     bool found = false;
-    for (uint32_t i = 0; own->opened != 0 && i < DITTO_MAX_PENDING; i++)
+    for (uint32_t i = 0; own->num_open != 0 && i < DITTO_MAX_PENDING; i++)
         if (own->open[i].number != 0 && (!found || own->open[i].number < *number)) {
             *number = own->open[i].number;
             *name = own->open[i].name;
             found = true;
         }
-    return own->opened;
+    return own->num_open;
 }
 
 ditto_status dti_pending_abandon(struct dti_replica *self, ditto_status status)
@@ -158,6 +157,6 @@ ditto_status dti_pending_abandon(struct dti_replica *self, ditto_status status)
     status = dti_leave_collective(self, status);
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++)
         own->open[i].number = 0;
-    own->opened = 0;
+    own->num_open = 0;
     return status;
 }

@@ -37,9 +37,9 @@ static void await_word(_Atomic uint32_t *word, uint32_t value)
     }
 }
 
-/* Side 0 of a pair. Measures batches of hops there and back, until HOP_BATCHES are made or HOPS_NS have
- * passed. Returns the best batch, in nanoseconds per hop. Only this side reads the clock, so it ends the
- * measurement with the number OVER. */
+/* Side 0 of a pair, which is the replica with the lower id. Measures batches of hops there and back, until
+ * HOP_BATCHES are made or HOPS_NS have passed. Returns the best batch, in nanoseconds per hop. Only this side
+ * reads the clock, so it ends the measurement with the number OVER. */
 static double lead(struct hops *h)
 {
     uint64_t first = dti_now_ns(), begin = first;
@@ -60,7 +60,7 @@ static double lead(struct hops *h)
     return best;
 }
 
-/* Side 1 of a pair. Answers every hop until OVER. */
+/* Side 1 of a pair. Answers every number, the last of which is OVER. */
 static void follow(struct hops *h)
 {
     uint32_t number = 0;
@@ -127,7 +127,7 @@ ditto_status dti_measure_hops(struct dti_team *team, const struct dti_machine_sh
 enum { TRIES = 3, MOST_BYTES = 256 << 10, TRY_NS = 60000, BUDGET_NS = 20000000 };
 
 struct trial {
-    /* What is found, if the time is not up. Replica 0 sets both. */
+    /* The thresholds that are found, if the time is not up. Replica 0 sets both. */
     size_t small_bytes, hierarchical_bytes;
 
     /* Bytes of a replica's `data`. As many bytes follow it, for results out of place. */
@@ -139,7 +139,8 @@ struct trial {
      * that all replicas use the same values. */
     uint32_t times;
 
-    /* True if the time is up, because the machine is too busy to measure. The usual numbers are then used. */
+    /* True if the time is up, because the machine is too busy to measure. The usual thresholds are then used
+     * instead of these two. */
     bool over;
 };
 
@@ -207,7 +208,7 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
                                const struct attempt *t)
 {
     double ns;
-    /* All replicas meet in the try, so none still uses the numbers of the comparison before. */
+    /* All replicas meet in the try, so none still uses `times` and `over` of the comparison before. */
     DTI_TRY(time_try(self, trial, data, t, 1, &ns));
     if (self->id == 0) {
         trial->times = ns * 40 < TRY_NS ? 40 : ns * 2 > TRY_NS ? 2 : (uint32_t)(TRY_NS / ns);
@@ -235,7 +236,7 @@ static ditto_status compare(struct dti_replica *self, struct trial *trial, float
 }
 
 /* Finds the largest number of bytes, read from all others together, for which one meeting with payloads is
- * faster than two meetings without. */
+ * faster than two meetings without. 512, 1024, 2048 and 4096 are possible. 512 is not tried. */
 static ditto_status find_small(struct dti_replica *self, struct trial *trial, float *data)
 {
     uint32_t others = self->num_replicas - 1;
@@ -255,7 +256,8 @@ static ditto_status find_small(struct dti_replica *self, struct trial *trial, fl
     return DITTO_OK;
 }
 
-/* Finds the smallest size for which the algorithm with groups is faster. */
+/* Finds the smallest size from which on the algorithm with groups is faster, for all larger sizes that are
+ * tried too. */
 static ditto_status find_hierarchical(struct dti_replica *self, struct trial *trial, float *data)
 {
     size_t found = DITTO_NEVER_BYTES;
@@ -284,7 +286,7 @@ static ditto_status measure(struct dti_replica *self, void *argument)
     return status;
 }
 
-/* Returns the total size of the last-level caches of all replicas. */
+/* Returns the total size of the different last-level caches of the replicas' PUs. */
 static size_t cache_bytes(const ditto_placement *placement)
 {
     size_t bytes = 0;

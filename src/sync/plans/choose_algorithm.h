@@ -8,14 +8,15 @@
 #include "sync/sync_state.h"
 
 enum dti_algorithm {
-    /* One meeting. Payloads are in the mailboxes, and each replica reads what it needs from there. */
+    /* One meeting. Payloads are in the mailboxes. Each replica reads what it needs from there, or, if the
+     * replicas meet by counter, the last to arrive combines them for all. */
     DTI_ALGORITHM_MAILBOXES,
 
     /* Between two meetings, all replicas divide the indices. Each writes its own part to all destinations. */
     DTI_ALGORITHM_OWNERS,
 
-    /* Between two meetings, the replicas of each group divide the indices and exchange their results between
-     * groups. */
+    /* Between two meetings, the replicas of each group divide the indices, and groups exchange what they have
+     * combined. If data is only moved, nothing is exchanged. */
     DTI_ALGORITHM_GROUPS,
 
     DTI_ALGORITHMS

@@ -24,13 +24,13 @@ static size_t grain_of(const struct dti_all_reduce_size *s)
 struct dti_counters dti_cost_owners(const struct dti_groups *groups, uint32_t n, uint32_t self,
                                     const struct dti_all_reduce_size *s)
 {
-    size_t first, end, near = dti_groups_size(groups, groups->of[self]);
+    size_t first, end, num_near = dti_groups_size(groups, groups->of[self]);
     dti_tree_part(s->count, n, self, grain_of(s), &first, &end);
     size_t bytes = (end - first) * s->element_bytes;
-    return (struct dti_counters){ .read_near = near * bytes,
-                                  .read_far = (n - near) * bytes,
-                                  .written_near = near * bytes,
-                                  .written_far = (n - near) * bytes };
+    return (struct dti_counters){ .read_near = num_near * bytes,
+                                  .read_far = (n - num_near) * bytes,
+                                  .written_near = num_near * bytes,
+                                  .written_far = (n - num_near) * bytes };
 }
 
 /* Returns the bytes that one group contributes for each element, which is one value for each of its subtrees.
@@ -73,12 +73,12 @@ struct dti_counters dti_cost_exchange(const struct dti_groups *g, uint32_t n, ui
 {
     struct dti_counters c = { 0 };
     uint32_t group = g->of[self], size = dti_groups_size(g, group);
-    size_t chunk = s->block_bytes / s->accumulator_bytes / grain_of(s) * grain_of(s);
+    size_t block_count = s->block_bytes / s->accumulator_bytes / grain_of(s) * grain_of(s);
     for (uint32_t range = self - g->start[group]; range < g->ranges; range += size) {
         size_t first, end;
         dti_tree_part(s->count, g->ranges, range, grain_of(s), &first, &end);
-        for (; first < end; first += chunk)
-            add_block(&c, g, n, group, s, end - first < chunk ? end - first : chunk);
+        for (; first < end; first += block_count)
+            add_block(&c, g, n, group, s, end - first < block_count ? end - first : block_count);
     }
     return c;
 }

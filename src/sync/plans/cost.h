@@ -7,7 +7,7 @@
 
 #include "sync/sync_state.h"
 
-/* Returns what replica `self` does in one meeting with these rounds. */
+/* Returns the hops of replica `self` in one meeting with these rounds. */
 struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups,
                                      uint32_t self);
 
@@ -34,7 +34,8 @@ struct dti_bandwidths {
 };
 
 /* Returns nanoseconds, according to the model of docs/performance.md. It takes the slowest of core, node and
- * link, and adds the meetings. `most` holds the counters of the replica that moves most. */
+ * link, and adds the meetings and the waits for other groups that do not overlap with work. `most` holds the
+ * counters of the replica that moves most. */
 double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t replicas_per_node,
                    const struct dti_bandwidths *bandwidths, const struct dti_costs *costs);
 

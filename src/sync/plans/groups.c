@@ -9,8 +9,8 @@ static bool begins(const struct dti_machine_shape *shape, uint32_t i, int distan
     return i == 0 || (near != 0 ? i % near == 0 : shape->border[i] >= distance);
 }
 
-/* Returns the farthest distance that occurs, but at least DTI_DISTANCE_NODE. It divides the row into the
- * fewest groups. */
+/* Returns the farthest distance that occurs, but at least DTI_DISTANCE_NODE. The borders of this distance
+ * divide the row into groups. */
 static int farthest_border(const struct dti_machine_shape *shape)
 {
     int farthest = DTI_DISTANCE_NODE;

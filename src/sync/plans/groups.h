@@ -24,7 +24,8 @@ struct dti_groups {
     uint32_t of[DITTO_MAX_REPLICAS];
 };
 
-/* If near > 0, each group has `near` neighbours, whatever the shape of the machine. */
+/* If near > 0, each group has `near` neighbouring replicas, whatever the shape of the machine. The last group
+ * may have fewer. */
 void dti_groups_make(const struct dti_machine_shape *shape, uint32_t near, struct dti_groups *out);
 
 static inline uint32_t dti_groups_size(const struct dti_groups *g, uint32_t group)

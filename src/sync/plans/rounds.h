@@ -17,7 +17,7 @@
 
 #define DTI_MOST_ROUNDS 12
 
-/* The costs of a round. dti_measure_hops measures hop_ns. */
+/* What the cost of a round consists of. dti_measure_hops measures hop_ns. */
 struct dti_costs {
     /* The time from a store on one core until a core that watches the line has seen it. */
     double hop_ns[DTI_DISTANCES];
@@ -39,10 +39,10 @@ struct dti_rounds {
     uint32_t blocks[DTI_MOST_ROUNDS + 1];
 };
 
-/* Makes the plan of an implementation. FLAT has one round, in which every replica reads all others. In
- * HIERARCHICAL, every border of the machine begins a round of its own, and if near > 0 the row is also cut at
- * every multiple of `near`. DEFAULT has the borders of the machine, and as many rounds between them as cost
- * least. Fails with NO_MEMORY. */
+/* Makes the plan of an implementation. FLAT has one round, in which every replica reads all others. DEFAULT
+ * has a cut at the borders of each distance that occurs, and as many cuts between these as cost least.
+ * HIERARCHICAL is equal to it if near is 0. Otherwise its cuts at borders also divide the row at every
+ * multiple of `near`. Fails with NO_MEMORY. */
 ditto_status dti_rounds_make(const struct dti_machine_shape *shape, const struct dti_costs *costs,
                              ditto_implementation implementation, uint32_t near, struct dti_rounds *out);
 void dti_rounds_free(struct dti_rounds *rounds);
@@ -50,8 +50,8 @@ void dti_rounds_free(struct dti_rounds *rounds);
 /* Returns the block of cut `cut` that contains a replica. */
 uint32_t dti_rounds_block(const struct dti_rounds *rounds, uint32_t cut, uint32_t replica);
 
-/* Returns the blocks [first, end) of cut `round` that replica `self` joins in that round, its own block among
- * them. */
+/* Returns the blocks [first, end) of cut `round` that round `round` joins to one block. Replica `self` is in
+ * one of them. */
 struct dti_span dti_rounds_siblings(const struct dti_rounds *rounds, uint32_t round, uint32_t self);
 
 /* Returns the replica that represents block `block` of cut `round` for replica `self`. For its own block this

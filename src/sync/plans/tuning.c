@@ -144,12 +144,12 @@ struct kept {
     uint32_t n;
     uint8_t border[];
 };
-static _Atomic(struct kept *) cache;
+static _Atomic(struct kept *) kept_list;
 
 bool dti_tuning_find(const struct dti_machine_shape *shape, struct dti_tuning *out)
 {
     /* acquire: pairs with the release in dti_tuning_keep */
-    const struct kept *k = atomic_load_explicit(&cache, memory_order_acquire);
+    const struct kept *k = atomic_load_explicit(&kept_list, memory_order_acquire);
     while (k != NULL && (k->n != shape->n || memcmp(k->border, shape->border, shape->n) != 0))
         k = k->next;
     if (k != NULL)
@@ -166,8 +166,8 @@ void dti_tuning_keep(const struct dti_machine_shape *shape, const struct dti_tun
     k->n = shape->n;
     memcpy(k->border, shape->border, shape->n);
     /* relaxed: the element at the head is not read here */
-    k->next = atomic_load_explicit(&cache, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&cache, &k->next, k, memory_order_release,
+    k->next = atomic_load_explicit(&kept_list, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&kept_list, &k->next, k, memory_order_release,
                                                   memory_order_relaxed))
         ; /* a failed exchange has stored the new head in k->next */
 }

@@ -9,15 +9,16 @@
 #include <stdbool.h>
 
 struct dti_tuning {
-    /* Every field is set. */
+    /* The numbers that are used, whether given, measured or usual. Every field but near_replicas is set. */
     ditto_tuning given;
 
     struct dti_costs costs;
 };
 
 /* Reads the numbers that are given. A field has the caller's value, or that of the environment variable
- * DITTO_TUNING, or 0 if neither sets it. Fails with INVALID if the variable is not a list of name=number, and
- * with RANGE if a number is outside its range. It also returns the errors of dti_options_copy. */
+ * DITTO_TUNING, or 0 if neither sets it. block_bytes is rounded down to whole pairs of cache lines. Fails
+ * with INVALID if the variable is not a list of name=number, and with RANGE if a number is outside its range.
+ * It also returns the errors of dti_options_copy. */
 ditto_status dti_tuning_read(const ditto_tuning *given, ditto_tuning *out);
 
 /* Finds what this process has measured for teams of this shape. Returns false if nothing was measured yet.
