@@ -2,7 +2,7 @@
 #include "base/observe.h"
 
 _Atomic bool dti_usage_on;
-static _Atomic(struct dti_usage *) list;
+static _Atomic(struct dti_usage *) usage_list;
 
 void dti_usage_count(struct dti_usage *usage, const char *name)
 {
@@ -12,9 +12,9 @@ void dti_usage_count(struct dti_usage *usage, const char *name)
         atomic_exchange_explicit(&usage->listed, 1, memory_order_relaxed) != 0)
         return;
     usage->name = name;
-    usage->next = atomic_load_explicit(&list, memory_order_relaxed);
+    usage->next = atomic_load_explicit(&usage_list, memory_order_relaxed);
     /* release: publishes name and next to dti_usage_first. */
-    while (!atomic_compare_exchange_weak_explicit(&list, &usage->next, usage, memory_order_release,
+    while (!atomic_compare_exchange_weak_explicit(&usage_list, &usage->next, usage, memory_order_release,
                                                   memory_order_relaxed))
         ;
 }
@@ -22,5 +22,5 @@ void dti_usage_count(struct dti_usage *usage, const char *name)
 struct dti_usage *dti_usage_first(void)
 {
     /* acquire: pairs with the release in dti_usage_count. */
-    return atomic_load_explicit(&list, memory_order_acquire);
+    return atomic_load_explicit(&usage_list, memory_order_acquire);
 }

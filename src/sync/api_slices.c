@@ -61,12 +61,12 @@ ditto_status ditto_all_reduce_slices(ditto_replica *self, const ditto_slices *sr
     DTI_TRY(check_apart_from_input(&values, src, src_bytes));
     DTI_TRY(check_apart_from_input(&indices, src, src_bytes));
     DTI_TRY(dti_check_apart(&values, &indices));
-    struct dti_slices own = { .in = *src,
-                              .out = &result,
-                              .capacity = dst->rows,
-                              .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0 };
+    struct dti_slices own_slices = { .in = *src,
+                                     .out = &result,
+                                     .capacity = dst->rows,
+                                     .merge = (a.options.flags & DITTO_SLICES_MERGE) != 0 };
     a.call.hash = dti_hash_word(a.call.hash, a.options.flags);
-    DTI_TRY(dti_reduce_slices(a.replica, &a.call, &own, &a.deadline));
+    DTI_TRY(dti_reduce_slices(a.replica, &a.call, &own_slices, &a.deadline));
     *dst = result;
     return DITTO_OK;
 }
@@ -85,7 +85,7 @@ ditto_status ditto_all_reduce_slices_into(ditto_replica *self, const ditto_slice
     DTI_TRY(dti_buffer_check(dense, dense_bytes, src->dtype, "dense"));
     struct dti_named_buffer rows = { "dense", dense, dense_bytes };
     DTI_TRY(check_apart_from_input(&rows, src, src_bytes));
-    struct dti_slices own = { .in = *src, .dense = dense, .dense_rows = dense_rows, .merge = true };
+    struct dti_slices own_slices = { .in = *src, .dense = dense, .dense_rows = dense_rows, .merge = true };
     a.call.hash = dti_hash_word(a.call.hash, dense_rows);
-    return dti_reduce_slices(a.replica, &a.call, &own, &a.deadline);
+    return dti_reduce_slices(a.replica, &a.call, &own_slices, &a.deadline);
 }

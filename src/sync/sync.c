@@ -72,17 +72,17 @@ static void reset(struct dti_sync *sync)
     atomic_store_explicit(&sync->arrived, 0, memory_order_relaxed);
     atomic_store_explicit(&sync->release, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < sync->num_replicas; i++) {
-        struct dti_replica_state *a = &sync->state[i];
-        a->seq = 0;
-        atomic_store_explicit(&a->run, 0, memory_order_relaxed);
-        atomic_store_explicit(&a->number, 0, memory_order_relaxed);
-        atomic_store_explicit(&a->finished, 0, memory_order_relaxed);
-        atomic_store_explicit(&a->name, NULL, memory_order_relaxed);
-        atomic_store_explicit(&a->accessing, 0, memory_order_relaxed);
-        for (uint32_t s = 0; s < 2 * sync->most_rounds; s++)
-            atomic_store_explicit(&a->mailbox[s].word, 0, memory_order_relaxed);
+        struct dti_replica_state *state = &sync->state[i];
+        state->seq = 0;
+        atomic_store_explicit(&state->run, 0, memory_order_relaxed);
+        atomic_store_explicit(&state->number, 0, memory_order_relaxed);
+        atomic_store_explicit(&state->finished, 0, memory_order_relaxed);
+        atomic_store_explicit(&state->name, NULL, memory_order_relaxed);
+        atomic_store_explicit(&state->accessing, 0, memory_order_relaxed);
+        for (uint32_t k = 0; k < 2 * sync->most_rounds; k++)
+            atomic_store_explicit(&state->mailbox[k].word, 0, memory_order_relaxed);
         dti_exchange_buffers_renew(sync, i);
-        dti_pending_renew(a);
+        dti_pending_renew(state);
     }
 }
 
@@ -248,17 +248,17 @@ void dti_sync_function_begins(struct dti_replica *self)
 struct meeting_job {
     dti_job job;
     void *argument;
-    bool inner;
+    bool is_inner;
 };
 
 static ditto_status do_meeting_job(struct dti_replica *r, void *argument)
 {
     const struct meeting_job *m = argument;
-    if (m->inner)
+    if (m->is_inner)
         dti_sync_go_in(r);
     dti_sync_function_begins(r);
     ditto_status status = m->job(r, m->argument);
-    if (m->inner)
+    if (m->is_inner)
         dti_sync_go_out(r);
     return status;
 }

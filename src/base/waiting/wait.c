@@ -97,21 +97,21 @@ static bool yield(uint64_t end_ns, dti_condition *condition, void *argument)
     return false;
 }
 
-bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
+bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
                    struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
                    dti_condition *condition, void *argument)
 {
     uint64_t begin = dti_now_ns(), budget = wait_policy->spin_ns;
-    bool in_full = wait_policy->long_waits % DTI_SPIN_EVERY == 0;
-    if (!in_full && budget > DTI_SPIN_LEAST_NS)
+    bool spins_in_full = wait_policy->long_waits % DTI_SPIN_EVERY == 0;
+    if (!spins_in_full && budget > DTI_SPIN_LEAST_NS)
         budget = DTI_SPIN_LEAST_NS;
     if (budget != 0 && spin(begin + budget, deadline, condition, argument)) {
-        wait_policy->long_waits = in_full ? 0 : wait_policy->long_waits;
+        wait_policy->long_waits = spins_in_full ? 0 : wait_policy->long_waits;
         return true;
     }
     if (wait_policy->yield_ns != 0 && yield(dti_now_ns() + wait_policy->yield_ns, condition, argument))
         return true;
-    bool holds = dti_wait_queue_sleep(queue, waiter, awaits, deadline, condition, argument);
+    bool holds = dti_wait_queue_sleep(queue, waiter_index, awaits, deadline, condition, argument);
     wait_policy->long_waits = dti_now_ns() - begin > wait_policy->spin_ns ? wait_policy->long_waits + 1 : 0;
     return holds;
 }

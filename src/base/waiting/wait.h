@@ -94,20 +94,20 @@ static inline void dti_wait_queue_signal(struct dti_wait_queue *queue, uint32_t 
         dti_wait_queue_wake(queue, from);
 }
 
-/* -- The thread to which the waiter belongs. `waiter` or `waiter_index` is its number -- */
+/* -- The thread to which the waiter belongs. `waiter_index` is the number of the waiter -- */
 
 /* Sleeps until the condition holds or the deadline passes. Returns true if the condition holds. */
 bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
                           struct dti_deadline *deadline, dti_condition *condition, void *argument);
 
 /* The slow part of dti_wait. */
-bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
+bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
                    struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
                    dti_condition *condition, void *argument);
 
 /* Waits until the condition holds or the deadline passes. It polls once, then spins, yields and sleeps as the
  * policy says. Returns true if the condition holds. */
-static inline bool dti_wait(struct dti_wait_queue *queue, uint32_t waiter, uint32_t awaits,
+static inline bool dti_wait(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
                             struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
                             dti_condition *condition, void *argument)
 {
@@ -119,7 +119,7 @@ static inline bool dti_wait(struct dti_wait_queue *queue, uint32_t waiter, uint3
         if (condition(argument))
             return true;
     }
-    return dti_wait_long(queue, waiter, awaits, wait_policy, deadline, condition, argument);
+    return dti_wait_long(queue, waiter_index, awaits, wait_policy, deadline, condition, argument);
 }
 
 #endif

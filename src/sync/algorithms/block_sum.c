@@ -104,8 +104,8 @@ static size_t blocks_before(const struct row *r, uint32_t replica)
 
 static uint32_t subtrees_of(const struct row *r, uint32_t replica, struct dti_span *part)
 {
-    struct dti_span own = { blocks_before(r, replica), blocks_before(r, replica + 1) };
-    return dti_tree_subtrees(blocks_before(r, r->self->num_replicas), own, part);
+    struct dti_span own_blocks = { blocks_before(r, replica), blocks_before(r, replica + 1) };
+    return dti_tree_subtrees(blocks_before(r, r->self->num_replicas), own_blocks, part);
 }
 
 static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *context)
@@ -177,13 +177,13 @@ ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call
     struct row row = {
         .values = call->src, .count = count, .reduction = dti_flow_reduction(self->sync, call), .self = self
     };
-    struct dti_call own = *call;
+    struct dti_call own_call = *call;
     struct dti_fenv saved = dti_fenv_enter();
-    own.more = &row;
+    own_call.more = &row;
     dti_call_begins(self, call);
-    ditto_status status = dti_collective_with_access(self, &own, sum_own, &row, deadline);
+    ditto_status status = dti_collective_with_access(self, &own_call, sum_own, &row, deadline);
     if (status == DITTO_OK)
-        status = sum_all(&row, &own, deadline);
+        status = sum_all(&row, &own_call, deadline);
     dti_call_ends(self, call);
     dti_fenv_leave(saved);
     return status;

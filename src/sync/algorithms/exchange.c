@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-static uint32_t ranges_of_member(const struct dti_groups *g, uint32_t group)
+/* Returns the largest number of exchange ranges that a member of the group owns. */
+static uint32_t most_ranges_of_member(const struct dti_groups *g, uint32_t group)
 {
     uint32_t size = dti_groups_size(g, group);
     return (g->ranges + size - 1) / size;
@@ -15,18 +16,18 @@ ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync
 {
     const struct dti_groups *g = &sync->groups;
     size_t block = sync->tuning.given.block_bytes;
-    uint32_t num_buffers = ranges_of_member(g, g->of[self->id]);
+    uint32_t num_buffers = most_ranges_of_member(g, g->of[self->id]);
     struct dti_exchange_buffers *exchange_buffers;
     if (g->groups == 1)
         return DITTO_OK;
     if ((exchange_buffers = dti_allocate_zeroed(self, num_buffers * sizeof *exchange_buffers)) == NULL)
         return DITTO_ERR_NO_MEMORY;
     sync->state[self->id].exchange_buffers = exchange_buffers;
-    for (uint32_t a = 0; a < num_buffers; a++) {
-        exchange_buffers[a].partials = dti_allocate_zeroed(self, 2 * (g->most_parts + 1) * block);
-        if (exchange_buffers[a].partials == NULL)
+    for (uint32_t i = 0; i < num_buffers; i++) {
+        exchange_buffers[i].partials = dti_allocate_zeroed(self, 2 * (g->most_parts + 1) * block);
+        if (exchange_buffers[i].partials == NULL)
             return DITTO_ERR_NO_MEMORY;
-        exchange_buffers[a].results = exchange_buffers[a].partials + 2 * g->most_parts * block;
+        exchange_buffers[i].results = exchange_buffers[i].partials + 2 * g->most_parts * block;
     }
     return DITTO_OK;
 }
@@ -35,10 +36,10 @@ void dti_exchange_buffers_renew(struct dti_sync *sync, uint32_t replica)
 {
     const struct dti_groups *g = &sync->groups;
     struct dti_exchange_buffers *exchange_buffers = sync->state[replica].exchange_buffers;
-    for (uint32_t a = 0; exchange_buffers != NULL && a < ranges_of_member(g, g->of[replica]); a++) {
+    for (uint32_t i = 0; exchange_buffers != NULL && i < most_ranges_of_member(g, g->of[replica]); i++) {
         /* Both are relaxed, because the go word of the next run publishes them. */
-        atomic_store_explicit(&exchange_buffers[a].partial, 0, memory_order_relaxed);
-        atomic_store_explicit(&exchange_buffers[a].result, 0, memory_order_relaxed);
+        atomic_store_explicit(&exchange_buffers[i].partial, 0, memory_order_relaxed);
+        atomic_store_explicit(&exchange_buffers[i].result, 0, memory_order_relaxed);
     }
 }
 
@@ -47,9 +48,9 @@ void dti_exchange_buffers_refresh(const struct dti_replica *self, uint32_t numbe
 {
     const struct dti_groups *g = &self->sync->groups;
     struct dti_exchange_buffers *exchange_buffers = self->sync->state[self->id].exchange_buffers;
-    for (uint32_t a = 0; exchange_buffers != NULL && a < ranges_of_member(g, g->of[self->id]); a++) {
-        refresh(&exchange_buffers[a].partial, number);
-        refresh(&exchange_buffers[a].result, number);
+    for (uint32_t i = 0; exchange_buffers != NULL && i < most_ranges_of_member(g, g->of[self->id]); i++) {
+        refresh(&exchange_buffers[i].partial, number);
+        refresh(&exchange_buffers[i].result, number);
     }
 }
 
@@ -303,7 +304,7 @@ static ditto_status write_block(struct exchange_range *range, struct block *b)
 
 /* -- walking over the blocks of an exchange range -- */
 
-struct blocks {
+struct block_walk {
     /* A copy, because the walk is ahead of the steps and sets its own reduction. */
     struct dti_flow flow;
 
@@ -321,37 +322,39 @@ struct blocks {
     bool more;
 };
 
-static void begin_blocks(struct blocks *s, struct exchange_range *range)
+static void begin_blocks(struct block_walk *walk, struct exchange_range *range)
 {
-    *s = (struct blocks){ .flow = *range->flow, .block_bytes = range->block_bytes };
-    dti_tree_part(dti_flow_all_grains(range->flow), range->groups->ranges, range->index, 1, &s->from, &s->to);
-    s->more = dti_flow_begin(&s->flow, &s->segment);
+    *walk = (struct block_walk){ .flow = *range->flow, .block_bytes = range->block_bytes };
+    dti_tree_part(dti_flow_all_grains(range->flow), range->groups->ranges, range->index, 1, &walk->from,
+                  &walk->to);
+    walk->more = dti_flow_begin(&walk->flow, &walk->segment);
 }
 
 /* Finds which elements [*first, *end) of the present segment belong to the exchange range. */
-static void range_of(const struct blocks *s, size_t *first, size_t *end)
+static void range_of(const struct block_walk *walk, size_t *first, size_t *end)
 {
-    size_t grain = dti_flow_grain(&s->flow), grains = dti_flow_grains(&s->flow, &s->segment);
-    size_t from = s->from > s->base ? s->from - s->base : 0, to = s->to > s->base ? s->to - s->base : 0;
-    *first = from < grains ? from * grain : s->segment.count;
-    *end = to < grains ? to * grain : s->segment.count;
+    size_t grain = dti_flow_grain(&walk->flow), grains = dti_flow_grains(&walk->flow, &walk->segment);
+    size_t from = walk->from > walk->base ? walk->from - walk->base : 0,
+           to = walk->to > walk->base ? walk->to - walk->base : 0;
+    *first = from < grains ? from * grain : walk->segment.count;
+    *end = to < grains ? to * grain : walk->segment.count;
 }
 
 /* Sets *b to the next block. Returns false if the exchange range has no more blocks. */
-static bool next_block(struct blocks *s, struct exchange_range *range, struct block *b)
+static bool next_block(struct block_walk *walk, struct exchange_range *range, struct block *b)
 {
-    for (; s->more; s->base += dti_flow_grains(&s->flow, &s->segment),
-                    s->more = dti_flow_next(&s->flow, &s->segment), s->at = 0) {
-        size_t first, end, grain = dti_flow_grain(&s->flow);
-        range_of(s, &first, &end);
-        first += s->at;
+    for (; walk->more; walk->base += dti_flow_grains(&walk->flow, &walk->segment),
+                       walk->more = dti_flow_next(&walk->flow, &walk->segment), walk->at = 0) {
+        size_t first, end, grain = dti_flow_grain(&walk->flow);
+        range_of(walk, &first, &end);
+        first += walk->at;
         if (first >= end)
             continue;
-        size_t step = s->block_bytes / s->flow.reduction.accumulator_bytes;
+        size_t step = walk->block_bytes / walk->flow.reduction.accumulator_bytes;
         step = step > grain ? step / grain * grain : step;
-        *b = (struct block){ s->segment, s->flow.reduction, first, end - first < step ? end - first : step,
-                             range->blocks++ };
-        s->at += b->count;
+        *b = (struct block){ walk->segment, walk->flow.reduction, first,
+                             end - first < step ? end - first : step, range->blocks++ };
+        walk->at += b->count;
         return true;
     }
     return false;
@@ -359,7 +362,7 @@ static bool next_block(struct blocks *s, struct exchange_range *range, struct bl
 
 static ditto_status go_through(struct exchange_range *range)
 {
-    struct blocks ahead;
+    struct block_walk ahead;
     struct block now, next;
     begin_blocks(&ahead, range);
     bool more = next_block(&ahead, range, &now);
@@ -398,16 +401,16 @@ ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
 void dti_exchange_owners(const struct dti_flow *flow, dti_target_owner_fn *report, void *context)
 {
     const struct dti_groups *g = &flow->sync->groups;
-    struct dti_flow own = *flow;
-    struct exchange_range range = { .flow = &own,
+    struct dti_flow own_flow = *flow;
+    struct exchange_range range = { .flow = &own_flow,
                                     .groups = g,
                                     .block_bytes = flow->sync->tuning.given.block_bytes };
     for (range.index = 0; range.index < g->ranges; range.index++) {
-        struct blocks ahead;
+        struct block_walk ahead;
         struct block b;
         begin_blocks(&ahead, &range);
         while (next_block(&ahead, &range, &b)) {
-            own.reduction = b.reduction;
+            own_flow.reduction = b.reduction;
             for (uint32_t group = 0; group < g->groups; group++) {
                 size_t first, end;
                 piece_of(&range, &b, group, &first, &end);

@@ -16,7 +16,7 @@
 
 struct slices_reduction {
     struct dti_replica *self;
-    const struct dti_slices *own;
+    const struct dti_slices *own_slices;
     const struct dti_slices *of[DITTO_MAX_REPLICAS];
     struct dti_reduction reduction;
     size_t row_count, row_bytes, total;
@@ -31,7 +31,7 @@ struct slices_reduction {
 
 static ditto_status check_index(const struct slices_reduction *g, uint32_t replica, size_t k, int64_t index)
 {
-    size_t limit = g->own->out == NULL ? g->own->dense_rows : SIZE_MAX;
+    size_t limit = g->own_slices->out == NULL ? g->own_slices->dense_rows : SIZE_MAX;
     if (index >= 0 && (size_t)index < limit)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_RANGE, "replica %u's slice %zu has the index %lld; rows are 0 to %lld", replica,
@@ -40,7 +40,7 @@ static ditto_status check_index(const struct slices_reduction *g, uint32_t repli
 
 static ditto_status check_capacities(const struct slices_reduction *g, size_t needed)
 {
-    for (uint32_t r = 0; r < g->self->num_replicas && g->own->out != NULL; r++)
+    for (uint32_t r = 0; r < g->self->num_replicas && g->own_slices->out != NULL; r++)
         if (g->of[r]->capacity < needed)
             return DTI_FAIL(DITTO_ERR_RANGE,
                             "the output of replica %u has capacity for %zu rows, but the result has %zu", r,
@@ -81,7 +81,7 @@ static ditto_status check_indices(const struct slices_reduction *g)
 
 static ditto_status concatenate(struct slices_reduction *g)
 {
-    ditto_slices *out = g->own->out;
+    ditto_slices *out = g->own_slices->out;
     size_t row = 0;
     DTI_TRY(check_indices(g));
     DTI_TRY(check_capacities(g, g->total));
@@ -137,7 +137,7 @@ static void put_tile(const struct slices_reduction *g, char *sum, size_t count, 
 {
     const struct dti_kernel *kernel = g->reduction.kernel;
     char *old = sum + DTI_TILE_BYTES;
-    if (g->own->out == NULL) {
+    if (g->own_slices->out == NULL) {
         if (kernel->widen != NULL)
             kernel->widen(old, to, count);
         else
@@ -155,22 +155,23 @@ static ditto_status merge(struct slices_reduction *g)
     char *tile = g->self->sync->state[g->self->id].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     size_t chunk = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
     DTI_TRY(sort_rows(g));
-    DTI_TRY(check_capacities(g, g->own->out != NULL ? dti_indexed_rows_distinct(g->indexed, g->total) : 0));
+    DTI_TRY(check_capacities(g, g->own_slices->out != NULL ? dti_indexed_rows_distinct(g->indexed, g->total)
+                                                           : 0));
     for (size_t first = 0, end; first < g->total; first = end, row++) {
         end = dti_indexed_rows_end(g->indexed, g->total, first);
-        size_t target = g->own->out != NULL ? row : (size_t)g->indexed[first].index;
-        char *to = (char *)(g->own->out != NULL ? g->own->out->values : g->own->dense) +
+        size_t target = g->own_slices->out != NULL ? row : (size_t)g->indexed[first].index;
+        char *to = (char *)(g->own_slices->out != NULL ? g->own_slices->out->values : g->own_slices->dense) +
                    target * g->row_bytes;
         for (size_t at = 0; at < g->row_count; at += chunk) {
             size_t count = g->row_count - at < chunk ? g->row_count - at : chunk;
             merge_tile(g, first, end, at, count, tile, scratch);
             put_tile(g, tile, count, to + at * g->reduction.element_bytes);
         }
-        if (g->own->out != NULL)
-            g->own->out->indices[row] = g->indexed[first].index;
+        if (g->own_slices->out != NULL)
+            g->own_slices->out->indices[row] = g->indexed[first].index;
     }
-    if (g->own->out != NULL)
-        g->own->out->rows = row;
+    if (g->own_slices->out != NULL)
+        g->own_slices->out->rows = row;
     return DITTO_OK;
 }
 
@@ -185,7 +186,7 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
         g->of[r] = dti_call_of(self->sync, r, seq)->more;
         g->total += g->of[r]->in.rows; /* cannot overflow, because all rows are in one address space */
     }
-    if (!g->own->merge) {
+    if (!g->own_slices->merge) {
         g->check_status = concatenate(g);
         return DITTO_OK;
     }
@@ -199,16 +200,16 @@ static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context
     return DITTO_OK;
 }
 
-ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call, const struct dti_slices *own,
-                               struct dti_deadline *deadline)
+ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call,
+                               const struct dti_slices *own_slices, struct dti_deadline *deadline)
 {
     struct slices_reduction g = { .self = self,
-                                  .own = own,
+                                  .own_slices = own_slices,
                                   .reduction = dti_flow_reduction(self->sync, call),
                                   .row_count = call->count,
                                   .row_bytes = call->count * call->element_bytes };
     struct dti_fenv saved = dti_fenv_enter();
-    call->more = own;
+    call->more = own_slices;
     dti_call_begins(self, call);
     ditto_status status = dti_collective_with_access(self, call, gather, &g, deadline);
     dti_call_ends(self, call);

@@ -93,13 +93,13 @@ static bool describe_counts(const struct dti_call *a, const struct dti_call *b, 
 
 static bool describe_shapes(const struct dti_call *a, const struct dti_call *b, struct dti_text *text)
 {
-    char own[DTI_SPEC_TEXT_BYTES], others[DTI_SPEC_TEXT_BYTES];
+    char one[DTI_SPEC_TEXT_BYTES], other[DTI_SPEC_TEXT_BYTES];
     if (a->pattern != DTI_PATTERN_ALL_REDUCE || a->dtype == 0 || a->more == NULL || b->more == NULL ||
         a->count != b->count)
         return false;
-    dti_spec_text(a->more, own);
-    dti_spec_text(b->more, others);
-    dti_text_add(text, " (the tensor: %s, but %s)", own, others);
+    dti_spec_text(a->more, one);
+    dti_spec_text(b->more, other);
+    dti_text_add(text, " (the tensor: %s, but %s)", one, other);
     return true;
 }
 

@@ -17,9 +17,9 @@ bool dti_is_in_last_run(const struct dti_sync *sync, uint32_t replica)
 
 void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct dti_text *text)
 {
-    const struct dti_replica_state *a = &sync->state[replica];
-    const char *last = atomic_load_explicit(&a->name, memory_order_relaxed);
-    uint32_t number = atomic_load_explicit(&a->number, memory_order_relaxed);
+    const struct dti_replica_state *state = &sync->state[replica];
+    const char *last = atomic_load_explicit(&state->name, memory_order_relaxed);
+    uint32_t number = atomic_load_explicit(&state->number, memory_order_relaxed);
     dti_text_add(text, "replica %u (", replica);
     if (dti_replica_returned(dti_team_replica(sync->team, replica)))
         dti_text_add(text, "returned from its function; ");

@@ -16,29 +16,29 @@
 
 ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync)
 {
-    struct dti_pending_ring *own = dti_allocate_zeroed(self, sizeof *own);
+    struct dti_pending_ring *ring = dti_allocate_zeroed(self, sizeof *ring);
     void *payload;
-    if (own == NULL)
+    if (ring == NULL)
         return DITTO_ERR_NO_MEMORY;
     /* The payloads are not zeroed, so that no pages are touched before they are used. Most strategies start
      * few operations, and there may be a thousand replicas. */
     DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_PAYLOAD_BYTES, DTI_CACHE_LINE_PAIR,
                               &payload));
     sync->state[self->id].payloads = payload;
-    sync->state[self->id].pending = own;
+    sync->state[self->id].pending = ring;
     return DITTO_OK;
 }
 
 void dti_pending_renew(struct dti_replica_state *state)
 {
-    struct dti_pending_ring *own = state->pending;
+    struct dti_pending_ring *ring = state->pending;
     state->started = state->consumed = 0;
-    own->known_consumed = own->ready = own->num_open = 0;
+    ring->known_consumed = ring->ready = ring->num_open = 0;
     /* relaxed, here and below: the go word of the next run publishes the stores. */
-    atomic_store_explicit(&own->consumed, 0, memory_order_relaxed);
+    atomic_store_explicit(&ring->consumed, 0, memory_order_relaxed);
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++) {
-        own->open[i].number = 0;
-        atomic_store_explicit(&own->operation[i].word, 0, memory_order_relaxed);
+        ring->open[i].number = 0;
+        atomic_store_explicit(&ring->operation[i].word, 0, memory_order_relaxed);
     }
 }
 
@@ -47,15 +47,15 @@ void dti_pending_renew(struct dti_replica_state *state)
 static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
 {
     struct dti_sync *sync = self->sync;
-    const struct dti_pending_operation *own = dti_pending_operation_of(sync, self->id, number);
+    const struct dti_pending_operation *operation = dti_pending_operation_of(sync, self->id, number);
     struct dti_flow flow = { .self = self,
                              .sync = sync,
                              .me = &sync->state[self->id],
                              .workspace = &sync->state[self->id].workspace,
-                             .call = &own->call,
+                             .call = &operation->call,
                              .pending_number = number,
-                             .from_mailboxes = own->small,
-                             .payload_bytes = own->bytes };
+                             .from_mailboxes = operation->small,
+                             .payload_bytes = operation->bytes };
     flow.reduction = dti_flow_reduction(sync, flow.call);
     return flow;
 }
@@ -153,13 +153,13 @@ bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint6
  * entry again. */
 static bool is_ready(struct dti_replica *self, uint64_t number)
 {
-    struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
-    if (own->ready >= number)
+    struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
+    if (ring->ready >= number)
         return true;
     for (uint32_t i = 0; i < self->num_replicas; i++)
         if (!dti_has_started(self->sync, i, number) || !dti_pending_is_same(self, i, number))
             return false;
-    own->ready = number;
+    ring->ready = number;
     return true;
 }
 

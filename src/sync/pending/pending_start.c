@@ -38,13 +38,13 @@ static uint64_t least_consumed(const struct dti_replica *self)
 }
 static bool ring_entry_is_free(struct dti_replica *self, uint64_t number)
 {
-    struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
-    if (own->known_consumed >= number)
+    struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
+    if (ring->known_consumed >= number)
         return true;
     /* The result is kept, so that the cache lines of the other replicas are read rarely, and not at each
      * start. */
-    own->known_consumed = least_consumed(self);
-    return own->known_consumed >= number;
+    ring->known_consumed = least_consumed(self);
+    return ring->known_consumed >= number;
 }
 static bool ring_space_ready(void *argument)
 {

@@ -139,24 +139,24 @@ ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct 
 
 uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uint64_t *number)
 {
-    const struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
+    const struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
     bool found = false;
-    for (uint32_t i = 0; own->num_open != 0 && i < DITTO_MAX_PENDING; i++)
-        if (own->open[i].number != 0 && (!found || own->open[i].number < *number)) {
-            *number = own->open[i].number;
-            *name = own->open[i].name;
+    for (uint32_t i = 0; ring->num_open != 0 && i < DITTO_MAX_PENDING; i++)
+        if (ring->open[i].number != 0 && (!found || ring->open[i].number < *number)) {
+            *number = ring->open[i].number;
+            *name = ring->open[i].name;
             found = true;
         }
-    return own->num_open;
+    return ring->num_open;
 }
 
 ditto_status dti_pending_abandon(struct dti_replica *self, ditto_status status)
 {
-    struct dti_pending_ring *own = dti_replica_state_of(self)->pending;
+    struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
     dti_team_stop(self->team);
     status = dti_leave_collective(self, status);
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++)
-        own->open[i].number = 0;
-    own->num_open = 0;
+        ring->open[i].number = 0;
+    ring->num_open = 0;
     return status;
 }

@@ -159,15 +159,15 @@ static void read_lines(const void *data, size_t bytes)
 
 /* Executes the operation `times` times, in place and out of place by turns. */
 static ditto_status repeat(struct dti_replica *self, const struct trial *trial, float *data,
-                           const struct attempt *t, uint32_t times)
+                           const struct attempt *attempt, uint32_t times)
 {
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
     ditto_tuning tuning = self->sync->tuning.given;
-    tuning.small_bytes = t->small_bytes;
-    tuning.hierarchical_bytes = t->hierarchical_bytes;
+    tuning.small_bytes = attempt->small_bytes;
+    tuning.hierarchical_bytes = attempt->hierarchical_bytes;
     for (uint32_t i = 0; i < times; i++) {
         struct dti_call call = { .name = "calibration",
-                                 .count = t->bytes / sizeof *data,
+                                 .count = attempt->bytes / sizeof *data,
                                  .element_bytes = sizeof *data,
                                  .root = DTI_NO_ROOT,
                                  .pattern = DTI_PATTERN_ALL_REDUCE,
@@ -176,9 +176,9 @@ static ditto_status repeat(struct dti_replica *self, const struct trial *trial, 
                                  .src = data,
                                  .dst = i % 2 == 0 ? data : data + trial->most / sizeof *data };
         /* New data, because otherwise the lines of each part would stay in the cache of its owner. */
-        memset(data, 0, t->bytes);
+        memset(data, 0, attempt->bytes);
         DTI_TRY(dti_collective_tuned(self, &tuning, &call, NULL, &deadline));
-        read_lines(call.dst, t->bytes);
+        read_lines(call.dst, attempt->bytes);
     }
     return DITTO_OK;
 }
@@ -194,22 +194,22 @@ static ditto_status meet(struct dti_replica *self)
 
 /* Returns in *ns the time of one operation in nanoseconds. Only the time of replica 0 is used. */
 static ditto_status time_try(struct dti_replica *self, const struct trial *trial, float *data,
-                             const struct attempt *t, uint32_t times, double *ns)
+                             const struct attempt *attempt, uint32_t times, double *ns)
 {
     DTI_TRY(meet(self));
     uint64_t begin = dti_now_ns();
-    DTI_TRY(repeat(self, trial, data, t, times));
+    DTI_TRY(repeat(self, trial, data, attempt, times));
     *ns = (double)(dti_now_ns() - begin) / times;
     return DITTO_OK;
 }
 
 /* Makes one try to find out how often the next ones repeat the operation, and whether there is time left. */
 static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, float *data,
-                               const struct attempt *t)
+                               const struct attempt *attempt)
 {
     double ns;
     /* All replicas meet in the try, so none still uses `times` and `over` of the comparison before. */
-    DTI_TRY(time_try(self, trial, data, t, 1, &ns));
+    DTI_TRY(time_try(self, trial, data, attempt, 1, &ns));
     if (self->id == 0) {
         trial->times = ns * 40 < TRY_NS ? 40 : ns * 2 > TRY_NS ? 2 : (uint32_t)(TRY_NS / ns);
         trial->over = dti_now_ns() - trial->begin_ns > BUDGET_NS;
@@ -220,15 +220,15 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
 /* Sets *first_is_faster. The two attempts are tried by turns, so that a disturbance affects both, and the
  * best of TRIES tries counts. */
 static ditto_status compare(struct dti_replica *self, struct trial *trial, float *data,
-                            const struct attempt *one, const struct attempt *other, bool *first_is_faster)
+                            const struct attempt *first, const struct attempt *second, bool *first_is_faster)
 {
     double best[2] = { 0, 0 };
     *first_is_faster = false;
-    DTI_TRY(plan_tries(self, trial, data, one));
+    DTI_TRY(plan_tries(self, trial, data, first));
     for (int i = 0; i < TRIES && !trial->over; i++)
         for (int k = 0; k < 2; k++) {
             double ns;
-            DTI_TRY(time_try(self, trial, data, k == 0 ? one : other, trial->times, &ns));
+            DTI_TRY(time_try(self, trial, data, k == 0 ? first : second, trial->times, &ns));
             best[k] = i == 0 || ns < best[k] ? ns : best[k];
         }
     *first_is_faster = !trial->over && best[0] <= best[1];
