@@ -71,7 +71,7 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
     struct dti_text text = { where, sizeof where, 0 };
     describe_call(description, sync, a, seq);
     describe_call(others, sync, b, seq);
-    /* With access their lists can be read, because neither replica has left. */
+    /* While this replica has access, the lists of both calls can be read, because neither replica leaves. */
     if (dti_access_begin(self)) {
         if (dti_call_same(one, other))
             dti_text_add(&text, " (after a different number of started operations)");
@@ -214,8 +214,8 @@ static bool counter_ready(void *argument)
     const struct counter_wait *w = argument;
     const struct dti_team *team = w->self->team;
     dti_pending_help(w->self);
-    /* acquire: a replica that has returned after this meeting has seen its release. This replica then sees
-     * the release too, in meet_by_counter. */
+    /* dti_team_any_returned is an acquire. A replica that has returned after this meeting has seen its
+     * release. This replica then sees the release too, in meet_by_counter. */
     return released(w->self->sync, w->seq) || dti_stopped(w->self->stop) || dti_team_any_returned(team);
 }
 
@@ -244,8 +244,8 @@ static ditto_status meet_by_counter(struct dti_replica *self, const struct dti_a
     uint32_t seq = (uint32_t)(word >> 32);
     uint64_t number = sync->state[self->id].seq;
     struct counter_wait w = { self, number };
-    /* release: for dti_describe_missing, which reads mailboxes in meetings by counter too. The meeting itself
-     * is ordered by C0. */
+    /* release: for replicas that wait elsewhere and for messages, which read the word and then the call. The
+     * meeting itself is ordered by C0. */
     atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, 0)->word, word, memory_order_release);
     /* A replica that waits for this one in a started operation or in a meeting in rounds sees that the calls
      * have diverged. */

@@ -28,7 +28,8 @@ struct dti_call_size {
     /* Bytes that one replica contributes. */
     size_t own;
 
-    /* Bytes that one replica reads from others if it makes its result alone. */
+    /* Bytes that one replica reads from others if it makes its result alone. For an all-gather, its own part
+     * is counted too. */
     size_t read;
 
     /* Bytes that are written on all replicas together. */
