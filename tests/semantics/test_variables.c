@@ -605,6 +605,33 @@ static void rule_8_5_colocated_variables_have_copies_on_the_same_nodes(void **st
     assert_ok(ditto_strategy_destroy(other));
 }
 
+static void a_kept_value_for_which_there_is_no_memory_leaves_the_earlier_one(void **state)
+{
+    (void)state;
+#if SANITIZED
+    skip(); /* the allocator of a sanitizer ends the process */
+#else
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    float three = 3, zero = 0, found = 0;
+    ditto_tensor small = { .data = &three, .dtype = DITTO_F32 },
+                 initial = { .data = &zero, .dtype = DITTO_F32 };
+    ditto_tensor huge = { .data = &three, .dtype = DITTO_F32, .rank = 1, .shape = { (size_t)1 << 45 } };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *variable;
+    size_t num_values;
+    assert_ok(ditto_strategy_restore_value(strategy, "w", &small));
+    assert_status(ditto_strategy_restore_value(strategy, "w", &huge), DITTO_ERR_NO_MEMORY);
+    assert_ok(ditto_strategy_held_values(strategy, NULL, 0, NULL, &num_values));
+    assert_int_equal(num_values, 1);
+    options.name = "w";
+    assert_ok(ditto_variable_create(strategy, &initial, &options, &variable));
+    assert_ok(ditto_variable_read(variable, &found, sizeof found));
+    assert_true(found == three);
+    assert_ok(ditto_variable_destroy(variable));
+    assert_ok(ditto_strategy_destroy(strategy));
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -626,6 +653,7 @@ int main(void)
         cmocka_unit_test(rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up),
         cmocka_unit_test(rule_8_12_a_cross_add_needs_mean_or_only_first_replica),
         cmocka_unit_test(a_variable_of_another_strategy_is_refused),
+        cmocka_unit_test(a_kept_value_for_which_there_is_no_memory_leaves_the_earlier_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,9 +33,8 @@ void dti_mark_cut(char *text, size_t size)
 struct conversion {
     const char *text;
     size_t length;
-    bool star;      /* the width or the precision is an argument */
-    bool precision; /* there is a precision */
-    char size[3];   /* "", "h", "l", "ll", "z" and so on */
+    bool star;    /* the width or the precision is an argument */
+    char size[3]; /* "", "h", "l", "ll", "z" and so on */
 
     /* 'd', 's' and so on, or 0 if this file does not support the conversion. */
     char kind;
@@ -48,7 +47,6 @@ static struct conversion read_conversion(const char *at)
     at += strspn(at, "-+ #0");
     while (*at != '\0' && strchr("0123456789.*", *at) != NULL) {
         c.star |= *at == '*';
-        c.precision |= *at == '.';
         at++;
     }
     for (size_t i = 0; i < 2 && *at != '\0' && strchr("hlzjtL", *at) != NULL; i++)

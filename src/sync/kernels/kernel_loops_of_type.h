@@ -178,7 +178,8 @@ static void OF(pair_prod_combine)(void *out, const void *left, const void *right
 static void OF(pair_prod_into_two)(void *out0, void *out1, const void *left, const void *right, size_t count)
 {
     OF(pair_prod_combine)(out0, left, right, count);
-    memcpy(out1, out0, count * 2 * sizeof(TYPE));
+    if (out1 != out0)
+        memcpy(out1, out0, count * 2 * sizeof(TYPE));
 }
 #endif
 

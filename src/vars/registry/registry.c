@@ -93,7 +93,6 @@ uint64_t *dti_registry_shards_assigned(const struct dti_team *team)
 ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, const ditto_tensor *value)
 {
     size_t bytes = ditto_tensor_bytes(value);
-    dti_waiting_value_drop(team, name); /* the new value replaces an earlier one */
     struct dti_waiting_value *waiting = calloc(1, sizeof *waiting);
     if (waiting != NULL) {
         waiting->name = strdup(name);
@@ -109,6 +108,7 @@ ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, cons
     }
     if (bytes != 0)
         memcpy(waiting->value, value->data, bytes);
+    dti_waiting_value_drop(team, name); /* the new value replaces an earlier one */
     *dti_team_variables(team)->waiting_end = waiting;
     dti_team_variables(team)->waiting_end = &waiting->next;
     return DITTO_OK;

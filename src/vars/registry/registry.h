@@ -27,8 +27,8 @@ struct ditto_optimizer **dti_registry_optimizers(const struct dti_team *team);
  * variables that were destroyed since. */
 uint64_t *dti_registry_shards_assigned(const struct dti_team *team);
 
-/* Keeps a copy of the value until a variable of that name is created. An earlier value of the same name is
- * dropped, also if this returns DITTO_ERR_NO_MEMORY. */
+/* Keeps a copy of the value until a variable of that name is created. It replaces an earlier value
+ * of the same name. If it returns DITTO_ERR_NO_MEMORY, the earlier one is still kept. */
 ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, const ditto_tensor *value);
 
 /* Returns the first waiting value, or NULL. The values are linked by `next`. */
