@@ -248,7 +248,8 @@ typedef struct ditto_restore_status {
     size_t num_missing; /**< variables without an entry */
 } ditto_restore_status;
 
-/** Writes the values of a checkpoint to the variables of the same names, as ditto_variable_assign does.
+/** Writes the values of a checkpoint to the variables of the same names, as ditto_variable_assign does. So a
+ *  floating-point sync-on-read variable with SUM may differ from its saved value in its last bits.
  *
  *  Everything is checked, and all values are read, before the first value is written. So after an error every
  *  variable has the value that it had before.

@@ -184,7 +184,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const dit
 /** Writes a placement as text for ditto_placement_read.
  *
  *  The lines are "ditto-placement 1", then "check N", where N identifies the hardware, then "replica I: PUs"
- *  for each replica with the leader's PU first, and then "end".
+ *  for each replica, and then "end". PUs are a list without spaces, such as 2,0 or 0-3,8, with the leader's
+ *  PU first.
  *
  *  @param placement  the placement
  *  @param buffer     [out] memory for the text; may be NULL if `capacity` is 0

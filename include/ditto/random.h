@@ -96,7 +96,7 @@ DITTO_API void ditto_random_f64(ditto_random *random, double *dst, size_t count)
 /** Writes numbers of the normal distribution with mean 0 and variance 1.
  *
  *  The call begins at a word whose number is a multiple of four, and skips up to three words for that. Each
- *  number takes two words. Numbers are made in pairs, so an odd count leaves two words unused. No number is
+ *  number takes two words. Numbers are made in pairs, so an odd count skips two words. No number is
  *  farther than 8.6 from 0. The logarithm, sine and cosine are ditto's own, so the bits are the same with
  *  every compiler, C library and processor.
  *

@@ -10,7 +10,8 @@ DITTO_BEGIN
  *
  *  A function that a run calls receives a handle `self` of its replica. The handle is valid on that thread
  *  until the function returns. Except for ditto_fail, the functions of this group are called in replica
- *  context, on the replica's own thread. Anywhere else they fail with DITTO_ERR_CONTEXT.
+ *  context, on the replica's own thread. Anywhere else they fail with DITTO_ERR_CONTEXT. If `self` is NULL,
+ *  they fail with DITTO_ERR_INVALID.
  *  @{ */
 
 /** One copy of the computation: a thread that is pinned to a PU, and an arena of memory on that PU's NUMA

@@ -82,7 +82,8 @@ typedef struct ditto_run_options {
  *                              returned, or is in it twice
  *  @retval DITTO_ERR_RANGE     an operator of options->reduce that values do not have; an unknown
  *                              dynamic_batch
- *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and components differ in shape
+ *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and components differ in shape; a result of
+ *                              options->reduce differs in shape between replicas
  *  @retval DITTO_ERR_CONTEXT   an argument of another strategy, or of one that was destroyed
  *  @par Cost
  *  The call takes a few tens of nanoseconds more than ditto_strategy_run, and one cache line for each replica

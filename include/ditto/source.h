@@ -158,7 +158,7 @@ typedef struct ditto_csv_component {
     ditto_dtype dtype;
 
     /** Not 0: the column is text, and the component is u8 [text_bytes], the text followed by zeros. A text
-     *  that is longer or is not UTF-8 is DITTO_ERR_CORRUPT. */
+     *  that is longer or is not UTF-8 is DITTO_ERR_CORRUPT. `dtype` must be DITTO_U8. */
     uint32_t text_bytes;
 
     /** What an empty field of numbers means. An empty text is never an error. */
@@ -190,9 +190,9 @@ typedef struct ditto_csv_options {
  *  around a number are allowed. A row has at most 16 MiB. A number is [+-] digits [. digits] [e [+-] digits],
  *  independent of the locale. An f32 is rounded from the nearest f64.
  *
- *  These are DITTO_ERR_CORRUPT, with a message that names file, line and column: a row with too few or too
- *  many fields, a quote in the middle of a field, text after a closing quote, a field that is not a number, a
- *  number outside the range of its dtype, nan, and inf.
+ *  These are DITTO_ERR_CORRUPT, with a message that names file, line and column, both counted from 1: a row
+ *  with too few or too many fields, a quote in the middle of a field, text after a closing quote, a field that
+ *  is not a number, a number outside the range of its dtype, nan, and inf.
  *
  *  @param files           the files
  *  @param components      array of num_components components

@@ -122,7 +122,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_write(ditto_strategy
 
 /* -- Counts of calls. Any thread may call the functions, in any context. -- */
 
-/** Starts or stops counting calls of the library's public functions in the whole process.
+/** Starts or stops counting calls of the library's public functions in the whole process. Functions that
+ *  only return a member, such as ditto_replica_id, are not counted. Counting that is started again continues
+ *  the earlier counts.
  *
  *  @param on  not 0 to count from now on, 0 to stop */
 DITTO_API void ditto_usage_count(int on);

@@ -51,7 +51,7 @@ typedef struct ditto_tuning {
 
     /** The number of neighbouring replicas that form a group. By default the replicas of one package form a
      *  group, or those of a NUMA node if there is one package, or those of a last-level cache if there is one
-     *  node. */
+     *  node, and ditto_strategy_tuning returns 0. */
     uint32_t near_replicas;
 } ditto_tuning;
 

@@ -274,7 +274,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *
 
 /** Gives a saved value to the variable of a name. It is written as ditto_variable_assign writes it. If there
  *  is no such variable yet, a copy of the value is kept until one is created, and replaces its initial value.
- *  An error of the value is then returned by that creation, which fails.
+ *  `initialize` is called nevertheless. An error of the value is returned by that creation, which then fails.
+ *  The value stays kept if the creation fails.
  *
  *  @param strategy  the strategy
  *  @param name      name of the variable
@@ -316,8 +317,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_drop_held_values(ditto_str
  *  Any thread may call it, also after the strategy was destroyed. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_spec(const ditto_variable *variable, ditto_tensor *out);
 
-/** Copies the value of a variable into a buffer. Of a mirrored variable any copy is read. The components of a
- *  sync-on-read variable are aggregated.
+/** Copies the value of a variable into a buffer. Of a mirrored variable one copy is read, which is that of
+ *  replica 0 if updates made the components differ. The components of a sync-on-read variable are aggregated.
  *
  *  @param variable  the variable
  *  @param dst       [out] the elements
@@ -332,6 +333,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_read(ditto_variable *varia
  *  Every component of a mirrored variable receives it, as does every component of a sync-on-read variable
  *  with MEAN or ONLY_FIRST_REPLICA. Each component of a sync-on-read variable with SUM receives value / N.
  *  The remainder of integers is distributed over the first replicas, one each, so that the sum is exact.
+ *  A sum of floating-point components may differ from value in its last bits.
  *
  *  @param variable  the variable
  *  @param value     the elements; no overlap with the variable's copies
