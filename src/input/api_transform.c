@@ -10,8 +10,8 @@ static ditto_status check_input(const ditto_dataset *input, ditto_dataset *const
     return dti_not_null(out, "out");
 }
 
-/* Transformations that change the order or the number of single rows must come before batch. */
-static ditto_status check_rows(const ditto_dataset *input, ditto_dataset *const *out, const char *what)
+/* Checks the input of a transformation that works on single rows and must therefore come before batch. */
+static ditto_status check_row_input(const ditto_dataset *input, ditto_dataset *const *out, const char *what)
 {
     DTI_TRY(check_input(input, out));
     if (input->batch_rows != 0)
@@ -19,9 +19,9 @@ static ditto_status check_rows(const ditto_dataset *input, ditto_dataset *const 
     return DITTO_OK;
 }
 
-/* Returns the number of rows that `count` means. After batch it counts batches. If the number does not fit,
- * the result is UINT64_MAX, which means all rows. */
-static uint64_t rows_of(const ditto_dataset *input, uint64_t count)
+/* Returns the number of rows that `count` stands for. If the input is batched, `count` is a number of
+ * batches. If the number does not fit, the result is UINT64_MAX, which is more than the rows of any input. */
+static uint64_t num_rows_of(const ditto_dataset *input, uint64_t count)
 {
     uint64_t rows, each = input->batch_rows != 0 ? input->batch_rows : 1;
     return __builtin_mul_overflow(count, each, &rows) ? UINT64_MAX : rows;
@@ -48,7 +48,7 @@ ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function
                                   ditto_dataset **out)
 {
     DTI_ENTER();
-    DTI_TRY(check_rows(input, out, "filter"));
+    DTI_TRY(check_row_input(input, out, "filter"));
     if (function == NULL)
         return dti_fail_null("function");
     return dti_filter_create(input, function, user, out);
@@ -59,7 +59,7 @@ ditto_status ditto_dataset_shuffle(ditto_dataset *input, const ditto_shuffle_opt
 {
     ditto_shuffle_options known;
     DTI_ENTER();
-    DTI_TRY(check_rows(input, out, "shuffle"));
+    DTI_TRY(check_row_input(input, out, "shuffle"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_shuffle_options"));
     if ((unsigned)known.reshuffle > DITTO_RESHUFFLE_NEVER)
         return DTI_FAIL(DITTO_ERR_RANGE, "reshuffle = %d is not a value of its enum", (int)known.reshuffle);
@@ -86,14 +86,14 @@ ditto_status ditto_dataset_take(ditto_dataset *input, uint64_t count, ditto_data
     DTI_TRY(check_input(input, out));
     if (count == 0)
         return DTI_FAIL(DITTO_ERR_RANGE, "take 0 would leave no rows: give at least 1");
-    return dti_skip_take_create(input, 0, rows_of(input, count), out);
+    return dti_skip_take_create(input, 0, num_rows_of(input, count), out);
 }
 
 ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count, ditto_dataset **out)
 {
     DTI_ENTER();
     DTI_TRY(check_input(input, out));
-    return dti_skip_take_create(input, rows_of(input, count), UINT64_MAX, out);
+    return dti_skip_take_create(input, num_rows_of(input, count), UINT64_MAX, out);
 }
 
 ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t num_shards, uint64_t index,
@@ -107,7 +107,7 @@ ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t num_shards, uint
         return DTI_FAIL(
             DITTO_ERR_RANGE, "index is %llu, but with num_shards = %llu they are numbered from 0 to %llu",
             (unsigned long long)index, (unsigned long long)num_shards, (unsigned long long)num_shards - 1);
-    return dti_shard_create(input, num_shards, index, rows_of(input, 1), out);
+    return dti_shard_create(input, num_shards, index, num_rows_of(input, 1), out);
 }
 
 static ditto_status check_inputs(ditto_dataset *const *inputs, uint32_t count, ditto_dataset *const *out)
@@ -141,7 +141,7 @@ ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t num_inputs
     return dti_zip_create(inputs, num_inputs, out);
 }
 
-/* Checks that the rows of all inputs have the same components. */
+/* Checks that no input is batched, and that the rows of all inputs have the same components. */
 static ditto_status check_alike(ditto_dataset *const *inputs, uint32_t count, ditto_dataset *const *out,
                                 const char *what)
 {
@@ -149,7 +149,7 @@ static ditto_status check_alike(ditto_dataset *const *inputs, uint32_t count, di
     for (uint32_t i = 0; i < count; i++) {
         char name[32];
         dti_text_add(&(struct dti_text){ name, sizeof name, 0 }, "inputs[%u]", i);
-        DTI_TRY(check_rows(inputs[i], out, what));
+        DTI_TRY(check_row_input(inputs[i], out, what));
         DTI_TRY(dti_dataset_check_alike(inputs[0], "inputs[0]", inputs[i], name));
     }
     return DITTO_OK;

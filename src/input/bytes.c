@@ -78,7 +78,7 @@ uint64_t dti_bytes_get_u64(struct dti_bytes_reader *from)
     return 0;
 }
 
-uint64_t dti_bytes_get_below(struct dti_bytes_reader *from, uint64_t most)
+uint64_t dti_bytes_get_at_most(struct dti_bytes_reader *from, uint64_t most)
 {
     uint64_t number = dti_bytes_get_u64(from);
     if (number <= most)

@@ -1,4 +1,5 @@
-/* src/input/bytes.h - writes a state as bytes and reads it back. Small numbers take few bytes (LEB128). */
+/* src/input/bytes.h - writes a state as bytes and reads it back. Numbers are written in LEB128, in which
+ * small numbers take few bytes. */
 #ifndef DTI_BYTES_H
 #define DTI_BYTES_H
 
@@ -30,8 +31,8 @@ struct dti_bytes_reader {
 void dti_bytes_get(struct dti_bytes_reader *from, void *data, size_t bytes);
 uint64_t dti_bytes_get_u64(struct dti_bytes_reader *from);
 
-/* Reads a number. If it is above `most`, the reader fails and the result is 0. */
-uint64_t dti_bytes_get_below(struct dti_bytes_reader *from, uint64_t most);
+/* Reads a number that must be at most `most`. Otherwise the reader fails, and the result is 0. */
+uint64_t dti_bytes_get_at_most(struct dti_bytes_reader *from, uint64_t most);
 
 /* Returns DITTO_ERR_CORRUPT if a get has failed. */
 ditto_status dti_bytes_reader_status(const struct dti_bytes_reader *from);

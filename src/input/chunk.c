@@ -11,8 +11,9 @@ ditto_status dti_chunk_make(struct dti_chunk *chunk, const ditto_dataset *datase
     size_t offset[DITTO_MAX_COMPONENTS], bytes;
     size_t most = dataset->row_bytes < CHUNK_BYTES ? CHUNK_BYTES / (dataset->row_bytes + 1) + 1 : 1;
     *chunk = (struct dti_chunk){ .dataset = dataset, .most = most < wanted ? most : wanted };
+    /* More than 0 bytes are allocated, although rows may have none. */
     if (dti_dataset_layout(dataset, chunk->most, offset, &bytes) &&
-        !__builtin_add_overflow(bytes, DTI_CACHE_LINE_PAIR, &bytes)) /* rows may have no byte */
+        !__builtin_add_overflow(bytes, DTI_CACHE_LINE_PAIR, &bytes))
         chunk->values = aligned_alloc(DTI_CACHE_LINE_PAIR, bytes);
     if (chunk->values == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %zu rows", chunk->most);
@@ -35,12 +36,12 @@ void dti_chunk_fill(struct dti_chunk *chunk, struct dti_reader *reader, struct d
 ditto_status dti_chunk_row(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows,
                            size_t index, ditto_tensor *out)
 {
-    void *at[DITTO_MAX_COMPONENTS];
+    void *value[DITTO_MAX_COMPONENTS];
     if (!chunk->together)
         DTI_TRY(dti_dataset_fill(chunk->dataset, reader, dti_rows_from(rows, index), 1, chunk->component));
     for (uint32_t k = 0; k < chunk->dataset->components; k++)
-        at[k] = (char *)chunk->component[k] +
-                (chunk->together ? index : 0) * chunk->dataset->component[k].bytes;
-    dti_row_tensors(chunk->dataset, at, out);
+        value[k] = (char *)chunk->component[k] +
+                   (chunk->together ? index : 0) * chunk->dataset->component[k].bytes;
+    dti_row_tensors(chunk->dataset, value, out);
     return DITTO_OK;
 }

@@ -1,5 +1,5 @@
-/* src/input/chunk.h - reads the values of several rows together and returns them one by one. One thread
- * uses a chunk. */
+/* src/input/chunk.h - reads the values of several rows together and returns them one by one. One thread uses
+ * a chunk. */
 #ifndef DTI_CHUNK_H
 #define DTI_CHUNK_H
 
@@ -15,8 +15,8 @@ struct dti_chunk {
     bool together;
 };
 
-/* Allocates memory for at least one and at most `wanted` rows. There are no more than stay in a core's cache
- * until they are used. Returns DITTO_ERR_NO_MEMORY. */
+/* Allocates memory for at least one and at most `wanted` rows. There are only as many as stay in a core's
+ * cache until they are used. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_chunk_make(struct dti_chunk *chunk, const ditto_dataset *dataset, size_t wanted);
 
 /* A chunk of zeros is allowed. */

@@ -94,23 +94,23 @@ ditto_status dti_dataset_set_component(ditto_dataset *d, uint32_t k, const ditto
 }
 
 ditto_status dti_dataset_check_alike(const ditto_dataset *first, const char *first_name,
-                                     const ditto_dataset *own, const char *own_name)
+                                     const ditto_dataset *other, const char *other_name)
 {
     ditto_tensor expected[DITTO_MAX_COMPONENTS], found[DITTO_MAX_COMPONENTS];
     char expected_text[DTI_SPEC_TEXT_BYTES], found_text[DTI_SPEC_TEXT_BYTES];
     void *none[DITTO_MAX_COMPONENTS] = { NULL };
-    if (own->components != first->components)
-        return DTI_FAIL(DITTO_ERR_INVALID, "rows of %s have %u components, but rows of %s have %u", own_name,
-                        own->components, first_name, first->components);
+    if (other->components != first->components)
+        return DTI_FAIL(DITTO_ERR_INVALID, "rows of %s have %u components, but rows of %s have %u",
+                        other_name, other->components, first_name, first->components);
     dti_row_tensors(first, none, expected);
-    dti_row_tensors(own, none, found);
+    dti_row_tensors(other, none, found);
     for (uint32_t k = 0; k < first->components; k++) {
         if (dti_spec_equal(&expected[k], &found[k]))
             continue;
         dti_spec_text(&expected[k], expected_text);
         dti_spec_text(&found[k], found_text);
         return DTI_FAIL(DITTO_ERR_INVALID, "component %u is %s in rows of %s, but %s in %s", k, found_text,
-                        own_name, expected_text, first_name);
+                        other_name, expected_text, first_name);
     }
     return DITTO_OK;
 }
@@ -277,9 +277,9 @@ ditto_status dti_rows_save(const ditto_dataset *dataset, struct dti_rows rows, s
     return DITTO_OK;
 }
 
-size_t dti_rows_saved(struct dti_bytes_reader *from, uint64_t most)
+size_t dti_rows_load_count(struct dti_bytes_reader *from, uint64_t most)
 {
-    uint64_t count = dti_bytes_get_below(from, most);
+    uint64_t count = dti_bytes_get_at_most(from, most);
     if (count <= (uint64_t)(from->end - from->at)) /* each row takes at least one byte */
         return (size_t)count;
     from->failed = true;
@@ -296,13 +296,14 @@ ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, s
 
 bool dti_dataset_layout(const ditto_dataset *dataset, uint64_t rows, size_t *offset, size_t *bytes)
 {
-    size_t each;
+    size_t component_bytes;
     *bytes = 0;
     for (uint32_t k = 0; k < dataset->components; k++) {
         offset[k] = *bytes;
-        if (!dti_multiply(rows, dataset->component[k].bytes, &each) ||
-            __builtin_add_overflow(each, DTI_CACHE_LINE_PAIR - 1, &each) ||
-            __builtin_add_overflow(*bytes, each / DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR, bytes))
+        if (!dti_multiply(rows, dataset->component[k].bytes, &component_bytes) ||
+            __builtin_add_overflow(component_bytes, DTI_CACHE_LINE_PAIR - 1, &component_bytes) ||
+            __builtin_add_overflow(*bytes, component_bytes / DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR,
+                                   bytes))
             return false;
     }
     return true;
@@ -320,17 +321,18 @@ void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto
 ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const char *what,
                            const ditto_dataset *dataset, const uint64_t *row)
 {
-    char where[256] = "", own[200] = "", number[16] = "";
+    char where[256] = "", own_message[200] = "", status_text[16] = "";
     struct dti_text text = { where, sizeof where, 0 };
     ditto_status reported = status < 0 ? status : DITTO_ERR_USER;
     if (dataset != NULL)
         dti_row_where(dataset, row, &text);
     if (dti_error_serial != serial_before) /* the function has recorded the cause */
-        dti_text_add(&(struct dti_text){ own, sizeof own, 0 }, ": %s", dti_error_get()->message);
-    if (status > 0) /* no error, and perhaps no status at all */
-        dti_text_add(&(struct dti_text){ number, sizeof number, 0 }, "%d, ", (int)status);
-    return DTI_FAIL(reported, "the function of %s returned %s%s%s%s%s", what, number,
-                    ditto_status_name(status), where[0] != '\0' ? " on " : "", where, own);
+        dti_text_add(&(struct dti_text){ own_message, sizeof own_message, 0 }, ": %s",
+                     dti_error_get()->message);
+    if (status > 0) /* not an error, and perhaps not a value of ditto_status */
+        dti_text_add(&(struct dti_text){ status_text, sizeof status_text, 0 }, "%d, ", (int)status);
+    return DTI_FAIL(reported, "the function of %s returned %s%s%s%s%s", what, status_text,
+                    ditto_status_name(status), where[0] != '\0' ? " on " : "", where, own_message);
 }
 
 /* -- readers -- */

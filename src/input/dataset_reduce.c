@@ -1,4 +1,4 @@
-/* src/input/dataset_reduce.c - reduces a dataset: calls a function with every row, on the calling thread. */
+/* src/input/dataset_reduce.c - calls a function with the rows of a dataset, on the calling thread. */
 #include "base/errors/user_call.h"
 #include "base/numbers/fenv.h"
 #include "input/chunk.h"
@@ -27,16 +27,18 @@ static DTI_GUARDED ditto_status reduce_row(struct reduction *r, size_t index)
 {
     ditto_tensor row[DITTO_MAX_COMPONENTS];
     DTI_TRY(dti_chunk_row(&r->chunk, &r->reader, r->rows, index, row));
-    uint32_t serial = dti_error_serial;
+    uint32_t serial_before = dti_error_serial;
     DTI_GUARD("the function given to ditto_dataset_reduce");
     ditto_status status = r->function(row, r->state);
     DTI_GUARD_END();
     if (status == DITTO_OK || status == DITTO_END_OF_INPUT)
         return status;
-    return dti_fail_user(status, serial, "a reduction", r->dataset, dti_rows_from(r->rows, index).word);
+    return dti_fail_user(status, serial_before, "a reduction", r->dataset,
+                         dti_rows_from(r->rows, index).word);
 }
 
-/* Calls the function with `count` chosen rows, up to the first one that cannot be read. */
+/* Calls the function with `count` chosen rows, in order. Stops at a row that cannot be read, and when the
+ * function returns anything but DITTO_OK. */
 static ditto_status reduce_rows(struct reduction *r, size_t count)
 {
     dti_chunk_fill(&r->chunk, &r->reader, r->rows, count);
@@ -49,16 +51,17 @@ static ditto_status reduce_all(struct reduction *r)
 {
     for (;;) {
         size_t got;
-        ditto_status chosen = dti_cursor_next(r->cursor, r->rows, r->chunk.most, &got);
-        ditto_error error = chosen < 0 ? *dti_error_get() : (ditto_error){ 0 };
-        ditto_status reduced = reduce_rows(r, got);
+        ditto_status next_status = dti_cursor_next(r->cursor, r->rows, r->chunk.most, &got);
+        ditto_error error = next_status < 0 ? *dti_error_get() : (ditto_error){ 0 };
+        /* The rows before an error of the cursor are reduced first. */
+        ditto_status reduce_status = reduce_rows(r, got);
         dti_rows_drop(r->dataset, r->rows, got);
-        if (reduced != DITTO_OK)
-            return reduced == DITTO_END_OF_INPUT ? DITTO_OK : reduced;
-        if (chosen < 0)
+        if (reduce_status != DITTO_OK)
+            return reduce_status == DITTO_END_OF_INPUT ? DITTO_OK : reduce_status;
+        if (next_status < 0)
             dti_error_set(&error);
-        if (chosen != DITTO_OK)
-            return chosen == DITTO_END_OF_INPUT ? DITTO_OK : chosen;
+        if (next_status != DITTO_OK)
+            return next_status == DITTO_END_OF_INPUT ? DITTO_OK : next_status;
     }
 }
 

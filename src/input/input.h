@@ -30,12 +30,11 @@ enum dti_use { DTI_USE_NONE, DTI_USE_REPLICAS, DTI_USE_CROSS };
  * DITTO_ERR_CONTEXT if they are already taken in the other way. */
 ditto_status dti_iterator_claim(ditto_iterator *iterator, enum dti_use use);
 
-/* Returns NULL if the strategy is destroyed. */
+/* Returns NULL if the strategy was destroyed, unless it was poisoned. */
 struct dti_team *dti_iterator_team(const ditto_iterator *iterator);
 
-/* Stands first in a public function that takes an iterator in cross-replica context. Neither the iterator nor
- * its strategy can be destroyed before the function returns. Returns DITTO_ERR_CONTEXT if the strategy was
- * destroyed before. */
+/* Follows DTI_ENTER in a public function that takes an iterator. Neither the iterator nor its strategy can be
+ * destroyed before the function returns. Returns DITTO_ERR_CONTEXT if the strategy was destroyed before. */
 #define DTI_HOLD_ITERATOR(iterator)        \
     DTI_LEAVES_GATE(held_iterator_, NULL); \
     DTI_TRY(dti_iterator_hold((iterator), &held_iterator_))
@@ -58,10 +57,11 @@ const ditto_iterator *dti_iterator_after(const struct dti_team *team, const ditt
 ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *iterator, ditto_batch *out);
 
 /* Takes a batch from an iterator of the default strategy. Any thread outside of all runs and scopes may call
- * it, because such a thread is the only replica of the default strategy. Several threads take turns. */
+ * it, because each such thread is replica 0 of the default strategy. Several threads take turns. */
 ditto_status dti_iterator_next_outside(ditto_iterator *iterator, ditto_batch *out);
 
-/* True when the replica has come to the end, or to an error that every later call returns again. */
+/* True if nothing follows the batch that the replica has taken last: each later call returns the end, or the
+ * same error. */
 bool dti_iterator_has_ended(const ditto_iterator *iterator, uint32_t replica);
 
 /* Sets *out to a batch of no rows. */

@@ -149,9 +149,9 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
     dti_bytes_get(from, found, sizeof found);
     dti_bytes_get(from, &print, sizeof print);
     uint64_t pipelines = dti_bytes_get_u64(from), global = dti_bytes_get_u64(from);
-    it->plan.state_replicas = (uint32_t)dti_bytes_get_below(from, UINT32_MAX);
+    it->plan.state_replicas = (uint32_t)dti_bytes_get_at_most(from, UINT32_MAX);
     uint64_t pass = dti_bytes_get_u64(from);
-    enum dti_sharing sharing = (enum dti_sharing)dti_bytes_get_below(from, DTI_SHARING_ROWS);
+    enum dti_sharing sharing = (enum dti_sharing)dti_bytes_get_at_most(from, DTI_SHARING_ROWS);
     DTI_TRY(dti_bytes_reader_status(from));
     if (pipelines != it->plan.pipelines)
         return refuse("pipelines", pipelines, it->plan.pipelines);
@@ -174,7 +174,7 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
 {
     struct dti_sequencer *s = &p->sequencer;
     s->first = s->cut = s->kept = dti_bytes_get_u64(from);
-    bool same_step = dti_bytes_get_below(from, 1) != 0;
+    bool same_step = dti_bytes_get_at_most(from, 1) != 0;
     if (!same_step && it->plan.state_replicas != it->num_replicas)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the state was saved when replicas had taken different numbers of batches: it can be "
@@ -200,7 +200,7 @@ ditto_status dti_state_read(struct ditto_iterator *it, struct dti_pipeline *p, s
     DTI_TRY(read_steps(it, p, from));
     atomic_init(&it->progress.pipeline_progress[s->o.cut.pipeline].steps, s->first);
     /* Each row takes at least one byte. */
-    uint64_t rows = dti_bytes_get_below(from, (uint64_t)(from->end - from->at));
+    uint64_t rows = dti_bytes_get_at_most(from, (uint64_t)(from->end - from->at));
     if (!dti_multiply(rows + 1, s->before.stride * sizeof(uint64_t), &bytes))
         from->failed = true;
     DTI_TRY(dti_bytes_reader_status(from));

@@ -30,13 +30,13 @@ ditto_status dti_counted_save(struct dti_cursor *cursor, struct dti_bytes *to)
 ditto_status dti_counted_restore(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct dti_counted_cursor *c = (struct dti_counted_cursor *)cursor;
-    c->next = dti_bytes_get_below(from, c->rows);
+    c->next = dti_bytes_get_at_most(from, c->rows);
     return DITTO_OK;
 }
 
 ditto_status dti_counted_load_row(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from)
 {
     uint64_t rows = ((const struct dti_counted *)dataset)->rows;
-    *row = dti_bytes_get_below(from, rows > 0 ? rows - 1 : 0);
+    *row = dti_bytes_get_at_most(from, rows > 0 ? rows - 1 : 0);
     return dti_bytes_reader_status(from);
 }

@@ -136,7 +136,7 @@ static DTI_GUARDED ditto_status restore_generator(struct dti_cursor *cursor, str
     struct generator_cursor *c = (struct generator_cursor *)cursor;
     const ditto_generator *user = &c->generator->user;
     c->rows = dti_bytes_get_u64(from);
-    c->ended = dti_bytes_get_below(from, 1) != 0;
+    c->ended = dti_bytes_get_at_most(from, 1) != 0;
     if (c->ended)
         return DITTO_OK;
     size_t length = dti_bytes_get_u64(from);

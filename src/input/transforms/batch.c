@@ -26,9 +26,11 @@ struct whole_cursor {
     struct dti_cursor base; /* first */
     struct dti_rows rows;   /* [batch_rows] */
     size_t given, filled;   /* numbers of rows */
-    ditto_status ended;     /* the status that ended the input, or DITTO_OK */
 
-    /* If `ended` is an error, its record. It is reported after the rows before it. */
+    /* The last status of the input. DITTO_OK if it may have more rows. */
+    ditto_status input_status;
+
+    /* If input_status is an error, its record. It is returned after the rows before it. */
     ditto_error error;
 };
 
@@ -58,18 +60,18 @@ static ditto_status open_whole(struct dti_cursor *cursor, const struct dti_pass 
 static ditto_status refill(struct whole_cursor *c)
 {
     const ditto_dataset *dataset = c->base.dataset;
-    if (c->ended < 0)
+    if (c->input_status < 0)
         dti_error_set(&c->error);
-    DTI_TRY(c->ended);
+    DTI_TRY(c->input_status);
     c->given = 0;
-    c->ended = dti_cursor_next(c->base.from, c->rows, (size_t)dataset->batch_rows, &c->filled);
-    if (c->ended < 0)
+    c->input_status = dti_cursor_next(c->base.from, c->rows, (size_t)dataset->batch_rows, &c->filled);
+    if (c->input_status < 0)
         c->error = *dti_error_get();
-    if (c->ended == DITTO_END_OF_INPUT && c->filled < dataset->batch_rows) {
+    if (c->input_status == DITTO_END_OF_INPUT && c->filled < dataset->batch_rows) {
         dti_rows_drop(dataset, c->rows, c->filled);
         c->filled = 0;
     }
-    return c->filled > 0 ? DITTO_OK : c->ended;
+    return c->filled > 0 ? DITTO_OK : c->input_status;
 }
 
 static ditto_status next_whole(struct dti_cursor *cursor, struct dti_rows rows, size_t want, size_t *got)
@@ -88,21 +90,21 @@ static ditto_status next_whole(struct dti_cursor *cursor, struct dti_rows rows, 
 static ditto_status save_whole(struct dti_cursor *cursor, struct dti_bytes *to)
 {
     struct whole_cursor *c = (struct whole_cursor *)cursor;
-    if (c->ended < 0) { /* the input cannot continue */
+    if (c->input_status < 0) { /* the input cannot continue */
         dti_error_set(&c->error);
-        return c->ended;
+        return c->input_status;
     }
     DTI_TRY(dti_rows_save(c->base.dataset, dti_rows_from(c->rows, c->given), c->filled - c->given, to));
-    dti_bytes_put_u64(to, c->ended == DITTO_END_OF_INPUT);
+    dti_bytes_put_u64(to, c->input_status == DITTO_END_OF_INPUT);
     return DITTO_OK;
 }
 
 static ditto_status restore_whole(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct whole_cursor *c = (struct whole_cursor *)cursor;
-    size_t filled = dti_rows_saved(from, c->base.dataset->batch_rows);
+    size_t filled = dti_rows_load_count(from, c->base.dataset->batch_rows);
     DTI_TRY(dti_rows_load(c->base.dataset, c->rows, filled, &c->filled, from));
-    c->ended = dti_bytes_get_below(from, 1) != 0 ? DITTO_END_OF_INPUT : DITTO_OK;
+    c->input_status = dti_bytes_get_at_most(from, 1) != 0 ? DITTO_END_OF_INPUT : DITTO_OK;
     return DITTO_OK;
 }
 

@@ -105,7 +105,7 @@ static ditto_status restore_count(struct dti_cursor *cursor, struct dti_bytes_re
     c->passes_left = dti_bytes_get_u64(from);
     c->skip_left = dti_bytes_get_u64(from);
     c->take_left = dti_bytes_get_u64(from);
-    bool gave_row = dti_bytes_get_below(from, 1) != 0;
+    bool gave_row = dti_bytes_get_at_most(from, 1) != 0;
     DTI_TRY(dti_bytes_reader_status(from));
     if (number != c->pass.number)
         DTI_TRY(begin_pass(c, number));

@@ -139,11 +139,11 @@ static ditto_status restore_join(struct dti_cursor *cursor, struct dti_bytes_rea
 {
     struct join_cursor *c = (struct join_cursor *)cursor;
     const struct join_dataset *d = (const struct join_dataset *)cursor->dataset;
-    c->next_input = (uint32_t)dti_bytes_get_below(from, d->base.inputs);
-    c->current = (uint32_t)dti_bytes_get_below(from, c->cycle_inputs - 1);
-    c->in_block = dti_bytes_get_below(from, d->block);
+    c->next_input = (uint32_t)dti_bytes_get_at_most(from, d->base.inputs);
+    c->current = (uint32_t)dti_bytes_get_at_most(from, c->cycle_inputs - 1);
+    c->in_block = dti_bytes_get_at_most(from, d->block);
     for (uint32_t i = 0; i < c->cycle_inputs; i++) {
-        uint32_t opened = (uint32_t)dti_bytes_get_below(from, d->base.inputs);
+        uint32_t opened = (uint32_t)dti_bytes_get_at_most(from, d->base.inputs);
         if (opened == 0)
             continue;
         DTI_TRY(open_input(c, &c->cycle_input[i], opened - 1));
@@ -186,7 +186,7 @@ static ditto_status save_row_join(const ditto_dataset *dataset, const uint64_t *
 
 static ditto_status load_row_join(const ditto_dataset *dataset, uint64_t *row, struct dti_bytes_reader *from)
 {
-    row[0] = dti_bytes_get_below(from, dataset->inputs - 1);
+    row[0] = dti_bytes_get_at_most(from, dataset->inputs - 1);
     return dti_row_load(dataset->input[row[0]], row + 1, from);
 }
 

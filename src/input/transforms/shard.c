@@ -70,8 +70,8 @@ static ditto_status restore_shard(struct dti_cursor *cursor, struct dti_bytes_re
 {
     struct shard_cursor *c = (struct shard_cursor *)cursor;
     const struct shard_dataset *d = (const struct shard_dataset *)cursor->dataset;
-    c->next_shard = dti_bytes_get_below(from, d->shards - 1);
-    c->in_block = dti_bytes_get_below(from, d->block - 1);
+    c->next_shard = dti_bytes_get_at_most(from, d->shards - 1);
+    c->in_block = dti_bytes_get_at_most(from, d->block - 1);
     return DITTO_OK;
 }
 

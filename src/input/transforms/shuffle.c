@@ -1,8 +1,9 @@
-/* src/input/transforms/shuffle.c - returns rows in a random order that depends only on the seed and the pass.
+/* src/input/transforms/shuffle.c - returns rows in a random order, which depends only on the options, the
+ * input and the pass.
  *
- * A buffer of rows is kept full. Each row that is returned is drawn from the buffer and replaced by the next
- * row of the input. If the buffer has all rows, this is Knuth's algorithm P. The cursor runs in the
- * sequencer, so producers cannot change the order. */
+ * A buffer of rows is filled before each draw. The row that is drawn is returned, the last row of the buffer
+ * takes its place, and the next row of the input is appended. If the buffer has all rows, this is Knuth's
+ * algorithm P. One thread at a time runs the cursor, so the number of producers cannot change the order. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "input/dataset.h"
@@ -24,12 +25,12 @@ struct shuffle_cursor {
     uint64_t random;        /* state of SplitMix64 */
     uint64_t capacity;      /* UINT64_MAX for all rows */
     struct dti_rows rows;
-    size_t filled, allocated;
+    size_t filled, allocated; /* numbers of rows */
 
-    /* The status that ended the input. DITTO_OK if it may have more rows. */
-    ditto_status drained;
+    /* The last status of the input. DITTO_OK if it may have more rows. */
+    ditto_status input_status;
 
-    /* If `drained` is an error, its record. It is reported when the rows before it have been returned. */
+    /* If input_status is an error, its record. It is reported when the rows before it have been returned. */
     ditto_error error;
     const _Atomic uint32_t *closing;
 };
@@ -61,13 +62,16 @@ static ditto_status open_shuffle(struct dti_cursor *cursor, const struct dti_pas
     c->closing = pass->closing;
     c->capacity = o->buffer_rows != 0 ? o->buffer_rows : UINT64_MAX;
     c->rows.stride = cursor->dataset->row_words;
-    uint64_t own_pass = o->reshuffle == DITTO_RESHUFFLE_NEVER ? 0 : pass->number;
+    /* 0 if all passes have the same order. */
+    uint64_t order_number = o->reshuffle == DITTO_RESHUFFLE_NEVER ? 0 : pass->number;
     c->random = o->seed;
-    /* Mixed, so that seed 1 in pass 0 differs from seed 0 in pass 1. */
-    c->random = next_random(&c->random) ^ own_pass;
+    /* The seed is mixed before the XOR, so that seed 1 in pass 0 differs from seed 0 in pass
+     * 1. */
+    c->random = next_random(&c->random) ^ order_number;
     return dti_cursor_open(cursor->dataset->input[0], pass, &cursor->from);
 }
 
+/* Makes space for at least `least` rows, or for c->capacity if that is less. */
 static ditto_status grow(struct shuffle_cursor *c, uint64_t least)
 {
     uint64_t allocated = c->allocated != 0 ? c->allocated : 1024;
@@ -80,26 +84,28 @@ static ditto_status grow(struct shuffle_cursor *c, uint64_t least)
                           ? realloc(c->rows.word, bytes)
                           : NULL;
     if (grown == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to shuffle %llu rows: set a smaller buffer_rows",
-                        (unsigned long long)allocated);
+        return DTI_FAIL(
+            DITTO_ERR_NO_MEMORY,
+            "no memory to shuffle %llu rows: set buffer_rows to a smaller number (0 means all rows)",
+            (unsigned long long)allocated);
     c->rows.word = grown;
     c->allocated = (size_t)allocated;
     return DITTO_OK;
 }
 
-/* Fills the buffer. */
+/* Reads rows until the buffer has `capacity` rows or the input ends. */
 static ditto_status refill(struct shuffle_cursor *c)
 {
-    while (c->drained == DITTO_OK && c->filled < c->capacity) {
+    while (c->input_status == DITTO_OK && c->filled < c->capacity) {
         size_t got;
         DTI_TRY(dti_closing_check(c->closing));
         if (c->filled == c->allocated)
             DTI_TRY(grow(c, (uint64_t)c->filled + 1));
-        c->drained = dti_cursor_next(
+        c->input_status = dti_cursor_next(
             c->base.from, dti_rows_from(c->rows, c->filled),
             c->allocated - c->filled < MOST_AT_ONCE ? c->allocated - c->filled : MOST_AT_ONCE, &got);
         c->filled += got;
-        if (c->drained < 0)
+        if (c->input_status < 0)
             c->error = *dti_error_get();
     }
     return DITTO_OK;
@@ -117,12 +123,12 @@ static ditto_status next_shuffle(struct dti_cursor *cursor, struct dti_rows rows
 {
     struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
     for (; *got < want; ++*got) {
-        if (c->drained == DITTO_OK && c->filled < c->capacity)
+        if (c->input_status == DITTO_OK && c->filled < c->capacity)
             DTI_TRY(refill(c));
         if (c->filled == 0) {
-            if (c->drained < 0)
+            if (c->input_status < 0)
                 dti_error_set(&c->error);
-            return c->drained;
+            return c->input_status;
         }
         draw(c, dti_rows_from(rows, *got).word);
     }
@@ -139,12 +145,12 @@ static void close_shuffle(struct dti_cursor *cursor)
 static ditto_status save_shuffle(struct dti_cursor *cursor, struct dti_bytes *to)
 {
     struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
-    if (c->drained < 0) { /* the input cannot continue */
+    if (c->input_status < 0) { /* the input cannot continue */
         dti_error_set(&c->error);
-        return c->drained;
+        return c->input_status;
     }
     dti_bytes_put_u64(to, c->random);
-    dti_bytes_put_u64(to, c->drained == DITTO_END_OF_INPUT);
+    dti_bytes_put_u64(to, c->input_status == DITTO_END_OF_INPUT);
     DTI_TRY(dti_rows_save(c->base.dataset, c->rows, c->filled, to));
     return DITTO_OK;
 }
@@ -153,8 +159,8 @@ static ditto_status restore_shuffle(struct dti_cursor *cursor, struct dti_bytes_
 {
     struct shuffle_cursor *c = (struct shuffle_cursor *)cursor;
     c->random = dti_bytes_get_u64(from);
-    c->drained = dti_bytes_get_below(from, 1) != 0 ? DITTO_END_OF_INPUT : DITTO_OK;
-    size_t filled = dti_rows_saved(from, c->capacity);
+    c->input_status = dti_bytes_get_at_most(from, 1) != 0 ? DITTO_END_OF_INPUT : DITTO_OK;
+    size_t filled = dti_rows_load_count(from, c->capacity);
     DTI_TRY(dti_bytes_reader_status(from));
     DTI_TRY(grow(c, filled));
     DTI_TRY(dti_rows_load(c->base.dataset, c->rows, filled, &c->filled, from));

@@ -84,7 +84,7 @@ static ditto_status save_zip(struct dti_cursor *cursor, struct dti_bytes *to)
 static ditto_status restore_zip(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct zip_cursor *c = (struct zip_cursor *)cursor;
-    c->ended = dti_bytes_get_below(from, 1) != 0;
+    c->ended = dti_bytes_get_at_most(from, 1) != 0;
     for (uint32_t i = 0; i < cursor->dataset->inputs; i++)
         DTI_TRY(dti_cursor_restore(c->input[i], from));
     return DITTO_OK;

@@ -61,8 +61,8 @@ static ditto_status ensure_capacity(struct dti_window *w, size_t more)
     return DITTO_OK;
 }
 
-/* Returns the size of the next read. It ends at an aligned offset. For a small file it is all of the file
- * and one byte more, so that one read also finds the end. */
+/* Returns the size of the next read. It ends at an aligned offset. For a small file it is all of the file and
+ * one byte more, so that one read also finds the end. */
 static size_t next_piece(const struct dti_window *w, uint64_t from)
 {
     uint64_t known = w->files->file[w->file].bytes, piece = DTI_WINDOW_BYTES - from % DTI_WINDOW_BYTES;
@@ -138,6 +138,6 @@ void dti_window_save(const struct dti_window *w, struct dti_bytes *to)
 
 void dti_window_restore(struct dti_window *w, struct dti_bytes_reader *from)
 {
-    uint32_t file = (uint32_t)dti_bytes_get_below(from, w->files->count);
+    uint32_t file = (uint32_t)dti_bytes_get_at_most(from, w->files->count);
     move_to(w, file, dti_bytes_get_u64(from));
 }

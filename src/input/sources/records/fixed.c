@@ -76,8 +76,8 @@ static ditto_status save_fixed(struct dti_cursor *cursor, struct dti_bytes *to)
 static ditto_status restore_fixed(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct fixed_cursor *c = (struct fixed_cursor *)cursor;
-    c->file = (uint32_t)dti_bytes_get_below(from, c->fixed->files.count);
-    c->record = dti_bytes_get_below(from, c->file < c->fixed->files.count ? c->fixed->records[c->file] : 0);
+    c->file = (uint32_t)dti_bytes_get_at_most(from, c->fixed->files.count);
+    c->record = dti_bytes_get_at_most(from, c->file < c->fixed->files.count ? c->fixed->records[c->file] : 0);
     return DITTO_OK;
 }
 
@@ -240,8 +240,8 @@ static ditto_status inspect_files(struct fixed_dataset *f, const ditto_files *fi
     return DITTO_OK;
 }
 
-/* If all elements have the same size, a record that begins within an element of another record is a
- * mistake, for example a stride that was given in elements. */
+/* If all elements have the same size, a record that begins within an element of another record is a mistake,
+ * for example a stride that was given in elements. */
 static ditto_status check_stride(const struct fixed_dataset *f)
 {
     size_t element = ditto_dtype_bytes(f->base.component[0].dtype);

@@ -1,5 +1,5 @@
-/* src/input/sources/records/tfrecord_packed.c - records of compressed files. The cursor reads them, and a
- * row holds one record. The row's number is file << 32 | the number of the record in the file, from 1. */
+/* src/input/sources/records/tfrecord_packed.c - records of compressed files. The cursor reads them, and a row
+ * holds one record. The row's number is file << 32 | the number of the record in the file, from 1. */
 #include "base/errors/status.h"
 #include "input/sources/files/gzip.h"
 #include "input/sources/owned_row.h"
@@ -36,8 +36,8 @@ static ditto_status open_packed(struct dti_cursor *cursor, const struct dti_pass
     return DITTO_OK;
 }
 
-/* Reads the record at the current position into component[0] and [1]. Returns DITTO_END_OF_INPUT if the
- * file has no more records. */
+/* Reads the record at the current position into component[0] and [1]. Returns DITTO_END_OF_INPUT if the file
+ * has no more records. */
 static ditto_status unpack_record(struct packed_cursor *c, void *const *component)
 {
     const struct dti_tfrecord *t = c->tfrecord;
@@ -104,7 +104,7 @@ static ditto_status restore_packed(struct dti_cursor *cursor, struct dti_bytes_r
 {
     struct packed_cursor *c = (struct packed_cursor *)cursor;
     const ditto_dataset *dataset = &c->tfrecord->base;
-    uint32_t file = (uint32_t)dti_bytes_get_below(from, c->tfrecord->files.count);
+    uint32_t file = (uint32_t)dti_bytes_get_at_most(from, c->tfrecord->files.count);
     uint64_t records = dti_bytes_get_u64(from), row;
     void *component[DITTO_MAX_COMPONENTS];
     DTI_TRY(dti_bytes_reader_status(from));
