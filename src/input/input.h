@@ -60,8 +60,8 @@ ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *iterato
  * it, because each such thread is replica 0 of the default strategy. Several threads take turns. */
 ditto_status dti_iterator_next_outside(ditto_iterator *iterator, ditto_batch *out);
 
-/* True if nothing follows the batch that the replica has taken last: each later call returns the end, or the
- * same error. */
+/* Returns true if nothing follows the batch that the replica has taken last: each later call returns the end,
+ * or the same error. */
 bool dti_iterator_has_ended(const ditto_iterator *iterator, uint32_t replica);
 
 /* Sets *out to a batch of no rows. */

@@ -1,4 +1,4 @@
-/* src/input/distribute/consumer.c - a replica takes the batches of its ring. */
+/* src/input/distribute/consumer.c - how replicas take batches from their rings. */
 #include "base/waiting/stop.h"
 #include "input/distribute/iterator.h"
 #include "input/input.h"
@@ -34,8 +34,8 @@ static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
     if (blocked == DTI_NOT_BLOCKED || blocked == DTI_BLOCKED_BY_PROGRESS)
         return false;
     uint32_t replica = p->first_replica + blocked;
-    /* If the ring has been emptied meanwhile, the producers just have not woken up yet. relaxed: the store of
-     * blocked_on has published it. */
+    /* If the slot has become free meanwhile, the producers have only not woken up yet. relaxed: the store of
+     * blocked_on has published the ticket. */
     uint64_t ticket = atomic_load_explicit(&group->blocked_ticket, memory_order_relaxed);
     if (!dti_replica_returned(dti_team_replica(it->team, replica)) ||
         dti_ring_reached(it->ring[replica], ticket))
@@ -44,7 +44,8 @@ static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
     return true;
 }
 
-/* Returns true if a pipeline has not reached `step` and cannot continue. */
+/* Returns true if a pipeline has not reached `step` and cannot continue. Sets *left to the replica that has
+ * returned. The functions below set it too. */
 static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *left)
 {
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
@@ -61,7 +62,7 @@ static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *le
     return false;
 }
 
-/* Returns true if a producer has this ticket of the replica, so that its slot will be filled. */
+/* Returns true if a producer has taken this ticket of the replica, so that its slot is or will be filled. */
 static bool is_given(const struct dti_pipeline *p, uint32_t replica, uint64_t ticket)
 {
     /* acquire: pairs with take() in sequencer.c */
@@ -69,7 +70,7 @@ static bool is_given(const struct dti_pipeline *p, uint32_t replica, uint64_t ti
            ticket;
 }
 
-/* Called when the replica's next ticket has not been given out. Returns true if it cannot be given out. */
+/* Called when a ticket of the replica has not been given out. Returns true if it cannot be given out. */
 static bool is_cut_off(const struct ditto_iterator *it, uint32_t replica, uint32_t *left)
 {
     const struct dti_consumer *c = &it->consumer[replica];
@@ -79,7 +80,7 @@ static bool is_cut_off(const struct ditto_iterator *it, uint32_t replica, uint32
 }
 
 /* Returns true if the batch that the pipeline hands over next cannot come. */
-static bool is_at_a_stop(const struct ditto_iterator *it, const struct dti_pipeline *p, uint32_t *left)
+static bool next_is_cut_off(const struct ditto_iterator *it, const struct dti_pipeline *p, uint32_t *left)
 {
     uint32_t other;
     uint64_t ticket;
@@ -89,17 +90,17 @@ static bool is_at_a_stop(const struct ditto_iterator *it, const struct dti_pipel
     return !is_given(p, other, ticket) && is_cut_off(it, other, left);
 }
 
-/* Returns true if no further batch can reach this replica. Either its own next batch cannot come, or one
- * that it has to wait for. */
+/* Returns true if no further batch can reach this replica. Either its own next batch cannot come, or one that
+ * it has to wait for. */
 static bool starved(struct ditto_iterator *it, uint32_t replica, uint32_t *left)
 {
     struct dti_consumer *c = &it->consumer[replica];
     if (!is_given(c->pipeline, replica, c->ring.next))
         return is_cut_off(it, replica, left);
     if (dti_ring_peek(&c->ring) == NULL)
-        return is_at_a_stop(it, c->pipeline, left);
+        return next_is_cut_off(it, c->pipeline, left);
     for (uint32_t w = 0; w < it->plan.pipelines; w++)
-        if (dti_order_reached(&it->pipeline[w]) < c->limit && is_at_a_stop(it, &it->pipeline[w], left))
+        if (dti_order_reached(&it->pipeline[w]) < c->limit && next_is_cut_off(it, &it->pipeline[w], left))
             return true;
     return false;
 }
@@ -160,8 +161,8 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
         return DITTO_OK;
     if (dti_stopped(self->stop))
         return dti_team_stop_status(self->team);
-    /* A batch may have arrived after that check and before `starved` became true. Therefore both are checked
-     * once more. */
+    /* A batch may have arrived after the check above and before `starved` became true. Therefore it is
+     * checked once more after `starved`. */
     return starved(it, self->id, &left) && dti_order_next_delivery(it, self->id) == DTI_NEXT_DELIVERY_NONE
                ? fail_starved(self, left)
                : DITTO_OK;
@@ -169,6 +170,7 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
 
 /* -- taking -- */
 
+/* Sets *out to a view of the slot, and returns the bytes of its rows. */
 static uint64_t describe_batch(const struct ditto_iterator *it, const struct dti_batch_slot *slot,
                                ditto_batch *out)
 {
@@ -198,14 +200,15 @@ void dti_iterator_describe_empty(const ditto_iterator *it, ditto_batch *out)
 
 bool dti_iterator_has_ended(const ditto_iterator *it, uint32_t replica)
 {
-    return it->consumer[replica].last != DITTO_OK;
+    return it->consumer[replica].end_status != DITTO_OK;
 }
 
-static ditto_status end_of(struct dti_replica *self, struct ditto_iterator *it, ditto_status status)
+/* Returns the status that ends the replica's input. If it is an error, makes it the thread's record again. */
+static ditto_status repeat_end(struct dti_replica *self, struct ditto_iterator *it, ditto_status status)
 {
     if (status < 0) {
         ditto_error error;
-        dti_sequencer_error(&it->consumer[self->id].failed->sequencer, &error);
+        dti_sequencer_error(&it->consumer[self->id].failed_pipeline->sequencer, &error);
         error.replica = (int32_t)self->id;
         error.function = dti_public_function;
         dti_error_set(&error);
@@ -213,14 +216,14 @@ static ditto_status end_of(struct dti_replica *self, struct ditto_iterator *it, 
     return status;
 }
 
-/* Ends the replica's input with the error of `failed`, instead of its next batch. */
+/* Ends the replica's input with the error of its failed_pipeline, instead of its next batch. */
 static ditto_status end_with_error(struct dti_replica *self, struct ditto_iterator *it)
 {
     struct dti_consumer *c = &it->consumer[self->id];
     ditto_error error;
-    dti_sequencer_error(&c->failed->sequencer, &error);
-    c->last = error.status;
-    return end_of(self, it, c->last);
+    dti_sequencer_error(&c->failed_pipeline->sequencer, &error);
+    c->end_status = error.status;
+    return repeat_end(self, it, c->end_status);
 }
 
 static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out,
@@ -229,8 +232,8 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
     struct dti_consumer *c = &it->consumer[self->id];
     enum dti_next_delivery delivery;
     bool waited = false;
-    if (c->last != DITTO_OK)
-        return end_of(self, it, c->last);
+    if (c->end_status != DITTO_OK)
+        return repeat_end(self, it, c->end_status);
     if (dti_ring_release(&c->ring))
         dti_wait_queue_signal(&it->wait_queue, self->id);
     if (dti_replica_is_forked(self))
@@ -240,9 +243,9 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
     if (delivery == DTI_NEXT_DELIVERY_ERROR)
         return end_with_error(self, it);
     const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
-    c->last = slot->status;
+    c->end_status = slot->status;
     if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0))
-        return end_of(self, it, slot->status);
+        return repeat_end(self, it, slot->status);
     *bytes = describe_batch(it, slot, out);
     dti_trace_filled(self, slot->producer, slot->begin_ns, slot->end_ns, *bytes);
     dti_ring_take(&c->ring);

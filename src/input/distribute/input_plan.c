@@ -54,7 +54,7 @@ static ditto_status begin(const struct dti_team *team, const ditto_input_options
 }
 
 /* Computes the number of slots from the options and the dataset. */
-static void finish(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_input_plan *plan)
+static void set_slots(const ditto_dataset *dataset, const ditto_input_options *o, struct dti_input_plan *plan)
 {
     uint64_t buffer = o->buffer != 0           ? o->buffer
                       : dataset->prefetch != 0 ? dataset->prefetch
@@ -91,17 +91,17 @@ static ditto_status check_batch(const ditto_dataset *dataset, const ditto_input_
 static ditto_status choose_sharing(const ditto_dataset *dataset, const ditto_input_options *o,
                                    struct dti_input_plan *plan)
 {
-    bool by_file = o->shard == DITTO_SHARD_FILE, automatic = o->shard <= DITTO_SHARD_AUTO;
-    if (by_file && dataset->files == 0)
+    bool shard_files = o->shard == DITTO_SHARD_FILE, automatic = o->shard <= DITTO_SHARD_AUTO;
+    if (shard_files && dataset->files == 0)
         return DTI_FAIL(DITTO_ERR_NOT_FOUND, "shard is FILE, but the dataset is read from no file");
-    if (by_file && !dataset->by_file && plan->pipelines > 1)
+    if (shard_files && !dataset->by_file && plan->pipelines > 1)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "shard is FILE, but rows are counted across files (take, skip, shard, zip, DROP_REMAINDER), "
             "or do not all come from files: use DITTO_SHARD_DATA");
-    by_file |= automatic && dataset->by_file && dataset->files >= plan->pipelines;
+    shard_files |= automatic && dataset->by_file && dataset->files >= plan->pipelines;
     plan->sharing = plan->pipelines == 1 || o->shard == DITTO_SHARD_OFF ? DTI_SHARING_NONE
-                    : by_file                                           ? DTI_SHARING_FILES
+                    : shard_files                                       ? DTI_SHARING_FILES
                                                                         : DTI_SHARING_ROWS;
     return DITTO_OK;
 }
@@ -116,7 +116,7 @@ ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_datase
     DTI_TRY(choose_sharing(dataset, o, plan));
     plan->global = o->global_batch != 0 ? o->global_batch : dataset->batch_rows;
     plan->even = o->partial == DITTO_PARTIAL_EVEN;
-    finish(dataset, o, plan);
+    set_slots(dataset, o, plan);
     *datasets = malloc(plan->pipelines * sizeof(ditto_dataset *));
     if (*datasets == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
@@ -142,16 +142,16 @@ static ditto_status check_no_rebatching(const ditto_input_options *o)
 }
 
 /* Checks that the dataset has batches, and that its rows have the same components as those of pipeline 0. */
-static ditto_status check_alike(const ditto_dataset *first, const ditto_dataset *own, uint32_t pipeline)
+static ditto_status check_alike(const ditto_dataset *first, const ditto_dataset *dataset, uint32_t pipeline)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the function returned a dataset or failed */
-    if (own->batch_rows == 0)
+    if (dataset->batch_rows == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the dataset of pipeline %u has no batches: batch it first, by rows of one replica",
                         pipeline);
     char name[32];
     dti_text_add(&(struct dti_text){ name, sizeof name, 0 }, "pipeline %u", pipeline);
-    return dti_dataset_check_alike(first, "pipeline 0", own, name);
+    return dti_dataset_check_alike(first, "pipeline 0", dataset, name);
 }
 
 static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user,
@@ -191,7 +191,7 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
                   : o->num_pipelines != 0 ? o->num_pipelines
                                           : 1,
                   plan));
-    plan->each = true;
+    plan->from_function = true;
     *datasets = calloc(plan->pipelines, sizeof(ditto_dataset *));
     ditto_status status = *datasets != NULL
                               ? DITTO_OK
@@ -210,6 +210,6 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
             release_all(*datasets, plan->pipelines);
         return status;
     }
-    finish((*datasets)[0], o, plan);
+    set_slots((*datasets)[0], o, plan);
     return DITTO_OK;
 }

@@ -38,8 +38,8 @@ static ditto_status lay_out(struct ditto_iterator *it)
                           it->plan.slots);
 }
 
-/* Allocates a replica's ring, slots and payload. Runs on the replica's own thread and uses its arena,
- * except with host_memory, where the caller runs it. */
+/* Allocates a replica's ring, slots and payload. Runs on the replica's own thread and uses its arena, except
+ * with host_memory, where the caller runs it. */
 static ditto_status allocate_ring(struct dti_replica *r, void *argument)
 {
     struct ditto_iterator *it = argument;
@@ -72,6 +72,7 @@ static ditto_status allocate_rings(struct ditto_iterator *it)
     return DITTO_OK;
 }
 
+/* Frees the rings that are in arenas. */
 static void free_rings(struct ditto_iterator *it)
 {
     for (uint32_t i = 0; !it->plan.host_memory && it->consumer != NULL && i < it->num_replicas; i++)
@@ -82,7 +83,7 @@ static void free_rings(struct ditto_iterator *it)
 
 static enum dti_arrangement arrangement_of(const struct dti_input_plan *plan)
 {
-    if (plan->each)
+    if (plan->from_function)
         return DTI_CUT_EACH;
     return plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS ? DTI_CUT_SHARED : DTI_CUT_OWN;
 }
@@ -100,7 +101,7 @@ static bool end_together(const struct dti_input_plan *plan)
 {
     if (plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS)
         return true;
-    return !plan->each && plan->sharing == DTI_SHARING_NONE && all_have_equally_many(plan);
+    return !plan->from_function && plan->sharing == DTI_SHARING_NONE && all_have_equally_many(plan);
 }
 
 static enum dti_short_step short_steps_of(const struct dti_input_plan *plan, const ditto_dataset *dataset)
@@ -121,7 +122,7 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
                       .closing = &it->closing,
                       .shards = it->plan.sharing == DTI_SHARING_FILES ? it->plan.pipelines : 0,
                       .shard = w },
-            .cut = { .global = it->plan.each ? p->dataset->batch_rows : it->plan.global,
+            .cut = { .global = it->plan.from_function ? p->dataset->batch_rows : it->plan.global,
                      .pipelines = it->plan.pipelines,
                      .pipeline = w,
                      .replicas = it->plan.replicas_each,
@@ -132,7 +133,8 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
             .progress = &it->progress,
         };
         for (uint32_t j = 0; j < it->plan.replicas_each; j++)
-            it->consumer[p->first_replica + j].pipeline = it->consumer[p->first_replica + j].failed = p;
+            it->consumer[p->first_replica + j].pipeline = it->consumer[p->first_replica + j]
+                                                              .failed_pipeline = p;
     }
     return lay_out(it);
 }
@@ -140,8 +142,8 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
 static ditto_status open_in_context(struct ditto_iterator *it)
 {
     struct dti_bytes_reader state;
-    bool goes_on = it->plan.state != NULL;
-    if (goes_on)
+    bool has_state = it->plan.state != NULL;
+    if (has_state)
         DTI_TRY(dti_state_open(it, &state));
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         struct dti_pipeline *p = &it->pipeline[w];
@@ -150,11 +152,11 @@ static ditto_status open_in_context(struct ditto_iterator *it)
         options.dataset = p->dataset;
         options.pass.number = it->plan.pass;
         DTI_TRY(dti_sequencer_init(&p->sequencer, &options));
-        if (goes_on)
+        if (has_state)
             DTI_TRY(dti_state_read(it, p, &state));
         DTI_TRY(dti_order_init(p, it->plan.producers > 1 || it->plan.pipelines > 1));
     }
-    if (!goes_on)
+    if (!has_state)
         return DITTO_OK;
     state.failed |= state.at != state.end;
     return dti_bytes_reader_status(&state);
@@ -196,8 +198,8 @@ static void release(struct ditto_iterator *it)
 }
 
 /* Called in a child process after fork. The producers do not exist there, and each may have been in the
- * middle of a change when the process was copied. For example, a pointer that it was about to replace may
- * be freed already. So nothing is freed that producers have used. */
+ * middle of a change when the process was copied. For example, a pointer that it was about to replace may be
+ * freed already. So nothing is freed that producers have used. */
 static void forget_producers(struct ditto_iterator *it)
 {
     it->dependent.freed_by = DTI_FREED_BY_NOBODY;
@@ -212,14 +214,15 @@ static void stop(struct ditto_iterator *it, enum dti_team_end end)
         dti_producers_stop(it);
 }
 
-/* The caller holds the turn, so no run is active that needs the producers. */
+/* The user destroys the iterator while the team exists. The caller holds the turn, so no run is active that
+ * needs the producers. */
 static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
     struct ditto_iterator *it = (struct ditto_iterator *)dependent;
     stop(it, end);
-    /* For other values of `end`, a replica that never returned may still take a batch, or nothing is freed.
-     * The rings must be freed here, while the caller holds the turn. After that the strategy and its arenas
-     * may be destroyed at any time. */
+    /* The rings must be freed here, while the caller holds the turn. After that the strategy and its arenas
+     * may be destroyed at any time. They are not freed with DTI_TEAM_IS_LEFT, because a replica that never
+     * returned may still take a batch, nor with DTI_TEAM_IS_FORKED (forget_producers). */
     if (end == DTI_TEAM_ENDS)
         free_rings(it);
 }
@@ -284,7 +287,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
         .pipeline_progress = zeroed(plan->pipelines, sizeof *it->progress.pipeline_progress)
     };
     for (uint32_t w = 0; it->progress.pipeline_progress != NULL && w < plan->pipelines; w++)
-        atomic_init(&it->progress.pipeline_progress[w].failed, DTI_NO_POINT);
+        atomic_init(&it->progress.pipeline_progress[w].error_point, DTI_NO_POINT);
     it->pipeline = zeroed(plan->pipelines, sizeof *it->pipeline);
     it->producer = zeroed(it->producers, sizeof *it->producer);
     it->consumer = zeroed(dti_team_num_replicas(team), sizeof *it->consumer);
@@ -381,7 +384,7 @@ void dti_iterator_spec(const ditto_iterator *it, ditto_element_spec *out)
 {
     const ditto_dataset *d = dti_iterator_dataset(it);
     uint64_t rows = dti_cut_most_of_batch(&it->pipeline[0].sequencer.o.cut);
-    bool equal = it->plan.each || all_have_equally_many(&it->plan);
+    bool equal = it->plan.from_function || all_have_equally_many(&it->plan);
     memset(out, 0, sizeof *out);
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         const struct dti_cut *cut = &it->pipeline[w].sequencer.o.cut;

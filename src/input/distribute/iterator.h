@@ -27,7 +27,7 @@ struct dti_producer {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns;
 };
 
-/* One order of rows, and the R replicas that share it, from first_replica on. */
+/* A sequencer, its producers, and the R replicas that get its batches, from first_replica on. */
 struct dti_pipeline {
     ditto_dataset *dataset; /* the pipeline holds a reference */
     uint32_t first_replica;
@@ -43,13 +43,14 @@ struct dti_consumer {
     struct dti_pipeline *pipeline;
     struct dti_producer_group *group;
 
-    /* The status after the batch that was taken last. DITTO_OK if more may come. */
-    ditto_status last;
+    /* The status that every further call returns. DITTO_OK if more batches may come. */
+    ditto_status end_status;
 
-    /* If `last` is an error, the pipeline that has the error. */
-    struct dti_pipeline *failed;
+    /* If end_status is an error, the pipeline that has the error. */
+    struct dti_pipeline *failed_pipeline;
 
-    /* A position. All pipelines have handed over the batches below it, and none of these is an error. */
+    /* A position. All pipelines have handed over the batches below it, and no error comes before one of
+     * these. */
     uint64_t safe;
 
     /* A position. The replica waits until all pipelines have handed over the batches below it. */
@@ -71,9 +72,11 @@ enum dti_sharing {
     DTI_SHARING_ROWS = 2,
 };
 
-/* The caller's options, with all defaults replaced by values. */
+/* The caller's options, with all defaults replaced by values, and what follows from them. */
 struct dti_input_plan {
-    uint64_t global, pass, max_bytes;
+    /* G. With from_function, the largest number of rows of a replica's batch. */
+    uint64_t global;
+    uint64_t pass, max_bytes;
     uint32_t pipelines;
     uint32_t replicas_each; /* of each pipeline */
     uint32_t slots;         /* of each ring */
@@ -84,17 +87,17 @@ struct dti_input_plan {
     bool even;
 
     /* The datasets come from a function, and their batches are those of one replica (DTI_CUT_EACH). */
-    bool each;
+    bool from_function;
 
     bool is_static, host_memory; /* flags of the options */
     const void *state;
     size_t state_bytes;
-    uint32_t state_replicas; /* the replicas of the iterator that saved the state */
+    uint32_t state_replicas; /* number of replicas of the iterator that saved the state */
 };
 
 struct ditto_iterator {
     struct dti_dependent dependent; /* first */
-    struct dti_team *team;          /* NULL if the strategy is destroyed */
+    struct dti_team *team;          /* as dti_iterator_team returns it */
     uint32_t num_replicas;
     struct dti_input_plan plan;
     struct dti_pipeline *pipeline; /* [plan.pipelines] */
@@ -107,7 +110,7 @@ struct ditto_iterator {
 
     /* enum dti_use: how the batches are taken. */
     _Atomic uint32_t use;
-    uint32_t producers, started;
+    uint32_t producers, started;   /* numbers of producers, and of those that have a thread */
     struct dti_producer *producer; /* [producers] */
     struct dti_consumer *consumer; /* [dti_team_num_replicas(team)] */
     struct dti_ring **ring;        /* [dti_team_num_replicas(team)], the rings of the consumers */
@@ -131,8 +134,8 @@ ditto_status dti_producers_prepare(struct ditto_iterator *iterator);
 ditto_status dti_producers_start(struct ditto_iterator *iterator);
 void dti_producers_stop(struct ditto_iterator *iterator);
 
-/* Called in a child process after fork. The threads do not exist there, but the counts of load include
- * them. */
+/* Called in a child process after fork. The threads do not exist there, so they are removed from the counts
+ * of load. */
 void dti_producers_forget(struct ditto_iterator *iterator);
 void dti_producers_free(struct ditto_iterator *iterator);
 
@@ -141,16 +144,17 @@ uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines);
 
 /* -- saved_state.c -- */
 
-/* dti_state_open checks the head of plan.state and sets plan.pass to the pass that continues.
- * dti_state_read then reads the position of each sequencer, in the order of pipelines. */
+/* dti_state_open checks the hash and the head of plan.state, and sets plan.state_replicas and plan.pass,
+ * which is the pass that continues. dti_state_read then reads the position of one pipeline. It is called for
+ * each pipeline, in their order. */
 ditto_status dti_state_open(struct ditto_iterator *iterator, struct dti_bytes_reader *from);
 ditto_status dti_state_read(struct ditto_iterator *iterator, struct dti_pipeline *pipeline,
                             struct dti_bytes_reader *from);
 
 /* -- input_plan.c -- */
 
-/* Makes the plan for one dataset. Sets *datasets to an array [plan->pipelines] with the dataset of each
- * pipeline. The caller owns the array and its references. */
+/* Makes the plan for one dataset. On success sets *datasets to an array [plan->pipelines] with the dataset of
+ * each pipeline. The caller owns the array and its references. */
 ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_dataset *dataset,
                                        const ditto_input_options *options, struct dti_input_plan *plan,
                                        ditto_dataset ***datasets);

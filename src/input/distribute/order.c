@@ -141,8 +141,8 @@ static uint64_t reached_by_all(const struct ditto_iterator *it)
 {
     uint64_t least = NO_POSITION;
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
-        uint64_t own = dti_order_reached(&it->pipeline[w]);
-        least = own < least ? own : least;
+        uint64_t reached = dti_order_reached(&it->pipeline[w]);
+        least = reached < least ? reached : least;
     }
     return least;
 }
@@ -154,16 +154,18 @@ static uint64_t first_error(const struct ditto_iterator *it, struct dti_pipeline
     *failed = NULL;
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         /* acquire: pairs with publish() in sequencer.c */
-        uint64_t own = atomic_load_explicit(&it->progress.pipeline_progress[w].failed, memory_order_acquire);
-        if (own < first) {
-            first = own;
+        uint64_t point = atomic_load_explicit(&it->progress.pipeline_progress[w].error_point,
+                                              memory_order_acquire);
+        if (point < first) {
+            first = point;
             *failed = &it->pipeline[w];
         }
     }
     return first;
 }
 
-/* Returns true if a replica waits for other pipelines before it takes its next slot. */
+/* Returns true if a replica waits for other pipelines before it takes its next slot. `slot` is NULL if the
+ * next slot is not filled. */
 static bool depends_on_others(const struct ditto_iterator *it, const struct dti_batch_slot *slot)
 {
     if (it->plan.pipelines == 1)
@@ -176,9 +178,9 @@ enum dti_next_delivery dti_order_next_delivery(struct ditto_iterator *it, uint32
     struct dti_consumer *c = &it->consumer[replica];
     const struct dti_sequencer *s = &c->pipeline->sequencer;
     const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
-    enum dti_next_delivery own = slot != NULL ? DTI_NEXT_DELIVERY_BATCH : DTI_NEXT_DELIVERY_NONE;
+    enum dti_next_delivery in_slot = slot != NULL ? DTI_NEXT_DELIVERY_BATCH : DTI_NEXT_DELIVERY_NONE;
     if (!depends_on_others(it, slot))
-        return own;
+        return in_slot;
     /* All pipelines end in the same step. The end comes after all batches of earlier steps, and after an
      * error of any pipeline. */
     bool at_end = slot != NULL && slot->status == DITTO_END_OF_INPUT;
@@ -186,17 +188,18 @@ enum dti_next_delivery dti_order_next_delivery(struct ditto_iterator *it, uint32
     uint64_t step = s->begins[j] + c->ring.next;
     uint64_t position = at_end ? step * it->num_replicas : dti_sequencer_position(s, step, j);
     if (position < c->safe && !at_end)
-        return own;
+        return in_slot;
     uint64_t reached = reached_by_all(it); /* before the errors: N1 */
     struct dti_pipeline *failed;
-    uint64_t error = first_error(it, &failed), behind = error / 2 + error % 2;
+    /* `behind` is the position of the first batch that comes after the error. */
+    uint64_t error_point = first_error(it, &failed), behind = error_point / 2 + error_point % 2;
     bool fails = failed != NULL && (at_end || behind <= position);
     c->safe = reached < behind ? reached : behind;
     c->limit = position < behind ? position : behind;
     if (c->limit > reached)
         return DTI_NEXT_DELIVERY_NONE;
     if (!fails)
-        return own;
-    c->failed = failed;
+        return in_slot;
+    c->failed_pipeline = failed;
     return DTI_NEXT_DELIVERY_ERROR;
 }

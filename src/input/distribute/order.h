@@ -1,9 +1,10 @@
 /* src/input/distribute/order.h - hands over batches to their replicas in the order of rows.
  *
  * Producers finish batches in any order. A batch is handed over only when all batches before it have been
- * read without an error. Until all earlier batches have been read, one may still fail, and no replica may get
- * rows after an error. The producer that finishes the next batch in order also hands over the finished ones
- * after it. A single producer finishes batches in this order anyway.
+ * read without an error. After an error, the end is handed over instead. Until all earlier batches have been
+ * read, one may still fail, and no replica may get rows after an error. The producer that finishes the next
+ * batch in order also hands over the finished ones after it. A single producer finishes batches in this order
+ * anyway.
  *
  * Several pipelines hand over their batches without waiting for one another. A replica that depends on other
  * pipelines takes a batch only when all pipelines have handed over the batches before it in the order of all
@@ -13,7 +14,7 @@
  *    batch waits for the other pipelines.
  * 2. Each pipeline has its own order of rows. Then only empty batches after the pipeline's last row, and the
  *    end, wait for the other pipelines, because they depend on the steps of the others.
- * Edges       N0 -> N1  pipeline_progress.failed, stored before order.next -> the replica that has loaded
+ * Edges       N0 -> N1  pipeline_progress.error_point, stored before order.next -> the replica that has loaded
  *                       order.next. Once the `next` of every pipeline has passed an error's position, every
  *                       earlier error has been stored, so this one is the first.
  * Progress    The first batch that has not been handed over can always be produced, because all earlier ones
@@ -36,7 +37,7 @@ struct ditto_iterator;
 
 /* The state of one pipeline. */
 struct dti_order {
-    /* The next two members never change. No thread writes their cache lines, because consumers read
+    /* The next two members never change. They have cache lines that no thread writes, because consumers read
      * is_ordered while they wait. */
 
     /* If false, producers hand over each batch as soon as it is finished. */
@@ -46,7 +47,7 @@ struct dti_order {
      * that waits to be handed over, otherwise 0. Protected by the lock. */
     uint64_t *finished;
 
-    /* Protects `finished` and last_status. */
+    /* Protects what `finished` points to and last_status. `next` is stored under it. */
     alignas(DTI_CACHE_LINE_PAIR) pthread_mutex_t lock;
 
     /* The status that was handed over last. If it is not DITTO_OK, all later batches get the same status. */
@@ -59,7 +60,8 @@ struct dti_order {
 };
 #define DTI_ORDER_ENDED UINT64_MAX
 
-/* The pipeline's sequencer must be initialised or restored first. Returns DITTO_OK or DITTO_ERR_NO_MEMORY. */
+/* The pipeline's sequencer must be initialised first, and restored if there is a state. Returns DITTO_OK or
+ * DITTO_ERR_NO_MEMORY. */
 ditto_status dti_order_init(struct dti_pipeline *pipeline, bool is_ordered);
 void dti_order_free(struct dti_pipeline *pipeline); /* a struct of zeros is allowed */
 
@@ -74,8 +76,8 @@ bool dti_order_finish(struct dti_pipeline *pipeline, const struct dti_ticket *ti
  * ended, or the position has no ticket. */
 bool dti_order_awaits(const struct dti_pipeline *pipeline, uint32_t *replica, uint64_t *ticket);
 
-/* Used with several pipelines. Returns the position of the first batch that this pipeline has not handed
- * over. */
+/* Returns the position of the first batch that this pipeline has not handed over, or the largest position
+ * after its end. Correct only if batches are ordered. */
 uint64_t dti_order_reached(const struct dti_pipeline *pipeline);
 
 /* -- A replica's own thread -- */
@@ -85,8 +87,8 @@ enum dti_next_delivery {
     /* The content of the replica's next slot: a batch, the end, or the error of its own pipeline. */
     DTI_NEXT_DELIVERY_BATCH,
 
-    /* The error of the pipeline that is stored in the consumer's `failed`. In the order of all batches it
-     * comes before the slot. */
+    /* The error of the pipeline that is stored in the consumer's failed_pipeline. In the order of all batches
+     * it comes before the replica's next batch. */
     DTI_NEXT_DELIVERY_ERROR,
 };
 

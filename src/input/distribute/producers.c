@@ -2,8 +2,8 @@
  * replicas' queues.
  *
  * The replicas of a pipeline are grouped by NUMA node. If there are enough producers, each serves the
- * replicas of one node, so it writes to memory of the node that it runs on. Producers run on PUs that no
- * replica is bound to, if there are any. PUs of the replicas' node are preferred. */
+ * replicas of one node. Producers run on PUs that no thread of the library is bound to, if there are any. PUs
+ * of the replicas' node are preferred, because the queues are there, unless they are in host memory. */
 #include "input/distribute/iterator.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/numa_node.h"
@@ -33,8 +33,8 @@ static uint32_t find_free_pus(const struct dti_mask *allowed, uint32_t node, str
     return count;
 }
 
-/* Gets the affinity that the calling thread has outside of scopes and runs. At present it may be bound to
- * replica 0's PU. Returns false if the affinity cannot be read. */
+/* Gets the affinity that the calling thread has outside of scopes and runs, because it may be bound to
+ * replica 0's PU at present. Returns false if the affinity cannot be read. */
 static bool host_mask(struct dti_mask *mask)
 {
     const struct dti_mask *saved = dti_context_saved_mask();
@@ -47,9 +47,9 @@ static bool host_mask(struct dti_mask *mask)
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines)
 {
     struct dti_mask allowed, free;
-    uint32_t each = dti_team_num_replicas(team) / pipelines;
+    uint32_t replicas_each = dti_team_num_replicas(team) / pipelines;
     uint32_t count = host_mask(&allowed) ? find_free_pus(&allowed, DITTO_NO_NODE, &free) / pipelines : 1;
-    return count < 1 ? 1 : count < each ? count : each;
+    return count < 1 ? 1 : count < replicas_each ? count : replicas_each;
 }
 
 static void set_affinity(struct dti_producer *p)
@@ -62,7 +62,7 @@ static void set_affinity(struct dti_producer *p)
     if (find_free_pus(&allowed, dti_team_replica(p->iterator->team, replica)->pu.numa_node, &p->affinity) ==
             0 &&
         find_free_pus(&allowed, DITTO_NO_NODE, &p->affinity) == 0)
-        p->affinity = allowed; /* replicas use all PUs */
+        p->affinity = allowed; /* no PU is free */
 }
 
 /* -- groups -- */
@@ -86,8 +86,8 @@ static ditto_status make_groups(struct ditto_iterator *it, struct dti_pipeline *
     /* Numbers the nodes in the order of their first replica, and sets node[j] to the number of replica j's
      * node. */
     for (uint32_t j = 0; j < n; j++) {
-        uint32_t own = dti_team_replica(it->team, p->first_replica + j)->pu.numa_node, before = 0;
-        while (before < j && dti_team_replica(it->team, p->first_replica + before)->pu.numa_node != own)
+        uint32_t numa_node = dti_team_replica(it->team, p->first_replica + j)->pu.numa_node, before = 0;
+        while (before < j && dti_team_replica(it->team, p->first_replica + before)->pu.numa_node != numa_node)
             before++;
         node[j] = before < j ? node[before] : nodes++;
     }
@@ -182,7 +182,7 @@ static void wait_for_ticket(struct dti_producer *p, const struct dti_ticket *tic
     uint64_t begin = dti_now_ns();
     /* Wakes consumers, which then check whether the replica whose ring is full has returned. */
     dti_wait_queue_signal(dti_team_wait_queue(it->team), DTI_AWAITS_INPUT(it->num_replicas));
-    /* Wakes other producers, because this pipeline may have cut a step. */
+    /* Wakes producers of other pipelines, because this pipeline may have cut a step or ended. */
     if (why == DTI_TICKET_UNKNOWN)
         dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it));
     dti_wait(&it->wait_queue, p->index, awaited, &wait_policy,
@@ -194,7 +194,7 @@ static void wait_for_ticket(struct dti_producer *p, const struct dti_ticket *tic
 /* -- producing -- */
 
 /* Reads the rows one by one into the slot, up to the first one that cannot be read. Returns the number of
- * rows before it. The error is the thread's record. */
+ * rows before it. The error is then the thread's record. */
 static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket *ticket,
                                  void *const *destination)
 {
@@ -206,7 +206,8 @@ static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket
         if (dti_dataset_fill(dataset, &p->reader, dti_rows_from(ticket->rows, i), 1, to) != DITTO_OK)
             return i;
     }
-    return ticket->count; /* all rows were read now, because a user's function may fail only sometimes */
+    return ticket
+        ->count; /* this time all rows were read, because a user's function may fail only sometimes */
 }
 
 static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
@@ -237,7 +238,7 @@ static void produce(struct dti_producer *p, const struct dti_ticket *ticket)
     DTI_PROBE1(queue_put, ticket->number);
     if (handed_over)
         dti_wait_queue_signal(dti_team_wait_queue(it->team), DTI_AWAITS_INPUT(it->num_replicas));
-    if (it->plan.pipelines > 1) /* a step may have been cut for this ticket */
+    if (it->plan.pipelines > 1) /* a step may have been cut, or the end found, for this ticket */
         dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it));
     add_time(&p->filling_ns, begin);
 }
@@ -274,10 +275,10 @@ static void *producer_main(void *argument)
 ditto_status dti_producers_start(struct ditto_iterator *it)
 {
     for (; it->started < it->producers; it->started++) {
-        int failed = dti_thread_start(&it->producer[it->started].thread, 0, producer_main,
-                                      &it->producer[it->started]);
-        if (failed != 0)
-            return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, failed,
+        int start_errno = dti_thread_start(&it->producer[it->started].thread, 0, producer_main,
+                                           &it->producer[it->started]);
+        if (start_errno != 0)
+            return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, start_errno,
                                   "the system refused the thread of producer %u of %u", it->started,
                                   it->producers);
         dti_load_add(DTI_NO_PU);

@@ -18,8 +18,8 @@ static uint64_t first_sizes(const struct dti_cut *cut, uint64_t shares)
     return cut->global / n * shares + (shares < more ? shares : more);
 }
 
-/* num_shares returns the number of shares that the rows of a step of this pipeline are divided into.
- * share_of returns the share of its own replica j. */
+/* num_shares returns the number of shares that the rows of a step of this pipeline are divided into. share_of
+ * returns the share of its own replica j. */
 static uint32_t num_shares(const struct dti_cut *cut)
 {
     return cut->arrangement == DTI_CUT_SHARED ? all_replicas(cut) : cut->replicas;
@@ -59,10 +59,10 @@ uint64_t dti_cut_step(const struct dti_cut *cut, uint64_t step)
 
 uint64_t dti_cut_most_of_step(const struct dti_cut *cut)
 {
-    /* Sizes never increase along the list, so the first R shares have the most rows. */
-    struct dti_cut first = *cut;
-    first.pipeline = 0;
-    return dti_cut_step(&first, 0);
+    /* Sizes never increase along the list, so the first R of them have the largest sum. */
+    struct dti_cut first_pipeline = *cut;
+    first_pipeline.pipeline = 0;
+    return dti_cut_step(&first_pipeline, 0);
 }
 
 uint64_t dti_cut_most_of_batch(const struct dti_cut *cut)

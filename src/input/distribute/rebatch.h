@@ -32,7 +32,7 @@ enum dti_short_step {
     DTI_SHORT_NEVER,
 };
 
-/* How one of several pipelines cuts its rows into steps. */
+/* How a pipeline cuts its rows into steps. */
 struct dti_cut {
     /* G, the rows of a step of all pipelines together. With DTI_CUT_EACH, the rows of one replica. */
     uint64_t global;
@@ -42,25 +42,25 @@ struct dti_cut {
     enum dti_arrangement arrangement;
     enum dti_short_step shorts;
 
-    /* True if the rows of a short step are divided evenly. If false, each replica gets all its rows, in the
-     * order of the replicas, until none are left. */
+    /* True if the rows of a short step are divided evenly. If false, each replica gets as many as in a full
+     * step, in the order of the replicas, until none are left. */
     bool even;
 };
 
-/* Returns the rows of replica r in a full step of `global` rows over n replicas: floor(global / n), and
- * one more for the first global mod n replicas. */
+/* Returns the rows of replica r in a full step of `global` rows over n replicas: floor(global / n), and one
+ * more for the first global mod n replicas. */
 uint64_t dti_rebatch_full(uint64_t global, uint32_t n, uint32_t r);
 
 /* Returns the rows of the pipeline's own replica j in a full step. */
 uint64_t dti_cut_full(const struct dti_cut *cut, uint64_t step, uint32_t j);
 
-/* Returns the rows that the pipeline chooses for a full step. With DTI_CUT_OWN and G < N this is 0 in some
- * steps. */
+/* Returns the rows that the pipeline chooses for a full step. With DTI_CUT_OWN and G < N this may be 0 in
+ * some steps. */
 uint64_t dti_cut_step(const struct dti_cut *cut, uint64_t step);
 
 /* The first function returns the most rows that the pipeline chooses for a step, and the second the most rows
- * that one replica gets. With DTI_CUT_EACH, R * global may overflow. The first result is UINT64_MAX then, and
- * no iterator can be made. */
+ * that one replica gets. With DTI_CUT_EACH, R * global may overflow. The first result is then UINT64_MAX, and
+ * creating the iterator fails. */
 uint64_t dti_cut_most_of_step(const struct dti_cut *cut);
 uint64_t dti_cut_most_of_batch(const struct dti_cut *cut);
 

@@ -6,15 +6,16 @@
  * thread may use it:
  *     turn == 2 t        free; it belongs to the producer that holds ticket t
  *     turn == 2 t + 1    filled; it belongs to the consumer, which takes tickets in order
- * Invariants  Q1  While turn == 2 t, only the holder of ticket t writes the slot. While turn == 2 t + 1, only
- *                 the consumer does.
+ * Invariants  Q1  While turn == 2 t, only the holder of ticket t writes the slot, and then the producer that
+ *                 hands the slot over under the lock of order.h. While turn == 2 t + 1, only the consumer
+ *                 does.
  *             Q2  turn takes the values 2 t, 2 t + 1, 2 (t + slots), 2 (t + slots) + 1, ... in this order,
  *                 also in a ring of one slot.
  * Edges       P0 -> P1  the filled slot -> the consumer that sees turn == 2 t + 1
  *             F0 -> F1  the consumer's last access to the slot -> the producer that sees
  *                       turn == 2 (t + slots)
  * Progress    There is no compare-and-swap. A producer waits only for its own slot, and the consumer waits
- *             only for its next slot.
+ *             only for its next slot. (order.h adds waits for other pipelines.)
  * Source      Sequence numbers per slot as in D. Vyukov's bounded MPMC queue, with tickets from the
  *             sequencer.
  * Model       tests/model/queue.pml */
@@ -39,7 +40,7 @@ struct dti_batch_slot {
 };
 
 struct dti_ring {
-    /* Used by the consumer only. */
+    /* Written by the consumer only. Other threads read `next` only when no run is active. */
     alignas(DTI_CACHE_LINE_PAIR) uint64_t next; /* ticket that it takes next */
 
     /* The consumer has taken ticket next - 1 and not released it. */
@@ -57,13 +58,16 @@ bool dti_ring_bytes(uint32_t slots, size_t payload_bytes, size_t *bytes);
 /* Lays out the ring in `memory`, which is aligned to DTI_CACHE_LINE_PAIR. */
 void dti_ring_init(struct dti_ring *ring, uint32_t slots, size_t payload_bytes, void *memory);
 
-/* -- The producer that holds `ticket` -- */
+/* -- Producers -- */
+
+/* Returns true if the slot is free for `ticket` and not yet filled. Called before the ticket is given out. */
 bool dti_ring_is_free(const struct dti_ring *ring, uint64_t ticket);
 
-/* Returns true once the slot has become free for `ticket`, and also after it was filled. */
+/* Returns true once the slot has become free for `ticket`, and also after it was filled. Any thread may call
+ * it. */
 bool dti_ring_reached(const struct dti_ring *ring, uint64_t ticket);
 
-/* Returns the slot of the ticket. The producer may fill the slot when it is free. */
+/* Returns the slot of the ticket, which the holder of the ticket may fill. */
 struct dti_batch_slot *dti_ring_slot(struct dti_ring *ring, uint64_t ticket);
 void dti_ring_publish(struct dti_ring *ring, uint64_t ticket);
 

@@ -1,13 +1,13 @@
 /* src/input/distribute/saved_state.c - saves an iterator's position as bytes and restores it.
  *
  * Sequencers are ahead of replicas, so the queues contain rows that are chosen and not taken. The position is
- * that of the replicas. The state therefore includes the rows of steps that have not been taken. When an
- * iterator continues, these rows come first, and then the cursor continues from its own position.
+ * that of the replicas. The state therefore includes the rows of steps that not all replicas have taken. When
+ * an iterator continues, these rows come first, and then the cursor continues from its own position.
  *
  * The state consists of these parts:
  *     - magic, fingerprint of the datasets, W, G, N, pass, how pipelines share the dataset
  *     - for each pipeline: its next step, and whether this is the next step of all its replicas; if not, the
- *       next step of each replica; then the rows, and the position of the cursor
+ *       next step of each replica; then the number of rows, the rows, and the position of the cursor
  *     - a hash of all bytes before it */
 #include "base/numbers/checksum.h"
 #include "base/types/types.h"
@@ -20,13 +20,14 @@
 
 static const char magic[8] = "DITTOIT2";
 
-static ditto_status fingerprint(const struct ditto_iterator *it, uint64_t *out)
+/* Computes one number from the fingerprints of all datasets. */
+static ditto_status fingerprint_all(const struct ditto_iterator *it, uint64_t *out)
 {
     *out = 0;
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
-        uint64_t own;
-        DTI_TRY(dti_dataset_fingerprint(it->pipeline[w].dataset, &own));
-        *out = *out * 31 + own;
+        uint64_t of_pipeline;
+        DTI_TRY(dti_dataset_fingerprint(it->pipeline[w].dataset, &of_pipeline));
+        *out = *out * 31 + of_pipeline;
     }
     return DITTO_OK;
 }
@@ -45,9 +46,9 @@ static uint64_t write_steps(const struct ditto_iterator *it, const struct dti_pi
 {
     uint64_t least = UINT64_MAX, most = 0;
     for (uint32_t j = 0; j < it->plan.replicas_each; j++) {
-        uint64_t own = step_of(it, p, j);
-        least = own < least ? own : least;
-        most = own > most ? own : most;
+        uint64_t step = step_of(it, p, j);
+        least = step < least ? step : least;
+        most = step > most ? step : most;
     }
     dti_bytes_put_u64(to, least);
     dti_bytes_put_u64(to, least == most);
@@ -62,11 +63,11 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
 {
     struct dti_sequencer *s = &p->sequencer;
     const ditto_dataset *d = p->dataset;
-    if (s->end < 0 || s->source < 0) {
-        dti_error_set(s->end < 0 ? &s->error : &s->source_error);
+    if (s->end_status < 0 || s->source_status < 0) {
+        dti_error_set(s->end_status < 0 ? &s->error : &s->source_error);
         return dti_own(dti_error_get()->status);
     }
-    uint64_t first = write_steps(it, p, to), rows = s->short_of + s->before_count - s->before_given;
+    uint64_t first = write_steps(it, p, to), rows = s->short_rows + s->before_count - s->before_given;
     for (uint64_t t = first; t < s->cut; t++)
         rows += s->step[t % (s->o.slots + 1)].count;
     dti_bytes_put_u64(to, rows);
@@ -75,8 +76,8 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
         for (uint64_t i = 0; i < step->count; i++)
             DTI_TRY(dti_row_save(d, dti_rows_from(step->rows, i).word, to));
     }
-    /* These rows are saved even if replicas have taken steps without rows, beyond `cut`. */
-    for (size_t i = 0; i < s->short_of; i++)
+    /* These rows are saved even if replicas have taken steps from `cut` on, in which they got no rows. */
+    for (size_t i = 0; i < s->short_rows; i++)
         DTI_TRY(dti_row_save(d, dti_rows_from(s->step[s->cut % (s->o.slots + 1)].rows, i).word, to));
     for (size_t i = s->before_given; i < s->before_count; i++)
         DTI_TRY(dti_row_save(d, dti_rows_from(s->before, i).word, to));
@@ -85,10 +86,10 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
 
 ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
 {
-    uint64_t print;
-    DTI_TRY(fingerprint(it, &print));
+    uint64_t fingerprint;
+    DTI_TRY(fingerprint_all(it, &fingerprint));
     dti_bytes_put(to, magic, sizeof magic);
-    dti_bytes_put(to, &print, sizeof print);
+    dti_bytes_put(to, &fingerprint, sizeof fingerprint);
     dti_bytes_put_u64(to, it->plan.pipelines);
     dti_bytes_put_u64(to, it->plan.global);
     dti_bytes_put_u64(to, it->num_replicas);
@@ -135,7 +136,7 @@ static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
 
 ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *from)
 {
-    uint64_t hash, print, own;
+    uint64_t hash, saved_fingerprint, fingerprint;
     char found[sizeof magic];
     size_t bytes = it->plan.state_bytes;
     if (bytes < sizeof magic + 2 * sizeof hash || memcmp(it->plan.state, magic, sizeof magic) != 0)
@@ -145,9 +146,9 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
     *from = (struct dti_bytes_reader){ data, data + bytes - sizeof hash,
                                        dti_hash_bytes(DTI_HASH_SEED, data, bytes - sizeof hash) != hash };
     DTI_TRY(dti_bytes_reader_status(from));
-    DTI_TRY(fingerprint(it, &own));
+    DTI_TRY(fingerprint_all(it, &fingerprint));
     dti_bytes_get(from, found, sizeof found);
-    dti_bytes_get(from, &print, sizeof print);
+    dti_bytes_get(from, &saved_fingerprint, sizeof saved_fingerprint);
     uint64_t pipelines = dti_bytes_get_u64(from), global = dti_bytes_get_u64(from);
     it->plan.state_replicas = (uint32_t)dti_bytes_get_at_most(from, UINT32_MAX);
     uint64_t pass = dti_bytes_get_u64(from);
@@ -157,7 +158,7 @@ ditto_status dti_state_open(struct ditto_iterator *it, struct dti_bytes_reader *
         return refuse("pipelines", pipelines, it->plan.pipelines);
     if (sharing != it->plan.sharing)
         return refuse_sharing(sharing, it->plan.sharing);
-    if (print != own)
+    if (saved_fingerprint != fingerprint)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the state belongs to another dataset, or to one made with other arguments");
     if (global != it->plan.global)
@@ -204,11 +205,11 @@ ditto_status dti_state_read(struct ditto_iterator *it, struct dti_pipeline *p, s
     if (!dti_multiply(rows + 1, s->before.stride * sizeof(uint64_t), &bytes))
         from->failed = true;
     DTI_TRY(dti_bytes_reader_status(from));
-    uint64_t *names = malloc(bytes);
-    if (names == NULL)
+    uint64_t *words = malloc(bytes);
+    if (words == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %llu rows of a state", (unsigned long long)rows);
     free(s->before.word);
-    s->before.word = names;
+    s->before.word = words;
     for (; s->before_count < rows; s->before_count++)
         DTI_TRY(dti_row_load(p->dataset, dti_rows_from(s->before, s->before_count).word, from));
     return dti_cursor_restore(s->cursor, from);

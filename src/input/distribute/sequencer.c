@@ -51,8 +51,8 @@ void dti_sequencer_free(struct dti_sequencer *s)
         return;
     for (; s->kept < s->cut; s->kept++)
         dti_rows_drop(s->o.dataset, step_at(s, s->kept)->rows, step_at(s, s->kept)->count);
-    if (s->short_of > 0)
-        dti_rows_drop(s->o.dataset, step_at(s, s->cut)->rows, s->short_of);
+    if (s->short_rows > 0)
+        dti_rows_drop(s->o.dataset, step_at(s, s->cut)->rows, s->short_rows);
     dti_rows_drop(s->o.dataset, dti_rows_from(s->before, s->before_given), s->before_count - s->before_given);
     dti_cursor_close(s->cursor);
     if (s->step != NULL)
@@ -75,7 +75,7 @@ uint64_t dti_sequencer_position(const struct dti_sequencer *s, uint64_t step, ui
 
 static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t point, const ditto_error *error)
 {
-    s->end = status;
+    s->end_status = status;
     s->end_point = point;
     if (status < 0)
         s->error = *error;
@@ -85,10 +85,10 @@ static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t poin
 static size_t ask(struct dti_sequencer *s, struct dti_rows rows, size_t want)
 {
     size_t got = 0;
-    if (s->source != DITTO_OK)
+    if (s->source_status != DITTO_OK)
         return 0;
-    s->source = dti_cursor_next(s->cursor, rows, want, &got);
-    if (s->source < 0)
+    s->source_status = dti_cursor_next(s->cursor, rows, want, &got);
+    if (s->source_status < 0)
         s->source_error = *dti_error_get();
     return got;
 }
@@ -103,8 +103,8 @@ static void choose(struct dti_sequencer *s, struct dti_input_step *step, uint64_
         step->count += ask(s, dti_rows_from(step->rows, step->count), want - step->count);
 }
 
-/* Returns true if the input has more rows. If G < N, this pipeline gets no rows in some steps. It makes such
- * a step exist only if there are more rows. */
+/* Returns true if the input has more rows. It is asked for a step in which this pipeline gets no rows, which
+ * happens only if G < N. The pipeline makes such a step exist only if there are more rows. */
 static bool has_more(struct dti_sequencer *s)
 {
     if (s->before_given == s->before_count) {
@@ -117,31 +117,31 @@ static bool has_more(struct dti_sequencer *s)
 static void publish(struct dti_sequencer *s)
 {
     struct dti_pipeline_progress *own = &s->o.progress->pipeline_progress[s->o.cut.pipeline];
-    if (s->end < 0) /* release: pairs with first_error in order.c */
-        atomic_store_explicit(&own->failed, s->end_point, memory_order_release);
+    if (s->end_status < 0) /* release: pairs with first_error in order.c */
+        atomic_store_explicit(&own->error_point, s->end_point, memory_order_release);
     /* release: both pair with existence_of */
     atomic_store_explicit(&own->steps, s->cut, memory_order_release);
-    if (s->end != DITTO_OK)
+    if (s->end_status != DITTO_OK)
         atomic_store_explicit(&own->ended, true, memory_order_release);
 }
 
-/* Cuts step s->cut if there are rows for it. Otherwise sets the end. */
+/* Cuts step s->cut if it exists because of this pipeline. Otherwise sets the end. */
 static void cut_step(struct dti_sequencer *s)
 {
     struct dti_input_step *step = step_at(s, s->cut);
     uint64_t want = dti_cut_step(&s->o.cut, s->cut), begin = dti_now_ns();
     if (s->cut - s->kept == (uint64_t)s->o.slots + 1) {
-        dti_rows_drop(s->o.dataset, step->rows, step->count); /* all replicas have taken it */
+        dti_rows_drop(s->o.dataset, step->rows, step->count); /* all replicas have released it */
         s->kept++;
     }
     choose(s, step, want);
     bool more = want == 0 && s->o.cut.shorts != DTI_SHORT_NEVER && has_more(s);
-    if (dti_cut_exists(&s->o.cut, want, step->count, s->source < 0, more))
+    if (dti_cut_exists(&s->o.cut, want, step->count, s->source_status < 0, more))
         s->cut++;
     else {
-        s->short_of = step->count;
+        s->short_rows = step->count;
         step->count = 0;
-        end_with(s, s->source, 2 * dti_sequencer_position(s, s->cut, 0), &s->source_error);
+        end_with(s, s->source_status, 2 * dti_sequencer_position(s, s->cut, 0), &s->source_error);
     }
     atomic_fetch_add_explicit(&s->choosing_ns, dti_now_ns() - begin, memory_order_relaxed); /* statistics */
     publish(s);
@@ -198,7 +198,7 @@ static bool find_next(const struct dti_sequencer *s, struct dti_producer_group *
     return false;
 }
 
-/* Returns true if all replicas have taken the step whose entry in s->step the next step gets. If not, sets
+/* Returns true if all replicas have released the step whose entry in s->step the next step gets. If not, sets
  * *late to a replica that has not, and *number to the ticket that must become free in its ring. */
 static bool is_entry_free(const struct dti_sequencer *s, uint32_t *late, uint64_t *number)
 {
@@ -247,15 +247,15 @@ static enum dti_ticket_result take(struct dti_sequencer *s, struct dti_producer_
     uint32_t r = ticket->replica;
     if (!dti_ring_is_free(s->o.ring[r], ticket->number))
         return block(group, ticket, r, ticket->number);
-    while (s->end == DITTO_OK && ticket->step >= s->cut) {
+    while (s->end_status == DITTO_OK && ticket->step >= s->cut) {
         if (!is_entry_free(s, &late, &number))
             return block(group, ticket, late, number);
         cut_step(s);
     }
     enum dti_step_existence existence = existence_of(s->o.progress, s->o.cut.pipeline, ticket->step);
     ticket->by_others = existence != DTI_STEP_EXISTS_WITH_ROWS;
-    if (s->end < 0 && 2 * dti_sequencer_position(s, ticket->step, r) >= s->end_point)
-        ticket->status = s->end;
+    if (s->end_status < 0 && 2 * dti_sequencer_position(s, ticket->step, r) >= s->end_point)
+        ticket->status = s->end_status;
     else if (existence == DTI_STEP_EXISTENCE_UNKNOWN)
         return block(group, ticket, DTI_BLOCKED_BY_PROGRESS, ticket->step);
     else if (existence == DTI_STEP_EXISTS_NOT)
@@ -284,10 +284,10 @@ ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket
     uint64_t point = 2 * dti_sequencer_position(s, ticket->step, ticket->replica) + 1;
     pthread_mutex_lock(&s->lock);
     /* Of several ends and errors, the first one in the order of rows counts. */
-    if (s->end == DITTO_OK || point < s->end_point)
+    if (s->end_status == DITTO_OK || point < s->end_point)
         end_with(s, dti_error_get()->status, point, dti_error_get());
     s->ended[ticket->replica] = true;
-    ditto_status status = s->end < 0 ? s->end : dti_error_get()->status;
+    ditto_status status = s->end_status < 0 ? s->end_status : dti_error_get()->status;
     publish(s);
     pthread_mutex_unlock(&s->lock);
     return status;

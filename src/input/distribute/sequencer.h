@@ -2,23 +2,24 @@
  * tickets for batches.
  *
  * Everything that decides which rows a replica gets, and in which order, runs here, under one lock for each
- * pipeline. Rows are read and parsed outside of the lock. A ticket is given out only after its step has been
- * cut, and only when its slot in the replica's ring is free. Neither the number of producers nor their speed
- * can therefore change the result. A step is kept until every replica has taken it, so a position can be
- * saved at any time.
+ * pipeline. Values of rows are read and parsed outside of the lock, except those that a cursor needs in order
+ * to choose rows (filters), or can read only once (generators, compressed files). A ticket is given out only
+ * when it is known which rows it has, and only when its slot in the replica's ring is free. Neither the
+ * number of producers nor their speed can therefore change the result. A step is kept at least until every
+ * replica has released its batch, so a position can be saved at any time.
  *
  * The steps of a pipeline are in a ring that has one entry more than a replica's queue has slots. Before step
- * t is cut, every replica has taken step t - (slots + 1), so no thread uses the rows of that step any longer.
- * Rows are written under the lock before the ticket is given out, and they do not change until the replica
- * has released the slot. Producers therefore read them without the lock.
+ * t is cut, every replica has released its batch of step t - (slots + 1), so no thread uses the rows of that
+ * step any longer. Rows are written under the lock before the ticket is given out, and they do not change
+ * until the replica has released the slot. Producers therefore read them without the lock.
  *
- * Several pipelines end together. A step exists if any of them has rows for it. Each pipeline publishes its
- * progress, which all pipelines read.
+ * Several pipelines end together. A step exists if any of them has rows for it, or with `all_or_none` if all
+ * of them can fill it. Each pipeline publishes its progress, which all pipelines read.
  *
- * Pipelines that share one order of rows (DTI_CUT_SHARED) each choose all rows of every step, and keep
- * them until the step has been taken, although they deliver only the rows of their own replicas. Each
- * pipeline therefore knows by itself which steps exist and how many rows they have. A saved position holds
- * whole steps, so any number of replicas can continue from it. */
+ * Pipelines that share one order of rows (DTI_CUT_SHARED) each choose all rows of every step, and keep them
+ * until the step has been taken, although they deliver only the rows of their own replicas. Each pipeline
+ * therefore knows by itself which steps exist and how many rows they have. A saved position holds whole
+ * steps. If all replicas have taken equally many, any number of replicas can continue from it. */
 #ifndef DTI_SEQUENCER_H
 #define DTI_SEQUENCER_H
 
@@ -28,22 +29,23 @@
 
 #include <pthread.h>
 
-/* All batches of an iterator are in one order: by steps, and within a step by replicas. The batch of
- * replica r of N in step t has the position t * N + r. An error of the input has a point in this order.
- * The point 2 * position is in front of a batch, the first one for which the pipeline cannot choose rows.
- * The point 2 * position + 1 is inside a batch that has a row that cannot be read. */
+/* All batches of an iterator are in one order: by steps, and within a step by replicas. The batch of replica
+ * r of N in step t has the position t * N + r. An error of the input has a point in this order. The point 2 *
+ * position is in front of a batch, the first one for which the pipeline cannot choose rows. The point 2 *
+ * position + 1 is inside a batch that has a row that cannot be read. DTI_NO_POINT means that there is no
+ * error. */
 #define DTI_NO_POINT UINT64_MAX
 
 /* The progress that a pipeline publishes for the others. */
 struct dti_pipeline_progress {
-    /* The number of steps with rows that it has cut so far. */
+    /* The step that it cuts next. It has cut all steps of the pass before it. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t steps;
 
-    /* The pipeline will cut no more steps. It is written after `steps` and `failed`. */
+    /* The pipeline will cut no more steps. It is written after `steps` and error_point. */
     _Atomic bool ended;
 
     /* The point of its first error that is known so far, or DTI_NO_POINT. It never increases. */
-    _Atomic uint64_t failed;
+    _Atomic uint64_t error_point;
 };
 
 struct dti_pipelines_progress {
@@ -53,7 +55,7 @@ struct dti_pipelines_progress {
     bool all_or_none;
 
     /* If true, an error of one pipeline ends the others at its point. If false, they continue with their own
-     * rows. */
+     * rows, and then get the error instead of the end. */
     bool end_at_error;
 
     struct dti_pipeline_progress *pipeline_progress; /* [pipelines] */
@@ -62,12 +64,14 @@ struct dti_pipelines_progress {
 #define DTI_NOT_BLOCKED         UINT32_MAX
 #define DTI_BLOCKED_BY_PROGRESS (UINT32_MAX - 1)
 
-/* The replicas of one or more NUMA nodes. The same producers make their batches, in the order of steps. */
+/* The replicas of a pipeline on one or more NUMA nodes. The same producers make their batches, in the order
+ * of steps. */
 struct dti_producer_group {
     uint32_t *replica; /* [replicas], the pipeline's own numbers, ascending */
     uint32_t replicas;
 
-    /* The step and the index of the replica of the next ticket. Protected by the sequencer's lock. */
+    /* The step of the next ticket, and its replica's index in `replica`. Protected by the sequencer's
+     * lock. */
     uint64_t step;
     uint32_t next;
 
@@ -100,17 +104,17 @@ struct dti_sequencer {
     struct dti_sequencer_options o; /* constant */
     struct dti_cursor *cursor;
     struct dti_input_step *step; /* [slots + 1], step t at t mod (slots + 1) */
-    uint64_t first;              /* the first step of this iterator */
+    uint64_t first;              /* the first step, which is not 0 after a restore */
     uint64_t cut;                /* the next step to cut */
     uint64_t kept;               /* the first step whose rows are still kept */
 
     /* The number of rows in the entry of step `cut`, if they were too few for a step. No replica gets them,
      * but a saved position includes them. */
-    size_t short_of;
+    size_t short_rows;
 
-    /* [before_count] rows that come before those of the cursor. They were chosen but not taken when the
-     * position was saved, or were read ahead to find out whether there are more rows. The first
-     * before_given of them are in a step. */
+    /* [before_count] rows that come before those of the cursor. They were in the saved position, or were read
+     * ahead to find out whether there are more rows. The first before_given of them have been put into
+     * steps. */
     struct dti_rows before;
     size_t before_count, before_given;
     uint64_t *begins; /* [replicas] the step of the first ticket */
@@ -120,14 +124,14 @@ struct dti_sequencer {
     _Atomic uint64_t *given;
 
     /* The last status of the cursor, and its error. The status is DITTO_OK if it may have more rows. */
-    ditto_status source;
+    ditto_status source_status;
     ditto_error source_error;
 
-    /* DITTO_OK while tickets may have rows. Then DITTO_END_OF_INPUT, or the first error in the order of
-     * rows. */
-    ditto_status end;
+    /* DITTO_OK while further steps may be cut. Then DITTO_END_OF_INPUT, or the first error in the order of
+     * rows, also if a row of a step that was cut before cannot be read. */
+    ditto_status end_status;
 
-    /* The point of `end`, which holds for all positions after it. */
+    /* The point of end_status. It holds for all positions from there on. */
     uint64_t end_point;
     ditto_error error;
 
@@ -143,7 +147,8 @@ struct dti_ticket {
     struct dti_rows rows;
     ditto_status status;
 
-    /* True if the pipeline has not cut the step. The ticket is for a batch of no rows, or for the end. */
+    /* True unless the step is known to exist and the pipeline has cut it. The ticket is then for a batch of
+     * no rows, for the end, or for an error. */
     bool by_others;
 };
 
@@ -161,7 +166,7 @@ enum dti_ticket_result {
     /* The other pipelines must reach step ticket->step first. */
     DTI_TICKET_UNKNOWN,
 
-    /* All queues of the producer group have their end. */
+    /* The last ticket of each replica of the producer group has been given out. */
     DTI_TICKET_FINISHED,
 };
 /* Gives out the next ticket of the producer group. Unless the result is DTI_TICKET_TAKEN, only the members of
@@ -173,14 +178,15 @@ enum dti_ticket_result dti_sequencer_take(struct dti_sequencer *s, struct dti_pr
 bool dti_progress_is_known(const struct dti_pipelines_progress *progress, uint32_t pipeline, uint64_t step);
 
 /* Called when reading the rows of a ticket has failed. The error is the calling thread's record. The queue of
- * the ticket's replica ends with this ticket, and the other queues end after it. Returns the status for the
- * end of the queue. When the function returns, the error has been published in the progress. */
+ * the ticket's replica ends with this ticket, and no replica of the pipeline gets a later batch. If this is
+ * the pipeline's first error in the order of rows, it has been published in the progress when the function
+ * returns. Returns the status for the end of the queue. */
 ditto_status dti_sequencer_fail(struct dti_sequencer *s, const struct dti_ticket *ticket);
 
-/* Returns the position of a step of one of the pipeline's own replicas. */
+/* Returns the position of the batch that the pipeline's own replica `replica` gets in `step`. */
 uint64_t dti_sequencer_position(const struct dti_sequencer *s, uint64_t step, uint32_t replica);
 
-/* -- A consumer that has seen the end -- */
+/* -- A consumer that has found an error -- */
 
 /* Copies the error with which the pipeline has ended. */
 void dti_sequencer_error(struct dti_sequencer *s, ditto_error *out);
