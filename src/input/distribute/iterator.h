@@ -97,7 +97,7 @@ struct dti_input_plan {
 
 struct ditto_iterator {
     struct dti_dependent dependent; /* first */
-    struct dti_team *team;          /* as dti_iterator_team returns it */
+    struct dti_team *team;          /* see dti_iterator_team */
     uint32_t num_replicas;
     struct dti_input_plan plan;
     struct dti_pipeline *pipeline; /* [plan.pipelines] */

@@ -14,9 +14,9 @@
  *    batch waits for the other pipelines.
  * 2. Each pipeline has its own order of rows. Then only empty batches after the pipeline's last row, and the
  *    end, wait for the other pipelines, because they depend on the steps of the others.
- * Edges       N0 -> N1  pipeline_progress.error_point, stored before order.next -> the replica that has loaded
- *                       order.next. Once the `next` of every pipeline has passed an error's position, every
- *                       earlier error has been stored, so this one is the first.
+ * Edges       N0 -> N1  pipeline_progress.error_point, stored before order.next -> the replica that has
+ *                       loaded order.next. Once the `next` of every pipeline has passed an error's position,
+ *                       every earlier error has been stored, so this one is the first.
  * Progress    The first batch that has not been handed over can always be produced, because all earlier ones
  *             can be taken, which frees its slot. A replica gets an error even if its next slot is not
  *             filled, because the producers that would fill the slot may be waiting for replicas that already

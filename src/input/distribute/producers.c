@@ -206,8 +206,8 @@ static uint64_t fill_up_to_error(struct dti_producer *p, const struct dti_ticket
         if (dti_dataset_fill(dataset, &p->reader, dti_rows_from(ticket->rows, i), 1, to) != DITTO_OK)
             return i;
     }
-    return ticket
-        ->count; /* this time all rows were read, because a user's function may fail only sometimes */
+    /* This time all rows were read. A user's function may fail only sometimes. */
+    return ticket->count;
 }
 
 static void produce(struct dti_producer *p, const struct dti_ticket *ticket)

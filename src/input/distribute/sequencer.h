@@ -30,10 +30,10 @@
 #include <pthread.h>
 
 /* All batches of an iterator are in one order: by steps, and within a step by replicas. The batch of replica
- * r of N in step t has the position t * N + r. An error of the input has a point in this order. The point 2 *
- * position is in front of a batch, the first one for which the pipeline cannot choose rows. The point 2 *
- * position + 1 is inside a batch that has a row that cannot be read. DTI_NO_POINT means that there is no
- * error. */
+ * r of N in step t has the position t * N + r. An error of the input has a point in this order. A batch at
+ * position p has two points. 2p is in front of the batch, if it is the first one for which the pipeline
+ * cannot choose rows. 2p + 1 is inside the batch, if it has a row that cannot be read. DTI_NO_POINT means
+ * that there is no error. */
 #define DTI_NO_POINT UINT64_MAX
 
 /* The progress that a pipeline publishes for the others. */
@@ -104,7 +104,7 @@ struct dti_sequencer {
     struct dti_sequencer_options o; /* constant */
     struct dti_cursor *cursor;
     struct dti_input_step *step; /* [slots + 1], step t at t mod (slots + 1) */
-    uint64_t first;              /* the first step, which is not 0 after a restore */
+    uint64_t first;              /* the first step, which a restore sets */
     uint64_t cut;                /* the next step to cut */
     uint64_t kept;               /* the first step whose rows are still kept */
 

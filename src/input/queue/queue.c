@@ -15,8 +15,8 @@
 /* Reserves bytes. Returns false if they do not fit now. */
 static bool take_bytes(ditto_queue *q, uint64_t bytes)
 {
-    /* acquire: B1. It comes before the load of `reserved`, so `reserved` is never older, and the
-     * difference is never negative. */
+    /* acquire: B1. It comes before the load of `reserved`, so `reserved` is never older, and the difference
+     * is never negative. */
     uint64_t returned = atomic_load_explicit(&q->returned, memory_order_acquire);
     uint64_t reserved = atomic_load_explicit(&q->reserved, memory_order_relaxed);
     do { /* relaxed: it is only a number and publishes nothing */
@@ -89,8 +89,8 @@ struct claiming {
     bool has_bytes, has_ticket;
 };
 
-/* Takes the bytes and the ticket if they are available. Returns true if it has both, or if the queue accepts
- * nothing more. */
+/* Takes the bytes and the ticket if they are available. Returns true if the producer has both, or if the
+ * queue accepts nothing more. */
 static inline bool advance(struct claiming *c)
 {
     if (state_of(c->queue) != 0)
@@ -112,7 +112,8 @@ static void give_back_bytes(struct claiming *c)
     dti_wait_queue_signal(&c->queue->producers_waiting, DTI_EVERYONE);
 }
 
-/* Checks the condition CHECKS times, then waits until the deadline. */
+/* Waits until the condition holds or the timeout passes. If the policy spins, checks the condition CHECKS
+ * times first. Returns whether the condition holds. */
 static bool wait_in(struct dti_wait_queue *wait_queue, uint32_t waiter, struct dti_wait_policy *wait_policy,
                     uint32_t timeout_ms, dti_condition *condition, void *argument, _Atomic uint64_t *waits,
                     _Atomic uint64_t *wait_ns)
@@ -146,7 +147,8 @@ __attribute__((noinline)) static ditto_status wait_for_slot(struct claiming *c, 
                     producer, timeout_ms);
 }
 
-/* Withdraws a ticket that was taken after closing. The consumer skips it. */
+/* Withdraws a ticket that was taken while the queue was closing, or after it. The consumer skips the
+ * ticket. */
 __attribute__((noinline)) static ditto_status withdraw(struct claiming *c, struct dti_queue_slot *e)
 {
     e->kind = DTI_QUEUE_SLOT_WITHDRAWN;
@@ -279,9 +281,9 @@ static bool has_ended(const ditto_queue *q)
 enum next_slot_state { NEXT_NONE, NEXT_SLOT, NEXT_END };
 
 /* Returns what the consumer sees at its next ticket: nothing yet, a slot with an item or a failure, or the
- * end. It skips withdrawn tickets. The caller must act on this answer and must not read the slot again.
- * After the end was seen, a producer that took a ticket too late may still fill the slot, with WITHDRAWN
- * and the item of an earlier ticket. */
+ * end. It skips withdrawn tickets. The caller must act on this answer and must not read the slot again. After
+ * the end was seen, a producer that took a ticket too late may still fill the slot, with WITHDRAWN and the
+ * item of an earlier ticket. */
 static inline enum next_slot_state inspect_next(ditto_queue *q)
 {
     for (;;) {
@@ -306,17 +308,18 @@ struct item_wait {
 };
 static bool item_ready(void *argument)
 {
-    struct item_wait *l = argument;
-    l->seen = inspect_next(l->queue);
-    return l->seen != NEXT_NONE;
+    struct item_wait *wait = argument;
+    wait->seen = inspect_next(wait->queue);
+    return wait->seen != NEXT_NONE;
 }
 
 /* Returns NEXT_NONE after the timeout, and records DITTO_ERR_TIMED_OUT. */
 __attribute__((noinline)) static enum next_slot_state wait_for_item(ditto_queue *q, uint32_t timeout_ms)
 {
-    struct item_wait l = { .queue = q };
-    if (wait_in(&q->consumer_waiting, 0, &q->wait_policy, timeout_ms, item_ready, &l, &q->waits, &q->wait_ns))
-        return l.seen;
+    struct item_wait wait = { .queue = q };
+    if (wait_in(&q->consumer_waiting, 0, &q->wait_policy, timeout_ms, item_ready, &wait, &q->waits,
+                &q->wait_ns))
+        return wait.seen;
     uint64_t ticket = q->next;
     bool taken = atomic_load_explicit(&q->tail, memory_order_relaxed) != ticket; /* for the message */
     DTI_FAIL(DITTO_ERR_TIMED_OUT, "the consumer waited %u ms for ticket %llu, which %s", timeout_ms,

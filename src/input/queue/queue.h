@@ -11,7 +11,8 @@
  *
  * A producer takes a ticket only when its slot is free, and it reserves bytes before that. The holder of a
  * ticket therefore has everything it needs and never waits. A producer that waits for a slot may hold bytes.
- * The consumer gives back slots, and it waits only for holders of tickets, so there is no cycle of waits.
+ * The consumer gives back slots and bytes. It waits only for the holder of its next ticket, or, if there is
+ * none, for a producer that takes this ticket. Then all slots are free. So there is no cycle of waits.
  * Invariants  I1  tail is the number of tickets taken, and head is the number of slots given back:
  *                 head <= tail <= head + slots. A single producer stores tail, and several producers use
  *                 compare-and-swap. Only the consumer stores head.
@@ -55,7 +56,7 @@
 
 enum dti_queue_slot_kind { DTI_QUEUE_SLOT_ITEM, DTI_QUEUE_SLOT_FAILED, DTI_QUEUE_SLOT_WITHDRAWN };
 
-/* A slot. One item moves only this cache line between two cores. */
+/* A slot. One item without a payload moves only this cache line between two cores. */
 struct dti_queue_slot {
     alignas(DTI_CACHE_LINE) _Atomic uint64_t filled; /* ticket + 1 of its content */
     void *item;
@@ -69,7 +70,8 @@ struct dti_queue_slot {
     /* The ticket of a claim. It is valid only for the producer that `holder` names. */
     uint64_t ticket;
 
-    /* producer + 1 from claim until publish, otherwise 0. Only that producer writes it and relies on it. */
+    /* producer + 1 from claim until publish or fail, otherwise 0. Only that producer relies on it, or the
+     * thread that abandons the producer. */
     _Atomic uint32_t holder;
 };
 
@@ -84,13 +86,13 @@ struct dti_queue_producer {
 enum { DTI_QUEUE_CLOSING = 1, DTI_QUEUE_CLOSED = 2, DTI_QUEUE_FAILED = 4 };
 
 struct ditto_queue {
-    /* Constant, except for `state`, which changes when the queue ends. */
+    /* Constant, except for `state`, which changes when the queue ends, and the wait queues. */
     struct dti_queue_slot *slot;
     char *payload; /* NULL if items are pointers */
     uint64_t mask; /* slots - 1 */
     uint64_t max_bytes, payload_bytes, payload_stride;
     uint32_t producers;
-    _Atomic uint32_t state;
+    _Atomic uint32_t state;                    /* DTI_QUEUE_CLOSING and so on, combined */
     struct dti_queue_producer *producer_state; /* [producers] */
     void (*drop)(void *item, void *argument);
     void *drop_argument;
@@ -101,7 +103,8 @@ struct ditto_queue {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t tail;
     _Atomic uint64_t reserved;
 
-    /* Written by the consumer. Some are atomic because other threads read them for statistics. */
+    /* Written by the consumer. Producers read `head` and `returned`. Other members are atomic because other
+     * threads read them for statistics. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t head;
 
     /* The ticket that the consumer takes next. It is head, or head + 1 while the consumer holds the payload
@@ -152,7 +155,7 @@ static inline void *dti_queue_payload(const ditto_queue *queue, uint64_t ticket)
 {
     return queue->payload == NULL ? NULL : queue->payload + (ticket & queue->mask) * queue->payload_stride;
 }
-/* Returns the slot of a ticket that this producer has claimed, or NULL. */
+/* Returns the slot of a ticket that this producer has claimed and not yet published, or NULL. */
 struct dti_queue_slot *dti_queue_claimed_slot(const ditto_queue *queue, uint32_t producer, uint64_t ticket);
 
 /* Marks the slot as filled (P0) and signals the consumer. The caller has written the slot. */

@@ -47,8 +47,8 @@ ditto_status dti_queue_fail(ditto_queue *q, uint32_t producer, uint64_t ticket, 
         return DTI_FAIL(DITTO_ERR_CONTEXT, "producer %u does not hold ticket %llu", producer,
                         (unsigned long long)ticket);
     record(q, producer, ticket, status, message);
-    /* relaxed: a thread that sees the bit takes the lock that record() has released. A producer that sees
-     * the bit late puts an item that is never taken. */
+    /* relaxed: a thread that sees the bit takes the lock that record() has released. A producer that sees the
+     * bit late puts an item that the consumer never gets. */
     atomic_fetch_or_explicit(&q->state, DTI_QUEUE_FAILED, memory_order_relaxed);
     atomic_store_explicit(&e->holder, 0, memory_order_relaxed); /* as in dti_queue_claimed_slot */
     e->kind = DTI_QUEUE_SLOT_FAILED;

@@ -1,5 +1,5 @@
-/* src/input/queue/queue_life.c - creates a queue, places its memory, and drops the items that are left
- * when it is destroyed. */
+/* src/input/queue/queue_life.c - creates a queue, places its memory, and drops the items that are left when
+ * it is destroyed. */
 #include "base/errors/user_call.h"
 #include "input/queue/queue.h"
 #include "replicas/machine/numa_node.h"
@@ -22,8 +22,8 @@ static uint64_t round_up_to_power(uint32_t slots)
     return power;
 }
 
-/* Computes the size of one mapping for slots and payload. It is one mapping so that one memory policy
- * holds for all of it. */
+/* Computes the size of the mapping. Slots and payload are in one mapping, so that one memory policy holds for
+ * both. */
 static ditto_status lay_out(ditto_queue *q)
 {
     uint64_t slots = q->mask + 1, payload, stride;
@@ -42,8 +42,8 @@ too_much:
                     (unsigned long long)slots, (unsigned long long)q->payload_bytes);
 }
 
-/* The node is preferred, not required, because a full node should make a queue slow and not end the
- * program. If the kernel refuses, the first touch by this thread decides the node. */
+/* The node is preferred, not required, because a full node should make a queue slow and not end the program.
+ * If the kernel refuses, the first touch by this thread decides the node. */
 static void prefer_node(void *memory, size_t bytes, uint32_t node)
 {
     unsigned long mask[NODE_BITS / 64] = { 0 };
@@ -66,15 +66,17 @@ static ditto_status map(ditto_queue *q, const ditto_queue_options *o)
         prefer_node(memory, q->mapped_bytes, o->node);
     memset(memory, 0, q->mapped_bytes); /* page faults happen now and not during the first calls */
     q->slot = memory;
+    /* slots_end is the end of the slots, in pairs of cache lines. */
     uint64_t slots = q->mask + 1,
-             after = (slots * sizeof(struct dti_queue_slot) + DTI_CACHE_LINE_PAIR - 1) / DTI_CACHE_LINE_PAIR;
-    q->payload = q->payload_bytes != 0 ? (char *)memory + after * DTI_CACHE_LINE_PAIR : NULL;
+             slots_end = (slots * sizeof(struct dti_queue_slot) + DTI_CACHE_LINE_PAIR - 1) /
+                         DTI_CACHE_LINE_PAIR;
+    q->payload = q->payload_bytes != 0 ? (char *)memory + slots_end * DTI_CACHE_LINE_PAIR : NULL;
     return DITTO_OK;
 }
 
-/* If there are more threads than CPUs, a thread that spins keeps the thread that it waits for from
- * running. The CPUs of the whole machine count, because the calling thread is often bound to one CPU,
- * which says nothing about the other threads. */
+/* If there are more threads than CPUs, a thread that spins keeps the thread that it waits for from running.
+ * The CPUs of the whole machine count, because the calling thread is often bound to one CPU, which says
+ * nothing about the other threads. */
 static struct dti_wait_policy wait_policy_of(const ditto_queue_options *o, uint32_t producers)
 {
     bool oversubscribed = sysconf(_SC_NPROCESSORS_ONLN) < (long)producers + 1;

@@ -5,6 +5,7 @@ ditto_status dti_counted_open(struct dti_cursor *cursor, const struct dti_pass *
 {
     struct dti_counted_cursor *c = (struct dti_counted_cursor *)cursor;
     const ditto_dataset *dataset = cursor->dataset;
+    /* True if another pipeline reads the source's only file. */
     bool other_pipeline = dataset->files > 0 && pass->shards > 1 &&
                           pass->first_file % pass->shards != pass->shard;
     c->rows = other_pipeline ? 0 : ((const struct dti_counted *)dataset)->rows;

@@ -1,5 +1,5 @@
-/* src/input/sources/generator.c - rows that a function of the user makes one after the other, in the
- * sequencer. */
+/* src/input/sources/generator.c - rows that a function of the user makes one after the other. The cursor
+ * calls it. */
 #include "base/errors/user_call.h"
 #include "input/sources/owned_row.h"
 #include "input/sources/sources.h"
@@ -17,7 +17,7 @@ struct generator_cursor {
     const struct generator_dataset *generator;
     void *position; /* owned by the user's functions */
     bool opened;
-    uint64_t pass, rows;
+    uint64_t pass, rows; /* `rows` is the number of rows so far */
     const _Atomic uint32_t *closing;
     bool ended; /* it has returned the end and is not called again */
 };

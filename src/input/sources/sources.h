@@ -7,8 +7,8 @@
 
 ditto_status dti_range_create(int64_t start, int64_t stop, int64_t step, ditto_dataset **out);
 ditto_status dti_array_create(const ditto_tensor *arrays, uint32_t components, ditto_dataset **out);
-ditto_status dti_generator_create(const ditto_generator *user, const ditto_tensor *row, uint32_t components,
-                                  ditto_dataset **out);
+ditto_status dti_generator_create(const ditto_generator *generator, const ditto_tensor *row,
+                                  uint32_t components, ditto_dataset **out);
 ditto_status dti_text_create(const ditto_files *files, const ditto_text_options *options,
                              ditto_dataset **out);
 ditto_status dti_csv_create(const ditto_files *files, const ditto_csv_component *components, uint32_t count,

@@ -34,11 +34,11 @@ static ditto_status open_count(struct dti_cursor *cursor, const struct dti_pass 
 
 static ditto_status begin_pass(struct count_cursor *c, uint64_t number)
 {
-    struct dti_cursor *again;
+    struct dti_cursor *next_cursor;
     c->pass.number = number;
-    DTI_TRY(dti_cursor_open(c->base.dataset->input[0], &c->pass, &again));
+    DTI_TRY(dti_cursor_open(c->base.dataset->input[0], &c->pass, &next_cursor));
     dti_cursor_close(c->base.from);
-    c->base.from = again;
+    c->base.from = next_cursor;
     c->gave_row = false;
     return DITTO_OK;
 }
@@ -62,6 +62,7 @@ static ditto_status next_over_passes(struct count_cursor *c, struct dti_rows row
     }
 }
 
+/* Skips the rows that are still to be skipped. `rows` has space for `capacity` rows. */
 static ditto_status skip_rows(struct count_cursor *c, struct dti_rows rows, size_t capacity)
 {
     while (c->skip_left > 0) {
@@ -80,11 +81,11 @@ static ditto_status next_count(struct dti_cursor *cursor, struct dti_rows rows, 
 {
     struct count_cursor *c = (struct count_cursor *)cursor;
     DTI_TRY(skip_rows(c, rows, want));
-    bool last = c->take_left <= want;
-    ditto_status status = next_over_passes(c, rows, last ? (size_t)c->take_left : want, got);
+    bool reaches_take = c->take_left <= want;
+    ditto_status status = next_over_passes(c, rows, reaches_take ? (size_t)c->take_left : want, got);
     if (c->take_left != UINT64_MAX)
         c->take_left -= *got;
-    return status == DITTO_OK && last && c->take_left == 0 ? DITTO_END_OF_INPUT : status;
+    return status == DITTO_OK && reaches_take && c->take_left == 0 ? DITTO_END_OF_INPUT : status;
 }
 
 static ditto_status save_count(struct dti_cursor *cursor, struct dti_bytes *to)

@@ -1,8 +1,8 @@
 /* src/input/transforms/filter.c - keeps the rows for which a function of the user sets `keep`.
  *
- * A filter decides which rows exist, and so which rows every replica gets. It therefore runs in the
- * sequencer, which reads its rows one after the other. The rows that are kept are read again when batches
- * are filled. Costly work should be in a map after the filter. */
+ * A filter decides which rows exist, and so which rows every replica gets. The cursor therefore reads the
+ * rows and calls the function, for one row after the other. The rows that are kept are read again when
+ * batches are filled. Costly work should be in a map after the filter. */
 #include "base/errors/user_call.h"
 #include "input/chunk.h"
 #include "input/transforms/transforms.h"
@@ -44,12 +44,12 @@ static DTI_GUARDED ditto_status ask(struct filter_cursor *c, struct dti_rows row
     *keep = 0;
     DTI_TRY(dti_closing_check(c->reader.closing));
     DTI_TRY(dti_chunk_row(&c->chunk, &c->reader, rows, index, values));
-    uint32_t serial = dti_error_serial;
+    uint32_t serial_before = dti_error_serial;
     DTI_GUARD("the function of a filter (ditto_dataset_filter)");
     ditto_status status = filter->function(values, filter->user, keep);
     DTI_GUARD_END();
     return status == DITTO_OK ? DITTO_OK
-                              : dti_fail_user(status, serial, "a filter", filter->base.input[0],
+                              : dti_fail_user(status, serial_before, "a filter", filter->base.input[0],
                                               dti_rows_from(rows, index).word);
 }
 
@@ -86,9 +86,9 @@ static ditto_status next_filter(struct dti_cursor *cursor, struct dti_rows rows,
         ditto_status status = dti_cursor_next(cursor->from, some, left < c->chunk.most ? left : c->chunk.most,
                                               &more);
         ditto_error error = status < 0 ? *dti_error_get() : (ditto_error){ 0 };
-        ditto_status sifted = sift(c, some, more, &kept); /* these rows come before `status` */
+        ditto_status sift_status = sift(c, some, more, &kept); /* these rows come before the error */
         *got += kept;
-        DTI_TRY(sifted);
+        DTI_TRY(sift_status);
         if (status < 0)
             dti_error_set(&error);
         DTI_TRY(status);

@@ -1,8 +1,8 @@
 /* src/input/transforms/join.c - concatenates or interleaves several inputs.
  *
- * `cycle` inputs are open at a time. Each gives `block` rows, one input after the other, again and again.
- * When one ends, the next input that was not open yet replaces it. Concatenation is a cycle of 1 with
- * unlimited blocks. A row has one more word, which is the number of its input. */
+ * At most `cycle` inputs are open at a time. Each gives `block` rows, one input after the other, again and
+ * again. When one ends, the next input that was not open yet replaces it. Concatenation is a cycle of 1 with
+ * unlimited blocks. A row begins with one more word, the number of its input. */
 #include "base/errors/status.h"
 #include "input/dataset.h"
 #include "input/transforms/transforms.h"
@@ -23,9 +23,9 @@ struct cycle_input {
 struct join_cursor {
     struct dti_cursor base; /* first */
     struct dti_pass pass;
-    uint32_t next_input; /* the input that is opened next */
-    uint32_t cycle_inputs;
-    uint32_t current; /* the index in cycle_input of the input that gives the next row */
+    uint32_t next_input;   /* the input that is opened next */
+    uint32_t cycle_inputs; /* how many inputs may be open at a time */
+    uint32_t current;      /* the index in cycle_input of the input that gives the next row */
 
     /* The number of rows of its block that the current input has given. */
     uint64_t in_block;
@@ -79,7 +79,8 @@ static bool all_ended(const struct join_cursor *c)
     return c->next_input == c->base.dataset->inputs;
 }
 
-/* Returns up to `want` rows of the current input. */
+/* Returns up to `want` rows of the current input, which may be 0. Opens an input if none is open here, and
+ * goes on to the next one when the block or the input has ended. */
 static ditto_status next_of_current(struct join_cursor *c, struct dti_rows rows, size_t want, size_t *got)
 {
     const struct join_dataset *d = (const struct join_dataset *)c->base.dataset;

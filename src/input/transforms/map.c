@@ -1,9 +1,10 @@
-/* src/input/transforms/map.c - calls a function of the user with every row. Producers call it when they fill
- * batches, so it runs in parallel, and the order of rows is kept.
+/* src/input/transforms/map.c - calls a function of the user with every row. It is called when rows are
+ * filled, by many producers in parallel, and the order of rows is kept.
  *
- * A row has one more word, a number that depends only on the pass and on the row's number in the pass. It
- * is the seed of random maps. Their results therefore do not depend on the thread that computes them or on
- * how often they are computed. */
+ * A row has one more word, a number that depends only on the pass, on the row's number in the pass, and on
+ * the shard if pipelines read different files. Random maps use it as the stream of their random numbers.
+ * Their results therefore do not depend on the thread that computes them or on how often they are
+ * computed. */
 #include "base/errors/user_call.h"
 #include "input/chunk.h"
 #include "input/transforms/transforms.h"
@@ -19,7 +20,8 @@ struct map_dataset {
 
 struct map_cursor {
     struct dti_cursor base; /* first */
-    uint64_t pass, row;
+    uint64_t pass;          /* the number of the pass and the shard, as one number */
+    uint64_t row;           /* the number of the next row in the pass */
 };
 
 static ditto_status open_map(struct dti_cursor *cursor, const struct dti_pass *pass)
@@ -35,7 +37,7 @@ static ditto_status next_map(struct dti_cursor *cursor, struct dti_rows rows, si
 {
     struct map_cursor *c = (struct map_cursor *)cursor;
     ditto_status status = dti_cursor_next(cursor->from, dti_rows_words_from(rows, 1), want, got);
-    for (size_t i = 0; i < *got; i++) /* numbers are distinct for 2^40 rows of a pass and 2^24 passes */
+    for (size_t i = 0; i < *got; i++) /* numbers are distinct for 2^40 rows and 2^24 values of c->pass */
         rows.word[i * rows.stride] = (c->pass << 40) + c->row++;
     return status;
 }
@@ -73,12 +75,12 @@ static DTI_GUARDED ditto_status map_rows(const struct map_dataset *map, const st
         if (i % 16 == 0) /* the function may be slow */
             DTI_TRY(dti_closing_check(reader->closing));
         ditto_random random = ditto_random_make(map->seed, *row);
-        uint32_t serial = dti_error_serial;
+        uint32_t serial_before = dti_error_serial;
         DTI_GUARD("the function of a map (ditto_dataset_map)");
         ditto_status status = map->function(from, to, &random, map->user);
         DTI_GUARD_END();
         if (__builtin_expect(status != DITTO_OK, 0))
-            return dti_fail_user(status, serial, "a map", input, row + 1);
+            return dti_fail_user(status, serial_before, "a map", input, row + 1);
     }
     return DITTO_OK;
 }
@@ -93,13 +95,13 @@ static ditto_status fill_map(const ditto_dataset *dataset, struct dti_reader *re
     ditto_status status = DITTO_OK;
     for (size_t done = 0; done < count && status == DITTO_OK; done += chunk.most) {
         struct dti_rows some = dti_rows_from(rows, done);
-        size_t number = count - done < chunk.most ? count - done : chunk.most;
+        size_t chunk_rows = count - done < chunk.most ? count - done : chunk.most;
         for (uint32_t k = 0; k < dataset->components; k++)
             out[k] = (char *)destination[k] + done * dataset->component[k].bytes;
-        status = dti_dataset_fill(dataset->input[0], reader, dti_rows_words_from(some, 1), number,
+        status = dti_dataset_fill(dataset->input[0], reader, dti_rows_words_from(some, 1), chunk_rows,
                                   chunk.component);
         if (status == DITTO_OK)
-            status = map_rows(map, reader, some, number, chunk.component, out);
+            status = map_rows(map, reader, some, chunk_rows, chunk.component, out);
     }
     dti_chunk_free(&chunk);
     return status;

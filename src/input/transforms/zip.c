@@ -26,8 +26,8 @@ static ditto_status open_zip(struct dti_cursor *cursor, const struct dti_pass *p
     return DITTO_OK;
 }
 
-/* Drops the rows from `first` on that the first `inputs` inputs have given. They have no partner in the other
- * inputs. */
+/* Drops the rows from `first` on that the first `inputs` inputs have given, because another input has no row
+ * for them. */
 static void drop_alone(const ditto_dataset *d, uint32_t inputs, struct dti_rows rows, size_t first,
                        const size_t *given)
 {
@@ -54,12 +54,13 @@ static ditto_status next_zip(struct dti_cursor *cursor, struct dti_rows rows, si
         /* An input is asked for no more rows than the inputs before it gave. If it gives fewer, its status
          * therefore comes first in the order of rows. */
         size_t asked = *got;
-        ditto_status own = asked > 0 || i == 0 ? dti_cursor_next(c->input[i], dti_rows_words_from(rows, word),
-                                                                 asked, &given[i])
-                                               : (given[i] = 0, DITTO_OK);
-        if (given[i] < asked || (own != DITTO_OK && status == DITTO_OK)) {
-            status = own;
-            if (own < 0)
+        ditto_status input_status = asked > 0 || i == 0
+                                        ? dti_cursor_next(c->input[i], dti_rows_words_from(rows, word), asked,
+                                                          &given[i])
+                                        : (given[i] = 0, DITTO_OK);
+        if (given[i] < asked || (input_status != DITTO_OK && status == DITTO_OK)) {
+            status = input_status;
+            if (input_status < 0)
                 error = *dti_error_get();
         }
         *got = given[i];

@@ -6,7 +6,7 @@
 #include "input/dataset.h"
 #include "input/sources/files/files.h"
 
-/* The words of a row. */
+/* A row has the words that dti_file_row_put writes. */
 #define DTI_FILE_ROW_WORDS 3
 struct dti_file_row {
     uint64_t offset;
@@ -27,8 +27,8 @@ static inline struct dti_file_row dti_file_row_get(const uint64_t *row)
 }
 
 /* Checks rows, which may come from a state that another program has saved or that is damaged. Returns
- * DITTO_ERR_CORRUPT if a row is in no file of the list, or less than `before` bytes after the start of its
- * file. */
+ * DITTO_ERR_CORRUPT if a row is in no file of the list, less than `before` bytes after the start of its file,
+ * or at an offset that no file has. */
 ditto_status dti_file_rows_check(const struct dti_files *files, struct dti_rows rows, size_t count,
                                  size_t before);
 

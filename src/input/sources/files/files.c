@@ -80,7 +80,7 @@ static ditto_status add_matches(struct dti_files *files, const char *pattern)
 static struct {
     pthread_mutex_t lock;
 
-    /* The list of files that no thread is reading, ordered by the time when they were read last. */
+    /* The list of open files that no thread is reading, ordered by the time when they were read last. */
     struct dti_file *oldest, *newest;
     uint32_t count; /* of all open files */
 } opened = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -123,6 +123,7 @@ static void close_file(struct dti_file *file)
     opened.count--;
 }
 
+/* Closes the file of the list that was read longest ago. Returns false if the list is empty. */
 static bool close_oldest(void)
 {
     struct dti_file *file = opened.oldest;
@@ -208,7 +209,7 @@ void dti_files_free(struct dti_files *files)
 
 /* -- reading -- */
 
-static ditto_status pin(struct dti_files *files, uint32_t number, int *descriptor)
+static ditto_status take_descriptor(struct dti_files *files, uint32_t number, int *descriptor)
 {
     struct dti_file *file = &files->file[number];
     int failed = take(file);
@@ -224,7 +225,7 @@ ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t off
 {
     int descriptor;
     *got = 0;
-    DTI_TRY(pin(files, file, &descriptor));
+    DTI_TRY(take_descriptor(files, file, &descriptor));
     ssize_t more = 1;
     while (*got < bytes && more != 0) {
         more = pread(descriptor, (char *)to + *got, bytes - *got, (off_t)(offset + *got));
@@ -255,7 +256,7 @@ ditto_status dti_files_read_all(struct dti_files *files, uint32_t file, uint64_t
 void dti_files_want(struct dti_files *files, uint32_t file, uint64_t offset, uint64_t bytes)
 {
     int descriptor;
-    if (pin(files, file, &descriptor) != DITTO_OK)
+    if (take_descriptor(files, file, &descriptor) != DITTO_OK)
         return;
     posix_fadvise(descriptor, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
     give_back(&files->file[file]);

@@ -15,7 +15,7 @@ struct dti_gzip {
     const _Atomic uint32_t *closing;
     uint32_t file;
     bool ended;   /* the rest of the contents is in `unpacked` */
-    bool between; /* a member has ended, and no byte after it was seen */
+    bool between; /* a member has ended, and no byte after it was unpacked */
 
     /* The number of compressed bytes that were read. The last stream.avail_in of them are not used yet. */
     uint64_t read;
@@ -72,8 +72,8 @@ static ditto_status fail(const struct dti_gzip *g, ditto_status status, const ch
                     (unsigned long long)(g->at + (g->filled - g->used)));
 }
 
-/* Reads compressed bytes. On success there is a byte to unpack, or `ended` is set because the file ends
- * after a member. */
+/* Reads compressed bytes. On success there is a byte to unpack, or `ended` is set because the file ends after
+ * a member. */
 static ditto_status read_piece(struct dti_gzip *g)
 {
     size_t got;
@@ -103,7 +103,7 @@ static ditto_status unpack(struct dti_gzip *g)
         return DITTO_OK;
     if (g->between) /* the bytes that follow must be another member */
         inflateReset(&g->stream);
-    bool behind = g->between;
+    bool after_member = g->between;
     g->between = false;
     g->used = g->filled = 0;
     g->stream.next_out = g->unpacked;
@@ -116,8 +116,8 @@ static ditto_status unpack(struct dti_gzip *g)
     if (result == Z_MEM_ERROR)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read a compressed file");
     return fail(g, DITTO_ERR_CORRUPT,
-                behind ? "the data after the gzip stream is not another gzip stream,"
-                       : "the gzip stream is damaged");
+                after_member ? "the data after the gzip stream is not another gzip stream,"
+                             : "the gzip stream is damaged");
 }
 
 ditto_status dti_gzip_read(struct dti_gzip *g, void *to, size_t bytes, size_t *got)

@@ -61,8 +61,9 @@ static ditto_status ensure_capacity(struct dti_window *w, size_t more)
     return DITTO_OK;
 }
 
-/* Returns the size of the next read. It ends at an aligned offset. For a small file it is all of the file and
- * one byte more, so that one read also finds the end. */
+/* Returns the size of the next read. The read ends at a multiple of DTI_WINDOW_BYTES, or one byte after the
+ * known end of the file, so that one read also finds the end, but it has at least ALIGNMENT bytes unless it
+ * would pass such a multiple. */
 static size_t next_piece(const struct dti_window *w, uint64_t from)
 {
     uint64_t known = w->files->file[w->file].bytes, piece = DTI_WINDOW_BYTES - from % DTI_WINDOW_BYTES;

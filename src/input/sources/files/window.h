@@ -1,12 +1,12 @@
 /* src/input/sources/files/window.h - reads files from front to back, in large reads at aligned offsets.
- * Sequencers use it to find where rows begin. */
+ * Cursors use it to find where rows begin. */
 #ifndef DTI_WINDOW_H
 #define DTI_WINDOW_H
 
 #include "input/dataset.h"
 #include "input/sources/files/files.h"
 
-/* The most bytes of one read. Reads of large files end at multiples of it. */
+/* The most bytes of one read. Reads of large files end at multiples of it, except the last. */
 #define DTI_WINDOW_BYTES ((size_t)256 << 10)
 
 struct dti_window {
@@ -21,29 +21,30 @@ struct dti_window {
     bool end; /* true if the buffer reaches to the end of the file */
 };
 
-/* Opens a window of zeros before the first byte of the first file that the pass reads. Returns
- * DITTO_ERR_NO_MEMORY. */
+/* Opens a window, whose members are all zero, before the first byte of the first file that the pass reads.
+ * Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_window_open(struct dti_window *window, struct dti_files *files, const struct dti_pass *pass);
 void dti_window_close(struct dti_window *window);
 
-/* Reads until the buffer has at least `bytes` from the position on, or the rest of the file. Sets *data
- * and *length to the bytes in the buffer. They are valid until the next dti_window_need. Returns
- * DITTO_ERR_NO_MEMORY, DITTO_ERR_CLOSED, or DITTO_ERR_IO, also if there are fewer bytes because the file
- * became shorter. */
+/* Reads until the buffer has at least `bytes` from the position on, or the rest of the file. Sets *data and
+ * *length to the bytes in the buffer. They are valid until the next dti_window_need or dti_window_skip.
+ * Returns DITTO_ERR_NO_MEMORY, DITTO_ERR_CLOSED, or the errors of dti_files_read. If the file became shorter
+ * and has fewer than `bytes`, that is DITTO_ERR_IO. */
 ditto_status dti_window_need(struct dti_window *window, size_t bytes, const char **data, size_t *length);
 
 /* Moves the position forward by `bytes`, which are in the buffer. */
 void dti_window_take(struct dti_window *window, size_t bytes);
 
-/* Moves the position forward by `bytes`, which need not be in the buffer. Bytes that are not in the buffer
- * are not read. Sets *whole to false if the file does not have all of these bytes. The position is the end of
- * the file then. Returns DITTO_ERR_IO. */
+/* Moves the position forward by `bytes`, which need not be in the buffer. If the bytes are not all in the
+ * buffer, they are not read, unless they go beyond the size that the file had when the list was made. Sets
+ * *whole to false if the file does not have all of these bytes. The position is then the end of the file.
+ * Returns the errors of dti_window_need. */
 ditto_status dti_window_skip(struct dti_window *window, uint64_t bytes, bool *whole);
 
 /* Moves the position to the first byte of the next file of the pass. */
 void dti_window_next_file(struct dti_window *window);
 
-/* True if there is no further file. */
+/* Returns true if all files of the pass have been read. */
 static inline bool dti_window_ended(const struct dti_window *window)
 {
     return window->file >= window->files->count;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Shorter records are read as a whole and then copied. Records from this size on are read component by
- * component. */
+ * component. Records that fill_runs can read are read directly, whatever their size. */
 #define LONG_BYTES ((size_t)256 << 10)
 
 struct fixed_dataset {
@@ -16,7 +16,7 @@ struct fixed_dataset {
     struct dti_files files;
     ditto_fixed_options options;
     uint64_t stride;   /* bytes from the start of one record to the next */
-    uint64_t *records; /* [files.count] */
+    uint64_t *records; /* [files.count] numbers of records */
     bool swap;
 };
 
@@ -24,8 +24,8 @@ struct fixed_cursor {
     struct dti_cursor base; /* first */
     const struct fixed_dataset *fixed;
     struct dti_pass pass;
-    uint32_t file; /* files.count when all have been returned */
-    uint64_t record;
+    uint32_t file;   /* files.count when all have been returned */
+    uint64_t record; /* index in the file of the next record */
 };
 
 /* -- choosing -- */
@@ -133,12 +133,12 @@ static ditto_status parse_fixed(const ditto_dataset *dataset, struct dti_file_ro
 {
     (void)file_row, (void)scratch;
     for (uint32_t k = 0; k < dataset->components; k++) {
-        size_t wide = dataset->component[k].bytes;
-        char *to = (char *)destination[k] + index * wide;
-        memcpy(to, bytes, wide);
-        dti_elements_arrange(to, wide, dataset->component[k].dtype,
+        size_t component_bytes = dataset->component[k].bytes;
+        char *to = (char *)destination[k] + index * component_bytes;
+        memcpy(to, bytes, component_bytes);
+        dti_elements_arrange(to, component_bytes, dataset->component[k].dtype,
                              ((const struct fixed_dataset *)dataset)->swap);
-        bytes += wide;
+        bytes += component_bytes;
     }
     return DITTO_OK;
 }
@@ -223,7 +223,7 @@ static ditto_status count_records(const struct fixed_dataset *f, const struct dt
 
 static ditto_status inspect_files(struct fixed_dataset *f, const ditto_files *files)
 {
-    bool some = false;
+    bool has_records = false;
     DTI_TRY(dti_files_create(&f->files, files));
     f->base.files = f->files.count;
     f->base.by_file = true;
@@ -232,9 +232,9 @@ static ditto_status inspect_files(struct fixed_dataset *f, const ditto_files *fi
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a list of files");
     for (uint32_t i = 0; i < f->files.count; i++) {
         DTI_TRY(count_records(f, &f->files.file[i], &f->records[i]));
-        some |= f->records[i] > 0;
+        has_records |= f->records[i] > 0;
     }
-    if (!some)
+    if (!has_records)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s%s: there are no records to iterate", f->files.file[0].name,
                         f->files.count > 1 ? " and all other files" : "");
     return DITTO_OK;

@@ -1,5 +1,5 @@
-/* src/input/sources/records/npy_header.c - parses the header of a .npy file, a Python dictionary literal
- * with three known keys. */
+/* src/input/sources/records/npy_header.c - parses the header of a .npy file, a Python dictionary literal with
+ * three known keys. */
 #include "input/sources/records/npy_header.h"
 #include "base/errors/status.h"
 #include "base/types/convert.h"
@@ -131,8 +131,8 @@ static ditto_status parse_descr(struct parser *p)
         if (s[1] == known[i].kind && s[2] == '0' + known[i].bytes)
             dtype = known[i].dtype;
     bool single = ditto_dtype_bytes(dtype) == 1;
-    bool order = length > 0 && (s[0] == '<' || s[0] == '>' || s[0] == '=' || (s[0] == '|' && single));
-    if (dtype == 0 || !order)
+    bool known_order = length > 0 && (s[0] == '<' || s[0] == '>' || s[0] == '=' || (s[0] == '|' && single));
+    if (dtype == 0 || !known_order)
         return no_such_descr(p, s, length);
     p->out->spec.dtype = dtype;
     p->out->swap = !single && s[0] != '=' && dti_elements_differ(s[0] == '>');

@@ -15,7 +15,8 @@
 
 struct dti_npy_header {
     ditto_tensor spec;
-    bool swap, fortran;
+    bool swap;    /* the bytes of elements are in the other order than in memory */
+    bool fortran; /* Fortran order */
     size_t data_offset;
 };
 

@@ -8,7 +8,8 @@
 
 #define DEFAULT_MAX_BYTES 65536
 
-/* A row counts the bytes of its record, with header and footer, in 32 bits. */
+/* A row has the number of data bytes of its record in 32 bits. The limit leaves space for header and
+ * footer. */
 #define MOST_BYTES (((uint64_t)1 << 32) - 64 - 1)
 
 /* -- records -- */

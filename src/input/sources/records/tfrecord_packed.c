@@ -1,5 +1,6 @@
 /* src/input/sources/records/tfrecord_packed.c - records of compressed files. The cursor reads them, and a row
- * holds one record. The row's number is file << 32 | the number of the record in the file, from 1. */
+ * holds one record. The row's number is file << 32 | the number of the record in the file, from 1, at most
+ * UINT32_MAX. */
 #include "base/errors/status.h"
 #include "input/sources/files/gzip.h"
 #include "input/sources/owned_row.h"
@@ -12,8 +13,8 @@ struct packed_cursor {
     const struct dti_tfrecord *tfrecord;
     struct dti_pass pass;
     struct dti_gzip *gzip;
-    uint32_t file; /* files.count when all have been read */
-    uint64_t records;
+    uint32_t file;    /* files.count when all have been read */
+    uint64_t records; /* read from the current file */
 };
 
 static void start_file(struct packed_cursor *c, uint32_t from)
@@ -99,7 +100,8 @@ static ditto_status save_packed(struct dti_cursor *cursor, struct dti_bytes *to)
     return DITTO_OK;
 }
 
-/* Unpacks all records before the position again, because they cannot be skipped in a compressed file. */
+/* Unpacks the file's records before the position again, because they cannot be skipped in a compressed
+ * file. */
 static ditto_status restore_packed(struct dti_cursor *cursor, struct dti_bytes_reader *from)
 {
     struct packed_cursor *c = (struct packed_cursor *)cursor;

@@ -1,8 +1,8 @@
 /* src/input/sources/text/csv.c - rows of CSV files.
  *
- * The sequencer finds rows (text_lines.h). The producers read and parse them in one pass over a row, field
- * by field, and a table says where each field is stored. Files are neither kept in memory nor mapped. They
- * may therefore be larger than memory, and a file that becomes shorter gives an error. */
+ * A cursor finds rows (text_lines.h). When batches are filled, rows are read and parsed in one pass over each
+ * row, field by field, and a table says where each field is stored. Files are neither kept in memory nor
+ * mapped. They may therefore be larger than memory, and a file that becomes shorter gives an error. */
 #include "base/errors/status.h"
 #include "base/types/convert.h"
 #include "base/types/types.h"
@@ -73,12 +73,13 @@ static ditto_status refuse_value(const struct csv_row *r, const struct use *use,
                     ditto_dtype_name((ditto_dtype)use->dtype));
 }
 
-/* Refuses a row that ends in r->column, or that continues at `at`, after the last column. */
+/* Refuses a row that ends at `at`, before the last column, or that continues at `at`, after the last
+ * column. */
 static ditto_status refuse_columns(struct csv_row *r, const char *at)
 {
     const struct csv_dataset *csv = r->csv;
     uint32_t found = r->column + 1;
-    while (at != NULL && at < r->end) { /* counts the rest, up to the first invalid field */
+    while (at != NULL && at < r->end) { /* counts the rest, up to and including the first invalid field */
         struct dti_csv_field field;
         const char *fault;
         at = dti_csv_cut(at + 1, r->end, csv->lines.delimiter, csv->lines.quotes, &field, &fault);
@@ -145,8 +146,8 @@ static ditto_status parse_field(const struct csv_row *r, const struct use *use, 
     return use->kind == TEXT ? store_text(r, use, &field, to) : store_value(r, use, field, to);
 }
 
-/* Parses an integer of a few digits, the most frequent kind of field. Returns its end, or NULL if the
- * field is something else. */
+/* Parses an integer of a few digits, the most frequent kind of field. Returns its end, or NULL if
+ * parse_number must parse the field. */
 static inline const char *parse_short(const struct csv_row *r, const struct use *use, const char *at)
 {
     uint32_t magnitude;
@@ -161,7 +162,7 @@ static inline const char *parse_short(const struct csv_row *r, const struct use 
     int32_t value = negative ? -(int32_t)magnitude : (int32_t)magnitude;
     switch (use->dtype) {
     case DITTO_F32:
-        *(float *)to = negative ? -(float)magnitude : (float)magnitude; /* also for -0 */
+        *(float *)to = negative ? -(float)magnitude : (float)magnitude; /* the sign of -0 is kept */
         return next;
     case DITTO_F64:
         *(double *)to = negative ? -(double)magnitude : (double)magnitude;
@@ -180,8 +181,8 @@ static inline const char *parse_short(const struct csv_row *r, const struct use 
     }
 }
 
-/* Parses a field that is only a number, with or without quotes. Returns the end of the field, or NULL if
- * it is something else. */
+/* Parses a field that is only a number, with or without quotes. Returns the end of the field, or NULL if it
+ * is something else or the dtype cannot hold the number. */
 static inline const char *parse_number(const struct csv_row *r, const struct use *use, const char *at)
 {
     struct dti_csv_number number;
@@ -201,7 +202,7 @@ static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row 
     struct csv_row r = {
         .csv = csv, .file_row = file_row, .delimiter = csv->lines.delimiter, .end = at + file_row.bytes
     };
-    const struct use *use = csv->use, *behind = use + csv->uses;
+    const struct use *use = csv->use, *end_use = use + csv->uses;
     const char *next = at;
     (void)scratch;
     for (uint32_t k = 0; k < dataset->components; k++)
@@ -214,12 +215,12 @@ static ditto_status parse_row(const ditto_dataset *dataset, struct dti_file_row 
             DTI_TRY(parse_field(&r, use, at, &next));
         if (use->again)
             continue;
-        if (next == r.end || use + 1 == behind)
+        if (next == r.end || use + 1 == end_use)
             break;
         at = next + 1;
         r.column++;
     }
-    return next == r.end && use + 1 == behind ? DITTO_OK : refuse_columns(&r, next);
+    return next == r.end && use + 1 == end_use ? DITTO_OK : refuse_columns(&r, next);
 }
 
 static ditto_status fill_csv(const ditto_dataset *dataset, struct dti_reader *reader, struct dti_rows rows,
@@ -267,7 +268,8 @@ static const struct dti_dataset_kind csv_kind = {
     .free = free_csv,
 };
 
-static bool is_read(ditto_dtype dtype)
+/* Returns true if numbers can be read as this dtype. */
+static bool is_readable(ditto_dtype dtype)
 {
     enum dti_dtype_class class = dti_dtype_class_of(dtype);
     return class == DTI_CLASS_REAL || class == DTI_CLASS_SIGNED || class == DTI_CLASS_UNSIGNED ||
@@ -293,7 +295,7 @@ static ditto_status check_component(const struct csv_dataset *csv, const ditto_c
 {
     uint64_t end = (uint64_t)c->first_column + c->num_columns,
              most = csv->columns != 0 ? csv->columns : MOST_COLUMNS;
-    if (c->text_bytes != 0 ? c->dtype != DITTO_U8 : !is_read(c->dtype))
+    if (c->text_bytes != 0 ? c->dtype != DITTO_U8 : !is_readable(c->dtype))
         return DTI_FAIL(
             DITTO_ERR_UNSUPPORTED,
             "components[%u] has dtype %s: numbers are read as f32, f64, bool or an integer, text as u8", k,

@@ -143,7 +143,7 @@ const char *dti_csv_scan_rest(const char *at, const char *end, struct dti_csv_nu
         const char *behind = scan_digits(first, end, &exponent);
         if (behind == first) /* an e without digits does not belong to the number */
             return at;
-        /* Too many digits for the arithmetic in int64_t below. If `digits` is above DTI_CSV_DIGITS, the C
+        /* An exponent of more than 9 digits is not computed. If `digits` is above DTI_CSV_DIGITS, the C
          * library parses the number. */
         if (behind - first > 9)
             n->digits = DTI_CSV_DIGITS + 1;

@@ -22,14 +22,15 @@ struct dti_csv_field {
 const char *dti_csv_cut(const char *at, const char *end, char delimiter, bool quotes,
                         struct dti_csv_field *field, const char **fault);
 
-/* Copies the field's text without the quotes around it, and fills the rest of `to` with zeros. Returns
- * false if the text has more than `capacity` bytes. */
+/* Copies the field's text, with one quote for each doubled quote, and fills the rest of `to` with zeros. Sets
+ * *length to the length of the text. Returns false if the text has more than `capacity` bytes. */
 bool dti_csv_copy(const struct dti_csv_field *field, char *to, size_t capacity, size_t *length);
 
 /* Checks for valid UTF-8 as in RFC 3629: no surrogates, nothing above U+10FFFF, no overlong encodings. */
 bool dti_utf8_valid(const char *text, size_t length);
 
-/* A decimal number mantissa * 10^exponent. If `digits` is above DTI_CSV_DIGITS, the mantissa is not valid. */
+/* A decimal number mantissa * 10^exponent. If `digits` is above DTI_CSV_DIGITS, mantissa and exponent are not
+ * valid, because they may have overflowed. */
 #define DTI_CSV_DIGITS 19
 struct dti_csv_number {
     uint64_t mantissa;
@@ -39,7 +40,7 @@ struct dti_csv_number {
     bool whole; /* neither a point nor an exponent was written */
 };
 
-/* Scans the part of a number that begins with '.' or 'e'. Returns its end, or `at` if nothing of it
+/* Scans the part of a number that begins with '.', 'e' or 'E'. Returns its end, or `at` if nothing of it
  * belongs to the number. */
 const char *dti_csv_scan_rest(const char *at, const char *end, struct dti_csv_number *number);
 

@@ -9,7 +9,7 @@
 
 /* The search for a row's end. It assumes that every quote opens or closes a quoted part. A quote in the
  * middle of a field is invalid and would mislead it. Such a row is refused when it is parsed, and no replica
- * gets a row after it. */
+ * of the pipeline gets a row after it. */
 struct line_search {
     /* The bytes before `at` have been searched, and the row does not end there. */
     size_t at;
@@ -60,7 +60,7 @@ static uint64_t count_lines(const char *data, size_t bytes)
     return lines;
 }
 
-struct found {
+struct found_row {
     const char *data;
     size_t bytes; /* of the row without its line end */
     size_t taken; /* of the row with its line end, or 0 if the file has ended */
@@ -75,7 +75,7 @@ static ditto_status refuse_length(const struct dti_text_lines_cursor *c, const s
                     (unsigned long long)l->most_bytes, s->inside ? ": a quote in it is not closed" : "");
 }
 
-static ditto_status find_row(struct dti_text_lines_cursor *c, bool quotes, struct found *f)
+static ditto_status find_row(struct dti_text_lines_cursor *c, bool quotes, struct found_row *f)
 {
     struct line_search s = { .quotes = quotes };
     uint64_t most = c->lines->most_bytes > DTI_TEXT_LINE_MOST_BYTES ? c->lines->most_bytes
@@ -96,7 +96,7 @@ static ditto_status find_row(struct dti_text_lines_cursor *c, bool quotes, struc
     return f->bytes > most ? refuse_length(c, &s) : DITTO_OK;
 }
 
-static bool is_blank(const struct found *f, char delimiter)
+static bool is_blank(const struct found_row *f, char delimiter)
 {
     size_t i = 0;
     while (i < f->bytes && (f->data[i] == ' ' || f->data[i] == '\t') && f->data[i] != delimiter)
@@ -105,7 +105,7 @@ static bool is_blank(const struct found *f, char delimiter)
 }
 
 /* Skips the byte order mark of UTF-8, which some programs write at the start of files. */
-static ditto_status pass_mark(struct dti_window *window)
+static ditto_status skip_mark(struct dti_window *window)
 {
     const char *data;
     size_t have;
@@ -120,22 +120,22 @@ static ditto_status next_row(struct dti_text_lines_cursor *c, uint64_t *row)
     const struct dti_text_lines *l = c->lines;
     struct dti_window *w = &c->window;
     while (!dti_window_ended(w)) {
-        struct found f;
+        struct found_row f;
         if (w->at == 0)
-            DTI_TRY(pass_mark(w));
-        bool passed = c->line <= l->skip_lines;
-        DTI_TRY(find_row(c, l->quotes && !passed, &f));
+            DTI_TRY(skip_mark(w));
+        bool skipped = c->line <= l->skip_lines;
+        DTI_TRY(find_row(c, l->quotes && !skipped, &f));
         if (f.taken == 0) {
             dti_window_next_file(w);
             c->line = 1;
             continue;
         }
-        passed = passed || (l->passes_blank && is_blank(&f, l->delimiter));
-        if (!passed)
+        skipped = skipped || (l->passes_blank && is_blank(&f, l->delimiter));
+        if (!skipped)
             dti_file_row_put(row, (struct dti_file_row){ w->at, w->file, (uint32_t)f.bytes, c->line });
         dti_window_take(w, f.taken);
         c->line += f.lines;
-        if (!passed)
+        if (!skipped)
             return DITTO_OK;
     }
     return DITTO_END_OF_INPUT;

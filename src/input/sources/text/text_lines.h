@@ -1,12 +1,12 @@
 /* src/input/sources/text/text_lines.h - the part that sources of text lines and of CSV rows share. A CSV row
- * may span several lines. The sequencer finds where rows begin and end, by looking for line ends and quotes.
- * The producers parse the rows. */
+ * may span several lines. A cursor finds where rows begin and end, by looking for line ends and quotes. The
+ * rows are parsed when batches are filled. */
 #ifndef DTI_TEXT_LINES_H
 #define DTI_TEXT_LINES_H
 
 #include "input/sources/files/window.h"
 
-/* The most bytes of a row, unless the program asks for more. A longer row is refused as a row without an
+/* The most bytes of a row that a cursor accepts, unless most_bytes is larger. A longer row may have no
  * end. */
 #define DTI_TEXT_LINE_MOST_BYTES ((uint64_t)16 << 20)
 
@@ -19,15 +19,15 @@ struct dti_text_lines {
     /* The lines to skip at the start of each file. Quotes in them do not count. */
     uint64_t skip_lines;
 
-    /* The most bytes of a row without its line end, below 2^31. If it is at most DTI_TEXT_LINE_MOST_BYTES,
-     * the producers check it. */
+    /* The most bytes of a row without its line end, below 2^31. If it is below DTI_TEXT_LINE_MOST_BYTES, the
+     * cursor accepts longer rows, and the kind's parser checks it. */
     uint64_t most_bytes;
     const char *row; /* the word for a row in messages */
 
     /* True if a line end in quotes does not end the row. */
     bool quotes;
 
-    /* True if lines of only spaces and tabs are not rows. */
+    /* True if lines that are empty or have only spaces and tabs are not rows. */
     bool passes_blank;
 
     /* A line that contains the delimiter is not blank. */
@@ -42,8 +42,8 @@ struct dti_text_lines_cursor {
     uint64_t line; /* number of the next line in its file, from 1 */
 };
 
-/* Completes a dataset whose components are set. Returns DITTO_ERR_INVALID if none of the files has a row, and
- * DITTO_ERR_CORRUPT if the first row is too long. */
+/* Completes a dataset whose components are set, and finds its first row. Returns DITTO_ERR_INVALID if none of
+ * the files has a row, DITTO_ERR_CORRUPT if the first row is too long, and errors of reading. */
 ditto_status dti_text_lines_finish(struct dti_text_lines *lines);
 
 /* Returns the files for reading. The dataset is constant, but reading opens and closes its files. */
