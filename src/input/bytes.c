@@ -89,5 +89,6 @@ uint64_t dti_bytes_get_at_most(struct dti_bytes_reader *from, uint64_t most)
 
 ditto_status dti_bytes_reader_status(const struct dti_bytes_reader *from)
 {
-    return from->failed ? DTI_FAIL(DITTO_ERR_CORRUPT, "the iterator's state is cut or damaged") : DITTO_OK;
+    return from->failed ? DTI_FAIL(DITTO_ERR_CORRUPT, "the iterator's state is truncated or damaged")
+                        : DITTO_OK;
 }

@@ -30,18 +30,18 @@ void dti_chunk_free(struct dti_chunk *chunk)
 
 void dti_chunk_fill(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows, size_t count)
 {
-    chunk->together = dti_dataset_fill(chunk->dataset, reader, rows, count, chunk->component) == DITTO_OK;
+    chunk->all_read = dti_dataset_fill(chunk->dataset, reader, rows, count, chunk->component) == DITTO_OK;
 }
 
 ditto_status dti_chunk_row(struct dti_chunk *chunk, struct dti_reader *reader, struct dti_rows rows,
                            size_t index, ditto_tensor *out)
 {
     void *value[DITTO_MAX_COMPONENTS];
-    if (!chunk->together)
+    if (!chunk->all_read)
         DTI_TRY(dti_dataset_fill(chunk->dataset, reader, dti_rows_from(rows, index), 1, chunk->component));
     for (uint32_t k = 0; k < chunk->dataset->components; k++)
         value[k] = (char *)chunk->component[k] +
-                   (chunk->together ? index : 0) * chunk->dataset->component[k].bytes;
+                   (chunk->all_read ? index : 0) * chunk->dataset->component[k].bytes;
     dti_row_tensors(chunk->dataset, value, out);
     return DITTO_OK;
 }

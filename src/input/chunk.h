@@ -12,7 +12,7 @@ struct dti_chunk {
     void *component[DITTO_MAX_COMPONENTS]; /* [most] rows each */
 
     /* True if the last dti_chunk_fill could read all of its rows. */
-    bool together;
+    bool all_read;
 };
 
 /* Allocates memory for at least one and at most `wanted` rows. There are only as many as stay in a core's

@@ -83,10 +83,11 @@ struct dti_input_plan {
     uint32_t producers;     /* of each pipeline */
     enum dti_sharing sharing;
 
-    /* The rows of an incomplete step are divided evenly (DITTO_PARTIAL_EVEN). */
+    /* True if the rows of an incomplete step are divided evenly (DITTO_PARTIAL_EVEN). */
     bool even;
 
-    /* The datasets come from a function, and their batches are those of one replica (DTI_CUT_EACH). */
+    /* True if the datasets come from a function, and their batches are those of one replica
+     * (DTI_CUT_EACH). */
     bool from_function;
 
     bool is_static, host_memory; /* flags of the options */

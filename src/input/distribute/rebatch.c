@@ -11,11 +11,11 @@ static uint32_t all_replicas(const struct dti_cut *cut)
     return cut->pipelines * cut->replicas;
 }
 
-/* Returns the sum of the first `shares` of the N sizes. */
+/* Returns the sum of the first `shares` of the N sizes. The first G mod N sizes are larger by one. */
 static uint64_t first_sizes(const struct dti_cut *cut, uint64_t shares)
 {
-    uint64_t n = all_replicas(cut), more = cut->global % n;
-    return cut->global / n * shares + (shares < more ? shares : more);
+    uint64_t n = all_replicas(cut), larger = cut->global % n;
+    return cut->global / n * shares + (shares < larger ? shares : larger);
 }
 
 /* num_shares returns the number of shares that the rows of a step of this pipeline are divided into. share_of
@@ -75,8 +75,8 @@ uint64_t dti_cut_before(const struct dti_cut *cut, uint64_t step, uint64_t rows,
 {
     uint32_t share = share_of(cut, j);
     if (cut->even && rows < dti_cut_step(cut, step)) {
-        uint64_t shares = num_shares(cut), more = rows % shares;
-        return rows / shares * share + (share < more ? share : more);
+        uint64_t shares = num_shares(cut), larger = rows % shares;
+        return rows / shares * share + (share < larger ? share : larger);
     }
     uint64_t before = full_before(cut, step, share);
     return before < rows ? before : rows;

@@ -57,15 +57,15 @@ static int by_name(const void *left, const void *right)
 static ditto_status add_matches(struct dti_files *files, const char *pattern)
 {
     glob_t found = { 0 };
-    int failed = glob(pattern, GLOB_NOSORT, NULL, &found);
+    int glob_result = glob(pattern, GLOB_NOSORT, NULL, &found);
     ditto_status status = DITTO_OK;
-    if (failed == GLOB_NOMATCH)
+    if (glob_result == GLOB_NOMATCH)
         status = DTI_FAIL(DITTO_ERR_NOT_FOUND, "no file matches %s", pattern);
-    else if (failed != 0)
-        status = DTI_FAIL(failed == GLOB_NOSPACE ? DITTO_ERR_NO_MEMORY : DITTO_ERR_IO,
+    else if (glob_result != 0)
+        status = DTI_FAIL(glob_result == GLOB_NOSPACE ? DITTO_ERR_NO_MEMORY : DITTO_ERR_IO,
                           "%s: its folders can't be searched", pattern);
     uint32_t first = files->count;
-    for (size_t i = 0; failed == 0 && i < found.gl_pathc && status == DITTO_OK; i++)
+    for (size_t i = 0; glob_result == 0 && i < found.gl_pathc && status == DITTO_OK; i++)
         status = add(files, found.gl_pathv[i]);
     globfree(&found);
     /* Sorted by bytes and not by the locale, because the order of rows must not depend on the user's
@@ -152,15 +152,15 @@ static int open_file(struct dti_file *file)
 /* Makes sure that the file is open and stays open until give_back. Returns 0, or errno. */
 static int take(struct dti_file *file)
 {
-    int failed = 0;
+    int error_number = 0;
     lock_opened();
     if (file->descriptor < 0)
-        failed = open_file(file);
+        error_number = open_file(file);
     else if (file->pins == 0)
         remove_from_idle(file);
-    file->pins += failed == 0;
+    file->pins += error_number == 0;
     unlock_opened();
-    return failed;
+    return error_number;
 }
 
 static void give_back(struct dti_file *file)
@@ -212,9 +212,9 @@ void dti_files_free(struct dti_files *files)
 static ditto_status take_descriptor(struct dti_files *files, uint32_t number, int *descriptor)
 {
     struct dti_file *file = &files->file[number];
-    int failed = take(file);
-    if (failed != 0)
-        return DTI_FAIL_ERRNO(failed == ENOENT ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, failed, "%s",
+    int error_number = take(file);
+    if (error_number != 0)
+        return DTI_FAIL_ERRNO(error_number == ENOENT ? DITTO_ERR_NOT_FOUND : DITTO_ERR_IO, error_number, "%s",
                               file->name);
     *descriptor = file->descriptor; /* it does not change until give_back */
     return DITTO_OK;
@@ -233,11 +233,11 @@ ditto_status dti_files_read(struct dti_files *files, uint32_t file, uint64_t off
             break;
         *got += more > 0 ? (size_t)more : 0;
     }
-    int failed = more < 0 ? errno : 0;
+    int error_number = more < 0 ? errno : 0;
     give_back(&files->file[file]);
     if (more < 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_IO, failed, "%s: reading at offset %llu", files->file[file].name,
-                              (unsigned long long)(offset + *got));
+        return DTI_FAIL_ERRNO(DITTO_ERR_IO, error_number, "%s: reading at offset %llu",
+                              files->file[file].name, (unsigned long long)(offset + *got));
     return DITTO_OK;
 }
 

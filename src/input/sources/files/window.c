@@ -52,7 +52,7 @@ static ditto_status ensure_capacity(struct dti_window *w, size_t more)
         return DITTO_OK;
     char *grown = aligned_alloc(ALIGNMENT, capacity);
     if (grown == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a row of more than %zu bytes in %s", w->filled,
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu bytes to read %s", capacity,
                         w->files->file[w->file].name);
     memcpy(grown, w->buffer, w->filled);
     free(w->buffer);

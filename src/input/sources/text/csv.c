@@ -388,7 +388,7 @@ static ditto_status prepare(struct csv_dataset *csv, const ditto_files *files,
                         MOST_COLUMNS);
     csv->lines.skip_lines = options->skip_lines;
     csv->lines.most_bytes = DTI_TEXT_LINE_MOST_BYTES;
-    csv->lines.row = "row";
+    csv->lines.row_word = "row";
     csv->lines.quotes = !options->no_quotes;
     csv->lines.passes_blank = true;
     csv->lines.delimiter = delimiter;

@@ -71,7 +71,7 @@ static ditto_status refuse_length(const struct dti_text_lines_cursor *c, const s
 {
     const struct dti_text_lines *l = c->lines;
     return DTI_FAIL(DITTO_ERR_CORRUPT, "%s:%llu: the %s has more than %llu bytes%s",
-                    l->files.file[c->window.file].name, (unsigned long long)c->line, l->row,
+                    l->files.file[c->window.file].name, (unsigned long long)c->line, l->row_word,
                     (unsigned long long)l->most_bytes, s->inside ? ": a quote in it is not closed" : "");
 }
 

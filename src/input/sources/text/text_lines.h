@@ -22,7 +22,7 @@ struct dti_text_lines {
     /* The most bytes of a row without its line end, below 2^31. If it is below DTI_TEXT_LINE_MOST_BYTES, the
      * cursor accepts longer rows, and the kind's parser checks it. */
     uint64_t most_bytes;
-    const char *row; /* the word for a row in messages */
+    const char *row_word; /* for a row in messages: "line" or "row" */
 
     /* True if a line end in quotes does not end the row. */
     bool quotes;

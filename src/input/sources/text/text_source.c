@@ -51,7 +51,7 @@ static ditto_status prepare(struct dti_text_lines *text, const ditto_files *file
 {
     text->skip_lines = options->skip_lines;
     text->most_bytes = options->max_bytes != 0 ? options->max_bytes : DEFAULT_BYTES;
-    text->row = "line";
+    text->row_word = "line";
     if (text->most_bytes > MOST_BYTES)
         return DTI_FAIL(DITTO_ERR_RANGE, "options->max_bytes is %llu: a line has at most %llu",
                         (unsigned long long)text->most_bytes, (unsigned long long)MOST_BYTES);
