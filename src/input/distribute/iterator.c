@@ -14,28 +14,30 @@
 static ditto_status lay_out(struct ditto_iterator *it)
 {
     const ditto_dataset *dataset = dti_iterator_dataset(it);
-    uint64_t most = 0;
-    size_t bytes, all;
+    uint64_t most_rows = 0;
+    size_t ring_bytes, all_bytes;
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
-        uint64_t own = dti_cut_most_of_batch(&it->pipeline[w].sequencer.o.cut);
-        most = own > most ? own : most;
+        uint64_t batch_rows = dti_cut_most_of_batch(&it->pipeline[w].sequencer.o.cut);
+        most_rows = batch_rows > most_rows ? batch_rows : most_rows;
     }
-    if (!dti_dataset_layout(dataset, most, it->offset, &it->payload_bytes))
+    if (!dti_dataset_layout(dataset, most_rows, it->offset, &it->payload_bytes))
         return DTI_FAIL(DITTO_ERR_RANGE, "a batch of %llu rows has more bytes than size_t can count",
-                        (unsigned long long)most);
-    if (!dti_ring_bytes(1, it->payload_bytes, &bytes) || !dti_multiply(bytes, it->num_replicas, &all))
+                        (unsigned long long)most_rows);
+    if (!dti_ring_bytes(1, it->payload_bytes, &ring_bytes) ||
+        !dti_multiply(ring_bytes, it->num_replicas, &all_bytes))
         return DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count",
                         it->num_replicas);
-    if (all > it->plan.max_bytes)
+    if (all_bytes > it->plan.max_bytes)
         return DTI_FAIL(DITTO_ERR_RANGE,
                         "max_bytes is %llu, but one batch for each of %u replicas takes %zu bytes",
-                        (unsigned long long)it->plan.max_bytes, it->num_replicas, all);
-    if (it->plan.slots > it->plan.max_bytes / all)
-        it->plan.slots = (uint32_t)(it->plan.max_bytes / all);
-    return dti_multiply(all, it->plan.slots, &all)
+                        (unsigned long long)it->plan.max_bytes, it->num_replicas, all_bytes);
+    if (it->plan.slots > it->plan.max_bytes / all_bytes)
+        it->plan.slots = (uint32_t)(it->plan.max_bytes / all_bytes);
+    return dti_multiply(all_bytes, it->plan.slots, &all_bytes)
                ? DITTO_OK
-               : DTI_FAIL(DITTO_ERR_RANGE, "%u batches have more bytes than size_t can count",
-                          it->plan.slots);
+               : DTI_FAIL(DITTO_ERR_RANGE,
+                          "%u batches for each of %u replicas have more bytes than size_t can count",
+                          it->plan.slots, it->num_replicas);
 }
 
 /* Allocates a replica's ring, slots and payload. Runs on the replica's own thread and uses its arena, except
@@ -258,14 +260,15 @@ const ditto_iterator *dti_iterator_after(const struct dti_team *team, const ditt
                                                              &kind);
 }
 
+/* Allocates memory for `count` structs, all zero and aligned to DTI_CACHE_LINE_PAIR. */
 static void *zeroed(size_t count, size_t bytes)
 {
-    size_t all;
-    void *memory = dti_multiply(count, bytes, &all)
-                       ? aligned_alloc(DTI_CACHE_LINE_PAIR, (all + DTI_CACHE_LINE_PAIR - 1) /
+    size_t all_bytes;
+    void *memory = dti_multiply(count, bytes, &all_bytes)
+                       ? aligned_alloc(DTI_CACHE_LINE_PAIR, (all_bytes + DTI_CACHE_LINE_PAIR - 1) /
                                                                 DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR)
                        : NULL;
-    return memory != NULL ? memset(memory, 0, all) : NULL;
+    return memory != NULL ? memset(memory, 0, all_bytes) : NULL;
 }
 
 static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **dataset,

@@ -18,16 +18,16 @@
 
 /* -- placement -- */
 
-/* Sets `free` to the allowed PUs of a node that no thread of the library is bound to, and returns their
+/* Sets `free_pus` to the allowed PUs of a node that no thread of the library is bound to, and returns their
  * number. DITTO_NO_NODE means all nodes. */
-static uint32_t find_free_pus(const struct dti_mask *allowed, uint32_t node, struct dti_mask *free)
+static uint32_t find_free_pus(const struct dti_mask *allowed, uint32_t node, struct dti_mask *free_pus)
 {
     uint32_t count = 0;
-    dti_mask_clear(free);
+    dti_mask_clear(free_pus);
     for (uint32_t pu = 0; pu < DTI_MAX_PUS; pu++)
         if (dti_mask_has(allowed, pu) && dti_load_on(pu) == 0 &&
             (node == DITTO_NO_NODE || dti_node_of_pu(pu) == (int32_t)node)) {
-            dti_mask_add(free, pu);
+            dti_mask_add(free_pus, pu);
             count++;
         }
     return count;
@@ -46,9 +46,9 @@ static bool host_mask(struct dti_mask *mask)
 
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines)
 {
-    struct dti_mask allowed, free;
+    struct dti_mask allowed, free_pus;
     uint32_t replicas_each = dti_team_num_replicas(team) / pipelines;
-    uint32_t count = host_mask(&allowed) ? find_free_pus(&allowed, DITTO_NO_NODE, &free) / pipelines : 1;
+    uint32_t count = host_mask(&allowed) ? find_free_pus(&allowed, DITTO_NO_NODE, &free_pus) / pipelines : 1;
     return count < 1 ? 1 : count < replicas_each ? count : replicas_each;
 }
 

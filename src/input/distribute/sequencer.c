@@ -11,16 +11,19 @@
 
 static ditto_status make_steps(struct dti_sequencer *s)
 {
-    uint64_t most = dti_cut_most_of_step(&s->o.cut);
-    size_t stride = s->o.dataset->row_words, capacity = (size_t)s->o.slots + 1, each, all;
-    if (!dti_multiply(most, stride * sizeof(uint64_t), &each) || !dti_multiply(each, capacity, &all))
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for steps of %llu rows", (unsigned long long)most);
+    uint64_t most_rows = dti_cut_most_of_step(&s->o.cut);
+    size_t stride = s->o.dataset->row_words, capacity = (size_t)s->o.slots + 1, step_bytes, all_bytes;
+    if (!dti_multiply(most_rows, stride * sizeof(uint64_t), &step_bytes) ||
+        !dti_multiply(step_bytes, capacity, &all_bytes))
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for steps of %llu rows",
+                        (unsigned long long)most_rows);
     s->step = calloc(capacity, sizeof *s->step);
-    uint64_t *words = s->step != NULL ? malloc(all) : NULL;
+    uint64_t *words = s->step != NULL ? malloc(all_bytes) : NULL;
     if (words == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for steps of %llu rows", (unsigned long long)most);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for steps of %llu rows",
+                        (unsigned long long)most_rows);
     for (size_t i = 0; i < capacity; i++)
-        s->step[i].rows = (struct dti_rows){ words + i * (each / sizeof *words), stride };
+        s->step[i].rows = (struct dti_rows){ words + i * (step_bytes / sizeof *words), stride };
     return DITTO_OK;
 }
 
@@ -103,7 +106,7 @@ static void choose(struct dti_sequencer *s, struct dti_input_step *step, uint64_
         step->count += ask(s, dti_rows_from(step->rows, step->count), want - step->count);
 }
 
-/* Returns true if the input has more rows. It is asked for a step in which this pipeline gets no rows, which
+/* Returns true if the input has more rows. Called for a step in which this pipeline gets no rows, which
  * happens only if G < N. The pipeline makes such a step exist only if there are more rows. */
 static bool has_more(struct dti_sequencer *s)
 {

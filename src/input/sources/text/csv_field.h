@@ -99,7 +99,8 @@ static inline unsigned dti_csv_short(const char *at, uint32_t *value)
 
 /* Writes the number as an element of this dtype. A real number is rounded to the nearest f64, and for f32 the
  * f64 is rounded again. text[0..length) is the text that dti_csv_scan has scanned. Returns false if the dtype
- * cannot hold the number, or if it has a point or an exponent and the dtype is an integer. */
+ * cannot hold the number, or if it has a point or an exponent and the dtype is an integer, or if its text is
+ * too long for dti_parse_f64. */
 bool dti_csv_store(const struct dti_csv_number *number, const char *text, size_t length, ditto_dtype dtype,
                    void *to);
 
