@@ -19,7 +19,8 @@
  *             I2  reserved - returned bytes are in use, at most max_bytes. Only producers write reserved.
  *                 Only the consumer writes returned, and it never decreases.
  *             I3  Every ticket that is taken ends in one P0, as ITEM, FAILED or WITHDRAWN. Only the producer
- *                 of the ticket writes the slot before P0. No thread writes it between P0 and F0.
+ *                 of the ticket, or the thread that abandons this producer, writes the slot before P0. No
+ *                 thread writes it between P0 and F0.
  *             I4  The recorded failure is that of the lowest ticket that has failed so far. The consumer
  *                 comes to this ticket first.
  * Edges       P0 -> P1  filled == t + 1: the slot -> the consumer that comes to ticket t
