@@ -2,9 +2,9 @@
  *
  * Producers finish batches in any order. A batch is handed over only when all batches before it have been
  * read without an error. After an error, the error is handed over instead of each later batch. Until all
- * earlier batches have been read, one may still fail, and no replica may get rows after an error. The producer
- * that finishes the next batch in order also hands over the finished ones after it. A single producer finishes
- * batches in this order anyway.
+ * earlier batches have been read, one may still fail, and no replica may get rows after an error. The
+ * producer that finishes the next batch in order also hands over the finished ones after it. A single
+ * producer finishes batches in this order anyway.
  *
  * Several pipelines hand over their batches without waiting for one another. A replica that depends on other
  * pipelines takes a batch only when all pipelines have handed over the batches before it in the order of all
