@@ -85,7 +85,8 @@ const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy)
     return strategy != NULL && check_devices(strategy) == DITTO_OK ? strategy->placement : NULL;
 }
 
-/* Stores the nodes of the replicas, each once, in order of replicas. Returns their number. */
+/* Stores the nodes whose memory the replicas use, each once, in the order of their first replicas. Returns
+ * their number. */
 static uint32_t nodes_of_replicas(const ditto_strategy *strategy, uint32_t nodes[DITTO_MAX_REPLICAS])
 {
     uint32_t count = 0;

@@ -26,8 +26,8 @@ static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_plac
     return bound > own ? bound - own : 0;
 }
 
-/* Fills in the information about a replica. The caller has the turn, so no run is active, and the strategy is
- * not destroyed meanwhile. */
+/* Fills in the information about a replica. The caller has the turn, so the replica is parked or pauses, and
+ * the strategy is not destroyed meanwhile. */
 static ditto_status inspect_replica(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     const struct dti_team *team = strategy->base.team;

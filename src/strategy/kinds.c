@@ -1,7 +1,7 @@
-/* src/strategy/kinds.c - the kinds of strategy that can be created, with their options. */
+/* src/strategy/kinds.c - the kinds of strategy that can be created. */
 #include "strategy/strategy.h"
 
-/* -- mirrored: variables have a copy on each node -- */
+/* -- mirrored: variables have a copy on each node that has replicas -- */
 
 const struct dti_strategy_kind dti_mirrored_strategy = { .kind = DITTO_MIRRORED, .name = "mirrored" };
 

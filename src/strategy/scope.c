@@ -9,7 +9,7 @@ static bool is_own_scope(const struct dti_frame *top, const struct dti_team *tea
     return top != NULL && top->kind == DTI_CONTEXT_CROSS && top->team == team && top->scope_depth > 0;
 }
 
-/* Returns true if ditto_set_default has entered the scope. ditto_strategy_scope_leave refuses to leave such a
+/* Returns true if ditto_set_default has entered the scope. ditto_strategy_scope_leave refuses to end such a
  * scope. */
 static bool is_standing(const struct dti_frame *top)
 {

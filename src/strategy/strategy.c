@@ -111,7 +111,7 @@ static uint32_t default_node(const ditto_strategy *strategy)
                                                     : dti_team_replica(team, 0)->pu.memory_node;
 }
 
-/* Decides where variables are stored. */
+/* Decides where variables are stored, and makes the list of variables. */
 static ditto_status make_variables(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
     struct dti_storage storage = { .central = strategy->kind->is_central };

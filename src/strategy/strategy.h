@@ -40,8 +40,8 @@ struct dti_run_call {
     uint64_t done; /* the number of steps that replica 0 has made */
 };
 
-/* The part of one replica in a merge_call or an update. The replica writes it before the meeting, and other
- * replicas read it after the meeting. */
+/* The part of one replica in a merge_call or an update. The replica writes each member before a meeting, and
+ * other replicas read the member after that meeting. */
 struct dti_merge_part {
     alignas(DTI_CACHE_LINE) const ditto_tensor *arguments;
     const char *name; /* the name of the variable that the replica creates */
@@ -55,7 +55,7 @@ struct ditto_strategy {
     const struct dti_strategy_kind *kind;
     ditto_placement *placement;
 
-    /* The PUs and nodes that the process could use when the strategy was made. */
+    /* Numbers of packages, nodes, cores and PUs, and the CPU quota, when the strategy was made. */
     ditto_topology_counts machine;
 
     /* The NUMA node of the thread that made the strategy, or -1 if it is not known. */
@@ -89,7 +89,7 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy);
 ditto_status dti_scope_enter(ditto_strategy *strategy, bool standing);
 ditto_status dti_scope_leave(ditto_strategy *strategy);
 ditto_status dti_scope_clear_standing(void);
-/* Ends this thread's scopes of the team, even if they were entered several times. */
+/* Ends the scopes of the team that this thread entered last, even if they were entered several times. */
 void dti_scope_forget(const struct dti_team *team);
 /* Finds the default strategy, which is made when it is first needed. */
 ditto_status dti_default_strategy(ditto_strategy **out);
@@ -124,8 +124,8 @@ void dti_input_describe(const struct dti_team *team, struct dti_text *text);
 
 /* -- traces, which replicas have recorded. The caller has the turn, and no run is active. --
  *
- * The first function sums up the records of one operation, the second writes statistics, and the third writes
- * all records to a file. */
+ * The first function returns the sums of one operation, the second writes a table of all sums, and the third
+ * writes all events that were kept to a file. They return NOT_FOUND if nothing was recorded. */
 ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_counters *out);
 ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *text);
 ditto_status dti_trace_write(const struct dti_team *team, const char *path);

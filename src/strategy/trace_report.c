@@ -19,9 +19,9 @@ static const struct dti_total *find(const struct dti_tracer *t, const char *name
     return NULL;
 }
 
-/* Returns the operation with an index. The names of replica 0 come first, then those names of replica 1 that
- * replica 0 does not have, and so on. Replicas end operations in about the same order. */
-static const struct dti_total *name_at(const struct dti_team *team, uint32_t index)
+/* Returns the operation with an index, or NULL if there are fewer. The operations of replica 0 come first,
+ * then those of replica 1 that replica 0 does not have, and so on. */
+static const struct dti_total *operation_at(const struct dti_team *team, uint32_t index)
 {
     for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
         const struct dti_tracer *t = dti_team_replica(team, r)->traced;
@@ -37,12 +37,13 @@ static const struct dti_total *name_at(const struct dti_team *team, uint32_t ind
     return NULL;
 }
 
-/* Returns true if the replica of `a` made others wait longer than that of `than`. In a collective, the
- * replica that arrives last waits least. */
+/* Returns true if the replica of `a` counts as slower than that of `than`. In runs and pauses this is the
+ * replica that works longer itself. In collectives it is the replica that waits less, because the one that
+ * arrives last waits least. */
 static bool is_slower(const struct dti_total *a, const struct dti_total *than)
 {
-    bool own = a->kind == DTI_TRACE_RUN || a->kind == DTI_TRACE_PAUSE;
-    return own ? a->own_ns > than->own_ns : a->waited_ns < than->waited_ns;
+    bool by_own_time = a->kind == DTI_TRACE_RUN || a->kind == DTI_TRACE_PAUSE;
+    return by_own_time ? a->own_ns > than->own_ns : a->waited_ns < than->waited_ns;
 }
 
 static void add_up(const struct dti_team *team, const struct dti_total *named, ditto_operation_counters *out)
@@ -50,16 +51,16 @@ static void add_up(const struct dti_team *team, const struct dti_total *named, d
     const struct dti_total *slowest = NULL;
     *out = (ditto_operation_counters){ .name = named->name };
     for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
-        const struct dti_total *own = find(dti_team_replica(team, r)->traced, named->name, named->kind);
-        if (own == NULL)
+        const struct dti_total *total = find(dti_team_replica(team, r)->traced, named->name, named->kind);
+        if (total == NULL)
             continue;
-        out->calls = own->count > out->calls ? own->count : out->calls;
-        out->bytes += own->bytes;
-        out->time_ns += own->ns / dti_team_num_replicas(team);
-        out->wait_ns += own->waited_ns / dti_team_num_replicas(team);
-        out->own_ns += own->own_ns / dti_team_num_replicas(team);
-        if (slowest == NULL || is_slower(own, slowest)) {
-            slowest = own;
+        out->calls = total->count > out->calls ? total->count : out->calls;
+        out->bytes += total->bytes;
+        out->time_ns += total->ns / dti_team_num_replicas(team);
+        out->wait_ns += total->waited_ns / dti_team_num_replicas(team);
+        out->own_ns += total->own_ns / dti_team_num_replicas(team);
+        if (slowest == NULL || is_slower(total, slowest)) {
+            slowest = total;
             out->slowest = r;
         }
     }
@@ -74,7 +75,7 @@ ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_
 {
     if (dti_team_replica(team, 0)->traced == NULL)
         return fail_empty();
-    const struct dti_total *named = name_at(team, index);
+    const struct dti_total *named = operation_at(team, index);
     if (named == NULL)
         return DTI_FAIL(DITTO_ERR_NOT_FOUND, "operation %u does not exist: fewer were recorded", index);
     add_up(team, named, out);
@@ -138,7 +139,7 @@ ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *
         return fail_empty();
     dti_text_add(text, "%-30s %10s %14s %10s %10s %10s  %s\n", "operation", "calls", "bytes", "ms", "own ms",
                  "waited ms", "slowest replica");
-    for (uint32_t i = 0; (named = name_at(team, i)) != NULL; i++) {
+    for (uint32_t i = 0; (named = operation_at(team, i)) != NULL; i++) {
         ditto_operation_counters t;
         add_up(team, named, &t);
         add_share(&shares, named->kind, &t);

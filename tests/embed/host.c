@@ -21,7 +21,7 @@ static ditto_status work(ditto_replica *self, void *unused)
 }
 
 /* Returns the name of the library or program that defines a function. */
-static const char *own_node_of(void *function)
+static const char *library_of(void *function)
 {
     Dl_info info;
     return dladdr(function, &info) != 0 ? info.dli_fname : "nowhere";
@@ -38,22 +38,21 @@ int main(void)
         return 1;
     }
     void *after = malloc(1000);
-    free(before); /* would crash if malloc or free had been replaced by those of another allocator */
+    /* This would crash if free had become that of another allocator since `before` was allocated. */
+    free(before);
     free(after);
     if (ditto_strategy_destroy(strategy) != DITTO_OK)
         return 1;
-    printf("malloc %s, free %s, calloc %s\n", own_node_of(dlsym(RTLD_DEFAULT, "malloc")),
-           own_node_of(dlsym(RTLD_DEFAULT, "free")), own_node_of(dlsym(RTLD_DEFAULT, "calloc")));
-    if (strstr(own_node_of(dlsym(RTLD_DEFAULT, "malloc")), expected) == NULL)
+    printf("malloc %s, free %s, calloc %s\n", library_of(dlsym(RTLD_DEFAULT, "malloc")),
+           library_of(dlsym(RTLD_DEFAULT, "free")), library_of(dlsym(RTLD_DEFAULT, "calloc")));
+    if (strstr(library_of(dlsym(RTLD_DEFAULT, "malloc")), expected) == NULL)
         return printf("malloc is not %s's any more\n", expected), 1;
-    /* The host's blocks must come from glibc's own heap, so its statistics must count them. The pointers are
-     * volatile, because the compiler may leave out a malloc whose result is not used. */
-    void *volatile large = malloc(50000);
+    /* Without the host's jemalloc, blocks must come from glibc's heap, so its statistics must count them. The
+     * pointer is volatile, because the compiler may leave out a malloc whose result is not used. */
     size_t in_use = mallinfo2().uordblks;
-    void *volatile larger = malloc(90000);
+    void *volatile block = malloc(90000);
     if (!HOST_JEMALLOC && mallinfo2().uordblks < in_use + 90000)
         return printf("glibc did not see the host's malloc\n"), 1;
-    free(large);
-    free(larger);
+    free(block);
     return 0;
 }

@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #define GO_EXIT 0u /* the loop number that ends the helpers */
-#define GO_NONE 1u
+#define GO_NONE 1u /* the loop number before the first loop */
 
 /* Returns the event that is signalled to the helper of a device when it gets a function. A new loop is
  * signalled to DTI_EVERYONE. The leader waits for events whose numbers are the indices of devices. */
-static uint32_t awaits_work(const struct dti_device *d)
+static uint32_t work_event(const struct dti_device *d)
 {
     return d->crew->devices + d->index;
 }
@@ -62,7 +62,8 @@ static DTI_GUARDED ditto_status call_function(const struct dti_device *d, const 
     return status;
 }
 
-/* Returns false if the run is stopped, either by this call or before it. */
+/* Returns false if the function was not called, because the run was stopped before, or if it failed, which
+ * stops the run. */
 static bool call_on(struct dti_device *d, const struct call *call)
 {
     struct dti_frame frame; /* its mask of a kilobyte is not used, and not written */
@@ -105,11 +106,11 @@ static void run_share(struct dti_device *d, const struct dti_loop *loop, uint32_
     if (!loop->dynamic) {
         first = dti_loop_range_part(&loop->range, d->index, devices);
         last = dti_loop_range_part(&loop->range, d->index + 1, devices);
-        struct call all = { .loop = loop,
-                            .begin = dti_loop_range_start(&loop->range, first),
-                            .end = dti_loop_range_start(&loop->range, last) };
+        struct call share = { .loop = loop,
+                              .begin = dti_loop_range_start(&loop->range, first),
+                              .end = dti_loop_range_start(&loop->range, last) };
         if (first < last)
-            call_on(d, &all);
+            call_on(d, &share);
         return;
     }
     for (;;) {
@@ -155,7 +156,7 @@ static void *helper_main(void *argument)
     for (;;) {
         if (d->load_epoch != dti_load_epoch())
             d->wait_policy = dti_team_wait_policy(r->team, d->pu.number, &d->load_epoch);
-        dti_wait(&crew->wait_queue, d->index, awaits_work(d), &d->wait_policy,
+        dti_wait(&crew->wait_queue, d->index, work_event(d), &d->wait_policy,
                  &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, has_work, &wait);
         /* L1. It is read before the ring (I2). */
         uint32_t go = atomic_load_explicit(&crew->go, memory_order_acquire);
@@ -217,7 +218,7 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
     dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &none, condition, &w);
 }
 
-/* The leader calls this first. Returns FORKED in a child process, in which there are no helpers. */
+/* Returns FORKED in a child process, in which there are no helpers. */
 static ditto_status check_not_forked(struct dti_replica *r)
 {
     if (!dti_replica_is_forked(r))
@@ -226,8 +227,8 @@ static ditto_status check_not_forked(struct dti_replica *r)
     return dti_fail_forked();
 }
 
-/* Called when no function runs on any device. Returns the first error of a device, or the reason why the run
- * was stopped. Returns FORKED in a child process (see await). */
+/* Called by the leader when no function of the user runs on a device. Returns the first error of a device, or
+ * the reason why the run was stopped. Returns FORKED in a child process (see await). */
 static ditto_status outcome(struct dti_replica *r)
 {
     struct dti_crew *crew = r->crew;
@@ -285,7 +286,7 @@ static void put(struct dti_replica *r, uint32_t device, const struct dti_device_
     d->ring[submitted % DTI_DEVICE_TASKS] = *task;
     atomic_store_explicit(&d->submitted, submitted + 1, memory_order_release); /* P0 */
     if (device != 0)
-        dti_wait_queue_signal(&r->crew->wait_queue, awaits_work(d));
+        dti_wait_queue_signal(&r->crew->wait_queue, work_event(d));
 }
 
 ditto_status dti_crew_submit(struct dti_replica *r, uint32_t device, ditto_device_fn function, void *argument)

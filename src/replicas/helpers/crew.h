@@ -7,7 +7,8 @@
  * Invariants  I1  Only the leader posts. It changes the description of the loop only after every helper has
  *                 finished the previous loop, and an entry of a ring only after the function in it has
  *                 finished. Therefore submitted - finished <= DTI_DEVICE_TASKS.
- *             I2  A helper that sees loop g has first executed all functions that were submitted before g.
+ *             I2  A helper executes all functions that were submitted before loop g, and then its share of
+ *                 loop g.
  * Edges       L0 -> L1  The leader writes the loop and stores the go number. Every helper that sees the new
  *                       number sees the loop, and everything that was submitted before it.
  *             E0 -> E1  A helper executes its pieces and stores its done number. The leader that sees the
@@ -50,7 +51,7 @@ struct dti_device_task {
 /* A device. The words that its helper writes and those that the leader writes are on separate cache lines.
  * Device 0 is the leader itself, which has a ring but no helper. */
 struct dti_device {
-    /* The number of the last loop that the helper finished. */
+    /* The number of the last loop that the helper finished. Not used for device 0. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t done;
 
     /* The number of functions that have finished. */
@@ -68,11 +69,12 @@ struct dti_device {
     uint32_t index;
     ditto_pu pu;
 
-    /* How the helper waits, computed for load_epoch. Only the helper uses these two. */
+    /* How the helper waits, computed for load_epoch. Only the helper uses these two while it runs. */
     struct dti_wait_policy wait_policy;
     uint32_t load_epoch;
 
-    /* Read back from the kernel after the thread was started and bound. -1 if unknown. */
+    /* The kernel's number of the helper's thread, and the CPU on which it ran after it was bound. `cpu` is -1
+     * if threads are not bound. Both are -1 for device 0. */
     int32_t tid;
     int32_t cpu;
     pthread_t thread;
@@ -117,7 +119,7 @@ struct dti_crew {
 /* -- The leader, when its team is created -- */
 /* Starts the helpers of the replica, if it has any, and waits until they are pinned. *out is set as soon as
  * there is something to end, also if the call then fails. Errors: SYSTEM (a thread could not be created or
- * pinned), NO_MEMORY. */
+ * pinned), RANGE (the stack size is not possible), NO_MEMORY. */
 ditto_status dti_crew_create(struct dti_replica *replica, const ditto_placement *placement,
                              struct dti_crew **out);
 

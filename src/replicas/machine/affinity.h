@@ -1,5 +1,5 @@
-/* src/replicas/machine/affinity.h - binds the calling thread to PUs, and counts the threads that are bound to
- * each PU. */
+/* src/replicas/machine/affinity.h - binds the calling thread to PUs, and counts the library's threads on each
+ * PU. */
 #ifndef DTI_AFFINITY_H
 #define DTI_AFFINITY_H
 
@@ -29,8 +29,8 @@ DTI_COMPANION void dti_affinity_restore(const struct dti_mask *mask);
 
 /* -- Any thread, without locks -- */
 
-/* These functions count the ditto threads of this process on each PU. The counts decide whether a waiting
- * thread yields instead of spinning. */
+/* These functions count the threads with which ditto works in this process, on each PU. The counts decide
+ * whether a waiting thread yields instead of spinning. */
 
 /* The PU of a thread that is not bound, such as a producer. */
 #define DTI_NO_PU UINT32_MAX

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads one or two numbers from the file directory/name. Returns how many there were. */
+/* Reads one or two numbers from the file directory/name. Returns how many there were, or a number below 1 if
+ * there were none. */
 static int read_numbers(const char *directory, const char *name, double *first, double *second)
 {
     char path[PATH_MAX], text[128];

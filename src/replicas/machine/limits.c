@@ -1,4 +1,4 @@
-/* src/replicas/machine/limits.c - reads affinity, memory nodes, memory policies and settings of the kernel.
+/* src/replicas/machine/limits.c - reads memory nodes, memory policies and settings of the kernel.
  * Source: proc_pid_status(5), set_mempolicy(2), mbind(2), kernel Documentation/admin-guide/mm/transhuge.rst
  * and admin-guide/sysctl/kernel.rst (numa_balancing). */
 #include "replicas/machine/limits.h"

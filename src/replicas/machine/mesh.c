@@ -1,9 +1,9 @@
 /* src/replicas/machine/mesh.c - the order of PUs and their coordinates.
  *
  * A domain is the set of PUs that one NUMA node and one package have in common. The domains are put into a
- * chain. Each domain is followed by the nearest one that is not in the chain yet, and the domains of a
- * package stay together. Neighbours in the chain get neighbouring replica ids, so that the tree of a
- * reduction combines near replicas first. */
+ * chain. Each domain is followed by the nearest one of its package that is not in the chain yet, or by the
+ * nearest one of all if the package has no more. Neighbours in the chain get neighbouring replica ids, so
+ * that the tree of a reduction combines near replicas first. */
 #include "replicas/machine/topology.h"
 
 #include <stdlib.h>
@@ -111,14 +111,14 @@ static void number_next(struct dti_raw_pu *raw, const struct dti_raw_pu *before)
     }
 }
 
-/* Sets the rank of each PU in its core, also for a core that has PUs in two domains. `seen` [cores of the
- * machine] is workspace that is zero. */
-static void rank_siblings(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count, uint32_t *seen)
+/* Sets the rank of each PU in its core, also for a core that has PUs in two domains. Counts the cores.
+ * `num_siblings` [largest index of a core + 1] is workspace that is zero. */
+static void rank_siblings(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count, uint32_t *num_siblings)
 {
     t->counts.cores = 0;
     for (uint32_t i = 0; i < count; i++) {
         ditto_pu *pu = &raw[i].pu.is;
-        pu->smt = seen[pu->core]++;
+        pu->smt = num_siblings[pu->core]++;
         t->counts.cores += pu->smt == 0;
     }
 }
@@ -146,11 +146,11 @@ bool dti_mesh_order(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
     uint32_t cores = 0;
     for (uint32_t i = 0; i < count; i++)
         cores = raw[i].pu.is.core >= cores ? raw[i].pu.is.core + 1 : cores;
-    uint32_t *seen = calloc(cores + 1u, sizeof *seen);
-    if (seen == NULL)
+    uint32_t *num_siblings = calloc(cores + 1u, sizeof *num_siblings);
+    if (num_siblings == NULL)
         return false;
-    rank_siblings(t, raw, count, seen);
-    free(seen);
+    rank_siblings(t, raw, count, num_siblings);
+    free(num_siblings);
     c->pus = count;
     memset(c->mesh, 0, sizeof c->mesh);
     uint64_t full = 1;
@@ -161,7 +161,8 @@ bool dti_mesh_order(ditto_topology *t, struct dti_raw_pu *raw, uint32_t count)
                 c->mesh[d] = raw[i].pu.is.mesh[d] + 1;
         t->pus[i] = raw[i].pu;
     }
-    /* The product cannot overflow, because each factor is at most count. */
+    /* The product cannot overflow, because each factor is at most count, and the loop ends when the product
+     * exceeds count. */
     for (int d = 0; d < DITTO_MESH_RANK && full <= count; d++)
         full *= c->mesh[d];
     c->packages = c->mesh[0];

@@ -1,4 +1,5 @@
-/* src/replicas/machine/numa_node.h - asks the kernel about NUMA nodes, as the calling process may use them.
+/* src/replicas/machine/numa_node.h - asks the kernel on which NUMA nodes PUs and pages are, and which nodes
+ * have memory.
  *
  * Nodes and PUs have operating-system numbers here. */
 #ifndef DTI_NUMA_NODE_H
@@ -14,8 +15,8 @@ int32_t dti_node_of_caller(void);
 /* Returns the node of a PU, or -1 if the kernel does not report it. */
 int32_t dti_node_of_pu(uint32_t pu);
 
-/* Returns true if the node has memory and this process may use it. If the kernel does not report this, only
- * node 0 counts as having memory. */
+/* Returns true if the node has memory and this process may use it. If the kernel does not report which nodes
+ * the process may use, the answer is true for node 0 only. */
 bool dti_node_has_memory(uint32_t node);
 
 /* Sets node[i] to the node of the page at address[i], or to a negative errno. -ENOENT means that the page has

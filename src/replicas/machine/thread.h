@@ -1,4 +1,4 @@
-/* src/replicas/machine/thread.h - starts every thread of the library. */
+/* src/replicas/machine/thread.h - starts the threads of teams and the producers of iterators. */
 #ifndef DTI_THREAD_H
 #define DTI_THREAD_H
 

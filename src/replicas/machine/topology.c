@@ -68,8 +68,9 @@ struct attached {
     hwloc_obj_t to;
 };
 
-/* Fills t->apart. It is the distance of two nodes if the firmware reports it. Otherwise it is a larger
- * number, which grows when the smallest part of the machine that contains both nodes is nearer to the root.
+/* Fills t->apart. It is the distance of two nodes if the firmware reports it. Otherwise it is 0 for a node
+ * and itself, and for two nodes a number above all distances. This number is larger if the smallest part of
+ * the machine that contains both nodes is nearer to the root.
  * `where` [machine_nodes] is in the order of t->nodes. */
 static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const struct attached *where)
 {
@@ -87,7 +88,7 @@ static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const struct a
 static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
 {
     struct dti_mask mems;
-    bool reported = t->live && dti_limits_mems("", &mems);
+    bool mems_known = t->live && dti_limits_mems("", &mems);
     int found = hwloc_get_nbobjs_by_type(hw, HWLOC_OBJ_NUMANODE);
     uint32_t count = found > 0 ? (uint32_t)found : 0;
     hwloc_const_nodeset_t allowed = hwloc_topology_get_allowed_nodeset(hw);
@@ -105,10 +106,10 @@ static ditto_status list_nodes(hwloc_topology_t hw, ditto_topology *t)
     t->counts.machine_nodes = count;
     for (uint32_t i = 0; i < count; i++) {
         hwloc_obj_t node = hwloc_get_obj_by_type(hw, HWLOC_OBJ_NUMANODE, i);
-        bool ours = hwloc_bitmap_isset(allowed, node->os_index) &&
-                    (!reported || dti_mask_has(&mems, node->os_index));
+        bool node_allowed = hwloc_bitmap_isset(allowed, node->os_index) &&
+                            (!mems_known || dti_mask_has(&mems, node->os_index));
         t->nodes[i] = (ditto_node){ .number = node->os_index,
-                                    .allowed = ours,
+                                    .allowed = node_allowed,
                                     .memory_bytes = node->attr->numanode.local_memory };
         /* The number of PUs of the node, which own_node_of reads for every PU. */
         node->userdata = (void *)(uintptr_t)hwloc_bitmap_weight(node->cpuset);
@@ -213,15 +214,15 @@ static ditto_status read_pu(hwloc_topology_t hw, ditto_topology *t, uint32_t ind
 /* Returns false if the topology describes no memory at all. All nodes then count as having some. */
 static bool memory_is_known(const ditto_topology *t)
 {
-    bool reported = false;
+    bool known = false;
     for (uint32_t i = 0; i < t->counts.machine_nodes; i++)
-        reported |= t->nodes[i].memory_bytes > 0;
-    return reported;
+        known |= t->nodes[i].memory_bytes > 0;
+    return known;
 }
 
-/* Returns the number of the node whose memory the PUs of node `own_node` get. It is that node if it has
- * memory and is allowed, and otherwise the nearest node for which this is so. DITTO_NO_NODE means that there
- * is none. */
+/* Returns the number of the node whose memory the PUs of a node get. `own_node` is the index of that node, or
+ * DITTO_NO_NODE. The result is the node itself if it has memory and is allowed, and otherwise the nearest
+ * node for which this is so. DITTO_NO_NODE means that there is none. */
 static uint32_t memory_node(const ditto_topology *t, uint32_t own_node)
 {
     uint32_t nodes = t->counts.machine_nodes, best = DITTO_NO_NODE;
@@ -241,7 +242,7 @@ static uint32_t memory_node(const ditto_topology *t, uint32_t own_node)
 
 static void count_nodes(ditto_topology *t, const bool *has_pus)
 {
-    bool reported = memory_is_known(t);
+    bool known = memory_is_known(t);
     t->counts.numa_nodes = 0;
     for (uint32_t i = 0; i < t->counts.pus; i++) {
         uint32_t own_node = index_of_node(t, t->pus[i].is.numa_node);
@@ -254,9 +255,9 @@ static void count_nodes(ditto_topology *t, const bool *has_pus)
     for (uint32_t i = 0; i < t->counts.machine_nodes; i++) {
         ditto_node *node = &t->nodes[i];
         t->counts.numa_nodes += node->num_pus > 0;
-        node->kind = !has_pus[i]                           ? DITTO_NODE_CPULESS
-                     : reported && node->memory_bytes == 0 ? DITTO_NODE_MEMORYLESS
-                                                           : DITTO_NODE_ORDINARY;
+        node->kind = !has_pus[i]                        ? DITTO_NODE_CPULESS
+                     : known && node->memory_bytes == 0 ? DITTO_NODE_MEMORYLESS
+                                                        : DITTO_NODE_ORDINARY;
     }
 }
 
@@ -303,7 +304,7 @@ static ditto_status keep_only(hwloc_bitmap_t usable, const struct dti_mask *mask
     return done ? DITTO_OK : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
 }
 
-/* Keeps the PUs that the caller names. Each of them must be usable. */
+/* Keeps the PUs that the option `cpus` names. Each of them must be usable. */
 static ditto_status keep_named(hwloc_bitmap_t usable, const char *cpus)
 {
     struct dti_mask named;
@@ -370,8 +371,8 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     return status;
 }
 
-/* hwloc holds its own lock while it starts and ends. If another thread forked meanwhile, the lock would stay
- * locked in the child for ever. */
+/* Held during all calls of hwloc. hwloc holds a lock of its own while it starts and ends. If another thread
+ * forked meanwhile, that lock would stay locked in the child for ever. */
 static pthread_mutex_t hwloc_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock_hwloc(void)

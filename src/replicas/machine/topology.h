@@ -33,13 +33,15 @@ struct ditto_topology {
     /* [machine_nodes * machine_nodes] The distances that the firmware reports. 0 means that it is unknown. */
     uint32_t *distance;
 
-    /* [machine_nodes * machine_nodes] The same, in a form that can always be compared. For nodes without a
-     * distance, the value depends on the smallest part of the machine that contains both. */
+    /* [machine_nodes * machine_nodes] The same, in a form that can always be compared. For two nodes without
+     * a distance, the value depends on the smallest part of the machine that contains both. It is 0 for a
+     * node and itself. */
     uint32_t *apart;
     uint32_t domains;
     ditto_topology_counts counts;
 
-    /* True if this describes the machine that runs the process, so that threads can be bound to its PUs. */
+    /* True if hwloc read the machine that runs the process, and no file or description of one. Threads can
+     * then be bound to its PUs. */
     bool live;
 };
 
@@ -51,14 +53,16 @@ struct ditto_topology {
  * the locks in the opposite order of the registrations. */
 void dti_topology_watch_forks(void);
 
-/* Reads this machine, or the one that the options describe. This machine is limited to `allowed` and to the
- * cpuset cgroup. If `allowed` is NULL, the affinity of the calling thread is used instead. */
+/* Reads this machine, or the one that the options describe. The PUs of this machine are limited to `allowed`
+ * and to the cpuset cgroup. If `allowed` is NULL, the affinity of the calling thread is used instead. On all
+ * machines the PUs are limited to those of options->cpus, if it is set. */
 ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
                                ditto_topology **out);
 
 void dti_topology_destroy(ditto_topology *topology);
 
-/* Returns the PU with an operating-system number, or NULL if the process may not use it. */
+/* Returns the PU with an operating-system number, or NULL if it does not exist or the process may not use
+ * it. */
 const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t number);
 
 /* Returns true if both are the same piece of hardware, judged by the numbers of PU, NUMA node, package and

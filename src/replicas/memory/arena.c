@@ -6,12 +6,12 @@
  * mapped with MAP_NORESERVE, so they use address space, and get pages when they are touched.
  *
  * If the kernel refuses mbind (as the default seccomp profile of containers does), it places a page on the
- * node of the thread that touches it first. The owner, bound to its PU, then touches each range before
- * jemalloc can use any of it. Ranges then grow to at most 2 MiB, unless an allocation needs more. Pages are
- * never returned to the kernel, because the next thread that touches such a page would place it anew. These
- * ranges are whole huge pages. Without its own memory policy, a range and its neighbour are one mapping for
- * the kernel. A huge page that the first touch of one range gets could otherwise reach into the next range,
- * which may belong to another node. */
+ * node of the thread that touches it first. The thread that maps a range, nearly always the owner, then
+ * touches all of it before jemalloc can use any of it. Ranges then grow to at most 2 MiB, unless an
+ * allocation needs more. Pages are never returned to the kernel, because the next thread that touches such a
+ * page would place it anew. These ranges are whole huge pages. Without its own memory policy, a range and its
+ * neighbour may be one mapping for the kernel. A huge page that the first touch of one range gets could
+ * otherwise reach into the next range, which may belong to another node. */
 #include "replicas/memory/arena.h"
 #include "base/errors/status.h"
 #include "replicas/machine/affinity.h"
@@ -50,7 +50,7 @@ struct dti_arena {
     extent_hooks_t hooks;
     uint32_t node_os;
 
-    /* The PU on which first touch must happen, or DTI_NO_PU if the owner runs on the node anyway. */
+    /* The PU on which first touch must happen, or DTI_NO_PU for the PU on which the thread runs. */
     uint32_t touch_pu;
     bool strict;
     unsigned index, tcache;
@@ -87,13 +87,13 @@ static bool bind_range(struct dti_arena *a, void *start, size_t bytes)
     return false;
 }
 
-/* Touches each page of a range. If the owner may leave the node, it is bound to touch_pu meanwhile. */
+/* Touches each page of a range. The calling thread is bound to touch_pu meanwhile, if there is one. */
 static void touch(const struct dti_arena *a, void *start, size_t bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    struct dti_mask own, target;
+    struct dti_mask before, target;
     bool moved = false;
-    if (a->touch_pu != DTI_NO_PU && dti_affinity_try_get(&own)) {
+    if (a->touch_pu != DTI_NO_PU && dti_affinity_try_get(&before)) {
         dti_mask_clear(&target);
         dti_mask_add(&target, a->touch_pu);
         moved = dti_pin_try_to(&target);
@@ -101,7 +101,7 @@ static void touch(const struct dti_arena *a, void *start, size_t bytes)
     for (size_t at = 0; at < bytes; at += page)
         ((volatile char *)start)[at] = 0;
     if (moved)
-        dti_affinity_restore(&own);
+        dti_affinity_restore(&before);
 }
 
 /* Tries mbind before the first range is made, because ranges for first touch are made in another way. */

@@ -11,10 +11,10 @@ struct dti_arena;
 
 /* -- The owning thread -- */
 
-/* Makes the arena on a NUMA node. If the calling thread stays on PUs of that node, `touch_pu` is DTI_NO_PU.
- * If it may leave the node, `touch_pu` is a PU of the node, to which the thread is bound while it touches new
- * pages. The bookkeeping of jemalloc for the arena comes from the first range of the arena, so it is on the
- * node too.
+/* Makes the arena on a NUMA node. `touch_pu` matters if only first touch places pages. It is a PU of the
+ * node, to which a thread is bound while it touches new pages, or DTI_NO_PU. With DTI_NO_PU pages are on the
+ * node of the thread that touches them. The bookkeeping of jemalloc for the arena comes from the first range
+ * of the arena, so it is on the node too.
  *   DITTO_ERR_NO_MEMORY  the system refuses a range (RLIMIT_AS), or jemalloc refuses the arena
  *   DITTO_ERR_SYSTEM     `strict` is true and the kernel refuses mbind */
 ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, struct dti_arena **out);

@@ -1,8 +1,8 @@
-/* src/replicas/memory/remote_memory.h - memory for a replica whose devices are on several NUMA nodes.
+/* src/replicas/memory/remote_memory.h - memory of a replica on other NUMA nodes than its leader's.
  *
- * The replica's own arena is on its leader's node. Each other node of its devices gets another arena. A
- * helper on that node makes the arena when it is first needed, so the pages are on the right node even if
- * only first touch places them. */
+ * The replica's own arena is on its leader's node. Another node gets an arena when memory on it is first
+ * needed. For its devices (dti_device_alloc) a helper on that node allocates, so the pages are on the right
+ * node even if only first touch places them. */
 #ifndef DTI_REMOTE_MEMORY_H
 #define DTI_REMOTE_MEMORY_H
 
@@ -11,11 +11,12 @@
 
 /* -- The leader, in its function -- */
 
-/* Allocates memory on the node of one of the replica's devices. It waits for functions that were given to
- * that device before.
+/* Allocates memory on the node of one of the replica's devices. If that is not the leader's node, the device
+ * allocates, after the functions that it was given before.
  *   DITTO_ERR_NO_MEMORY
  *   DITTO_ERR_SYSTEM     memory is strict and the kernel refuses mbind
- * If the run has been stopped, it returns the status of the stop and allocates nothing. */
+ * If the run has been stopped, the device may skip the allocation. The call then returns the status of the
+ * stop. */
 ditto_status dti_device_alloc(struct dti_replica *replica, uint32_t device, size_t bytes, size_t alignment,
                               void **out);
 
@@ -27,7 +28,7 @@ ditto_status dti_node_alloc(struct dti_replica *replica, uint32_t node, size_t b
 /* Frees memory that the replica allocated on any node. `memory` may be NULL. */
 void dti_replica_free(struct dti_replica *replica, void *memory);
 
-/* -- Any thread, when no run is active -- */
+/* -- Any thread, while the leader executes nothing (it is parked, or pauses) -- */
 
 /* Frees memory that the replica allocated on any node. `memory` may be NULL. */
 void dti_replica_free_remote(struct dti_replica *replica, void *memory);

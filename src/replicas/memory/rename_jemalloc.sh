@@ -2,8 +2,8 @@
 # usage: rename_jemalloc.sh ARCHIVE OUTPUT.o SCRATCH_DIR
 #
 # Makes ditto's own jemalloc from the distribution's libjemalloc_pic.a. The result is one object, in which
-# everything is local except the functions that arena.c calls. These get ditto's prefix. A program that links
-# ditto therefore keeps its own malloc.
+# everything is local except the symbols in the list below, which arena.c uses. These get ditto's prefix. A
+# program that links ditto therefore keeps its own malloc.
 set -eu
 archive=$1 output=$2 scratch=$3
 [ -f "$archive" ] || {

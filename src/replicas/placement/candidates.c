@@ -87,12 +87,12 @@ static ditto_status check_boxes(struct boxes *b, bool no_smt)
 }
 
 /* Returns true if a box starts at the PU. In each dimension, blocks have shape * stride coordinates, and
- * boxes start at the first `stride` coordinates of each block. */
+ * boxes start at the first `stride` coordinates of each complete block. */
 static bool is_origin(const struct boxes *b, const ditto_pu *pu)
 {
     for (int d = 0; d < DITTO_MESH_RANK; d++) {
-        int64_t block = b->shape[d] * b->stride[d], at = pu->mesh[d];
-        if (at >= b->mesh[d] / block * block || at % block >= b->stride[d])
+        int64_t block_size = b->shape[d] * b->stride[d], coordinate = pu->mesh[d];
+        if (coordinate >= b->mesh[d] / block_size * block_size || coordinate % block_size >= b->stride[d])
             return false;
     }
     return true;
@@ -120,8 +120,8 @@ static bool list_box(const struct boxes *b, const ditto_pu *origin, uint32_t *pu
     return true;
 }
 
-/* An irregular mesh has PUs that are in no complete box. This function makes candidates of these PUs in
- * order, with SMT siblings last. */
+/* An irregular mesh may have PUs that are in no complete box. This function makes candidates of these PUs in
+ * order, with SMT siblings last. `covered` [PUs] is workspace that is false. */
 static void list_left_over(const struct boxes *b, bool *covered, struct dti_candidates *s)
 {
     uint32_t end = s->listed, tier = s->tiers;
@@ -183,13 +183,14 @@ static uint32_t part_of(const ditto_topology *t, ditto_span span, uint32_t index
     }
 }
 
-/* Lists the PUs of part number `wanted`. The first PUs of cores come before their siblings. */
-static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wanted, uint32_t from,
-                      uint32_t until, uint32_t pus_per_core, struct dti_candidates *s)
+/* Makes a candidate of part number `wanted`, whose PUs are among first .. last. The first PUs of cores come
+ * before their siblings. */
+static void list_part(const ditto_topology *t, const uint32_t *part, uint32_t wanted, uint32_t first,
+                      uint32_t last, uint32_t pus_per_core, struct dti_candidates *s)
 {
     uint32_t end = s->listed;
     for (uint32_t smt = 0; smt < pus_per_core; smt++)
-        for (uint32_t i = from; i <= until; i++)
+        for (uint32_t i = first; i <= last; i++)
             if (part[i] == wanted && t->pus[i].is.mesh[3] == smt)
                 s->pu[end++] = i;
     if (end > s->listed)
@@ -206,18 +207,18 @@ ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_span span, bo
         dti_candidates_free(out);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u PUs", pus);
     }
-    uint32_t *from = part + pus, *until = from + pus; /* where each part begins and ends */
+    uint32_t *first = part + pus, *last = first + pus; /* the first and the last PU of each part */
     for (uint32_t i = 0; i < pus; i++) {
         core += i > 0 && t->pus[i].is.mesh[3] == 0;
         part[i] = part_of(t, span, i, core);
         if (part[i] >= parts) { /* parts appear in the order of their numbers */
             parts = part[i] + 1;
-            from[part[i]] = i;
+            first[part[i]] = i;
         }
-        until[part[i]] = i;
+        last[part[i]] = i;
     }
     for (uint32_t k = 0; k < parts; k++)
-        list_part(t, part, k, from[k], until[k], no_smt ? 1 : t->counts.mesh[3], out);
+        list_part(t, part, k, first[k], last[k], no_smt ? 1 : t->counts.mesh[3], out);
     free(part);
     qsort(out->candidate, out->count, sizeof *out->candidate, in_order);
     return DITTO_OK;
@@ -227,28 +228,28 @@ ditto_status dti_candidates_by_name(const ditto_topology *t, ditto_span span, bo
 
 #define NO_INDEX UINT32_MAX
 
-/* Makes a candidate of each set. Checks that its PUs exist and, unless `share` is true, that no PU is given
- * twice. */
+/* Makes a candidate of each set. Checks that this process may use its PUs and, unless `share` is true, that
+ * no PU is given twice. */
 static ditto_status list_sets(const ditto_topology *t, const uint32_t *pus, const uint32_t *set_sizes,
                               uint32_t sets, bool share, const uint32_t *index_of, bool *taken,
                               struct dti_candidates *s)
 {
-    uint32_t at = 0;
+    uint32_t given = 0; /* an index into pus */
     for (uint32_t set = 0; set < sets; set++) {
         uint32_t size = set_sizes != NULL ? set_sizes[set] : 1, end = s->listed;
-        for (uint32_t k = 0; k < size; k++, at++) {
-            uint32_t index = pus[at] < DTI_MAX_PUS ? index_of[pus[at]] : NO_INDEX;
+        for (uint32_t k = 0; k < size; k++, given++) {
+            uint32_t index = pus[given] < DTI_MAX_PUS ? index_of[pus[given]] : NO_INDEX;
             if (index == NO_INDEX)
                 return DTI_FAIL(
                     DITTO_ERR_RANGE,
-                    "pus[%u] asks for PU %u, which this process may not use (it has %u PUs, the first is "
-                    "%u): widen the affinity or cpuset, or choose another",
-                    at, pus[at], t->counts.pus, t->pus[0].is.number);
+                    "pus[%u] asks for PU %u, which does not exist or which this process may not use (it may "
+                    "use %u PUs, the first is %u): widen the affinity or cpuset, or choose another",
+                    given, pus[given], t->counts.pus, t->pus[0].is.number);
             if (taken[index] && !share)
                 return DTI_FAIL(
                     DITTO_ERR_RANGE,
-                    "pus[%u] names PU %u again: set DITTO_PLACEMENT_SHARE if replicas shall share", at,
-                    pus[at]);
+                    "pus[%u] names PU %u again: set DITTO_PLACEMENT_SHARE if replicas shall share", given,
+                    pus[given]);
             taken[index] = true;
             s->pu[end++] = index;
         }

@@ -13,8 +13,9 @@ struct dti_candidate {
     /* Index into the topology's PUs. It equals pu[first]. */
     uint32_t leader;
 
-    /* Candidates of lower tiers are used first. The leader of tier 0 is the first PU of a core, that of tier
-     * 1 is its SMT sibling, and so on. Candidates made of left-over PUs are in the last tier. */
+    /* Candidates of lower tiers are used first. In tier 0 the leader is the first PU of a core, in tier 1 it
+     * is an SMT sibling, and so on. Candidates made of left-over PUs are in the last tier. Candidates made of
+     * given sets are all in tier 0. */
     uint32_t tier;
 };
 
@@ -44,7 +45,8 @@ ditto_status dti_candidates_by_name(const ditto_topology *topology, ditto_span s
 
 /* Lists given sets. `pus` has the operating-system numbers of all sets, one set after the other. Set i has
  * set_sizes[i] of them, or one if set_sizes is NULL. If `share` is true, a PU may be given more than once.
- *   DITTO_ERR_RANGE      this process may not use a PU, or a PU is given twice without `share`
+ *   DITTO_ERR_RANGE      a PU does not exist, this process may not use it, or it is given twice without
+ *                        `share`
  *   DITTO_ERR_NO_MEMORY */
 ditto_status dti_candidates_by_list(const ditto_topology *topology, const uint32_t *pus,
                                     const uint32_t *set_sizes, uint32_t sets, bool share,

@@ -1,12 +1,12 @@
 /* src/replicas/placement/placement.c - chooses the candidate of each replica. Pure: no thread, no system
  * call.
  *
- * Candidates are used tier by tier. The first tier starts on the first PUs of cores, the next ones on SMT
- * siblings, and the last one has left-over PUs. If all candidates are used and sharing is allowed, the same
- * order is used again. Within a tier SPREAD takes one candidate of each node in turn, and COMPACT takes all
- * candidates of a node before the next node. Replica ids then follow the order of the mesh, node by node. The
- * policy does not change this, so the order of reduction, and with it every bit of the result, does not
- * depend on it. */
+ * Candidates are used tier by tier. The first tier starts on the first PUs of cores and the next ones on SMT
+ * siblings. In an irregular mesh the last tier has the PUs that are left over. If all candidates are used and
+ * sharing is allowed, the same order is used again. Within a tier SPREAD takes one candidate of each domain
+ * in turn, and COMPACT takes all candidates of a domain before the next domain (topology.h). With both
+ * policies replica ids then follow the order of the mesh, so the order of reduction, and with it every bit of
+ * the result, does not depend on the policy. */
 #include "replicas/placement/placement.h"
 #include "base/errors/status.h"
 #include "base/types/types.h"
@@ -29,7 +29,8 @@ static uint32_t domain_of(const struct choice *c, uint32_t candidate)
     return c->t->pus[c->candidates->candidate[candidate].leader].domain;
 }
 
-/* Returns the next candidate of a domain and tier, from *cursor on, or candidates->count if there is none. */
+/* Returns the next candidate of a domain and tier, from *cursor on, or candidates->count if there is none.
+ * Moves *cursor behind it. */
 static uint32_t next_in_domain(const struct choice *c, uint32_t domain, uint32_t tier, uint32_t *cursor)
 {
     uint32_t count = c->candidates->count;
@@ -111,7 +112,7 @@ static uint32_t key_of(const ditto_placement *p, enum key key, uint32_t replica)
                                 : pu->is.numa_node;
 }
 
-/* Makes the groups, in the order in which they appear. Returns false if there is no memory. */
+/* Makes the groups, in the order of their first replicas. Returns false if there is no memory. */
 static bool make_grouping(const ditto_placement *p, enum key key, struct dti_replica_grouping *out)
 {
     out->first = calloc(p->replicas + 1u, sizeof *out->first);

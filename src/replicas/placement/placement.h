@@ -7,8 +7,8 @@
 #include "replicas/machine/topology.h"
 
 /* Levels of the machine, from near to far. A node that belongs to several packages has a group for each of
- * these packages. Groups of nodes and packages are ranges of ids. Groups of caches may not be, if a cache
- * spans several nodes. */
+ * these packages. Groups of nodes and packages are ranges of replica ids. Groups of caches are not always
+ * ranges, because a cache may span several nodes. */
 enum dti_level {
     DTI_LEVEL_LLC,     /* replicas whose leaders share a last-level cache */
     DTI_LEVEL_NODE,    /* replicas whose leaders share a NUMA node */
@@ -61,8 +61,9 @@ ditto_status dti_placement_from_sets(const ditto_topology *topology, const uint3
                                      ditto_placement **out);
 
 /* Makes the same placement on `topology`, which the caller has just read.
- *   DITTO_ERR_INVALID  the placement was made for another machine (its size or a PU's hardware differs)
- *   DITTO_ERR_RANGE    this process may not use a PU of the placement */
+ *   DITTO_ERR_INVALID    the placement was made for another machine (its size or a PU's hardware differs)
+ *   DITTO_ERR_RANGE      a PU of the placement does not exist, or this process may not use it
+ *   DITTO_ERR_NO_MEMORY */
 ditto_status dti_placement_move(const ditto_placement *placement, const ditto_topology *topology,
                                 ditto_placement **out);
 

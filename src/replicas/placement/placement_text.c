@@ -11,8 +11,8 @@
 
 static const char title[] = "ditto-placement 1";
 
-/* Returns a hash of the machine's size and of the hardware of each PU of each replica, in order. It differs
- * on other hardware. */
+/* Returns a hash of the machine's size, and of the numbers of each PU of each replica and of its node,
+ * package and core. If one of these numbers is different, the hash almost certainly is too. */
 static uint64_t hardware_check(const ditto_placement *p)
 {
     const uint32_t machine[] = { p->machine_pus, p->machine_nodes };

@@ -79,11 +79,11 @@ void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved)
 
 const struct dti_mask *dti_context_saved_mask(void)
 {
-    const struct dti_mask *lowest = NULL;
+    const struct dti_mask *saved = NULL; /* that of the lowest frame which has one */
     for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)
         if (frame->pinned)
-            lowest = &frame->saved;
-    return lowest;
+            saved = &frame->saved;
+    return saved;
 }
 
 /* Returns true if a frame is in input context. In a child process the answer is false, because the strategy
@@ -191,7 +191,8 @@ const char *dti_context_exit_hint(const struct dti_frame *top)
                                           : "call it after the other strategy's call has returned";
 }
 
-/* Does the work of dti_context_check_cross in a context that is neither the host's nor the team's own. */
+/* Does the work of dti_context_check_cross, except outside all scopes and runs and in cross context of the
+ * team. */
 static ditto_status check_other_context(const struct dti_frame *top, const struct dti_team *team)
 {
     /* A function of a dataset forked, and this is the child process. The call itself finds that the strategy

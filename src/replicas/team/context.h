@@ -34,7 +34,7 @@ struct dti_frame {
     /* The team of the scope or run. It also identifies the strategy. */
     struct dti_team *team;
 
-    /* Set in replica and device context. */
+    /* Set in replica, device and update context. */
     struct dti_replica *replica;
 
     /* In replica context: the handle that is valid on this thread now. */
@@ -133,8 +133,9 @@ static inline struct dti_replica *dti_self_in(const char *function, const ditto_
 /* Returns the part of a message that says how the thread can leave its present context. */
 const char *dti_context_exit_hint(const struct dti_frame *top);
 
-/* Checks that a `what` may be destroyed on this thread. Returns CONTEXT on a replica's thread, because the
- * call would wait for the run that it is in, and in a function of a dataset. */
+/* Checks that a `what` may be destroyed on this thread. Returns CONTEXT in a function of a dataset, and on
+ * the thread of a replica, because the call would wait for the run that it is in. The default strategy's
+ * replica may destroy it. */
 ditto_status dti_context_check_outside(const char *what);
 /* Returns CONTEXT inside a function of a dataset, which may not wait for anything for which a run may wait.
  * In a child process it may wait. */

@@ -26,8 +26,8 @@ static bool in_scope(const struct dti_team *team)
     return dti_frame_top != NULL && dti_frame_top->team == team;
 }
 
-/* A thread has the turn inside a run (in a merge function), and inside another cross call (in a function that
- * the call runs). A producer of an iterator does not have it. */
+/* A thread has the turn inside a run, and inside a cross call that took it. A producer of an iterator does
+ * not have it. */
 bool dti_team_has_turn(const struct dti_team *team)
 {
     for (const struct dti_frame *frame = dti_frame_top; frame != NULL; frame = frame->below)
@@ -58,7 +58,7 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
         return dti_fail_forked();
     bool pinned = binding == DTI_CALLER_PINNED && !in_scope(team) && team->options.pin &&
                   !team->options.caller_waits;
-    bool has_turn = dti_team_take_turn(team);
+    bool took_turn = dti_team_take_turn(team);
     ditto_status status = DITTO_OK;
     if (team->poisoned)
         status = dti_fail_poisoned();
@@ -68,11 +68,11 @@ ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enu
             status = dti_pin_to(&team->replica[0].mask);
     }
     if (status != DITTO_OK) {
-        dti_team_give_turn(team, has_turn);
+        dti_team_give_turn(team, took_turn);
         return status;
     }
     dti_frame_push_cross(frame, team);
-    frame->has_turn = has_turn;
+    frame->has_turn = took_turn;
     frame->pinned = pinned;
     return DITTO_OK;
 }

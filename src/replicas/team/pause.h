@@ -33,7 +33,8 @@ void dti_pause_announce(struct dti_replica *self);
 bool dti_pause_begin(struct dti_replica *self);
 /* Called by replica 0. */
 void dti_pause_end(struct dti_replica *self);
-/* Called by the other replicas. Returns false if the pause was refused, or if the run was given up. */
+/* Called by the other replicas. Returns false if the pause was refused, if the run was given up, or in a
+ * child process. */
 bool dti_pause_serve(struct dti_replica *self);
 /* Called by a replica that left the meeting with an error. Does nothing if the run goes on, because then the
  * replica never arrived at the meeting: dti_meet refuses in a child process before it announces anything, and

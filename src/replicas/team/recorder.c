@@ -120,7 +120,7 @@ void dti_tracer_filled(struct dti_tracer *t, uint32_t producer, uint64_t begin_n
 
 void dti_tracer_end(struct dti_tracer *t, uint64_t bytes)
 {
-    if (t->depth == 0) /* tracing began inside this event */
+    if (t->depth == 0) /* the beginning of this event was not recorded */
         return;
     if (--t->depth >= DTI_TRACE_DEPTH)
         return;

@@ -1,8 +1,8 @@
 /* src/replicas/team/recorder.h - records how a traced replica spends its time, and when its batches were
  * made.
  *
- * A replica's tracer is written only by the replica itself, inside its functions. A thread that reads it has
- * the team's turn, and no run is going on. While nothing is traced, each hook costs one load of a pointer. */
+ * During a run a replica's tracer is written only by the replica itself. A thread that reads it has the
+ * team's turn, and no run is going on. While nothing is traced, each hook costs one load of a pointer. */
 #ifndef DTI_RECORDER_H
 #define DTI_RECORDER_H
 

@@ -1,6 +1,6 @@
 /* src/replicas/team/replica.h - a replica of a team, and what its own thread and its peers ask of it.
  *
- * The code is in team.c. */
+ * The code is in team.c and team_access.c. */
 #ifndef DTI_REPLICA_H
 #define DTI_REPLICA_H
 
@@ -27,7 +27,7 @@ struct dti_replica {
     struct dti_team *team;
     struct dti_arena *arena;
     ditto_pu pu;  /* the leader's */
-    uint32_t pus; /* the number of PUs that the replica spans */
+    uint32_t pus; /* the number of PUs in the replica's set */
     struct dti_crew *crew;
 
     /* The state of src/sync for the run that the replica is in. */
@@ -39,7 +39,7 @@ struct dti_replica {
     uint32_t timeout_ms;
     uint32_t process;
 
-    /* When the present run ends, for replica 0 if it is the thread that called run. DTI_NEVER for all
+    /* The time limit of the present run, for replica 0 if it is the thread that called run. DTI_NEVER for all
      * others. */
     const uint64_t *run_deadline_ns;
 
@@ -64,7 +64,8 @@ struct dti_replica {
     /* The last go number on which the replica has acted. Only its own thread uses it. */
     uint64_t seen;
 
-    /* Read back from the kernel after the thread was started and bound. -1 if unknown. */
+    /* The kernel's number of the thread, and the CPU on which it ran in its first job. `tid` is -1 for a
+     * caller of run, and `cpu` is -1 if threads are not bound. */
     int32_t tid;
     int32_t cpu;
     pthread_t thread;
@@ -96,8 +97,8 @@ ditto_replica *dti_replica_handle(const struct dti_replica *replica);
 ditto_status dti_replica_alloc(struct dti_replica *replica, size_t bytes, size_t alignment, void **out);
 
 /* -- Any thread -- */
-/* Returns the deadline of a wait on this replica. A caller that works as replica 0 must not wait past the end
- * of its own run. */
+/* Returns the deadline of a wait that this replica makes. A caller that works as replica 0 must not wait past
+ * the time limit of its own run. */
 static inline struct dti_deadline dti_replica_deadline(const struct dti_replica *replica, uint32_t timeout_ms)
 {
     struct dti_deadline deadline = { .timeout_ms = timeout_ms };
@@ -110,8 +111,8 @@ static inline struct dti_deadline dti_replica_deadline(const struct dti_replica 
 }
 /* Returns true if a deadline is the deadline of the run. Messages then name run_timeout_ms. */
 bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline);
-/* Ends the run with the error record of the calling thread, because a wait on this replica has reached its
- * deadline. If that is the deadline of the outermost run, it ends all runs. */
+/* Ends the run with the error record of the calling thread, because a wait that this replica makes has
+ * reached its deadline. If that is the deadline of the outermost run, it ends all runs. */
 void dti_replica_stop_late(const struct dti_replica *replica, const struct dti_deadline *deadline);
 /* Returns true if the replica has returned from its function of the innermost run. */
 bool dti_replica_returned(const struct dti_replica *replica);

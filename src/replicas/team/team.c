@@ -186,7 +186,8 @@ static bool is_done(void *argument)
     return atomic_load_explicit(&w->replica->done, memory_order_acquire) == w->number; /* D1 */
 }
 
-/* Waits until all replicas have finished the run. Returns false if the deadline has passed first. */
+/* Waits until all replicas have finished the run, or will never execute it. Returns false if the deadline has
+ * passed first. */
 static bool join(struct dti_team *team, const struct run *run, struct dti_deadline *deadline)
 {
     struct dti_wait_policy asleep = { 0 };
@@ -310,9 +311,10 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
     return DITTO_OK;
 }
 
-/* Runs a job in a pause inside another run, from which no replica returns before this job has ended. A run of
- * the user has the time limit of the outer run. An internal job has no limit, because the other replicas
- * serve and so will execute it, and because its argument may be on the stack of this thread. */
+/* Runs a job in a pause inside another run. Replicas do not return from that run before this job has ended,
+ * unless a poisoned team is being destroyed. A run of the user has the time limit of the outer run. An
+ * internal job has no limit, because the other replicas serve and so will execute it, and because its
+ * argument may be on the stack of this thread. */
 static ditto_status run_inside(struct dti_team *team, struct run *run)
 {
     uint64_t outer = dti_team_run_number(team);

@@ -92,7 +92,7 @@ bool dti_team_is_poisoned(const struct dti_team *team);
 /* Called when all replicas of a poisoned team have returned after all. The calling thread has the turn. */
 void dti_team_clear_poison(struct dti_team *team);
 
-/* Counts the scopes of the team that are entered, on all threads. */
+/* These count the scopes of the team that are entered, on all threads. */
 void dti_team_scope_entered(struct dti_team *team);
 void dti_team_scope_left(struct dti_team *team);
 bool dti_team_has_scopes(const struct dti_team *team);
@@ -148,7 +148,8 @@ ditto_status dti_team_check_usable(const struct dti_team *team);
 /* Begins a cross call. Checks the context, and that the team is neither forked nor poisoned, and takes the
  * turn. With DTI_CALLER_PINNED, which is for calls that run a job, it also pins the caller to replica 0's PU,
  * unless the caller is in a scope and therefore pinned already. The caller provides `frame`, and passes it to
- * dti_cross_leave. Errors: CONTEXT, FORKED, POISONED, SYSTEM. After an error the caller must not call
+ * dti_cross_leave. A caller that does not work as replica 0, or whose strategy binds no threads, is not
+ * pinned. Errors: CONTEXT, FORKED, POISONED, SYSTEM. After an error the caller must not call
  * dti_cross_leave. */
 enum dti_caller_binding { DTI_CALLER_KEEPS_AFFINITY, DTI_CALLER_PINNED };
 ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_binding binding);
@@ -185,8 +186,9 @@ uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu);
 /* Returns how a thread on a PU should wait. The answer is valid as long as dti_load_epoch() returns
  * *epoch. */
 struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch);
-/* Every thread of the team calls this first. It binds the thread and drops a memory policy that the thread
- * inherited. If the host places the threads (options.pin is false), it does nothing. Errors: SYSTEM. */
+/* Called by every thread that the team starts, in its first job. It binds the thread and drops a memory
+ * policy that the thread inherited. If the host places the threads (options.pin is false), it does nothing.
+ * Errors: SYSTEM. */
 ditto_status dti_team_bind_thread(const struct dti_team *team, const struct dti_mask *mask);
 
 /* Enters the gate of the team or of one of its dependents. *held is the gate to leave. It is not set if this
@@ -230,8 +232,9 @@ void dti_team_stop(struct dti_team *team);
 /* The same when run_timeout_ms has passed. It ends all runs, and the poster of an inner run cannot clear the
  * stop. */
 void dti_team_expire(struct dti_team *team);
-/* Returns PEER_STOPPED with a message that names the failed replica. If the first error was DIVERGED it
- * returns DIVERGED, because that error concerns all replicas. */
+/* Returns PEER_STOPPED with the first error in its message, and the replica that failed if there is one. If
+ * the first error was DIVERGED it returns DIVERGED, because that error concerns all replicas. In a child
+ * process it returns FORKED. */
 ditto_status dti_team_stop_status(const struct dti_team *team);
 /* Returns true if all replicas have returned from the last outermost run. Having returned from a run inside
  * it is not enough. */

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread of an oversubscribed team yields for DTI_YIELD_NS before it sleeps, plus this time for each thread
- * on its PU, so that each of them runs once. */
+/* A thread that may not spin yields for DTI_YIELD_NS before it sleeps, plus this time for each of the team's
+ * threads on a PU, on average, so that each of them runs once. */
 #define YIELD_SHARER_NS 5000u
 
 /* The first job of every replica. Binds its thread to its PU, and creates its arena there and its crew. */
@@ -52,8 +52,8 @@ static ditto_status start_threads(struct dti_team *team, uint32_t *started)
     return DITTO_OK;
 }
 
-/* Returns true if the PU of device `device` also belongs to an earlier device. A replica's set may contain a
- * PU twice. */
+/* Returns true if the PU of device `device` also belongs to an earlier device of the replica. A replica's set
+ * may contain a PU twice. */
 static bool listed_before(const ditto_placement *placement, uint32_t replica, uint32_t device)
 {
     uint32_t pu = dti_placement_pu(placement, replica, device)->is.number, d = 0;
@@ -71,8 +71,9 @@ static void end_threads(struct dti_team *team, uint32_t started)
         dti_crew_end_threads(team->replica[0].crew);
 }
 
-/* Counts each leader and each helper on its PU. With helpers off, it counts a leader on all PUs of its
- * replica, because the leader may run on all of them, and so may the threads that the host starts there. */
+/* Calls `count` for the PU of each leader and each helper. With helpers off, it is called for all PUs of a
+ * replica, because the leader may run on all of them, and so may the threads that the host starts there. If
+ * threads are not bound, the PU is DTI_NO_PU. */
 static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
 {
     if (team->options.plain)

@@ -26,7 +26,7 @@ struct dti_team {
      * that changes is stored near it. */
     _Atomic bool ending;
 
-    /* How long a replica of an oversubscribed team yields before it sleeps. */
+    /* How long a thread of the team yields before it sleeps, if it may not spin (dti_team_wait_policy). */
     uint64_t yield_ns;
 
     /* The process that created the team. The team cannot be used in children of that process
@@ -136,7 +136,8 @@ void dti_team_end_threads(struct dti_team *team);
 /* Returns true if a replica has returned from the last outermost run. The caller then sees all that the
  * replica did (D0 -> D1). */
 bool dti_team_has_left(const struct dti_team *team, uint32_t replica);
-/* Writes the replicas that have not returned from run `number`, as "2, 5-7". */
+/* Writes the replicas that have not returned from run `number`, as "2, 5-7". A replica 0 that is the caller
+ * of run is left out. */
 void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *buffer, size_t size);
 
 #endif

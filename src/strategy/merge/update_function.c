@@ -67,18 +67,18 @@ static bool is_per_replica(const ditto_value *argument)
     return argument->kind == DITTO_VALUE_PER_REPLICA;
 }
 
-/* Makes sure that each replica has its own copy if an argument has a value for each replica. The caller has
- * the turn. */
+/* Checks that the variable can be updated. If an argument may differ between replicas, makes sure that each
+ * replica has its own copy. The caller has the turn. */
 static ditto_status prepare(const struct updating *u)
 {
     ditto_variable *v = u->variable;
-    bool each = false;
+    bool may_differ = false;
     for (uint32_t k = 0; k < u->request->count; k++)
-        each |= is_per_replica(u->arguments[k]);
-    if (each)
+        may_differ |= is_per_replica(u->arguments[k]);
+    if (may_differ)
         DTI_TRY(dti_variable_check_each(v));
     DTI_TRY(dti_variable_check_whole(v, "an update of"));
-    return each && v->mirrored ? dti_variable_split(v) : DITTO_OK;
+    return may_differ && v->mirrored ? dti_variable_split(v) : DITTO_OK;
 }
 
 static ditto_status keep_result(const struct updating *u, uint32_t replica, const ditto_tensor *result)
@@ -111,7 +111,8 @@ static ditto_status call_on_copy(struct dti_replica *r, void *context)
     return u->results != NULL && result.dtype != 0 ? keep_result(u, r->id, &result) : DITTO_OK;
 }
 
-/* Gives each replica the result of the copy that it uses. */
+/* Gives each replica the result of the copy that it uses. Checks that there is one for all copies or for
+ * none, and that they are alike. */
 static ditto_status complete(const ditto_variable *v, ditto_value *results, bool *any)
 {
     uint32_t n = v->num_replicas;
@@ -189,9 +190,8 @@ static ditto_status copy_result(struct dti_replica *r, const ditto_tensor *from,
 
 /* Calls the function on the copy that this replica owns, if it owns one. The result is stored in
  * merging[r->id], where other replicas read it. */
-static ditto_status call_on_own_copies(struct dti_replica *r, ditto_variable *v,
-                                       const struct dti_update_request *request,
-                                       const ditto_tensor *arguments)
+static ditto_status call_on_own_copy(struct dti_replica *r, ditto_variable *v,
+                                     const struct dti_update_request *request, const ditto_tensor *arguments)
 {
     struct dti_merge_part *mine = &dti_team_strategy(r->team)->merging[r->id];
     ditto_tensor result = { .data = NULL };
@@ -283,8 +283,8 @@ static ditto_status call_in_default_strategy(struct dti_replica *r, ditto_variab
 
 /* -- splitting shared copies before the first update in which each replica has its own arguments -- */
 
-/* A merge function, during which all replicas pause. If there is not enough memory, it returns DITTO_OK, so
- * that the run continues. Each replica then finds that the copies are still shared. */
+/* A merge function. If there is not enough memory, it returns DITTO_OK, so that the run continues. Each
+ * replica then finds that the copies are still shared. */
 static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                    void *user, ditto_value **result)
 {
@@ -298,8 +298,8 @@ static ditto_status split_in_pause(ditto_strategy *strategy, ditto_value *const 
     return status == DITTO_ERR_NO_MEMORY ? DITTO_OK : status;
 }
 
-/* Splits the shared copies of a variable without aggregation. Returns DITTO_ERR_NO_MEMORY on all replicas if
- * they could not be split. */
+/* Gives each replica its own copy of a variable whose aggregation is DITTO_AGGREGATE_NONE. Returns
+ * DITTO_ERR_NO_MEMORY on all replicas if there is no memory for these copies. */
 static ditto_status split_in_run(struct dti_replica *r, ditto_variable *v)
 {
     struct dti_merge merge = {
@@ -345,7 +345,7 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     bool borrows = !v->own_copies && r->id != 0 && dti_owns_copy(v, r->id) && request->count != 0;
     if (borrows && !dti_access_begin(r))
         return dti_leave_collective(r, dti_team_stop_status(r->team));
-    ditto_status status = call_on_own_copies(r, v, request, arguments);
+    ditto_status status = call_on_own_copy(r, v, request, arguments);
     if (borrows)
         dti_access_end(r);
     if (status != DITTO_OK)

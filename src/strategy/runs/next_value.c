@@ -17,14 +17,14 @@ struct value_take {
 };
 
 /* Takes the next batch of this replica. If the replica's queue has ended or failed, the replica gets a batch
- * without rows. The end or error is not lost. When no replica has rows any more, take_end takes it from the
- * queue again. */
+ * without rows. The end or error is not lost, because take_end gets it again when no replica has rows any
+ * more. */
 static ditto_status take_own(struct dti_replica *r, void *argument)
 {
     struct value_take *t = argument;
     ditto_status status = dti_iterator_next(r, t->iterator, &t->batch[r->id]);
     if (status == DITTO_OK)
-        /* relaxed: it is read after the job. */
+        /* relaxed: it is read after the job, whose end orders it (D0 -> D1 of team.h) */
         atomic_fetch_add_explicit(&t->with_rows, 1, memory_order_relaxed);
     else if (!dti_iterator_has_ended(t->iterator, r->id))
         return status;

@@ -32,12 +32,12 @@ static const char *shown_name(const struct dti_result *result)
     return result->name[0] != '\0' ? result->name : "without name";
 }
 
-/* Returns a replica's result of that name, or NULL if there is none. It looks at index `at` first, where the
- * result of replica 0 is. */
-static struct dti_result *find(struct dti_results *results, const char *name, uint32_t at)
+/* Returns a replica's result of that name, or NULL if there is none. It looks at index `expected` first,
+ * because replicas usually return their results in the same order. */
+static struct dti_result *find(struct dti_results *results, const char *name, uint32_t expected)
 {
-    if (at < results->count && strcmp(results->result[at].name, name) == 0)
-        return &results->result[at];
+    if (expected < results->count && strcmp(results->result[expected].name, name) == 0)
+        return &results->result[expected];
     for (uint32_t i = 0; i < results->count; i++)
         if (strcmp(results->result[i].name, name) == 0)
             return &results->result[i];

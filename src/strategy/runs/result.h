@@ -1,4 +1,4 @@
-/* src/strategy/runs/result.h - results that the functions of a run return, and how they become values. */
+/* src/strategy/runs/result.h - runs, whose functions return results that become values. */
 #ifndef DTI_RESULT_H
 #define DTI_RESULT_H
 
@@ -9,8 +9,8 @@
 /* Drops the results of the previous step. Only the results of the last step of a run count. */
 void dti_results_again(struct dti_replica *r, const struct dti_run_call *call);
 
-/* Reserves an entry for a result of this name. The result counts only after dti_result_done. Returns
- * DITTO_ERR_CONTEXT, DITTO_ERR_INVALID or DITTO_ERR_RANGE. */
+/* Reserves an entry for a result of this name, or empties the entry that has this name already. A new entry
+ * counts only after dti_result_done. Returns DITTO_ERR_CONTEXT, DITTO_ERR_INVALID or DITTO_ERR_RANGE. */
 ditto_status dti_result_reserve(struct dti_replica *r, const char *name, ditto_value_kind kind,
                                 struct dti_results **list, struct dti_result **out);
 void dti_result_done(struct dti_results *list, const struct dti_result *result);
@@ -25,9 +25,9 @@ ditto_status dti_results_collect(ditto_strategy *strategy, const struct dti_run_
 /* Drops the results of a run, and gives all their buffers back. */
 void dti_results_give_back(ditto_strategy *strategy, const struct dti_run_call *call);
 
-/* Makes the run that `request` describes. The caller is between dti_cross_enter and dti_cross_leave. *call is
- * set to the strategy's copy of the request, which is valid until the next run on the same level. It is NULL
- * if the run did not begin. */
+/* -- Between dti_cross_enter and dti_cross_leave -- */
+/* Makes the run that `request` describes. *call is set to the strategy's copy of the request, which is valid
+ * until the next run on the same level. It is NULL if the run did not begin. */
 ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *request,
                              struct dti_run_call **call);
 

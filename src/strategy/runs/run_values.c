@@ -85,7 +85,8 @@ static ditto_status check_name_fits(const struct dti_results *results, const cha
         other, name);
 }
 
-/* Returns the entry of a result of this name. If there is one already, its buffer is given back. */
+/* Finds the entry of a result of this name, or the first free entry. The buffer of an entry that exists
+ * already is given back. */
 static ditto_status find_result(struct dti_results *results, const char *name, struct dti_result **out)
 {
     if (name[0] != '\0')

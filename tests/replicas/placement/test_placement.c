@@ -31,10 +31,10 @@ static void expect_shape(int machine, const int64_t shape[4], const int64_t stri
     expect(machine, &o, expected);
 }
 
-static void expect_per(int machine, ditto_span per, uint32_t flags, uint32_t replicas, const char *expected)
+static void expect_span(int machine, ditto_span span, uint32_t flags, uint32_t replicas, const char *expected)
 {
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
-    o.span = per;
+    o.span = span;
     o.flags = flags;
     o.num_replicas = replicas;
     expect(machine, &o, expected);
@@ -45,24 +45,25 @@ static void expect_per(int machine, ditto_span per, uint32_t flags, uint32_t rep
 static void each_span_has_its_candidates_on_the_server(void **state)
 {
     (void)state;
-    expect_per(MACHINE_SERVER, DITTO_SPAN_PU, 0, 3, "0: 0\n1: 1\n2: 64\n"); /* siblings come last */
-    expect_per(MACHINE_SERVER, DITTO_SPAN_CORE, 0, 3, "0: 0,128\n1: 1,129\n2: 64,192\n");
-    expect_per(MACHINE_SERVER, DITTO_SPAN_LLC, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
-    expect_per(MACHINE_SERVER, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
-    expect_per(MACHINE_SERVER, DITTO_SPAN_PACKAGE, DITTO_PLACEMENT_NO_SMT, 0, "0: 0-63\n1: 64-127\n");
-    expect_per(MACHINE_SERVER, DITTO_SPAN_MACHINE, 0, 0, "0: 0-255\n");
+    expect_span(MACHINE_SERVER, DITTO_SPAN_PU, 0, 3, "0: 0\n1: 1\n2: 64\n");
+    expect_span(MACHINE_SERVER, DITTO_SPAN_CORE, 0, 3, "0: 0,128\n1: 1,129\n2: 64,192\n");
+    expect_span(MACHINE_SERVER, DITTO_SPAN_LLC, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
+    expect_span(MACHINE_SERVER, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-63,128-191\n1: 64-127,192-255\n");
+    expect_span(MACHINE_SERVER, DITTO_SPAN_PACKAGE, DITTO_PLACEMENT_NO_SMT, 0, "0: 0-63\n1: 64-127\n");
+    expect_span(MACHINE_SERVER, DITTO_SPAN_MACHINE, 0, 0, "0: 0-255\n");
 }
 
 static void blocks_of_a_shape_are_placed_on_the_server(void **state)
 {
-    static const int64_t half[] = { 1, 1, 32, 2 }, cores[] = { 1, 1, 32, 1 }, apart[] = { 1, 1, 2, 1 },
+    static const int64_t half_node[] = { 1, 1, 32, 2 }, cores[] = { 1, 1, 32, 1 }, apart[] = { 1, 1, 2, 1 },
                          both[] = { 2, 1, 1, 1 }, all[] = { 2, 1, 64, 2 };
     (void)state;
     expect_shape(MACHINE_SERVER, NULL, NULL, 0, DITTO_PLACEMENT_SPREAD, "0: 0\n");
     expect_shape(MACHINE_SERVER, NULL, NULL, 4, DITTO_PLACEMENT_COMPACT, "0: 0\n1: 1\n2: 2\n3: 3\n");
-    expect_shape(MACHINE_SERVER, half, NULL, 3, DITTO_PLACEMENT_SPREAD,
+    expect_shape(MACHINE_SERVER, half_node, NULL, 3, DITTO_PLACEMENT_SPREAD,
                  "0: 0-31,128-159\n1: 32-63,160-191\n2: 64-95,192-223\n");
-    /* The fifth replica gets siblings, because no block of 32 first PUs of cores is left. */
+    /* The fifth block to be chosen has siblings, because no block of 32 first PUs of cores is left. It
+     * becomes replica 1, because replicas are numbered in the order of the mesh. */
     expect_shape(MACHINE_SERVER, cores, NULL, 5, DITTO_PLACEMENT_COMPACT,
                  "0: 0-31\n1: 128-159\n2: 32-63\n3: 64-95\n4: 96-127\n");
     expect_shape(MACHINE_SERVER, both, NULL, 2, DITTO_PLACEMENT_SPREAD, "0: 0,64\n1: 1,65\n");
@@ -78,12 +79,12 @@ static void blocks_of_a_shape_are_placed_on_the_server(void **state)
 static void replicas_are_placed_on_sub_numa_clusters(void **state)
 {
     (void)state;
-    expect_per(MACHINE_SUB_NUMA, DITTO_SPAN_NUMA_NODE, DITTO_PLACEMENT_NO_SMT, 0,
-               "0: 0-7\n1: 8-15\n2: 16-23\n3: 24-31\n4: 32-39\n5: 40-47\n6: 48-55\n7: 56-63\n");
-    expect_per(MACHINE_SUB_NUMA, DITTO_SPAN_PACKAGE, 0, 0, "0: 0-31,64-95\n1: 32-63,96-127\n");
+    expect_span(MACHINE_SUB_NUMA, DITTO_SPAN_NUMA_NODE, DITTO_PLACEMENT_NO_SMT, 0,
+                "0: 0-7\n1: 8-15\n2: 16-23\n3: 24-31\n4: 32-39\n5: 40-47\n6: 48-55\n7: 56-63\n");
+    expect_span(MACHINE_SUB_NUMA, DITTO_SPAN_PACKAGE, 0, 0, "0: 0-31,64-95\n1: 32-63,96-127\n");
     expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 2, 8, 1 }, NULL, 4, DITTO_PLACEMENT_SPREAD,
                  "0: 0-15\n1: 16-31\n2: 32-47\n3: 48-63\n");
-    /* Eight replicas go to one node each, and the ninth is the second on its node. */
+    /* Each of the 8 nodes gets one replica, and node 0 gets a second, which is replica 1. */
     expect_shape(MACHINE_SUB_NUMA, (int64_t[]){ 1, 1, 4, 2 }, NULL, 9, DITTO_PLACEMENT_SPREAD,
                  "0: 0-3,64-67\n1: 4-7,68-71\n2: 8-11,72-75\n3: 16-19,80-83\n4: 24-27,88-91\n5: 32-35,96-99\n"
                  "6: 40-43,104-107\n7: 48-51,112-115\n8: 56-59,120-123\n");
@@ -94,23 +95,23 @@ static void replicas_are_placed_on_sub_numa_clusters(void **state)
 static void caches_that_are_smaller_than_nodes_are_candidates(void **state)
 {
     (void)state;
-    expect_per(MACHINE_AMD, DITTO_SPAN_LLC, DITTO_PLACEMENT_NO_SMT, 4,
-               "0: 0-7\n1: 8-15\n2: 96-103\n3: 104-111\n");
-    expect_per(MACHINE_AMD, DITTO_SPAN_LLC, 0, 1, "0: 0-7,192-199\n");
+    expect_span(MACHINE_AMD, DITTO_SPAN_LLC, DITTO_PLACEMENT_NO_SMT, 4,
+                "0: 0-7\n1: 8-15\n2: 96-103\n3: 104-111\n");
+    expect_span(MACHINE_AMD, DITTO_SPAN_LLC, 0, 1, "0: 0-7,192-199\n");
 }
 
-/* -- recordings: nodes without memory, nodes without PUs, a node in two packages -- */
+/* -- nodes without memory, nodes without PUs, a node in two packages, a machine of one core -- */
 
 static void each_node_with_pus_is_a_candidate_in_each_of_its_packages(void **state)
 {
     (void)state;
-    expect_per(MACHINE_MEMORYLESS, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-1\n1: 2\n2: 3\n");
-    expect_per(MACHINE_MEMORYLESS, DITTO_SPAN_LLC, 0, 0, "0: 0-1\n1: 2-3\n"); /* wider than a node */
-    expect_per(MACHINE_MEMORYLESS, DITTO_SPAN_PU, 0, 4, "0: 0\n1: 1\n2: 2\n3: 3\n");
+    expect_span(MACHINE_MEMORYLESS, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-1\n1: 2\n2: 3\n");
+    expect_span(MACHINE_MEMORYLESS, DITTO_SPAN_LLC, 0, 0, "0: 0-1\n1: 2-3\n"); /* wider than a node */
+    expect_span(MACHINE_MEMORYLESS, DITTO_SPAN_PU, 0, 4, "0: 0\n1: 1\n2: 2\n3: 3\n");
     /* Node 0 gives one candidate in each of its packages. */
-    expect_per(MACHINE_CPULESS, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-1\n1: 2-3\n");
-    expect_per(MACHINE_CPULESS, DITTO_SPAN_MACHINE, 0, 0, "0: 0-3\n");
-    expect_per(MACHINE_ONE_CORE, DITTO_SPAN_PACKAGE, 0, 0, "0: 0\n");
+    expect_span(MACHINE_CPULESS, DITTO_SPAN_NUMA_NODE, 0, 0, "0: 0-1\n1: 2-3\n");
+    expect_span(MACHINE_CPULESS, DITTO_SPAN_MACHINE, 0, 0, "0: 0-3\n");
+    expect_span(MACHINE_ONE_CORE, DITTO_SPAN_PACKAGE, 0, 0, "0: 0\n");
 }
 
 static void an_irregular_mesh_is_filled_in_order(void **state)
@@ -127,7 +128,7 @@ static void an_irregular_mesh_is_filled_in_order(void **state)
     assert_ok(ditto_placement_destroy(p));
     o.num_replicas = 4;
     assert_ok(ditto_placement_create(t, &o, &p));
-    /* The remaining PUs, 2 and 12, are used last. */
+    /* The remaining PUs, 2 and 12, are chosen last, but replicas are numbered in the order of the mesh. */
     assert_string_equal(placement_lines(p), "0: 0-1\n1: 2,12\n2: 8-9\n3: 10-11\n");
     assert_ok(ditto_placement_destroy(p));
     o.num_replicas = 5;
@@ -201,7 +202,7 @@ static void more_replicas_than_candidates_share_them_evenly(void **state)
     expect(MACHINE_MEMORYLESS, &o, "0: 0-1\n1: 0-1\n2: 2\n3: 3\n");
 }
 
-static void given_sets_keep_their_order_and_are_checked(void **state)
+static void pus_keep_their_order_within_given_sets_which_are_checked(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_PACKAGES);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -214,7 +215,7 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     o.set_sizes = sizes;
     o.num_replicas = 3;
     assert_ok(ditto_placement_create(t, &o, &p));
-    /* Replicas are numbered node by node. The PU of a leader comes first. */
+    /* Replicas are numbered in the order of their leaders' PUs. The PU of a leader comes first. */
     assert_string_equal(placement_lines(p), "0: 0-1\n1: 3\n2: 9,8\n");
     assert_ok(ditto_placement_get(p, 2, 1, &place));
     assert_int_equal(place.pu.number, 8);
@@ -238,7 +239,7 @@ static void given_sets_keep_their_order_and_are_checked(void **state)
     assert_ok(ditto_placement_destroy(p));
     pus[4] = 32;
     assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
-    assert_message("PU 32, which this process may not use");
+    assert_message("PU 32, which does not exist or which this process may not use");
     pus[4] = UINT32_MAX;
     assert_status(ditto_placement_create(t, &o, &p), DITTO_ERR_RANGE);
     sizes[2] = 0;
@@ -290,7 +291,7 @@ static void contradictions_and_unknown_values_are_refused(void **state)
     assert_ok(ditto_topology_destroy(t));
 }
 
-static void levels_list_their_members(void **state)
+static void levels_list_the_replicas_of_their_groups(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_MEMORYLESS);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -310,7 +311,7 @@ static void levels_list_their_members(void **state)
     assert_ok(ditto_topology_destroy(t));
 }
 
-static void replicas_are_placed_on_the_largest_machine_of_the_design(void **state)
+static void as_many_replicas_as_possible_are_placed_on_the_largest_machine(void **state)
 {
     ditto_topology *t = machine_topology(MACHINE_LARGEST);
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
@@ -342,13 +343,13 @@ static void text_that_was_written_is_read_back(void **state)
 {
     (void)state;
     for (int machine = 0; machine < MACHINES; machine++)
-        for (int per = DITTO_SPAN_PU; per <= DITTO_SPAN_MACHINE; per++) {
+        for (int span = DITTO_SPAN_PU; span <= DITTO_SPAN_MACHINE; span++) {
             static char text[1 << 16], again[1 << 16];
             ditto_topology *t = machine_topology(machine);
             ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
             ditto_placement *p, *q;
-            size_t length, half;
-            o.span = (ditto_span)per;
+            size_t length, asked_length;
+            o.span = (ditto_span)span;
             o.flags = DITTO_PLACEMENT_SHARE;
             o.num_replicas = 7;
             assert_ok(ditto_placement_create(t, &o, &p));
@@ -356,15 +357,15 @@ static void text_that_was_written_is_read_back(void **state)
             assert_ok(ditto_placement_read(t, text, length, &q));
             assert_ok(ditto_placement_write(q, again, sizeof again, NULL));
             assert_string_equal(text, again);
-            assert_ok(ditto_placement_write(p, NULL, 0, &half)); /* only asks for the length */
-            assert_int_equal(half, length);
+            assert_ok(ditto_placement_write(p, NULL, 0, &asked_length));
+            assert_int_equal(asked_length, length);
             assert_ok(ditto_placement_destroy(p));
             assert_ok(ditto_placement_destroy(q));
             assert_ok(ditto_topology_destroy(t));
         }
 }
 
-static void text_of_another_machine_is_refused(void **state)
+static void placements_of_another_machine_are_refused(void **state)
 {
     char text[256];
     ditto_topology *there = machine_topology(MACHINE_SERVER), *here = machine_topology(MACHINE_PACKAGES);
@@ -413,7 +414,7 @@ static void text_of_another_machine_is_refused(void **state)
     assert_ok(ditto_topology_destroy(here));
 }
 
-static void malformed_text_names_its_line(void **state)
+static void malformed_text_is_refused(void **state)
 {
     static const struct {
         const char *text, *message;
@@ -444,28 +445,29 @@ static void malformed_text_names_its_line(void **state)
     }
     static const char by_hand[] = "ditto-placement 1\r\nreplica 0: 8,0\r\nreplica 1: 1-3\r\nend\r\n\r\n";
     assert_ok(ditto_placement_read(t, by_hand, sizeof by_hand - 1, &p));
-    assert_string_equal(placement_lines(p), "0: 1-3\n1: 8,0\n"); /* replicas are numbered node by node */
+    assert_string_equal(placement_lines(p), "0: 1-3\n1: 8,0\n"); /* in the order of the mesh */
     assert_ok(ditto_placement_destroy(p));
     assert_ok(ditto_topology_destroy(t));
 }
 
-/* Asserts nothing. Prints a table of the machines, which `meson test -v placement` shows. */
+/* Prints a table of the machines, which `meson test -v placement` shows. Asserts only that each placement can
+ * be made. */
 static void the_placements_on_all_machines_are_printed(void **state)
 {
     static const char *const names[] = { "", "PU", "core", "LLC", "NUMA node", "package", "machine" };
     (void)state;
-    printf("  %-26s %-10s %8s  %-22s %s\n", "machine", "per", "replicas", "replica 0", "last replica");
+    printf("  %-26s %-10s %8s  %-22s %s\n", "machine", "span", "replicas", "replica 0", "last replica");
     for (int machine = 0; machine < MACHINES; machine++)
-        for (int per = DITTO_SPAN_PU; per <= DITTO_SPAN_MACHINE; per++) {
+        for (int span = DITTO_SPAN_PU; span <= DITTO_SPAN_MACHINE; span++) {
             ditto_topology *t = machine_topology(machine);
             ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
             ditto_placement *p;
-            o.span = (ditto_span)per;
+            o.span = (ditto_span)span;
             assert_ok(ditto_placement_create(t, &o, &p));
             const char *lines = placement_lines(p), *last = lines + strlen(lines) - 1;
             while (last > lines && last[-1] != '\n')
                 last--;
-            printf("  %-26s %-10s %8u  %-22.*s %.*s\n", machines[machine].name, names[per], p->replicas,
+            printf("  %-26s %-10s %8u  %-22.*s %.*s\n", machines[machine].name, names[span], p->replicas,
                    (int)strcspn(lines + 3, "\n"), lines + 3, (int)strcspn(last, "\n"), last);
             assert_ok(ditto_placement_destroy(p));
             assert_ok(ditto_topology_destroy(t));
@@ -483,13 +485,13 @@ int main(void)
         cmocka_unit_test(an_irregular_mesh_is_filled_in_order),
         cmocka_unit_test(no_pu_is_shared_without_the_share_flag),
         cmocka_unit_test(more_replicas_than_candidates_share_them_evenly),
-        cmocka_unit_test(given_sets_keep_their_order_and_are_checked),
+        cmocka_unit_test(pus_keep_their_order_within_given_sets_which_are_checked),
         cmocka_unit_test(contradictions_and_unknown_values_are_refused),
-        cmocka_unit_test(levels_list_their_members),
-        cmocka_unit_test(replicas_are_placed_on_the_largest_machine_of_the_design),
+        cmocka_unit_test(levels_list_the_replicas_of_their_groups),
+        cmocka_unit_test(as_many_replicas_as_possible_are_placed_on_the_largest_machine),
         cmocka_unit_test(text_that_was_written_is_read_back),
-        cmocka_unit_test(text_of_another_machine_is_refused),
-        cmocka_unit_test(malformed_text_names_its_line),
+        cmocka_unit_test(placements_of_another_machine_are_refused),
+        cmocka_unit_test(malformed_text_is_refused),
         cmocka_unit_test(the_placements_on_all_machines_are_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
