@@ -106,7 +106,7 @@ static bool does(const struct form *form, const struct work *work)
            !(form->out_of_place && work->in_place) && loops_can(work);
 }
 
-/* Each repetition is a fork and a join, with the loop between them. */
+/* Each repetition is a fork and a join, with a loop between them if there is one. */
 static double forks(const struct work *work)
 {
     pool.work = work->bytes > 0 && work->kind == BENCH_PARALLEL_FOR ? work : NULL;
@@ -168,7 +168,7 @@ static void bound_finish(void *state, const struct work *work)
 
 static bool fits(const struct form *form)
 {
-    return (oversubscribed ? form->for_shared_pus : form->for_the_rest) && team >= form->least_team &&
+    return (oversubscribed ? form->for_shared_pus : form->for_own_pus) && team >= form->least_team &&
            (form->most_team == 0 || team <= form->most_team) && variant_exists(form->variant);
 }
 

@@ -16,15 +16,15 @@
 #define PAUSE() __asm__ volatile("" ::: "memory")
 #endif
 
-/* It is not written during measurements, so it has its own cache line. */
+/* All threads read it during measurements, so it is not on a cache line that is written then. */
 struct bound_team {
     alignas(128) uint32_t size;
     bool oversubscribed; /* more threads than PUs */
 };
 extern struct bound_team bound_team;
 
-/* The number of barriers that a thread has passed. Each thread has its own cache line, so it is not
- * atomic. */
+/* The number of barriers, and of forms with one meeting, that a thread has begun. It is not atomic, because
+ * only the thread itself uses it. */
 struct bound_episode {
     alignas(128) uint32_t count;
 };
@@ -49,7 +49,7 @@ struct form {
     size_t least_bytes, most_bytes; /* 0 means no limit */
     uint32_t least_team, most_team; /* 0 means no limit */
     bool for_shared_pus;            /* for more threads than PUs */
-    bool for_the_rest;              /* for at most as many threads as PUs */
+    bool for_own_pus;               /* for at most as many threads as PUs */
     bool out_of_place;              /* not for work in place */
 };
 /* bound_forms.c */

@@ -72,12 +72,12 @@ static void halves(void *context, uint32_t id, const struct work *work, struct w
 
 static alignas(128) char slots[SLOT_TEAM][2][SLOT_BYTES];
 
-/* Prefetches the lines to which the next message will be written. Other replicas have read them in the last
- * meeting but one. */
-static void fetch_next(const struct form *form, const char *place, size_t bytes)
+/* In VARIANT_AHEAD, prefetches the lines to which the next message will be written. Other replicas have read
+ * them in the last meeting but one. */
+static void fetch_next(const struct form *form, const char *next_slot, size_t bytes)
 {
     for (size_t at = 0; form->variant == VARIANT_AHEAD && at < bytes; at += 64)
-        __builtin_prefetch(place + at, 1);
+        __builtin_prefetch(next_slot + at, 1);
 }
 
 static void in_slots(void *context, uint32_t id, const struct work *work, struct worker *w)
@@ -143,7 +143,7 @@ static struct payload_slot {
     alignas(16) char payload[SLOT_BYTES];
 } payload_slots[SLOT_TEAM][2];
 
-static void owners_with_payloads(void *context, uint32_t id, const struct work *work, struct worker *w)
+static void with_payloads(void *context, uint32_t id, const struct work *work, struct worker *w)
 {
     const struct form *form = context;
     uint32_t e = ++bound_episode[id].count, team = bound_team.size;
@@ -182,10 +182,10 @@ enum {
     LARGE = 256 * 1024,
 };
 
-#define ALONE      .for_the_rest = true
+#define ALONE      .for_own_pus = true
 #define SHARED_PUS .for_shared_pus = true
 const struct form bound_forms[] = {
-    /* Barriers. Each is also used with the direct loop between two of them. */
+    /* Barriers. Those that are listed for a collective are also used with a loop between two of them. */
     { "flags", { flags_barrier, owners }, BARRIER | FORK | SHARED, ALONE },
     { "eager", { eager_barrier, owners }, BARRIER | SHARED, ALONE },
     { "exchange", { exchange_barrier, owners }, BARRIER, ALONE },
@@ -196,13 +196,13 @@ const struct form bound_forms[] = {
     { "flags-yield", { flags_yield_barrier, owners }, BARRIER | ALL_REDUCE, SHARED_PUS },
     /* Forms with one meeting. */
     { "rider",
-      { flags_barrier, owners_with_payloads },
+      { flags_barrier, with_payloads },
       EVERY,
       .most_bytes = SLOT_BYTES,
       .most_team = SLOT_TEAM,
       ALONE },
     { "rider-demote",
-      { demote_barrier, owners_with_payloads },
+      { demote_barrier, with_payloads },
       EVERY,
       VARIANT_DEMOTE,
       0,
@@ -210,7 +210,7 @@ const struct form bound_forms[] = {
       .most_team = SLOT_TEAM,
       ALONE },
     { "rider-yield",
-      { yield_barrier, owners_with_payloads },
+      { yield_barrier, with_payloads },
       EVERY,
       .most_bytes = SLOT_BYTES,
       .most_team = SLOT_TEAM,
@@ -225,7 +225,7 @@ const struct form bound_forms[] = {
       .most_team = SLOT_TEAM,
       ALONE },
     { "rider-ahead",
-      { flags_barrier, owners_with_payloads },
+      { flags_barrier, with_payloads },
       EVERY,
       VARIANT_AHEAD,
       0,

@@ -6,7 +6,7 @@
  * stall:   ms for which a background save stalls the replicas, compared with one copy in memory by one
  *          thread. Bound: 1.2 times that.
  * check:   MB/s of opening and checking a file. It is in the page cache, so the disk is not read. No bound. A
- *          save reads its file back in the same way before it renames it. Its row says how long that takes.
+ *          save reads its file back in the same way before it renames it. The row of save names this time.
  * restore: MB/s of restoring. No bound.
  *
  * The measurements are interleaved, and the figures are medians. The disk is shared, and its samples spread

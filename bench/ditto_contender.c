@@ -17,12 +17,12 @@ struct ditto_state {
 };
 
 /* The handle of the replica that runs on this thread. */
-static _Thread_local ditto_replica *own;
+static _Thread_local ditto_replica *this_replica;
 
 static void barrier(void *context, uint32_t id)
 {
     (void)context, (void)id;
-    must(ditto_barrier(own, NULL));
+    must(ditto_barrier(this_replica, NULL));
 }
 
 /* The tensors of a list. They are ready before the call, as in a user's program. */
@@ -48,26 +48,26 @@ static void collective(void *context, uint32_t id, const struct work *work, stru
     (void)context;
     switch (work->kind) {
     case BENCH_ALL_GATHER:
-        must(ditto_all_gather(own, src + own_part, dst, part, work->dtype, NULL));
+        must(ditto_all_gather(this_replica, src + own_part, dst, part, work->dtype, NULL));
         break;
     case BENCH_BROADCAST:
-        must(ditto_broadcast_from_root(own, dst, count, work->dtype, work->root, NULL));
+        must(ditto_broadcast_from_root(this_replica, dst, count, work->dtype, work->root, NULL));
         break;
     case BENCH_REDUCE_SCATTER:
-        must(ditto_reduce_scatter(own, src, dst + own_part, part, work->dtype, work->op, NULL));
+        must(ditto_reduce_scatter(this_replica, src, dst + own_part, part, work->dtype, work->op, NULL));
         break;
     case BENCH_REDUCE:
-        must(ditto_reduce_to_root(own, src, dst, count, work->dtype, work->op, work->root, NULL));
+        must(ditto_reduce_to_root(this_replica, src, dst, count, work->dtype, work->op, work->root, NULL));
         break;
     case BENCH_LIST:
-        must(ditto_all_reduce_list(own, list, WORK_TENSORS, work->op, NULL));
+        must(ditto_all_reduce_list(this_replica, list, WORK_TENSORS, work->op, NULL));
         break;
     case BENCH_ASYNC:
-        must(ditto_all_reduce_start(own, src, dst, count, work->dtype, work->op, NULL, &pending));
-        must(ditto_wait(own, &pending, NULL));
+        must(ditto_all_reduce_start(this_replica, src, dst, count, work->dtype, work->op, NULL, &pending));
+        must(ditto_wait(this_replica, &pending, NULL));
         break;
     default:
-        must(ditto_all_reduce(own, src, dst, count, work->dtype, work->op, NULL));
+        must(ditto_all_reduce(this_replica, src, dst, count, work->dtype, work->op, NULL));
     }
 }
 
@@ -76,7 +76,7 @@ static const struct contender_ops ops = { barrier, collective };
 static ditto_status batch_on_replica(ditto_replica *self, void *argument)
 {
     struct ditto_state *s = argument;
-    own = self;
+    this_replica = self;
     if (s->work->kind == BENCH_LIST)
         make_list(s->work, &s->workers[ditto_replica_id(self)]);
     work_batch(s->work, s->workers, ditto_replica_id(self), &ops, s, s->baseline);

@@ -8,7 +8,7 @@
 
 #define SAMPLES        31    /* batches of each contender and of its baseline */
 #define BATCH_SECONDS  0.004 /* much longer than the clock's resolution and a wake-up */
-#define ENOUGH_SECONDS 20.0  /* after this time a row gets no further samples */
+#define ENOUGH_SECONDS 20.0  /* after this time a row that has 5 samples gets no more */
 #define HEATS          3     /* batches of each form that are compared first */
 #define SLOW_FORM      1.25  /* forms that take this multiple of the fastest are dropped */
 

@@ -11,8 +11,8 @@ struct contender {
     bool is_bound;
     void *state;
 
-    /* Allocates buffers for the work. Returns false if the contender cannot do it. Then nothing else is
-     * called. */
+    /* Allocates buffers for the work. Returns false if the contender cannot do it. Then `batch` and `finish`
+     * are not called for this work. */
     bool (*prepare)(void *state, const struct work *work);
 
     /* Runs one batch. If the seconds are negative, the contender has failed and is not measured any more. */
@@ -29,16 +29,16 @@ struct result {
     double cpu_share, cpu_ratio;
     uint64_t reps; /* per batch */
 
-    /* True if the middle half of the samples spreads over more than 15 % of the median. */
+    /* True if the middle half of the samples spreads over more than 15 % of median_ns. */
     bool noisy;
 };
 
-/* Measures all contenders on one work and fills result[contenders]. Batches of different contenders are
+/* Measures all contenders on one work and fills result[count]. Batches of different contenders are
  * interleaved. */
 void measure(struct contender *contenders, uint32_t count, struct work work, struct result *result);
 
 /* ditto_contender.c: makes a strategy of `replicas` replicas, or, for a parallel-for, of one replica with as
- * many PUs. For variants of the all-reduce there is a second contender, which does the plain all-reduce.
+ * many PUs. For BENCH_LIST and BENCH_ASYNC there is a second contender, which does the plain all-reduce.
  * Returns the number of contenders that were written to out. */
 uint32_t ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t replicas);
 /* bound.c: makes a contender of each form of this kind. They are valid until bound_close. Returns their

@@ -15,9 +15,9 @@
  *           bound, because there is no idle PU for the parsing.
  *
  * The time of csv and tfrecord is the time that the only producer spent in choosing and filling
- * (ditto_iterator_stats). The time of npy is that of the whole pass. The files are in the page cache after
- * two passes that are not counted. One replica takes the batches. The figures are medians of interleaved
- * repetitions, and each pass reads all rows again. */
+ * (ditto_iterator_stats). The time of npy is that of the whole pass. These three files are in the page cache
+ * after two passes that are not counted. One replica takes the batches, except in range and shared. The
+ * figures are medians, and each pass begins with the first row. */
 #include "harness.h"
 #include "samples.h"
 
@@ -196,8 +196,8 @@ static double run_pass(ditto_strategy *strategy, ditto_dataset *dataset, uint64_
     return seconds;
 }
 
-/* Returns the time of the only producer. If `whole` is true, returns the time of the pass, because passing on
- * such large batches takes little of it. */
+/* Returns the time that the only producer spent in choosing and filling. If `whole` is true, returns the time
+ * of the pass. It is used for large batches, because passing them on takes little of it. */
 static double pass_seconds(ditto_strategy *one, ditto_dataset *dataset, bool whole)
 {
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;

@@ -1,8 +1,8 @@
 /* bench/life.c - the cost of a strategy that does no work.
  *
  * create: ns to create and destroy a strategy, as the median of 51 samples. Bound: 20 ms for 8 replicas.
- * rest:   ns of CPU time that the process uses in 1 s while a strategy with replicas on all cores does
- *         nothing. The second begins right after a run. Bound: 10 ms.
+ * rest:   ns of CPU time that the process uses in 1 s while a strategy does nothing. The second begins right
+ *         after a run. Bound: 10 ms.
  *
  * There is no hand-written form to compare with. */
 #include "harness.h"

@@ -111,7 +111,7 @@ bool loops_can(const struct work *work)
            (work->op == DITTO_SUM && sums_of(work->dtype, VARIANT_PLAIN) != NULL);
 }
 
-/* -- ways -- */
+/* -- variants -- */
 
 #if defined(__x86_64__)
 static bool can_demote(void)
@@ -201,7 +201,7 @@ bool variant_exists(enum variant variant)
 struct ends {
     const char *const *in;
     uint32_t ins, outs;
-    const char *own; /* the result of the caller */
+    const char *own; /* the output of the calling replica */
     char *out[WORK_MOST_REPLICAS];
 };
 

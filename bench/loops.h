@@ -25,6 +25,8 @@ enum variant {
 
     /* The lines of the next block are prefetched while this block is added up. */
     VARIANT_AHEAD,
+
+    /* Streaming stores, and the inputs of the next block are prefetched. */
     VARIANT_STREAM_AHEAD,
 
     /* Like VARIANT_PLAIN. The lines of the results are prefetched before they are written. */
@@ -39,7 +41,8 @@ bool variant_exists(enum variant variant); /* on this CPU */
  * dtype. */
 bool loops_can(const struct work *work);
 
-/* Returns the range of the result that replica `id` owns. It consists of whole cache lines. */
+/* Returns the range of the result that replica `id` owns. It begins at a cache line, and all lines are whole
+ * except perhaps the last of the result. */
 struct span loops_share(const struct work *work, uint32_t id);
 
 /* Returns the intersection of two ranges. */

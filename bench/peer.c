@@ -35,7 +35,7 @@ struct launch {
     const char *name, *family, *program;
 
     /* The words before the program, if there is a PU for each replica, and if there are fewer PUs. %N
-     * stands for the number of replicas. In the second case the program itself binds its threads. */
+     * stands for the number of replicas. In the second case an MPI program binds its process itself. */
     const char *one_per_core, *oversubscribed;
 
     /* With more replicas per PU the rows would take minutes. 0 means no limit. */

@@ -17,7 +17,7 @@ NF < 14 { next }
     if (who == "ditto") { bound[key] = $at["bound_ns"]; form[key] = $at["bound_form"] }
 }
 
-# Returns microseconds with three digits, or "" if nothing was measured.
+# Returns nanoseconds as microseconds with two or three digits, or "" if nothing was measured.
 function us(value) {
     if (value == "" || value <= 0) return ""
     value /= 1000
@@ -28,7 +28,7 @@ function least(a, b) { return a > 0 && (!(b > 0) || a < b) ? a : b }
 function size_of(bytes) {
     return bytes >= 1048576 ? bytes / 1048576 " MiB" : bytes >= 1024 ? bytes / 1024 " KiB" : bytes " B"
 }
-# Prints bad values in bold.
+# Returns the text, in bold if the value is bad.
 function marked(text, bad) { return text != "" && bad ? "**" text "**" : text }
 
 function work_of(key,    f, name) {

@@ -12,8 +12,8 @@
  *           with GAsyncQueue of GLib. Bound: at most half of that.
  * asleep:   ns until a sleeping consumer has an item, or a sleeping producer has a free slot.
  *
- * Each figure is the median of 51 repetitions, which are interleaved with those of the peer. Each repetition
- * has different items, and they are checked. */
+ * Each figure is the median of 51 repetitions, which are interleaved with those of the peer. In hand-off,
+ * stream and crowd, each repetition has different items, and they are checked. */
 #include "harness.h"
 #include "samples.h"
 
@@ -86,10 +86,11 @@ static void stay_on(int which)
  * and move between the CPUs because other threads read it. Depending on the position of the stack, a hand-off
  * then took 180 to 200 ns instead of 130. */
 struct rep {
-    alignas(128) void *queue[2]; /* queues of ditto or of a peer */
+    alignas(128) void *queue[2]; /* queues of ditto or of a peer, or words */
     uint64_t items;              /* of each producer */
 
-    /* The number of the first item, which is different in each repetition. */
+    /* The number of the first item, which is different in each repetition. In the rows `asleep` it is the sum
+     * of the delays in ns. */
     uint64_t first;
     _Atomic uint32_t there, go;
 };
@@ -397,7 +398,7 @@ static double wake_consumer(uint64_t first)
 }
 
 /* Puts items into a queue whose only slot is full. Each put waits for a get, whose time the consumer has
- * stored in queue[1]. */
+ * stored in queue[1]. Adds the delays to `first`. */
 static void *late_producer(void *argument)
 {
     struct rep *r = ((struct helper *)argument)->rep;

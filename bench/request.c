@@ -156,7 +156,7 @@ static int parse_word(struct request *r, const char *word, const char *value)
     else if (strcmp(word, "--forms") == 0)
         r->forms = r->csv = true;
     else if (value == NULL)
-        usage("is no word for this, or lacks its value", word);
+        usage("is not an option of this bench, or lacks its value", word);
     else if (strcmp(word, "--replicas") == 0 ||
              (strcmp(word, "--devices") == 0 && r->kind == BENCH_PARALLEL_FOR))
         return r->replicas = parse_count(value), 2;
@@ -169,7 +169,7 @@ static int parse_word(struct request *r, const char *word, const char *value)
     else if (strcmp(word, "--op") == 0 && facts->reduces)
         return r->op = parse_op(value), 2;
     else
-        usage("is no word for this", word);
+        usage("is not an option of this bench", word);
     return 1;
 }
 

@@ -19,7 +19,7 @@ while [ $# -gt 0 ]; do
 done
 
 worst=0 header=yes
-# row WORDS: measures and prints a row. Only the first row has a heading.
+# row WORDS: calls ditto-bench once and prints its rows. Only the first call prints a heading.
 row() {
     log=$(mktemp)
     # shellcheck disable=SC2086 # words, or none
@@ -29,7 +29,7 @@ row() {
     header=no
 }
 
-# All rows that have a bound or a stated goal.
+# The rows that are measured for each release.
 table() {
     sizes=8,2K,32K,512K,8M
     row barrier

@@ -170,21 +170,21 @@ static ditto_value *make_value(ditto_strategy *strategy, size_t count)
 {
     uint32_t n = ditto_strategy_num_replicas(strategy);
     ditto_tensor *t = calloc(n, sizeof *t);
-    double *ones = calloc(count, sizeof *ones);
+    double *zeros = calloc(count, sizeof *zeros);
     ditto_value *value;
-    if (t == NULL || ones == NULL)
+    if (t == NULL || zeros == NULL)
         exit(1);
     for (uint32_t i = 0; i < n; i++)
         t[i] = (ditto_tensor){
-            .data = ones, .dtype = DITTO_F64, .rank = count != 1, .shape = { count != 1 ? count : 0 }
+            .data = zeros, .dtype = DITTO_F64, .rank = count != 1, .shape = { count != 1 ? count : 0 }
         };
     must(ditto_strategy_value_from_tensors(strategy, t, 1, &value));
-    free(ones);
+    free(zeros);
     free(t);
     return value;
 }
 
-/* Makes a nest of three values. */
+/* Makes a nest that has one value three times. */
 static ditto_value *make_arguments(ditto_strategy *strategy)
 {
     ditto_value *one = make_value(strategy, 1), *nest;
@@ -194,20 +194,19 @@ static ditto_value *make_arguments(ditto_strategy *strategy)
     return nest;
 }
 
-/* Prints a row. Its limit is base * factor + more. There is none if that is 0. */
-static void print(const char *name, uint32_t replicas, size_t bytes, const struct pair *p, const char *base,
-                  double factor, double more, bool csv)
+/* Prints a row. Its limit is the median of the base * factor + more ns. There is none if that is 0. */
+static void print(const char *name, uint32_t replicas, size_t bytes, const struct pair *p,
+                  const char *base_name, double factor, double more, bool csv)
 {
-    double subject = p->subject_ns[SAMPLES / 2], beside = p->base_ns[SAMPLES / 2],
-           limit = beside * factor + more;
+    double subject = p->subject_ns[SAMPLES / 2], base = p->base_ns[SAMPLES / 2], limit = base * factor + more;
     if (csv)
         printf("%s,ditto,%u,f64,SUM,0,%zu,%d,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1,,,,\n", name, replicas,
                bytes, REPS, p->subject_ns[0], subject, p->subject_ns[SAMPLES * 95 / 100], limit);
     else if (limit > 0)
         printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns; at most %.0f ns\n", name, replicas, bytes, subject,
-               base, beside, limit);
+               base_name, base, limit);
     else
-        printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns\n", name, replicas, bytes, subject, base, beside);
+        printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns\n", name, replicas, bytes, subject, base_name, base);
 }
 
 static struct pair open_pair(uint32_t replicas)

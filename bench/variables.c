@@ -12,7 +12,8 @@
  *
  * Data is fresh, as docs/performance.md says. In each repetition each replica rewrites its whole gradient,
  * and reads one word of each cache line of the new value. The time of doing that with a barrier in between is
- * subtracted. The figures are medians of interleaved batches, measured on replica 0. */
+ * subtracted. Scalar adds are not measured in this way. The figures are medians of interleaved batches,
+ * measured on replica 0. */
 #include "harness.h"
 #include "samples.h"
 
@@ -70,8 +71,8 @@ static void meet(uint32_t replicas)
 #define MOMENTUM 0.9f
 #define RATE     0.01f
 
-/* Returns an element of the gradient of two replicas, or of one, if h is NULL. */
-static inline __attribute__((always_inline)) float both(const float *g, const float *h, size_t i)
+/* Returns the sum of element i of two gradients, or that of one gradient if h is NULL. */
+static inline __attribute__((always_inline)) float sum_of(const float *g, const float *h, size_t i)
 {
     return h != NULL ? g[i] + h[i] : g[i];
 }
@@ -80,7 +81,7 @@ static inline void momentum_loop(float *restrict x, float *restrict m, const flo
                                  const float *restrict h, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        m[i] = MOMENTUM * m[i] - RATE * both(g, h, i);
+        m[i] = MOMENTUM * m[i] - RATE * sum_of(g, h, i);
         x[i] += m[i];
     }
 }
@@ -89,7 +90,7 @@ static inline void adam_loop(float *restrict x, float *restrict m, float *restri
                              const float *restrict h, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        float sum = both(g, h, i);
+        float sum = sum_of(g, h, i);
         m[i] = 0.9f * m[i] + 0.1f * sum;
         v[i] = 0.999f * v[i] + 0.001f * sum * sum;
         x[i] -= RATE * m[i] / (sqrtf(v[i]) * 1.5f + 1e-8f);
@@ -99,7 +100,7 @@ static inline void adam_loop(float *restrict x, float *restrict m, float *restri
 static inline void add_loop(float *restrict x, const float *restrict g, const float *restrict h, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        x[i] += both(g, h, i);
+        x[i] += sum_of(g, h, i);
 }
 
 /* Prefetches the lines of the value for writing. */
@@ -248,6 +249,7 @@ static ditto_status batch(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
+/* Runs a batch of a side. Returns the nanoseconds of a repetition. */
 static double run_batch(struct bench *b, side_fn *side)
 {
     b->side = side;

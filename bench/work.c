@@ -155,14 +155,14 @@ static void repeat(const struct work *work, struct worker *workers, uint32_t id,
 
 /* -- the check: all elements of replica i's input are i + 1 -- */
 
-/* Returns 32 bits of a buffer in which each element is `value`. */
+/* Returns the 32-bit word `index` of a buffer in which each element is `value`. */
 static uint32_t word_of(ditto_dtype dtype, uint32_t value, size_t index)
 {
-    float single = (float)value;
-    double twice = value;
+    float as_f32 = (float)value;
+    double as_f64 = value;
     uint32_t bits, halves[2];
-    memcpy(&bits, &single, sizeof bits);
-    memcpy(halves, &twice, sizeof twice);
+    memcpy(&bits, &as_f32, sizeof bits);
+    memcpy(halves, &as_f64, sizeof as_f64);
     switch (dtype) {
     case DITTO_F64:
         return halves[index & 1];
@@ -192,7 +192,7 @@ static uint32_t expected(const struct work *work, size_t at)
     return facts->input == EXTENT_OWN_PART ? (uint32_t)(at / (work->bytes / n)) + 1 : work->root + 1;
 }
 
-/* Runs one repetition without measuring it, and checks the result. */
+/* Runs one repetition without measuring it, and checks the result if can_check says so. */
 static void check(const struct work *work, struct worker *workers, uint32_t id,
                   const struct contender_ops *ops, void *context)
 {

@@ -1,15 +1,16 @@
 /* bench/work.h - the work that is measured, which is the same for ditto, for bounds and for peers.
  *
  * In each repetition, each replica writes its whole input, the collective runs, and each replica reads one
- * word of each cache line of its result. If inputs were not rewritten, each core would keep its half of all
+ * word of each cache line of its result. If inputs were not rewritten, each core would keep its part of all
  * buffers in its own cache, and no data would have to move. A second batch does the same with a barrier
  * instead of the collective. The reported time is
  *
  *     median(rewrite + collective + read) - median(rewrite + barrier + read) + barrier.
  *
- * The results are checked before each batch, so that wrong ones are not measured. With skew, one replica
- * after the other computes for some time before its call, so that the others wait. Then the second batch has
- * no barrier, and its CPU seconds are those of the same work without ditto. */
+ * The results of copies, and of SUM for the usual dtypes, are checked before each batch, so that wrong ones
+ * are not measured. With skew, one replica after the other computes for some time before its call, so that
+ * the others wait. Then the second batch has no barrier, and its CPU seconds are those of the same work
+ * without the collective. */
 #ifndef WORK_H
 #define WORK_H
 
@@ -143,7 +144,8 @@ void work_loop_part(const struct work *work, struct worker *workers, uint32_t id
 double now_seconds(void);
 
 /* Binds the calling thread, number `id` of `count`, to a PU that the process may use. If there are more
- * threads than PUs, threads with successive numbers share a PU. */
+ * threads than PUs, threads with successive numbers share a PU. The first call reads which PUs the process
+ * may use, so no thread may be bound before it. */
 void pin_to_part(uint32_t id, uint32_t count);
 
 #ifdef __cplusplus

@@ -56,11 +56,11 @@ static uint32_t parse_numbers(const char *text, int64_t numbers[8])
     for (char *end; count < 8; text = end + 1) {
         numbers[count++] = strtoll(text, &end, 10);
         if (end == text || (*end != ',' && *end != '\0'))
-            usage("a shape is written like 1,1,8,2");
+            usage("a shape or stride is written like 1,1,8,2");
         if (*end == '\0')
             return count;
     }
-    usage("a shape has four numbers");
+    usage("a shape or stride has four numbers");
     return 0;
 }
 

@@ -11,8 +11,7 @@ static const char *comma(uint32_t index)
     return index > 0 ? "," : "";
 }
 
-/* Prints a string. Only quotes and backslashes are escaped, because all strings are texts of ditto and lists
- * of numbers. */
+/* Prints a string. Quotes and backslashes are escaped, and control characters are left out. */
 static void print_string(const char *text)
 {
     putchar('"');

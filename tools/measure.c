@@ -1,5 +1,6 @@
 /* tools/measure.c - measures between two PUs, see measure.h. There is a replica on each PU. The replicas pass
- * a cache line to and fro, and then one of them reads a block of memory on the node of the other. */
+ * a cache line to and fro, and then one of them reads a block of memory on the node of the other. For a PU
+ * and itself there is one replica, which only reads. */
 #include "measure.h"
 
 #include <stdatomic.h>

@@ -17,7 +17,8 @@ struct measured {
 };
 #define MOST_PAIRS 6
 
-/* Measures from the first PU to the first PU at each level that exists. Takes about half a second. */
+/* Measures from the first PU to the first PU at each level that exists. Returns the number of pairs. Takes
+ * about half a second. */
 uint32_t measure(const struct survey *survey, struct measured out[MOST_PAIRS]);
 
 #endif

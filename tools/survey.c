@@ -138,18 +138,18 @@ static bool is_forbidden(const ditto_node *node)
     return node->num_pus > 0 && !node->allowed;
 }
 
-static void warn_of_nodes_that(struct survey *s, bool (*are)(const ditto_node *node), const char *remedy,
-                               const char *what)
+static void warn_of_nodes_with(struct survey *s, bool (*has_property)(const ditto_node *node),
+                               const char *remedy, const char *what)
 {
     char list[128] = "";
     size_t used = 0;
     for (uint32_t i = 0; i < s->counts.machine_nodes; i++) {
         ditto_node node;
         check(ditto_topology_node(s->topology, i, &node));
-        if (are(&node) && used < sizeof list - 16)
+        if (has_property(&node) && used < sizeof list - 16)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%u", used > 0 ? ", " : "",
                                      node.number);
-        else if (are(&node) && list[used - 1] != '.')
+        else if (has_property(&node) && list[used - 1] != '.')
             used += (size_t)snprintf(list + used, sizeof list - used, ", ...");
     }
     if (used > 0)
@@ -158,13 +158,13 @@ static void warn_of_nodes_that(struct survey *s, bool (*are)(const ditto_node *n
 
 static void warn_of_nodes(struct survey *s)
 {
-    warn_of_nodes_that(s, is_memoryless,
+    warn_of_nodes_with(s, is_memoryless,
                        "nothing in software: populate the memory channels, or leave the PUs out (--cpus)",
                        "PUs but no memory; they use the nearest node's");
-    warn_of_nodes_that(s, is_cpuless,
+    warn_of_nodes_with(s, is_cpuless,
                        "nothing: use it through your own allocations (memkind, numactl) if you want it",
                        "memory but no PUs (HBM, CXL); no replica is placed there");
-    warn_of_nodes_that(s, is_forbidden, "add the node to the cpuset's mems, or take its PUs out of its cpus",
+    warn_of_nodes_with(s, is_forbidden, "add the node to the cpuset's mems, or take its PUs out of its cpus",
                        "PUs, but the process may not take memory there");
 }
 

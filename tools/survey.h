@@ -1,5 +1,6 @@
-/* tools/survey.h - the data that ditto-info collects before it prints: the machine, the limits of the
- * process, the placement, and a strategy whose threads and pages were read back. */
+/* tools/survey.h - the data that ditto-info collects before it prints: the machine, the placement, the
+ * warnings, and on this machine the limits of the process and a strategy whose threads and pages are read
+ * back. */
 #ifndef SURVEY_H
 #define SURVEY_H
 

@@ -4,9 +4,9 @@
  *     batch KIND REPS SKEW_NS BASELINE                seconds of the slowest replica, CPU seconds of all
  *     finish                                          1 0
  *
- * KIND, DTYPE and OP are numbers of bench/work.h. Before the first line the peer prints `hello` and the ids
- * of all its processes. These are stopped while another contender is measured, because their threads spin for
- * milliseconds after their work. */
+ * KIND is a number of bench/work.h. DTYPE and OP are those of ditto. Before the first line the peer prints
+ * `hello` and the ids of all its processes. These are stopped while another contender is measured, because
+ * their threads spin for milliseconds after their work. */
 #ifndef PROTOCOL_H
 #define PROTOCOL_H
 
@@ -18,7 +18,8 @@ enum order_kind { ORDER_PREPARE, ORDER_BATCH, ORDER_FINISH, ORDER_END };
 struct order {
     enum order_kind what;
 
-    /* `prepare` sets all members except reps and skew_ns. `batch` sets kind, reps and skew_ns. */
+    /* `prepare` has kind, bytes, dtype, op, in_place and turns. `batch` has kind, reps and skew_ns. All other
+     * members are 0. */
     struct work work;
     int baseline;
 };
