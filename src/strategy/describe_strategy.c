@@ -22,8 +22,8 @@ static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
 static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_placed_device *placed)
 {
     uint32_t bound = dti_team_options(team)->pin ? dti_load_on(placed->pu.number) : 0;
-    uint32_t own = dti_team_threads_on(team, placed->pu.number);
-    return bound > own ? bound - own : 0;
+    uint32_t own_threads = dti_team_threads_on(team, placed->pu.number);
+    return bound > own_threads ? bound - own_threads : 0;
 }
 
 /* Fills in the information about a replica. The caller has the turn, so the replica is parked or pauses, and
@@ -106,15 +106,15 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
     char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "",
          misplaced[64] = "";
     const ditto_pu *pu = &i->planned.pu;
-    uint32_t own = dti_team_threads_on(strategy->base.team, pu->number);
+    uint32_t own_threads = dti_team_threads_on(strategy->base.team, pu->number);
     if (i->thread_id >= 0)
         snprintf(thread, sizeof thread, "%d", (int)i->thread_id);
     if (i->cpu >= 0)
         snprintf(cpu, sizeof cpu, "%d", (int)i->cpu);
     if (i->memory_node >= 0)
         snprintf(node, sizeof node, "%d", (int)i->memory_node);
-    if (own > 1)
-        snprintf(shared, sizeof shared, ", PU shared by %u threads", own);
+    if (own_threads > 1)
+        snprintf(shared, sizeof shared, ", PU shared by %u threads", own_threads);
     else if (i->num_foreign_threads > 0)
         snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies",
                  i->num_foreign_threads, i->num_foreign_threads == 1 ? "" : "s");
@@ -154,7 +154,9 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
                  dti_team_num_replicas(team) == 1 ? "" : "s", m->packages, m->packages == 1 ? "" : "s",
                  m->numa_nodes, m->numa_nodes == 1 ? "" : "s", m->cores, m->cores == 1 ? "" : "s", m->pus,
                  m->pus == 1 ? "" : "s",
-                 dti_team_is_oversubscribed(team) ? "; more threads than PUs: waiting threads yield" : "");
+                 dti_team_is_oversubscribed(team)
+                     ? "; threads share PUs, or exceed the CPU quota: waiting threads yield"
+                     : "");
     if (dti_vars_storage(team)->central)
         dti_text_add(text, "variables have one copy, on NUMA node %u\n", dti_vars_storage(team)->node);
     describe_limits(strategy, text);

@@ -106,9 +106,9 @@ static void release(ditto_strategy *strategy)
 static uint32_t default_node(const ditto_strategy *strategy)
 {
     const struct dti_team *team = strategy->base.team;
-    bool known = strategy->caller_node >= 0 && dti_node_has_memory((uint32_t)strategy->caller_node);
-    return dti_team_num_replicas(team) > 1 && known ? (uint32_t)strategy->caller_node
-                                                    : dti_team_replica(team, 0)->pu.memory_node;
+    bool usable = strategy->caller_node >= 0 && dti_node_has_memory((uint32_t)strategy->caller_node);
+    return dti_team_num_replicas(team) > 1 && usable ? (uint32_t)strategy->caller_node
+                                                     : dti_team_replica(team, 0)->pu.memory_node;
 }
 
 /* Decides where variables are stored, and makes the list of variables. */

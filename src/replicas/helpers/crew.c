@@ -352,11 +352,11 @@ ditto_status dti_crew_join(struct dti_replica *r)
 static ditto_status prepare_helper(uint32_t device, void *argument)
 {
     struct dti_device *d = argument;
-    struct dti_mask own;
+    struct dti_mask mask;
     (void)device;
-    dti_mask_clear(&own);
-    dti_mask_add(&own, d->pu.number);
-    DTI_TRY(dti_team_bind_thread(d->crew->replica->team, &own));
+    dti_mask_clear(&mask);
+    dti_mask_add(&mask, d->pu.number);
+    DTI_TRY(dti_team_bind_thread(d->crew->replica->team, &mask));
     d->cpu = dti_team_options(d->crew->replica->team)->pin ? sched_getcpu() : -1;
     return DITTO_OK;
 }
@@ -367,9 +367,10 @@ static ditto_status start_helpers(struct dti_crew *crew)
     while (crew->started < crew->devices) {
         uint32_t index = crew->started;
         struct dti_device *d = &crew->device[index];
-        int failed = dti_thread_start(&d->thread, dti_team_options(r->team)->stack_bytes, helper_main, d);
-        if (failed != 0)
-            return dti_thread_refused(failed, dti_team_options(r->team)->stack_bytes,
+        int error_number = dti_thread_start(&d->thread, dti_team_options(r->team)->stack_bytes, helper_main,
+                                            d);
+        if (error_number != 0)
+            return dti_thread_refused(error_number, dti_team_options(r->team)->stack_bytes,
                                       "helper %u of %u of replica %u", index, crew->devices - 1, r->id);
         /* The thread is counted before anything else can fail, because dti_crew_end_threads joins only
          * counted threads. */

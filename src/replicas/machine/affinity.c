@@ -11,24 +11,25 @@ static int get_affinity(struct dti_mask *mask)
 {
     int kept_errno = errno;
     dti_mask_clear(mask);
-    int refused = sched_getaffinity(0, sizeof *mask, (cpu_set_t *)(void *)mask) == 0 ? 0 : errno;
+    int error_number = sched_getaffinity(0, sizeof *mask, (cpu_set_t *)(void *)mask) == 0 ? 0 : errno;
     errno = kept_errno;
-    return refused;
+    return error_number;
 }
 
 static int set_affinity(const struct dti_mask *mask)
 {
     int kept_errno = errno;
-    int refused = sched_setaffinity(0, sizeof *mask, (const cpu_set_t *)(const void *)mask) == 0 ? 0 : errno;
+    int error_number = sched_setaffinity(0, sizeof *mask, (const cpu_set_t *)(const void *)mask) == 0 ? 0
+                                                                                                      : errno;
     errno = kept_errno;
-    return refused;
+    return error_number;
 }
 
 ditto_status dti_affinity_get(struct dti_mask *mask)
 {
-    int refused = get_affinity(mask);
-    if (refused != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
+    int error_number = get_affinity(mask);
+    if (error_number != 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, error_number,
                               "the kernel refuses sched_getaffinity, so the PUs that the process may use are "
                               "not known: allow the call in its sandbox (seccomp profile)");
     return DITTO_OK;
@@ -46,19 +47,19 @@ void dti_affinity_restore(const struct dti_mask *mask)
 
 ditto_status dti_pin_to(const struct dti_mask *pus)
 {
-    int refused = set_affinity(pus);
-    if (refused == 0)
+    int error_number = set_affinity(pus);
+    if (error_number == 0)
         return DITTO_OK;
     char list[256];
     struct dti_text text = { list, sizeof list, 0 };
     dti_mask_write(pus, &text);
     dti_number_list_fit(&text);
-    if (refused == EINVAL)
-        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
+    if (error_number == EINVAL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, error_number,
                               "could not bind the thread to PU %s: was it taken offline or out of the "
                               "cpuset? use DITTO_PIN_NONE to run without binding",
                               list);
-    return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, refused,
+    return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, error_number,
                           "could not bind the thread to PU %s: does the sandbox (seccomp profile) refuse "
                           "sched_setaffinity? use DITTO_PIN_NONE to run without binding",
                           list);

@@ -1,5 +1,5 @@
-/* src/replicas/machine/affinity.h - binds the calling thread to PUs, and counts the library's threads on each
- * PU. */
+/* src/replicas/machine/affinity.h - binds the calling thread to PUs, and counts the threads of teams and
+ * producers on each PU. */
 #ifndef DTI_AFFINITY_H
 #define DTI_AFFINITY_H
 

@@ -36,7 +36,7 @@ int dti_pages_nodes(void **address, int *node, size_t count)
 {
     int kept_errno = errno;
     /* Without target nodes, move_pages only reports where the pages are. */
-    int refused = move_pages(0, count, address, NULL, node, 0) == 0 ? 0 : errno;
+    int error_number = move_pages(0, count, address, NULL, node, 0) == 0 ? 0 : errno;
     errno = kept_errno;
-    return refused;
+    return error_number;
 }

@@ -12,34 +12,35 @@ int dti_thread_start(pthread_t *thread, size_t stack_bytes, void *(*body)(void *
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGCHLD, SIGUSR1, SIGUSR2, SIGPIPE };
     sigset_t blocked, before;
     pthread_attr_t attributes;
-    int failed = pthread_attr_init(&attributes);
-    if (failed != 0)
-        return failed;
+    int error_number = pthread_attr_init(&attributes);
+    if (error_number != 0)
+        return error_number;
     if (stack_bytes != 0)
-        failed = pthread_attr_setstacksize(&attributes, stack_bytes);
-    if (failed == 0) {
+        error_number = pthread_attr_setstacksize(&attributes, stack_bytes);
+    if (error_number == 0) {
         sigemptyset(&blocked);
         for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
             sigaddset(&blocked, signals[i]);
         pthread_sigmask(SIG_BLOCK, &blocked, &before); /* a new thread inherits the mask */
-        failed = pthread_create(thread, &attributes, body, argument);
+        error_number = pthread_create(thread, &attributes, body, argument);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     pthread_attr_destroy(&attributes);
-    return failed;
+    return error_number;
 }
 
-ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *format, ...)
+ditto_status dti_thread_refused(int error_number, size_t stack_bytes, const char *format, ...)
 {
     char name[96];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
-    if (failed == EINVAL && stack_bytes != 0)
-        return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, failed, "stack_bytes = %zu is not possible", stack_bytes);
+    if (error_number == EINVAL && stack_bytes != 0)
+        return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, error_number, "stack_bytes = %zu is not possible",
+                              stack_bytes);
     return DTI_FAIL_ERRNO(
-        DITTO_ERR_SYSTEM, failed,
+        DITTO_ERR_SYSTEM, error_number,
         "the thread of %s could not be started (RLIMIT_NPROC, the pids cgroup or memory for its stack?): "
         "use fewer threads or a smaller stack_bytes",
         name);

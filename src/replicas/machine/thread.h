@@ -12,11 +12,12 @@
  * possible. */
 int dti_thread_start(pthread_t *thread, size_t stack_bytes, void *(*body)(void *), void *argument);
 
-/* Records and returns the error for a thread that dti_thread_start refused with the error number `failed`.
+/* Records and returns the error for a thread that dti_thread_start refused with `error_number`.
  * The formatted text names the thread.
  *   DITTO_ERR_RANGE   the stack size is not possible
  *   DITTO_ERR_SYSTEM  any other cause */
-ditto_status dti_thread_refused(int failed, size_t stack_bytes, const char *format, ...) DITTO_PRINTF(3, 4);
+ditto_status dti_thread_refused(int error_number, size_t stack_bytes, const char *format, ...)
+    DITTO_PRINTF(3, 4);
 
 /* Called first on the new thread. It sets the name that `top -H` shows (15 characters), and disables
  * cancellation. */

@@ -336,12 +336,12 @@ static ditto_status find_usable(hwloc_topology_t hw, const ditto_topology_option
 static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *options,
                          const struct dti_mask *allowed, ditto_topology *topology)
 {
-    struct dti_mask own;
+    struct dti_mask own_affinity;
     topology->live = options->xml_path == NULL && options->synthetic == NULL;
     DTI_TRY(choose_source(hw, options));
     /* A refusal is detected here, because hwloc repeats sched_getaffinity until it succeeds. */
     if (topology->live)
-        DTI_TRY(dti_affinity_get(&own));
+        DTI_TRY(dti_affinity_get(&own_affinity));
     /* hwloc reads the whole machine, so that indices and nodes do not depend on what the process may use. */
     hwloc_topology_set_flags(hw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
     if (hwloc_topology_load(hw) != 0)
@@ -363,7 +363,7 @@ static ditto_status load(hwloc_topology_t hw, const ditto_topology_options *opti
     hwloc_bitmap_t usable = hwloc_bitmap_alloc();
     if (usable == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
-    const struct dti_mask *affinity = !topology->live ? NULL : allowed != NULL ? allowed : &own;
+    const struct dti_mask *affinity = !topology->live ? NULL : allowed != NULL ? allowed : &own_affinity;
     ditto_status status = find_usable(hw, options, affinity, usable);
     if (status == DITTO_OK)
         status = list_pus(hw, usable, topology);

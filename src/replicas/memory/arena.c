@@ -60,7 +60,7 @@ struct dti_arena {
 
     /* The errno of the last range that the system refused, for messages. relaxed: the owner reads the number
      * of its own call, or that of another refusal of the same arena. */
-    _Atomic int refused;
+    _Atomic int refused_errno;
 
     /* Guards the ranges, because the bookkeeping of a free on another thread may map a range too. */
     pthread_mutex_t lock;
@@ -187,7 +187,7 @@ static void *hook_alloc(extent_hooks_t *hooks, void *wanted, size_t bytes, size_
             touch(a, start, mapped);
         *zero = *commit = true; /* new anonymous pages are both */
     } else if (wanted == NULL) {
-        atomic_store_explicit(&a->refused, errno, memory_order_relaxed);
+        atomic_store_explicit(&a->refused_errno, errno, memory_order_relaxed);
     }
     errno = kept_errno;
     return start;
@@ -262,7 +262,7 @@ static void limit_growth(struct dti_arena *a)
 ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, struct dti_arena **out)
 {
     struct dti_arena *a = calloc(1, sizeof *a);
-    int refused;
+    int refused_errno;
     if (a == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an arena");
     a->hooks = hooks_table;
@@ -270,7 +270,7 @@ ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, 
     a->touch_pu = touch_pu;
     a->strict = strict;
     atomic_init(&a->binding, DITTO_BINDING_UNKNOWN);
-    atomic_init(&a->refused, 0);
+    atomic_init(&a->refused_errno, 0);
     pthread_mutex_init(&a->lock, NULL);
     ask_for_mbind(a);
     extent_hooks_t *hooks = &a->hooks;
@@ -293,13 +293,13 @@ ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, 
 undo_index:
     control(a->index, "destroy", NULL, 0);
 undo_arena:
-    refused = atomic_load_explicit(&a->refused, memory_order_relaxed);
+    refused_errno = atomic_load_explicit(&a->refused_errno, memory_order_relaxed);
     for (size_t i = 0; i < a->ranges_count; i++)
         munmap(a->ranges[i].start, a->ranges[i].bytes);
     pthread_mutex_destroy(&a->lock);
     free(a->ranges);
     free(a);
-    return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused,
+    return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused_errno,
                           "no arena on NUMA node %u: the system refused the address space; "
                           "is RLIMIT_AS (ulimit -v) too low?",
                           node_os);
@@ -325,7 +325,8 @@ ditto_status dti_arena_alloc(struct dti_arena *a, size_t bytes, size_t alignment
         flags |= MALLOCX_LG_ALIGN(__builtin_ctzll(alignment));
     void *memory = bytes < PTRDIFF_MAX ? dti_je_mallocx(bytes != 0 ? bytes : 1, flags) : NULL;
     if (memory == NULL)
-        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, atomic_load_explicit(&a->refused, memory_order_relaxed),
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY,
+                              atomic_load_explicit(&a->refused_errno, memory_order_relaxed),
                               "%zu bytes on NUMA node %u: the system refused more memory (RLIMIT_AS, memory "
                               "cgroup, or a strict node that is full)",
                               bytes, a->node_os);

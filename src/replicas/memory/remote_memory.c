@@ -32,7 +32,7 @@ struct allocation_request {
     size_t bytes, alignment;
     bool strict;
 
-    /* True when the device's thread has tried to allocate. `status` is then the result. */
+    /* True when the device's thread has tried to allocate. `status` is then its result. */
     bool tried;
     void *memory;
     ditto_status status;

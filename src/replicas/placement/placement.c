@@ -1,5 +1,5 @@
-/* src/replicas/placement/placement.c - chooses the candidate of each replica. Pure: no thread, no system
- * call.
+/* src/replicas/placement/placement.c - chooses the candidate of each replica, tier by tier (SMT siblings
+ * last), and spread over nodes or compact. It uses no thread and no system call.
  *
  * Candidates are used tier by tier. The first tier starts on the first PUs of cores and the next ones on SMT
  * siblings. In an irregular mesh the last tier has the PUs that are left over. If all candidates are used and
@@ -227,7 +227,7 @@ static ditto_status check_rank(const int64_t *values, uint32_t rank, const char 
 
 static ditto_status check(const ditto_placement_options *o)
 {
-    bool shaped = o->shape != NULL || o->stride != NULL;
+    bool has_shape = o->shape != NULL || o->stride != NULL;
     DTI_TRY(dti_flags_check(o->flags, DITTO_PLACEMENT_SHARE | DITTO_PLACEMENT_NO_SMT, "flags"));
     if ((int)o->policy < DITTO_PLACEMENT_DEFAULT || o->policy > DITTO_PLACEMENT_COMPACT)
         return DTI_FAIL(DITTO_ERR_RANGE,
@@ -243,7 +243,7 @@ static ditto_status check(const ditto_placement_options *o)
         return DTI_FAIL(DITTO_ERR_INVALID, "num_pus is %u but pus is NULL", o->num_pus);
     if (o->num_pus == 0 && o->pus != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "pus is set but num_pus is 0: set it to the number of entries");
-    if ((o->num_pus > 0) + (o->span != DITTO_SPAN_DEFAULT) + shaped > 1)
+    if ((o->num_pus > 0) + (o->span != DITTO_SPAN_DEFAULT) + has_shape > 1)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "more than one of pus, span and shape (or stride) is set: choose one");
     if (o->num_pus > 0 && (o->flags & DITTO_PLACEMENT_NO_SMT) != 0)

@@ -1,4 +1,5 @@
-/* src/replicas/team/context.c - the stack of contexts of each thread. See context.h. */
+/* src/replicas/team/context.c - the stack of contexts of each thread, and the errors of calls in a wrong
+ * context. See context.h. */
 #include "replicas/team/context.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/team/team_private.h"

@@ -93,7 +93,7 @@ ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
      * dependent is not freed. */
     if (team == NULL)
         return DITTO_OK;
-    bool forked = dti_team_forked(team), freed = false;
+    bool forked = dti_team_forked(team), must_release = false;
     /* In a child process the gate may be shut for ever, and the thread that holds the lock may not exist. */
     DTI_LEAVES_GATE(held, forked ? NULL : enter_to_change(team));
     bool taken = !forked && dti_team_take_turn(team);
@@ -101,11 +101,11 @@ ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
     if (status != DITTO_OK)
         dti_gate_leave(&dependent->gate);
     else if (forked)
-        freed = leave_team(dependent, DTI_TEAM_IS_FORKED);
+        must_release = leave_team(dependent, DTI_TEAM_IS_FORKED);
     else
-        freed = leave_team(dependent, team->poisoned ? DTI_TEAM_IS_LEFT : DTI_TEAM_ENDS);
+        must_release = leave_team(dependent, team->poisoned ? DTI_TEAM_IS_LEFT : DTI_TEAM_ENDS);
     dti_team_give_turn(team, taken);
-    if (freed)
+    if (must_release)
         dependent->kind->release(dependent);
     return status;
 }

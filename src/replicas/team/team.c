@@ -50,7 +50,7 @@ static bool has_unjoined(const struct dti_replica *r)
 void dti_team_work(struct dti_replica *r, uint64_t number)
 {
     struct dti_team *team = r->team;
-    int32_t outer = dti_error_replica; /* the value outside this run */
+    int32_t outer_replica = dti_error_replica; /* the value outside this run */
     if (r->load_epoch != dti_load_epoch())
         set_wait_policy(r);
     dti_error_replica = (int32_t)r->id;
@@ -75,7 +75,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
             (void)dti_crew_join(r);
     }
     dti_public_leave(&outer_function);
-    dti_error_replica = outer;
+    dti_error_replica = outer_replica;
     /* release: pairs with the acquire of a waiter in a meeting by counter (src/sync/meeting/meeting.c) */
     if (team->oversubscribed)
         atomic_fetch_add_explicit(&team->returned, 1, memory_order_release);

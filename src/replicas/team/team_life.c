@@ -44,9 +44,9 @@ static ditto_status start_threads(struct dti_team *team, uint32_t *started)
 {
     for (*started = team->options.caller_waits ? 0 : 1; *started < team->n; ++*started) {
         struct dti_replica *r = &team->replica[*started];
-        int failed = dti_thread_start(&r->thread, team->options.stack_bytes, dti_team_thread_main, r);
-        if (failed != 0)
-            return dti_thread_refused(failed, team->options.stack_bytes, "replica %u of %u", *started,
+        int error_number = dti_thread_start(&r->thread, team->options.stack_bytes, dti_team_thread_main, r);
+        if (error_number != 0)
+            return dti_thread_refused(error_number, team->options.stack_bytes, "replica %u of %u", *started,
                                       team->n);
     }
     return DITTO_OK;
@@ -150,7 +150,7 @@ static void close_gate(struct dti_gate *gate, enum dti_team_end end)
  * dependent is closed last, because the user may free the dependent as soon as it is closed. */
 static void end_dependents(struct dti_team *team, enum dti_team_end end)
 {
-    struct dti_dependent *mine = NULL;
+    struct dti_dependent *freed_here = NULL;
     for (struct dti_dependent *d = team->dependents, *next; d != NULL; d = next) {
         next = d->next;
         if (end != DTI_TEAM_IS_LEFT)
@@ -160,15 +160,15 @@ static void end_dependents(struct dti_team *team, enum dti_team_end end)
         if (d->freed_by == DTI_FREED_BY_DESTROY && end == DTI_TEAM_IS_LEFT)
             d->freed_by = DTI_FREED_BY_NOBODY;
         if (d->freed_by == DTI_FREED_BY_TEAM && end != DTI_TEAM_IS_LEFT) {
-            d->next = mine;
-            mine = d;
+            d->next = freed_here;
+            freed_here = d;
         }
         if (!dti_gate_is_closed(&d->gate))
             close_gate(&d->gate, end);
     }
-    while (mine != NULL) {
-        struct dti_dependent *d = mine;
-        mine = d->next;
+    while (freed_here != NULL) {
+        struct dti_dependent *d = freed_here;
+        freed_here = d->next;
         d->kind->release(d);
     }
     close_gate(&team->gate, end);

@@ -1,5 +1,4 @@
-/* src/strategy/merge/merge.c - merge_call, in which all replicas pause and replica 0 calls a function in
- * cross-replica context. */
+/* src/strategy/merge/merge.c - executes merge_call. All replicas pause, and replica 0 calls the function. */
 #include "strategy/merge/merge.h"
 #include "base/errors/user_call.h"
 #include "replicas/helpers/crew.h"
@@ -154,16 +153,16 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
         return merge_plain(merge, arguments, result);
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     ditto_value **merged = &strategy->merged[call->level];
-    struct dti_matched_call same = { .name = merge->name,
-                                     .object = merge->object,
-                                     .arguments = merge->count,
-                                     .hash = (uint64_t)(uintptr_t)merge->function };
+    struct dti_matched_call matched = { .name = merge->name,
+                                        .object = merge->object,
+                                        .arguments = merge->count,
+                                        .hash = (uint64_t)(uintptr_t)merge->function };
     if (r->crew != NULL && r->crew->outstanding)
         DTI_TRY(dti_crew_join(r));
     strategy->merging[r->id].arguments = arguments;
     if (r->id == 0)
         dti_pause_announce(r);
-    ditto_status status = dti_sync_meet(r, &same, &deadline);
+    ditto_status status = dti_sync_meet(r, &matched, &deadline);
     if (status != DITTO_OK) {
         dti_pause_refuse(r);
         return status;

@@ -241,7 +241,7 @@ static bool any_result(const ditto_variable *v)
 /* Gets the result for this replica from the owner of its copy. A further meeting makes sure that the owners
  * keep their results until all replicas have copied them. */
 static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
-                                 const struct dti_matched_call *same, ditto_tensor *result)
+                                 const struct dti_matched_call *matched, ditto_tensor *result)
 {
     struct dti_merge_part *merging = dti_team_strategy(r->team)->merging;
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
@@ -259,7 +259,7 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
         if (copied != DITTO_OK)
             return fail_update(r, copied);
     }
-    ditto_status status = dti_sync_meet(r, same, &deadline); /* after an error no replica reads results */
+    ditto_status status = dti_sync_meet(r, matched, &deadline); /* after an error no replica reads results */
     if (status == DITTO_OK && result != NULL)
         *result = own;
     else
@@ -326,10 +326,10 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
                                    ditto_tensor *result)
 {
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
-    struct dti_matched_call same = { .name = "ditto_update",
-                                     .object = v->name,
-                                     .arguments = request->count,
-                                     .hash = (uint64_t)(uintptr_t)request->function };
+    struct dti_matched_call matched = { .name = "ditto_update",
+                                        .object = v->name,
+                                        .arguments = request->count,
+                                        .hash = (uint64_t)(uintptr_t)request->function };
     if (needs_split(v))
         DTI_TRY(split_in_run(r, v));
     DTI_TRY(dti_variable_check_whole(v, "an update of"));
@@ -338,7 +338,7 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     /* The result of the previous update must stay until all replicas have met, because a slower replica may
      * still read it. */
     dti_team_strategy(r->team)->merging[r->id].arguments = arguments;
-    DTI_TRY(dti_sync_meet(r, &same, &deadline));
+    DTI_TRY(dti_sync_meet(r, &matched, &deadline));
     /* If copies are shared, each owner of a copy calls the function with the arguments of replica 0, which
      * must not leave the call meanwhile. Otherwise each replica uses its own arguments, so no replica has to
      * wait for the functions of others, which may take any time. */
@@ -351,11 +351,11 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     if (status != DITTO_OK)
         return fail_update(r, status);
     deadline = dti_replica_deadline(r, r->timeout_ms);
-    status = dti_sync_meet(r, &same, &deadline);
+    status = dti_sync_meet(r, &matched, &deadline);
     if (status != DITTO_OK) {
         /* No other replica reads this replica's result any more. */
         dti_replica_free(r, dti_team_strategy(r->team)->merging[r->id].result.data);
         return status;
     }
-    return share_result(r, v, &same, result);
+    return share_result(r, v, &matched, result);
 }

@@ -17,8 +17,10 @@ static ditto_status check_requests(const ditto_run_options *options)
     for (uint32_t i = 0; i < options->num_reduce; i++) {
         const char *name = options->reduce[i].name != NULL ? options->reduce[i].name : "";
         if (options->reduce[i].op < DITTO_SUM || options->reduce[i].op > DITTO_PROD)
-            return DTI_FAIL(DITTO_ERR_RANGE, "reduce[%u].op = %d: SUM, MEAN, MIN, MAX or PROD", i,
-                            (int)options->reduce[i].op);
+            return DTI_FAIL(
+                DITTO_ERR_RANGE,
+                "reduce[%u].op = %d: use DITTO_SUM, DITTO_MEAN, DITTO_MIN, DITTO_MAX or DITTO_PROD", i,
+                (int)options->reduce[i].op);
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(options->reduce[k].name != NULL ? options->reduce[k].name : "", name) == 0)
                 return DTI_FAIL(DITTO_ERR_INVALID, "reduce names the result \"%s\" twice", name);

@@ -12,8 +12,8 @@
 
 struct value_take {
     ditto_iterator *iterator;
-    ditto_batch *batch; /* [replicas] */
-    _Atomic uint32_t with_rows;
+    ditto_batch *batch;             /* [replicas] */
+    _Atomic uint32_t num_with_rows; /* replicas that have got a batch */
 };
 
 /* Takes the next batch of this replica. If the replica's queue has ended or failed, the replica gets a batch
@@ -25,7 +25,7 @@ static ditto_status take_own(struct dti_replica *r, void *argument)
     ditto_status status = dti_iterator_next(r, t->iterator, &t->batch[r->id]);
     if (status == DITTO_OK)
         /* relaxed: it is read after the job, whose end orders it (D0 -> D1 of team.h) */
-        atomic_fetch_add_explicit(&t->with_rows, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&t->num_with_rows, 1, memory_order_relaxed);
     else if (!dti_iterator_has_ended(t->iterator, r->id))
         return status;
     else
@@ -45,7 +45,7 @@ static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator,
     struct value_take taking = { iterator, batch, 0 };
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_sync_run(strategy->base.team, take_own, &taking);
-    if (status == DITTO_OK && atomic_load_explicit(&taking.with_rows, memory_order_relaxed) == 0)
+    if (status == DITTO_OK && atomic_load_explicit(&taking.num_with_rows, memory_order_relaxed) == 0)
         status = dti_sync_run(strategy->base.team, take_end, &taking); /* returns how the queues have ended */
     dti_cross_leave(strategy->base.team, &frame);
     return status;
