@@ -10,9 +10,9 @@
  *           queues' bytes and 1 MiB.
  * hidden:   us of a step in which the replica computes while a producer sleeps for the same time for each
  *           batch. Bound: at most 1.1 times the longer of the two.
- * shared:   us of a step in which each PU computes for 1 ms, while producers that share these PUs parse the
- *           rows. It is compared with the same step without parsing, and with the CPU time of parsing. No
- *           bound, because there is no idle PU for the parsing.
+ * shared:   us of a step in which each replica computes for 1 ms, while producers parse the rows. It is
+ *           compared with the same step without parsing, and with the time of parsing. No bound, because with
+ *           a replica on each PU there is no idle PU for the parsing.
  *
  * The time of csv and tfrecord is the time that the only producer spent in choosing and filling
  * (ditto_iterator_stats). The time of npy is that of the whole pass. These three files are in the page cache

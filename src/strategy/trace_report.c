@@ -104,7 +104,7 @@ static void add_share(struct shares *s, enum dti_trace_kind kind, const ditto_op
     case DTI_TRACE_PAUSE:
         s->pausing += t->own_ns;
         break;
-    case DTI_TRACE_FILLING: /* this is the time of producers, and not of replicas */
+    case DTI_TRACE_FILLING: /* this is the time of producers, of which no sums are kept */
         break;
     }
 }

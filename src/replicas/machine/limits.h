@@ -25,8 +25,8 @@ void dti_policy_drop(void);
 
 /* Returns the CPU time that the control groups of the process grant, in CPUs. It is the least quota of the
  * process's groups and of those of their ancestors that are visible, of cgroup v1 (cpu.cfs_quota_us) and v2
- * (cpu.max). 0 means that
- * there is no limit, or none that can be read. hwloc and sched_getaffinity do not show this limit. */
+ * (cpu.max). 0 means that there is no limit, or none that can be read. hwloc and sched_getaffinity do not
+ * show this limit. */
 double dti_cgroup_cpu_quota(const char *root);
 
 #endif

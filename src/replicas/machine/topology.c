@@ -70,8 +70,8 @@ struct attached {
 
 /* Fills t->apart. It is the distance of two nodes if the firmware reports it. Otherwise it is 0 for a node
  * and itself, and for two nodes a number above all distances. This number is larger if the smallest part of
- * the machine that contains both nodes is nearer to the root.
- * `where` [machine_nodes] is in the order of t->nodes. */
+ * the machine that contains both nodes is nearer to the root. `where` [machine_nodes] is in the order of
+ * t->nodes. */
 static void compare_nodes(hwloc_topology_t hw, ditto_topology *t, const struct attached *where)
 {
     uint32_t nodes = t->counts.machine_nodes;

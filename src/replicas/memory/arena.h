@@ -9,7 +9,7 @@
 /* An arena belongs to one replica. */
 struct dti_arena;
 
-/* -- The owning thread -- */
+/* -- The owning thread, or a helper of the replica while the owning thread waits for it -- */
 
 /* Makes the arena on a NUMA node. `touch_pu` matters if only first touch places pages. It is a PU of the
  * node, to which a thread is bound while it touches new pages, or DTI_NO_PU. With DTI_NO_PU pages are on the
@@ -19,7 +19,7 @@ struct dti_arena;
  *   DITTO_ERR_SYSTEM     `strict` is true and the kernel refuses mbind */
 ditto_status dti_arena_create(uint32_t node_os, uint32_t touch_pu, bool strict, struct dti_arena **out);
 
-/* Allocates uninitialised memory. `alignment` is a power of two or 0. The owner's thread cache is used, so
+/* Allocates uninitialised memory. `alignment` is a power of two or 0. The arena's thread cache is used, so
  * there is usually no lock. The only error is DITTO_ERR_NO_MEMORY. */
 ditto_status dti_arena_alloc(struct dti_arena *arena, size_t bytes, size_t alignment, void **out);
 
@@ -28,7 +28,8 @@ void dti_arena_free(struct dti_arena *arena, void *memory);
 
 /* -- Any thread -- */
 
-/* Frees memory on a thread that is not the owner, without the owner's thread cache. `memory` may be NULL. */
+/* Frees memory without the arena's thread cache, which other threads than the owner may not use. `memory` may
+ * be NULL. */
 void dti_arena_free_remote(struct dti_arena *arena, void *memory);
 
 /* Returns true if the address is in a range of the arena. */

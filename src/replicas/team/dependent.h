@@ -60,8 +60,8 @@ enum dti_freed_by {
 };
 
 /* An object that lives on a team and must drop its references to the team before the team is destroyed: a
- * variable, an optimizer, an iterator, a checkpointer, or the values of a strategy. Before it is added, all
- * members are zero except `kind`, and `freed_by` if that is DTI_FREED_BY_TEAM.
+ * variable, an optimizer, an iterator, a checkpointer, or a strategy's values or registry of variables.
+ * Before it is added, all members are zero except `kind`, and `freed_by` if that is DTI_FREED_BY_TEAM.
  *
  * freed_by is written by a thread that has the turn, or by the thread that shut the gate, while the gate is
  * shut. A destroy function reads it after its own write, or after it has found the gate closed. In the second

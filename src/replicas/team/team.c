@@ -76,7 +76,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     }
     dti_public_leave(&outer_function);
     dti_error_replica = outer_replica;
-    /* release: pairs with the acquire of a waiter in a meeting by counter (src/sync/meeting/meeting.c) */
+    /* release: pairs with the acquire in dti_team_any_returned, which waiters in a meeting call */
     if (team->oversubscribed)
         atomic_fetch_add_explicit(&team->returned, 1, memory_order_release);
     atomic_store_explicit(&r->done, number, memory_order_release); /* D0 */

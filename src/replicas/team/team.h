@@ -163,7 +163,7 @@ void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
  * positive status of the replica with the lowest id that returned one, or DITTO_OK.
  * After an error the stop stays set, so that the modules above can renew their state. They then call
  * dti_team_renew, which clears the stop of the run that ended last. A stop of an outer run stays. timeout_ms
- * is DITTO_FOREVER for jobs of the library, which always end. If the limit passes and a replica does not
+ * is DITTO_FOREVER for all jobs except runs of the user. If the limit passes and a replica does not
  * return, the team is poisoned (see dti_team_destroy). */
 ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, uint32_t timeout_ms);
 void dti_team_renew(struct dti_team *team);

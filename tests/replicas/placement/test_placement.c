@@ -137,8 +137,7 @@ static void an_irregular_mesh_is_filled_in_order(void **state)
     assert_ok(ditto_topology_destroy(t));
 }
 
-/* Tries every kind of candidate and random shapes on random parts of every machine. No PU is in two
- * replicas. */
+/* Tries random spans and shapes on random parts of random machines. No PU is in two replicas. */
 static void no_pu_is_shared_without_the_share_flag(void **state)
 {
     uint64_t random = test_seed(5), built = 0;
