@@ -84,16 +84,16 @@ static void in_slots(void *context, uint32_t id, const struct work *work, struct
 {
     const struct form *form = context;
     uint32_t parity = (bound_episode[id].count + 1) & 1;
-    struct span mine = work_input(work, id);
+    struct span input = work_input(work, id);
     const char *in[SLOT_TEAM];
-    memcpy(slots[id][parity] + mine.first, w[id].src + mine.first, mine.end - mine.first);
+    memcpy(slots[id][parity] + input.first, w[id].src + input.first, input.end - input.first);
     if (form->variant == VARIANT_DEMOTE)
-        demote(slots[id][parity] + mine.first, mine.end - mine.first);
+        demote(slots[id][parity] + input.first, input.end - input.first);
     for (uint32_t r = 0; r < work->replicas; r++)
         in[r] = slots[r][parity];
     meet(form, id);
     loops_produce(VARIANT_PLAIN, work, in, w, work_output(work, id), id, false);
-    fetch_next(form, slots[id][parity ^ 1] + mine.first, mine.end - mine.first);
+    fetch_next(form, slots[id][parity ^ 1] + input.first, input.end - input.first);
 }
 
 /* The same in chunks. Each chunk has a flag in its last line, so the first chunk is read while the last one
@@ -147,13 +147,13 @@ static void with_payloads(void *context, uint32_t id, const struct work *work, s
 {
     const struct form *form = context;
     uint32_t e = ++bound_episode[id].count, team = bound_team.size;
-    struct span mine = work_input(work, id);
-    struct payload_slot *own = &payload_slots[id][e & 1];
+    struct span input = work_input(work, id);
+    struct payload_slot *own_slot = &payload_slots[id][e & 1];
     const char *in[SLOT_TEAM];
-    memcpy(own->payload + mine.first, w[id].src + mine.first, mine.end - mine.first);
-    atomic_store_explicit(&own->word, e, memory_order_release);
+    memcpy(own_slot->payload + input.first, w[id].src + input.first, input.end - input.first);
+    atomic_store_explicit(&own_slot->word, e, memory_order_release);
     if (form->variant == VARIANT_DEMOTE)
-        demote(own, 16 + mine.end);
+        demote(own_slot, 16 + input.end);
     for (uint32_t r = 0; r < team; r++) {
         in[r] = payload_slots[r][e & 1].payload;
         while (atomic_load_explicit(&payload_slots[r][e & 1].word, memory_order_acquire) != e)
@@ -163,7 +163,7 @@ static void with_payloads(void *context, uint32_t id, const struct work *work, s
                 PAUSE();
     }
     loops_produce(VARIANT_PLAIN, work, in, w, work_output(work, id), id, false);
-    fetch_next(form, (const char *)&payload_slots[id][(e + 1) & 1], 16 + mine.end);
+    fetch_next(form, (const char *)&payload_slots[id][(e + 1) & 1], 16 + input.end);
 }
 
 /* -- the table -- */

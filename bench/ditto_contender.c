@@ -138,8 +138,8 @@ static struct timing batch(void *state, const struct work *work, bool baseline)
     struct ditto_state *s = state;
     static struct worker clocks[WORK_MOST_REPLICAS];
     struct worker *buffers = s->workers;
-    struct work mine = *work;
-    s->work = &mine;
+    struct work this_work = *work;
+    s->work = &this_work;
     s->baseline = baseline;
     if (work->kind == BENCH_RUN)
         return runs(s->strategy, work->reps);
@@ -150,7 +150,7 @@ static struct timing batch(void *state, const struct work *work, bool baseline)
     if (work->kind == BENCH_BARRIER)
         s->workers = clocks;
     else if (s->plain)
-        mine.kind = BENCH_ALL_REDUCE;
+        this_work.kind = BENCH_ALL_REDUCE;
     must(ditto_strategy_run(s->strategy, batch_on_replica, s));
     struct timing timing = work_timing(s->workers, work->replicas);
     s->workers = buffers;

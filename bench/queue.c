@@ -60,11 +60,11 @@ static size_t cpus[2];
 /* Finds the first two CPUs that the process may use. Returns false if there is only one. */
 static bool find_cpus(void)
 {
-    cpu_set_t own;
+    cpu_set_t allowed;
     int found = 0;
-    sched_getaffinity(0, sizeof own, &own);
+    sched_getaffinity(0, sizeof allowed, &allowed);
     for (size_t cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
-        if (CPU_ISSET(cpu, &own))
+        if (CPU_ISSET(cpu, &allowed))
             cpus[found++] = cpu;
     return found == 2;
 }
@@ -92,7 +92,7 @@ struct rep {
     /* The number of the first item, which is different in each repetition. In the rows `asleep` it is the sum
      * of the delays in ns. */
     uint64_t first;
-    _Atomic uint32_t there, go;
+    _Atomic uint32_t num_ready, go;
 };
 struct helper {
     struct rep *rep;
@@ -101,7 +101,7 @@ struct helper {
 
 static void start_line(struct rep *rep)
 {
-    atomic_fetch_add(&rep->there, 1);
+    atomic_fetch_add(&rep->num_ready, 1);
     while (atomic_load_explicit(&rep->go, memory_order_acquire) == 0)
         sched_yield();
 }
@@ -113,7 +113,7 @@ static void begin_rep(struct rep *rep, struct helper *helper, pthread_t *thread,
         helper[i] = (struct helper){ rep, i };
         check(pthread_create(&thread[i], NULL, body, &helper[i]) == 0, "no thread");
     }
-    while (atomic_load_explicit(&rep->there, memory_order_acquire) != others)
+    while (atomic_load_explicit(&rep->num_ready, memory_order_acquire) != others)
         sched_yield();
     atomic_store_explicit(&rep->go, 1, memory_order_release);
 }
@@ -438,9 +438,9 @@ typedef double measured(uint64_t first);
 
 struct row {
     const char *name, *peer;
-    measured *own;
-    measured *other; /* NULL if the peer was not found when this was built */
-    double limit;    /* as a multiple of the peer, or 0 */
+    measured *of_ditto;
+    measured *of_peer; /* NULL if the peer was not found when this was built */
+    double limit;      /* as a multiple of the peer, or 0 */
 };
 static const struct row rows[] = {
     { "hand-off", "line", hand_off, line_hand_over, 1.5 },
@@ -451,20 +451,22 @@ static const struct row rows[] = {
     { "producer asleep", NULL, wake_producer, NULL, 0 },
 };
 
-static void print(const struct row *row, const double *own, double other, bool csv)
+static void print(const struct row *row, const double *ditto_seconds, double peer_seconds, bool csv)
 {
-    double low = own[0] * 1e9, middle = own[ROUNDS / 2] * 1e9, high = own[ROUNDS * 95 / 100] * 1e9;
+    double low = ditto_seconds[0] * 1e9, middle = ditto_seconds[ROUNDS / 2] * 1e9,
+           high = ditto_seconds[ROUNDS * 95 / 100] * 1e9;
     if (csv) {
         printf("queue %s,ditto,2,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,%.3f,%s,1,,,,\n", row->name, low, middle,
-               high, other * row->limit * 1e9, other * 1e9 / middle, row->peer != NULL ? row->peer : "");
+               high, peer_seconds * row->limit * 1e9, peer_seconds * 1e9 / middle,
+               row->peer != NULL ? row->peer : "");
         return;
     }
     printf("queue      %-15s %8.1f ns (min %.1f, p95 %.1f)", row->name, middle, low, high);
-    if (row->peer != NULL && row->other == NULL)
+    if (row->peer != NULL && row->of_peer == NULL)
         printf("; %s: not found when this was built", row->peer);
     else if (row->peer != NULL)
-        printf("; %s %.1f ns: %.2f of it, at most %.2f", row->peer, other * 1e9, middle / (other * 1e9),
-               row->limit);
+        printf("; %s %.1f ns: %.2f of it, at most %.2f", row->peer, peer_seconds * 1e9,
+               middle / (peer_seconds * 1e9), row->limit);
     printf("\n");
 }
 
@@ -479,16 +481,17 @@ void bench_queue(uint32_t replicas, bool csv)
     }
     stay_on(0);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
-        double own[ROUNDS], other[ROUNDS] = { 0 };
+        double ditto_seconds[ROUNDS], peer_seconds[ROUNDS] = { 0 };
         for (int i = -1; i < ROUNDS; i++) { /* the first repetition is not counted */
             uint64_t first = (uint64_t)(i + 2) << 40;
-            double mine = rows[k].own(first), its = rows[k].other != NULL ? rows[k].other(first) : 0;
+            double of_ditto = rows[k].of_ditto(first),
+                   of_peer = rows[k].of_peer != NULL ? rows[k].of_peer(first) : 0;
             if (i >= 0)
-                own[i] = mine, other[i] = its;
+                ditto_seconds[i] = of_ditto, peer_seconds[i] = of_peer;
         }
-        sort_samples(own, ROUNDS);
-        sort_samples(other, ROUNDS);
-        print(&rows[k], own, other[ROUNDS / 2], csv);
+        sort_samples(ditto_seconds, ROUNDS);
+        sort_samples(peer_seconds, ROUNDS);
+        print(&rows[k], ditto_seconds, peer_seconds[ROUNDS / 2], csv);
         fflush(stdout);
     }
     sched_setaffinity(0, sizeof before, &before);

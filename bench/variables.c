@@ -416,16 +416,16 @@ static void bench_local(uint32_t replicas, bool csv)
 {
     double sample[2][SAMPLES];
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options own = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable_options on_read = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_F64 };
     ditto_strategy *strategy;
     ditto_variable *v;
     char words[100];
     options.num_replicas = replicas;
-    own.synchronization = DITTO_ON_READ;
-    own.aggregation = DITTO_AGGREGATE_SUM;
+    on_read.synchronization = DITTO_ON_READ;
+    on_read.aggregation = DITTO_AGGREGATE_SUM;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
-    must(ditto_variable_create(strategy, &scalar, &own, &v));
+    must(ditto_variable_create(strategy, &scalar, &on_read, &v));
     for (int i = 0; i < SAMPLES; i++) {
         must(ditto_strategy_run(strategy, add_locally, v));
         sample[0][i] = local_seconds[0];

@@ -128,10 +128,10 @@ static struct timing batch(bool baseline)
 
 static void hello(void)
 {
-    int own = (int)getpid(), *processes = calloc((size_t)ranks, sizeof *processes);
+    int own_pid = (int)getpid(), *processes = calloc((size_t)ranks, sizeof *processes);
     if (processes == NULL)
         MPI_Abort(MPI_COMM_WORLD, 1);
-    MPI_Gather(&own, 1, MPI_INT, processes, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Gather(&own_pid, 1, MPI_INT, processes, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (rank == 0) {
         printf("hello");
         for (int i = 0; i < ranks; i++)

@@ -51,13 +51,13 @@ static void chain(const ditto_topology *t, struct domain *domain, uint32_t count
         uint32_t best = chain_index == 0 ? 0 : UINT32_MAX;
         bool best_is_near = false; /* best is in the same package as last */
         for (uint32_t i = 0; i < count && chain_index > 0; i++) {
-            bool same = domain[i].package == domain[last].package;
-            if (taken[i] || (best_is_near && !same))
+            bool same_package = domain[i].package == domain[last].package;
+            if (taken[i] || (best_is_near && !same_package))
                 continue;
-            if (best == UINT32_MAX || (same && !best_is_near) ||
+            if (best == UINT32_MAX || (same_package && !best_is_near) ||
                 apart(t, &domain[last], &domain[i]) < apart(t, &domain[last], &domain[best]))
                 best = i;
-            best_is_near |= same;
+            best_is_near |= same_package;
         }
         taken[best] = true;
         domain[best].chain_index = chain_index;

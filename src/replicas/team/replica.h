@@ -104,8 +104,8 @@ static inline struct dti_deadline dti_replica_deadline(const struct dti_replica 
     struct dti_deadline deadline = { .timeout_ms = timeout_ms };
     uint64_t of_run = *replica->run_deadline_ns;
     if (of_run != DTI_NEVER) {
-        uint64_t own = dti_deadline_at(&deadline);
-        deadline.at_ns = of_run < own ? of_run : own;
+        uint64_t of_wait = dti_deadline_at(&deadline);
+        deadline.at_ns = of_run < of_wait ? of_run : of_wait;
     }
     return deadline;
 }

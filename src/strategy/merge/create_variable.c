@@ -18,17 +18,17 @@ struct creating {
 static ditto_status check_alike(const ditto_strategy *strategy)
 {
     const struct dti_merge_part *part = strategy->merging;
-    char own[DTI_SPEC_TEXT_BYTES], first[DTI_SPEC_TEXT_BYTES];
+    char theirs[DTI_SPEC_TEXT_BYTES], first[DTI_SPEC_TEXT_BYTES];
     for (uint32_t i = 1; i < strategy->base.num_replicas; i++) {
         bool same_name = strcmp(part[i].name, part[0].name) == 0;
         if (same_name && dti_spec_equal(part[i].arguments, part[0].arguments))
             continue;
-        dti_spec_text(part[i].arguments, own);
+        dti_spec_text(part[i].arguments, theirs);
         dti_spec_text(part[0].arguments, first);
         return DTI_FAIL(DITTO_ERR_DIVERGED,
                         "replica %u creates the variable \"%s\"%s%s, replica 0 creates \"%s\"%s%s: all "
                         "replicas must create the same variables in the same order",
-                        i, part[i].name, same_name ? ", " : "", same_name ? own : "", part[0].name,
+                        i, part[i].name, same_name ? ", " : "", same_name ? theirs : "", part[0].name,
                         same_name ? ", " : "", same_name ? first : "");
     }
     return DITTO_OK;

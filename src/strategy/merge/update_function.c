@@ -119,15 +119,15 @@ static ditto_status complete(const ditto_variable *v, ditto_value *results, bool
     const ditto_tensor *first = &results->part[v->copy[0].owner];
     *any = first->dtype != 0;
     for (uint32_t i = 0; i < n; i++) {
-        const ditto_tensor *own = &results->part[dti_copy_of(v, i)->owner];
-        if ((own->dtype != 0) != *any)
+        const ditto_tensor *used = &results->part[dti_copy_of(v, i)->owner];
+        if ((used->dtype != 0) != *any)
             return DTI_FAIL(DITTO_ERR_INVALID,
                             "the update gave a result for some copies of \"%s\" and none for others: return "
                             "one for all copies, or for none",
                             v->name);
         if (*any)
-            DTI_TRY(dti_check_alike(first, own, i));
-        results->part[i] = *own;
+            DTI_TRY(dti_check_alike(first, used, i));
+        results->part[i] = *used;
     }
     return DITTO_OK;
 }
@@ -246,24 +246,24 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
     struct dti_merge_part *merging = dti_team_strategy(r->team)->merging;
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     const ditto_tensor *theirs = &merging[dti_copy_of(v, r->id)->owner].result;
-    ditto_tensor own = { .data = NULL };
+    ditto_tensor own_result = { .data = NULL };
     if (!any_result(v)) {
         if (result != NULL)
-            *result = own;
+            *result = own_result;
         return DITTO_OK;
     }
     if (dti_owns_copy(v, r->id))
-        own = *theirs;
+        own_result = *theirs;
     else if (result != NULL && theirs->dtype != 0) {
-        ditto_status copied = copy_theirs(r, theirs, &own);
+        ditto_status copied = copy_theirs(r, theirs, &own_result);
         if (copied != DITTO_OK)
             return fail_update(r, copied);
     }
     ditto_status status = dti_sync_meet(r, matched, &deadline); /* after an error no replica reads results */
     if (status == DITTO_OK && result != NULL)
-        *result = own;
+        *result = own_result;
     else
-        dti_replica_free(r, own.data);
+        dti_replica_free(r, own_result.data);
     return status;
 }
 
