@@ -191,8 +191,8 @@ typedef struct ditto_csv_options {
  *  independent of the locale. An f32 is rounded from the nearest f64.
  *
  *  These are DITTO_ERR_CORRUPT, with a message that names file, line and column, both counted from 1: a row
- *  with too few or too many fields, a quote in the middle of a field, text after a closing quote, a field that
- *  is not a number, a number outside the range of its dtype, nan, and inf.
+ *  with too few or too many fields, a quote in the middle of a field, text after a closing quote, a field
+ *  that is not a number, a number outside the range of its dtype, nan, and inf.
  *
  *  @param files           the files
  *  @param components      array of num_components components

@@ -13,10 +13,11 @@ static size_t aligned_bytes(size_t bytes)
 ditto_status dti_owned_row_new(const ditto_dataset *dataset, uint64_t number, uint64_t *row)
 {
     size_t bytes = sizeof(struct dti_owned_row);
+    bool fits = true;
+    /* The bytes of a component are at most PTRDIFF_MAX, so that aligned_bytes does not overflow. */
     for (uint32_t k = 0; k < dataset->components; k++)
-        /* No overflow: dti_dataset_finish has checked the sum, and there are at most 16 components. */
-        bytes += aligned_bytes(dataset->component[k].bytes);
-    struct dti_owned_row *held = malloc(bytes);
+        fits &= !__builtin_add_overflow(bytes, aligned_bytes(dataset->component[k].bytes), &bytes);
+    struct dti_owned_row *held = fits ? malloc(bytes) : NULL;
     if (held == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a row of %zu bytes", dataset->row_bytes);
     held->number = number;

@@ -76,7 +76,9 @@ static _Atomic uint32_t floating, all, epoch;
 
 uint32_t dti_load_epoch(void)
 {
-    return atomic_load_explicit(&epoch, memory_order_relaxed);
+    /* acquire: pairs with the release in dti_load_add and dti_load_remove, which raise the epoch last. Counts
+     * that are read after this are at least as new as the epoch. */
+    return atomic_load_explicit(&epoch, memory_order_acquire);
 }
 
 uint32_t dti_load_on(uint32_t pu)
@@ -86,22 +88,22 @@ uint32_t dti_load_on(uint32_t pu)
 
 void dti_load_add(uint32_t pu)
 {
-    atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&all, 1, memory_order_relaxed);
     if (pu == DTI_NO_PU)
         atomic_fetch_add_explicit(&floating, 1, memory_order_relaxed);
     else
         atomic_fetch_add_explicit(&on_pu[pu], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&epoch, 1, memory_order_release); /* pairs with dti_load_epoch */
 }
 
 void dti_load_remove(uint32_t pu)
 {
-    atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&all, 1, memory_order_relaxed);
     if (pu == DTI_NO_PU)
         atomic_fetch_sub_explicit(&floating, 1, memory_order_relaxed);
     else
         atomic_fetch_sub_explicit(&on_pu[pu], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&epoch, 1, memory_order_release); /* pairs with dti_load_epoch */
 }
 
 bool dti_load_is_oversubscribed(uint32_t pu, uint32_t pus, double cpu_quota)

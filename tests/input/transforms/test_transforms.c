@@ -434,6 +434,48 @@ static void wrong_arguments_are_refused_by_transformations(void **state)
     assert_ok(ditto_dataset_destroy(batched));
 }
 
+static ditto_status count_a_row(const ditto_tensor *row, void *user)
+{
+    (void)row;
+    ++*(int *)user;
+    return DITTO_OK;
+}
+
+static ditto_status write_nothing(void *user, void *position, const ditto_tensor *row)
+{
+    (void)user, (void)position, (void)row;
+    return DITTO_OK;
+}
+
+static ditto_status forget_row(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                               void *user)
+{
+    (void)in, (void)random, (void)user;
+    *(unsigned char *)out[0].data = 1;
+    return DITTO_OK;
+}
+
+/* The bytes of the two components fit into a size_t, but not with the padding between them. A map makes the
+ * row small, so that batches have a possible size. */
+static void a_row_that_is_larger_than_any_memory_is_refused(void **state)
+{
+    ditto_generator g = DITTO_GENERATOR_INIT;
+    ditto_tensor huge = { .dtype = DITTO_U8, .rank = 1, .shape = { PTRDIFF_MAX } };
+    ditto_map_options map = DITTO_MAP_OPTIONS_INIT;
+    ditto_dataset *d, *small;
+    int rows = 0;
+    (void)state;
+    g.next = write_nothing;
+    map.row = &(ditto_tensor){ .dtype = DITTO_U8 };
+    map.num_components = 1;
+    assert_ok(ditto_dataset_from_generator(&g, (ditto_tensor[]){ huge, huge }, 2, &d));
+    assert_ok(ditto_dataset_map(d, forget_row, NULL, &map, &small));
+    assert_status(ditto_dataset_reduce(small, count_a_row, &rows, 0), DITTO_ERR_NO_MEMORY);
+    assert_int_equal(rows, 0);
+    assert_ok(ditto_dataset_destroy(small));
+    assert_ok(ditto_dataset_destroy(d));
+}
+
 static void a_chain_of_datasets_has_a_limit(void **state)
 {
     ditto_dataset *d = range(0, 2), *more;
@@ -465,6 +507,7 @@ int main(void)
         cmocka_unit_test(a_function_that_fails_is_named_with_the_row),
         cmocka_unit_test(wrong_arguments_are_refused_by_transformations),
         cmocka_unit_test(a_chain_of_datasets_has_a_limit),
+        cmocka_unit_test(a_row_that_is_larger_than_any_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
