@@ -548,6 +548,13 @@ static ditto_status long_failure(ditto_strategy *s)
     return ditto_strategy_run(s, fails_at_length, text);
 }
 
+static ditto_status reduces_by_id(ditto_replica *self, void *argument)
+{
+    float x[3] = { 0 };
+    ditto_tensor t = { .data = x, .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
+    (void)argument;
+    return ditto_all_reduce_tensor(self, &t, &t, ditto_replica_id(self) == 0 ? DITTO_SUM : DITTO_MAX, NULL);
+}
 static ditto_status broadcasts_null(ditto_replica *self, void *argument)
 {
     (void)argument;
@@ -662,9 +669,21 @@ static void a_message_says_what_was_asked_and_found_and_what_to_do(void **state)
     assert_int_equal(wrong, 0);
 }
 
+static void shapes_that_are_equal_are_not_named_as_a_difference(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    assert_status(ditto_strategy_run(s, reduces_by_id, NULL), DITTO_ERR_DIVERGED);
+    assert_message("(3 x f32, SUM), but replica 1 calls");
+    assert_null(strstr(ditto_last_error()->message, "the tensor"));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(
-        a_message_says_what_was_asked_and_found_and_what_to_do) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_says_what_was_asked_and_found_and_what_to_do),
+        cmocka_unit_test(shapes_that_are_equal_are_not_named_as_a_difference),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,8 @@ static bool describe_shapes(const struct dti_call *a, const struct dti_call *b, 
         return false;
     dti_spec_text(a->more, one);
     dti_spec_text(b->more, other);
+    if (strcmp(one, other) == 0)
+        return false;
     dti_text_add(text, " (the tensor: %s, but %s)", one, other);
     return true;
 }
