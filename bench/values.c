@@ -188,7 +188,7 @@ static ditto_value *make_value(ditto_strategy *strategy, size_t count)
 static ditto_value *make_arguments(ditto_strategy *strategy)
 {
     ditto_value *one = make_value(strategy, 1), *nest;
-    ditto_value *members[] = { one, one, one };
+    const ditto_value *members[] = { one, one, one };
     must(ditto_strategy_nest(strategy, NULL, members, 3, &nest));
     must(ditto_value_destroy(one));
     return nest;

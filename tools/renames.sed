@@ -132,8 +132,3 @@ s/^\([[:space:]]*ditto_device_info [a-z_]*\);/\1 = DITTO_DEVICE_INFO_INIT;/
 s/^\([[:space:]]*ditto_queue_counters [a-z_]*\);/\1 = DITTO_QUEUE_COUNTERS_INIT;/
 s/^\([[:space:]]*ditto_iterator_counters [a-z_]*\);/\1 = DITTO_ITERATOR_COUNTERS_INIT;/
 s/^\([[:space:]]*ditto_operation_counters [a-z_]*\);/\1 = DITTO_OPERATION_COUNTERS_INIT;/
-
-# -- 10. Arrays of values, which functions take as `ditto_value *const *` now ---------------------------------------------
-
-s/const ditto_value \*const \*/ditto_value *const */g
-s/const ditto_value \*\(const\)\{0,1\}\([a-z_]*\)\[/ditto_value *\1\2[/g

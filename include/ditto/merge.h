@@ -137,7 +137,7 @@ typedef struct ditto_update_options {
  *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS
  *  @retval DITTO_ERR_CONTEXT      an argument of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
-    ditto_variable *variable, ditto_update_fn function, void *user, ditto_value *const *arguments,
+    ditto_variable *variable, ditto_update_fn function, void *user, const ditto_value *const *arguments,
     uint32_t num_arguments, const ditto_update_options *options, ditto_value **results);
 
 /** Calls a function on every copy of a variable from inside a run. The call is collective, and is made in

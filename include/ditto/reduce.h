@@ -116,7 +116,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *
  *  @return DITTO_OK, an error of ditto_strategy_reduce_to, or:
  *  @retval DITTO_ERR_INVALID  num_values is 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
-                                                                      ditto_value *const *values,
+                                                                      const ditto_value *const *values,
                                                                       const ditto_destination *destinations,
                                                                       uint32_t num_values, ditto_value **out);
 

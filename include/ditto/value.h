@@ -176,8 +176,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_var
  *  @retval DITTO_ERR_RANGE    a name is too long; nests are nested too deep
  *  @retval DITTO_ERR_CONTEXT  a member of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
-                                                           ditto_value *const *members, uint32_t num_members,
-                                                           ditto_value **out);
+                                                           const ditto_value *const *members,
+                                                           uint32_t num_members, ditto_value **out);
 
 /** Creates one value from N values of equal structure, one for each replica. It is the inverse of
  *  ditto_strategy_local_results.
@@ -194,8 +194,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strat
  *  @retval DITTO_ERR_INVALID  structures, dtypes or ranks differ; different variables; different values of
  *                             slices; a leaf that has components itself */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *strategy,
-                                                              ditto_value *const *values, int always_wrap,
-                                                              ditto_value **out);
+                                                              const ditto_value *const *values,
+                                                              int always_wrap, ditto_value **out);
 
 /** @} */
 

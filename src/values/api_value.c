@@ -105,19 +105,18 @@ ditto_status ditto_variable_assign_sub_value(ditto_variable *variable, const dit
 }
 
 ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
-                                 ditto_value *const *members, uint32_t num_members, ditto_value **out)
+                                 const ditto_value *const *members, uint32_t num_members, ditto_value **out)
 {
     ditto_value *nest;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(check_making(strategy, num_members != 0 ? (const void *)members : strategy, "members", out));
     DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &nest));
-    return dti_value_finish(
-        nest, dti_make_nest(nest, names, (const ditto_value *const *)members, num_members), out);
+    return dti_value_finish(nest, dti_make_nest(nest, names, members, num_members), out);
 }
 
-ditto_status ditto_strategy_regroup(ditto_strategy *strategy, ditto_value *const *values, int always_wrap,
-                                    ditto_value **out)
+ditto_status ditto_strategy_regroup(ditto_strategy *strategy, const ditto_value *const *values,
+                                    int always_wrap, ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
@@ -125,7 +124,7 @@ ditto_status ditto_strategy_regroup(ditto_strategy *strategy, ditto_value *const
     DTI_LEAVES_GATES(held);
     for (uint32_t i = 0; i < dti_base_of(strategy)->num_replicas; i++)
         DTI_TRY(dti_value_hold_item(values[i], strategy, "values", i, &held));
-    return dti_regroup(strategy, (const ditto_value *const *)values, always_wrap != 0, out);
+    return dti_regroup(strategy, values, always_wrap != 0, out);
 }
 
 ditto_status ditto_value_destroy(ditto_value *value)

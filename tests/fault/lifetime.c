@@ -97,7 +97,8 @@ ditto_status call_assign_value(struct waiting *w)
 
 ditto_status call_update(struct waiting *w)
 {
-    return ditto_variable_update(w->other, keep_copy, NULL, &w->value, 1, NULL, NULL);
+    const ditto_value *argument = w->value;
+    return ditto_variable_update(w->other, keep_copy, NULL, &argument, 1, NULL, NULL);
 }
 
 ditto_status call_run_values(struct waiting *w)
@@ -107,7 +108,7 @@ ditto_status call_run_values(struct waiting *w)
 
 ditto_status call_run_nest(struct waiting *w)
 {
-    ditto_value *member[2] = { w->value, w->value };
+    const ditto_value *member[2] = { w->value, w->value };
     ditto_value *nest;
     ditto_status status = ditto_strategy_nest(w->strategy, NULL, member, 2, &nest);
     if (status == DITTO_OK)

@@ -50,8 +50,8 @@ static ditto_status merge(ditto_replica *self, void *argument)
 static int use_value_of_destroyed(void *in_merge)
 {
     struct waiting w = { .call = NULL };
-    ditto_value *part[2], *both[2], *nest, *again;
-    const ditto_value *found;
+    ditto_value *part[2], *nest, *again;
+    const ditto_value *found, *both[2];
     ditto_tensor tensor;
     uint32_t count;
     REQUIRE(make_all(&w));

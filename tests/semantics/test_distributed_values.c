@@ -100,7 +100,7 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
     assert_null(results[1]); /* outputs beyond the count are NULL */
     assert_null(results[2]);
     assert_ok(ditto_value_destroy(results[0]));
-    ditto_value *members[] = { value, plain };
+    const ditto_value *members[] = { value, plain };
     assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "pair", "seven" }, members, 2, &nest));
     assert_ok(ditto_strategy_local_results(strategy, nest, results, &count));
     assert_int_equal(count, 3);
@@ -244,13 +244,13 @@ static void regroup_is_the_inverse_of_local_results(void **state)
     uint32_t count;
     ditto_tensor t;
     assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
-    assert_ok(ditto_strategy_regroup(strategy, results, 0, &again));
+    assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)results, 0, &again));
     assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_PER_REPLICA);
     assert_ok(ditto_value_component(again, 2, &t));
     assert_true(((double *)t.data)[0] == 2);
     assert_ok(ditto_value_destroy(again));
     /* Regrouping the same value for every replica gives that value, unless `always_wrap` is set. */
-    ditto_value *one[3] = { results[0], results[0], results[0] };
+    const ditto_value *one[3] = { results[0], results[0], results[0] };
     assert_ok(ditto_strategy_regroup(strategy, one, 0, &same));
     assert_ptr_equal(same, results[0]);
     assert_ok(ditto_value_destroy(same));
@@ -281,7 +281,7 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
         assert_ok(ditto_strategy_local_results(strategy, value, part, &count));
         assert_int_equal(count, n);
         for (int wrap = 0; wrap < 2; wrap++) {
-            assert_ok(ditto_strategy_regroup(strategy, part, wrap, &again));
+            assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)part, wrap, &again));
             assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_VARIABLE);
             assert_ptr_equal(again, value);
             assert_ok(ditto_value_destroy(again));
@@ -290,15 +290,15 @@ static void a_variables_components_are_regrouped_to_the_variable(void **state)
             ditto_value *first = part[0];
             part[0] = part[1];
             part[1] = first;
-            assert_ok(ditto_strategy_regroup(strategy, part, 0, &again));
+            assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)part, 0, &again));
             assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_PER_REPLICA);
             assert_ok(ditto_value_destroy(again));
         }
         for (uint32_t r = 0; r < n; r++)
             assert_ok(ditto_value_destroy(part[r]));
-        assert_ok(ditto_strategy_nest(strategy, NULL, (ditto_value *[]){ value }, 1, &nest));
+        assert_ok(ditto_strategy_nest(strategy, NULL, (const ditto_value *[]){ value }, 1, &nest));
         assert_ok(ditto_strategy_local_results(strategy, nest, of_nest, &count)); /* leaf by leaf */
-        assert_ok(ditto_strategy_regroup(strategy, of_nest, 0, &again));
+        assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)of_nest, 0, &again));
         assert_ok(ditto_value_member(again, "0", &found));
         assert_int_equal(ditto_value_kind_of(found), DITTO_VALUE_VARIABLE);
         assert_ok(ditto_value_destroy(again));
@@ -321,9 +321,9 @@ static void nests_have_members_by_path(void **state)
     const ditto_value *found;
     assert_ok(ditto_strategy_value(strategy, &a, &first));
     assert_ok(ditto_strategy_value(strategy, &b, &second));
-    assert_ok(ditto_strategy_nest(strategy, NULL, (ditto_value *[]){ first, second }, 2, &inner));
-    assert_ok(
-        ditto_strategy_nest(strategy, (const char *[]){ "batch" }, (ditto_value *[]){ inner }, 1, &outer));
+    assert_ok(ditto_strategy_nest(strategy, NULL, (const ditto_value *[]){ first, second }, 2, &inner));
+    assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "batch" }, (const ditto_value *[]){ inner }, 1,
+                                  &outer));
     assert_ok(ditto_value_destroy(first)); /* nests keep their members */
     assert_ok(ditto_value_destroy(second));
     assert_ok(ditto_value_destroy(inner));
@@ -336,10 +336,10 @@ static void nests_have_members_by_path(void **state)
     assert_status(ditto_value_member(outer, "rows", &found), DITTO_ERR_NOT_FOUND);
     assert_message("\"batch\"");
     assert_status(
-        ditto_strategy_nest(strategy, (const char *[]){ "a/b" }, (ditto_value *[]){ outer }, 1, &inner),
+        ditto_strategy_nest(strategy, (const char *[]){ "a/b" }, (const ditto_value *[]){ outer }, 1, &inner),
         DITTO_ERR_INVALID);
     assert_status(ditto_strategy_nest(strategy, (const char *[]){ "a", "a" },
-                                      (ditto_value *[]){ outer, outer }, 2, &inner),
+                                      (const ditto_value *[]){ outer, outer }, 2, &inner),
                   DITTO_ERR_INVALID);
     assert_message("twice");
     assert_ok(ditto_value_destroy(outer));
@@ -372,7 +372,7 @@ static void nests_have_a_limit(void **state)
     ditto_value *value = make_pairs(strategy), *outer;
     ditto_status status;
     int depth = 0;
-    while ((status = ditto_strategy_nest(strategy, NULL, (ditto_value *[]){ value }, 1, &outer)) ==
+    while ((status = ditto_strategy_nest(strategy, NULL, (const ditto_value *[]){ value }, 1, &outer)) ==
            DITTO_OK) {
         assert_ok(ditto_value_destroy(value));
         value = outer;

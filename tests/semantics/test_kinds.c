@@ -322,7 +322,7 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         /* Updates with per-replica arguments are refused before the function is called. */
         if (n > 1)
             assert_status(ditto_variable_update(variable, (ditto_update_fn)(uintptr_t)assign_ids, NULL,
-                                                (ditto_value *[]){ value }, 1, NULL, NULL),
+                                                (const ditto_value *[]){ value }, 1, NULL, NULL),
                           DITTO_ERR_INVALID);
         requested.synchronization = DITTO_ON_READ;
         assert_status(ditto_variable_create(strategy, &t, &requested, &refused), DITTO_ERR_UNSUPPORTED);

@@ -85,9 +85,9 @@ static void rule_2_2_a_nest_is_given_leaf_by_leaf(void **state)
     struct seen seen = { .plain = &scale };
     ditto_value *rows = make_rows(strategy, 0), *plain, *list, *nest, *nothing = rows;
     assert_ok(ditto_strategy_value(strategy, &t, &plain));
-    assert_ok(ditto_strategy_nest(strategy, NULL, (ditto_value *[]){ rows }, 1, &list));
+    assert_ok(ditto_strategy_nest(strategy, NULL, (const ditto_value *[]){ rows }, 1, &list));
     assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "rows", "scale" },
-                                  (ditto_value *[]){ list, plain }, 2, &nest));
+                                  (const ditto_value *[]){ list, plain }, 2, &nest));
     ditto_status status = ditto_strategy_run_values(strategy, look_at_nest, &seen, nest, NULL, &nothing);
     assert_string_equal(seen.report.first_failure, "");
     assert_ok(status);

@@ -74,14 +74,14 @@ static void rule_7_3_update_works_on_each_copy_once_with_matching_arguments(void
         assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &each));
         assert_ok(ditto_strategy_value(strategy, &plain, &one));
         u.variable = make_variable(strategy, 1, DITTO_COPIES_PER_REPLICA);
-        assert_ok(
-            ditto_variable_update(u.variable, add_argument, &u, (ditto_value *[]){ one }, 1, NULL, NULL));
+        assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ one }, 1, NULL,
+                                        NULL));
         assert_string_equal(u.report.first_failure, "");
         assert_int_equal(u.calls, n);
         expect_components(u.variable, n, 11, 0); /* the argument is neither summed nor divided */
         ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
         ungrouped.ungrouped = 1;
-        assert_ok(ditto_variable_update(u.variable, add_argument, &u, (ditto_value *[]){ each }, 1,
+        assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1,
                                         &ungrouped, &results));
         expect_components(u.variable, n, 11, 1); /* now the components differ */
         for (uint32_t r = 0; r < n; r++) {
@@ -110,7 +110,7 @@ static void rule_7_3_per_replica_arguments_need_a_copy_for_each_replica(void **s
     assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &each));
     u.variable = make_variable(strategy, 0, DITTO_COPIES_DEFAULT);
     assert_status(
-        ditto_variable_update(u.variable, add_argument, &u, (ditto_value *[]){ each }, 1, NULL, NULL),
+        ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1, NULL, NULL),
         DITTO_ERR_INVALID);
     assert_message("DITTO_COPIES_PER_REPLICA");
     assert_int_equal(u.calls, 0);
@@ -119,7 +119,7 @@ static void rule_7_3_per_replica_arguments_need_a_copy_for_each_replica(void **s
     u.silent_on_one = true;
     ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
     ungrouped.ungrouped = 1;
-    assert_status(ditto_variable_update(u.variable, add_argument, &u, (ditto_value *[]){ each }, 1,
+    assert_status(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1,
                                         &ungrouped, &results),
                   DITTO_ERR_INVALID);
     assert_message("for all copies, or for none");

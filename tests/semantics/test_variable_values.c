@@ -192,7 +192,7 @@ static void make_different(ditto_strategy *s, ditto_variable *v, uint32_t n, dit
         };
     }
     assert_ok(ditto_strategy_value_from_tensors(s, tensors, 1, each));
-    ditto_value *arguments[] = { *each };
+    const ditto_value *arguments[] = { *each };
     assert_ok(ditto_variable_update(v, fill_copy, NULL, arguments, 1, NULL, NULL));
 }
 

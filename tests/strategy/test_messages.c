@@ -116,7 +116,7 @@ static ditto_status update_null(ditto_strategy *s)
 {
     ditto_variable *v = variable_named(s, "a", 0, 0);
     ditto_value *one = value_of(s, 1);
-    ditto_value *arguments[2] = { one, NULL };
+    const ditto_value *arguments[2] = { one, NULL };
     ditto_status status = ditto_variable_update(v, update_fn, NULL, arguments, 2, NULL, NULL);
     assert_ok(ditto_value_destroy(one));
     assert_ok(ditto_variable_destroy(v));
@@ -165,7 +165,7 @@ static ditto_status regroup_variables(ditto_strategy *s)
     ditto_value *of[2], *out;
     for (int i = 0; i < 2; i++)
         assert_ok(ditto_variable_value(v[i], &of[i]));
-    ditto_status status = ditto_strategy_regroup(s, (ditto_value *const[]){ of[0], of[1] }, 0, &out);
+    ditto_status status = ditto_strategy_regroup(s, (const ditto_value *const[]){ of[0], of[1] }, 0, &out);
     for (int i = 0; i < 2; i++) {
         assert_ok(ditto_value_destroy(of[i]));
         assert_ok(ditto_variable_destroy(v[i]));
@@ -176,7 +176,7 @@ static ditto_status regroup_variables(ditto_strategy *s)
 static ditto_status regroup_null(ditto_strategy *s)
 {
     ditto_value *one = value_of(s, 1), *out;
-    ditto_status status = ditto_strategy_regroup(s, (ditto_value *const[]){ one, NULL }, 0, &out);
+    ditto_status status = ditto_strategy_regroup(s, (const ditto_value *const[]){ one, NULL }, 0, &out);
     assert_ok(ditto_value_destroy(one));
     return status;
 }
@@ -185,7 +185,7 @@ static ditto_status nest_null(ditto_strategy *s)
 {
     ditto_value *one = value_of(s, 1), *out;
     ditto_status status = ditto_strategy_nest(s, (const char *const[]){ "x", "y" },
-                                              (ditto_value *const[]){ one, NULL }, 2, &out);
+                                              (const ditto_value *const[]){ one, NULL }, 2, &out);
     assert_ok(ditto_value_destroy(one));
     return status;
 }
@@ -202,8 +202,8 @@ static ditto_status batch_null(ditto_strategy *s)
 {
     ditto_value *one = value_of(s, 1), *out[2];
     ditto_destination places[2] = { { .replica = 0 }, { .replica = 0 } };
-    ditto_status status = ditto_strategy_batch_reduce_to(s, DITTO_MEAN, (ditto_value *const[]){ one, NULL },
-                                                         places, 2, out);
+    ditto_status status = ditto_strategy_batch_reduce_to(
+        s, DITTO_MEAN, (const ditto_value *const[]){ one, NULL }, places, 2, out);
     assert_ok(ditto_value_destroy(one));
     return status;
 }
@@ -212,8 +212,8 @@ static ditto_status batch_destination(ditto_strategy *s)
 {
     ditto_value *one = value_of(s, 1), *out[2];
     ditto_destination places[2] = { { .replica = 0 }, { .replica = 9 } };
-    ditto_status status = ditto_strategy_batch_reduce_to(s, DITTO_MEAN, (ditto_value *const[]){ one, one },
-                                                         places, 2, out);
+    ditto_status status = ditto_strategy_batch_reduce_to(
+        s, DITTO_MEAN, (const ditto_value *const[]){ one, one }, places, 2, out);
     assert_ok(ditto_value_destroy(one));
     return status;
 }
@@ -519,8 +519,7 @@ static ditto_status many_members(ditto_strategy *s)
 {
     char names[60][48];
     const char *name[60];
-    ditto_value *member[60];
-    const ditto_value *found;
+    const ditto_value *member[60], *found;
     ditto_value *one = value_of(s, 1), *nest;
     for (int i = 0; i < 60; i++) {
         snprintf(names[i], sizeof names[i], "a-member-with-a-name-of-some-length-%d", i);

@@ -42,7 +42,7 @@ ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void
 }
 
 ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn function, void *user,
-                                   ditto_value *const *arguments, uint32_t num_arguments,
+                                   const ditto_value *const *arguments, uint32_t num_arguments,
                                    const ditto_update_options *options, ditto_value **results)
 {
     ditto_update_options known;
@@ -59,7 +59,7 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
     if (known.ungrouped)
         DTI_TRY(dti_not_null(results, "results"));
     DTI_TRY(dti_update_cross(variable, &(struct dti_update_request){ function, user, num_arguments },
-                             (const ditto_value *const *)arguments, known.ungrouped ? results : NULL));
+                             arguments, known.ungrouped ? results : NULL));
     if (results != NULL && !known.ungrouped)
         *results = NULL;
     return DITTO_OK;

@@ -80,7 +80,8 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
     return DITTO_OK;
 }
 
-ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op, ditto_value *const *values,
+ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
+                                            const ditto_value *const *values,
                                             const ditto_destination *destinations, uint32_t num_values,
                                             ditto_value **out)
 {
@@ -96,8 +97,7 @@ ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op o
         DTI_TRY(dti_value_hold_item(values[i], strategy, "values", i, &held));
         DTI_TRY_OF(check_destinations(strategy, &destinations[i], &held), "destinations[%u]", i);
     }
-    return dti_reduce_to_destinations(strategy, op, (const ditto_value *const *)values, destinations,
-                                      num_values, out);
+    return dti_reduce_to_destinations(strategy, op, values, destinations, num_values, out);
 }
 
 ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,

@@ -81,10 +81,10 @@ ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *argument
     return DITTO_OK;
 }
 
-ditto_status update_with(ditto_variable *v, ditto_value *argument)
+ditto_status update_with(ditto_variable *v, const ditto_value *argument)
 {
     calls = 0;
-    return ditto_variable_update(v, add_argument, NULL, (ditto_value *[]){ argument }, 1, NULL, NULL);
+    return ditto_variable_update(v, add_argument, NULL, (const ditto_value *[]){ argument }, 1, NULL, NULL);
 }
 
 void split(ditto_strategy *s, ditto_variable *v)

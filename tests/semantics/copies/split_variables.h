@@ -35,7 +35,7 @@ ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *argument
                           ditto_tensor *result);
 
 /* Updates the variable outside of a run with add_argument. It sets `calls` to 0 before. */
-ditto_status update_with(ditto_variable *v, ditto_value *argument);
+ditto_status update_with(ditto_variable *v, const ditto_value *argument);
 
 /* Adds r + 1 to the component of replica r, so that all components differ. */
 void split(ditto_strategy *s, ditto_variable *v);

@@ -301,7 +301,7 @@ static int split_without_memory(void *unused)
     /* Each round frees the copy that could be allocated, or the next round would have less memory. */
     for (int round = 0; round < 3; round++) {
         uint64_t before = ditto_variable_generation(l.v);
-        REQUIRE(ditto_variable_update(l.v, count_call, &l, (ditto_value *[]){ each }, 1, NULL, NULL) ==
+        REQUIRE(ditto_variable_update(l.v, count_call, &l, (const ditto_value *[]){ each }, 1, NULL, NULL) ==
                 DITTO_ERR_NO_MEMORY);
         REQUIRE(ditto_variable_generation(l.v) == before);
         l.failed = 0;
@@ -376,7 +376,8 @@ static void a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_on
         assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
         while (!w.ready)
             sched_yield();
-        assert_ok(ditto_variable_update(w.v, set_nothing, NULL, (ditto_value *[]){ ids }, 1, NULL, NULL));
+        assert_ok(
+            ditto_variable_update(w.v, set_nothing, NULL, (const ditto_value *[]){ ids }, 1, NULL, NULL));
         w.over = true;
         pthread_join(thread, NULL);
         assert_int_equal(w.failures, 0);

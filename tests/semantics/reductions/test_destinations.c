@@ -73,7 +73,8 @@ static void rule_4_6_a_batch_gives_the_results_of_single_calls_in_order(void **s
     ditto_value *out[2] = { NULL }, *single;
     ditto_destination places[2] = { { .of = a }, { .replica = 2 } };
     ditto_tensor t, s;
-    assert_ok(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (ditto_value *[]){ a, b }, places, 2, out));
+    assert_ok(
+        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out));
     for (int i = 0; i < 2; i++) {
         assert_ok(ditto_strategy_reduce_to(strategy, DITTO_SUM, i == 0 ? a : b, places[i], &single));
         assert_ok(ditto_value_tensor(out[i], &t));
@@ -84,16 +85,17 @@ static void rule_4_6_a_batch_gives_the_results_of_single_calls_in_order(void **s
         assert_ok(ditto_value_destroy(out[i]));
         out[i] = NULL;
     }
-    assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (ditto_value *[]){ a }, places, 0, out),
-                  DITTO_ERR_INVALID);
-    ditto_value *uneven = counting(strategy, (const size_t[]){ 1, 2, 2 });
     assert_status(
-        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (ditto_value *[]){ a, uneven }, places, 2, out),
-        DITTO_ERR_SHAPE);
+        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a }, places, 0, out),
+        DITTO_ERR_INVALID);
+    ditto_value *uneven = counting(strategy, (const size_t[]){ 1, 2, 2 });
+    assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, uneven },
+                                                 places, 2, out),
+                  DITTO_ERR_SHAPE);
     assert_null(out[0]); /* no output is set */
     places[1].replica = 3;
     assert_status(
-        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (ditto_value *[]){ a, b }, places, 2, out),
+        ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ a, b }, places, 2, out),
         DITTO_ERR_RANGE);
     assert_ok(ditto_value_destroy(a));
     assert_ok(ditto_value_destroy(b));

@@ -82,7 +82,7 @@ static void rule_5_2_nests_are_gathered_leaf_by_leaf_and_slices_are_refused(void
     ditto_value *value = ragged(strategy, 0), *plain, *nest, *whole, *slices = make_slices(strategy, 0);
     const ditto_value *member;
     assert_ok(ditto_strategy_value(strategy, &t, &plain));
-    assert_ok(ditto_strategy_nest(strategy, NULL, (ditto_value *[]){ value, plain }, 2, &nest));
+    assert_ok(ditto_strategy_nest(strategy, NULL, (const ditto_value *[]){ value, plain }, 2, &nest));
     assert_ok(ditto_strategy_gather(strategy, nest, 0, &whole));
     assert_ok(ditto_value_member(whole, "0", &member));
     assert_ok(ditto_value_tensor(member, &t));

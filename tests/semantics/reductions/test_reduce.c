@@ -256,8 +256,8 @@ static void rule_4_5_a_nest_is_reduced_leaf_by_leaf(void **state)
     ditto_value *nest, *result;
     const ditto_value *member;
     double number;
-    assert_ok(
-        ditto_strategy_nest(strategy, (const char *[]){ "a", "b" }, (ditto_value *[]){ a, b }, 2, &nest));
+    assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "a", "b" }, (const ditto_value *[]){ a, b }, 2,
+                                  &nest));
     assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, nest, axis_0, 1, &result));
     assert_ok(ditto_value_member(result, "a", &member));
     assert_ok(ditto_value_f64(member, &number));

@@ -130,7 +130,7 @@ static void rule_4_8_slices_stay_sparse_without_a_known_dense_destination(void *
         DITTO_ERR_SHAPE); /* the destination is dense and has another shape */
     ditto_destination places[4] = { { .replica = 0 }, { .of = to }, { .replica = 1 }, { .replica = 2 } };
     assert_ok(ditto_strategy_batch_reduce_to(
-        strategy, DITTO_SUM, (ditto_value *[]){ value, value, known, value }, places, 4, out));
+        strategy, DITTO_SUM, (const ditto_value *[]){ value, value, known, value }, places, 4, out));
     expect_slices(out[0], want, 6, 11);
     expect_slices(out[3], want, 6, 11);
     for (int i = 1; i < 3; i++) { /* dense: sent to a variable, or with a known number of rows */
@@ -143,7 +143,7 @@ static void rule_4_8_slices_stay_sparse_without_a_known_dense_destination(void *
         assert_ok(ditto_value_destroy(out[i]));
     out[0] = NULL;
     places[1].of = to_number; /* one reduction fails, so no output is set */
-    assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (ditto_value *[]){ value, value },
+    assert_status(ditto_strategy_batch_reduce_to(strategy, DITTO_SUM, (const ditto_value *[]){ value, value },
                                                  places, 2, out),
                   DITTO_ERR_SHAPE);
     assert_null(out[0]);
