@@ -19,6 +19,10 @@ DITTO_BEGIN
  *  once with ditto_value_destroy. A nest keeps its members alive, and a component its container, so they may
  *  be destroyed in any order. The strategy keeps the memory of destroyed values for later ones. A loop that
  *  creates and destroys the same values again and again therefore allocates nothing.
+ *
+ *  Members of nests are const, so arrays of values are `const ditto_value *const *`. In C, an array of handles
+ *  that are not const (from ditto_strategy_local_results, or the arguments of a merge function) needs a cast
+ *  to this type. In C++ it does not.
  *  @{ */
 
 /** A distributed value. */

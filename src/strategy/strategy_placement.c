@@ -9,9 +9,12 @@ static ditto_status read_options(const ditto_strategy_options *o, ditto_placemen
 {
     bool is_short = o->num_replicas != 0 || o->span != DITTO_SPAN_DEFAULT;
     if (is_short + (o->placement_options != NULL) + (o->placement != NULL) > 1)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "more than one of num_replicas (or span), placement_options and placement is set: "
-                        "each says where the replicas are; placement_options has num_replicas and span too");
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "%s and %s are both set: each says where the replicas are, so set one of num_replicas "
+            "(with span), placement_options (which has both) and placement",
+            is_short ? o->num_replicas != 0 ? "num_replicas" : "span" : "placement_options",
+            o->placement != NULL ? "placement" : "placement_options");
     DTI_TRY(dti_options_copy(out, sizeof *out, o->placement_options, "ditto_placement_options"));
     if (is_short) {
         out->num_replicas = o->num_replicas;

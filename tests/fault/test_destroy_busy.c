@@ -38,7 +38,7 @@ static void *call_and_return(void *argument)
     return NULL;
 }
 
-/* The same for a call that waits because a merge function has the turn. */
+/* The same for a call that must begin while a run or a merge function has the turn, and so waits. */
 static void *begin_call(void *argument)
 {
     struct waiting *w = argument;
@@ -53,9 +53,10 @@ static void *begin_call(void *argument)
 static ditto_status await_the_other(ditto_replica *self, void *argument)
 {
     struct waiting *w = argument;
-    if (ditto_replica_id(self) == 0 && !await_sleep(&w->thread_id))
-        return ditto_fail(self, 1, "the other thread does not wait");
-    return DITTO_OK;
+    if (ditto_replica_id(self) != 0)
+        return DITTO_OK;
+    atomic_store(&w->may_begin, 1);
+    return await_sleep(&w->thread_id) ? DITTO_OK : ditto_fail(self, 1, "the other thread does not wait");
 }
 
 /* If the other thread was faster, its call has completed before the destroy, and the test tries again. */
@@ -68,7 +69,7 @@ static int destroy_strategy_under(void *call)
         pthread_t thread;
         REQUIRE(tries < 1000);
         REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &w.strategy) && make_variable(w.strategy, &w.variable));
-        REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+        REQUIRE(pthread_create(&thread, NULL, begin_call, &w) == 0);
         REQUIRE(ditto_strategy_run(w.strategy, await_the_other, &w) == DITTO_OK);
         ditto_status status = ditto_strategy_destroy(w.strategy);
         was_busy = status == DITTO_ERR_BUSY;

@@ -475,7 +475,7 @@ static void wrong_options_are_refused(void **state)
     assert_message("ditto_placement_options.struct_size is 0");
     options.num_replicas = 1;
     assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
-    assert_message("more than one of num_replicas (or span), placement_options and placement is set");
+    assert_message("num_replicas and placement_options are both set");
     options.placement_options = NULL;
     options.num_replicas = 2;
     options.stack_bytes = 1;

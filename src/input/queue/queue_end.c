@@ -63,5 +63,5 @@ void dti_queue_abandon(ditto_queue *q, uint32_t producer)
         /* relaxed, as in dti_queue_claimed_slot */
         if (atomic_load_explicit(&q->slot[i].holder, memory_order_relaxed) == producer + 1)
             (void)dti_queue_fail(q, producer, q->slot[i].ticket, DITTO_ERR_PEER_STOPPED,
-                                 "it exited without publishing the slot that it had claimed");
+                                 "it was abandoned with a slot that it had claimed and not published");
 }

@@ -5,6 +5,7 @@
 #include "base/numbers/checksum.h"
 #include "replicas/placement/placement.h"
 
+#include <stdio.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,8 +125,11 @@ static ditto_status read_replica(struct placement_reader *r, const char *line, s
     if (r->replicas == DITTO_MAX_REPLICAS)
         return DTI_FAIL(DITTO_ERR_RANGE, "line %u: a strategy has at most %u replicas", r->line,
                         DITTO_MAX_REPLICAS);
-    if (!starts(line, length, wanted))
-        return corrupt(r, "\"replica\" with the next number and a colon, or \"end\"");
+    if (!starts(line, length, wanted)) {
+        char expected[64];
+        snprintf(expected, sizeof expected, "\"%s\" and PUs, or \"end\"", wanted);
+        return corrupt(r, expected);
+    }
     for (at = line + text.length;; at++) { /* at++ skips the comma */
         uint32_t first, last;
         if (!dti_number_range_parse(&at, end, &first, &last))

@@ -139,7 +139,8 @@ static ditto_status take_reduced(ditto_strategy *strategy, const struct dti_run_
         DTI_TRY(take_result(strategy, call, at, &each));
         ditto_status status = dti_reduce_value(strategy, request->op, each, NULL, 0, out);
         dti_value_drop(each);
-        return status;
+        DTI_TRY_OF(status, "options->reduce[%u]", i);
+        return DITTO_OK;
     }
     return take_result(strategy, call, at, out);
 }

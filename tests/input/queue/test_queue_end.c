@@ -259,7 +259,7 @@ static void tickets_of_a_producer_that_has_exited_are_marked(void **state)
     assert_ok(ditto_queue_publish(queue, 1, ticket[0], number(1), 0));
     assert_ok(ditto_queue_get(queue, 0, &got));
     assert_status(ditto_queue_get(queue, 0, &got), DITTO_ERR_PEER_STOPPED);
-    assert_message("producer 0 failed at ticket 1: it exited");
+    assert_message("producer 0 failed at ticket 1: it was abandoned");
     assert_ok(ditto_queue_destroy(queue));
 }
 

@@ -298,8 +298,8 @@ static ditto_status check_component(const struct csv_dataset *csv, const ditto_c
     if (c->text_bytes != 0 ? c->dtype != DITTO_U8 : !is_readable(c->dtype))
         return DTI_FAIL(
             DITTO_ERR_UNSUPPORTED,
-            "components[%u] has dtype %s: numbers are read as f32, f64, bool or an integer, text as u8", k,
-            ditto_dtype_name(c->dtype));
+            "components[%u].dtype = %d (%s): numbers are read as f32, f64, bool or an integer, text as u8", k,
+            (int)c->dtype, ditto_dtype_name(c->dtype));
     if (c->num_columns == 0 || end > most)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
