@@ -20,9 +20,9 @@ DITTO_BEGIN
  *  be destroyed in any order. The strategy keeps the memory of destroyed values for later ones. A loop that
  *  creates and destroys the same values again and again therefore allocates nothing.
  *
- *  Members of nests are const, so arrays of values are `const ditto_value *const *`. In C, an array of handles
- *  that are not const (from ditto_strategy_local_results, or the arguments of a merge function) needs a cast
- *  to this type. In C++ it does not.
+ *  Members of nests are const, so arrays of values are `const ditto_value *const *`. In C, an array of
+ *  handles that are not const (from ditto_strategy_local_results, or the arguments of a merge function) needs
+ *  a cast to this type. In C++ it does not.
  *  @{ */
 
 /** A distributed value. */
