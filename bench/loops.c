@@ -178,8 +178,8 @@ static bool is_ahead(enum variant variant)
     return variant == VARIANT_AHEAD || variant == VARIANT_STREAM_AHEAD;
 }
 
-/* Returns the bytes of a block. Small blocks leave the few line buffers of the processor to prefetches and
- * streaming stores. */
+/* Returns the bytes of a block. Prefetches and streaming stores occupy line fill buffers, of which a core has
+ * few. The blocks are so small that one block does not use all of them. */
 static size_t block_of(enum variant variant)
 {
     return variant == VARIANT_STREAM_AHEAD ? 512
@@ -288,8 +288,8 @@ static void copy(enum variant variant, struct ends *e, const char *const *from, 
 
 /* -- collectives -- */
 
-/* Lists the replicas that receive the result. The caller is the first, so that not all replicas begin with
- * the same one. */
+/* Lists the replicas that receive the result. If all receive it, the caller is the first, so that not all
+ * replicas begin with the same one. */
 static void takers(struct ends *e, const struct work *work, struct worker *w, uint32_t me, bool everyone)
 {
     uint32_t n = work->replicas;

@@ -1,6 +1,7 @@
 /* Lesson 8: conjugate gradients for Poisson's equation on a square. Each replica stores only its own rows of
- * the grid, and reads the edges of its neighbours in their memory. Dot products are block sums. So the number
- * of iterations and all bits of the residual are the same for each number of replicas.
+ * the grid, and reads the edges of its neighbours in their memory. Dot products use
+ * ditto_block_sum, whose bits do not depend on how the elements are divided over replicas. So the number of
+ * iterations and all bits of the residual are the same for each number of replicas.
  *
  *     build/examples/08_conjugate_gradients [REPLICAS ...] */
 #include "lesson.h"

@@ -15,16 +15,16 @@
 /** Marks a function whose status must not be ignored. */
 #define DITTO_NODISCARD __attribute__((warn_unused_result))
 
-/** Marks a function with a printf format, its parameter number text_. The arguments begin at number
- *  first_. */
+/** Marks a function like printf. Its parameter number text_, counted from 1, is the format, and the values
+ *  begin at parameter first_. */
 #define DITTO_PRINTF(text_, first_) __attribute__((__format__(__printf__, text_, first_)))
 
 /* DITTO_BEGIN and DITTO_END enclose the declarations of a header, which have C linkage in C++.
  *
  * A struct with the field struct_size starts from its INIT macro, for example
  * `ditto_limits limits = DITTO_LIMITS_INIT;`. This holds for options, and also for structs that the library
- * fills. Otherwise the call returns DITTO_ERR_INVALID. Structs without this field, such as ditto_pu and
- * ditto_batch, need no initial value if the library fills them.
+ * fills. A call that is given such a struct with struct_size 0 returns DITTO_ERR_INVALID. Structs without
+ * this field, such as ditto_pu and ditto_batch, need no initial value if the library fills them.
  *
  * Each INIT macro is made with DITTO_OPTIONS_INIT. All fields are 0, except for struct_size. */
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
  *
  * A row has one or more components (for example an image and its label), each a tensor of a fixed shape.
  * Sources (source.h) make rows. Transformations (transform.h) change rows, their order or their number. One
- * of them, batch, says how many rows make one global batch. Nothing is read until an iterator (distribute.h),
+ * of them, batch, says how many rows make one global batch. No row is read until an iterator (distribute.h),
  * which delivers batches to replicas, or ditto_dataset_reduce asks for rows. A dataset can be iterated many
  * times, and by several iterators at once. docs/input.md describes how to use datasets. docs/semantics.md,
  * "Datasets", has the rules. */
@@ -20,24 +20,26 @@ DITTO_BEGIN
  * that makes a dataset may return DITTO_ERR_NO_MEMORY, and DITTO_ERR_INVALID if a pointer is NULL. A
  * transformation returns DITTO_ERR_RANGE if more than 1000 datasets would be nested.
  *
- * If reading fails, the error names file and position. It is returned to the caller that takes the batch in
- * which the row would be, after all rows before it. */
+ * If a row cannot be read, the error names file and position. A batch ends in front of this row. The next
+ * call returns the error, on every replica (ditto_next says when). */
 
 /* -- Functions of the program in a dataset (maps, filters, generators) --
  *
- * They run on the threads that make batches, in their own context. (ditto_dataset_reduce calls them on the
- * calling thread, in its context.) Calls on a strategy return
- * DITTO_ERR_CONTEXT there, because the strategy may be waiting for that thread. If a function needs, for
- * example, the value of a variable, the program reads it before it makes the iterator, and passes it with the
- * `user` pointer. The floating-point environment is that of replicas (strategy.h), whatever the program's
- * threads have. */
+ * In an iterator they run on the threads that make batches. The functions open, save and restore of a
+ * generator run on the thread that makes or saves the iterator. All run in a context of their own, in which
+ * calls on a strategy return DITTO_ERR_CONTEXT, because the strategy may be waiting for that thread. If a
+ * function needs, for example, the value of a variable, the program reads it before it makes the iterator,
+ * and passes it with the `user` pointer. ditto_dataset_reduce calls them on the calling thread, in its
+ * context. The floating-point environment is that of replicas (strategy.h), whatever the program's threads
+ * have. */
 
 /** A dataset.
  *
  *  The order of its rows depends only on the description of the dataset, on its seeds and on the pass, never
- *  on threads. In each pipeline of an iterator, one thread at a time chooses rows, one after another. This
- *  part consists of shuffle, filter, generators, and finding where lines and records begin. All producers
- *  read, parse, map and copy rows in parallel. */
+ *  on threads. In each pipeline of an iterator, one thread at a time chooses rows, one after another.
+ *  Choosing includes shuffle, filter, generators, compressed files, all that stands in front of a filter, and
+ *  finding where lines and records begin. All producers do the rest in parallel: reading, parsing, mapping
+ *  and copying rows. */
 typedef struct ditto_dataset ditto_dataset;
 
 /** Largest number of components of a row. */
@@ -75,7 +77,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_spec(const ditto_dataset *d
 typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *user);
 
 /** Calls a function for all rows, in order, on the calling thread. It makes no difference whether the dataset
- *  is batched.
+ *  is batched, except that DITTO_BATCH_DROP_REMAINDER drops the rows that are left over at the end.
  *
  *  The functions of the dataset are called in the caller's context and in the floating-point environment of
  *  replicas. The caller's environment is restored at the end.
@@ -85,8 +87,11 @@ typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *user);
  *  @param user      given to the function. It holds the result
  *  @param pass      number of the pass, as in ditto_input_options
  *  @return DITTO_OK, an error of reading the dataset, such as DITTO_ERR_CORRUPT and DITTO_ERR_IO, or:
- *  @retval DITTO_ERR_USER  the function, or a function of the dataset, failed. If it returned another error,
- *                          that error is returned */
+ *  @retval DITTO_ERR_INVALID    dataset or function is NULL
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused
+ *  @retval DITTO_ERR_USER       the function, or a function of the dataset, returned DITTO_ERR_USER, or a
+ *                               positive status that it must not return. Its other errors are returned as
+ *                               they are */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn function,
                                                             void *user, uint64_t pass);
 

@@ -5,7 +5,8 @@
  * an iterator continues, these rows come first, and then the cursor continues from its own position.
  *
  * The state consists of these parts:
- *     - magic, fingerprint of the datasets, W, G, N, pass, how pipelines share the dataset
+ *     - magic, fingerprint of the datasets, numbers of pipelines, of rows of a global batch, and of replicas,
+ *       pass, how pipelines share the dataset
  *     - for each pipeline: its next step, and whether this is the next step of all its replicas; if not, the
  *       next step of each replica; then the number of rows, the rows, and the position of the cursor
  *     - a hash of all bytes before it */
@@ -76,7 +77,8 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
         for (uint64_t i = 0; i < step->count; i++)
             DTI_TRY(dti_row_save(d, dti_rows_from(step->rows, i).word, to));
     }
-    /* These rows are saved even if replicas have taken steps from `cut` on, in which they got no rows. */
+    /* Replicas of this pipeline may have taken steps from `cut` on with empty batches, because other
+     * pipelines had more steps. These rows were not delivered, so they are saved. */
     for (size_t i = 0; i < s->short_rows; i++)
         DTI_TRY(dti_row_save(d, dti_rows_from(s->step[s->cut % (s->o.slots + 1)].rows, i).word, to));
     for (size_t i = s->before_given; i < s->before_count; i++)
@@ -130,7 +132,8 @@ static ditto_status refuse_sharing(enum dti_sharing saved, enum dti_sharing now)
     };
     bool old = saved == DTI_SHARING_NONE && now == DTI_SHARING_ROWS;
     return DTI_FAIL(DITTO_ERR_INVALID, "the state was saved when pipelines %s%s, but now they %s",
-                    names[saved], old ? " (or every W-th row, as DATA did in an earlier version)" : "",
+                    names[saved],
+                    old ? " (or divided them row by row, as DITTO_SHARD_DATA did in an earlier version)" : "",
                     names[now]);
 }
 

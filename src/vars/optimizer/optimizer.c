@@ -1,5 +1,6 @@
-/* src/vars/optimizer/optimizer.c - creates and destroys optimizers. An optimizer consists of items, of slots,
- * each piece of which lies with the replica that updates it, and of a variable that counts the steps. */
+/* src/vars/optimizer/optimizer.c - creates and destroys optimizers. An optimizer has items, which are the
+ * pieces of its variables, slots, and a variable that counts the steps. Each piece of a slot is in the arena
+ * of the replica that updates it. */
 #include "vars/optimizer/optimizer.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"
@@ -205,8 +206,9 @@ static ditto_status check_slot(const ditto_variable *v)
 static ditto_status check_slots(const struct dti_dependent *dependent)
 {
     const ditto_optimizer *o = (const ditto_optimizer *)dependent;
-    /* relaxed: this read comes after the gate's O1. It reads the optimizer's own team and not a slot's,
-     * because the end of the team reaches the slots after the optimizer. */
+    /* relaxed: entering the optimizer's gate (O1 in gate.h) orders it. When a team ends, its dependents lose
+     * their team, the newest first, and so the optimizer before its slots. Therefore the optimizer's own team
+     * is read. Without a team there are no calls. */
     const struct dti_team *team = atomic_load_explicit(&dependent->team, memory_order_relaxed);
     /* In a child process the gates may count calls of threads that do not exist there. */
     if (team == NULL || dti_team_forked(team))
@@ -222,9 +224,9 @@ static void unregister(ditto_variable *v)
     v->hidden = true;
 }
 
-/* Removes the optimizer from the strategy's list, and from the numbers of users of its variables. The caller
- * has the turn. The slots are removed from the list of variables here, so that no save selects them. They are
- * destroyed later, without the turn. */
+/* Removes the optimizer from the strategy's list, and subtracts it from the number of users of each of its
+ * variables. The caller has the turn. The slots are removed from the list of variables here, so that no save
+ * selects them. They are destroyed later, without the turn. */
 static void leave(struct dti_dependent *dependent, enum dti_team_end end)
 {
     ditto_optimizer *o = (ditto_optimizer *)dependent, **at = dti_registry_optimizers(o->iterations->team);

@@ -215,7 +215,7 @@ ditto_status dti_copies_allocate(ditto_variable *v, const void *value)
 {
     struct placing placing = { v, value };
     ditto_status status = dti_team_run(v->team, allocate_own, &placing, DITTO_FOREVER);
-    dti_team_renew(v->team); /* the job uses no collectives, so nothing else must be renewed */
+    dti_team_renew(v->team); /* the job has no meetings that would have to be renewed */
     if (status != DITTO_OK)
         dti_copies_free(v);
     return status;
@@ -268,7 +268,7 @@ static ditto_status make_own_copy(struct dti_replica *r, void *argument)
     return make_copy(r, r->pu.memory_node, s->v->bytes, dti_variable_component(s->v, r->id), &s->made[r->id]);
 }
 
-/* Makes the new copies the components of their replicas, after all of them have been allocated. */
+/* Lets each replica use its new copy as its component. All copies have been allocated before. */
 static void use_own_copies(ditto_variable *v, const struct splitting *s)
 {
     uint32_t copies = v->copies;
@@ -280,8 +280,8 @@ static void use_own_copies(ditto_variable *v, const struct splitting *s)
         atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
     }
     v->copies_of_piece[0].copies = copies;
-    /* relaxed: a thread that reads copies by this number does so under the turn, or in a run that begins or
-     * continues after the split. Others only estimate work by it. */
+    /* relaxed: a thread that takes this number as the bound of a loop over copies has the turn, or is in a
+     * run that begins or continues after the split. All others only estimate the amount of work by it. */
     atomic_store_explicit(&v->copies, copies, memory_order_relaxed);
     v->own_copies = true;
 }

@@ -562,7 +562,7 @@ static void states_of_pipelines_that_shared_rows_in_another_way_are_refused(void
                                     .state_bytes = sizeof of_every_second_row };
     (void)state;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
-    assert_message("every W-th row, as DATA did in an earlier version");
+    assert_message("divided them row by row, as DITTO_SHARD_DATA did in an earlier version");
     options.shard = DITTO_SHARD_OFF;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_INVALID);
     assert_message("another dataset");

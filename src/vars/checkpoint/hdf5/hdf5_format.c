@@ -32,7 +32,7 @@ static size_t floating(unsigned char *at, size_t bytes, int exponent_bits, int f
 {
     memset(at, 0, FLOATING_BYTES);
     at[0] = FLOATING;
-    at[1] = 0x20;                           /* the first bit of the fraction is implied */
+    at[1] = 0x20;                           /* the leading 1 is not stored */
     at[2] = (unsigned char)(8 * bytes - 1); /* the position of the sign bit */
     dti_put_number(at + 4, bytes, 4);
     dti_put_number(at + 10, 8 * bytes, 2); /* precision */
