@@ -33,7 +33,8 @@ static inline bool await_all_returned(const ditto_strategy *strategy)
     return false;
 }
 
-/* Returns true if this process has at most so many threads. A sanitizer may have one more. */
+/* Returns true if this process has at most so many threads, after all others were joined. A sanitizer may
+ * have started one thread of its own. */
 static inline bool has_threads(long most)
 {
     return count_threads() <= most + SANITIZED;

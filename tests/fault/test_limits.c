@@ -97,13 +97,17 @@ static int helper_not_bound(void *unused)
     REQUIRE(ditto_placement_create(topology, &options, &placement) == DITTO_OK);
     strcpy(unbindable, "ditto-r0.1");
     /* The error can arrive at any time while later helpers are started, so it is tried often. */
+    long threads = 1;
     for (int i = 0; i < 100; i++) {
         ditto_strategy_options with = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_strategy *strategy = NULL;
         with.placement = placement;
         REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &with, &strategy) == DITTO_ERR_SYSTEM);
         REQUIRE(ditto_last_error()->system_errno == EINVAL && strategy == NULL);
-        REQUIRE(has_threads(1));
+        /* In a child process the thread sanitizer starts threads of its own when the first thread begins. */
+        if (i == 0)
+            threads = SANITIZED ? count_threads() : 1;
+        REQUIRE(count_threads() <= threads);
     }
     return 0;
 }
