@@ -91,22 +91,24 @@ static void destroying_a_strategy_is_busy_while_a_call_waits_for_its_turn(void *
         assert_int_equal(in_child(destroy_strategy_under, (void *)(uintptr_t)&calls[i], 120), 0);
 }
 
-/* A merge function. It has the turn, so the other thread waits until this function has returned. */
-static ditto_status destroy_variable_under_the_other(ditto_strategy *strategy, ditto_value *const *arguments,
-                                                     uint32_t count, void *user, ditto_value **result)
+/* A merge function. It has the turn, so the other thread waits until this function has returned. Destroys the
+ * iterator, or the variable if there is no iterator. */
+static ditto_status destroy_under_the_other(ditto_strategy *strategy, ditto_value *const *arguments,
+                                            uint32_t count, void *user, ditto_value **result)
 {
     struct waiting *w = user;
     (void)strategy, (void)arguments, (void)count, (void)result;
     atomic_store(&w->may_begin, 1);
     if (!await_sleep(&w->thread_id))
         return DITTO_ERR_USER;
-    w->destroyed = ditto_variable_destroy(w->variable);
+    w->destroyed = w->iterator != NULL ? ditto_iterator_destroy(w->iterator)
+                                       : ditto_variable_destroy(w->variable);
     return DITTO_OK;
 }
 
-static ditto_status merge_and_destroy_variable(ditto_replica *self, void *w)
+static ditto_status merge_and_destroy(ditto_replica *self, void *w)
 {
-    return ditto_merge_call(self, destroy_variable_under_the_other, w, NULL, 0, NULL);
+    return ditto_merge_call(self, destroy_under_the_other, w, NULL, 0, NULL);
 }
 
 static int destroy_variable_under(void *call)
@@ -116,7 +118,7 @@ static int destroy_variable_under(void *call)
     spoil_freed_memory();
     REQUIRE(make_all(&w));
     REQUIRE(pthread_create(&thread, NULL, begin_call, &w) == 0);
-    REQUIRE(ditto_strategy_run(w.strategy, merge_and_destroy_variable, &w) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(w.strategy, merge_and_destroy, &w) == DITTO_OK);
     pthread_join(thread, NULL);
     REQUIRE(w.destroyed == DITTO_ERR_BUSY && w.status == DITTO_OK);
     REQUIRE(drop_all(&w));
@@ -254,28 +256,7 @@ static ditto_status ignore_batch(ditto_replica *self, const ditto_batch *batch, 
 
 static ditto_status call_steps(struct waiting *w)
 {
-    /* This loop must not sleep, because a sleeping thread is taken to be inside the call. */
-    while (!atomic_load(&w->may_begin))
-        sched_yield();
     return ditto_strategy_run_steps(w->strategy, ignore_batch, NULL, w->iterator, 3, NULL, NULL, NULL);
-}
-
-/* A merge function. It has the turn, so the other thread waits until this function has returned. */
-static ditto_status destroy_under_the_other(ditto_strategy *strategy, ditto_value *const *arguments,
-                                            uint32_t count, void *user, ditto_value **result)
-{
-    struct waiting *w = user;
-    (void)strategy, (void)arguments, (void)count, (void)result;
-    atomic_store(&w->may_begin, 1);
-    if (!await_sleep(&w->thread_id))
-        return DITTO_ERR_USER;
-    w->destroyed = ditto_iterator_destroy(w->iterator);
-    return DITTO_OK;
-}
-
-static ditto_status merge_and_destroy(ditto_replica *self, void *w)
-{
-    return ditto_merge_call(self, destroy_under_the_other, w, NULL, 0, NULL);
 }
 
 static int destroy_iterator_under(void *replicas)
@@ -285,7 +266,7 @@ static int destroy_iterator_under(void *replicas)
     spoil_freed_memory();
     REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &w.strategy));
     REQUIRE(make_iterator(w.strategy, 0, &w.iterator));
-    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
+    REQUIRE(pthread_create(&thread, NULL, begin_call, &w) == 0);
     REQUIRE(ditto_strategy_run(w.strategy, merge_and_destroy, &w) == DITTO_OK);
     pthread_join(thread, NULL);
     REQUIRE(w.destroyed == DITTO_ERR_BUSY && w.status == DITTO_OK);

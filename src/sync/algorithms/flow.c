@@ -43,7 +43,7 @@ bool dti_flow_is_combined(const struct dti_call *call)
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call)
 {
     if (dti_call_has_items(call))
-        /* Each segment sets its own reduction. Elements of one byte are only a placeholder. */
+        /* Each segment sets its own reduction, and its sizes replace these. */
         return (struct dti_reduction){ .element_bytes = 1, .accumulator_bytes = 1 };
     if (call->dtype != 0)
         return dti_reduction_of(sync->kernels, (ditto_dtype)call->dtype, (ditto_op)call->op);
