@@ -206,11 +206,11 @@ static inline bool dti_team_hold(const struct dti_team *team, struct dti_gate *g
     *held = open ? gate : NULL;
     return open;
 }
-/* dti_team_hold for the gate of the team itself, which must be open. */
+/* dti_team_hold for the gate of the team itself. */
 void dti_team_enter_gate(struct dti_team *team, struct dti_gate **held);
 
-/* Holds the team for a public function. A thread in the scope of the strategy does not enter the gate, because
- * no strategy is destroyed while its scope is entered on any thread. */
+/* Holds the team for a public function. A thread in the scope of the strategy does not enter the gate,
+ * because no strategy is destroyed while its scope is entered on any thread. */
 static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate **held)
 {
     const struct dti_frame *top = dti_frame_top;
