@@ -21,7 +21,7 @@ ditto_status consume(ditto_replica *self, void *argument)
     }
     if (status == DITTO_OK)
         return DITTO_OK;
-    EXPECT(&d->report, ditto_next(self, d->iterator, &b) == status); /* every time */
+    EXPECT(&d->report, ditto_next(self, d->iterator, &b) == status); /* the same status again */
     if (ditto_replica_id(self) == 0)
         d->end = status;
     return status < 0 ? status : DITTO_OK;
@@ -52,12 +52,12 @@ void distribute(struct distribution *d, ditto_strategy *s, ditto_dataset *datase
 void check_steps(struct steps *s, const struct distribution *d, const int64_t *const *list)
 {
     uint64_t at[MOST_REPLICAS] = { 0 }, steps = 0;
-    uint32_t each = s->replicas / s->pipelines;
+    uint32_t per_pipeline = s->replicas / s->pipelines;
     begin_steps(s);
     for (; next_step(s); steps++)
         for (uint32_t r = 0; r < s->replicas; r++) {
             const struct taken *t = &d->taken[r];
-            const int64_t *expected = list[s->shared ? 0 : r / each] + s->first[r];
+            const int64_t *expected = list[s->shared ? 0 : r / per_pipeline] + s->first[r];
             bool same = t->steps > steps && t->size[steps] == s->count[r] &&
                         memcmp(t->row + at[r], expected, s->count[r] * sizeof(int64_t)) == 0;
             if (!same)

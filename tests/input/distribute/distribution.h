@@ -20,11 +20,13 @@ struct distribution {
     ditto_iterator *iterator;
     uint64_t stop_after; /* steps, or 0 for the end of the input */
     struct taken *taken; /* [n] */
-    ditto_status end;    /* the last status of replica 0 */
+
+    /* The status with which the input ended for replica 0. */
+    ditto_status end;
 };
 
-/* A function for all replicas. Takes batches, up to `stop_after` steps or the end of the input, and records
- * them in the distribution that is its argument. */
+/* A function for all replicas. Takes batches for `stop_after` steps, or until the input ends or fails, and
+ * records them in the distribution that is its argument. */
 ditto_status consume(ditto_replica *self, void *argument);
 
 /* Initializes the distribution, and allocates the records of n replicas, which take their batches from
@@ -39,7 +41,7 @@ void distribute(struct distribution *d, ditto_strategy *s, ditto_dataset *datase
                 const ditto_input_options *options);
 
 /* Checks the batches of every replica, step after step, against the rules. list[w] has the rows of
- * pipeline w. */
+ * pipeline w. If pipelines share rows, only list[0] is read. */
 void check_steps(struct steps *s, const struct distribution *d, const int64_t *const *list);
 
 /* The user pointer of make_dataset. */
@@ -48,7 +50,7 @@ struct making {
 
     /* The expected number of pipelines. */
     uint32_t pipelines;
-    uint64_t rows;
+    uint64_t rows; /* of each pipeline */
 
     /* The rows of a batch. 0 means the part of one replica if 12 rows are a global batch. */
     uint64_t batch;
@@ -60,7 +62,8 @@ struct making {
     bool none;
 };
 
-/* Makes the dataset of a pipeline as `making` requests. The rows of pipeline w are 1000 w + i. */
+/* Makes the dataset of a pipeline as `making` requests. The rows of pipeline w are 1000 w + i. Fails if
+ * the pipelines do not come in ascending order. */
 ditto_status make_dataset(const ditto_input_context *context, void *user, ditto_dataset **out);
 
 #endif

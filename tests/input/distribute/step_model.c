@@ -4,15 +4,15 @@
 
 #include <string.h>
 
-/* Returns the size at a place of the list of rule 9.1. It is floor(G / N) rows, and one more for the first
- * G mod N replicas. */
+/* Returns the size at a place of the list of rule 9.1, which is repeated without end. The first N sizes are
+ * floor(G / N) rows, and one more for the first G mod N of them. */
 static uint64_t size_at(const struct steps *s, uint64_t place)
 {
     return s->global / s->replicas + (place % s->replicas < s->global % s->replicas);
 }
 
 /* Divides `rows` rows of the input, from number `at` on, among `count` replicas from `replica` on, by rules
- * 9.2 and 9.3. `full` has their full sizes. */
+ * 9.2 and 9.3. full[j] is the full size of the j-th of these replicas. */
 static void share_out(struct steps *s, uint32_t replica, uint32_t count, const uint64_t *full, uint64_t rows,
                       uint64_t at)
 {
@@ -20,12 +20,12 @@ static void share_out(struct steps *s, uint32_t replica, uint32_t count, const u
     for (uint32_t j = 0; j < count; j++)
         all += full[j];
     for (uint32_t j = 0; j < count; j++) {
-        uint64_t own = full[j] < left ? full[j] : left;
+        uint64_t size = full[j] < left ? full[j] : left;
         if (s->last == LAST_EVEN && rows < all)
-            own = rows / count + (j < rows % count);
+            size = rows / count + (j < rows % count);
         s->first[replica + j] = at + rows - left;
-        s->count[replica + j] = own;
-        left -= own;
+        s->count[replica + j] = size;
+        left -= size;
     }
 }
 
@@ -49,29 +49,30 @@ static bool next_of_shared(struct steps *s)
  * sizes by w * R, and by R more in each step (9.1). R is the number of replicas of a pipeline. */
 static bool next_of_own(struct steps *s)
 {
-    uint32_t each = s->replicas / s->pipelines;
+    uint32_t per_pipeline = s->replicas / s->pipelines;
     uint64_t full[MOST_REPLICAS], want[MOST_REPLICAS] = { 0 };
     bool any = false, all = true;
     for (uint32_t w = 0; w < s->pipelines; w++) {
         uint64_t left = s->length[w] - s->given[w];
-        for (uint32_t j = 0; j < each; j++) {
-            full[w * each + j] = size_at(s, ((uint64_t)w + s->step) * each + j);
-            want[w] += full[w * each + j];
+        for (uint32_t j = 0; j < per_pipeline; j++) {
+            full[w * per_pipeline + j] = size_at(s, ((uint64_t)w + s->step) * per_pipeline + j);
+            want[w] += full[w * per_pipeline + j];
         }
-        any |= left > 0; /* rule 9.4: in this step or in a later one */
+        /* Rule 9.4: the pipeline has rows in this step or in a later one. */
+        any |= left > 0;
         all &= left >= want[w];
     }
     if (s->last == LAST_STATIC ? !all : !any)
         return false;
     for (uint32_t w = 0; w < s->pipelines; w++) {
         uint64_t left = s->length[w] - s->given[w], rows = left < want[w] ? left : want[w];
-        share_out(s, w * each, each, full + w * each, rows, s->given[w]);
+        share_out(s, w * per_pipeline, per_pipeline, full + w * per_pipeline, rows, s->given[w]);
         s->given[w] += rows;
     }
     return true;
 }
 
-/* Drops the incomplete batch at the end of each input, and nothing else (rules 9.2 and 9.4). */
+/* Drops the incomplete batch at the end of each input, and nothing else (rule 9.4). */
 static void drop_remainders(struct steps *s)
 {
     for (uint32_t w = 0; w < s->pipelines; w++)

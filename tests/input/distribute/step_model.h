@@ -35,8 +35,8 @@ struct steps {
     uint64_t count[MOST_REPLICAS]; /* rows of each replica */
 };
 
-/* begin_steps sets the position in front of the first step. next_step goes to the next step, and returns
- * false if there is none. */
+/* begin_steps sets the position in front of the first step. With LAST_DROPPED it also shortens the lengths to
+ * multiples of G. next_step goes to the next step, and returns false if there is none. */
 void begin_steps(struct steps *steps);
 bool next_step(struct steps *steps);
 

@@ -28,14 +28,14 @@ static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
                      shard <= DITTO_SHARD_OFF; shard++)
                     /* 0 is no option, 1 static shapes, 2 DROP_REMAINDER, 3 an infinite dataset. */
                     for (int how = 0; how < 4; how++) {
-                        /* The pipelines end in different steps. */
+                        /* True if the pipelines may end in different steps. */
                         bool apart = shard == DITTO_SHARD_FILE && pipelines > 1;
                         bool known = global == 8 && (how == 1 || (how >= 2 && !apart));
                         ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
                         ditto_dataset *repeated, *d;
                         struct distribution got;
                         if (how == 2 && apart)
-                            continue; /* refused, because rows are counted across files */
+                            continue; /* refused, because DROP_REMAINDER counts rows across files */
                         assert_ok(ditto_dataset_repeat(rows[files], how == 3 ? DITTO_REPEAT_FOREVER : 1,
                                                        &repeated));
                         d = then(repeated, how == 2 ? whole_batches_of : batch_of, global);
@@ -66,8 +66,8 @@ static ditto_status make_whole_batches(const ditto_input_context *context, void 
     return DITTO_OK;
 }
 
-/* Each pipeline has at least 7 whole batches. The replicas of one pipeline end together, but several
- * pipelines end in different steps. */
+/* With one pipeline, a last step in which only some replicas have a batch is dropped. Several pipelines end
+ * in different steps, so their last batches are delivered. */
 static void the_batch_dimension_of_a_functions_datasets_is_known_if_all_batches_have_it(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
@@ -87,9 +87,10 @@ static void the_batch_dimension_of_a_functions_datasets_is_known_if_all_batches_
             uint64_t rows = 0;
             for (uint32_t r = 0; r < 4; r++)
                 rows += got.taken[r].rows;
+            /* There are 7 whole batches. The last 3 are too few for the 4 replicas. */
             if (pipelines == 1)
-                assert_int_equal(rows, 12); /* the second step has only 3 batches for 4 replicas */
-            else if (!flags)                /* the pipelines have 7, 10, 13 and 16 whole batches */
+                assert_int_equal(rows, 12);
+            else if (!flags) /* the pipelines have 7, 10, 13 and 16 whole batches */
                 assert_int_equal(rows, pipelines == 2 ? 3 * (7 + 10) : 3 * (7 + 10 + 13 + 16));
             end(&got);
         }
@@ -136,7 +137,7 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
                     assert_int_equal(((int64_t *)t.data)[i], row++);
             }
             if (step == 0)
-                kept = value; /* it stays valid */
+                kept = value; /* must stay valid while others are taken */
             else
                 assert_ok(ditto_value_destroy(value));
         }

@@ -1,7 +1,7 @@
 /* tests/input/distribute/test_failing_rows.c - tests which batches and then which error each replica gets
- * when a row fails. The expected result is computed from rules 9.6, 9.8 and 9.10 of docs/semantics.md. It
- * is the same for any number of pipelines, of producers and of batches in a queue, and for any order of
- * the threads. */
+ * when a row fails, and what ends the waiting for another pipeline's batches. The expected batches are
+ * computed from rules 9.6, 9.8 and 9.10 of docs/semantics.md. They are the same for any number of producers,
+ * of batches in a queue, and of pipelines that share rows, and for any order of the threads. */
 #include "input/written_rows.h"
 #include "input/distribute/step_model.h"
 
@@ -17,8 +17,8 @@ static void rest_us(long us)
 
 /* -- where a row fails -- */
 
-/* An error while rows are chosen fails all pipelines that share the rows. An error while batches are
- * filled fails only the pipeline that delivers the row. */
+/* An error while rows are chosen is found by all pipelines that share the rows. An error while batches are
+ * filled is found only by the pipeline that delivers the row, which tells the others. */
 enum where { IN_MAP, IN_FIELD, IN_FILTER, IN_GENERATOR, PLACES };
 
 static bool is_chosen(enum where where)
@@ -115,7 +115,7 @@ struct batches {
 };
 struct got {
     ditto_iterator *iterator;
-    uint32_t slow; /* the replica that computes for a while */
+    uint32_t slow; /* the replica that rests after each batch; N means none */
     struct batches replica[SERVED];
     struct report report;
 };
@@ -124,21 +124,21 @@ static ditto_status take_all(ditto_replica *self, void *argument)
 {
     struct got *g = argument;
     uint32_t id = ditto_replica_id(self);
-    struct batches *own = &g->replica[id];
+    struct batches *taken = &g->replica[id];
     ditto_batch b;
-    while ((own->end = ditto_next(self, g->iterator, &b)) == DITTO_OK) {
+    while ((taken->end = ditto_next(self, g->iterator, &b)) == DITTO_OK) {
         EXPECT(&g->report,
-               own->count < MOST_BATCHES && own->rows + b.rows <= MOST_OF_ALL && b.step == own->count);
-        memcpy(own->row + own->rows, b.component[0].data, b.rows * sizeof(int64_t));
-        own->size[own->count++] = b.rows;
-        own->rows += b.rows;
+               taken->count < MOST_BATCHES && taken->rows + b.rows <= MOST_OF_ALL && b.step == taken->count);
+        memcpy(taken->row + taken->rows, b.component[0].data, b.rows * sizeof(int64_t));
+        taken->size[taken->count++] = b.rows;
+        taken->rows += b.rows;
         if (id == g->slow)
             rest_us(50);
     }
-    if (own->end < 0)
-        snprintf(own->message, sizeof own->message, "%s", ditto_last_error()->message);
-    EXPECT(&g->report, ditto_next(self, g->iterator, &b) == own->end); /* the same status every time */
-    EXPECT(&g->report, own->end >= 0 || strcmp(own->message, ditto_last_error()->message) == 0);
+    if (taken->end < 0)
+        snprintf(taken->message, sizeof taken->message, "%s", ditto_last_error()->message);
+    EXPECT(&g->report, ditto_next(self, g->iterator, &b) == taken->end); /* the same status again */
+    EXPECT(&g->report, taken->end >= 0 || strcmp(taken->message, ditto_last_error()->message) == 0);
     return DITTO_OK;
 }
 
@@ -149,7 +149,8 @@ static void give(struct batches *to, int64_t first, uint64_t count)
     to->size[to->count++] = count;
 }
 
-/* Adds the batch of `count` rows from `first` on, in which row `bad` fails. */
+/* Adds the batch of `count` rows from `first` on. If row `bad` is one of them, the batch ends before it. With
+ * static shapes there is no batch then. */
 static void give_up_to(struct batches *to, int64_t first, uint64_t count, int64_t bad, bool is_static)
 {
     bool fails = bad >= first && bad < first + (int64_t)count;
@@ -176,12 +177,13 @@ static void compare(const char *what, const struct got *found, const struct batc
                      ditto_status_name(f->end), (unsigned long long)e->rows, (unsigned long long)e->count,
                      ditto_status_name(e->end));
         if (f->end < 0 && message != NULL)
-            assert_string_equal(f->message, message); /* all get the first error in the order of rows */
+            assert_string_equal(f->message, message); /* all replicas get the same error */
         if (f->end < 0)
             message = f->message;
     }
 }
 
+/* `number` selects how many batches a queue holds. */
 static ditto_input_options options_of(const struct steps *s, uint32_t producers, uint64_t number)
 {
     static const uint32_t buffer[] = { DITTO_NO_PREFETCH, 1, 2, 8 };
@@ -211,12 +213,12 @@ static void take_and_compare(ditto_strategy *strategy, const struct steps *s, di
 /* -- pipelines that share rows -- */
 
 /* Computes the expected batches by the rules of one pipeline that serves all replicas. The batches before the
- * row that fails, in the order of steps and replicas, are delivered. */
+ * row that fails, in the order of steps and replicas, are delivered. If it fails
+ * when rows are chosen, a short step in front of it is delivered too, except with static shapes. */
 static void expect_shared(const struct steps *asked, enum where where, int64_t row, struct batches *expected)
 {
     struct steps s = *asked;
     ditto_status end = is_chosen(where) ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT;
-    /* A short step in front of an error is delivered, except with static shapes. */
     if (is_chosen(where)) {
         s.length[0] = (uint64_t)row;
         s.last = s.last == LAST_DROPPED ? LAST_FILLED : s.last;
@@ -257,7 +259,8 @@ static void try_shared(ditto_strategy *strategy, const struct steps *s, enum whe
         forget_file(name);
 }
 
-/* Tries every row, all rules for the last step, and several numbers of pipelines and producers. */
+/* Tries every row (with DITTO_TEST_SHORT every fifth), all rules for the last step, and several numbers of
+ * pipelines and producers. */
 static void rows_and_errors_do_not_depend_on_the_number_of_pipelines(enum where where)
 {
     static const uint64_t global[] = { 1, 2, 3, 4, 7, 8 };
@@ -305,19 +308,21 @@ static void rule_9_6_a_generator_that_fails_ends_all_pipelines_at_its_row(void *
 
 /* -- pipelines that read different rows -- */
 
-/* The rows of pipeline w are 1000 w + i, and one of them fails. */
+/* Each pipeline reads one file. The rows of file w are 1000 w + i. */
 struct of_files {
     struct steps steps;
     enum where where;
+
+    /* The row that fails is number `row` of this pipeline's file. */
     uint32_t pipeline;
-    int64_t row; /* in its file */
+    int64_t row;
 };
 
-/* Returns the rows of a full step of the model's pipeline w. */
+/* Returns the rows that pipeline w has in the model's current step, if the step is full. */
 static uint64_t full_step(const struct steps *s, uint32_t w)
 {
-    uint64_t each = s->replicas / s->pipelines, first = (w + s->step) * each, rows = 0;
-    for (uint64_t place = first; place < first + each; place++)
+    uint64_t per_pipeline = s->replicas / s->pipelines, first = (w + s->step) * per_pipeline, rows = 0;
+    for (uint64_t place = first; place < first + per_pipeline; place++)
         rows += s->global / s->replicas + (place % s->replicas < s->global % s->replicas);
     return rows;
 }
@@ -330,13 +335,13 @@ static bool has_own(const struct steps *s, uint32_t w, uint64_t before)
     return full_step(s, w) == 0 ? before < s->length[w] : s->given[w] > before;
 }
 
-/* With static shapes the pass ends for all pipelines behind the row that fails. Otherwise the other pipelines
+/* With static shapes the pass ends for all pipelines at the row that fails. Otherwise the other pipelines
  * continue with their own rows. Behind the error, a pipeline gets the error instead of its first batch
  * without rows, or instead of the end. */
 static void expect_own(const struct of_files *o, struct batches *expected)
 {
     struct steps s = o->steps;
-    uint32_t each = s.replicas / s.pipelines;
+    uint32_t per_pipeline = s.replicas / s.pipelines;
     bool is_static = s.last == LAST_STATIC, failed = false;
     if (is_chosen(o->where))
         s.length[o->pipeline] = (uint64_t)o->row;
@@ -345,27 +350,27 @@ static void expect_own(const struct of_files *o, struct batches *expected)
     for (;;) {
         uint64_t before[MOST_REPLICAS];
         memcpy(before, s.given, sizeof before);
-        /* The pipeline that fails has no more rows for this step. */
+        /* `lacks` is true if the pipeline has given all its rows before the one that fails. */
         bool exists = next_step(&s),
              lacks = is_chosen(o->where) && before[o->pipeline] == s.length[o->pipeline];
         failed |= lacks && !exists && !is_static;
         if (!exists)
             break;
         for (uint32_t r = 0; r < s.replicas; r++) {
-            uint32_t w = r / each;
+            uint32_t w = r / per_pipeline;
             failed |= lacks && w == o->pipeline && !is_static;
             int64_t bad = w == o->pipeline && !is_chosen(o->where) ? o->row : -1;
-            struct batches *own = &expected[r];
+            struct batches *given = &expected[r];
             bool behind = failed && (is_static || w == o->pipeline || !has_own(&s, w, before[w]));
-            if (own->end != DITTO_OK || behind) {
-                own->end = DITTO_ERR_CORRUPT;
+            if (given->end != DITTO_OK || behind) {
+                given->end = DITTO_ERR_CORRUPT;
                 continue;
             }
-            uint64_t at = own->rows;
-            give_up_to(own, (int64_t)s.first[r], s.count[r], bad, is_static);
-            for (; at < own->rows; at++)
-                own->row[at] += 1000 * (int64_t)w;
-            failed |= own->end < 0;
+            uint64_t at = given->rows;
+            give_up_to(given, (int64_t)s.first[r], s.count[r], bad, is_static);
+            for (; at < given->rows; at++)
+                given->row[at] += 1000 * (int64_t)w;
+            failed |= given->end < 0;
         }
     }
     /* With static shapes the pass has failed if it ended because that pipeline has no full step left. */
@@ -430,9 +435,9 @@ struct waiting {
     ditto_iterator *iterator;
 
     /* The expected status of the run. It decides what replica 0 does. */
-    ditto_status run;
-    ditto_status got;           /* the expected last status of replica 1 */
-    _Atomic ditto_status other; /* its actual last status */
+    ditto_status expected_run;
+    ditto_status expected_last; /* of replica 1 */
+    _Atomic ditto_status last;  /* the last status that replica 1 got */
 };
 
 /* Replica 1 takes all batches that it can get. Replica 0 takes one, and then leaves or fails. If the run must
@@ -443,15 +448,15 @@ static ditto_status wait_for_other(ditto_replica *self, void *argument)
     ditto_batch b;
     ditto_status status;
     if (ditto_replica_id(self) == 0) {
-        if (w->run != DITTO_ERR_TIMED_OUT)
+        if (w->expected_run != DITTO_ERR_TIMED_OUT)
             DITTO_TRY(ditto_next(self, w->iterator, &b));
-        for (int ms = 0; w->run == DITTO_ERR_TIMED_OUT && w->other == DITTO_OK && ms < 60000; ms++)
+        for (int ms = 0; w->expected_run == DITTO_ERR_TIMED_OUT && w->last == DITTO_OK && ms < 60000; ms++)
             sleep_ms(1);
-        return w->run == DITTO_ERR_USER ? ditto_fail(self, 1, "enough") : DITTO_OK;
+        return w->expected_run == DITTO_ERR_USER ? ditto_fail(self, 1, "enough") : DITTO_OK;
     }
     while ((status = ditto_next(self, w->iterator, &b)) == DITTO_OK)
         ;
-    w->other = status;
+    w->last = status;
     return status;
 }
 
@@ -466,7 +471,7 @@ static int wait_in_child(void *argument)
         ditto_strategy *s;
         ditto_dataset *d;
         so.num_replicas = 2;
-        so.timeout_ms = w.run == DITTO_ERR_TIMED_OUT ? 300 : 0;
+        so.timeout_ms = w.expected_run == DITTO_ERR_TIMED_OUT ? 300 : 0;
         io.global_batch = 2;
         io.num_pipelines = 2;
         io.num_producers = producers;
@@ -474,10 +479,10 @@ static int wait_in_child(void *argument)
         REQUIRE(ditto_dataset_from_range(0, 1000000000, 1, &d) == DITTO_OK);
         REQUIRE(ditto_strategy_iterate(s, d, &io, &w.iterator) == DITTO_OK);
         ditto_status status = ditto_strategy_run(s, wait_for_other, &w);
-        REQUIRE(status == w.run);
-        REQUIRE(w.run != DITTO_ERR_DIVERGED ||
+        REQUIRE(status == w.expected_run);
+        REQUIRE(w.expected_run != DITTO_ERR_DIVERGED ||
                 strstr(ditto_last_error()->message, "replica 0 has returned") != NULL);
-        REQUIRE(w.other == w.got);
+        REQUIRE(w.last == w.expected_last);
         REQUIRE(ditto_iterator_destroy(w.iterator) == DITTO_OK);
         REQUIRE(ditto_dataset_destroy(d) == DITTO_OK);
         REQUIRE(ditto_strategy_destroy(s) == DITTO_OK);
@@ -488,24 +493,29 @@ static int wait_in_child(void *argument)
 static void rule_9_9_a_replica_that_has_left_is_named_to_other_pipelines(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(wait_in_child,
-                              &(struct waiting){ .run = DITTO_ERR_DIVERGED, .got = DITTO_ERR_DIVERGED }, 60),
-                     0);
+    assert_int_equal(
+        in_child(wait_in_child,
+                 &(struct waiting){ .expected_run = DITTO_ERR_DIVERGED, .expected_last = DITTO_ERR_DIVERGED },
+                 60),
+        0);
 }
 static void waiting_for_another_pipeline_ends_with_the_timeout(void **state)
 {
     (void)state;
     assert_int_equal(in_child(wait_in_child,
-                              &(struct waiting){ .run = DITTO_ERR_TIMED_OUT, .got = DITTO_ERR_TIMED_OUT },
+                              &(struct waiting){ .expected_run = DITTO_ERR_TIMED_OUT,
+                                                 .expected_last = DITTO_ERR_TIMED_OUT },
                               60),
                      0);
 }
 static void waiting_for_another_pipeline_ends_with_the_run(void **state)
 {
     (void)state;
-    assert_int_equal(in_child(wait_in_child,
-                              &(struct waiting){ .run = DITTO_ERR_USER, .got = DITTO_ERR_PEER_STOPPED }, 60),
-                     0);
+    assert_int_equal(
+        in_child(wait_in_child,
+                 &(struct waiting){ .expected_run = DITTO_ERR_USER, .expected_last = DITTO_ERR_PEER_STOPPED },
+                 60),
+        0);
 }
 
 int main(void)

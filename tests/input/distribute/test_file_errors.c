@@ -1,5 +1,5 @@
-/* tests/input/distribute/test_file_errors.c - tests how replicas get the errors of CSV files that are
- * missing, damaged, or become shorter while they are read. */
+/* tests/input/distribute/test_file_errors.c - tests the errors of CSV files that are missing, damaged,
+ * or become shorter while they are read, and of wrong descriptions of CSV files. */
 #include "support/support.h"
 
 #include <unistd.h>
@@ -29,8 +29,8 @@ static const ditto_csv_component two_columns[] = {
     { .first_column = 2, .num_columns = 1, .dtype = DITTO_I32 }
 };
 
-/* Reads a CSV text. `expected` is the last status, and `message` the part of the message behind the file's
- * name. */
+/* Reads a CSV text with 1, 2 and 3 replicas. `expected` is the status of the run. If it is an error,
+ * `message` is what its message has behind the file's name. */
 static void expect_csv(const char *text, ditto_status expected, const char *message)
 {
     char *path = temporary_file(text), wanted[256];

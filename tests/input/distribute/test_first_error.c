@@ -53,17 +53,17 @@ static void no_row_before_a_failure_is_lost(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* Rows 8 and 10 fail, in one step and in the batches of different replicas. Row 8 usually fails later in
- * time. */
+/* Rows 8 and 10 fail, in one step and in the batches of different replicas. Row 8 waits for the call with
+ * row 10, and then 20 ms longer, so that it nearly always fails later. */
 static ditto_status fail_twice(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
-                               void *has_failed)
+                               void *row_10_was_read)
 {
     int64_t row = *(const int64_t *)in[0].data;
     (void)random;
     *(int64_t *)out[0].data = row;
     if (row == 10)
-        atomic_store((_Atomic int *)has_failed, 1);
-    for (int ms = 0; row == 8 && atomic_load((_Atomic int *)has_failed) == 0 && ms < 60000; ms++)
+        atomic_store((_Atomic int *)row_10_was_read, 1);
+    for (int ms = 0; row == 8 && atomic_load((_Atomic int *)row_10_was_read) == 0 && ms < 60000; ms++)
         sleep_ms(1);
     if (row == 8)
         sleep_ms(20);
@@ -91,10 +91,10 @@ static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
     options.global_batch = 4;
     options.num_producers = 2;
     for (int i = 0; i < 20; i++) {
-        _Atomic int has_failed = 0;
+        _Atomic int row_10_was_read = 0;
         ditto_dataset *source = range(0, 40), *d;
         struct distribution got;
-        assert_ok(ditto_dataset_map(source, fail_twice, (void *)&has_failed, NULL, &d));
+        assert_ok(ditto_dataset_map(source, fail_twice, (void *)&row_10_was_read, NULL, &d));
         assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
         begin(&got, 2, got.iterator);
         run_all(s, consume_to_first_error, &got, &got.report);

@@ -1,5 +1,5 @@
-/* tests/input/distribute/test_input.c - tests the claims of dataset.h and distribute.h, and rules 1 to 5 and
- * 10 of docs/semantics.md, section 9. */
+/* tests/input/distribute/test_input.c - tests iterators over arrays, with rules 9.1 to 9.4, 9.9 and 9.10 of
+ * docs/semantics.md, and datasets that are refused. */
 #include "input/written_rows.h"
 
 #include <sched.h>
@@ -44,10 +44,10 @@ static void rule_9_3_a_partial_step_fills_replica_0_first_or_is_even(void **stat
                 for (int even = 0; even < 2; even++) {
                     uint64_t sum = 0;
                     for (uint32_t r = 0; r < n; r++) {
-                        uint64_t own = share(rows, g, n, r, even);
-                        assert_true(own <= dti_rebatch_full(g, n, r) || even);
-                        assert_true(own <= dti_rebatch_full(g, n, 0)); /* fits the slot */
-                        sum += own;
+                        uint64_t size = share(rows, g, n, r, even);
+                        assert_true(size <= dti_rebatch_full(g, n, r) || even);
+                        assert_true(size <= dti_rebatch_full(g, n, 0)); /* fits the slot */
+                        sum += size;
                     }
                     assert_int_equal(sum, rows);
                 }
@@ -62,11 +62,11 @@ struct pass {
     uint64_t global, expected_steps;
     _Atomic uint32_t seen[MOST_ROWS]; /* how often each row was delivered */
 
-    /* The row at each position of the stream, by (step, replica, index). */
+    /* The rows in the order of (step, replica, index). */
     uint32_t order[MOST_ROWS * 4];
     _Atomic uint64_t steps, rows;
     uint64_t sizes[64][DITTO_MAX_REPLICAS]; /* of the first 64 steps */
-    unsigned slow;                          /* replicas sometimes yield, to vary the timing */
+    unsigned yields;                        /* replicas sometimes yield, to vary the timing */
 };
 
 /* In every row x is its number and y is (2 x, 2 x + 1), which checks that components are cut at the same
@@ -85,7 +85,7 @@ static ditto_status consume(ditto_replica *self, void *argument)
                b.component[0].rank == 1 && b.component[1].rank == 2 && b.component[1].shape[1] == 2);
         EXPECT(&p->report,
                (uintptr_t)b.component[0].data % 64 == 0 && (uintptr_t)b.component[1].data % 64 == 0);
-        uint64_t before = 0; /* with FILL, where this batch begins in the step */
+        uint64_t before = 0; /* with FILL, the rows of the step before this batch */
         for (uint32_t r = 0; r < id; r++)
             before += dti_rebatch_full(p->global, n, r);
         for (uint64_t i = 0; i < b.rows; i++) {
@@ -100,12 +100,12 @@ static ditto_status consume(ditto_replica *self, void *argument)
         if (steps < 64)
             p->sizes[steps][id] = b.rows;
         atomic_fetch_add(&p->rows, b.rows);
-        if (p->slow && (steps + id) % 7 == 0)
+        if (p->yields && (steps + id) % 7 == 0)
             sched_yield();
         steps++;
     }
     EXPECT(&p->report, status == DITTO_END_OF_INPUT);
-    EXPECT(&p->report, ditto_next(self, p->iterator, &b) == DITTO_END_OF_INPUT); /* every time */
+    EXPECT(&p->report, ditto_next(self, p->iterator, &b) == DITTO_END_OF_INPUT); /* again */
     EXPECT(&p->report, p->expected_steps == 0 || steps == p->expected_steps);
     atomic_store(&p->steps, steps);
     return DITTO_OK;
@@ -132,7 +132,7 @@ static struct pass *iterate(ditto_strategy *s, ditto_dataset *d, const ditto_inp
 {
     struct pass *p = calloc(1, sizeof *p);
     p->global = global;
-    p->slow = 1;
+    p->yields = 1;
     assert_ok(ditto_strategy_iterate(s, d, options, &p->iterator));
     run_all(s, consume, p, &p->report);
     assert_ok(ditto_iterator_destroy(p->iterator));
@@ -189,7 +189,7 @@ static void rule_9_3_the_last_step_is_4_and_2_or_3_and_3(void **state)
     assert_int_equal(p->sizes[1][1], 3);
     free(p);
     assert_ok(ditto_dataset_destroy(batched));
-    assert_ok(ditto_dataset_batch(d, 8, DITTO_BATCH_DROP_REMAINDER, &batched)); /* rule 9.2 */
+    assert_ok(ditto_dataset_batch(d, 8, DITTO_BATCH_DROP_REMAINDER, &batched)); /* rule 9.4 */
     p = iterate(s, batched, NULL, 8);
     assert_int_equal(p->steps, 1);
     assert_int_equal(p->rows, 8);
@@ -354,7 +354,7 @@ static void wrong_datasets_are_refused(void **state)
     ditto_tensor huge = { .data = xs, .dtype = DITTO_I32, .rank = 2, .shape = { 4, (size_t)1 << 62 } };
     assert_status(ditto_dataset_from_arrays(&huge, 1, &d), DITTO_ERR_RANGE);
     d = numbers(10);
-    assert_status(ditto_strategy_iterate(s, d, NULL, &it), DITTO_ERR_INVALID); /* rule 9.5 */
+    assert_status(ditto_strategy_iterate(s, d, NULL, &it), DITTO_ERR_INVALID); /* rule 9.1 */
     assert_message("batch it first");
     assert_status(ditto_dataset_batch(d, 0, 0, &batched), DITTO_ERR_RANGE); /* G = 0 */
     assert_status(ditto_dataset_batch(d, 4, 8, &batched), DITTO_ERR_INVALID);
@@ -392,13 +392,13 @@ static void wrong_datasets_are_refused(void **state)
 
 struct uneven {
     ditto_iterator *iterator;
-    uint32_t generous;
+    uint32_t ahead;
 };
 static ditto_status one_takes_one_more(ditto_replica *self, void *argument)
 {
     struct uneven *u = argument;
     ditto_batch b;
-    for (uint32_t i = 0; i < (ditto_replica_id(self) == u->generous ? 5u : 4u); i++)
+    for (uint32_t i = 0; i < (ditto_replica_id(self) == u->ahead ? 5u : 4u); i++)
         DITTO_TRY(ditto_next(self, u->iterator, &b));
     return DITTO_OK;
 }
@@ -410,12 +410,12 @@ static void how_far_a_replica_may_be_ahead_does_not_depend_on_timing(void **stat
     (void)state;
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
     options.global_batch = 4;
-    /* The queue holds the batch in use and one more, so the fifth batch does not depend on the other
-     * replica. */
+    /* A queue holds the batch in use and one more. The fifth batch of one replica is therefore made although
+     * the other replica still uses its fourth. */
     options.buffer = 1;
     ditto_strategy *s = make_strategy(2, NULL);
     for (int i = 0; i < 300; i++) {
-        struct uneven u = { .generous = 1 };
+        struct uneven u = { .ahead = 1 };
         assert_ok(ditto_strategy_iterate(s, forever, &options, &u.iterator));
         assert_ok(ditto_strategy_run(s, one_takes_one_more, &u));
         assert_ok(ditto_iterator_destroy(u.iterator));

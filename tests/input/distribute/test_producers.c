@@ -1,5 +1,6 @@
 /* tests/input/distribute/test_producers.c - tests in which context and in which floating-point environment
- * functions of datasets are called, and that rows behind an error are not delivered. */
+ * functions of datasets are called, that the default strategy's replica takes batches outside of runs, and
+ * that rows behind an error are not delivered. */
 #include "input/written_rows.h"
 
 #include <pthread.h>
@@ -33,7 +34,7 @@ struct caller {
     ditto_variable *variable;
     _Atomic(ditto_iterator *) iterator;
     _Atomic int calls;
-    ditto_status read, scope, create, run, destroyed, next, self, saved;
+    ditto_status read, scope, create, run, destroy, next, barrier, save;
     char message[512];
 };
 
@@ -53,11 +54,11 @@ static void call_everything(struct caller *c)
     ditto_iterator *it;
     while ((it = atomic_load(&c->iterator)) == NULL) /* until ditto_strategy_iterate has returned */
         rest_us(100);
-    c->self = ditto_barrier(ditto_get_replica_context(), NULL);
+    c->barrier = ditto_barrier(ditto_get_replica_context(), NULL);
     c->scope = ditto_strategy_scope_enter(c->strategy);
     c->create = ditto_variable_create(c->strategy, &t, NULL, &variable);
     c->run = ditto_strategy_run(c->strategy, do_nothing, NULL);
-    c->destroyed = ditto_iterator_destroy(it);
+    c->destroy = ditto_iterator_destroy(it);
     c->next = ditto_iterator_next(it, &batch);
     c->read = ditto_variable_read(c->variable, value, sizeof value);
     snprintf(c->message, sizeof c->message, "%s", ditto_last_error()->message);
@@ -127,7 +128,7 @@ static int calls_of_a_dataset(void *kind)
     REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &so, &c.strategy) == DITTO_OK);
     REQUIRE(ditto_variable_create(c.strategy, &initial, NULL, &c.variable) == DITTO_OK);
     REQUIRE(make_calling(*(enum kind *)kind, &c, &d) == DITTO_OK);
-    /* The iterator is destroyed at once, or after a run that takes its rows. */
+    /* The iterator is destroyed without a run, or after a run that gets the error of the function. */
     for (int taken = 0; taken < 2; taken++) {
         atomic_store(&c.calls, 0);
         atomic_store(&c.iterator, NULL);
@@ -145,12 +146,12 @@ static int calls_of_a_dataset(void *kind)
             rest_us(100);
         REQUIRE(status == DITTO_OK);
         REQUIRE(c.read == DITTO_ERR_CONTEXT && c.scope == DITTO_ERR_CONTEXT && c.create == DITTO_ERR_CONTEXT);
-        REQUIRE(c.run == DITTO_ERR_CONTEXT && c.destroyed == DITTO_ERR_CONTEXT &&
-                c.next == DITTO_ERR_CONTEXT);
-        REQUIRE(c.self == DITTO_ERR_CONTEXT);
+        REQUIRE(c.run == DITTO_ERR_CONTEXT && c.destroy == DITTO_ERR_CONTEXT && c.next == DITTO_ERR_CONTEXT);
+        REQUIRE(c.barrier == DITTO_ERR_CONTEXT);
         REQUIRE(strstr(c.message, "pass it through the user pointer") != NULL);
     }
-    /* Destroys the strategy before the iterator, while functions of the dataset call it all the time. */
+    /* The strategy is destroyed before the iterator. It is busy while a function of the dataset is in a call
+     * on it. */
     atomic_store(&c.calls, 0);
     atomic_store(&c.iterator, NULL);
     REQUIRE(ditto_strategy_iterate(c.strategy, d, &io, &it) == DITTO_OK);
@@ -174,15 +175,15 @@ static void a_function_of_a_dataset_makes_no_call_of_a_strategy(void **state)
         assert_int_equal(in_child(calls_of_a_dataset, &kind, 60), 0); /* 124 means that it hangs */
 }
 
-/* A generator's save function is called when an iterator is saved, and its restore function when an iterator
- * is made from a state. */
-static ditto_status generator_counts(void *user, void *position, const ditto_tensor *row)
+static ditto_status generate_ones(void *user, void *position, const ditto_tensor *row)
 {
     (void)user;
     (void)position;
     *(int64_t *)row->data = 1;
     return DITTO_OK;
 }
+
+/* A generator's save function is called while its iterator is saved. Here it saves the iterator again. */
 static ditto_status save_saves(void *user, void *position, void *bytes, size_t size, size_t *length)
 {
     struct caller *c = user;
@@ -191,10 +192,12 @@ static ditto_status save_saves(void *user, void *position, void *bytes, size_t s
     (void)position;
     (void)bytes;
     (void)size;
-    c->saved = ditto_iterator_save(atomic_load(&c->iterator), &state, &state_bytes);
+    c->save = ditto_iterator_save(atomic_load(&c->iterator), &state, &state_bytes);
     *length = 0;
-    return c->saved;
+    return c->save;
 }
+
+/* Is not called, but without it the generator could not be saved. */
 static ditto_status restore_nothing(void *user, void *position, const void *bytes, size_t length)
 {
     (void)user;
@@ -215,7 +218,7 @@ static int save_in_save(void *unused)
     size_t bytes;
     (void)unused;
     g.user = &c;
-    g.next = generator_counts;
+    g.next = generate_ones;
     g.save = save_saves;
     g.restore = restore_nothing;
     io.global_batch = 2;
@@ -224,7 +227,7 @@ static int save_in_save(void *unused)
     REQUIRE(ditto_strategy_iterate(c.strategy, d, &io, &it) == DITTO_OK);
     atomic_store(&c.iterator, it);
     REQUIRE(ditto_iterator_save(it, &state, &bytes) == DITTO_ERR_CONTEXT);
-    REQUIRE(c.saved == DITTO_ERR_CONTEXT);
+    REQUIRE(c.save == DITTO_ERR_CONTEXT);
     REQUIRE(ditto_iterator_destroy(it) == DITTO_OK);
     REQUIRE(ditto_dataset_destroy(d) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(c.strategy) == DITTO_OK);
@@ -327,7 +330,7 @@ static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(v
     assert_string_equal(own.report.first_failure, "");
     assert_int_equal(own.sum, 0 + 1 + 2 + 3);
     assert_ok(ditto_iterator_destroy(own.iterator));
-    /* Errors are the same as in a run. They are returned every time and do not stay in the strategy. */
+    /* An error of the input is returned again and again, and does not stay in the strategy. */
     assert_ok(ditto_dataset_map(d, fail_on_row, (void *)5, NULL, &bad));
     ditto_iterator *it = iterate(s, bad, 4, 1, 0);
     assert_ok(ditto_next(ditto_get_replica_context(), it, &b));
@@ -340,7 +343,7 @@ static void rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run(v
     assert_ok(ditto_strategy_run(s, do_nothing, NULL));
     assert_ok(ditto_iterator_destroy(it));
     assert_ok(ditto_dataset_destroy(bad));
-    /* Only its own replicas may take the batches of another strategy's iterator. */
+    /* The batches of a strategy's iterator may be taken only by the replicas of this strategy. */
     ditto_strategy *real = make_strategy(2, NULL);
     it = iterate(real, d, 4, 1, 0);
     assert_status(ditto_next(ditto_get_replica_context(), it, &b), DITTO_ERR_CONTEXT);
@@ -405,7 +408,7 @@ static ditto_status keep_computed(ditto_replica *self, void *argument)
 
 static void rows_do_not_depend_on_the_callers_floating_point_environment(void **state)
 {
-    static struct computed first, own;
+    static struct computed first, now;
     ditto_strategy *s = make_strategy(1, NULL);
     ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
     ditto_tensor row = { .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
@@ -417,18 +420,18 @@ static void rows_do_not_depend_on_the_callers_floating_point_environment(void **
     for (uint32_t spoils = 0; spoils < 2; spoils++) {
         assert_ok(ditto_dataset_map(numbers, compute, spoils ? &row : NULL, &options, &d));
         for (int m = 0; m < OTHER_MODES; m++) {
-            memset(&own, 0, sizeof own);
+            memset(&now, 0, sizeof now);
             set_modes(other_modes[m]);
-            own.iterator = iterate(s, d, 1, 1, 0);
+            now.iterator = iterate(s, d, 1, 1, 0);
             unsigned after = modes();
             set_modes(before);
             assert_int_equal(after, other_modes[m]);
-            run_all(s, keep_computed, &own, &own.report);
-            assert_ok(ditto_iterator_destroy(own.iterator));
+            run_all(s, keep_computed, &now, &now.report);
+            assert_ok(ditto_iterator_destroy(now.iterator));
             if (spoils == 0 && m == 0)
-                first = own;
-            assert_memory_equal(own.row, first.row, sizeof first.row);
-            assert_true(own.row[0][3] == CONTRACT);
+                first = now;
+            assert_memory_equal(now.row, first.row, sizeof first.row);
+            assert_true(now.row[0][3] == CONTRACT);
         }
         assert_ok(ditto_dataset_destroy(d));
     }
@@ -491,7 +494,7 @@ static ditto_status reduce_row(const ditto_tensor *row, void *state)
 
 static void reduce_and_random_numbers_leave_the_callers_environment_as_it_was(void **state)
 {
-    static struct reduced first, own;
+    static struct reduced first, now;
     ditto_map_options options = DITTO_MAP_OPTIONS_INIT;
     ditto_tensor row = { .dtype = DITTO_F64, .rank = 1, .shape = { 4 } };
     ditto_dataset *numbers = range(0, COMPUTED), *d;
@@ -504,9 +507,9 @@ static void reduce_and_random_numbers_leave_the_callers_environment_as_it_was(vo
     assert_ok(ditto_dataset_map(numbers, compute, NULL, &options, &d));
     for (int m = 0; m < OTHER_MODES; m++) {
         ditto_random random = ditto_random_make(7, 1);
-        memset(&own, 0, sizeof own);
+        memset(&now, 0, sizeof now);
         set_modes(other_modes[m]);
-        ditto_status reduced = ditto_dataset_reduce(d, reduce_row, &own, 0);
+        ditto_status reduced = ditto_dataset_reduce(d, reduce_row, &now, 0);
         unsigned after_reduce = modes();
         ditto_random_normal_f64(&random, normal[m], 33);
         ditto_random_normal_f32(&random, narrow[m], 33);
@@ -515,10 +518,10 @@ static void reduce_and_random_numbers_leave_the_callers_environment_as_it_was(vo
         assert_ok(reduced);
         assert_int_equal(after_reduce, other_modes[m]);
         assert_int_equal(after_random, other_modes[m]);
-        assert_int_equal(own.seen, CONTRACT);
+        assert_int_equal(now.seen, CONTRACT);
         if (m == 0)
-            first = own;
-        assert_memory_equal(own.row, first.row, sizeof first.row);
+            first = now;
+        assert_memory_equal(now.row, first.row, sizeof first.row);
         assert_memory_equal(normal[m], normal[0], sizeof normal[0]);
         assert_memory_equal(narrow[m], narrow[0], sizeof narrow[0]);
     }
@@ -571,21 +574,22 @@ static ditto_status gather_rows(ditto_replica *self, void *argument)
     }
     g->replica[id].end = status;
     snprintf(g->replica[id].message, sizeof g->replica[id].message, "%s", ditto_last_error()->message);
-    EXPECT(&g->report, ditto_next(self, g->iterator, &b) == status); /* every time */
+    EXPECT(&g->report, ditto_next(self, g->iterator, &b) == status); /* the same status again */
     return DITTO_OK;
 }
 
 /* Row `row` of `length` rows fails. In any order of the threads, all rows before it must be delivered, and
- * none behind it. */
+ * none behind it. With static shapes the rows of its own batch are not delivered either. */
 static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row, uint64_t global,
                      uint32_t producers, uint32_t flags)
 {
     static struct gathered g;
     struct failing failing = { .row = row };
     ditto_dataset *rows = range(0, length), *d;
-    /* With static shapes N divides G, and no batch is smaller. */
-    int64_t each = flags & DITTO_INPUT_STATIC ? (int64_t)global / n : 1;
-    int64_t given = row / each * each;
+    /* Rows are delivered in multiples of this number. With static shapes N divides G, and no batch is
+     * smaller. */
+    int64_t unit = flags & DITTO_INPUT_STATIC ? (int64_t)global / n : 1;
+    int64_t given = row / unit * unit;
     bool seen[4 * MOST_OF_REPLICA] = { false };
     uint64_t all = 0;
     char text[64];
@@ -599,9 +603,9 @@ static void fails_at(ditto_strategy *s, uint32_t n, int64_t length, int64_t row,
         assert_int_equal(g.replica[r].end, DITTO_ERR_CORRUPT);
         assert_non_null(strstr(g.replica[r].message, text));
         for (uint64_t i = 0; i < g.replica[r].rows; i++) {
-            int64_t own = g.replica[r].row[i];
-            assert_true(own >= 0 && own < given && !seen[own]);
-            seen[own] = true;
+            int64_t delivered = g.replica[r].row[i];
+            assert_true(delivered >= 0 && delivered < given && !seen[delivered]);
+            seen[delivered] = true;
         }
         all += g.replica[r].rows;
     }

@@ -1,6 +1,6 @@
 /* tests/input/distribute/test_rebatch.c - compares the arithmetic of steps
- * (src/input/distribute/rebatch.h) with the rules of docs/semantics.md, for every G, N, W and length in a
- * range, without threads. */
+ * (src/input/distribute/rebatch.h) with the rules of docs/semantics.md, for every G, N and W in a range
+ * and many lengths, without threads. */
 #include "input/distribute/step_model.h"
 #include "support/support.h"
 
@@ -8,17 +8,18 @@
 
 enum { MOST_ROWS = 300, MOST_GLOBAL = 100, MOST_SERVED = 8 };
 
-/* The pipelines of an iterator, cut with the library's functions. */
+/* The steps of an iterator's pipelines, computed with the library's functions. */
 struct cutting {
     struct dti_cut cut[MOST_SERVED];
     uint64_t length[MOST_SERVED]; /* rows of each pipeline's input */
     uint64_t at[MOST_SERVED];     /* rows before its next step */
     bool ended[MOST_SERVED];
-    uint64_t step, first[MOST_SERVED], count[MOST_SERVED]; /* of replicas, as in struct steps */
+    uint64_t step, first[MOST_SERVED], count[MOST_SERVED]; /* as in struct steps */
 };
 
 static void begin_cutting(struct cutting *c, const struct steps *s)
 {
+    /* True if all pipelines end in the same step with DROP_REMAINDER. */
     bool together = s->shared || s->global % s->replicas == 0;
     *c = (struct cutting){ .step = UINT64_MAX };
     for (uint32_t w = 0; w < s->pipelines; w++) {
@@ -39,7 +40,7 @@ static void begin_cutting(struct cutting *c, const struct steps *s)
     }
 }
 
-/* Cuts the next step of a pipeline as its sequencer does. Returns the number of rows of the step. */
+/* Cuts the current step of a pipeline as its sequencer does. Returns the number of rows of the step. */
 static uint64_t cut_one(struct cutting *c, uint32_t w)
 {
     const struct dti_cut *cut = &c->cut[w];
@@ -51,7 +52,7 @@ static uint64_t cut_one(struct cutting *c, uint32_t w)
 
 static bool next_cut(struct cutting *c)
 {
-    uint32_t pipelines = c->cut[0].pipelines, each = c->cut[0].replicas, with = 0, none = 0;
+    uint32_t pipelines = c->cut[0].pipelines, per_pipeline = c->cut[0].replicas, with = 0, none = 0;
     bool all_or_none = c->cut[0].shorts == DTI_SHORT_NEVER;
     uint64_t got[MOST_SERVED];
     c->step++;
@@ -66,10 +67,10 @@ static bool next_cut(struct cutting *c)
         uint64_t before = dti_cut_before(&c->cut[w], c->step, rows, 0);
         assert_true(outcome != DTI_STEP_EXISTENCE_UNKNOWN);
         none += outcome == DTI_STEP_EXISTS_NOT;
-        for (uint32_t j = 0; j < each; j++) {
+        for (uint32_t j = 0; j < per_pipeline; j++) {
             uint64_t behind = dti_cut_before(&c->cut[w], c->step, rows, j + 1);
-            c->first[w * each + j] = c->at[w] + before;
-            c->count[w * each + j] = behind - before;
+            c->first[w * per_pipeline + j] = c->at[w] + before;
+            c->count[w * per_pipeline + j] = behind - before;
             before = behind;
         }
         c->at[w] += rows;
@@ -89,7 +90,7 @@ static void fail_at(const struct steps *s, uint32_t r, const struct cutting *c)
     fail();
 }
 
-/* Returns the number of batches. */
+/* Compares all steps. Returns the number of batches. */
 static uint64_t compare(struct steps *s)
 {
     struct cutting c;
@@ -113,8 +114,8 @@ static uint64_t compare(struct steps *s)
     return batches;
 }
 
-/* Sets the rows of each pipeline's own input. All inputs have `length` rows (OFF), or unequal parts of it
- * (FILE). */
+/* Sets the number of rows of each pipeline's input. All inputs have `length` rows (DATA, OFF), or
+ * unequal parts of it (FILE). */
 static void set_lengths(struct steps *s, uint64_t length, bool unequal)
 {
     uint64_t sum = (uint64_t)s->pipelines * (s->pipelines + 1) / 2, left = length;

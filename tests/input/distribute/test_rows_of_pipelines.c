@@ -6,7 +6,7 @@
 
 struct point {
     uint64_t global, length;
-    uint32_t pipelines, replicas; /* N */
+    uint32_t pipelines, replicas; /* W, N */
     bool even;
     unsigned upstream;
     ditto_shard_policy shard;
@@ -79,7 +79,7 @@ static void rule_9_10_every_row_is_delivered_exactly_once(void **state)
             }
         assert_ok(ditto_strategy_destroy(s));
     }
-    print_message("  %zu combinations of G, W, R, length, what is upstream, FILL and EVEN, DATA and OFF\n",
+    print_message("  %zu combinations of G, W, N, length, what is upstream, FILL and EVEN, DATA and OFF\n",
                   points);
     assert_true(points > (every == 1 ? 3000 : 500));
 }
@@ -168,8 +168,8 @@ static void try_steps(ditto_strategy *strategy, struct steps *s, ditto_shard_pol
     free_source(&from);
 }
 
-/* Draws G, W, length, rule for the last step, and sharing at random. With FILE the lengths differ, and
- * rows are not counted across files. */
+/* Draws G, W, lengths, the rule for the last step, and the way of sharing at random. With FILE the lengths
+ * differ. FILE is refused with DROP_REMAINDER, and replaced by OFF. */
 static void draw_steps(uint64_t *random, uint32_t replicas, struct steps *s, ditto_shard_policy *shard)
 {
     uint64_t length = 1 + test_random(random) % 300;
@@ -204,8 +204,8 @@ static void rules_9_1_to_9_6_hold_from_the_dataset_to_the_replica(void **state)
     }
 }
 
-/* drop_remainder drops rows at the end of the whole input. It never drops a step because one pipeline has
- * too few rows for it. */
+/* DROP_REMAINDER drops rows at the end of all input. It never drops a step because one pipeline has too few
+ * rows for it. */
 static void rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipelines(void **state)
 {
     ditto_strategy *strategy = make_strategy(8, NULL);
@@ -300,8 +300,8 @@ static void rule_9_6_pipelines_take_files_in_turn(void **state)
             for (uint64_t i = 0; i < got.taken[r].rows; i++)
                 assert_int_equal((((const char *)&got.taken[r].row[i])[0] - 'a') % 2, r / 2);
             rows += got.taken[r].rows;
-            /* The 6 rows of pipeline 0 make steps of 2, 2 and 2. Pipeline 1 ends earlier and has no rows
-             * then. */
+            /* The 6 rows of pipeline 0 make steps of 2, 2 and 2. Pipeline 1 has only 4 rows, and none in the
+             * third step. */
             assert_int_equal(got.taken[r].steps, 3);
         }
         assert_int_equal(rows, 10);
@@ -335,8 +335,8 @@ static void rule_9_6_pipelines_take_files_in_turn(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* If a dataset counts rows across files, AUTO shares rows. The rows are then the same for any number of
- * pipelines. */
+/* If a dataset counts rows across files, FILE would deliver other numbers of rows. It is refused, and AUTO
+ * shares rows. */
 static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(void **state)
 {
     char *name[2] = { temporary_file("a0000000\nb0000000\nc0000000\n"),
@@ -427,7 +427,7 @@ static void rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn(void **stat
     (void)state;
     for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2) {
         struct making m = { .pipelines = pipelines, .rows = 22 };
-        uint32_t each = 4 / pipelines;
+        uint32_t per_pipeline = 4 / pipelines;
         options.num_pipelines = pipelines < 4 ? pipelines : 0;
         options.replication = pipelines < 4 ? DITTO_REPLICATION_PER_PIPELINE : DITTO_REPLICATION_PER_REPLICA;
         ditto_iterator *it;
@@ -436,18 +436,17 @@ static void rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn(void **stat
         begin(&d, 4, it);
         run_all(s, consume, &d, &d.report);
         for (uint32_t r = 0; r < 4; r++) {
-            /* 22 rows in batches of 3 are 7 whole batches and one of 1 row. The replicas take them in
-             * turn. */
+            /* 22 rows in batches of 3 are 7 whole batches and one of 1 row. */
             uint64_t at = 0;
-            assert_int_equal(d.taken[r].steps, (8 + each - 1) / each);
+            assert_int_equal(d.taken[r].steps, (8 + per_pipeline - 1) / per_pipeline);
             for (uint64_t step = 0; step < d.taken[r].steps; step++) {
-                uint64_t number = step * each + r % each, first = number * 3,
+                uint64_t number = step * per_pipeline + r % per_pipeline, first = number * 3,
                          size = first >= 22       ? 0
                                 : first + 3 <= 22 ? 3
                                                   : 22 - first;
                 assert_int_equal(d.taken[r].size[step], size);
                 for (uint64_t i = 0; i < size; i++)
-                    assert_int_equal(d.taken[r].row[at++], 1000 * (r / each) + first + i);
+                    assert_int_equal(d.taken[r].row[at++], 1000 * (r / per_pipeline) + first + i);
             }
         }
         end(&d);
@@ -484,11 +483,11 @@ static void rule_9_7_wrong_datasets_of_a_function_are_refused(void **state)
 
 /* -- steps with fewer rows than replicas -- */
 
-static void rule_9_4_a_pipeline_that_ends_early_gives_empty_batches(void **state)
+static void rule_9_4_pipelines_without_rows_give_empty_batches(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
     (void)state;
-    /* Steps have fewer rows than replicas, and in every step two pipelines get no rows. */
+    /* In every step replica 0 gets the only row, and pipelines 1 and 2 get none. */
     for (int64_t length = 1; length < 20; length++)
         try_point(s,
                   &(struct point){ .global = 1,
@@ -509,7 +508,7 @@ int main(void)
         cmocka_unit_test(rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipelines),
         cmocka_unit_test(rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas),
         cmocka_unit_test(rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelines),
-        cmocka_unit_test(rule_9_4_a_pipeline_that_ends_early_gives_empty_batches),
+        cmocka_unit_test(rule_9_4_pipelines_without_rows_give_empty_batches),
         cmocka_unit_test(rule_9_5_components_are_cut_at_the_same_rows),
         cmocka_unit_test(rule_9_6_pipelines_take_files_in_turn),
         cmocka_unit_test(rule_9_6_datasets_that_count_across_files_are_not_shared_by_files),

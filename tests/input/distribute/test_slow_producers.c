@@ -1,5 +1,6 @@
-/* tests/input/distribute/test_slow_producers.c - checks that slow producers are waited for and counted, that
- * the destruction of an iterator waits for a run, and that a replica that takes no more batches is named. */
+/* tests/input/distribute/test_slow_producers.c - checks that replicas wait for slow producers, that these
+ * waits are counted, that the destruction of an iterator waits for a run, and that a replica that takes no
+ * more batches is named. */
 #include "input/distribute/distribution.h"
 
 #include <pthread.h>
@@ -7,13 +8,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A row that the map does not return before a thread sleeps. */
+/* A row for which the map does not return before the thread sleeps. */
 struct held_row {
     int64_t row;
     _Atomic int thread_id;
 };
 
-/* Needs a millisecond for each row. */
+/* Needs a millisecond for each row. On the held row it waits until the thread sleeps. */
 static ditto_status slow_map(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                              void *user)
 {
@@ -40,7 +41,8 @@ static ditto_status consume_slow(ditto_replica *self, void *argument)
     return consume(self, &slow->got);
 }
 
-/* A producer hands over its last batch before it adds the time of this batch to the statistics. */
+/* Waits until the time for filling is at least `least`, and returns it. A producer hands over its last batch
+ * before it adds the time of this batch to the statistics. */
 static uint64_t await_filling_ns(const ditto_iterator *iterator, uint64_t least)
 {
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
@@ -137,7 +139,7 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* Replicas of all pipelines that wait for the replica that leaves get the error. */
+/* The run fails and names the replica that leaves, whichever pipeline serves it. */
 static void rule_9_9_a_replica_that_leaves_is_named_across_pipelines(void **state)
 {
     ditto_dataset *d = then(range(0, 1000), ditto_dataset_repeat, DITTO_REPEAT_FOREVER);

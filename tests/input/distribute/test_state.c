@@ -4,9 +4,9 @@
 
 #include "input/dataset.h"
 
-enum { MOST_STEPS = 3000, MOST_REPLICAS = 8, MOST_OF_STEP = 24 };
+enum { MOST_STEPS = 3000, MOST_REPLICAS = 8, MOST_OF_BATCH = 24 };
 
-/* The rows of every step, in replica order. */
+/* The rows that each replica got in each step. */
 struct record {
     struct report report;
     ditto_iterator *iterator;
@@ -18,7 +18,7 @@ struct record {
     /* This replica takes one batch less. UINT32_MAX means none. */
     uint32_t laggard;
     uint64_t count[MOST_STEPS][MOST_REPLICAS];
-    int64_t row[MOST_STEPS][MOST_REPLICAS][MOST_OF_STEP];
+    int64_t row[MOST_STEPS][MOST_REPLICAS][MOST_OF_BATCH];
     uint64_t steps[MOST_REPLICAS];
 };
 
@@ -30,7 +30,7 @@ static ditto_status consume(ditto_replica *self, void *argument)
     ditto_status status = DITTO_OK;
     while (d->steps[id] + (id == d->laggard) < d->stop_at &&
            (status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
-        EXPECT(&d->report, b.step < MOST_STEPS && b.rows <= MOST_OF_STEP && b.step == d->steps[id]);
+        EXPECT(&d->report, b.step < MOST_STEPS && b.rows <= MOST_OF_BATCH && b.step == d->steps[id]);
         memcpy(d->row[b.step][id], b.component[0].data, b.rows * sizeof(int64_t));
         d->count[b.step][id] = b.rows;
         d->steps[id]++;
@@ -72,8 +72,8 @@ static void take_until(ditto_strategy *s, struct record *r, uint64_t step)
     run_all(s, consume, r, &r->report);
 }
 
-/* Lists all rows of the steps from `first` on, in the order of steps and replicas. They must be the same for
- * every N. */
+/* Lists all rows of the steps from `first` on, in the order of steps and replicas. If pipelines share rows,
+ * they must be the same for every N. */
 static size_t flatten(const struct record *r, uint64_t first, int64_t *out)
 {
     size_t count = 0;
@@ -98,8 +98,8 @@ static void end_record(struct record *r)
     free(r);
 }
 
-/* Saves the position of `whole` and makes `rest` from this state on another strategy. Both must take the
- * same rows from there on. */
+/* Saves the position of `whole`, and makes `rest` from this state on `other`, which may be the same strategy.
+ * Both must take the same rows from there on. */
 static void go_on_twice(ditto_strategy *s, struct record *whole, ditto_strategy *other, struct record *rest,
                         ditto_dataset *d, ditto_input_options options)
 {
@@ -187,7 +187,7 @@ static void pipelines_continue_together(void **state)
 }
 
 /* Makes rows (i, [i + 1, i + 2]) from a file of numbers. They are records of three numbers at a stride of
- * one. */
+ * one number. */
 static ditto_status overlapping(const char *name, ditto_dataset **out)
 {
     ditto_fixed_options options = DITTO_FIXED_OPTIONS_INIT;
@@ -423,8 +423,8 @@ static ditto_status until_restore(void *user, void *position, const void *bytes,
     return DITTO_OK;
 }
 
-/* The error is met while rows of earlier steps still wait in the buffer. The iterator cannot be saved then,
- * because a restored one would end without the error. */
+/* The error is met while rows before it still wait in the buffer of a shuffle, or for a whole batch. The
+ * iterator cannot be saved then, because a restored one would end without the error. */
 static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **state)
 {
     ditto_strategy *s = make_strategy(1, NULL);
@@ -464,7 +464,7 @@ static void an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end(void **st
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* If a pipeline gets no rows in a step, the step exists only if the pipeline has rows later. A restored
+/* A step may exist only because a pipeline that gets no rows in it has rows for a later step. A restored
  * iterator must know of these rows, although no replica has taken them. */
 static void steps_that_exist_are_there_after_a_restore(void **state)
 {
