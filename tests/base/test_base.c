@@ -1,4 +1,5 @@
-/* tests/base/test_base.c - the claims of src/base: statuses, options, numbers, sizes. */
+/* tests/base/test_base.c - the claims of src/base: statuses, messages, options, numbers, sizes, the floating
+ * point environment and processor features. */
 #include "support/support.h"
 
 #include "base/errors/status.h"
@@ -281,19 +282,19 @@ static void the_floating_point_environment_is_set_and_restored(void **state)
 static void processor_features_are_those_that_the_kernel_reports(void **state)
 {
     char line[8192];
-    bool told = false;
+    bool has_flags = false;
     struct dti_cpu cpu = dti_cpu_features();
     FILE *file = fopen("/proc/cpuinfo", "r");
     (void)state;
-    while (file != NULL && !told && fgets(line, sizeof line, file) != NULL)
-        told = strncmp(line, "flags", 5) == 0;
+    while (file != NULL && !has_flags && fgets(line, sizeof line, file) != NULL)
+        has_flags = strncmp(line, "flags", 5) == 0;
     if (file != NULL)
         fclose(file);
-    assert_int_equal(cpu.avx2, told && strstr(line, " avx2 ") != NULL);
+    assert_int_equal(cpu.avx2, has_flags && strstr(line, " avx2 ") != NULL);
     bool avx512 = true;
     static const char *const parts[] = { " avx512f ", " avx512bw ", " avx512dq ", " avx512vl " };
     for (int i = 0; i < 4; i++)
-        avx512 = avx512 && told && strstr(line, parts[i]) != NULL;
+        avx512 = avx512 && has_flags && strstr(line, parts[i]) != NULL;
     assert_int_equal(cpu.avx512, avx512);
 }
 

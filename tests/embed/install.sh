@@ -116,7 +116,7 @@ for program in static host_static hdf5_static; do
     ! grep -qE 'ditto|jemalloc' "$scratch/needed" ||
         fail "$program needs $(grep -E 'ditto|jemalloc' "$scratch/needed")"
 done
-# A program that links the shared library needs no other library of ditto's.
+# A program that links the shared library needs none of the libraries that ditto uses.
 readelf -d "$scratch/c" | grep NEEDED | grep -vE 'libditto|libc\.so|libgcc_s' >"$scratch/needed" || true
 [ ! -s "$scratch/needed" ] || fail "a program with the shared library needs $(cat "$scratch/needed")"
 

@@ -1,5 +1,5 @@
-/* tests/input/readers.h - helper functions for tests of file sources: they write files and read all rows
- * of a dataset. */
+/* tests/input/readers.h - helper functions for tests of file sources. They write files, read the rows of a
+ * dataset, and check saved cursors and shards. */
 #ifndef READERS_H
 #define READERS_H
 
@@ -33,6 +33,7 @@ static inline void add_number(struct made *made, uint64_t number, size_t bytes) 
         add(made, &(unsigned char){ (unsigned char)(number >> 8 * i) }, 1);
 }
 
+/* Writes a file in own_folder and returns its path (own_path). */
 static inline const char *write_bytes(const char *name, const void *bytes, size_t length)
 {
     const char *path = own_path(name);
@@ -50,7 +51,7 @@ struct taken {
     size_t rows, length, room;
     unsigned char *bytes; /* of all components of all rows, one after the other */
 
-    /* If it is not NULL, this file is emptied when the first row has been taken. */
+    /* If it is not NULL, take_row empties this file. */
     const char *shorten;
 };
 
@@ -117,7 +118,8 @@ static inline size_t read_some(ditto_dataset *d, struct dti_cursor *cursor, cons
     return got;
 }
 
-/* Saves a cursor behind each row. A restored cursor must continue with the next row. */
+/* Saves a cursor before the first row and behind each row. A restored cursor must continue with the next
+ * row. */
 static inline void restarts_anywhere(ditto_dataset *d)
 {
     struct taken all = take_all(d);

@@ -44,12 +44,12 @@ ditto_status add_noise(ditto_dataset *input, uint64_t seed, ditto_dataset **out)
 /* A generator of 0, 1, ... count - 1. */
 ditto_status counted_up_to(uint64_t count, bool can_be_saved, ditto_dataset **out);
 
-/* A map that returns the row unchanged, and DITTO_ERR_CORRUPT for the row whose value is `row`, as a
- * pointer. */
+/* The function of a map that copies the row. It returns DITTO_ERR_CORRUPT for the row whose value is `row`,
+ * which is a number converted to a pointer. */
 ditto_status fail_on_row(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *row);
 
-/* Applies several random transformations to about `rows` rows. If `held`, a generator may be among the
- * sources. */
+/* Applies at most four random transformations to a source of about `rows` rows. If `held`, a generator may
+ * be among the sources. */
 ditto_dataset *random_dataset(uint64_t *random, uint64_t rows, bool held);
 
 /* The argument of one_leaves. */

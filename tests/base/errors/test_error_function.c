@@ -10,7 +10,8 @@ static ditto_status nothing(ditto_replica *self, void *user)
     return DITTO_OK;
 }
 
-/* Objects whose destroy functions are called on a replica, where they must fail. */
+/* Objects of the tests. Functions of ON_REPLICAS get some of them on a replica, where these functions must
+ * fail. */
 static ditto_strategy *strategy;
 static ditto_variable *variable;
 static ditto_optimizer *optimizer;
@@ -18,7 +19,7 @@ static ditto_dataset *dataset;
 static ditto_iterator *iterator;
 static ditto_value *value;
 
-/* -- every public function, called so that it fails at once -- */
+/* -- every public function that can fail, called so that it fails at once -- */
 
 #define ON_REPLICAS(X)                      \
     X(ditto_strategy_destroy, (strategy))   \
@@ -452,7 +453,7 @@ static ditto_status device_fails(ditto_strategy *s)
     return ditto_strategy_run(s, gives_to_device, NULL);
 }
 
-/* Runs on the thread of a producer, and calls a ditto function that succeeds before it fails itself. */
+/* Runs on the thread of a producer, and returns the error of a ditto function that it calls. */
 static ditto_status map(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)
 {
     (void)in, (void)out, (void)random, (void)user;
@@ -598,7 +599,7 @@ static void failures_name_the_function_if_the_caller_waits(void **state)
 /* -- the lists above are complete -- */
 
 /* These cannot be made to fail here. The queue's fails only while a thread sleeps in the queue, which
- * tests/input/queue/test_queue.c tests. The others return DITTO_OK for NULL and for every handle. */
+ * tests/input/queue/test_queue_end.c tests. The others return DITTO_OK for NULL and for every handle. */
 static const char *const never_fails[] = { "ditto_queue_destroy", "ditto_topology_destroy",
                                            "ditto_placement_destroy", "ditto_dataset_destroy" };
 

@@ -8,8 +8,8 @@
 
 #define ROUNDS 20000
 
-/* Two threads hand a number to and fro. With an empty wait policy a thread sleeps at once, so every hand-over
- * takes a sleep and a wake-up. */
+/* Two threads hand a number to and fro. With an empty wait policy a thread sleeps as soon as it must wait,
+ * so most hand-overs take a sleep and a wake-up. */
 struct ping {
     struct dti_wait_queue queue;
     _Atomic uint32_t ball;
@@ -34,7 +34,7 @@ static void *play(void *argument)
 {
     struct side *side = argument;
     struct ping *p = side->ping;
-    struct dti_wait_policy wait_policy = p->wait_policy; /* a copy for each thread */
+    struct dti_wait_policy wait_policy = p->wait_policy; /* waiting changes it, so each thread has a copy */
     for (uint32_t i = 0; i < ROUNDS; i++) {
         struct turn turn = { p, 2 * i + side->me };
         struct dti_deadline deadline = { .timeout_ms = 60000 };

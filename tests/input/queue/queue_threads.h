@@ -19,12 +19,13 @@ void *number(uint64_t n);
 /* Returns the number of an item. */
 uint64_t number_of(const ditto_queue_item *got);
 
-/* The items that the producers of a queue send. */
+/* A queue, and the items that its producers send. */
 struct stream {
     ditto_queue *queue;
     uint32_t producers;
-    uint64_t items; /* of each producer */
-    uint64_t max_bytes, seed;
+    uint64_t items;     /* of each producer */
+    uint64_t max_bytes; /* of the queue, 0 if it has no limit */
+    uint64_t seed;
 
     /* The queue copies payloads. */
     bool payload;
@@ -32,10 +33,10 @@ struct stream {
     /* Some items are claimed and published, and not put. */
     bool claims;
 
-    /* The sum of the bytes that are claimed and not published. */
+    /* The sum of the bytes that are claimed and not published. Only hold_bytes counts them. */
     _Atomic uint64_t claimed_bytes;
 
-    /* The number of successful puts of all producers. */
+    /* The number of successful puts of all producers. Only put_until_closed counts them. */
     _Atomic uint64_t puts;
     struct report report;
 };

@@ -1,5 +1,5 @@
 /* tests/input/queue/test_queue.c - tests the claims of include/ditto/queue.h about the order of items, calls
- * that do not wait, limits and options. */
+ * that do not wait, limits, payloads, statistics, options and arguments. */
 #include "input/queue/queue_threads.h"
 
 #include "input/queue/queue.h"
@@ -139,7 +139,7 @@ static void any_mixture_of_calls_keeps_the_order(void **state)
 
 /* -- limits -- */
 
-static void a_try_and_a_timeout_report_the_cause(void **state)
+static void a_try_returns_pending_and_a_timeout_names_the_cause(void **state)
 {
     ditto_queue *queue = make_with(2, 1);
     ditto_queue_item got;
@@ -186,7 +186,7 @@ static void the_limit_counts_all_bytes_in_use(void **state)
     assert_status(ditto_queue_put(queue, 0, number(5), 1, 0), DITTO_PENDING);
     assert_ok(ditto_queue_get(queue, 0, &got));
     assert_int_equal(got.bytes, 4);
-    assert_ok(ditto_queue_put(queue, 0, number(5), 40, 0)); /* all claimed bytes have been returned */
+    assert_ok(ditto_queue_put(queue, 0, number(5), 40, 0)); /* all 40 claimed bytes are free again */
     assert_ok(ditto_queue_destroy(queue));
 }
 
@@ -392,7 +392,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_item_comes_once_in_the_order_of_tickets),
         cmocka_unit_test(any_mixture_of_calls_keeps_the_order),
-        cmocka_unit_test(a_try_and_a_timeout_report_the_cause),
+        cmocka_unit_test(a_try_returns_pending_and_a_timeout_names_the_cause),
         cmocka_unit_test(the_limit_counts_all_bytes_in_use),
         cmocka_unit_test(claimed_bytes_never_exceed_the_limit),
         cmocka_unit_test(the_consumer_owns_the_payload_until_its_next_get),

@@ -162,7 +162,7 @@ static bool race_of_close(unsigned long put_steps, unsigned long get_steps, bool
     bool get_was_held = call_and_hold(get_steps, try_to_get, end_put, &r);
     end_put(&r);
     pthread_join(thread, NULL);
-    if (r.got == DITTO_PENDING) /* get began when the put had a ticket and had not published it */
+    if (r.got == DITTO_PENDING) /* get saw the ticket of the put, but no content of the slot */
         r.got = ditto_queue_get(r.queue, DITTO_FOREVER, &r.taken);
     assert_int_equal(r.put, r.got == DITTO_OK ? DITTO_OK : DITTO_ERR_CLOSED);
     if (r.got == DITTO_OK) {
@@ -219,7 +219,7 @@ static void a_failure_comes_after_all_items_before_it_and_stays(void **state)
             assert_ok(ditto_queue_get(queue, 0, &got));
             assert_int_equal(number_of(&got), i);
         }
-        assert_ok(ditto_queue_close(queue)); /* has no effect */
+        assert_ok(ditto_queue_close(queue)); /* the failure takes precedence */
         for (int again = 0; again < 3; again++) {
             assert_status(ditto_queue_get(queue, DITTO_FOREVER, &got), DITTO_ERR_IO);
             assert_message(text);

@@ -22,7 +22,7 @@ static void ranges_count_up_and_down(void **state)
     assert_ok(ditto_dataset_from_range(2, -3, -2, &d));
     assert_rows(d, 2, 0, -2);
     assert_ok(ditto_dataset_destroy(d));
-    /* The differences do not fit into an int64_t. */
+    /* The distance from start to stop does not fit into an int64_t. */
     assert_ok(ditto_dataset_from_range(INT64_MIN, INT64_MAX, INT64_MAX, &d));
     assert_rows(d, INT64_MIN, -1, INT64_MAX - 1);
     assert_ok(ditto_dataset_destroy(d));
@@ -250,7 +250,7 @@ static void a_shuffle_without_limit_reaches_every_order(void **state)
     double chi = 0;
     for (int i = 0; i < 24; i++)
         chi += ((double)seen[i] - 1000) * ((double)seen[i] - 1000) / 1000;
-    /* There are 23 degrees of freedom, and a larger value has a probability of 1 in 30000. The seeds are
+    /* There are 23 degrees of freedom, and a larger value has a probability of 1 in 26000. The seeds are
      * fixed, so the value is the same every time. */
     assert_true(chi < 60);
     assert_ok(ditto_dataset_destroy(d));
@@ -455,8 +455,9 @@ static ditto_status forget_row(const ditto_tensor *in, const ditto_tensor *out, 
     return DITTO_OK;
 }
 
-/* The bytes of the two components fit into a size_t, but not with the padding between them. A map makes the
- * row small, so that batches have a possible size. */
+/* The bytes of the two components fit into a size_t, but not with the padding behind each of them. A map
+ * makes the rows small, so that memory for its results can be allocated. Only the generator needs the large
+ * row. */
 static void a_row_that_is_larger_than_any_memory_is_refused(void **state)
 {
     ditto_generator g = DITTO_GENERATOR_INIT;

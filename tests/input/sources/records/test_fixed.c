@@ -274,7 +274,8 @@ static void components_of_records_that_overlap_are_right(void **state)
     for (size_t i = 0; i < 1000000; i++)
         add_number(&made, test_random(&random), 1);
     const char *path = write_bytes("mixed", made.bytes, made.length);
-    /* With 2 components records are short. With 3 they are long and are read in parts. */
+    /* With 2 components records are short and have bytes between them. With 3 they are long and overlap, and
+     * they are read component by component. */
     for (uint32_t components = 2; components <= 3; components++)
         for (size_t stride = 3; stride < 1000; stride = stride * 5 + 1) {
             size_t bytes = components == 2 ? 7 : 600007, rows = (1000000 - bytes) / (stride * 997) + 1;
@@ -325,15 +326,15 @@ static void a_stride_of_one_record_equals_no_stride(void **state)
     const char *path = write_bytes("even", "0123456789abcdef", 16),
                *odd = write_bytes("rest", "0123456789", 10);
     ditto_dataset *d[3];
-    uint64_t print[3];
+    uint64_t fingerprint[3];
     (void)state;
     for (uint64_t i = 0; i < 3; i++) {
         /* The stride is not set, half a record, and one record. */
         assert_ok(open_at_stride(&path, 1, two_u16, 1, 0, 4 * i / 2, &d[i]));
-        assert_ok(dti_dataset_fingerprint(d[i], &print[i]));
+        assert_ok(dti_dataset_fingerprint(d[i], &fingerprint[i]));
         assert_ok(ditto_dataset_destroy(d[i]));
     }
-    assert_true(print[0] == print[2] && print[0] != print[1]);
+    assert_true(fingerprint[0] == fingerprint[2] && fingerprint[0] != fingerprint[1]);
     assert_status(open_at_stride(&odd, 1, two_u16, 1, 0, 4, &d[0]), DITTO_ERR_CORRUPT);
     assert_message(
         "rest: from offset 0 to 10 there are 2 records of 4 bytes, and 2 bytes more from offset 8 on");
@@ -371,18 +372,18 @@ static void a_file_must_be_a_whole_number_of_records(void **state)
         add_number(&made, i, 1);
     for (size_t length = 0; length <= 40; length++) {
         const char *path = write_bytes("cut", made.bytes, length);
-        char place[96];
+        char message[96];
         ditto_status status = open_fixed(path, two_u16, 1, 3, 5, 0, &d);
         if (length < 8) {
             assert_int_equal(status, DITTO_ERR_CORRUPT);
-            snprintf(place, sizeof place,
+            snprintf(message, sizeof message,
                      "cut ends at offset %zu: shorter than its header of 3 and footer of 5 bytes", length);
         } else if (length == 8) {
             assert_int_equal(status, DITTO_ERR_INVALID);
-            snprintf(place, sizeof place, "cut: there are no records");
+            snprintf(message, sizeof message, "cut: there are no records");
         } else if ((length - 8) % 4 != 0) {
             assert_int_equal(status, DITTO_ERR_CORRUPT);
-            snprintf(place, sizeof place,
+            snprintf(message, sizeof message,
                      "cut: from offset 3 to %zu there are %zu records of 4 bytes, and %zu bytes more from "
                      "offset %zu on",
                      length - 5, (length - 8) / 4, (length - 8) % 4, 3 + (length - 8) / 4 * 4);
@@ -395,7 +396,7 @@ static void a_file_must_be_a_whole_number_of_records(void **state)
             assert_ok(ditto_dataset_destroy(d));
             continue;
         }
-        assert_message(place);
+        assert_message(message);
     }
 }
 
@@ -411,7 +412,7 @@ static void wrong_arguments_and_files_are_refused(void **state)
     assert_message("0 bytes");
     assert_status(open_fixed(path, &unknown, 1, 0, 0, 0, &d), DITTO_ERR_INVALID);
     assert_status(open_fixed(path, two_u16, 0, 0, 0, 0, &d), DITTO_ERR_INVALID);
-    /* The size of a record fits size_t, but not the file. */
+    /* The size of a record fits size_t, but the file is shorter. */
     assert_status(open_fixed(path, huge, 2, 0, 0, 0, &d), DITTO_ERR_CORRUPT);
     assert_message("ok: from offset 0 to 8 there are 0 records");
     assert_status(open_fixed(path, two_u16, 1, UINT64_MAX, 0, 0, &d), DITTO_ERR_CORRUPT);

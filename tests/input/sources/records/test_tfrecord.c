@@ -78,7 +78,7 @@ static ditto_status open_tfrecord(const char *path, uint64_t max_bytes, ditto_co
     return ditto_dataset_from_tfrecord(&(ditto_files){ .names = &path, .num_names = 1 }, &options, out);
 }
 
-/* Checks that row i, of max_bytes, has these bytes. */
+/* Checks that row i has these bytes, then zeros up to max_bytes, and then the number of the bytes. */
 static void check_row(const struct taken *t, size_t i, size_t max_bytes, const char *data, size_t length)
 {
     unsigned char expected[256] = { 0 };
@@ -171,7 +171,7 @@ static void records_may_be_larger_than_a_read(void **state)
     free(t.bytes);
     assert_ok(ditto_dataset_destroy(shuffled));
     assert_ok(ditto_dataset_destroy(d));
-    /* Cuts the last record, of 40 bytes. Only the size of the file shows the cut. */
+    /* Cuts the last record, which has 40 bytes of data, and from 57 bytes on the record before it too. */
     for (size_t cut = 1; cut < 60; cut++) {
         assert_int_equal(truncate(path, (off_t)(made.length - cut)), 0);
         assert_ok(open_tfrecord(path, sizeof data, DITTO_COMPRESSION_DEFAULT, 0, &d));
@@ -200,11 +200,12 @@ static void a_file_that_ends_anywhere_gives_the_whole_records_before(void **stat
             ditto_status status = ditto_dataset_reduce(d, take_row, &t, 0);
             assert_int_equal(status, length == begin_of(whole) ? DITTO_OK : DITTO_ERR_CORRUPT);
             if (status != DITTO_OK) {
-                char place[64];
-                snprintf(place, sizeof place, "cut: record %zu at offset %zu", whole + 1, begin_of(whole));
-                assert_message(place);
-                snprintf(place, sizeof place, "at offset %zu", length);
-                assert_message(place);
+                char message[64];
+                snprintf(message, sizeof message, "cut: record %zu at offset %zu", whole + 1,
+                         begin_of(whole));
+                assert_message(message);
+                snprintf(message, sizeof message, "at offset %zu", length);
+                assert_message(message);
             }
             assert_int_equal(t.rows, whole);
             for (size_t i = 0; i < whole; i++)
@@ -239,12 +240,12 @@ static void a_flipped_bit_is_noticed_unless_the_data_is_trusted(void **state)
             struct taken t = nothing_taken(d);
             ditto_status status = ditto_dataset_reduce(d, take_row, &t, 0);
             bool noticed = part == 0 || !trust;
-            char place[128];
-            snprintf(place, sizeof place, "flip: record %zu at offset %zu: the checksum of its %s",
+            char message[128];
+            snprintf(message, sizeof message, "flip: record %zu at offset %zu: the checksum of its %s",
                      record + 1, begin_of(record), part == 0 ? "length" : "data");
             assert_int_equal(status, noticed ? DITTO_ERR_CORRUPT : DITTO_OK);
             if (noticed)
-                assert_message(place);
+                assert_message(message);
             assert_int_equal(t.rows, noticed ? record : RECORDS);
             for (size_t i = 0; i < t.rows; i++)
                 if (i != record || part == 2) /* otherwise its data is changed */
@@ -364,7 +365,7 @@ static void a_file_that_becomes_shorter_is_an_error(void **state)
 /* -- compressed files -- */
 
 #ifdef DTI_HAVE_ZLIB
-/* Appends a member with these bytes. */
+/* Appends a gzip member with these bytes. */
 static void add_member(struct made *to, const void *bytes, size_t length)
 {
     z_stream z = { 0 };

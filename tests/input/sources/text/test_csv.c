@@ -77,7 +77,7 @@ static void quotes_are_those_of_rfc_4180(void **state)
     expect_rows(&raw, BYTES("\"a,b\"\nc\"d,\"\n"), "\"a|b\"|\nc\"d|\"|\n");
     raw.options = texts.options;
     raw.options.delimiter = '\t';
-    /* The delimiter is not a blank. */
+    /* A tab that is the delimiter is not a blank, so a line of one tab is a row. */
     expect_rows(&raw, BYTES("a,b\tc\n\t\n\"\t\"\td\n"), "a,b|c|\n||\n\t|d|\n");
 }
 
@@ -272,7 +272,7 @@ static void positions_are_saved_and_shards_take_whole_files(void **state)
         forget_file(names[i]);
 }
 
-/* Words that no row has must give an error, and have no other effect. */
+/* Words that no row has must give an error. */
 static void rows_of_a_damaged_state_are_refused(void **state)
 {
     static const uint64_t damaged[][3] = {

@@ -83,7 +83,7 @@ static void every_dtype_has_its_limits(void **state)
     static const struct {
         ditto_dtype dtype;
         const char *least, *most, *below, *above;
-    } of[] = {
+    } limits[] = {
         { DITTO_I8, "-128", "127", "-129", "128" },
         { DITTO_I16, "-32768", "32767", "-32769", "32768" },
         { DITTO_I32, "-2147483648", "2147483647", "-2147483649", "2147483648" },
@@ -94,34 +94,36 @@ static void every_dtype_has_its_limits(void **state)
         { DITTO_U32, "0", "4294967295", "-1", "4294967296" },
         { DITTO_U64, "0", "18446744073709551615", "-1", "18446744073709551616" },
     };
-    static const char *const none[] = { "nan", "inf", "-inf", "0x10", "1.5", "1e3", "1.",   ".", "-",
-                                        "+",   "--1", "1-",   "1 2",  "1_0", "",    "true", "e5" };
-    char line[128], message[128];
+    static const char *const no_integers[] = { "nan", "inf", "-inf", "0x10", "1.5", "1e3", "1.",   ".", "-",
+                                               "+",   "--1", "1-",   "1 2",  "1_0", "",    "true", "e5" };
+    char line[128], expected[128];
     (void)state;
-    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
-        struct table t = {
-            { { 0, 1, of[i].dtype, 0, 0, 0 }, { 1, 1, of[i].dtype, 0, 0, 0 }, { 2, 1, DITTO_U8, 64, 0, 0 } },
-            3,
-            DITTO_CSV_OPTIONS_INIT
-        };
-        snprintf(line, sizeof line, "%s,%s,some more text\n-0,+0000000000000000000000001,\n", of[i].least,
-                 of[i].most);
-        snprintf(message, sizeof message, "%s|%s|some more text|\n0|1||\n", of[i].least, of[i].most);
-        expect_rows(&t, line, strlen(line), message);
-        /* Fields at the beginning and at the end of a row are parsed by different functions. */
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        struct table t = { { { 0, 1, limits[i].dtype, 0, 0, 0 },
+                             { 1, 1, limits[i].dtype, 0, 0, 0 },
+                             { 2, 1, DITTO_U8, 64, 0, 0 } },
+                           3,
+                           DITTO_CSV_OPTIONS_INIT };
+        snprintf(line, sizeof line, "%s,%s,some more text\n-0,+0000000000000000000000001,\n", limits[i].least,
+                 limits[i].most);
+        snprintf(expected, sizeof expected, "%s|%s|some more text|\n0|1||\n", limits[i].least,
+                 limits[i].most);
+        expect_rows(&t, line, strlen(line), expected);
+        /* parse_short reads no field near the end of a row, so both positions are tried. */
         for (int side = 0; side < 2; side++) {
-            const char *beyond = side == 0 ? of[i].below : of[i].above;
+            const char *beyond = side == 0 ? limits[i].below : limits[i].above;
             snprintf(line, sizeof line, "%s,0,some more text", beyond);
-            snprintf(message, sizeof message, ":1: column 1: \"%s\" is not a number of type %s", beyond,
-                     ditto_dtype_name(of[i].dtype));
-            expect_error(&t, line, strlen(line), 0, message);
+            snprintf(expected, sizeof expected, ":1: column 1: \"%s\" is not a number of type %s", beyond,
+                     ditto_dtype_name(limits[i].dtype));
+            expect_error(&t, line, strlen(line), 0, expected);
             snprintf(line, sizeof line, "0,%s,", beyond);
             expect_error(&t, line, strlen(line), 0, ":1: column 2");
         }
-        for (size_t n = 0; n < sizeof none / sizeof none[0]; n++) {
-            snprintf(line, sizeof line, "1,%s,some more text", none[n]);
-            snprintf(message, sizeof message, ":1: column 2: \"%s\" is not a number of type", none[n]);
-            expect_error(&t, line, strlen(line), 0, message);
+        for (size_t n = 0; n < sizeof no_integers / sizeof no_integers[0]; n++) {
+            snprintf(line, sizeof line, "1,%s,some more text", no_integers[n]);
+            snprintf(expected, sizeof expected, ":1: column 2: \"%s\" is not a number of type",
+                     no_integers[n]);
+            expect_error(&t, line, strlen(line), 0, expected);
         }
     }
     struct table t = { { { 0, 1, DITTO_BOOL, 0, 0, 0 } }, 1, DITTO_CSV_OPTIONS_INIT };
@@ -140,7 +142,7 @@ static void random_number(uint64_t *random, char text[80])
     uint64_t bits = test_random(random), kind = test_random(random) % 12;
     double value;
     memcpy(&value, &bits, sizeof value);
-    if (kind >= 8 || !isfinite(value) || fabs(value) > 1e30) /* most have the size of real data */
+    if (kind >= 8 || !isfinite(value) || fabs(value) > 1e30) /* a smaller number, which fits into `text` */
         value = (double)(int64_t)bits / (double)((uint64_t)1 << (10 + test_random(random) % 54));
     if (kind < 8)
         snprintf(text, 80, formats[kind], value);

@@ -172,7 +172,7 @@ static void an_endless_line_does_not_use_memory(void **state)
     expect_error(text_of(name, LONGEST, 0), name, ":3: the line has more than 64 bytes", 2);
     struct rusage usage;
     assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
-    /* With sanitizers, which keep freed memory, this is not checked. */
+    /* With DITTO_TEST_SHORT this is not checked, because sanitizers keep freed memory. */
     assert_true(usage.ru_maxrss - before < 64 << 10 || getenv("DITTO_TEST_SHORT") != NULL);
     forget_file(name);
     name = endless("", 1l << 30); /* an error in the first line is returned at once */
@@ -183,7 +183,7 @@ static void an_endless_line_does_not_use_memory(void **state)
     forget_file(name);
 }
 
-/* The lengths of lines are around the size of the reads. Both line ends are tried. */
+/* Most lengths of lines are around multiples of the size of a read. Both line ends are tried. */
 static void lines_may_cross_the_boundaries_of_reads(void **state)
 {
     static const size_t lengths[] = { 262140, 262142,  262143, 262144, 262145, 524287,
@@ -206,7 +206,7 @@ static void lines_may_cross_the_boundaries_of_reads(void **state)
         }
         char *name = temporary_bytes(text, used);
         expect_dataset(text_of(name, 1000000, 0), expected, wanted);
-        /* Above DTI_TEXT_LINE_MOST_BYTES, the size of the buffer depends on max_bytes. */
+        /* If max_bytes is above DTI_TEXT_LINE_MOST_BYTES, it is the cursor's limit for a line too. */
         expect_dataset(text_of(name, (uint64_t)20 << 20, 0), expected, wanted);
         forget_file(name);
         free(text);
@@ -221,11 +221,11 @@ static void any_bytes_are_split_only_at_line_ends(void **state)
     (void)state;
     for (int trial = test_trials(10); trial > 0; trial--) {
         size_t size = 1 + test_random(&random) % 600000, wanted = 0;
-        unsigned few = 8 + (unsigned)(test_random(&random) % 90);
+        unsigned one_in = 8 + (unsigned)(test_random(&random) % 90);
         char *text = malloc(size), *expected = malloc(3 * size + 2);
         for (size_t i = 0; i < size; i++) {
             uint64_t r = test_random(&random);
-            text[i] = (char)(r % few == 0 ? '\n' : r % few == 1 ? '\r' : r >> 8);
+            text[i] = (char)(r % one_in == 0 ? '\n' : r % one_in == 1 ? '\r' : r >> 8);
         }
         text[0] = 'x'; /* so that there is no byte order mark */
         for (size_t i = 0; i < size; i++) {
