@@ -4,7 +4,7 @@
  *
  * Each case runs in its own process, because OpenMP keeps the threads that it has created for a leader, with
  * the mask that they had. libomp runs with KMP_AFFINITY=disabled. Otherwise it would move every thread, and
- * also ditto's leaders, to the mask of the first thread (docs/numa.md). */
+ * also ditto's leaders, to the mask of the first region (docs/numa.md). */
 #include <ditto.h>
 
 #include <omp.h>
