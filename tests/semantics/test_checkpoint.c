@@ -1,5 +1,5 @@
-/* tests/semantics/test_checkpoint.c - docs/semantics.md, section 8, rule 14: checkpoints. The names of tests
- * contain the numbers of their rules. */
+/* tests/semantics/test_checkpoint.c - docs/semantics.md, "Checkpoints". 8_14 in the names of tests is the
+ * number under which `./run test --suite semantics` lists them. */
 #include "support/support.h"
 
 #include <ditto/checkpoint.h>
@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* One variable of each kind that can be saved. */
+/* Variables that differ in dtype, shape, synchronization and aggregation. One of them is in shards, and one
+ * has no elements. */
 #define KINDS 7
 static const struct kind {
     const char *name;
@@ -44,8 +45,8 @@ static ditto_variable *make(ditto_strategy *s, const struct kind *k)
     return v;
 }
 
-/* Fills an array with whole numbers below 100. They are divisible by 3 and 4, so that parts of sums are
- * exact. */
+/* Fills an array with whole numbers below 100, or with 0 and 1 for DITTO_BOOL. The sum of 64 such numbers is
+ * exact, so the mean of equal components is equal to them. */
 static void fill(const struct kind *k, size_t count, int seed, void *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -130,15 +131,15 @@ static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(
     ditto_checkpoint_entry entry;
     ditto_attribute a;
     ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
-    const ditto_attribute own[] = { { "run", DITTO_ATTRIBUTE_TEXT, "first", 0, 0 },
-                                    { "seed", DITTO_ATTRIBUTE_INTEGER, NULL, -7, 0 },
-                                    { "rate", DITTO_ATTRIBUTE_REAL, NULL, 0, 0.1 } };
+    const ditto_attribute attributes[] = { { "run", DITTO_ATTRIBUTE_TEXT, "first", 0, 0 },
+                                           { "seed", DITTO_ATTRIBUTE_INTEGER, NULL, -7, 0 },
+                                           { "rate", DITTO_ATTRIBUTE_REAL, NULL, 0, 0.1 } };
     (void)state;
     ditto_strategy *s = make_strategy(3, NULL);
     make_all(s, v);
     assign_all(v, 1);
     options.step = 41;
-    options.attributes = own;
+    options.attributes = attributes;
     options.num_attributes = 3;
     assert_ok(ditto_checkpoint_save(s, own_path("entries.h5"), &options));
     assert_ok(ditto_checkpoint_open(own_path("entries.h5"), &file));
@@ -182,7 +183,9 @@ static ditto_status hold_own(ditto_replica *self, void *argument)
 static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores_by_rule_11(void **state)
 {
     static const struct kind sum = { "sum", DITTO_F64, 0, { 0 }, DITTO_ON_READ, DITTO_AGGREGATE_SUM, 0 };
-    static const struct kind plain = { "sum", DITTO_F64, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 };
+    static const struct kind mirrored = {
+        "sum", DITTO_F64, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0
+    };
     double value;
     const void *component;
     (void)state;
@@ -191,7 +194,7 @@ static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores
     assert_ok(ditto_strategy_run(s, hold_own, v)); /* 0 + 1 + 2 + 3 */
     assert_ok(ditto_checkpoint_save(s, own_path("sum.h5"), NULL));
     assert_ok(ditto_variable_destroy(v));
-    v = make(s, &plain); /* restores into a plain variable, and then back into a sync-on-read one */
+    v = make(s, &mirrored); /* restores into a mirrored variable, and then back into a sync-on-read one */
     assert_ok(ditto_checkpoint_restore(s, own_path("sum.h5"), NULL, NULL));
     assert_ok(ditto_variable_read(v, &value, sizeof value));
     assert_true(value == 6);
@@ -224,12 +227,12 @@ static ditto_status split_by_update(ditto_replica *self, void *variable)
 
 static void rule_8_14_a_split_variable_saves_its_first_component_and_is_restored_to_all(void **state)
 {
-    static const struct kind plain = { "w", DITTO_F64, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 };
+    static const struct kind weight = { "w", DITTO_F64, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 };
     const void *component[3];
     double value;
     (void)state;
     ditto_strategy *s = make_strategy(3, NULL), *other = make_strategy(2, NULL);
-    ditto_variable *v = make(s, &plain), *w;
+    ditto_variable *v = make(s, &weight), *w;
     assert_ok(ditto_strategy_run(s, split_by_update, v));
     assert_ok(ditto_checkpoint_save(s, own_path("split.h5"), NULL));
     for (int round = 0; round < 2; round++) { /* in the second round the components differ again */
@@ -243,7 +246,7 @@ static void rule_8_14_a_split_variable_saves_its_first_component_and_is_restored
         for (uint32_t i = 0; i < 3; i++)
             assert_true(*(const double *)component[i] == i + 1);
     }
-    w = make(other, &plain); /* its copies may be shared */
+    w = make(other, &weight); /* its copies may be shared */
     assert_ok(ditto_checkpoint_restore(other, own_path("split.h5"), NULL, NULL));
     assert_ok(ditto_variable_read(w, &value, sizeof value));
     assert_true(value == 1);
@@ -303,7 +306,7 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     ditto_restore_status found;
     char names[400];
     size_t count;
-    struct kind wrong = kinds[0];
+    struct kind weights = kinds[0];
     ditto_tensor tensor = { .dtype = DITTO_F32, .rank = 2, .shape = { 7, 300 } };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *bad;
@@ -316,7 +319,7 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     s = make_strategy(3, NULL);
     assert_ok(ditto_checkpoint_restore(s, own_path("held.h5"), NULL, &found));
     assert_int_equal(found.num_held, KINDS);
-    options.name = wrong.name;
+    options.name = weights.name;
     assert_status(ditto_variable_create(s, &tensor, &options, &bad), DITTO_ERR_SHAPE);
     assert_message("\"weights\" is f32 [7, 300], but the value that was restored for it is f32 [300, 7]");
     tensor.dtype = DITTO_F64;
@@ -376,7 +379,7 @@ static void rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored
     partial.partial = 1;
     assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &partial, &found));
     assert_int_equal(found.num_missing, 1);
-    /* Two variables with equal names do not disturb a restore of chosen variables. */
+    /* Two variables of one name do not disturb a restore of other variables. */
     ditto_variable_options unnamed = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_F32 };
     ditto_variable *twins[2];
@@ -568,7 +571,7 @@ static void errors_name_the_function_that_was_called(void **state)
 
 /* Returns 0 if the status is DITTO_ERR_IO and the last error names the function and the file. Otherwise
  * prints the error and returns -1. */
-static int names(ditto_status status, const char *function, const char *file)
+static int check_error(ditto_status status, const char *function, const char *file)
 {
     const ditto_error *error = ditto_last_error();
     if (status == DITTO_ERR_IO && strcmp(error->function, function) == 0 &&
@@ -594,13 +597,13 @@ static void an_error_of_a_background_save_names_the_call_that_returns_it(void **
     assert_int_equal(rmdir(folder), 0);
     what.step = 1;
     assert_ok(ditto_checkpointer_save(c, &what)); /* its thread fails, because the folder is removed */
-    wrong |= names(ditto_checkpointer_wait(c), "ditto_checkpointer_wait", "checkpoint-1.h5");
+    wrong |= check_error(ditto_checkpointer_wait(c), "ditto_checkpointer_wait", "checkpoint-1.h5");
     what.step = 2;
     assert_ok(ditto_checkpointer_save(c, &what));
-    wrong |= names(ditto_checkpointer_save(c, &what), "ditto_checkpointer_save", "checkpoint-2.h5");
+    wrong |= check_error(ditto_checkpointer_save(c, &what), "ditto_checkpointer_save", "checkpoint-2.h5");
     what.step = 3;
     assert_ok(ditto_checkpointer_save(c, &what));
-    wrong |= names(ditto_checkpointer_destroy(c), "ditto_checkpointer_destroy", "checkpoint-3.h5");
+    wrong |= check_error(ditto_checkpointer_destroy(c), "ditto_checkpointer_destroy", "checkpoint-3.h5");
     assert_int_equal(wrong, 0);
     assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_strategy_destroy(s));

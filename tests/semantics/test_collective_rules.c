@@ -1,5 +1,6 @@
-/* tests/semantics/test_collective_rules.c - docs/semantics.md, section 6: the rules of collectives.
- * tests/sync/ compares the bits of their results. */
+/* tests/semantics/test_collective_rules.c - docs/semantics.md, "Collectives". The numbers in the names of
+ * tests are those under which `./run test --suite semantics` lists them. tests/sync/ compares the bits of
+ * results. */
 #include "support/support.h"
 
 #include <stdatomic.h>
@@ -7,29 +8,31 @@
 struct trial {
     struct report report;
     ditto_variable *mirrored, *local;
-    uint32_t odd; /* the replica that differs, or UINT32_MAX */
 
-    /* Set when a barrier has ended for a replica that came to it. */
+    /* The replica that differs: its call is another one, or it makes no call. UINT32_MAX if all are alike. */
+    uint32_t odd;
+
+    /* Set when the barrier has ended for a replica that came to it. */
     _Atomic bool over;
 };
 
 #define MUST(call) EXPECT(&t->report, (call) == DITTO_OK)
 
-static ditto_status reduce_everything(ditto_replica *self, void *argument)
+static ditto_status reduce_array_and_list(ditto_replica *self, void *argument)
 {
     struct trial *t = argument;
     uint32_t n = ditto_num_replicas(self), id = ditto_replica_id(self);
     double a[3] = { id, 1, 2 }, b[3];
     float c[2] = { 1, (float)id }, d[2];
-    int32_t whole = 3;
+    int32_t integer = 3;
     MUST(ditto_all_reduce(self, a, b, 3, DITTO_F64, DITTO_SUM, NULL)); /* out of place */
     EXPECT(&t->report, b[0] == n * (n - 1) / 2.0 && b[2] == 2.0 * n && a[0] == id);
     ditto_list_item list[] = { { a, a, 3, DITTO_F64 }, { c, d, 2, DITTO_F32 } };
     /* The items have different dtypes. One is in place and one out of place. */
     MUST(ditto_all_reduce_list(self, list, 2, DITTO_MEAN, NULL));
     EXPECT(&t->report, a[1] == 1 && a[0] == (n - 1) / 2.0 && d[0] == 1);
-    EXPECT(&t->report,
-           ditto_all_reduce(self, &whole, &whole, 1, DITTO_I32, DITTO_MEAN, NULL) == DITTO_ERR_UNSUPPORTED);
+    EXPECT(&t->report, ditto_all_reduce(self, &integer, &integer, 1, DITTO_I32, DITTO_MEAN, NULL) ==
+                           DITTO_ERR_UNSUPPORTED);
     EXPECT(&t->report, ditto_all_reduce(self, a, a + 1, 2, DITTO_F64, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     return DITTO_OK;
 }
@@ -49,7 +52,7 @@ static void rule_6_1_all_replicas_get_the_same_result_and_a_list_is_one_operatio
     for (size_t k = 0; k < replica_counts_length; k++) {
         struct trial t = { .odd = 1 };
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
-        run_all(strategy, reduce_everything, &t, &t.report);
+        run_all(strategy, reduce_array_and_list, &t, &t.report);
         if (replica_counts[k] > 1) {
             assert_status(ditto_strategy_run(strategy, list_differently, &t), DITTO_ERR_DIVERGED);
             assert_message("item 1: ");
@@ -133,7 +136,8 @@ static ditto_status come_or_not(ditto_replica *self, void *argument)
         t->over = true;
         return status;
     }
-    /* The barrier of the other replica would notice that this one has returned. */
+    /* Returns only after that barrier. If this replica returned earlier, the barrier would fail with
+     * DITTO_ERR_DIVERGED and not at its time limit. */
     for (int i = 0; !t->over && i < 120000; i++)
         sleep_ms(1);
     return DITTO_OK;

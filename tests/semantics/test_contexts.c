@@ -1,5 +1,5 @@
-/* tests/semantics/test_contexts.c - docs/semantics.md, section 1: contexts and scope, and rules 2.1 and 6.4
- * about run. The names of tests contain the numbers of their rules. */
+/* tests/semantics/test_contexts.c - docs/semantics.md, "Contexts" and "run", and the threads of replicas. The
+ * numbers in the names of tests are those under which `./run test --suite semantics` lists them. */
 #include "support/support.h"
 
 #include <pthread.h>
@@ -170,7 +170,7 @@ static void rule_1_6_variables_remember_their_strategy(void **state)
     assert_ok(ditto_variable_destroy(v));
 }
 
-/* -- section 2 -- */
+/* -- run -- */
 
 struct once {
     struct report report;
@@ -236,7 +236,7 @@ static void rule_6_4_calls_from_several_host_threads_take_turns(void **state)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static ditto_status use_both(ditto_replica *self, void *argument)
+static ditto_status sum_ones(ditto_replica *self, void *argument)
 {
     struct report *report = argument;
     for (int i = 0; i < 300; i++) {
@@ -246,10 +246,10 @@ static ditto_status use_both(ditto_replica *self, void *argument)
     }
     return DITTO_OK;
 }
-static struct report side_report;
+static struct report second_report;
 static void *run_second(void *strategy)
 {
-    return (void *)(intptr_t)ditto_strategy_run(strategy, use_both, &side_report);
+    return (void *)(intptr_t)ditto_strategy_run(strategy, sum_ones, &second_report);
 }
 
 static void rule_6_4_two_strategies_at_once_never_mix_up_their_messages(void **state)
@@ -260,9 +260,9 @@ static void rule_6_4_two_strategies_at_once_never_mix_up_their_messages(void **s
     void *status;
     (void)state;
     pthread_create(&other, NULL, run_second, b);
-    run_all(a, use_both, &report, &report);
+    run_all(a, sum_ones, &report, &report);
     pthread_join(other, &status);
-    assert_string_equal(side_report.first_failure, "");
+    assert_string_equal(second_report.first_failure, "");
     assert_int_equal((intptr_t)status, DITTO_OK);
     assert_ok(ditto_strategy_destroy(a));
     assert_ok(ditto_strategy_destroy(b));
@@ -329,7 +329,7 @@ static ditto_status expect_several_cpus(ditto_replica *self, void *argument)
     return ditto_barrier(self, NULL);
 }
 
-static void threads_are_not_pinned_if_the_host_places_them(void **state)
+static void threads_are_not_pinned_if_the_program_places_them(void **state)
 {
     struct report report = { 0 };
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -402,7 +402,7 @@ int main(void)
         cmocka_unit_test(rule_6_4_two_strategies_at_once_never_mix_up_their_messages),
         cmocka_unit_test(threads_of_replicas_are_pinned_and_named_and_block_signals),
         cmocka_unit_test(a_successful_run_keeps_the_callers_last_error_and_floating_point_environment),
-        cmocka_unit_test(threads_are_not_pinned_if_the_host_places_them),
+        cmocka_unit_test(threads_are_not_pinned_if_the_program_places_them),
         cmocka_unit_test(a_description_says_where_replicas_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
-/* tests/semantics/test_distributed_values.c - docs/semantics.md, section 3: distributed values and their
- * lifetime. */
+/* tests/semantics/test_distributed_values.c - docs/semantics.md, "Distributed values". The numbers in the
+ * names of tests are those under which `./run test --suite semantics` lists them. */
 #include "support/support.h"
 
 #include "values/values.h"
 
-/* Gives component r the elements r and r + 0.5. All components are given in the same memory, one after the
- * other. */
+/* Gives component r the elements r and r + 0.5. Each call overwrites the array that the call before it gave,
+ * so the library must copy the elements at once. */
 static ditto_status pair_of(uint32_t replica, uint32_t num_replicas, void *user, ditto_tensor *component)
 {
     static double pair[2];
@@ -70,7 +70,7 @@ static void rule_3_1_arrays_of_one_shape_are_stacked(void **state)
     arrays[3].shape[0] = 2;
     assert_status(ditto_strategy_value_from_tensors(strategy, arrays, 2, &value), DITTO_ERR_SHAPE);
     assert_message("stacked");
-    /* Arrays that are not stacked may differ in shape. This call reads only the first two. */
+    /* With one array for each replica nothing is stacked. The call reads only the first two arrays. */
     assert_ok(ditto_strategy_value_from_tensors(strategy, arrays, 1, &value));
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_strategy_destroy(strategy));
@@ -89,7 +89,7 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
     for (uint32_t i = 0; i < 3; i++) {
         assert_ok(ditto_value_tensor(results[i], &t));
         assert_true(((double *)t.data)[0] == i);
-        assert_ptr_equal(ditto_value_container(results[i]), value); /* rule 3.5 */
+        assert_ptr_equal(ditto_value_container(results[i]), value);
         assert_ok(ditto_value_destroy(results[i]));
     }
     t = scalar(&seven);
@@ -141,7 +141,7 @@ static void rule_3_2_a_variable_gives_its_components(void **state)
         assert_ptr_equal(ditto_value_container(results[i]), value);
         assert_ok(ditto_value_destroy(results[i]));
     }
-    /* Rule 3.4: selecting replica r of a variable gives the variable. */
+    /* Selecting the part of a replica gives the variable itself. */
     assert_ok(ditto_value_select(value, 2, &selected));
     assert_ptr_equal(ditto_value_variable(selected), variable);
     assert_ok(ditto_value_destroy(selected));
@@ -197,8 +197,8 @@ static void rule_3_5_a_value_without_a_container_is_its_own_container(void **sta
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* Gives replica r a component of r + 1 rows of two numbers. `user` names an error in the component of replica
- * 1, or is NULL. */
+/* Gives replica r a component of r % 3 + 1 rows of two numbers. `user` is NULL, or says what is wrong for
+ * replica 1: the dtype or the rank of its component, or the call, which fails. */
 static ditto_status rows_of(uint32_t replica, uint32_t num_replicas, void *user, ditto_tensor *component)
 {
     static float rows[3][2] = { { 1, 2 }, { 3, 4 }, { 5, 6 } };

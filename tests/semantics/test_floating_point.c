@@ -8,12 +8,12 @@
 
 #if defined(__x86_64__)
 
-#define CONTRACT 0x1f80u
+#define STANDARD 0x1f80u
 #define FLUSH    0x8040u /* FTZ and DAZ */
 #define UPWARD   0x4000u
-static const unsigned environments[] = { CONTRACT, CONTRACT | FLUSH, CONTRACT | UPWARD,
-                                         CONTRACT | FLUSH | UPWARD };
-enum { ENVIRONMENTS = 4, MOST = 4, FEW = 8, MANY = 50000 };
+static const unsigned environments[] = { STANDARD, STANDARD | FLUSH, STANDARD | UPWARD,
+                                         STANDARD | FLUSH | UPWARD };
+enum { ENVIRONMENTS = 4, REPLICAS = 4, FEW = 8, MANY = 50000 };
 
 static unsigned modes(void)
 {
@@ -35,7 +35,7 @@ static ditto_strategy *make(uint32_t n, ditto_floating floating, ditto_caller ca
 /* -- the environment of a function -- */
 
 struct seen {
-    unsigned function[MOST], device[MOST], loop[MOST], inner[MOST], update[MOST];
+    unsigned function[REPLICAS], device[REPLICAS], loop[REPLICAS], inner[REPLICAS], update[REPLICAS];
     ditto_variable *variable;
     struct report report;
 };
@@ -93,7 +93,7 @@ static ditto_status see(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void functions_run_in_the_environment_of_the_contract_or_of_the_host(void **state)
+static void functions_run_in_the_standard_environment_or_in_that_of_the_caller(void **state)
 {
     static const ditto_floating floating[] = { DITTO_FLOATING_DEFAULT, DITTO_FLOATING_STANDARD,
                                                DITTO_FLOATING_CALLER };
@@ -101,7 +101,7 @@ static void functions_run_in_the_environment_of_the_contract_or_of_the_host(void
     (void)state;
     for (ditto_caller caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
         for (int f = 0; f < 3; f++) {
-            ditto_strategy *s = make(MOST, floating[f], caller);
+            ditto_strategy *s = make(REPLICAS, floating[f], caller);
             double zero = 0;
             ditto_tensor initial = { .data = &zero, .dtype = DITTO_F64 };
             ditto_variable_options vo = DITTO_VARIABLE_OPTIONS_INIT;
@@ -111,7 +111,7 @@ static void functions_run_in_the_environment_of_the_contract_or_of_the_host(void
             for (int e = 0; e < ENVIRONMENTS; e++) {
                 struct seen seen = { .variable = v };
                 _Atomic unsigned across = 0;
-                unsigned expected = floating[f] == DITTO_FLOATING_CALLER ? environments[e] : CONTRACT;
+                unsigned expected = floating[f] == DITTO_FLOATING_CALLER ? environments[e] : STANDARD;
                 set_modes(environments[e]);
                 ditto_status ran = ditto_strategy_run(s, see, &seen);
                 unsigned after = modes();
@@ -125,7 +125,7 @@ static void functions_run_in_the_environment_of_the_contract_or_of_the_host(void
                 assert_int_equal(after, environments[e]);
                 assert_int_equal(after_update, environments[e]);
                 assert_int_equal(across, expected);
-                for (uint32_t r = 0; r < MOST; r++) {
+                for (uint32_t r = 0; r < REPLICAS; r++) {
                     assert_int_equal(seen.function[r], expected);
                     assert_int_equal(seen.device[r], expected);
                     assert_int_equal(seen.loop[r], expected);
@@ -150,7 +150,7 @@ static void the_default_strategys_loops_restore_the_callers_environment(void **s
         set_modes(before);
         assert_ok(ran);
         assert_int_equal(after, environments[e]);
-        assert_int_equal(seen, CONTRACT);
+        assert_int_equal(seen, STANDARD);
     }
 }
 
@@ -189,7 +189,7 @@ struct results {
 struct computing {
     ditto_variable *mirrored, *table, *counter, *trained, *descended;
     ditto_optimizer *adam, *sgd;
-    struct results *results; /* shape [MOST] */
+    struct results *results; /* shape [REPLICAS] */
     struct report report;
 };
 
@@ -257,7 +257,7 @@ static ditto_status compute(ditto_replica *self, void *argument)
            ditto_all_reduce(self, numbers, r->mean, FEW, DITTO_F32, DITTO_MEAN, NULL) == DITTO_OK);
     EXPECT(&c->report,
            ditto_all_reduce(self, numbers, r->product, FEW, DITTO_F32, DITTO_PROD, NULL) == DITTO_OK);
-    EXPECT(&c->report, ditto_reduce_scatter(self, numbers, r->own_part, FEW / MOST, DITTO_F32, DITTO_SUM,
+    EXPECT(&c->report, ditto_reduce_scatter(self, numbers, r->own_part, FEW / REPLICAS, DITTO_F32, DITTO_SUM,
                                             NULL) == DITTO_OK);
     EXPECT(&c->report, ditto_all_reduce_start(self, numbers, r->started, MANY, DITTO_F32, DITTO_SUM, NULL,
                                               &pending) == DITTO_OK);
@@ -276,13 +276,13 @@ static ditto_status compute(ditto_replica *self, void *argument)
 
 static ditto_variable *make_variable(ditto_strategy *s, ditto_synchronization synchronization)
 {
-    float third[FEW];
+    float values[FEW];
     uint64_t seed = 5;
-    ditto_tensor initial = { .data = third, .dtype = DITTO_F32, .rank = 1, .shape = { FEW } };
+    ditto_tensor initial = { .data = values, .dtype = DITTO_F32, .rank = 1, .shape = { FEW } };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v;
     for (int i = 0; i < FEW; i++)
-        third[i] = number(&seed);
+        values[i] = number(&seed);
     options.synchronization = synchronization;
     options.aggregation = DITTO_AGGREGATE_MEAN;
     assert_ok(ditto_variable_create(s, &initial, &options, &v));
@@ -306,7 +306,7 @@ static ditto_optimizer *make_optimizer(ditto_variable *v, ditto_rule rule)
 
 static void compute_all(unsigned environment, struct results *results)
 {
-    ditto_strategy *s = make(MOST, DITTO_FLOATING_CALLER, DITTO_CALLER_DEFAULT);
+    ditto_strategy *s = make(REPLICAS, DITTO_FLOATING_CALLER, DITTO_CALLER_DEFAULT);
     struct computing c = { .mirrored = make_variable(s, DITTO_ON_WRITE),
                            .table = make_variable(s, DITTO_ON_WRITE),
                            .counter = make_variable(s, DITTO_ON_READ),
@@ -335,15 +335,15 @@ static void compute_all(unsigned environment, struct results *results)
 
 static void results_of_the_library_have_the_same_bits_in_every_environment(void **state)
 {
-    struct results *first = calloc(MOST, sizeof *first), *own = calloc(MOST, sizeof *own);
+    struct results *first = calloc(REPLICAS, sizeof *first), *later = calloc(REPLICAS, sizeof *later);
     (void)state;
-    assert_true(first != NULL && own != NULL);
+    assert_true(first != NULL && later != NULL);
     for (int e = 0; e < ENVIRONMENTS; e++) {
-        struct results *to = e == 0 ? first : own;
-        memset(to, 0, MOST * sizeof *to);
+        struct results *to = e == 0 ? first : later;
+        memset(to, 0, REPLICAS * sizeof *to);
         compute_all(environments[e], to);
-        for (int r = 0; e > 0 && r < MOST; r++) {
-#define SAME(member) assert_memory_equal(&own[r].member, &first[r].member, sizeof own[r].member)
+        for (int r = 0; e > 0 && r < REPLICAS; r++) {
+#define SAME(member) assert_memory_equal(&later[r].member, &first[r].member, sizeof later[r].member)
             SAME(small);
             SAME(large);
             SAME(mean);
@@ -366,13 +366,13 @@ static void results_of_the_library_have_the_same_bits_in_every_environment(void 
         }
     }
     free(first);
-    free(own);
+    free(later);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_run_in_the_environment_of_the_contract_or_of_the_host),
+        cmocka_unit_test(functions_run_in_the_standard_environment_or_in_that_of_the_caller),
         cmocka_unit_test(the_default_strategys_loops_restore_the_callers_environment),
         cmocka_unit_test(an_unknown_environment_is_refused),
         cmocka_unit_test(results_of_the_library_have_the_same_bits_in_every_environment),

@@ -1,5 +1,6 @@
-/* tests/semantics/test_kinds.c - docs/semantics.md, rules 1.1, 1.2, 1.3 and 1.7: the default strategy and
- * contexts, rule 8.15: central storage and one device, and rule 11.1: losses. */
+/* tests/semantics/test_kinds.c - docs/semantics.md, "Contexts" and "Losses, random numbers": the default
+ * strategy, the kinds of strategy, and losses. The numbers in the names of tests are those under which `./run
+ * test --suite semantics` lists them. */
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"
@@ -8,8 +9,8 @@
 
 /* -- the default strategy -- */
 
-static ditto_status merge_plainly(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
-                                  void *user, ditto_value **result)
+static ditto_status sum_argument(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                 void *user, ditto_value **result)
 {
     (void)user;
     if (count != 1 || !ditto_in_cross_replica_context())
@@ -40,7 +41,7 @@ static ditto_status merge_with_cross_calls(ditto_strategy *strategy, ditto_value
     return ditto_strategy_value_from_tensors(strategy, &t, 1, result);
 }
 
-/* Makes calls of replica context on a thread that has entered no strategy. Returns 0 if all of them work. */
+/* Makes replica calls on a thread that is in no strategy's scope. Returns 0 if all of them work. */
 static int act_as_replica(void)
 {
     ditto_replica *self = ditto_get_replica_context();
@@ -60,9 +61,9 @@ static int act_as_replica(void)
     REQUIRE(ditto_all_gather_tensor(self, &t, 0, &all) == DITTO_OK && all.shape[0] == 3);
     REQUIRE(ditto_free(self, all.data) == DITTO_OK);
     REQUIRE(ditto_alloc(self, 1 << 20, 0, &memory) == DITTO_OK && ditto_free(self, memory) == DITTO_OK);
-    REQUIRE(ditto_merge_call(self, merge_plainly, NULL, &t, 1, &merged) == DITTO_OK);
+    REQUIRE(ditto_merge_call(self, sum_argument, NULL, &t, 1, &merged) == DITTO_OK);
     REQUIRE(ditto_local(self, merged, &all) == DITTO_OK && ((double *)all.data)[2] == 3);
-    REQUIRE(ditto_merge_call(self, merge_plainly, NULL, &t, 1, NULL) == DITTO_OK);
+    REQUIRE(ditto_merge_call(self, sum_argument, NULL, &t, 1, NULL) == DITTO_OK);
     REQUIRE(ditto_merge_call(self, merge_with_cross_calls, NULL, NULL, 0, NULL) == DITTO_OK);
     return 0;
 }
@@ -126,7 +127,7 @@ static void rule_1_3_a_default_stays_until_it_is_replaced_or_cleared(void **stat
     assert_ok(ditto_strategy_scope_enter(one));
     assert_status(ditto_set_default(other), DITTO_ERR_CONTEXT); /* is refused inside any scope */
     assert_ok(ditto_strategy_scope_leave(one));
-    assert_status(ditto_strategy_scope_leave(one), DITTO_ERR_CONTEXT); /* its scope is not entered */
+    assert_status(ditto_strategy_scope_leave(one), DITTO_ERR_CONTEXT); /* a default is cleared, not left */
     assert_message("ditto_set_default(NULL)");
     assert_ok(ditto_set_default(other));
     assert_ptr_equal(ditto_get_strategy(), other);
@@ -221,7 +222,7 @@ static void rule_1_7_the_default_strategy_is_the_identity(void **state)
     assert_true(count == 1 && local[0] == value);
     assert_ok(ditto_value_destroy(local[0]));
     assert_ok(ditto_value_destroy(value));
-    assert_ptr_equal(ditto_get_strategy(), plain); /* there is only one default strategy */
+    assert_ptr_equal(ditto_get_strategy(), plain); /* there is one default strategy */
     assert_status(ditto_strategy_create(DITTO_DEFAULT_STRATEGY, NULL, &made), DITTO_ERR_RANGE);
     assert_status(ditto_strategy_destroy(plain), DITTO_ERR_CONTEXT);
     assert_null(ditto_strategy_placement(plain)); /* it has no devices */
@@ -271,9 +272,9 @@ static void after_fork_there_is_another_default_strategy(void **state)
     assert_int_equal(act_as_replica(), 0);
 }
 
-/* -- other kinds -- */
+/* -- central storage and one device -- */
 
-static ditto_status assign_ids(ditto_replica *self, void *variable)
+static ditto_status add_ids(ditto_replica *self, void *variable)
 {
     double id = ditto_replica_id(self);
     return ditto_assign_add(self, variable, &id);
@@ -298,7 +299,7 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         double zero = 0, number, parts[64];
         ditto_tensor t = { .data = &zero, .dtype = DITTO_F64 }, each[64];
         ditto_variable_options requested = DITTO_VARIABLE_OPTIONS_INIT;
-        ditto_variable *variable, *mute, *refused;
+        ditto_variable *variable, *unaggregated, *refused;
         requested.copies = DITTO_COPIES_PER_REPLICA; /* is ignored */
         requested.aggregation = DITTO_AGGREGATE_SUM;
         assert_ok(ditto_variable_create(strategy, &t, &requested, &variable));
@@ -306,12 +307,12 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         assert_ok(ditto_variable_component(variable, 0, &first));
         assert_ok(ditto_variable_component(variable, n - 1, &last));
         assert_ptr_equal(first, last);
-        assert_ok(ditto_strategy_run(strategy, assign_ids, variable));
+        assert_ok(ditto_strategy_run(strategy, add_ids, variable));
         assert_ok(ditto_variable_read(variable, &number, sizeof number));
         assert_true(number == n * (n - 1) / 2.0);
-        assert_ok(ditto_variable_create(strategy, &t, NULL, &mute));
+        assert_ok(ditto_variable_create(strategy, &t, NULL, &unaggregated));
         /* Writes in a run need an aggregation. */
-        assert_status(ditto_strategy_run(strategy, assign_ids, mute), DITTO_ERR_INVALID);
+        assert_status(ditto_strategy_run(strategy, add_ids, unaggregated), DITTO_ERR_INVALID);
         assert_message("aggregation");
         for (uint32_t r = 0; r < n; r++) {
             parts[r] = r;
@@ -321,14 +322,14 @@ static void rule_8_15_central_storage_keeps_one_copy(void **state)
         assert_ok(ditto_strategy_value_from_tensors(strategy, each, 1, &value));
         /* Updates with per-replica arguments are refused before the function is called. */
         if (n > 1)
-            assert_status(ditto_variable_update(variable, (ditto_update_fn)(uintptr_t)assign_ids, NULL,
+            assert_status(ditto_variable_update(variable, (ditto_update_fn)(uintptr_t)add_ids, NULL,
                                                 (const ditto_value *[]){ value }, 1, NULL, NULL),
                           DITTO_ERR_INVALID);
         requested.synchronization = DITTO_ON_READ;
         assert_status(ditto_variable_create(strategy, &t, &requested, &refused), DITTO_ERR_UNSUPPORTED);
         assert_ok(ditto_value_destroy(value));
         assert_ok(ditto_variable_destroy(variable));
-        assert_ok(ditto_variable_destroy(mute));
+        assert_ok(ditto_variable_destroy(unaggregated));
         assert_ok(ditto_strategy_destroy(strategy));
     }
 }
@@ -378,7 +379,7 @@ static void spinning_can_be_set_to_0_us(void **state)
     }
 }
 
-/* -- section 11 -- */
+/* -- losses -- */
 
 static ditto_status average(ditto_replica *self, void *argument)
 {
