@@ -1,5 +1,5 @@
-/* tests/semantics/test_merge.c - docs/semantics.md, rules 7.1 and 7.2: merge_call, runs inside it, and the
- * rules of section 2 about merge functions. */
+/* tests/semantics/test_merge.c - docs/semantics.md, rules 7.1 and 7.2: merge_call and runs inside it.
+ * Also tests what rules 2.3 and 2.4 say about merge calls. */
 #include "support/support.h"
 
 #include "values/values.h"
@@ -176,7 +176,7 @@ static void rule_7_2_merge_functions_may_run_functions_that_make_merge_calls(voi
             assert_message("a run inside 8 runs");
             memset(&n.m.report, 0, sizeof n.m.report);
             n.runs_inside = 7;
-            run_all(strategy, nest, &n, &n.m.report); /* the next run works */
+            run_all(strategy, nest, &n, &n.m.report); /* eight runs are allowed, also after that error */
             assert_ok(ditto_strategy_destroy(strategy));
         }
 }
@@ -193,12 +193,13 @@ static ditto_status run_values_again(ditto_strategy *strategy, ditto_value *cons
     return DITTO_OK; /* the error is handled */
 }
 
-static ditto_status nest_with_values(ditto_replica *self, void *deepest)
+/* Makes another run of this function inside, until one is refused. *error becomes the error of that run. */
+static ditto_status nest_with_values(ditto_replica *self, void *error)
 {
     double id = ditto_replica_id(self);
     ditto_tensor t = { .data = &id, .dtype = DITTO_F64 }, found;
     const ditto_value *merged;
-    DITTO_TRY(ditto_merge_call(self, run_values_again, deepest, &t, 1, &merged));
+    DITTO_TRY(ditto_merge_call(self, run_values_again, error, &t, 1, &merged));
     if (merged != NULL) {
         DITTO_TRY(ditto_local(self, merged, &found));
         if (*(double *)found.data != id)
@@ -212,10 +213,10 @@ static void rule_7_2_too_many_runs_with_values_are_an_error_that_can_be_handled(
     (void)state;
     for (size_t k = 0; k < replica_counts_length - 1; k++) {
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
-        ditto_status deepest = DITTO_OK;
+        ditto_status error = DITTO_OK;
         ditto_value *result;
-        assert_ok(ditto_strategy_run_values(strategy, nest_with_values, &deepest, NULL, NULL, &result));
-        assert_int_equal(deepest, DITTO_ERR_RANGE);
+        assert_ok(ditto_strategy_run_values(strategy, nest_with_values, &error, NULL, NULL, &result));
+        assert_int_equal(error, DITTO_ERR_RANGE);
         assert_ok(ditto_value_destroy(result));
         assert_ok(ditto_strategy_destroy(strategy));
     }
@@ -386,8 +387,8 @@ static ditto_status leave_at_once(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-/* One replica is late by about the time limit of the merge_call. All replicas may then have arrived for some
- * of the others, while the limit has passed for the rest. */
+/* One replica is late by about the time limit of the merge_call. Some of the other replicas may then see that
+ * all have arrived, while for the rest the limit has passed. */
 struct lateness {
     uint32_t late;
     int us;

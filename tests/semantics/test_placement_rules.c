@@ -1,5 +1,4 @@
-/* tests/semantics/test_placement_rules.c - docs/semantics.md, section 10: placement, rules 1 to 5. There is a
- * test for each sentence. */
+/* tests/semantics/test_placement_rules.c - docs/semantics.md, "Placement": rules 10.1 to 10.5. */
 #include "replicas/machine/machines.h"
 
 #include "replicas/placement/placement.h"

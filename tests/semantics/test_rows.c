@@ -1,5 +1,5 @@
-/* tests/semantics/test_rows.c - docs/semantics.md, section 8, rules 13 (indexed updates) and 16 (shards). The
- * names of tests contain the numbers of their rules. */
+/* tests/semantics/test_rows.c - docs/semantics.md, "Variables": rules 8.13 (indexed updates) and 8.16
+ * (shards). */
 #include "support/support.h"
 
 #include "vars/variables/copies.h"
@@ -40,7 +40,7 @@ static void put(ditto_dtype dtype, void *array, size_t i, double x)
         ((int32_t *)array)[i] = (int32_t)x;
 }
 
-/* -- the slices of a replica: their number differs between replicas, and rows repeat -- */
+/* -- slices: replicas have different numbers of them, and some rows in common -- */
 
 static size_t slices_of(uint32_t replica)
 {
@@ -77,7 +77,8 @@ static double combine(ditto_dtype dtype, ditto_scatter_op op, double old, double
     }
 }
 
-/* Applies the slices of all replicas to an array as the rule says, one slice after the other. */
+/* Divides the slices of the first `replicas` replicas by `divisor`, and applies them to an array one after
+ * the other, as the rule says. */
 static void expect(ditto_dtype dtype, ditto_scatter_op op, uint32_t replicas, double divisor, void *array)
 {
     for (uint32_t r = 0; r < replicas; r++)
@@ -94,7 +95,7 @@ struct scattering {
     ditto_scatter_op op;
     ditto_dtype dtype;
     ditto_status expected;
-    uint32_t wrong; /* the replica whose last index is out of range */
+    uint32_t wrong; /* the replica whose last index is out of range, if it exists */
 };
 
 static size_t fill(uint32_t replica, ditto_dtype dtype, int64_t *indices, void *values)
@@ -247,7 +248,7 @@ static ditto_status scatter_wrongly(ditto_replica *self, void *argument)
     const ditto_slices good = { index, row, 1, ROW, DITTO_F64 },
                        narrow = { index, row, 1, ROW - 1, DITTO_F64 };
     const ditto_slices other = { index, row, 1, ROW, DITTO_F32 }, null = { index, NULL, 1, ROW, DITTO_F64 };
-    const ditto_slices whole = { index, zeros, 1, ROW, DITTO_I32 },
+    const ditto_slices by_zero = { index, zeros, 1, ROW, DITTO_I32 },
                        bits = { index, flags, 1, ROW, DITTO_BOOL };
     struct report *report = &r->report;
     EXPECT(report, ditto_scatter(self, r->none, DITTO_SCATTER_ADD, &good) == DITTO_ERR_INVALID);
@@ -263,7 +264,7 @@ static ditto_status scatter_wrongly(ditto_replica *self, void *argument)
     EXPECT(report, ditto_scatter(self, r->sum, DITTO_SCATTER_ADD, NULL) == DITTO_ERR_INVALID);
     EXPECT(report, ditto_scatter(self, r->sum, (ditto_scatter_op)8, &good) == DITTO_ERR_RANGE);
     EXPECT(report, ditto_scatter(self, r->scalar, DITTO_SCATTER_ADD, &good) == DITTO_ERR_SHAPE);
-    EXPECT(report, ditto_scatter(self, r->whole, DITTO_SCATTER_DIV, &whole) == DITTO_ERR_INVALID);
+    EXPECT(report, ditto_scatter(self, r->whole, DITTO_SCATTER_DIV, &by_zero) == DITTO_ERR_INVALID);
     EXPECT(report, strstr(ditto_last_error()->message, "an integer divided by 0") != NULL);
     return DITTO_OK;
 }
@@ -433,19 +434,19 @@ static ditto_status add_and_look(ditto_replica *self, void *argument)
 {
     struct sharded *t = argument;
     uint32_t n = ditto_num_replicas(self);
-    double ones[ROWS * ROW], rows[4 * ROW];
+    double amounts[ROWS * ROW], rows[4 * ROW];
     int64_t indices[] = { 22, 0, 11, 22 }, wrong[] = { 0, 23 };
     const void *data;
     for (int i = 0; i < ROWS * ROW; i++)
-        ones[i] = (double)ditto_replica_id(self) + 1;
-    DITTO_TRY(ditto_assign_add(self, t->v, ones));
+        amounts[i] = (double)ditto_replica_id(self) + 1;
+    DITTO_TRY(ditto_assign_add(self, t->v, amounts));
     DITTO_TRY(ditto_lookup(self, t->v, indices, 4, rows));
     for (int k = 0; k < 4 * ROW; k++)
         EXPECT(&t->report, rows[k] == (double)(indices[k / ROW] * ROW + k % ROW) + n * (n + 1) / 2.0);
     rows[0] = -1;
     EXPECT(&t->report, ditto_lookup(self, t->v, wrong, 2, rows) == DITTO_ERR_RANGE && rows[0] == -1);
     EXPECT(&t->report, ditto_read(self, t->v, &data) == DITTO_ERR_UNSUPPORTED);
-    return ditto_assign_sub(self, t->v, ones);
+    return ditto_assign_sub(self, t->v, amounts);
 }
 
 static void rule_8_16_shards_are_assigned_added_read_and_looked_up(void **state)

@@ -1,9 +1,11 @@
-/* tests/semantics/test_run_values.c - docs/semantics.md, section 2: run with arguments, results, options and
- * steps. */
+/* tests/semantics/test_run_values.c - docs/semantics.md, "run": arguments, results, options and steps
+ * (rules 2.2, 2.3 and 2.5 to 2.8). */
 #include "support/support.h"
 
 /* -- arguments and results -- */
 
+/* Returns a value whose component of replica r is r, r + 1, r + 2 and so on. Components have 4 elements, and
+ * that of replica 0 has `extra` more. */
 static ditto_value *make_rows(ditto_strategy *strategy, size_t extra)
 {
     uint32_t n = ditto_strategy_num_replicas(strategy);
@@ -103,7 +105,7 @@ static ditto_status return_two(ditto_replica *self, void *numbered)
     double id = ditto_replica_id(self);
     float wide[3] = { 1, 2, (float)id };
     ditto_tensor t = { .data = wide, .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
-    bool first = ditto_replica_id(self) == 0; /* replica 0 returns the results in another order */
+    bool first = ditto_replica_id(self) == 0; /* this replica returns one of the results twice */
     const char *a = numbered != NULL ? "0" : "id", *b = numbered != NULL ? "1" : "wide";
     if (first)
         DITTO_TRY(ditto_return_f64(self, a, -1)); /* is replaced by the next one of this name */
@@ -136,23 +138,25 @@ static void rule_2_2_results_have_names_or_numbers(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-/* -- results that differ -- */
+/* -- results that differ between replicas, or are wrong on every replica -- */
 
 enum wrong { EMPTY, MISSING, MORE, DTYPE, RANK, GAP, MIXED, MIXED_NUMBERS, LONG_NAME, SLASH, TOO_MANY, KIND };
 
+/* MISSING, MORE, DTYPE, RANK and KIND are mistakes of replica 1. All replicas make the others. */
 static ditto_status return_wrongly(ditto_replica *self, void *argument)
 {
     enum wrong wrong = *(const enum wrong *)argument;
-    bool odd = ditto_replica_id(self) == 1;
+    bool is_replica_1 = ditto_replica_id(self) == 1;
     double x[2] = { 1, 2 };
-    ditto_tensor t = { .data = x, .dtype = odd && wrong == DTYPE ? DITTO_I64 : DITTO_F64 };
+    ditto_tensor t = { .data = x, .dtype = is_replica_1 && wrong == DTYPE ? DITTO_I64 : DITTO_F64 };
     ditto_slices slices = { .row_count = 1, .dtype = DITTO_F64 };
-    if (odd && wrong == RANK) {
+    if (is_replica_1 && wrong == RANK) {
         t.rank = 1;
         t.shape[0] = 2;
     }
     if (wrong == GAP)
-        return odd ? ditto_return(self, "0", &t) == DITTO_OK ? ditto_return(self, "2", &t) : DITTO_ERR_USER
+        return is_replica_1
+                   ? ditto_return(self, "0", &t) == DITTO_OK ? ditto_return(self, "2", &t) : DITTO_ERR_USER
                : ditto_return(self, "2", &t) == DITTO_OK ? ditto_return(self, "0", &t)
                                                          : DITTO_ERR_USER;
     if (wrong == MIXED || wrong == MIXED_NUMBERS) {
@@ -170,11 +174,11 @@ static ditto_status return_wrongly(ditto_replica *self, void *argument)
         snprintf(name, sizeof name, "n%d", i);
         DITTO_TRY(ditto_return(self, name, &t));
     }
-    if (wrong == KIND && odd)
+    if (wrong == KIND && is_replica_1)
         return ditto_return_slices(self, "loss", &slices, 0);
-    if (!(wrong == MISSING && odd))
+    if (!(wrong == MISSING && is_replica_1))
         DITTO_TRY(ditto_return(self, "loss", &t));
-    return wrong == MORE && odd ? ditto_return(self, "accuracy", &t) : DITTO_OK;
+    return wrong == MORE && is_replica_1 ? ditto_return(self, "accuracy", &t) : DITTO_OK;
 }
 
 static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
@@ -305,13 +309,13 @@ static void rule_2_6_side_effects_happen_even_if_results_are_dropped(void **stat
 
 /* -- run_steps -- */
 
-static ditto_status sum_batch(ditto_replica *self, const ditto_batch *batch, void *steps)
+static ditto_status sum_batch(ditto_replica *self, const ditto_batch *batch, void *calls)
 {
     double sum = 0;
     for (uint64_t i = 0; i < batch->rows; i++)
         sum += ((const double *)batch->component[0].data)[i];
-    if (steps != NULL)
-        ((_Atomic int *)steps)[0]++;
+    if (calls != NULL)
+        ((_Atomic int *)calls)[0]++;
     DITTO_TRY(ditto_return_f64(self, "sum", sum));
     return ditto_return_f64(self, "rows", (double)batch->rows);
 }
@@ -330,7 +334,7 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     const ditto_value *member;
     uint64_t done;
     double number;
-    _Atomic int steps = 0;
+    _Atomic int calls = 0;
     assert_ok(ditto_dataset_from_arrays(&array, 1, &source));
     assert_ok(ditto_dataset_batch(source, 4, 0, &batched));
     assert_ok(ditto_strategy_iterate(strategy, batched, NULL, &iterator));
@@ -338,9 +342,9 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
     options.reduce = ops;
     options.num_reduce = 1;
-    assert_ok(ditto_strategy_run_steps(strategy, sum_batch, &steps, iterator, 2, &options, &done, &result));
+    assert_ok(ditto_strategy_run_steps(strategy, sum_batch, &calls, iterator, 2, &options, &done, &result));
     assert_int_equal(done, 2);
-    assert_int_equal(steps, 4);
+    assert_int_equal(calls, 4); /* two replicas, two steps */
     assert_ok(ditto_value_member(result, "sum", &member));
     assert_int_equal(ditto_value_kind_of(member), DITTO_VALUE_PLAIN); /* it is reduced */
     assert_ok(ditto_value_f64(member, &number));
@@ -350,7 +354,7 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_ok(ditto_value_destroy(result));
     /* The input ends before the tenth step. The results are those of the last step that ran. */
     assert_int_equal(
-        ditto_strategy_run_steps(strategy, sum_batch, &steps, iterator, 10, &options, &done, &result),
+        ditto_strategy_run_steps(strategy, sum_batch, &calls, iterator, 10, &options, &done, &result),
         DITTO_END_OF_INPUT);
     assert_int_equal(done, 3);
     assert_ok(ditto_value_member(result, "sum", &member));
@@ -359,7 +363,7 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     assert_ok(ditto_value_destroy(result));
     result = (ditto_value *)&done; /* becomes NULL, because no step runs */
     assert_int_equal(
-        ditto_strategy_run_steps(strategy, sum_batch, &steps, iterator, 1, &options, &done, &result),
+        ditto_strategy_run_steps(strategy, sum_batch, &calls, iterator, 1, &options, &done, &result),
         DITTO_END_OF_INPUT);
     assert_int_equal(done, 0);
     assert_null(result);
@@ -406,7 +410,7 @@ static ditto_status stop_early(ditto_replica *self, const ditto_batch *batch, vo
     return batch->step == 1 ? DITTO_END_OF_INPUT : DITTO_OK;
 }
 
-static void rule_2_7_steps_with_fixed_batches_refuse_short_ones_and_positive_statuses(void **state)
+static void rule_2_7_short_fixed_batches_and_positive_statuses_of_steps_are_refused(void **state)
 {
     (void)state;
     double numbers[14] = { 0 };
@@ -507,7 +511,7 @@ int main(void)
         cmocka_unit_test(rule_2_6_side_effects_happen_even_if_results_are_dropped),
         cmocka_unit_test(rule_2_7_run_steps_gives_the_results_of_the_last_step),
         cmocka_unit_test(rule_2_7_results_of_earlier_steps_are_dropped),
-        cmocka_unit_test(rule_2_7_steps_with_fixed_batches_refuse_short_ones_and_positive_statuses),
+        cmocka_unit_test(rule_2_7_short_fixed_batches_and_positive_statuses_of_steps_are_refused),
         cmocka_unit_test(rule_2_8_a_returned_variable_is_that_variable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ struct updating {
     ditto_strategy *strategy;
     ditto_variable *variable;
     _Atomic int calls;
-    bool silent_on_one;
+    bool silent_on_one; /* the update of replica 1 returns no result */
 };
 
 static ditto_status do_nothing(ditto_replica *self, void *unused)
@@ -34,14 +34,14 @@ static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *a
     static _Thread_local double given;
     struct updating *u = user;
     double seen, more = *(const double *)arguments[0].data;
-    double *own = copy->data;
+    double *own_copy = copy->data;
     EXPECT(&u->report, count == 1 && ditto_get_update_replica() >= 0);
-    EXPECT(&u->report, ditto_variable_read(u->variable, &seen, sizeof seen) == DITTO_OK && seen == *own);
+    EXPECT(&u->report, ditto_variable_read(u->variable, &seen, sizeof seen) == DITTO_OK && seen == *own_copy);
     EXPECT(&u->report, ditto_variable_assign_add(u->variable, &more, sizeof more) == DITTO_OK);
-    EXPECT(&u->report, *own == seen + more); /* the functions read and write this copy */
+    EXPECT(&u->report, *own_copy == seen + more); /* the two calls read and write this copy */
     EXPECT(&u->report, ditto_strategy_run(u->strategy, do_nothing, NULL) == DITTO_ERR_CONTEXT);
     EXPECT(&u->report, ditto_get_replica_context() == NULL && !ditto_in_cross_replica_context());
-    given = *own;
+    given = *own_copy;
     if (!(u->silent_on_one && ditto_get_update_replica() == 1))
         *result = (ditto_tensor){ .data = &given, .dtype = DITTO_F64 };
     u->calls++;
@@ -133,11 +133,11 @@ static ditto_status update_inside(ditto_replica *self, void *argument)
     struct updating *u = argument;
     double mine = ditto_replica_id(self) + 1.0;
     ditto_tensor t = { .data = &mine, .dtype = DITTO_F64 }, result;
-    const void *own;
+    const void *own_copy;
     EXPECT(&u->report, ditto_update(self, u->variable, add_argument, u, &t, 1, &result) == DITTO_OK);
     mine = -1; /* the update no longer reads it */
-    EXPECT(&u->report, ditto_read(self, u->variable, &own) == DITTO_OK);
-    EXPECT(&u->report, *(const double *)own == *(double *)result.data);
+    EXPECT(&u->report, ditto_read(self, u->variable, &own_copy) == DITTO_OK);
+    EXPECT(&u->report, *(const double *)own_copy == *(double *)result.data);
     return ditto_free(self, result.data);
 }
 
@@ -152,7 +152,7 @@ static void rule_7_4_replicas_may_update_a_variable_in_a_run(void **state)
         run_all(strategy, update_inside, &u, &u.report);
         expect_components(u.variable, n, 101, 1);
         assert_ok(ditto_variable_destroy(u.variable));
-        /* The replicas share a copy, so the arguments of replica 0 are used for all. */
+        /* The replicas of a node share a copy, so the arguments of replica 0 are used for all copies. */
         u.variable = make_variable(strategy, 100, DITTO_COPIES_DEFAULT);
         run_all(strategy, update_inside, &u, &u.report);
         expect_components(u.variable, n, 101, 0);
@@ -190,6 +190,7 @@ static void an_update_returns_the_error_of_its_function(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* Doubles the copy and returns it as the result. If `user` is not NULL, it does nothing. */
 static ditto_status double_it(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                               void *user, ditto_tensor *result)
 {

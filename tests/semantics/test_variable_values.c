@@ -1,6 +1,6 @@
-/* tests/semantics/test_variable_values.c - docs/semantics.md, section 8: writes of every dtype (rules 6, 7,
- * 9, 12 and 13), writes from values (rule 6), writes in parts (rule 11), reads (rule 8), generations, and
- * lists of variables. The names of tests contain the numbers of their rules. */
+/* tests/semantics/test_variable_values.c - docs/semantics.md, "Variables": writes of every dtype that has a
+ * sum (rules 8.6, 8.7, 8.9, 8.12 and 8.13), writes from values (rule 8.6), writes in parts (rule 8.11), reads
+ * (rule 8.8), generations, and lists of variables. */
 #include "support/support.h"
 
 #include "sync/reference.h"
@@ -48,7 +48,7 @@ struct writing {
     int add, subtract; /* how often each replica adds and subtracts */
 };
 
-static ditto_status write_own(ditto_replica *self, void *argument)
+static ditto_status add_and_subtract(ditto_replica *self, void *argument)
 {
     struct writing *w = argument;
     char value[COUNT * 16];
@@ -80,7 +80,7 @@ static void rule_8_7_and_9_hold_for_every_dtype(void **state)
                 struct writing w = { .dtype = (ditto_dtype)dtype, .add = 5, .subtract = 2 };
                 w.v = make(s, w.dtype, (ditto_synchronization)sync, DITTO_AGGREGATE_SUM,
                            DITTO_COPIES_DEFAULT);
-                run_all(s, write_own, &w, &w.report);
+                run_all(s, add_and_subtract, &w, &w.report);
                 expect(&w, 3 * (int)n);
                 assert_ok(ditto_variable_destroy(w.v));
                 assert_ok(ditto_strategy_destroy(s));
@@ -179,7 +179,7 @@ static ditto_status fill_copy(const ditto_tensor *copy, const ditto_tensor *argu
     return DITTO_OK;
 }
 
-/* Sets the component of replica i to i + 1. */
+/* Sets the component of replica i to i + 1, and returns these numbers as a per-replica value. */
 static void make_different(ditto_strategy *s, ditto_variable *v, uint32_t n, ditto_value **each)
 {
     static double components[8][COUNT];
@@ -215,7 +215,7 @@ static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_co
     ditto_variable *to = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     ditto_variable *shared = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     ditto_variable *total = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
-    ditto_variable *small = make(s, DITTO_F32, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+    ditto_variable *of_f32 = make(s, DITTO_F32, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     ditto_variable *far = make(other, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     make_different(s, from, n, &each);
     assert_ok(ditto_variable_value(from, &value));
@@ -233,7 +233,7 @@ static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_co
     /* A per-replica value is refused. */
     assert_status(ditto_variable_assign_value(to, each), DITTO_ERR_INVALID);
     assert_message("reduce it first");
-    assert_status(ditto_variable_assign_value(small, value), DITTO_ERR_INVALID);
+    assert_status(ditto_variable_assign_value(of_f32, value), DITTO_ERR_INVALID);
     assert_status(ditto_variable_assign_value(to, NULL), DITTO_ERR_INVALID);
     assert_ok(ditto_variable_value(far, &foreign));
     assert_status(ditto_variable_assign_value(to, foreign), DITTO_ERR_CONTEXT);
@@ -242,7 +242,7 @@ static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_co
     assert_ok(ditto_value_destroy(each));
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_value_destroy(foreign));
-    ditto_variable *all[] = { from, to, shared, total, small, far };
+    ditto_variable *all[] = { from, to, shared, total, of_f32, far };
     for (size_t i = 0; i < 6; i++)
         assert_ok(ditto_variable_destroy(all[i]));
     assert_ok(ditto_strategy_destroy(s));
@@ -284,7 +284,7 @@ static void rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregat
 
 struct counting {
     struct report report;
-    ditto_variable *mirrored, *own;
+    ditto_variable *mirrored, *on_read;
 };
 
 static ditto_status count_writes(ditto_replica *self, void *argument)
@@ -293,17 +293,18 @@ static ditto_status count_writes(ditto_replica *self, void *argument)
     double value[COUNT] = { 0 };
     void *data;
     const void *seen;
-    uint64_t mirrored = ditto_generation(self, c->mirrored), own = ditto_generation(self, c->own);
+    uint64_t mirrored_before = ditto_generation(self, c->mirrored),
+             on_read_before = ditto_generation(self, c->on_read);
     DITTO_TRY(ditto_read(self, c->mirrored, &seen));
-    EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored);
+    EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored_before);
     DITTO_TRY(ditto_assign_add(self, c->mirrored, value));
-    EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored + 1);
+    EXPECT(&c->report, ditto_generation(self, c->mirrored) == mirrored_before + 1);
     if (ditto_replica_id(self) != 0)
         return DITTO_OK;
-    DITTO_TRY(ditto_assign_add(self, c->own, value)); /* works on one replica alone */
-    DITTO_TRY(ditto_component(self, c->own, &data));
+    DITTO_TRY(ditto_assign_add(self, c->on_read, value)); /* works on one replica alone */
+    DITTO_TRY(ditto_component(self, c->on_read, &data));
     *(double *)data += 5;
-    EXPECT(&c->report, ditto_generation(self, c->own) == own + 2);
+    EXPECT(&c->report, ditto_generation(self, c->on_read) == on_read_before + 2);
     EXPECT(&c->report, ditto_component(self, c->mirrored, &data) == DITTO_ERR_INVALID);
     return DITTO_OK;
 }
@@ -316,21 +317,22 @@ static void generations_say_whether_a_variable_was_written(void **state)
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
         struct counting c = {
             .mirrored = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT),
-            .own = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT)
+            .on_read = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT)
         };
-        uint64_t before = ditto_variable_generation(c.mirrored), own = ditto_variable_generation(c.own);
+        uint64_t before = ditto_variable_generation(c.mirrored),
+                 on_read_before = ditto_variable_generation(c.on_read);
         run_all(s, count_writes, &c, &c.report);
         assert_true(ditto_variable_generation(c.mirrored) > before);
-        assert_true(ditto_variable_generation(c.own) == own + 2);
+        assert_true(ditto_variable_generation(c.on_read) == on_read_before + 2);
         before = ditto_variable_generation(c.mirrored);
         assert_ok(ditto_variable_read(c.mirrored, value, sizeof value));
         assert_true(ditto_variable_generation(c.mirrored) == before);
-        assert_ok(ditto_variable_read(c.own, value, sizeof value));
+        assert_ok(ditto_variable_read(c.on_read, value, sizeof value));
         assert_true(value[0] == 5);
         assert_ok(ditto_variable_assign(c.mirrored, value, sizeof value));
         assert_true(ditto_variable_generation(c.mirrored) > before);
         assert_ok(ditto_variable_destroy(c.mirrored));
-        assert_ok(ditto_variable_destroy(c.own));
+        assert_ok(ditto_variable_destroy(c.on_read));
         assert_ok(ditto_strategy_destroy(s));
     }
 }

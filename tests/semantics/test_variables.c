@@ -1,5 +1,5 @@
-/* tests/semantics/test_variables.c - docs/semantics.md, section 8, rules 1 to 7 and 9 to 12. The names of
- * tests contain the numbers of their rules. */
+/* tests/semantics/test_variables.c - docs/semantics.md, "Variables": rules 8.1 to 8.7 and 8.9 to 8.12, and
+ * calls that are refused. */
 #include "support/support.h"
 
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ static void rule_8_1_none_and_mean_of_integers_are_refused_at_creation(void **st
     ditto_tensor bad = f32_scalar;
     ditto_variable *v;
     (void)state;
-    options.synchronization = (ditto_synchronization)3; /* TensorFlow's NONE, which ditto does not have */
+    options.synchronization = (ditto_synchronization)3; /* ditto has no NONE as TensorFlow has */
     assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_RANGE);
     options.synchronization = DITTO_ON_READ;
     options.aggregation = DITTO_AGGREGATE_MEAN;
@@ -150,7 +150,7 @@ static void components_that_cannot_differ_share_a_copy(void **state)
     (void)state;
     assert_ok(ditto_variable_component(v, 0, &first));
     assert_ok(ditto_variable_component(v, 1, &second));
-    assert_int_equal(first == second, node_of(s, 0) == node_of(s, 1)); /* each node has a copy */
+    assert_int_equal(first == second, node_of(s, 0) == node_of(s, 1)); /* each node has one copy */
     assert_status(ditto_variable_component(v, 3, &second), DITTO_ERR_RANGE);
     assert_ok(ditto_variable_destroy(v));
     options.copies = DITTO_COPIES_PER_REPLICA;
@@ -203,7 +203,7 @@ static ditto_status write_id(ditto_replica *self, void *argument)
                           : w->what == 1 ? ditto_assign_add(self, w->v, &id)
                                          : ditto_assign_sub(self, w->v, &id);
     EXPECT(&w->report, status == w->expected);
-    if (status == DITTO_OK) { /* all replicas see the value when the call returns */
+    if (status == DITTO_OK) { /* all replicas see the same value when the call returns */
         DITTO_TRY(ditto_read(self, w->v, &data));
         float seen = *(const float *)data, least = seen, most = seen;
         DITTO_TRY(ditto_all_reduce(self, &least, &least, 1, DITTO_F32, DITTO_MIN, NULL));

@@ -68,20 +68,21 @@ static void train_alone(size_t rule, uint32_t n, double start, double *value, do
     ditto_optimizer_options o = rules[rule].options;
     ditto_strategy *s = make_strategy(1, NULL);
     struct training t = { .v = make(s, start, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT), .sum_of = n };
-    ditto_variable *remembered;
+    ditto_variable *slot_variable;
     o.struct_size = sizeof o;
     assert_ok(ditto_optimizer_create(&t.v, 1, &o, &t.optimizer));
     run_all(s, train, &t, &t.report);
     assert_ok(ditto_variable_read(t.v, value, COUNT * sizeof *value));
     if (rules[rule].slot != NULL) {
-        assert_ok(ditto_optimizer_slot(t.optimizer, 0, rules[rule].slot, &remembered));
-        assert_ok(ditto_variable_read(remembered, slot, COUNT * sizeof *slot));
+        assert_ok(ditto_optimizer_slot(t.optimizer, 0, rules[rule].slot, &slot_variable));
+        assert_ok(ditto_variable_read(slot_variable, slot, COUNT * sizeof *slot));
     }
     assert_ok(ditto_optimizer_destroy(t.optimizer));
     assert_ok(ditto_variable_destroy(t.v));
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* If in_groups is true, reductions use the algorithm of groups, with groups of two replicas. */
 static ditto_strategy *make_in_groups(uint32_t n, bool in_groups)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -97,7 +98,7 @@ static void train_split(size_t rule, uint32_t n, ditto_copies copies, bool split
     ditto_optimizer_options o = rules[rule].options;
     ditto_strategy *s = make_in_groups(n, in_groups);
     struct training t = { .v = make(s, 0, DITTO_AGGREGATE_NONE, copies) };
-    ditto_variable *remembered;
+    ditto_variable *slot_variable;
     double value[COUNT], slot[COUNT], found[COUNT];
     o.struct_size = sizeof o;
     if (split_first)
@@ -111,8 +112,8 @@ static void train_split(size_t rule, uint32_t n, ditto_copies copies, bool split
         assert_memory_equal(component(t.v, r), value, sizeof value);
     }
     if (rules[rule].slot != NULL) { /* the slot is updated once for all components */
-        assert_ok(ditto_optimizer_slot(t.optimizer, 0, rules[rule].slot, &remembered));
-        assert_ok(ditto_variable_read(remembered, found, sizeof found));
+        assert_ok(ditto_optimizer_slot(t.optimizer, 0, rules[rule].slot, &slot_variable));
+        assert_ok(ditto_variable_read(slot_variable, found, sizeof found));
         assert_memory_equal(found, slot, sizeof slot);
     }
     assert_ok(ditto_optimizer_destroy(t.optimizer));
@@ -172,11 +173,11 @@ struct from_own {
 static ditto_status write_own_component(ditto_replica *self, void *argument)
 {
     struct from_own *f = argument;
-    const void *own;
-    DITTO_TRY(ditto_read(self, f->v, &own));
-    DITTO_TRY(ditto_assign_add(self, f->v, own));
-    DITTO_TRY(ditto_assign(self, f->v, own));
-    DITTO_TRY(ditto_assign_add(self, f->v, own));
+    const void *own_component;
+    DITTO_TRY(ditto_read(self, f->v, &own_component));
+    DITTO_TRY(ditto_assign_add(self, f->v, own_component));
+    DITTO_TRY(ditto_assign(self, f->v, own_component));
+    DITTO_TRY(ditto_assign_add(self, f->v, own_component));
     return DITTO_OK;
 }
 
@@ -231,13 +232,13 @@ static ditto_status add_ids(ditto_replica *self, void *argument)
 {
     struct adding *a = argument;
     double values[COUNT];
-    const void *own;
+    const void *own_component;
     for (int i = 0; i < COUNT; i++)
         values[i] = ditto_replica_id(self) + 1.0;
     DITTO_TRY(ditto_assign_add(self, a->v, values));
     DITTO_TRY(ditto_scatter(self, a->v, DITTO_SCATTER_ADD, &a->slices));
-    DITTO_TRY(ditto_read(self, a->v, &own));
-    return ditto_assign_sub(self, a->v, own); /* the value is the replica's own component */
+    DITTO_TRY(ditto_read(self, a->v, &own_component));
+    return ditto_assign_sub(self, a->v, own_component); /* the value is the replica's own component */
 }
 
 /* Components that differ keep their differences, because the aggregated value is added to each. */
@@ -272,7 +273,7 @@ static void rule_8_7_an_add_in_a_run_changes_each_component_that_differs(void **
     }
 }
 
-static void rule_8_6_an_assignment_from_components_that_differ_splits(void **state)
+static void rule_8_6_a_write_from_components_that_differ_splits(void **state)
 {
     (void)state;
     uint32_t n = 4;
@@ -436,7 +437,7 @@ int main(void)
         cmocka_unit_test(rule_8_0_after_an_assignment_an_optimizer_updates_all_components_alike),
         cmocka_unit_test(a_replicas_own_component_may_be_the_value_of_a_write),
         cmocka_unit_test(rule_8_7_an_add_in_a_run_changes_each_component_that_differs),
-        cmocka_unit_test(rule_8_6_an_assignment_from_components_that_differ_splits),
+        cmocka_unit_test(rule_8_6_a_write_from_components_that_differ_splits),
         cmocka_unit_test(lookups_gathers_and_indexed_updates_see_the_components_of_a_split_variable),
         cmocka_unit_test(rule_8_0_an_assignment_makes_components_equal_again),
     };

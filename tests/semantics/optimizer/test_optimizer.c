@@ -1,5 +1,6 @@
 /* tests/semantics/optimizer/test_optimizer.c - ditto_apply: compares every rule with its formula, element by
- * element, on plain, sharded and per-replica variables. Also tests slots, options and errors. */
+ * element, on variables with shared copies, with shards, and with a copy for each replica. Also tests slots,
+ * options and errors. */
 #include "semantics/optimizer/train_variables.h"
 
 #include <math.h>
@@ -16,9 +17,10 @@ struct expected {
 
 /* Updates one element by one step, in single or double precision. */
 #define ARITHMETIC(type, root)                                                                             \
-    static void expect_##type(struct expected *e, const ditto_optimizer_options *o, double sum, int step)  \
+    static void expect_##type(struct expected *e, const ditto_optimizer_options *o, double gradient,       \
+                              int step)                                                                    \
     {                                                                                                      \
-        type x = (type)e->value, g = (type)sum, m = (type)e->slot[0], v = (type)e->slot[1];                \
+        type x = (type)e->value, g = (type)gradient, m = (type)e->slot[0], v = (type)e->slot[1];           \
         type rate = (type)o->learning_rate, b1 = (type)o->beta1, b2 = (type)o->beta2,                      \
              mu = (type)o->momentum;                                                                       \
         if (o->weight_decay != 0)                                                                          \
@@ -60,7 +62,7 @@ static void own_rule(const ditto_rule_range *range, void *user)
 
 static void check_values(struct training *t, const ditto_optimizer_options *o, uint32_t n)
 {
-    static char found[5000 * 2 * 8], momentum[5000 * 2 * 8];
+    static char found[5000 * 2 * 8], slot_values[5000 * 2 * 8];
     ditto_variable *slot = NULL;
     for (uint32_t k = 0; k < VARIABLES; k++) {
         size_t bytes = rows[k] * 2 * ditto_dtype_bytes(t->dtype);
@@ -72,16 +74,17 @@ static void check_values(struct training *t, const ditto_optimizer_options *o, u
                          o->rule == DITTO_RULE_ADAM || o->rule == DITTO_RULE_FUNCTION || o->momentum != 0);
         assert_ok(ditto_variable_read(t->variable[k], found, bytes));
         if (has_slot)
-            assert_ok(ditto_variable_read(slot, momentum, bytes));
+            assert_ok(ditto_variable_read(slot, slot_values, bytes));
         for (size_t i = 0; i < rows[k] * 2; i++) {
             struct expected e = { first_value(k, i), { 0, 0 } };
             for (int step = 1; step <= STEPS; step++) {
-                double sum = summed(step, n, k, i);
+                double gradient = summed(step, n, k, i);
                 if (o->op == DITTO_MEAN)
-                    sum = t->dtype == DITTO_F32 ? (double)((float)sum / (float)n) : sum / n;
-                (t->dtype == DITTO_F32 ? expect_float : expect_double)(&e, o, sum, step);
+                    gradient = t->dtype == DITTO_F32 ? (double)((float)gradient / (float)n) : gradient / n;
+                (t->dtype == DITTO_F32 ? expect_float : expect_double)(&e, o, gradient, step);
             }
-            if (get(t->dtype, found, i) != e.value || (has_slot && get(t->dtype, momentum, i) != e.slot[0]))
+            if (get(t->dtype, found, i) != e.value ||
+                (has_slot && get(t->dtype, slot_values, i) != e.slot[0]))
                 fail_msg("%u replicas, rule %d, variable %u, element %zu: %.17g, not %.17g", n, (int)o->rule,
                          k, i, get(t->dtype, found, i), e.value);
         }
@@ -142,7 +145,7 @@ static void every_rule_computes_its_formula(void **state)
         }
 }
 
-/* The loops of every instruction set give the bits of the portable ones. */
+/* The loops of each instruction set that this machine has give the bits of the portable ones. */
 static void the_loops_of_all_instruction_sets_give_the_same_bits(void **state)
 {
     enum { COUNT = 1003 };

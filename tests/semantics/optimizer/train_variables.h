@@ -10,14 +10,14 @@
 /* The numbers of rows of the variables. */
 extern const size_t rows[VARIABLES];
 
-/* What the replicas train: the variables of create_variables, and the norms that the replicas were told. */
+/* An optimizer and the variables of create_variables, which replicas train. */
 struct training {
     struct report report;
     ditto_optimizer *optimizer;
     ditto_variable *variable[VARIABLES];
     ditto_dtype dtype;
-    double norm[DITTO_MAX_REPLICAS];
-    int step;
+    double norm[DITTO_MAX_REPLICAS]; /* the norm that ditto_apply told each replica */
+    int step;                        /* the step whose gradients are applied */
 };
 
 /* Returns small whole numbers, whose sums are exact in any order. */
@@ -35,13 +35,15 @@ void put(ditto_dtype dtype, void *array, size_t i, double x);
 /* Returns an element of such an array. */
 double get(ditto_dtype dtype, const void *array, size_t i);
 
-/* A function for all replicas, whose argument is a `training`. Applies the gradients of gradient_of. */
+/* A function for all replicas, whose argument is a `training`. Applies the gradients of gradient_of, and
+ * checks that the generation of variable 1 grows by 1. */
 ditto_status take_step(ditto_replica *self, void *argument);
 
-/* Variable 1 has three shards, and variable 2 a copy for each replica. */
+/* Creates the variables. Variable 1 has three shards, and variable 2 a copy for each replica. */
 void create_variables(ditto_strategy *s, struct training *t);
 
-/* Destroys the optimizer, the variables and the strategy. */
+/* Destroys the optimizer, the variables and the strategy. Before that, checks that a variable cannot be
+ * destroyed while its optimizer exists. */
 void destroy_all(ditto_strategy *s, struct training *t);
 
 /* A step of all variables with the gradients of gradient_of and with these options. */
@@ -49,7 +51,7 @@ struct step_with {
     struct training *t;
     ditto_apply_options options;
     double norm[DITTO_MAX_REPLICAS];
-    uint32_t asking; /* how many replicas ask for the norm */
+    uint32_t asking; /* the replicas with lower ids ask for the norm */
 };
 
 /* A function for all replicas, whose argument is a `step_with`. */

@@ -12,7 +12,8 @@ ditto_value *counting(ditto_strategy *strategy, const size_t *rows);
 /* A list of axes that holds only axis 0. */
 extern const int32_t axis_0[1];
 
-/* Replica r has the rows r and 1, with the values 10 r + 1, 10 r + 2 and so on. */
+/* Returns a value of slices for a strategy of three replicas. Replica r has the rows r and 1, of two elements
+ * each, with the values 10 r + 1, 10 r + 2 and so on. */
 ditto_value *make_slices(ditto_strategy *strategy, size_t dense_rows);
 
 #endif

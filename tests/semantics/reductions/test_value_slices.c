@@ -87,7 +87,8 @@ static void rule_4_8_slices_are_added_row_by_row_to_a_dense_destination(void **s
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
-static void expect_slices(const ditto_value *value, const int64_t *indices, size_t rows, double third)
+/* Checks the indices of all rows, and the first element of the third row. */
+static void expect_slices(const ditto_value *value, const int64_t *indices, size_t rows, double element)
 {
     ditto_slices s;
     size_t dense_rows;
@@ -96,7 +97,7 @@ static void expect_slices(const ditto_value *value, const int64_t *indices, size
     assert_int_equal(dense_rows, 0);
     assert_int_equal(s.rows, rows);
     assert_memory_equal(s.indices, indices, rows * sizeof *indices);
-    assert_true(((double *)s.values)[4] == third);
+    assert_true(((double *)s.values)[4] == element);
 }
 
 static void rule_4_8_slices_stay_sparse_without_a_known_dense_destination(void **state)
