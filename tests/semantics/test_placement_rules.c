@@ -268,11 +268,12 @@ static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
     assert_ok(ditto_placement_create(there, &o, &p));
     options.placement = p;
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &s);
-    /* INVALID if the hardware differs, RANGE if PUs do not exist on this machine. */
+    /* INVALID if the hardware differs, RANGE if it does not but this process may not use the PUs. */
     assert_true(status == DITTO_ERR_INVALID || status == DITTO_ERR_RANGE);
     assert_ok(ditto_placement_destroy(p));
     assert_ok(ditto_topology_destroy(there));
-    /* The machine that runs the test has a PU 0 too, but on node 0 and not on node 1. */
+    /* The machine that runs the test has a PU 0 too. It has another number of PUs or nodes, or its PU 0 is
+     * not on node 1. */
     there = machine_part("pack:2 [numa(indexes=1,0)] core:2 pu:1", "0");
     assert_int_equal(there->pus[0].is.numa_node, 1);
     assert_ok(ditto_placement_create(there, NULL, &p));

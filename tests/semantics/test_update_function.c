@@ -135,7 +135,7 @@ static ditto_status update_inside(ditto_replica *self, void *argument)
     ditto_tensor t = { .data = &mine, .dtype = DITTO_F64 }, result;
     const void *own_copy;
     EXPECT(&u->report, ditto_update(self, u->variable, add_argument, u, &t, 1, &result) == DITTO_OK);
-    mine = -1; /* the update no longer reads it */
+    mine = -1; /* after the update no replica reads it */
     EXPECT(&u->report, ditto_read(self, u->variable, &own_copy) == DITTO_OK);
     EXPECT(&u->report, *(const double *)own_copy == *(double *)result.data);
     return ditto_free(self, result.data);

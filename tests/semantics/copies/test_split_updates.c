@@ -190,7 +190,7 @@ static void write_own(uint32_t n, size_t count, ditto_aggregation how, bool in_g
     tuning.near_replicas = (n + 1) / 2;
     options.tuning = &tuning;
     ditto_strategy *s = make_strategy(n, &options);
-    for (uint32_t i = (n + 1) / 2; i < n; i++)
+    for (uint32_t i = (n + 1) / 2; i < n; i++) /* the second half gets memory on the next node */
         dti_team_of(s)->replica[i].pu.memory_node++;
     double *values = malloc(count * sizeof *values);
     for (size_t i = 0; i < count; i++)

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+/* Returns the number of a value, and destroys the value. */
 static double number_of(ditto_value *value)
 {
     double number;
@@ -204,7 +205,7 @@ static void sums_along_axes_have_the_bits_of_the_sum_over_blocks(void **state)
         for (size_t m = 0; m < 4; m++) {
             check_axes(replica_counts[k], 40, 7, 5, masks[m], &seed);
             check_axes(replica_counts[k], 2500, 3, 2, masks[m], &seed);
-            check_axes(replica_counts[k], 1500, 2, 300, masks[m], &seed); /* many tiles, for all replicas */
+            check_axes(replica_counts[k], 1500, 2, 300, masks[m], &seed); /* 2 to 8 replicas share the work */
         }
 }
 
