@@ -33,15 +33,15 @@ static inline bool await_all_returned(const ditto_strategy *strategy)
     return false;
 }
 
-/* Returns true if this process has at most so many threads, after all others were joined. A sanitizer may
- * have started one thread of its own. */
+/* For a test whose other threads have been joined. Returns true if this process has at most `most` threads. A
+ * sanitizer may have started one thread of its own. */
 static inline bool has_threads(long most)
 {
     return count_threads() <= most + SANITIZED;
 }
 
-/* The same for threads that nobody joins. Waits until they have ended. Returns false if they have not after
- * two minutes. */
+/* For threads that are never joined. Waits until at most `most` threads are left. Returns false if there are
+ * more after two minutes. */
 static inline bool await_threads(long most)
 {
     for (int i = 0; i < 12000; i++, sleep_ms(10))

@@ -10,7 +10,8 @@ bool make(uint32_t replicas, ditto_caller caller, uint32_t run_timeout_ms, ditto
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     options.num_replicas = replicas;
     options.caller = caller;
-    /* Pinned calls end with a system call, during which another thread could take its turn first. */
+    /* A run of a pinned strategy gives back the turn before its last system call, which restores the
+     * affinity. During that call a waiting thread could take the turn and complete its own call. */
     options.pin = DITTO_PIN_NONE;
     options.run_timeout_ms = run_timeout_ms;
     return ditto_strategy_create(DITTO_MIRRORED, &options, out) == DITTO_OK;
@@ -72,15 +73,15 @@ ditto_status nothing(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-ditto_status look_at_argument(ditto_replica *self, void *unused)
+ditto_status read_argument(ditto_replica *self, void *unused)
 {
     ditto_tensor part;
     (void)unused;
     return ditto_argument(self, NULL, &part);
 }
 
-ditto_status keep_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *unused,
-                       ditto_tensor *result)
+ditto_status copy_arguments(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                            void *unused, ditto_tensor *result)
 {
     (void)unused, (void)result;
     for (uint32_t k = 0; k < count; k++)
@@ -98,12 +99,12 @@ ditto_status call_assign_value(struct waiting *w)
 ditto_status call_update(struct waiting *w)
 {
     const ditto_value *argument = w->value;
-    return ditto_variable_update(w->other, keep_copy, NULL, &argument, 1, NULL, NULL);
+    return ditto_variable_update(w->other, copy_arguments, NULL, &argument, 1, NULL, NULL);
 }
 
 ditto_status call_run_values(struct waiting *w)
 {
-    return ditto_strategy_run_values(w->strategy, look_at_argument, NULL, w->value, NULL, NULL);
+    return ditto_strategy_run_values(w->strategy, read_argument, NULL, w->value, NULL, NULL);
 }
 
 ditto_status call_run_nest(struct waiting *w)
@@ -177,7 +178,7 @@ ditto_status call_local_results(struct waiting *w)
     return status;
 }
 
-ditto_status (*const calls_of_looking[CALLS_OF_LOOKING])(struct waiting *) = {
+ditto_status (*const calls_without_turn[CALLS_WITHOUT_TURN])(struct waiting *) = {
     call_component,
     call_spec,
     call_local_results,

@@ -1,5 +1,6 @@
-/* tests/fault/lifetime.h - functions that the tests of lifetimes share. They create objects of every kind,
- * and make calls on a variable and on its value. Each test runs in a child process, so nothing asserts. */
+/* tests/fault/lifetime.h - functions that the tests of lifetimes share. They create strategies, variables
+ * and iterators, and make calls on the value of a variable. They do not assert, because most of their tests
+ * run in a child process. */
 #ifndef LIFETIME_H
 #define LIFETIME_H
 
@@ -12,13 +13,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { COUNTS = 4, CALLS_IN_TURN = 8, CALLS_OF_LOOKING = 3 };
+enum { COUNTS = 4, CALLS_IN_TURN = 8, CALLS_WITHOUT_TURN = 3 };
 
 /* The numbers of replicas with which tests are repeated. */
 extern const uint32_t counts[COUNTS];
 
-/* The objects that the functions call_... use, and the state of a thread that makes one of these calls while
- * another thread has the turn. */
+/* The objects that the functions call_... use, and the state of another thread that makes one of these
+ * calls. */
 struct waiting {
     ditto_strategy *strategy;
     ditto_variable *variable, *other;
@@ -29,41 +30,43 @@ struct waiting {
     ditto_iterator *iterator;
     ditto_status (*call)(struct waiting *self);
     _Atomic int thread_id, may_begin, has_returned;
-    ditto_status status, destroyed;
+
+    /* The status of the call, and that of the destroy call beside it. */
+    ditto_status status, destroy_status;
 };
 
 /* -- Creation and destruction. The functions that return bool return false after an error. -- */
 
-/* Creates a mirrored strategy. A run_timeout_ms of 0 means no time limit. */
+/* Creates a mirrored strategy that is not pinned. If run_timeout_ms is 0, runs have no time limit. */
 bool make(uint32_t replicas, ditto_caller caller, uint32_t run_timeout_ms, ditto_strategy **out);
 
 /* Creates a mirrored variable of four elements of DITTO_F32, which are zero. */
 bool make_variable(ditto_strategy *strategy, ditto_variable **out);
 
-/* Creates an iterator over the rows 0, 1, ..., 999. Each batch of a replica has two rows. */
+/* Creates an iterator over the rows 0, 1, ..., 999. Each full batch of a replica has two rows. */
 bool make_iterator(ditto_strategy *strategy, uint32_t flags, ditto_iterator **out);
 
 /* Creates a strategy of two replicas, two variables, and the value of the first variable. */
 bool make_all(struct waiting *w);
 
-/* Destroys the objects of make_all. w->variable is NULL if it is destroyed already. */
+/* Destroys the objects of make_all. w->variable is NULL if it has been destroyed before. */
 bool drop_all(struct waiting *w);
 
 /* Destroys the strategy, and tries again as long as the result is DITTO_ERR_BUSY. */
 ditto_status destroy_when_idle(ditto_strategy *strategy);
 
-/* Returns the status if it is an error. Otherwise it destroys `made` and returns the status of that. */
+/* If `status` is DITTO_OK, destroys `made` and returns the status of that. Otherwise returns `status`. */
 ditto_status drop_made(ditto_status status, ditto_value *made);
 
 /* -- Functions that strategies run -- */
 
 ditto_status nothing(ditto_replica *self, void *unused);
 
-ditto_status look_at_argument(ditto_replica *self, void *unused);
+ditto_status read_argument(ditto_replica *self, void *unused);
 
 /* The function of an update. It copies each argument into the variable. */
-ditto_status keep_copy(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *unused,
-                       ditto_tensor *result);
+ditto_status copy_arguments(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                            void *unused, ditto_tensor *result);
 
 /* -- Calls that read w->value, after they have waited for their turn -- */
 
@@ -89,6 +92,6 @@ ditto_status call_spec(struct waiting *w);
 ditto_status call_local_results(struct waiting *w);
 
 /* All functions of this section. */
-extern ditto_status (*const calls_of_looking[CALLS_OF_LOOKING])(struct waiting *);
+extern ditto_status (*const calls_without_turn[CALLS_WITHOUT_TURN])(struct waiting *);
 
 #endif

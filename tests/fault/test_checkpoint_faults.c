@@ -1,6 +1,6 @@
 /* tests/fault/test_checkpoint_faults.c - checkpoints that are truncated, damaged or foreign, and saves that
- * meet a full disk, a missing permission or a kill. Each gives the documented error, and the previous
- * checkpoint can still be loaded. The test prints how often it tried each. */
+ * meet a full disk, a missing permission or a kill. A file that is refused changes no variable, and after a
+ * failed save the previous checkpoint can still be loaded. */
 #include "support/support.h"
 
 #include <ditto/checkpoint.h>
@@ -83,7 +83,8 @@ static void write_file(const char *path, const unsigned char *bytes, size_t coun
     close(fd);
 }
 
-/* Expects that restoring `path` fails with one of two statuses, and does not change the variables. */
+/* Expects that restoring `path` fails with one of two statuses and a message that has the path, and does not
+ * change the variables, whose elements are 7. */
 static void expect_refused(const struct saved *s, const char *path, ditto_status one, ditto_status other)
 {
     ditto_status status = ditto_checkpoint_restore(s->strategy, path, NULL, NULL);
@@ -112,11 +113,12 @@ static void cut_and_flipped_files_are_refused(void **state)
         unsigned char flip = (unsigned char)(1 + test_random(&random) % 255);
         bytes[at] ^= flip;
         write_file(own_path("flipped.h5"), bytes, count);
-        /* DITTO_ERR_UNSUPPORTED if it is the byte of the version. */
+        /* DITTO_ERR_UNSUPPORTED if the byte belongs to the number of the format. */
         expect_refused(&s, own_path("flipped.h5"), DITTO_ERR_CORRUPT, DITTO_ERR_UNSUPPORTED);
         bytes[at] ^= flip;
     }
-    /* Flips one bit of each byte of the header before the checksum. */
+    /* Flips one bit of each of the first 64 bytes. They hold all numbers of the user block, and the
+     * checksum. */
     for (size_t at = 0; at < 64; at++) {
         bytes[at] ^= (unsigned char)(1 << at % 8);
         write_file(own_path("flipped.h5"), bytes, count);
@@ -159,7 +161,7 @@ static void foreign_files_are_refused(void **state)
     end(&s);
 }
 
-/* Writes a checkpoint with a valid checksum, after `spoil` has changed its contents. */
+/* Writes a checkpoint with a valid checksum, after `spoil`, if it is not NULL, has changed its contents. */
 static void seal(void (*spoil)(hid_t file, hid_t set), const char *name)
 {
     double zero = 0;
@@ -245,7 +247,7 @@ static void lose_aggregation(hid_t file, hid_t set)
     (void)file;
     H5Adelete(set, "aggregation");
 }
-static void add_foreign_file(hid_t file, hid_t set)
+static void add_set_of_rank_9(hid_t file, hid_t set)
 {
     hsize_t shape[9] = { 1, 1, 1, 1, 1, 1, 1, 1, 1 };
     hid_t space = H5Screate_simple(9, shape, NULL);
@@ -257,7 +259,7 @@ static void add_foreign_file(hid_t file, hid_t set)
 static void files_with_a_valid_checksum_and_wrong_contents_are_refused(void **state)
 {
     static void (*const spoils[])(hid_t, hid_t) = { spoil_step,  spoil_trainable,  spoil_version,
-                                                    spoil_dtype, lose_aggregation, add_foreign_file };
+                                                    spoil_dtype, lose_aggregation, add_set_of_rank_9 };
     struct saved s;
     ditto_checkpoint *file;
     double value;
@@ -277,8 +279,8 @@ static void files_with_a_valid_checksum_and_wrong_contents_are_refused(void **st
 
 /* -- Checkpoints that cannot be written -- */
 
-/* Saves a checkpoint, and tries to save another after `limit` has taken the space. Runs in a child process,
- * because `limit` cannot be undone. */
+/* Saves a checkpoint, and tries to save another after `limit` has left too little space for it. Runs in a
+ * child process, because `limit` cannot be undone. */
 static int save_twice(const char *where, int (*limit)(const char *where))
 {
     struct saved s;
@@ -422,7 +424,8 @@ static void an_error_in_the_background_is_reported_once(void **state)
 
 /* -- Processes that are killed -- */
 
-/* Saves the steps 1, 2, 3 and so on until it is killed. Stores in *told the last step that is on the disk. */
+/* Saves the steps 1, 2, 3 and so on until it is killed. Stores in *told the last step that is on the disk, or
+ * 0 if the first one is still being written. */
 static void save_for_ever(int background, _Atomic int64_t *told)
 {
     struct saved s;
@@ -469,7 +472,7 @@ static void a_killed_process_leaves_a_complete_checkpoint(void **state)
 {
     struct saved s;
     uint64_t random = test_seed(62);
-    int kills = test_trials(50), found = 0, unfinished = 0;
+    int kills = test_trials(50), found = 0, with_third_file = 0;
     (void)state;
     for (int i = 0; i < kills; i++) {
         char path[200];
@@ -477,7 +480,8 @@ static void a_killed_process_leaves_a_complete_checkpoint(void **state)
         /* At the fork this process has no strategy, because the child would not have its threads. */
         empty_folder(own_folder);
         int64_t told = kill_after(i % 2, i % 5 == 4, (unsigned)(20000 + test_random(&random) % 180000));
-        unfinished += count_files(own_folder) > 2;
+        /* The third file is being written, or the oldest has not been removed yet. */
+        with_third_file += count_files(own_folder) > 2;
         ditto_status status = ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step);
         /* The process may be killed before the first file has its final name. */
         if (status == DITTO_ERR_NOT_FOUND && told <= 0)
@@ -490,9 +494,8 @@ static void a_killed_process_leaves_a_complete_checkpoint(void **state)
         end(&s);
         found++;
     }
-    printf(
-        "  %d kills: %d left checkpoints, all complete; %d times with another file that was being written\n",
-        kills, found, unfinished);
+    printf("  %d kills: %d left checkpoints, of which the newest was complete; %d left a third file\n", kills,
+           found, with_third_file);
     assert_true(found > 0);
 }
 

@@ -1,4 +1,4 @@
-/* tests/fault/test_collective_faults.c - every collective with a replica that returns, fails, makes another
+/* tests/fault/test_collective_faults.c - collectives with a replica that returns, fails, makes another
  * call or is late. Every replica has the documented error and can free its buffers at once, and the next run
  * works. */
 #include "support/support.h"
@@ -120,7 +120,7 @@ static bool make_operands(ditto_replica *self, size_t count, const ditto_reduce_
     return o->src != NULL && o->dst != NULL && o->indices != NULL;
 }
 
-/* Overwrites the source before it is freed, because no replica may still read it. */
+/* Overwrites the source before it is freed. A replica that still read it would have a wrong result. */
 static void free_operands(ditto_replica *self, struct operands *o)
 {
     memset(o->src, 0xff, ditto_num_replicas(self) * o->count * sizeof *o->src);
@@ -152,7 +152,7 @@ struct task {
     ditto_implementation implementation;
 
     /* The number of replicas that had the expected error. */
-    _Atomic int told;
+    _Atomic int num_failed;
 };
 
 static ditto_status misbehave(ditto_replica *self, struct task *t)
@@ -165,7 +165,7 @@ static ditto_status misbehave(ditto_replica *self, struct task *t)
         return ditto_all_reduce(self, three, three, 3, DITTO_I64, DITTO_MIN, NULL);
     case COMES_LATE:
         /* It waits until the others have timed out, which takes longer on a busy machine. */
-        for (int ms = 0; atomic_load(&t->told) < (int)ditto_num_replicas(self) - 1 && ms < 60000; ms++)
+        for (int ms = 0; atomic_load(&t->num_failed) < (int)ditto_num_replicas(self) - 1 && ms < 60000; ms++)
             sleep_ms(1);
         return ditto_barrier(self, NULL);
     default:
@@ -195,10 +195,10 @@ static ditto_status take_part(ditto_replica *self, void *argument)
     /* With COMES_LATE, the time limit of another replica may stop this one. */
     bool right = status == expected[t->fault].others ||
                  (t->fault == COMES_LATE && status == DITTO_ERR_PEER_STOPPED);
-    bool later = t->call(self, &o) < 0;
+    bool next_fails = t->call(self, &o) < 0;
     free_operands(self, &o);
-    EXPECT(&t->report, right && later);
-    atomic_fetch_add(&t->told, 1);
+    EXPECT(&t->report, right && next_fails);
+    atomic_fetch_add(&t->num_failed, 1);
     return status;
 }
 
@@ -228,7 +228,7 @@ static void try_operation(ditto_strategy *strategy, int which, enum fault fault,
         fail_msg("%s, fault %d: %s: %s", operations[which].name, fault, ditto_status_name(status), words);
     if (fault != FAILS && strstr(words, operations[which].name) == NULL)
         fail_msg("%s is not named: %s", operations[which].name, words);
-    assert_int_equal(t.told, (int)ditto_strategy_num_replicas(strategy) - 1);
+    assert_int_equal(t.num_failed, (int)ditto_strategy_num_replicas(strategy) - 1);
     if (print)
         print_message("  %s\n", words);
     run_all(strategy, sum_ones, &next, &next);
@@ -261,8 +261,10 @@ static void every_operation_ends_in_the_documented_error(void **state)
 
 /* -- The same function with different arguments -- */
 
-enum difference { COUNT, OP, DTYPE, ROOT, COUNTS, ITEM, PACK, FUNCTION, WAY, FLAGS, DIFFERENCES };
-static const char *const differences[DIFFERENCES] = {
+enum difference { COUNT, OP, DTYPE, ROOT, COUNTS, ITEM, PACK, FUNCTION, IMPLEMENTATION, FLAGS, DIFFERENCES };
+
+/* Words of the message about each difference. */
+static const char *const difference_words[DIFFERENCES] = {
     "(7 x f32, SUM)", "(5 x f32, MAX)",         "(5 x i32, SUM)",         "root 1",
     "counts[1]: ",    "item 1: 5 x f32, but 6", "bytes_per_pack differs", "their functions differ",
     "HIERARCHICAL",   "flags or numbers",
@@ -286,7 +288,7 @@ static ditto_status call_differently(ditto_replica *self, void *argument)
     ditto_list_item item[2] = { { a, b, 5, DITTO_F32 },
                                 { a + 8, b + 8, other && d == ITEM ? 6 : 5, DITTO_F32 } };
     ditto_slices in = { indices, a, 2, 1, DITTO_F32 }, out = { more, b, 32, 0, (ditto_dtype)0 };
-    if (other && d == WAY)
+    if (other && d == IMPLEMENTATION)
         o.implementation = DITTO_IMPLEMENTATION_HIERARCHICAL;
     if (other && d == PACK)
         o.bytes_per_pack = 8;
@@ -321,7 +323,7 @@ static void calls_with_different_arguments_are_detected(void **state)
             enum difference difference = (enum difference)d;
             struct report next = { 0 };
             assert_status(ditto_strategy_run(strategy, call_differently, &difference), DITTO_ERR_DIVERGED);
-            assert_message(differences[d]);
+            assert_message(difference_words[d]);
             if (k == 1)
                 print_message("  %s\n", ditto_last_error()->message);
             run_all(strategy, sum_ones, &next, &next);
@@ -334,7 +336,9 @@ static void calls_with_different_arguments_are_detected(void **state)
 
 struct away {
     ditto_strategy *strategy;
-    _Atomic uint32_t timed_out;
+
+    /* Not 0 when a replica has left the barrier. */
+    _Atomic uint32_t has_left;
 };
 
 /* Waits until replicas 0, 1, 3 and 17 are in the barrier, or one of them has left it. */
@@ -342,15 +346,15 @@ static void await_the_four(struct away *a)
 {
     static const char *const in_barrier[] = { "replica 0: in ditto_barrier", "replica 1: in ditto_barrier",
                                               "replica 3: in ditto_barrier", "replica 17: in ditto_barrier" };
-    for (size_t found = 0; found < 4 && atomic_load(&a->timed_out) == 0; sleep_ms(1)) {
+    for (size_t found = 0; found < 4 && atomic_load(&a->has_left) == 0; sleep_ms(1)) {
         const char *words = ditto_strategy_diagnose(a->strategy);
         for (found = 0; found < 4 && strstr(words, in_barrier[found]) != NULL; found++)
             ;
     }
 }
 
-/* Replicas 0 to 3 and 17 make the call, replica 2 after the other four. The other replicas make no call, and
- * return when one of the five has an error. */
+/* Replicas 0 to 3 and 17 make the call, replica 2 after the other four and with the shortest time limit. The
+ * other replicas make no call, and return when one of the five has left the barrier. */
 static ditto_status most_stay_away(ditto_replica *self, void *argument)
 {
     struct away *a = argument;
@@ -358,14 +362,14 @@ static ditto_status most_stay_away(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     o.timeout_ms = id == 2 ? 3000 : 120000;
     if (id >= 4 && id != 17) {
-        for (int i = 0; i < 120000 && atomic_load(&a->timed_out) == 0; i++)
+        for (int i = 0; i < 120000 && atomic_load(&a->has_left) == 0; i++)
             sleep_ms(1);
         return DITTO_OK;
     }
     if (id == 2)
         await_the_four(a);
     ditto_status status = ditto_barrier(self, &o);
-    atomic_store(&a->timed_out, 1);
+    atomic_store(&a->has_left, 1);
     return status;
 }
 

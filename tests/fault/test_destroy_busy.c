@@ -42,14 +42,15 @@ static void *call_and_return(void *argument)
 static void *begin_call(void *argument)
 {
     struct waiting *w = argument;
-    /* This loop must not sleep, because a sleeping thread is taken to be inside the call. */
+    /* Without a sleep, so that the call begins at once. thread_id is still 0, so await_sleep does not take a
+     * thread in this loop to be inside the call. */
     while (!atomic_load(&w->may_begin))
         sched_yield();
     return call_and_return(argument);
 }
 
-/* A run that ends when the other thread waits for its turn. The test destroys the strategy directly after the
- * run, usually before the other thread gets the turn. */
+/* The function of a run that ends when the other thread waits for its turn. The test destroys the strategy
+ * directly after the run, usually before the other thread gets the turn. */
 static ditto_status await_the_other(ditto_replica *self, void *argument)
 {
     struct waiting *w = argument;
@@ -59,7 +60,7 @@ static ditto_status await_the_other(ditto_replica *self, void *argument)
     return await_sleep(&w->thread_id) ? DITTO_OK : ditto_fail(self, 1, "the other thread does not wait");
 }
 
-/* If the other thread was faster, its call has completed before the destroy, and the test tries again. */
+/* If the call of the other thread has completed before the strategy is destroyed, the test tries again. */
 static int destroy_strategy_under(void *call)
 {
     bool was_busy = false;
@@ -101,8 +102,8 @@ static ditto_status destroy_under_the_other(ditto_strategy *strategy, ditto_valu
     atomic_store(&w->may_begin, 1);
     if (!await_sleep(&w->thread_id))
         return DITTO_ERR_USER;
-    w->destroyed = w->iterator != NULL ? ditto_iterator_destroy(w->iterator)
-                                       : ditto_variable_destroy(w->variable);
+    w->destroy_status = w->iterator != NULL ? ditto_iterator_destroy(w->iterator)
+                                            : ditto_variable_destroy(w->variable);
     return DITTO_OK;
 }
 
@@ -120,7 +121,7 @@ static int destroy_variable_under(void *call)
     REQUIRE(pthread_create(&thread, NULL, begin_call, &w) == 0);
     REQUIRE(ditto_strategy_run(w.strategy, merge_and_destroy, &w) == DITTO_OK);
     pthread_join(thread, NULL);
-    REQUIRE(w.destroyed == DITTO_ERR_BUSY && w.status == DITTO_OK);
+    REQUIRE(w.destroy_status == DITTO_ERR_BUSY && w.status == DITTO_OK);
     REQUIRE(drop_all(&w));
     return 0;
 }
@@ -151,7 +152,7 @@ static void destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_it
         assert_int_equal(in_child(destroy_variable_under, (void *)(uintptr_t)&calls_in_turn[i], 120), 0);
 }
 
-static void destroying_a_variable_is_busy_while_another_is_colocated_with_it(void **state)
+static void destroying_a_variable_is_busy_while_a_colocated_one_waits_to_be_created(void **state)
 {
     (void)state;
     assert_int_equal(
@@ -269,7 +270,7 @@ static int destroy_iterator_under(void *replicas)
     REQUIRE(pthread_create(&thread, NULL, begin_call, &w) == 0);
     REQUIRE(ditto_strategy_run(w.strategy, merge_and_destroy, &w) == DITTO_OK);
     pthread_join(thread, NULL);
-    REQUIRE(w.destroyed == DITTO_ERR_BUSY && w.status == DITTO_OK);
+    REQUIRE(w.destroy_status == DITTO_ERR_BUSY && w.status == DITTO_OK);
     REQUIRE(ditto_iterator_destroy(w.iterator) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(w.strategy) == DITTO_OK);
     return 0;
@@ -288,7 +289,7 @@ int main(void)
         cmocka_unit_test(destroying_a_strategy_is_busy_while_a_call_waits_for_its_turn),
         cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_it_waits_for_its_turn),
         cmocka_unit_test(destroying_a_variable_is_busy_while_a_call_on_its_value_waits_for_its_turn),
-        cmocka_unit_test(destroying_a_variable_is_busy_while_another_is_colocated_with_it),
+        cmocka_unit_test(destroying_a_variable_is_busy_while_a_colocated_one_waits_to_be_created),
         cmocka_unit_test(destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call),
         cmocka_unit_test(destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn),
     };

@@ -46,7 +46,8 @@ static int await_child(pid_t child)
 
 /* -- Calls in a child that a replica's function has forked -- */
 
-/* Starts more operations than may be pending at a time, so that the last ones would wait. */
+/* Starts operations until one is refused. If they were not refused in the child process, the error would be
+ * DITTO_ERR_RANGE, because too many would be pending. */
 static ditto_status call_start(ditto_replica *self)
 {
     static float numbers[65536];
@@ -137,8 +138,9 @@ static ditto_status fork_in_an_inner_run(ditto_replica *self, void *argument)
     return ditto_merge_call(self, run_and_fork, argument, NULL, 0, NULL);
 }
 
-/* Behaves like a program that forks and does not end the child. In the child, the run returns and the program
- * continues to its end. */
+/* Behaves like a program that forks and does not end the child. If replica 0 forks, the run returns
+ * DITTO_ERR_FORKED in the child, and the program continues to its end. If another replica forks, the child
+ * has only the thread of that replica, and ends when this thread does. */
 static int return_in_a_child(void *argument)
 {
     const ditto_replica_fn *function = argument;
@@ -181,7 +183,7 @@ static void a_child_that_returns_from_a_function_on_a_helper_ends(void **state)
 {
     (void)state;
     if (SANITIZED)
-        skip();
+        skip(); /* sanitizers wait at exit for threads of the parent */
     assert_int_equal(in_child(return_in_a_helpers_child, NULL, 120), 0);
 }
 
@@ -389,8 +391,8 @@ struct claiming {
     _Atomic int code;
 };
 
-/* Forks while the stop word has the state in which another thread writes the error. The child does not have
- * that thread. */
+/* Forks while the stop word has the state that it has while another thread writes an error. No thread of the
+ * child will end that state. */
 static ditto_status fork_under_a_claim(struct claiming *c)
 {
     atomic_store(&c->team->stop.state, DTI_STOP_CLAIMED);

@@ -1,6 +1,7 @@
 /* tests/fault/test_handles_after_destroy.c - calls with a handle whose object, or whose strategy, is being
- * destroyed or has been destroyed. A call either completes before the destruction, or is refused. Each case
- * runs in a child process. */
+ * destroyed or has been destroyed. A call that needs the contents either completes before the destruction, or
+ * is refused. The object itself can always be destroyed. Each case runs in a child process, with one
+ * exception for sanitizers. */
 #include "replicas/team/dependent.h"
 #include "support/support.h"
 #include "fault/lifetime.h"
@@ -16,17 +17,17 @@
 /* Returns DITTO_ERR_CONTEXT if all calls on w->value do. */
 static ditto_status call_all(struct waiting *w)
 {
-    for (size_t i = 0; i < CALLS_OF_LOOKING + CALLS_IN_TURN; i++) {
-        ditto_status status = i < CALLS_OF_LOOKING ? calls_of_looking[i](w)
-                                                   : calls_in_turn[i - CALLS_OF_LOOKING](w);
+    for (size_t i = 0; i < CALLS_WITHOUT_TURN + CALLS_IN_TURN; i++) {
+        ditto_status status = i < CALLS_WITHOUT_TURN ? calls_without_turn[i](w)
+                                                     : calls_in_turn[i - CALLS_WITHOUT_TURN](w);
         if (status != DITTO_ERR_CONTEXT)
             return DITTO_ERR_USER;
     }
     return DITTO_ERR_CONTEXT;
 }
 
-/* A merge function. Its thread has the turn, so its calls enter no gate, and a closed gate cannot show them
- * that the variable has been destroyed. They must be refused nevertheless. */
+/* A merge function. Its thread has the turn, and so its calls enter no gates of objects that exist. Its calls
+ * on the value of the destroyed variable must be refused nevertheless. */
 static ditto_status destroy_and_call(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                      void *argument, ditto_value **result)
 {
@@ -120,8 +121,8 @@ static int destroy_under_callers(void *call)
 static void calls_on_a_value_succeed_until_its_variable_is_destroyed(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < CALLS_OF_LOOKING; i++)
-        assert_int_equal(in_child(destroy_under_callers, (void *)(uintptr_t)&calls_of_looking[i], 60), 0);
+    for (size_t i = 0; i < CALLS_WITHOUT_TURN; i++)
+        assert_int_equal(in_child(destroy_under_callers, (void *)(uintptr_t)&calls_without_turn[i], 60), 0);
     assert_int_equal(
         in_child(destroy_under_callers, &(ditto_status(*)(struct waiting *)){ call_assign_value }, 60), 0);
     assert_int_equal(in_child(destroy_under_callers, &(ditto_status(*)(struct waiting *)){ call_reduce }, 60),
@@ -132,7 +133,7 @@ static void calls_on_a_value_succeed_until_its_variable_is_destroyed(void **stat
 
 struct iterating {
     ditto_iterator *iterator;
-    _Atomic int looks, may_end;
+    _Atomic int rounds, may_end;
     _Atomic int wrong; /* the number of unexpected results */
 };
 
@@ -148,7 +149,7 @@ static void *look_at_iterator(void *argument)
             atomic_fetch_add(&i->wrong, 1);
         if (ditto_next(ditto_get_replica_context(), i->iterator, &batch) != DITTO_ERR_CONTEXT)
             atomic_fetch_add(&i->wrong, 1);
-        atomic_fetch_add(&i->looks, 1);
+        atomic_fetch_add(&i->rounds, 1);
     }
     return NULL;
 }
@@ -163,12 +164,13 @@ static int destroy_under_iterators(void *unused)
         ditto_status status;
         REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy) && make_iterator(strategy, 0, &i.iterator));
         REQUIRE(pthread_create(&thread, NULL, look_at_iterator, &i) == 0);
-        while (atomic_load(&i.looks) == 0)
+        while (atomic_load(&i.rounds) == 0)
             sleep_ms(1);
         while ((status = ditto_strategy_destroy(strategy)) == DITTO_ERR_BUSY)
             ;
         REQUIRE(status == DITTO_OK);
-        for (int looks = atomic_load(&i.looks); atomic_load(&i.looks) < looks + 2;)
+        /* At least one round begins after the destruction. */
+        for (int rounds = atomic_load(&i.rounds); atomic_load(&i.rounds) < rounds + 2;)
             sleep_ms(1);
         atomic_store(&i.may_end, 1);
         pthread_join(thread, NULL);
@@ -186,12 +188,13 @@ static void the_spec_of_an_iterator_can_be_read_while_its_strategy_is_destroyed_
 
 /* -- Handles of a strategy that has been destroyed, used inside a run of the next one -- */
 
-/* The allocator may give the next strategy's team the address of the previous one. */
+/* Objects of the destroyed strategy, and the status of each call on them. The allocator may give the next
+ * strategy's team the address of the previous one. */
 struct stale {
     ditto_variable *variable;
     ditto_iterator *iterator;
     ditto_value *value;
-    ditto_status read, generation, taken, looked, crossed;
+    ditto_status read_status, generation_status, next_status, local_status, cross_read_status;
 };
 
 static ditto_status use_stale_across(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
@@ -200,7 +203,7 @@ static ditto_status use_stale_across(ditto_strategy *strategy, ditto_value *cons
     struct stale *s = argument;
     float copy[4];
     (void)strategy, (void)arguments, (void)count, (void)result;
-    s->crossed = ditto_variable_read(s->variable, copy, sizeof copy);
+    s->cross_read_status = ditto_variable_read(s->variable, copy, sizeof copy);
     return DITTO_OK;
 }
 
@@ -211,10 +214,11 @@ static ditto_status use_stale(ditto_replica *self, void *argument)
     ditto_batch batch;
     ditto_tensor part;
     if (ditto_replica_id(self) == 1) {
-        s->read = ditto_read(self, s->variable, &data);
-        s->generation = ditto_generation(self, s->variable) == 0 ? ditto_last_error()->status : DITTO_OK;
-        s->taken = ditto_next(self, s->iterator, &batch);
-        s->looked = ditto_local(self, s->value, &part);
+        s->read_status = ditto_read(self, s->variable, &data);
+        s->generation_status = ditto_generation(self, s->variable) == 0 ? ditto_last_error()->status
+                                                                        : DITTO_OK;
+        s->next_status = ditto_next(self, s->iterator, &batch);
+        s->local_status = ditto_local(self, s->value, &part);
     }
     return ditto_merge_call(self, use_stale_across, s, NULL, 0, NULL);
 }
@@ -231,9 +235,9 @@ static int use_stale_handles(void *unused)
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
         REQUIRE(make(2, DITTO_CALLER_DEFAULT, 0, &strategy));
         REQUIRE(ditto_strategy_run(strategy, use_stale, &s) == DITTO_OK);
-        REQUIRE(s.read == DITTO_ERR_CONTEXT && s.generation == DITTO_ERR_CONTEXT);
-        REQUIRE(s.taken == DITTO_ERR_CONTEXT && s.looked == DITTO_ERR_CONTEXT &&
-                s.crossed == DITTO_ERR_CONTEXT);
+        REQUIRE(s.read_status == DITTO_ERR_CONTEXT && s.generation_status == DITTO_ERR_CONTEXT);
+        REQUIRE(s.next_status == DITTO_ERR_CONTEXT && s.local_status == DITTO_ERR_CONTEXT &&
+                s.cross_read_status == DITTO_ERR_CONTEXT);
         REQUIRE(ditto_value_destroy(s.value) == DITTO_OK && ditto_iterator_destroy(s.iterator) == DITTO_OK);
         REQUIRE(ditto_variable_destroy(s.variable) == DITTO_OK &&
                 ditto_strategy_destroy(strategy) == DITTO_OK);
@@ -260,7 +264,7 @@ struct lookers {
 static void *look_until_refused(void *argument)
 {
     struct lookers *l = argument;
-    ditto_status read, spec;
+    ditto_status read, component;
     do {
         float copy[4];
         ditto_tensor tensor;
@@ -269,13 +273,13 @@ static void *look_until_refused(void *argument)
         if (ditto_next(ditto_get_replica_context(), l->iterator, &batch) != DITTO_ERR_CONTEXT)
             atomic_fetch_add(&l->wrong, 1);
         read = ditto_variable_read(l->variable, copy, sizeof copy);
-        spec = ditto_value_component(l->value, 1, &tensor);
+        component = ditto_value_component(l->value, 1, &tensor);
         (void)ditto_variable_generation(l->variable); /* returns 0 after the destruction */
         atomic_store(&l->ready, 1);
         if ((read != DITTO_OK && read != DITTO_ERR_CONTEXT) ||
-            (spec != DITTO_OK && spec != DITTO_ERR_CONTEXT))
+            (component != DITTO_OK && component != DITTO_ERR_CONTEXT))
             atomic_fetch_add(&l->wrong, 1);
-    } while (read == DITTO_OK || spec == DITTO_OK);
+    } while (read == DITTO_OK || component == DITTO_OK);
     return NULL;
 }
 
@@ -335,9 +339,9 @@ static void *destroy_the_optimizer(void *argument)
     return NULL;
 }
 
-/* A dependent of the test. A strategy notifies its dependents of its end, beginning with the one that was
- * added last. */
-struct told {
+/* A dependent of the test, which is added last. A strategy notifies its dependents of its end, beginning with
+ * the one that was added last. */
+struct first_notified {
     struct dti_dependent dependent;
     struct beside *beside;
 };
@@ -346,7 +350,7 @@ struct told {
  * all gates are shut. */
 static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_end end)
 {
-    struct beside *b = ((struct told *)dependent)->beside;
+    struct beside *b = ((struct first_notified *)dependent)->beside;
     (void)end;
     atomic_store(&b->may_go, 1);
     while (!atomic_load(&b->has_begun))
@@ -355,17 +359,18 @@ static void let_the_other_begin(struct dti_dependent *dependent, enum dti_team_e
     b->returned_early = atomic_load(&b->has_returned);
 }
 
-static const struct dti_dependent_kind first_notified = {
+static const struct dti_dependent_kind optimizer_case_kind = {
     .what = "the dependent notified first",
     .team_ends = let_the_other_begin,
 };
 
-/* The destruction of the optimizer begins during that of the strategy, and completes after it. */
+/* The destruction of the optimizer begins during that of the strategy, and must not complete before the
+ * strategy has notified its dependents. */
 static int destroy_between(void *replicas)
 {
     ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
     struct beside b = { .optimizer = NULL };
-    struct told told = { .dependent = { .kind = &first_notified }, .beside = &b };
+    struct first_notified notified = { .dependent = { .kind = &optimizer_case_kind }, .beside = &b };
     ditto_strategy *strategy;
     ditto_variable *variable;
     pthread_t thread;
@@ -374,7 +379,7 @@ static int destroy_between(void *replicas)
     REQUIRE(make(*(const uint32_t *)replicas, DITTO_CALLER_DEFAULT, 0, &strategy));
     REQUIRE(make_variable(strategy, &variable));
     REQUIRE(ditto_optimizer_create(&variable, 1, &adam, &b.optimizer) == DITTO_OK);
-    REQUIRE(dti_watch(strategy, &told.dependent) == DITTO_OK);
+    REQUIRE(dti_watch(strategy, &notified.dependent) == DITTO_OK);
     watch_free(b.optimizer);
     REQUIRE(pthread_create(&thread, NULL, destroy_the_optimizer, &b) == 0);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
@@ -455,10 +460,10 @@ static void *destroy_the_iterator(void *argument)
 static void let_the_other_go(struct dti_dependent *dependent, enum dti_team_end end)
 {
     (void)end;
-    atomic_store(&((struct told *)dependent)->beside->may_go, 1);
+    atomic_store(&((struct first_notified *)dependent)->beside->may_go, 1);
 }
 
-static const struct dti_dependent_kind before_the_iterator = {
+static const struct dti_dependent_kind iterator_case_kind = {
     .what = "the dependent notified first",
     .team_ends = let_the_other_go,
 };
@@ -468,7 +473,7 @@ static const struct dti_dependent_kind before_the_iterator = {
 static int destroy_iterator_beside(void *replicas)
 {
     struct beside b = { .iterator = NULL };
-    struct told told = { .dependent = { .kind = &before_the_iterator }, .beside = &b };
+    struct first_notified notified = { .dependent = { .kind = &iterator_case_kind }, .beside = &b };
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *strategy;
     ditto_dataset *rows, *held;
@@ -478,7 +483,7 @@ static int destroy_iterator_beside(void *replicas)
     REQUIRE(ditto_dataset_from_range(0, 1000, 1, &rows) == DITTO_OK);
     REQUIRE(ditto_dataset_map(rows, hold_the_producer, &b, NULL, &held) == DITTO_OK);
     REQUIRE(ditto_strategy_iterate(strategy, held, &options, &b.iterator) == DITTO_OK);
-    REQUIRE(dti_watch(strategy, &told.dependent) == DITTO_OK);
+    REQUIRE(dti_watch(strategy, &notified.dependent) == DITTO_OK);
     watch_free(b.iterator);
     REQUIRE(pthread_create(&thread, NULL, destroy_the_iterator, &b) == 0);
     while (!atomic_load(&b.ready))

@@ -1,6 +1,6 @@
 /* tests/fault/test_input_faults.c - input when memory is refused, when the process forks while a producer
- * works, and when a strategy is destroyed before its iterator. The linker wraps the functions of the
- * allocator, in this program and in the library. */
+ * works, and when a replica is late. The linker wraps the functions of the allocator, in this program and in
+ * the library. */
 #include "input/written_rows.h"
 
 #include "input/distribute/iterator.h"
@@ -40,15 +40,15 @@ static _Atomic long asked, fails_at;
 
 static _Atomic bool refused;
 
-/* The number of allocator calls on threads other than the test's own, and the number of the call after which
- * its thread waits for may_go, or 0. */
+/* While held_at is not 0: the number of allocator calls on threads other than the test's own, and the number
+ * of the call after which its thread waits for may_go. */
 static _Atomic long passed, held_at;
 static _Atomic bool is_held, may_go;
 
-/* The id of the thread that made the last of these calls, or 0. */
+/* The id of the thread that made the last call that was counted in `passed`, or 0. */
 static _Atomic int caller_id;
 
-/* True on the test's own thread. */
+/* True on the test's own thread, if the test holds other threads. */
 static _Thread_local bool own_thread;
 
 static bool is_refused(void)
@@ -65,7 +65,7 @@ static void rest(void)
     nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
 }
 
-/* Every wrapped function calls this at its end. */
+/* Called at the end of each call that allocates or frees memory. Calls that are refused do not reach it. */
 static void pass(void)
 {
     if (own_thread || atomic_load(&held_at) == 0)
@@ -121,7 +121,7 @@ char *__wrap_strdup(const char *text)
     return is_refused() ? NULL : given(__real_strdup(text), 0);
 }
 
-/* Always moves the memory. */
+/* Moves the memory also if it could stay, so that a pointer to the old memory finds no valid data. */
 void *__wrap_realloc(void *memory, size_t bytes)
 {
     size_t before = memory != NULL ? malloc_usable_size(memory) : 0;
@@ -308,7 +308,8 @@ static ditto_status count_row(const ditto_tensor *row, void *count)
     return DITTO_OK;
 }
 
-/* Makes every kind of call on a dataset and its iterators, until one returns an error. */
+/* Creates a dataset and iterators over it, and reads them, also from a saved state, until a call returns an
+ * error. */
 static ditto_status use(ditto_strategy *s, enum kind kind)
 {
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT, from_function = DITTO_INPUT_OPTIONS_INIT;
@@ -430,7 +431,7 @@ static int end_in_child(void *argument)
     return 0;
 }
 
-/* The file has more rows than a shuffle has memory for at first. */
+/* Writes a file with more rows than a shuffle has memory for at first. */
 static char *long_file(void)
 {
     static char text[3000 * 6];
@@ -491,7 +492,7 @@ static void a_child_can_destroy_an_iterator_wherever_its_producer_was(void **sta
     forget_file(name);
 }
 
-/* -- The strategy owns the arenas of queues, so queues are freed while the turn is held -- */
+/* -- Queues are in arenas of the strategy, so they are freed while the turn is held -- */
 
 /* The team whose frees are counted, or NULL. */
 static struct dti_team *watched;
@@ -539,12 +540,12 @@ static void the_queues_of_an_iterator_are_freed_while_the_turn_is_held(void **st
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- A replica that did not return in time -- */
+/* -- A late replica calls ditto_next after the iterator was destroyed -- */
 
 struct late {
     ditto_iterator *iterator;
-    _Atomic bool gone, took;
-    ditto_status status;
+    _Atomic bool is_destroyed, has_called;
+    ditto_status status; /* of ditto_next */
 };
 
 static ditto_status come_late(ditto_replica *self, void *argument)
@@ -553,10 +554,10 @@ static ditto_status come_late(ditto_replica *self, void *argument)
     ditto_batch b;
     if (ditto_replica_id(self) == 0)
         return DITTO_OK;
-    while (!atomic_load(&l->gone))
+    while (!atomic_load(&l->is_destroyed))
         rest();
     l->status = ditto_next(self, l->iterator, &b);
-    atomic_store(&l->took, true);
+    atomic_store(&l->has_called, true);
     return DITTO_OK;
 }
 
@@ -582,8 +583,8 @@ static int iterator_of_a_poisoned_strategy(void *destroys_strategy)
         REQUIRE(ditto_strategy_destroy(s) == DITTO_ERR_POISONED);
     REQUIRE(ditto_iterator_destroy(l.iterator) == DITTO_OK);
     REQUIRE(ditto_dataset_destroy(d) == DITTO_OK);
-    atomic_store(&l.gone, true);
-    while (!atomic_load(&l.took))
+    atomic_store(&l.is_destroyed, true);
+    while (!atomic_load(&l.has_called))
         rest();
     REQUIRE(l.status == DITTO_OK); /* it took the batch that was ready before the run */
     return 0;

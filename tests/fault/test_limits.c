@@ -1,5 +1,6 @@
-/* tests/fault/test_limits.c - limits of the operating system: refused threads, address space and mbind,
- * children of fork, and what remains after many strategies have been created and destroyed. */
+/* tests/fault/test_limits.c - limits of the operating system: refused threads, bindings, address space and
+ * mbind, children of fork, and what remains after many strategies have been created and destroyed. It also
+ * has a late inner run and wrong options of strategies. */
 #include "fault/late.h"
 #include "support/support.h"
 
@@ -96,7 +97,7 @@ static int helper_not_bound(void *unused)
     options.flags = DITTO_PLACEMENT_SHARE;
     REQUIRE(ditto_placement_create(topology, &options, &placement) == DITTO_OK);
     strcpy(unbindable, "ditto-r0.1");
-    /* The error can arrive at any time while later helpers are started, so it is tried often. */
+    /* The refusal may be noticed at any time while later helpers are started, so it is tried often. */
     long threads = 1;
     for (int i = 0; i < 100; i++) {
         ditto_strategy_options with = DITTO_STRATEGY_OPTIONS_INIT;
@@ -126,7 +127,7 @@ static int address_space_refused(void *unused)
     ditto_strategy *strategy;
     size_t huge = (size_t)1 << 28;
     (void)unused;
-    /* Enough for a strategy of two replicas and their stacks, but not for two blocks of 1 GiB. */
+    /* Enough for a strategy of two replicas and their stacks, but not for a block of 1 GiB. */
     struct rlimit limit = { mapped_bytes() + ((size_t)200 << 20), RLIM_INFINITY };
     options.num_replicas = 2;
     REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
@@ -260,7 +261,7 @@ static void a_scope_of_the_parent_does_not_disturb_the_child(void **state)
     assert_ok(ditto_strategy_destroy(before_fork));
 }
 
-/* The child has only the thread of the replica that forked. */
+/* Replica 0 forks. The child has only the thread of this replica. */
 static ditto_status fork_inside(ditto_replica *self, void *argument)
 {
     int *exit_code = argument;
@@ -372,7 +373,7 @@ static void a_child_of_a_dataset_function_may_destroy_the_strategy(void **state)
     assert_ok(ditto_strategy_destroy(before_fork));
 }
 
-/* -- A replica that returns between the end of an inner run and that of the outer run -- */
+/* -- A replica returns after its inner run was given up, and before the outer run ends -- */
 
 static _Atomic int inner_has_begun, inner_was_given_up;
 
@@ -423,7 +424,7 @@ static void the_message_of_a_late_run_names_no_replica_that_has_returned(void **
         assert_ok(ditto_strategy_destroy(s));
     }
     assert_message("the last replica returned only after its limit had passed");
-    assert_ok(ditto_strategy_destroy(s)); /* not poisoned, because all replicas have returned */
+    assert_ok(ditto_strategy_destroy(s)); /* not DITTO_ERR_POISONED, because all replicas have returned */
 }
 
 /* -- Many strategies, one after the other -- */

@@ -2,7 +2,8 @@
  *
  * Replica 0 ends the pause of a merge_call in two steps: it posts the end, and then stores that the pause is
  * open. A replica that takes the end at once, comes to the next merge_call and fails there in between sleeps
- * until the second step, which has to wake it. Replica 0 is held at every instruction on its way. */
+ * until the second step, which has to wake it. The test holds replica 0 once after each instruction between
+ * its merge function and its return from the merge_call. */
 #include "support/single_step.h"
 #include "support/support.h"
 
@@ -14,12 +15,17 @@
 enum { RUN_LIMIT_S = 60 };
 
 struct race {
-    unsigned long steps; /* from the merge function's last instructions to the hold */
-    _Atomic int left;    /* replicas other than 0 that have left the first merge_call */
-    _Atomic int failed;  /* those of them that have left the second one too */
+    /* The number of instructions from the end of the merge function to the hold. */
+    unsigned long steps;
+
+    /* The number of replicas other than 0, and how many of them have left the first merge_call, and the
+     * second one. */
     int others;
-    bool was_held;
-    bool were_asleep; /* a replica had left the first merge_call, and had not failed in the second one */
+    _Atomic int left_first, left_second;
+
+    /* The results of the hold. If others_slept, all other replicas had left the first merge_call, and not all
+     * of them had left the second one. */
+    bool was_held, others_slept;
 };
 
 static bool wait_for(const _Atomic int *number, int wanted, int limit_ms)
@@ -29,14 +35,14 @@ static bool wait_for(const _Atomic int *number, int wanted, int limit_ms)
     return atomic_load(number) >= wanted;
 }
 
-/* Gives the other replicas time to fail in the second merge_call, or to fall asleep there. If they have not
- * left the first one, the end of the pause has not been posted. A replica that needs more time than this
- * makes one trial useless, and not wrong. */
+/* Gives the other replicas time to leave the first merge_call, and then to fail in the second one or to fall
+ * asleep there. They cannot leave the first one before the end of the pause is posted. If a replica needs
+ * more time than this, the trial shows nothing, but it does not fail. */
 static void hold_replica_0(void *argument)
 {
     struct race *r = argument;
-    if (wait_for(&r->left, r->others, 2))
-        r->were_asleep = !wait_for(&r->failed, r->others, 50);
+    if (wait_for(&r->left_first, r->others, 2))
+        r->others_slept = !wait_for(&r->left_second, r->others, 50);
 }
 
 static ditto_status begin_steps(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
@@ -65,14 +71,14 @@ static ditto_status do_nothing(ditto_strategy *strategy, ditto_value *const *arg
 static ditto_status merge_twice(ditto_replica *self, void *argument)
 {
     struct race *r = argument;
-    bool is_first = ditto_replica_id(self) == 0;
+    bool is_replica_0 = ditto_replica_id(self) == 0;
     ditto_status status = ditto_merge_call(self, begin_steps, r, NULL, 0, NULL);
-    if (is_first)
+    if (is_replica_0)
         r->was_held = dont_hold();
     DITTO_TRY(status);
-    atomic_fetch_add(&r->left, !is_first);
+    atomic_fetch_add(&r->left_first, !is_replica_0);
     status = ditto_merge_call(self, do_nothing, NULL, NULL, 0, NULL);
-    atomic_fetch_add(&r->failed, !is_first);
+    atomic_fetch_add(&r->left_second, !is_replica_0);
     return status;
 }
 
@@ -83,8 +89,8 @@ static ditto_status return_at_once(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Returns false if replica 0 left the merge_call within `steps` instructions. On a busy machine the replicas
- * may be too late even for the first merge_call, and try again. */
+/* Returns false if replica 0 left the merge_call within `steps` instructions. On a busy machine the time
+ * limit may pass in the first merge_call, and the run is repeated. */
 static bool try_hold(ditto_strategy *strategy, unsigned long steps, int *num_asleep)
 {
     struct race r;
@@ -99,9 +105,9 @@ static bool try_hold(ditto_strategy *strategy, unsigned long steps, int *num_asl
             fail_msg("held after %lu instructions, a replica was not woken: %s", steps,
                      ditto_last_error()->message);
         assert_ok(ditto_strategy_run(strategy, return_at_once, NULL));
-    } while (atomic_load(&r.left) < r.others && ++tries < 1000);
+    } while (atomic_load(&r.left_first) < r.others && ++tries < 1000);
     assert_true(tries < 1000);
-    *num_asleep += r.were_asleep;
+    *num_asleep += r.others_slept;
     return r.was_held;
 }
 

@@ -1,5 +1,6 @@
 /* tests/fault/test_poisoned.c - poisoned strategies: a run has passed its time limit, and a replica's
- * function has not returned. Their objects stay in memory until that replica returns or the process ends.
+ * function has not returned. Objects that are destroyed then stay in memory until the strategy is destroyed
+ * after that replica has returned. If the strategy is destroyed before, they stay until the process ends.
  * Each case runs in a child process. */
 #include "input/distribute/iterator.h"
 #include "input/distribute/order.h"
@@ -48,8 +49,8 @@ static ditto_status merge_and_end(ditto_replica *self, void *unused)
     return status;
 }
 
-/* All replicas have completed the inner run, but none has returned from its function. The strategy stays in
- * memory for them. */
+/* All replicas have completed the inner run, but replica 0 is still in its merge function. The strategy stays
+ * in memory for it. */
 static int destroy_after_the_inner_run(void *unused)
 {
     ditto_strategy *strategy;
@@ -69,7 +70,7 @@ static int destroy_after_the_inner_run(void *unused)
     while (!atomic_load(&inner_is_done))
         sleep_ms(1);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
-    /* Replica 1 may have returned from the pause. Replica 0 is still in its merge function. */
+    /* Replica 1 may have returned from its function. */
     REQUIRE(atomic_load(&outer_has_ended) <= 1);
     atomic_store(&outer_may_end, 1);
     while (atomic_load(&outer_has_ended) < 2)
@@ -78,8 +79,8 @@ static int destroy_after_the_inner_run(void *unused)
     return 0;
 }
 
-/* Here the inner run itself has not ended, because replica 0 waits in it. Replica 1 has completed it, and
- * waits in its outer function. */
+/* Here the inner run itself has not ended, because replica 0 waits in it. Replica 1 has completed it and
+ * waits in its merge_call, and, when the strategy has been destroyed, in its function. */
 static ditto_status stay_in_inner(ditto_replica *self, void *unused)
 {
     (void)unused;
@@ -140,7 +141,7 @@ static void a_strategy_that_was_poisoned_inside_an_inner_run_stays_in_memory_for
 
 /* -- A merge function of a run that passed its time limit changes the list of dependents -- */
 
-static _Atomic int is_leaving, may_leave, has_left;
+static _Atomic int is_leaving, may_leave, was_destroyed;
 
 static void leave_slowly(struct dti_dependent *dependent, enum dti_team_end end)
 {
@@ -166,7 +167,7 @@ static ditto_status destroy_the_slow_one(ditto_strategy *strategy, ditto_value *
 {
     (void)strategy, (void)arguments, (void)count, (void)result;
     ditto_status status = dti_dependent_destroy(dependent);
-    atomic_store(&has_left, 1);
+    atomic_store(&was_destroyed, 1);
     return status;
 }
 
@@ -193,10 +194,10 @@ static int destroy_beside_a_change_of_the_list(void *unused)
         REQUIRE(await_all_returned(strategy));
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     }
-    REQUIRE(!atomic_load(&has_left));
+    REQUIRE(!atomic_load(&was_destroyed));
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_BUSY);
     atomic_store(&may_leave, 1);
-    while (!atomic_load(&has_left))
+    while (!atomic_load(&was_destroyed))
         sleep_ms(1);
     status = destroy_when_idle(strategy);
     /* DITTO_OK if all replicas have returned by now. */
@@ -222,7 +223,7 @@ struct late_case {
     uint32_t flags;
 };
 
-/* A single replica has its own thread, so that the caller can return before it. */
+/* A single replica gets a thread of its own, so that the run can return before it. */
 static bool make_late(uint32_t replicas, uint32_t run_timeout_ms, ditto_strategy **out)
 {
     return make(replicas, replicas == 1 ? DITTO_CALLER_WAITS : DITTO_CALLER_DEFAULT, run_timeout_ms, out);
@@ -247,9 +248,11 @@ struct late {
     ditto_iterator *iterator;
     const ditto_value *value;
     _Atomic int may_go_on, has_ended;
-    ditto_status assigned, applied, returned, taken;
+    ditto_status assign_status, apply_status, argument_status, next_status;
+
+    /* The number of rows of the batch, and the first of them. */
     uint64_t rows;
-    int64_t row;
+    int64_t first_row;
 };
 
 static ditto_status come_late(ditto_replica *self, void *argument)
@@ -262,17 +265,17 @@ static ditto_status come_late(ditto_replica *self, void *argument)
         return DITTO_OK;
     while (!atomic_load(&l->may_go_on))
         sleep_ms(1);
-    l->assigned = ditto_assign(self, l->variable, ones);
+    l->assign_status = ditto_assign(self, l->variable, ones);
     part = (ditto_tensor){ .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
-    l->applied = ditto_apply(self, l->optimizer, &part, NULL);
-    l->returned = ditto_argument(self, NULL, &part);
-    l->taken = ditto_next(self, l->iterator, &batch);
-    if (l->taken == DITTO_OK) {
+    l->apply_status = ditto_apply(self, l->optimizer, &part, NULL);
+    l->argument_status = ditto_argument(self, NULL, &part);
+    l->next_status = ditto_next(self, l->iterator, &batch);
+    if (l->next_status == DITTO_OK) {
         l->rows = batch.rows;
-        l->row = *(const int64_t *)batch.component[0].data;
+        l->first_row = *(const int64_t *)batch.component[0].data;
     }
     atomic_store(&l->has_ended, 1);
-    return l->assigned;
+    return l->assign_status;
 }
 
 static int use_handles_late(void *argument)
@@ -306,13 +309,14 @@ static int use_handles_late(void *argument)
     atomic_store(&l.may_go_on, 1);
     while (!atomic_load(&l.has_ended))
         sleep_ms(1);
-    REQUIRE(l.assigned == DITTO_ERR_PEER_STOPPED && l.applied == DITTO_ERR_PEER_STOPPED);
-    REQUIRE(l.returned == DITTO_OK || l.returned == DITTO_ERR_NOT_FOUND || l.returned == DITTO_ERR_CONTEXT);
+    REQUIRE(l.assign_status == DITTO_ERR_PEER_STOPPED && l.apply_status == DITTO_ERR_PEER_STOPPED);
+    REQUIRE(l.argument_status == DITTO_OK || l.argument_status == DITTO_ERR_NOT_FOUND ||
+            l.argument_status == DITTO_ERR_CONTEXT);
     /* The batch has the replica's own two rows of the first global batch. */
-    REQUIRE(l.taken == DITTO_OK && l.rows == 2);
-    REQUIRE(l.row == 2 * (int64_t)(c->replicas - 1));
+    REQUIRE(l.next_status == DITTO_OK && l.rows == 2);
+    REQUIRE(l.first_row == 2 * (int64_t)(c->replicas - 1));
     if (!c->strategy_first) {
-        /* All replicas have returned, so the destruction frees everything. */
+        /* All replicas have returned, so the destruction also frees what the late replica could use. */
         REQUIRE(await_all_returned(strategy));
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK && was_freed());
     }
@@ -375,7 +379,7 @@ static ditto_status merge_inside(ditto_replica *self, void *argument)
     return ditto_merge_call(self, run_the_merging, argument, NULL, 0, NULL);
 }
 
-/* Each level of runs has its own memory for the results of merge functions. The outermost level and an inner
+/* Each level of nested runs keeps the result of its last merge function. The outermost level and an inner
  * level are both tested. */
 struct merging_case {
     uint32_t replicas;

@@ -105,7 +105,7 @@ static int binding_refused(void *argument)
     return 0;
 }
 
-static void if_binding_is_refused_replicas_run_unpinned(void **state)
+static void a_refused_sched_setaffinity_is_an_error_that_proposes_unpinned_replicas(void **state)
 {
     (void)state;
     for (int i = 0; i < ERROR_NUMBERS; i++) {
@@ -114,7 +114,7 @@ static void if_binding_is_refused_replicas_run_unpinned(void **state)
     }
 }
 
-/* -- Every system call that the library or hwloc makes -- */
+/* -- System calls that the library, hwloc or the C library makes, refused one at a time -- */
 
 static ditto_status take_batches(ditto_replica *self, void *iterator)
 {
@@ -159,7 +159,8 @@ static int one_call_refused(void *argument)
     return 0;
 }
 
-/* futex, exit and rseq are not refused, because the threads of the C library do not work without them. */
+/* Calls of creation, runs and input. futex, exit and rseq are not among them, because the threads of the C
+ * library do not work without them. */
 static void every_refused_call_leads_to_success_or_an_error(void **state)
 {
     static const struct call calls[] = {
@@ -292,8 +293,8 @@ static void a_refused_mapping_keeps_its_error_number(void **state)
     }
 }
 
-/* Memory of malloc and of the team is refused. The record has ENOMEM although the library made no system call
- * itself. */
+/* Memory of the new strategy is refused. The record has ENOMEM also if the refused system call was not made
+ * by the library itself. */
 static int malloc_refused(void *argument)
 {
     const struct refusal *refusal = argument;
@@ -316,7 +317,8 @@ static void an_error_of_no_memory_always_has_an_error_number(void **state)
     expect_success(malloc_refused, &refusal);
 }
 
-/* A thread is refused for another reason than the size of its stack. The error must not name the stack. */
+/* A thread is refused with EINVAL, and stack_bytes is not set. The error must not be DITTO_ERR_RANGE, which
+ * would say that stack_bytes is not possible. */
 static int threads_refused(void *unused)
 {
     static const uint32_t calls[] = { SYS_clone, SYS_clone3 };
@@ -343,7 +345,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_sched_getaffinity_is_an_error_that_names_it),
-        cmocka_unit_test(if_binding_is_refused_replicas_run_unpinned),
+        cmocka_unit_test(a_refused_sched_setaffinity_is_an_error_that_proposes_unpinned_replicas),
         cmocka_unit_test(every_refused_call_leads_to_success_or_an_error),
         cmocka_unit_test(a_process_without_proc_and_sys_has_replicas),
         cmocka_unit_test(a_refused_mapping_keeps_its_error_number),

@@ -1,6 +1,7 @@
 /* tests/fault/test_stop.c - replicas that fail, return early, diverge or are late. Each case gives the
- * documented error, with a message that names the replica and the cause, and the strategy still works. The
- * messages are printed as a user reads them. */
+ * documented error, with a message about the cause. Unless the strategy is poisoned, it still works. Some
+ * messages are printed as a user reads them. It also has calls in the wrong context, and a destroy call
+ * during a run. */
 #include "fault/late.h"
 #include "support/support.h"
 
@@ -75,7 +76,7 @@ static ditto_status one_diverges(ditto_replica *self, void *argument)
     return status;
 }
 
-static ditto_status one_sleeps(ditto_replica *self, void *argument)
+static ditto_status one_is_late(ditto_replica *self, void *argument)
 {
     struct fault *f = argument;
     if (ditto_replica_id(self) != f->culprit)
@@ -99,8 +100,8 @@ static ditto_status count_up(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-/* Tries one fault with small and large messages and with 2 to most_replicas replicas. The next run must work
- * each time. */
+/* Tries one fault on the first and on the last replica, with small and large messages and with 2 to
+ * most_replicas replicas. The next run must work each time. */
 static void try_fault(ditto_replica_fn function, ditto_status expected, uint32_t timeout_ms,
                       uint32_t most_replicas, const char *text, ditto_caller caller)
 {
@@ -159,11 +160,11 @@ static void replicas_that_make_different_calls_have_diverged(void **state)
 static void a_late_replica_is_named(void **state)
 {
     (void)state;
-    try_fault(one_sleeps, DITTO_ERR_TIMED_OUT, 300, 3, "waited 300 ms in ditto_all_reduce",
+    try_fault(one_is_late, DITTO_ERR_TIMED_OUT, 300, 3, "waited 300 ms in ditto_all_reduce",
               DITTO_CALLER_DEFAULT);
 }
 
-static ditto_status wrong_status(ditto_replica *self, void *argument)
+static ditto_status fail_without_message(ditto_replica *self, void *argument)
 {
     (void)argument;
     return ditto_replica_id(self) == 1 ? DITTO_ERR_IO : DITTO_OK;
@@ -173,7 +174,7 @@ static void an_error_without_a_message_gets_one(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);
     (void)state;
-    assert_status(ditto_strategy_run(strategy, wrong_status, NULL), DITTO_ERR_IO);
+    assert_status(ditto_strategy_run(strategy, fail_without_message, NULL), DITTO_ERR_IO);
     assert_message("replica 1's function returned DITTO_ERR_IO");
     assert_ok(ditto_strategy_destroy(strategy));
 }

@@ -1,6 +1,6 @@
-/* tests/fault/test_user_functions.c - functions that the user gives to a collective, an optimizer or an
- * update, and that make forbidden calls, fail, or take longer than the time limits. Each case runs in a child
- * process with a time limit. */
+/* tests/fault/test_user_functions.c - functions that the user gives to a collective, an optimizer, an update
+ * or a merge_call, and that make forbidden calls, fail, or take longer than the time limits. Each case runs
+ * in a child process with a time limit. */
 #include "fault/late.h"
 #include "support/support.h"
 
@@ -28,30 +28,31 @@ struct inner_call {
     _Atomic int called;
 };
 
-/* The `user` argument of the combining function. */
-struct own {
+/* The `user` argument of a replica's combining function. */
+struct combining {
     ditto_replica *self;
     struct inner_call *inner;
 };
 
 static ditto_status combine_and_call(void *out, const void *left, const void *right, size_t count, void *user)
 {
-    struct own *own = user;
+    struct combining *combining = user;
     for (size_t i = 0; i < count; i++)
         ((int *)out)[i] = ((const int *)left)[i] + ((const int *)right)[i];
-    if (ditto_replica_id(own->self) == own->inner->caller) {
-        atomic_store(&own->inner->status, own->inner->call(own->self));
-        atomic_store(&own->inner->called, 1);
+    if (ditto_replica_id(combining->self) == combining->inner->caller) {
+        atomic_store(&combining->inner->status, combining->inner->call(combining->self));
+        atomic_store(&combining->inner->called, 1);
     }
     return DITTO_OK;
 }
 
 static ditto_status combine_all(ditto_replica *self, void *argument)
 {
-    struct own own = { self, argument };
-    int *memory = calloc(2 * own.inner->count, sizeof *memory);
-    ditto_status status = ditto_all_reduce_with(self, memory, memory + own.inner->count, own.inner->count,
-                                                sizeof *memory, combine_and_call, &own, NULL);
+    struct combining combining = { self, argument };
+    int *memory = calloc(2 * combining.inner->count, sizeof *memory);
+    ditto_status status = ditto_all_reduce_with(self, memory, memory + combining.inner->count,
+                                                combining.inner->count, sizeof *memory, combine_and_call,
+                                                &combining, NULL);
     free(memory);
     return status;
 }
@@ -89,7 +90,7 @@ static _Thread_local ditto_replica *mine;
 
 static _Atomic int rule_status, rule_was_called;
 
-/* True if the function of the optimizer shall not return on replica 1. */
+/* If true, the first call of the optimizer's function on replica 1 does not return. */
 static _Atomic bool rule_stays;
 
 /* The function of an optimizer. Its first call on replica 1 calls a barrier, or does not return. */
@@ -109,13 +110,13 @@ static void rule_that_calls(const ditto_rule_range *range, void *unused)
 
 static ditto_status apply_once(ditto_replica *self, void *optimizer)
 {
-    float *ones = calloc(LARGE, sizeof *ones);
-    ditto_tensor gradient = { .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { LARGE } };
+    float *gradients = calloc(LARGE, sizeof *gradients);
+    ditto_tensor gradient = { .data = gradients, .dtype = DITTO_F32, .rank = 1, .shape = { LARGE } };
     mine = self;
     ditto_status status = ditto_apply(self, optimizer, &gradient, NULL);
     mine = NULL;
-    memset(ones, 0xff, LARGE * sizeof *ones); /* no replica may still read it */
-    free(ones);
+    memset(gradients, 0xff, LARGE * sizeof *gradients); /* no replica may still read it */
+    free(gradients);
     return status;
 }
 
@@ -171,15 +172,15 @@ static ditto_status update_once(ditto_replica *self, void *variable)
 static int call_inside_an_update(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options own = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable_options variable_options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_strategy *strategy;
     ditto_variable *variable;
     float zero = 0;
     ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
     (void)unused;
-    own.copies = DITTO_COPIES_PER_REPLICA;
+    variable_options.copies = DITTO_COPIES_PER_REPLICA;
     REQUIRE(make(2, &options, &strategy));
-    REQUIRE(ditto_variable_create(strategy, &initial, &own, &variable) == DITTO_OK);
+    REQUIRE(ditto_variable_create(strategy, &initial, &variable_options, &variable) == DITTO_OK);
     REQUIRE(ditto_strategy_run(strategy, update_once, variable) == DITTO_ERR_CONTEXT);
     return 0;
 }
@@ -228,17 +229,17 @@ static int keep_no_result(void *argument)
 {
     struct result_case *c = argument;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_variable_options own = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable_options variable_options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_strategy *strategy;
     float zero = 0;
     ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
     long before = 0;
     /* The filter of system calls is set on the thread of a replica, and must not apply to this thread. */
     options.caller = DITTO_CALLER_WAITS;
-    own.aggregation = DITTO_AGGREGATE_SUM;
-    own.copies = c->copies;
+    variable_options.aggregation = DITTO_AGGREGATE_SUM;
+    variable_options.copies = c->copies;
     REQUIRE(make(c->replicas, &options, &strategy));
-    REQUIRE(ditto_variable_create(strategy, &initial, &own, &c->variable) == DITTO_OK);
+    REQUIRE(ditto_variable_create(strategy, &initial, &variable_options, &c->variable) == DITTO_OK);
     for (int i = 0; i <= UPDATES; i++) {
         ditto_status status = ditto_strategy_run(strategy, update_in_vain, c);
         if (status == DITTO_ERR_UNSUPPORTED)
@@ -382,7 +383,7 @@ static void an_optimizers_function_that_does_not_return_is_not_waited_for(void *
     assert_int_equal(in_child(outlast_the_limits_in_an_optimizer, &(double){ 1 }, 240), 0);
 }
 
-/* -- Time limits of a caller that waits, inside a pause -- */
+/* -- Time limits that pass inside a pause -- */
 
 static ditto_status keep_working(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                  void *unused, ditto_value **result)
@@ -392,7 +393,8 @@ static ditto_status keep_working(ditto_strategy *strategy, ditto_value *const *a
     ditto_tensor part[3] = { { .data = &x, .dtype = DITTO_F32 },
                              { .data = &x, .dtype = DITTO_F32 },
                              { .data = &x, .dtype = DITTO_F32 } };
-    /* Small jobs, each of which renews the stop word of the run when it is done. */
+    /* Each value is made in a small inner job. When the job has ended, its stop is cleared. A stop by the
+     * time limit of the run must not be cleared with it. */
     for (;;) {
         ditto_value *value;
         DITTO_TRY(ditto_strategy_value_from_tensors(strategy, part, 1, &value));
@@ -434,7 +436,7 @@ static void a_time_limit_that_passes_in_a_pause_is_never_lost(void **state)
 
 /* The status of the inner run, which the time limit has ended. The merge function handles this error, but the
  * outer run is late nevertheless. */
-static _Atomic int handled;
+static _Atomic int inner_status;
 enum { NOT_RUN = 1000 }; /* no status */
 
 static ditto_status inner_outlasts(ditto_replica *self, void *strategy)
@@ -448,7 +450,7 @@ static ditto_status handle_inner(ditto_strategy *strategy, ditto_value *const *a
                                  void *unused, ditto_value **result)
 {
     (void)arguments, (void)count, (void)unused, (void)result;
-    atomic_store(&handled, ditto_strategy_run(strategy, inner_outlasts, strategy));
+    atomic_store(&inner_status, ditto_strategy_run(strategy, inner_outlasts, strategy));
     return DITTO_OK;
 }
 
@@ -467,11 +469,11 @@ static int handle_a_late_inner_run(void *caller)
     options.caller = *(ditto_caller *)caller;
     REQUIRE(make(2, &options, &strategy));
     for (int runs = 0; runs < 5;) {
-        atomic_store(&handled, NOT_RUN);
+        atomic_store(&inner_status, NOT_RUN);
         REQUIRE(ditto_strategy_run(strategy, merge_then_meet, NULL) == DITTO_ERR_TIMED_OUT);
         bool poisoned = strstr(ditto_last_error()->message, "poisoned") != NULL;
         REQUIRE(await_all_returned(strategy));
-        int inner = atomic_load(&handled);
+        int inner = atomic_load(&inner_status);
         REQUIRE(inner == DITTO_ERR_TIMED_OUT || inner == NOT_RUN);
         if (!poisoned && inner != NOT_RUN) {
             runs++;
