@@ -65,7 +65,7 @@ static void rest(void)
     nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
 }
 
-/* Called at the end of each call that allocates or frees memory. Calls that are refused do not reach it. */
+/* Called at the end of each wrapped call of the C library. Calls that are refused memory do not reach it. */
 static void pass(void)
 {
     if (own_thread || atomic_load(&held_at) == 0)
