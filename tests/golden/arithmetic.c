@@ -16,8 +16,7 @@
 #define dti_quotient_c128   JOIN(golden_quotient_c128, VARIANT)
 #include "sync/kernels/kernel.h"
 #include "vars/optimizer/optimizer_step.h"
-/* The library has no declaration of this name, because it declares its own tables in the file that chooses
- * between them. */
+/* No header declares tables. The library declares its own ones in the files that choose between them. */
 extern const struct dti_optimizer_loops DTI_OPTIMIZER_LOOPS;
 extern dti_kernel_table DTI_KERNEL_TABLE;
 #include "../../src/sync/kernels/kernel_loops.c"
@@ -87,12 +86,12 @@ static uint64_t hash_sum_of_products(void)
     return golden_hash(hash, out, sizeof out);
 }
 
-static void hash_quotients(uint64_t *narrow, uint64_t *wide)
+static void hash_quotients(uint64_t *c64_hash, uint64_t *c128_hash)
 {
     static double x[2 * COUNT], y[2 * COUNT], quotient[2 * COUNT];
     static float x_f32[2 * COUNT], y_f32[2 * COUNT], quotient_f32[2 * COUNT];
     uint64_t state = 4;
-    *narrow = *wide = BASIS;
+    *c64_hash = *c128_hash = BASIS;
     for (int scale = -3; scale <= 3; scale++) {
         double big = scale < 0 ? 0x1p-330 : 0x1p330, factor = scale == 0 ? 1 : big;
         for (int k = 1; k < 3 && scale * scale > k * k; k++)
@@ -104,9 +103,9 @@ static void hash_quotients(uint64_t *narrow, uint64_t *wide)
             y_f32[i] = (float)golden_number(&state);
         }
         dti_quotient_c128(quotient, x, y, COUNT);
-        *wide = golden_hash(*wide, quotient, sizeof quotient);
+        *c128_hash = golden_hash(*c128_hash, quotient, sizeof quotient);
         dti_quotient_c64(quotient_f32, x_f32, y_f32, COUNT);
-        *narrow = golden_hash(*narrow, quotient_f32, sizeof quotient_f32);
+        *c64_hash = golden_hash(*c64_hash, quotient_f32, sizeof quotient_f32);
     }
 }
 
@@ -145,8 +144,8 @@ static void hash_quotients(uint64_t *narrow, uint64_t *wide)
 STEPS(float, 0)
 STEPS(double, 1)
 
-/* Makes elements of a dtype. Floating-point elements are finite, and so large that products neither overflow
- * nor underflow. */
+/* Makes elements of a dtype. Floating-point elements are finite, and the product of two of them neither
+ * overflows nor underflows. */
 static void fill(ditto_dtype dtype, void *out, uint64_t *state)
 {
     for (size_t i = 0; i < 2 * COUNT; i++) {

@@ -1,6 +1,7 @@
-/* tests/golden/test_golden.c - checks that results have the same bits with every compiler, optimisation,
- * instruction set and C library. Hashes of the results are compared with values that were computed once. If
- * one of the values must change, programs compute other results, so the change is described in CHANGELOG.md.
+/* tests/golden/test_golden.c - checks that results have the same bits with gcc and clang, with several
+ * optimisations and instruction sets, and with other variants of the C library's functions. Hashes of the
+ * results are compared with values that were computed once. If one of the values must change, programs
+ * compute other results, so the change is described in CHANGELOG.md.
  *
  * The test is also run with GLIBC_TUNABLES, which makes the C library choose other variants of its
  * functions. */
@@ -130,17 +131,17 @@ static ditto_status take_steps(ditto_replica *self, void *argument)
 {
     struct training *t = argument;
     static double gradient[3][ROWS];
-    double *own = gradient[ditto_replica_id(self)];
+    double *own_gradient = gradient[ditto_replica_id(self)];
     for (int step = 0; step < 20; step++) {
         uint64_t state = (uint64_t)step * 3 + ditto_replica_id(self) + 1;
         for (int i = 0; i < ROWS; i++) {
             double number = golden_number(&state);
             if (t->dtype == DITTO_F32)
-                ((float *)own)[i] = (float)number;
+                ((float *)own_gradient)[i] = (float)number;
             else
-                own[i] = number;
+                own_gradient[i] = number;
         }
-        ditto_tensor tensor = { .data = own, .dtype = t->dtype, .rank = 1, .shape = { ROWS } };
+        ditto_tensor tensor = { .data = own_gradient, .dtype = t->dtype, .rank = 1, .shape = { ROWS } };
         EXPECT(&t->report, ditto_apply(self, t->optimizer, &tensor, NULL) == DITTO_OK);
     }
     return DITTO_OK;
@@ -238,12 +239,14 @@ static ditto_status multiply(ditto_replica *self, void *argument)
 {
     struct reducing *r = argument;
     static double value[5][2 * ROWS];
-    double *own = value[ditto_replica_id(self)];
-    make_complex(r->dtype, own, ROWS, ditto_replica_id(self) + 1);
-    EXPECT(&r->report, ditto_all_reduce(self, own, own, ROWS, r->dtype, DITTO_PROD, NULL) == DITTO_OK);
-    EXPECT(&r->report, ditto_all_reduce(self, own, own, ROWS, r->dtype, DITTO_MEAN, NULL) == DITTO_OK);
+    double *own_value = value[ditto_replica_id(self)];
+    make_complex(r->dtype, own_value, ROWS, ditto_replica_id(self) + 1);
+    EXPECT(&r->report,
+           ditto_all_reduce(self, own_value, own_value, ROWS, r->dtype, DITTO_PROD, NULL) == DITTO_OK);
+    EXPECT(&r->report,
+           ditto_all_reduce(self, own_value, own_value, ROWS, r->dtype, DITTO_MEAN, NULL) == DITTO_OK);
     if (ditto_replica_id(self) == 0)
-        r->hash = golden_hash(BASIS, own, ROWS * ditto_dtype_bytes(r->dtype));
+        r->hash = golden_hash(BASIS, own_value, ROWS * ditto_dtype_bytes(r->dtype));
     return DITTO_OK;
 }
 

@@ -1,5 +1,6 @@
-/* tests/strategy/test_messages.c - messages of errors of values, reductions, merge_call, update and contexts.
- * A message says what the caller asked for, what was found, and what to do. */
+/* tests/strategy/test_messages.c - messages of errors of public functions, mostly of values, reductions,
+ * merge_call, update and contexts. A message says what the caller asked for, what was found, and what to
+ * do. */
 #include "support/support.h"
 
 #include <stdatomic.h>
@@ -162,12 +163,13 @@ static ditto_status returned_slices(ditto_strategy *s)
 static ditto_status regroup_variables(ditto_strategy *s)
 {
     ditto_variable *v[2] = { variable_named(s, "a", 0, 0), variable_named(s, "b", 0, 0) };
-    ditto_value *of[2], *out;
+    ditto_value *values[2], *out;
     for (int i = 0; i < 2; i++)
-        assert_ok(ditto_variable_value(v[i], &of[i]));
-    ditto_status status = ditto_strategy_regroup(s, (const ditto_value *const[]){ of[0], of[1] }, 0, &out);
+        assert_ok(ditto_variable_value(v[i], &values[i]));
+    ditto_status status = ditto_strategy_regroup(s, (const ditto_value *const[]){ values[0], values[1] }, 0,
+                                                 &out);
     for (int i = 0; i < 2; i++) {
-        assert_ok(ditto_value_destroy(of[i]));
+        assert_ok(ditto_value_destroy(values[i]));
         assert_ok(ditto_variable_destroy(v[i]));
     }
     return status;
@@ -230,7 +232,7 @@ static ditto_status add_to_one_replica(ditto_strategy *unused)
     return status;
 }
 
-static ditto_status scales(ditto_replica *self, void *unused)
+static ditto_status averages_losses(ditto_replica *self, void *unused)
 {
     double losses[4] = { 0 }, weights[3] = { 0 }, out;
     ditto_tensor l = { .data = losses, .dtype = DITTO_F64, .rank = 2, .shape = { 2, 2 } };
@@ -238,18 +240,20 @@ static ditto_status scales(ditto_replica *self, void *unused)
     (void)unused;
     return ditto_average_loss(self, &l, &w, 0, &out);
 }
-static ditto_status weights(ditto_strategy *s)
+static ditto_status weights_of_another_shape(ditto_strategy *s)
 {
-    return ditto_strategy_run(s, scales, NULL);
+    return ditto_strategy_run(s, averages_losses, NULL);
 }
 
 /* -- contexts -- */
 
 struct handles {
     ditto_strategy *other;
-    const ditto_replica *kept; /* of replica 0 of the other strategy */
+
+    /* The handle of replica 0 of the other strategy, after its run. */
+    const ditto_replica *kept;
 };
-static ditto_status passes_on(ditto_replica *self, void *argument)
+static ditto_status passes_kept_handle(ditto_replica *self, void *argument)
 {
     struct handles *h = argument;
     void *memory;
@@ -267,7 +271,7 @@ static ditto_status other_strategys_self(ditto_strategy *s)
 {
     struct handles h = { .other = make_strategy(2, NULL) };
     assert_ok(ditto_strategy_run(h.other, keeps_handle, &h));
-    ditto_status status = ditto_strategy_run(s, passes_on, &h);
+    ditto_status status = ditto_strategy_run(s, passes_kept_handle, &h);
     assert_ok(ditto_strategy_destroy(h.other));
     return status;
 }
@@ -336,35 +340,35 @@ static ditto_status set_default_in_scope(ditto_strategy *s)
     return status;
 }
 
-struct gathering {
+struct objects {
     ditto_strategy *strategy;
     ditto_value *value;
     ditto_variable *variable;
 };
 static ditto_status gathers(ditto_replica *self, void *argument)
 {
-    struct gathering *g = argument;
+    struct objects *g = argument;
     ditto_value *out;
     (void)self;
     return ditto_strategy_gather(g->strategy, g->value, 0, &out);
 }
 static ditto_status gather_on_replica(ditto_strategy *s)
 {
-    struct gathering g = { .strategy = s, .value = value_of(s, 1) };
+    struct objects g = { .strategy = s, .value = value_of(s, 1) };
     ditto_status status = ditto_strategy_run(s, gathers, &g);
     assert_ok(ditto_value_destroy(g.value));
     return status;
 }
 static ditto_status assigns(ditto_replica *self, void *argument)
 {
-    struct gathering *g = argument;
+    struct objects *g = argument;
     double x = 1;
     (void)self;
     return ditto_variable_assign(g->variable, &x, sizeof x);
 }
 static ditto_status assign_on_replica(ditto_strategy *s)
 {
-    struct gathering g = { .variable = variable_named(s, "a", 0, 0) };
+    struct objects g = { .variable = variable_named(s, "a", 0, 0) };
     ditto_status status = ditto_strategy_run(s, assigns, &g);
     assert_ok(ditto_variable_destroy(g.variable));
     return status;
@@ -606,7 +610,7 @@ static const struct {
       DITTO_ERR_INVALID,
       { "aggregates by SUM, so only a plain assign is defined across replicas: assign the sum, or update it "
         "inside run" } },
-    { weights,
+    { weights_of_another_shape,
       DITTO_ERR_SHAPE,
       { "weights are f64 [3], losses f64 [2, 2]: weights have the shape of the losses, or one" } },
     { other_strategys_self, DITTO_ERR_CONTEXT, { "the handle belongs to another strategy" } },

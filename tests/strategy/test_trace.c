@@ -15,7 +15,7 @@ struct traced {
     struct report report;
     int rounds;
 
-    /* The thread of each replica that is about to wait for the last one. */
+    /* The thread of each replica that has passed the barrier before the delay, and otherwise 0. */
     _Atomic int thread_id[DITTO_MAX_REPLICAS];
 };
 
@@ -44,7 +44,7 @@ static ditto_status delay_last(ditto_replica *self, struct traced *t)
     return DITTO_OK;
 }
 
-/* The function of the runs. Each replica makes one barrier more than all-reduces. */
+/* The function of the runs. Each replica calls ditto_barrier once more than ditto_all_reduce. */
 static ditto_status work(ditto_replica *self, void *argument)
 {
     struct traced *t = argument;
@@ -158,7 +158,7 @@ static ditto_status do_nothing(ditto_replica *self, void *unused)
     return DITTO_OK;
 }
 
-/* All replicas are in the pause when the run inside it has ended. */
+/* Runs do_nothing first. When that run has ended, all replicas are in the pause, and DELAY_MS follow. */
 static ditto_status merge_slowly(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                  void *user, ditto_value **result)
 {
@@ -281,8 +281,8 @@ static int count_fillings(const char *text, uint64_t *producers)
     return fillings;
 }
 
-/* A batch is recorded when a replica takes it, unless it was filled before the trace began. Iterators from
- * which no replica takes a batch during the trace have no tracks. */
+/* A batch is recorded when a replica takes it, unless a producer began to fill it before the trace began.
+ * Iterators from which no replica takes a batch during the trace have no tracks. */
 static void batches_are_shown_on_their_producers_tracks(void **state)
 {
     ditto_strategy *strategy = make_strategy(2, NULL);

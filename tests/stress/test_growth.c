@@ -1,4 +1,5 @@
-/* tests/stress/test_growth.c - a million mixed operations must not make the process larger. */
+/* tests/stress/test_growth.c - neither a million mixed operations nor a million runs with values may make the
+ * process larger. */
 #include "support/support.h"
 
 enum { VALUES = 700, ITEMS = 5, ROWS = 6, AHEAD = 3 };

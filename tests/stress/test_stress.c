@@ -20,7 +20,7 @@ struct program {
     uint64_t seed;
     int length;
 
-    /* The replica that fails, and the number of the call before which it fails. -1 if no replica fails. */
+    /* The replica that fails, or -1 if none fails, and the number of the call before which it fails. */
     int64_t failer, fails_at;
 
     ditto_variable *shared, *local;
@@ -29,12 +29,12 @@ struct program {
 
 enum { MOST = 6000 };
 
-static void sleep_sometimes(uint64_t *own)
+static void sleep_sometimes(uint64_t *random)
 {
-    switch (test_random(own) % 40) {
+    switch (test_random(random) % 40) {
     case 0:
-        /* It often lasts longer than the other replicas spin, so that they sleep. */
-        nanosleep(&(struct timespec){ .tv_nsec = (long)(test_random(own) % 200000) }, NULL);
+        /* It often lasts longer than the other replicas spin (50 us by default), so that they sleep. */
+        nanosleep(&(struct timespec){ .tv_nsec = (long)(test_random(random) % 200000) }, NULL);
         break;
     case 1:
     case 2:
@@ -73,17 +73,19 @@ static ditto_status add_to_shared(ditto_replica *self, struct program *p)
 static ditto_status play(ditto_replica *self, void *argument)
 {
     struct program *p = argument;
-    uint64_t common = p->seed, own = p->seed ^ (ditto_replica_id(self) + 1) * 0x1234567u;
+    uint64_t common_random = p->seed;
+    uint64_t sleep_random = p->seed ^ (ditto_replica_id(self) + 1) * 0x1234567u;
     void *memory;
     DITTO_TRY(ditto_alloc(self, 2 * MOST * sizeof(float), 64, &memory));
     for (int i = 0; i < p->length; i++) {
         if (p->failer == (int64_t)ditto_replica_id(self) && p->fails_at == i) {
-            memset(memory, 0xee, 2 * MOST * sizeof(float)); /* no other replica may read it now */
+            /* No other replica may read it now. */
+            memset(memory, 0xee, 2 * MOST * sizeof(float));
             DITTO_TRY(ditto_free(self, memory));
             return ditto_fail(self, i, "planned");
         }
-        sleep_sometimes(&own);
-        uint64_t draw = test_random(&common);
+        sleep_sometimes(&sleep_random);
+        uint64_t draw = test_random(&common_random);
         ditto_status status = draw % 5 == 0 ? ditto_barrier(self, NULL)
                               : draw % 5 == 1
                                   ? add_to_shared(self, p)

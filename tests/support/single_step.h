@@ -6,7 +6,7 @@
 
 #include "support/support.h"
 
-/* 0 with a sanitizer, which executes thousands of instructions for each one of the program. */
+/* It is 0 with a sanitizer, which makes the number of steps to try too large. */
 #if defined(__x86_64__) && !SANITIZED
 #define SINGLE_STEPS 1
 #else

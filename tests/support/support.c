@@ -26,13 +26,13 @@ void report_failure(struct report *report, const char *file, int line, const cha
 
 ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options)
 {
-    ditto_strategy_options own = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy_options own_options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     if (options != NULL)
-        own = *options;
-    if (own.placement_options == NULL)
-        own.num_replicas = n;
-    if (ditto_strategy_create(DITTO_MIRRORED, &own, &strategy) != DITTO_OK)
+        own_options = *options;
+    if (own_options.placement_options == NULL)
+        own_options.num_replicas = n;
+    if (ditto_strategy_create(DITTO_MIRRORED, &own_options, &strategy) != DITTO_OK)
         fail_msg("no strategy of %u replicas: %s", n, ditto_last_error()->message);
     return strategy;
 }
@@ -47,7 +47,7 @@ ditto_tensor spec_of(const ditto_variable *variable)
 
 ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_strategy_options *options)
 {
-    ditto_strategy_options own = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy_options own_options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     ditto_topology *here;
@@ -55,7 +55,7 @@ ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_str
     ditto_strategy *strategy;
     uint32_t *pus = calloc((size_t)n * devices, sizeof *pus), *sizes = calloc(n, sizeof *sizes);
     if (options != NULL)
-        own = *options;
+        own_options = *options;
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     for (uint32_t i = 0; i < n * devices; i++) {
@@ -70,8 +70,8 @@ ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_str
     o.num_replicas = n;
     o.flags = DITTO_PLACEMENT_SHARE;
     assert_ok(ditto_placement_create(here, &o, &placement));
-    own.placement = placement;
-    if (ditto_strategy_create(DITTO_MIRRORED, &own, &strategy) != DITTO_OK)
+    own_options.placement = placement;
+    if (ditto_strategy_create(DITTO_MIRRORED, &own_options, &strategy) != DITTO_OK)
         fail_msg("no strategy of %u replicas of %u devices: %s", n, devices, ditto_last_error()->message);
     assert_ok(ditto_placement_destroy(placement));
     assert_ok(ditto_topology_destroy(here));
@@ -92,8 +92,8 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
 const uint32_t replica_counts[] = { 1, 2, 3, 8, 64 };
 size_t replica_counts_length = sizeof replica_counts / sizeof replica_counts[0];
 
-/* Under a sanitizer, 64 replicas on two cores take most of the time, and find nothing that 8 replicas
- * do not. */
+/* Where tests are slow, 64 replicas on two cores take most of the time, and find nothing that 8 replicas do
+ * not. */
 __attribute__((constructor)) static void shorten_counts(void)
 {
     if (getenv("DITTO_TEST_SHORT") != NULL)

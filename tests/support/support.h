@@ -67,11 +67,12 @@ uint64_t test_seed(uint64_t otherwise);
 uint64_t test_random(uint64_t *state);
 
 /* Returns how many times a test tries something. It is `full`, or about a fifth of it if DITTO_TEST_SHORT is
- * set, because sanitizers make the test slow. */
+ * set, as it is where sanitizers or emulation make the tests slow. */
 int test_trials(int full);
 
-/* 1 if a sanitizer is compiled in. Its shadow memory and its threads exceed the limits that some tests set.
- * Its malloc does not work in the child of a process whose other threads use it. */
+/* 1 if AddressSanitizer or ThreadSanitizer is compiled in. Its shadow memory and its threads exceed the
+ * limits that some tests set. Its malloc does not work in the child of a process whose other threads use
+ * it. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -126,8 +127,8 @@ void put_file(const char *root, const char *path, const char *text);
 int count_files(const char *folder);
 void empty_folder(const char *folder);
 
-/* From now on free overwrites the memory at once, so that a later read of it does not find the old
- * contents. */
+/* From now on malloc and free overwrite the memory, so that a read after free does not find the old contents.
+ * With a sanitizer this does nothing, because AddressSanitizer finds such a read itself. */
 void spoil_freed_memory(void);
 
 void sleep_ms(long ms);
@@ -151,8 +152,9 @@ long count_mappings(void);
 long resident_kib(void);
 size_t mapped_bytes(void);
 
-/* From now on these system calls fail with EPERM in this process and its children, as under the seccomp
- * profile of a container. It cannot be undone. Returns false if the kernel does not allow it. */
+/* From now on these system calls fail with EPERM on this thread, and on the threads and processes that it
+ * creates later, as under the seccomp profile of a container. This cannot be undone. Returns false if `count`
+ * is above 15 or the kernel does not allow it. */
 bool refuse_system_calls(const uint32_t *numbers, size_t count);
 /* The same with another error number. */
 bool refuse_system_calls_with(const uint32_t *numbers, size_t count, int error_number);

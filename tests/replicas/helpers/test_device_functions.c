@@ -30,7 +30,7 @@ static ditto_status in_order(uint32_t device, void *argument)
     return DITTO_OK;
 }
 
-static ditto_status stay_away(uint32_t device, void *argument)
+static ditto_status do_nothing(uint32_t device, void *argument)
 {
     (void)device, (void)argument;
     return DITTO_OK;
@@ -57,10 +57,11 @@ static ditto_status post_many(ditto_replica *self, void *argument)
     }
     EXPECT(&o->report, ditto_parallel_for(self, after_all_functions, o, 0, devices, 1,
                                           DITTO_SCHEDULE_STATIC) == DITTO_OK);
+    /* The loop has waited for all functions. */
     EXPECT(&o->report, o->wrong == 0 && o->ran == 300 * devices);
-    EXPECT(&o->report, ditto_join(self) == DITTO_OK); /* the loop has waited for all functions */
+    EXPECT(&o->report, ditto_join(self) == DITTO_OK);
     memset(o->next, 0, sizeof o->next);
-    for (uint32_t d = 0; d < devices; d++) /* the end of this function joins them */
+    for (uint32_t d = 0; d < devices; d++) /* the end of post_many waits for these */
         EXPECT(&o->report, ditto_on_logical_device(self, d, in_order, &items[0]) == DITTO_OK);
     return DITTO_OK;
 }
@@ -83,21 +84,22 @@ static void functions_of_a_device_run_in_order_and_before_loops(void **state)
 struct leaving {
     struct report report;
     _Atomic int begun, ended, ran;
-    _Atomic bool told;
-    ditto_status other;
+    _Atomic bool stop_noticed;
+    ditto_status other_status;
 };
 
-/* Returns after the other replica has noticed the stop. If the leader's error were reported only after this
- * function, neither would end. */
+/* Returns after the other replica has noticed the stop. If the stop began only after this function, it would
+ * wait for two minutes, and fail with code 3. */
 static ditto_status until_released(uint32_t device, void *argument)
 {
     struct leaving *l = argument;
     (void)device;
     atomic_fetch_add(&l->begun, 1);
-    for (int i = 0; i < 120000 && !atomic_load(&l->told); i++)
+    for (int i = 0; i < 120000 && !atomic_load(&l->stop_noticed); i++)
         sleep_ms(1);
     atomic_fetch_add(&l->ended, 1);
-    return atomic_load(&l->told) ? ditto_fail(NULL, 2, "later") : ditto_fail(NULL, 3, "no stop was noticed");
+    return atomic_load(&l->stop_noticed) ? ditto_fail(NULL, 2, "later")
+                                         : ditto_fail(NULL, 3, "no stop was noticed");
 }
 
 static ditto_status count_runs(uint32_t device, void *argument)
@@ -112,9 +114,9 @@ static ditto_status leave_without_joining(ditto_replica *self, void *argument)
 {
     struct leaving *l = argument;
     if (ditto_replica_id(self) == 0) {
-        l->other = ditto_barrier(self, NULL);
-        atomic_store(&l->told, true);
-        return l->other;
+        l->other_status = ditto_barrier(self, NULL);
+        atomic_store(&l->stop_noticed, true);
+        return l->other_status;
     }
     DITTO_TRY(ditto_on_logical_device(self, 1, until_released, l));
     while (atomic_load(&l->begun) == 0)
@@ -131,7 +133,7 @@ static void a_failing_leader_reports_at_once_and_waits_for_functions_that_have_b
     (void)state;
     assert_status(ditto_strategy_run(s, leave_without_joining, &l), DITTO_ERR_USER);
     assert_int_equal(ditto_last_error()->user_code, 1);
-    assert_int_equal(l.other, DITTO_ERR_PEER_STOPPED);
+    assert_int_equal(l.other_status, DITTO_ERR_PEER_STOPPED);
     assert_int_equal(l.ended, 1);
     assert_int_equal(l.ran, 0);
     assert_ok(ditto_strategy_destroy(s));
@@ -186,7 +188,7 @@ static int use_devices_in_child(void *argument)
     struct order order = { 0 };
     REQUIRE(ditto_parallel_for(self, after_all_functions, &order, 0, 100, 1, DITTO_SCHEDULE_STATIC) ==
             DITTO_ERR_FORKED);
-    REQUIRE(ditto_on_logical_device(self, 1, stay_away, NULL) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_on_logical_device(self, 1, do_nothing, NULL) == DITTO_ERR_FORKED);
     REQUIRE(ditto_join(self) == DITTO_ERR_FORKED);
     float value = 1;
     ditto_tensor out[2], t = { .data = &value, .dtype = DITTO_F32 };
@@ -197,7 +199,7 @@ static int use_devices_in_child(void *argument)
 static ditto_status fork_inside(ditto_replica *self, void *argument)
 {
     struct report *report = argument;
-    EXPECT(report, ditto_on_logical_device(self, 1, stay_away, NULL) == DITTO_OK);
+    EXPECT(report, ditto_on_logical_device(self, 1, do_nothing, NULL) == DITTO_OK);
     EXPECT(report, in_child(use_devices_in_child, self, 60) == 0);
     return ditto_join(self);
 }
@@ -217,16 +219,16 @@ static ditto_status wait_as_replica_0(ditto_replica *self, void *argument)
 {
     struct leaving *l = argument;
     if (ditto_replica_id(self) == 1) {
-        l->other = ditto_barrier(self, NULL);
-        atomic_store(&l->told, true);
-        return l->other;
+        l->other_status = ditto_barrier(self, NULL);
+        atomic_store(&l->stop_noticed, true);
+        return l->other_status;
     }
     DITTO_TRY(ditto_on_logical_device(self, 1, until_released, l));
     return ditto_join(self);
 }
 
-/* The run cannot return without its caller. But when the time limit has passed, the other replicas are
- * stopped. */
+/* The caller works as replica 0, so the run cannot return before the function on its helper has returned. But
+ * when the time limit has passed, the other replicas are stopped. */
 static void a_caller_that_waits_too_long_for_its_helper_stops_the_run(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -237,7 +239,7 @@ static void a_caller_that_waits_too_long_for_its_helper_stops_the_run(void **sta
     assert_status(ditto_strategy_run(s, wait_as_replica_0, &l), DITTO_ERR_TIMED_OUT);
     assert_message("logical device 1 of replica 0 had not returned");
     assert_true(await_all_returned(s)); /* on a busy machine the run may give up on replica 1 */
-    assert_int_equal(l.other, DITTO_ERR_PEER_STOPPED);
+    assert_int_equal(l.other_status, DITTO_ERR_PEER_STOPPED);
     assert_ok(ditto_strategy_destroy(s));
 }
 

@@ -184,7 +184,7 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
 struct side {
     ditto_strategy *strategy;
     struct report report;
-    pthread_t host;
+    pthread_t thread;
     float sum;
 };
 
@@ -200,7 +200,7 @@ static ditto_status sum_many_times(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void *host_of_a_side(void *argument)
+static void *run_side(void *argument)
 {
     struct side *side = argument;
     for (int run = 0; run < 5; run++)
@@ -209,8 +209,8 @@ static void *host_of_a_side(void *argument)
     return NULL;
 }
 
-/* Two threads run two strategies at the same time. Each strategy has its own part of the machine if there is
- * more than one PU. */
+/* Two threads run two strategies at the same time. Both replicas of a strategy are on one PU. The strategies
+ * have different PUs if there is more than one. */
 static void two_strategies_work_side_by_side(void **state)
 {
     struct side side[2] = { 0 };
@@ -237,9 +237,9 @@ static void two_strategies_work_side_by_side(void **state)
     }
     assert_ok(ditto_topology_destroy(here));
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&side[i].host, NULL, host_of_a_side, &side[i]), 0);
+        assert_int_equal(pthread_create(&side[i].thread, NULL, run_side, &side[i]), 0);
     for (int i = 0; i < 2; i++)
-        pthread_join(side[i].host, NULL);
+        pthread_join(side[i].thread, NULL);
     for (int i = 0; i < 2; i++) {
         ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
         assert_string_equal(side[i].report.first_failure, "");
@@ -255,17 +255,17 @@ static void without_pinning_threads_are_not_bound(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     struct mask_check m = { 0 };
-    cpu_set_t own;
+    cpu_set_t caller_cpus;
     ditto_device_info info = DITTO_DEVICE_INFO_INIT;
     (void)state;
-    sched_getaffinity(0, sizeof own, &own);
+    sched_getaffinity(0, sizeof caller_cpus, &caller_cpus);
     options.pin = DITTO_PIN_NONE;
     await_earlier_threads();
     ditto_strategy *s = make_wide_strategy(2, 2, &options);
     run_all(s, look_at_mask, &m, &m.report);
-    assert_int_equal(m.cpus[0], CPU_COUNT(&own));
-    assert_int_equal(m.cpus[1], CPU_COUNT(&own));
-    assert_int_equal(count_named("ditto-r", true), CPU_COUNT(&own) > 1 ? 3 : 0);
+    assert_int_equal(m.cpus[0], CPU_COUNT(&caller_cpus));
+    assert_int_equal(m.cpus[1], CPU_COUNT(&caller_cpus));
+    assert_int_equal(count_named("ditto-r", true), CPU_COUNT(&caller_cpus) > 1 ? 3 : 0);
     assert_ok(ditto_strategy_device_info(s, 1, 1, &info));
     assert_int_equal(info.cpu, -1);
     assert_ok(ditto_strategy_destroy(s));
@@ -297,8 +297,9 @@ static ditto_status wait_for_stuck_helper(ditto_replica *self, void *argument)
     return ditto_join(self);
 }
 
-/* Creates a strategy of two replicas, and runs wait_for_stuck_helper until its time limit has passed and the
- * helper of replica 1 is in its function. A slow machine may need a longer limit for that. */
+/* Creates a strategy of two replicas, and runs wait_for_stuck_helper until the time limit passes. If the
+ * helper of replica 1 has not begun its function by then, it tries again with another strategy and twice the
+ * limit. Returns NULL if this does not succeed. */
 static ditto_strategy *run_into_a_stuck_helper(uint32_t devices, ditto_strategy_options *options,
                                                struct stuck *stuck)
 {
@@ -333,7 +334,7 @@ static int return_after_the_time_limit(void *unused)
     return 0;
 }
 
-static void a_stuck_helper_poisons_the_strategy_until_it_returns(void **state)
+static void a_poisoned_strategy_is_destroyed_after_its_stuck_helper_returns(void **state)
 {
     (void)state;
     assert_int_equal(in_child(return_after_the_time_limit, NULL, 240), 0);
@@ -393,7 +394,7 @@ int main(void)
         cmocka_unit_test(overlapping_strategies_are_described_as_shared_and_disjoint_ones_are_not),
         cmocka_unit_test(two_strategies_work_side_by_side),
         cmocka_unit_test(without_pinning_threads_are_not_bound),
-        cmocka_unit_test(a_stuck_helper_poisons_the_strategy_until_it_returns),
+        cmocka_unit_test(a_poisoned_strategy_is_destroyed_after_its_stuck_helper_returns),
         cmocka_unit_test(threads_of_a_poisoned_strategy_end_when_they_return),
         cmocka_unit_test(a_child_process_destroys_a_strategy_with_helpers),
     };

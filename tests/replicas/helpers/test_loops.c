@@ -13,7 +13,10 @@
 
 struct loops {
     struct report report;
-    _Atomic uint8_t hits[8][MOST_INDICES]; /* of each replica */
+
+    /* For each replica, how often each index was executed. */
+    _Atomic uint8_t hits[8][MOST_INDICES];
+
     uint32_t devices;
     uint64_t seed;
 };
@@ -86,7 +89,6 @@ struct failing {
     uint32_t devices, fail_on;
     bool loop, join, silent;
     ditto_status status[8]; /* of the call of each replica */
-    _Atomic uint32_t begun;
     char message[8][1024];
 };
 
@@ -165,7 +167,10 @@ static void a_failing_function_stops_the_run_like_a_leader(void **state)
 
 struct stopped {
     struct report report;
-    _Atomic uint32_t started, finished, late;
+    _Atomic uint32_t started, finished;
+
+    /* The pieces that had begun and had not finished when the loop returned. */
+    _Atomic uint32_t unfinished;
     ditto_status status;
 };
 
@@ -188,7 +193,7 @@ static ditto_status loop_until_stopped(ditto_replica *self, void *argument)
         return ditto_fail(self, 7, "stopped on purpose");
     }
     p->status = ditto_parallel_for(self, slow_piece, p, 0, PIECES, 1, DITTO_SCHEDULE_DYNAMIC);
-    atomic_store(&p->late, atomic_load(&p->started) - atomic_load(&p->finished));
+    atomic_store(&p->unfinished, atomic_load(&p->started) - atomic_load(&p->finished));
     return p->status;
 }
 
@@ -199,7 +204,7 @@ static void a_stop_ends_a_loop_and_waits_for_pieces_that_have_begun(void **state
     (void)state;
     assert_status(ditto_strategy_run(s, loop_until_stopped, &p), DITTO_ERR_USER);
     assert_int_equal(p.status, DITTO_ERR_PEER_STOPPED);
-    assert_int_equal(p.late, 0);
+    assert_int_equal(p.unfinished, 0);
     assert_true(p.started < PIECES);
     assert_ok(ditto_strategy_destroy(s));
 }

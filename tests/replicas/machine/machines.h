@@ -12,7 +12,8 @@ struct machine {
     const char *text;
 };
 enum {
-    /* PUs are numbered as Linux does: first one PU of every core, then their siblings. */
+    /* PUs are numbered as by Linux. First comes one PU of every core, and then their siblings. The other
+     * machines with two PUs in a core are numbered in the same way. */
     MACHINE_SERVER,
 
     MACHINE_PACKAGES,
@@ -37,7 +38,8 @@ enum {
 extern const struct machine machines[MACHINES];
 
 /* Create the topology of a machine, or of the part of it that the list of PUs `cpus` names (NULL for the
- * whole). They fail the test if it cannot be created. The caller destroys the topology. */
+ * whole). `text` is that of struct machine. The functions fail the test if the topology cannot be created.
+ * The caller destroys it. */
 ditto_topology *machine_part(const char *text, const char *cpus);
 ditto_topology *machine_topology(int machine);
 

@@ -1,5 +1,5 @@
-/* tests/replicas/machine/test_topology.c - the claims of include/ditto/topology.h and limits.h, mostly on the
- * machines of machines.h. */
+/* tests/replicas/machine/test_topology.c - the claims of include/ditto/topology.h and include/ditto/limits.h,
+ * mostly on the machines of machines.h. */
 #include "replicas/machine/machines.h"
 
 #include "replicas/machine/affinity.h"
@@ -250,8 +250,8 @@ static void caches_of_any_level_are_distinguished_and_never_cross_packages(void 
     assert_int_equal(counts.packages, 4);
     assert_int_equal(counts.llcs, 4);
     assert_ok(ditto_topology_destroy(t));
-    /* Package 0 loses its L3, so the L2 caches of its two cores are last-level caches. One of them has number
-     * 0, as the L3 of package 1 has. */
+    /* Package 0 loses its L3, so the L2 caches of its two cores are last-level caches. hwloc numbers the
+     * caches of each level from 0, so one of these and the L3 of package 1 both have index 0. */
     t = changed_recording(
         "cpuless.xml",
         "<object type=\"L3Cache\" os_index=\"0\" cpuset=\"0x00000003\" complete_cpuset=\"0x00000003\" "

@@ -51,6 +51,7 @@ static void reserved_memory_uses_pages_only_when_it_is_touched(void **state)
     assert_ok(dti_arena_alloc(arena, (size_t)1 << 30, 0, &memory));
     struct dti_arena_report report = dti_arena_inspect(arena);
     assert_true(report.mapped_bytes >= (uint64_t)1 << 30);
+    /* With first touch, the arena itself touches all pages of its ranges. */
     if (dti_arena_binding(arena) != DITTO_BINDING_FIRST_TOUCH)
         assert_true(report.resident_pages < 4096);
     dti_arena_destroy(arena);

@@ -381,8 +381,8 @@ static void placements_of_another_machine_are_refused(void **state)
     assert_message("other hardware");
     assert_ok(ditto_topology_destroy(there));
     assert_ok(ditto_topology_destroy(here));
-    /* The machines of a pair have equal numbers of PUs and nodes. PU 3 differs only in its package, or in its
-     * core. */
+    /* The machines of a pair have equal numbers of PUs and nodes. PU 3 is in different packages in the first
+     * pair, and in different cores in the second. */
     static const char *const pairs[][2] = { { "pack:1 numa:2 core:2 pu:1", "pack:2 numa:1 core:2 pu:1" },
                                             { "pack:1 [numa] core:4 pu:1", "pack:1 [numa] core:2 pu:2" } };
     for (int i = 0; i < 2; i++) {
@@ -401,7 +401,7 @@ static void placements_of_another_machine_are_refused(void **state)
         assert_ok(ditto_topology_destroy(there));
         assert_ok(ditto_topology_destroy(here));
     }
-    /* The PU of the placement is the same on both machines, but the machines differ in size. */
+    /* PU 0, the only one of the placement, is the same on both machines, but the machines differ in size. */
     there = machine_part("pack:8 [numa] core:16 pu:1", NULL);
     here = machine_part("pack:1 [numa] core:2 pu:1", NULL);
     assert_ok(ditto_placement_create(there, NULL, &p));
