@@ -17,8 +17,8 @@ static uint64_t *row_of(const ditto_dataset *d)
     return row;
 }
 
-/* Reads the next row and stores it as bytes. Returns the status of the cursor if there is none. */
-static ditto_status next(const ditto_dataset *d, struct dti_cursor *cursor, struct dti_bytes *as)
+/* Reads the next row and appends its bytes to *saved. Returns the status of the cursor if there is no row. */
+static ditto_status next(const ditto_dataset *d, struct dti_cursor *cursor, struct dti_bytes *saved)
 {
     uint64_t *row = row_of(d);
     struct dti_rows rows = { row, d->row_words };
@@ -27,7 +27,7 @@ static ditto_status next(const ditto_dataset *d, struct dti_cursor *cursor, stru
     size_t got;
     ditto_status status = dti_cursor_next(cursor, rows, 1, &got);
     if (got == 1) {
-        if (dti_row_save(d, row, as) != DITTO_OK)
+        if (dti_row_save(d, row, saved) != DITTO_OK)
             abort();
         dti_row_where(d, row, &text);
         if (text.length == 0)
@@ -43,8 +43,8 @@ void fuzz_again(const ditto_dataset *d)
     struct dti_pass pass = { .number = 0 };
     struct dti_cursor *first, *second;
     struct dti_bytes state = { 0 }, row[2] = { { 0 }, { 0 } };
-    uint64_t print;
-    if (dti_dataset_fingerprint(d, &print) != DITTO_OK || dti_cursor_open(d, &pass, &first) != DITTO_OK)
+    uint64_t fingerprint;
+    if (dti_dataset_fingerprint(d, &fingerprint) != DITTO_OK || dti_cursor_open(d, &pass, &first) != DITTO_OK)
         abort();
     ditto_status status = DITTO_OK;
     for (int i = 0; i < BEFORE && status == DITTO_OK; i++)

@@ -58,7 +58,7 @@ static void mutate(uint64_t *random)
         memmove(input + at, input + at + count, input_bytes - at - count);
         input_bytes -= count;
         break;
-    case 3: /* a part repeated at another offset */
+    case 3: /* a short part repeated at a random offset */
         count = input_bytes > 0 ? 1 + test_random(random) % (input_bytes - at) : 0;
         if (count < 64) {
             uint8_t copy[64];

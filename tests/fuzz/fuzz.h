@@ -17,12 +17,13 @@ extern const char *const fuzz_seeds[];
 /* Texts that mutations insert. The last element is NULL. */
 extern const char *const fuzz_words[];
 
-/* The number of inputs that the target has accepted as valid. If it is 0, the mutations never passed the
- * first checks, and the program fails. */
+/* The number of inputs that the target has accepted as valid, with the unchanged seeds among them. driver.c
+ * fails if it is 0, or if all inputs were accepted. */
 extern unsigned long fuzz_accepted;
 
-/* Checks what must hold for every dataset, whatever its files contain. If a position is saved after two rows,
- * the restored cursor returns the same third row. Every row can say where in its source it is. */
+/* Checks what must hold for every dataset, whatever its files contain. The dataset has a fingerprint. If a
+ * position is saved after two rows, the restored cursor returns the same third row, or the same error. Each
+ * row that is read can say where in its source it is. */
 void fuzz_again(const ditto_dataset *dataset);
 
 #endif

@@ -1,6 +1,7 @@
 /* tests/fuzz/fuzz_csv.c - CSV files of any bytes, read with options that the first byte chooses. If the
  * reader accepts a file, its rows, texts and numbers must be those of a slow reference, which reads one byte
- * after the other. If it refuses a file, the file must be corrupt. */
+ * after the other. Bools must be 0 or 1. If the reader refuses a file with two texts in each row, which are
+ * all ASCII and fit, the reference must refuse it too. Other refusals are not compared. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
@@ -10,8 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The first byte is '@' plus bits. 1: no quotes. 2: missing values are 7. 4 and 8: which table of components.
- * 16: one line is skipped. 32: semicolons instead of commas. */
+/* The first byte is '@' plus bits. 1: no quotes. 2: missing numbers are 7, and missing bools true. 4 and 8:
+ * which table of components. 16: one line is skipped. 32: semicolons instead of commas. */
 const char *const fuzz_seeds[] = {
     "@a,b\n\"c\",\"d,\"\"e\"\"\"\r\n\"\n\",\n",
     "Ax,\"y\n\"\",z\n",
@@ -53,7 +54,7 @@ static struct row rows[MOST];
 static char kept[2 * MOST];
 static size_t num_rows, num_kept;
 
-/* True if the reader must accept the file, unless a text is too long. */
+/* True if every row has valid fields in the right number. The reader may still refuse a number or a text. */
 static bool good;
 
 static const char *at, *end;
@@ -114,7 +115,7 @@ static bool take_row(uint32_t columns)
     return blank || row->columns == columns;
 }
 
-static void refer(const char *bytes, size_t length, bool skip, uint32_t columns)
+static void read_reference(const char *bytes, size_t length, bool skip, uint32_t columns)
 {
     at = bytes;
     end = bytes + length;
@@ -175,7 +176,7 @@ static ditto_status same_row(const ditto_tensor *row, void *state)
     return DITTO_OK;
 }
 
-/* Returns true if all texts are ASCII and fit, so that a reader must accept them. */
+/* For table 0. Returns true if all texts are ASCII and fit, so that the reader must accept them. */
 static bool plain_texts(void)
 {
     for (size_t r = 0; r < num_rows; r++)
@@ -221,11 +222,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.skip_lines = (data[0] & 16) != 0;
     options.delimiter = delimiter;
     options.num_columns = tables[table].columns;
-    refer((const char *)data + 1, size - 1, options.skip_lines != 0, options.num_columns);
+    read_reference((const char *)data + 1, size - 1, options.skip_lines != 0, options.num_columns);
     const char *name = file_with(data + 1, size - 1);
     ditto_status status = ditto_dataset_from_csv(&(ditto_files){ &name, 1, 0 }, components,
                                                  tables[table].components, &options, &d);
-    /* The only reason is a file without rows. */
+    /* The only reason for a refusal here is a file without rows. */
     if (status != DITTO_OK) {
         require(status == DITTO_ERR_INVALID && num_rows == 0 && good);
         return 0;

@@ -2,9 +2,9 @@
  * the stride and the components. The rows must be those of a second reader in this file, which reads one byte
  * after the other.
  *
- * The input begins with the bytes of the header and of the footer (one byte each, modulo 16), byte order and
- * number of components (one byte), and the stride (one byte, modulo 48, so that '0' is 0). Two bytes for each
- * component follow, and then the file. */
+ * The input begins with the lengths of the header and of the footer (one byte each, modulo 16). One byte for
+ * the byte order and the number of components follows, and then the stride (one byte, modulo 48, so that '0'
+ * is 0). Then come two bytes for each component, its dtype and its number of elements, and then the file. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
@@ -41,7 +41,7 @@ const char *const fuzz_seeds[] = {
     "0"
     ">2"
     "0123456789abcdef",
-    "11" /* five bytes at a stride of four, then two bytes */
+    "11" /* records of five bytes at a stride of four, and one more byte */
     "0"
     "4"
     "75"
@@ -51,7 +51,7 @@ const char *const fuzz_seeds[] = {
     "7"
     "73"
     "0123456789abcdef",
-    "00" /* components of several sizes, which overlap */
+    "00" /* components of several sizes, in records that overlap */
     "2"
     "3"
     "72"

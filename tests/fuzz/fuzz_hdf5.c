@@ -19,8 +19,8 @@ const char *const fuzz_words[] = { "\377\377\377", "\1\1\377", "\4\10\1", "\2\20
 unsigned long fuzz_accepted;
 
 static int file = -1;
-static unsigned char *good;
-static size_t good_bytes, file_bytes;
+static unsigned char *valid;
+static size_t valid_bytes, file_bytes;
 
 /* The file has a group with several nodes, a group inside it, and all kinds of attributes. */
 static void make_file(void)
@@ -46,12 +46,12 @@ static void make_file(void)
             exit(2);
     if (dti_hdf5_lay_out(&c, &skeleton) != DITTO_OK)
         exit(2);
-    good = skeleton.bytes;
-    good_bytes = skeleton.size;
+    valid = skeleton.bytes;
+    valid_bytes = skeleton.size;
     file_bytes = (size_t)skeleton.file_bytes;
     file = memfd_create("fuzz", 0);
     if (file < 0 || ftruncate(file, (off_t)file_bytes) != 0 ||
-        pwrite(file, good, good_bytes, DTI_USER_BLOCK) != (ssize_t)good_bytes)
+        pwrite(file, valid, valid_bytes, DTI_USER_BLOCK) != (ssize_t)valid_bytes)
         exit(2);
     dti_contents_free(&c);
 }
@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         make_file();
     size_t edits = size / 3;
     for (size_t i = 0; i < edits; i++)
-        put((data[3 * i] * 256u + data[3 * i + 1]) % good_bytes, &data[3 * i + 2]);
+        put((data[3 * i] * 256u + data[3 * i + 1]) % valid_bytes, &data[3 * i + 2]);
     ditto_status status = dti_hdf5_list(file, file_bytes, "fuzz", &found);
     if (status == DITTO_OK) {
         fuzz_accepted++;
@@ -92,8 +92,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     dti_contents_free(&found);
     for (size_t i = 0; i < edits; i++) {
-        size_t at = (data[3 * i] * 256u + data[3 * i + 1]) % good_bytes;
-        put(at, &good[at]);
+        size_t at = (data[3 * i] * 256u + data[3 * i + 1]) % valid_bytes;
+        put(at, &valid[at]);
     }
     return 0;
 }

@@ -3,8 +3,9 @@
  * bytes after the header.
  *
  * The input begins with a byte of options. Then come the text of a header up to "\n", for which the target
- * writes a valid magic number and length, and the data. With option bit 4 the rest of the input is the whole
- * file, in which '~' stands for the byte 0. */
+ * writes a valid magic number and length, and the data. The lowest two bits of the options choose the version
+ * of the format. With option bit 4 the rest of the input is the whole file, in which '~' stands for the byte
+ * 0. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 

@@ -74,7 +74,7 @@ static void put_checksum(unsigned char *at, uint32_t value)
         at[i] = (unsigned char)(value >> 8 * i);
 }
 
-/* Writes valid checksums into the records, up to the first length that exceeds the file. */
+/* Writes valid checksums into the records, up to the first record that exceeds the file. */
 static void repair(size_t size)
 {
     for (size_t at = 0; size - at >= 12;) {

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Boots a small emulated machine (qemu) with its own NUMA nodes, and runs the numa tests on it. Some machines
 # also run them under conditions, for example in a cpuset that takes only a part of a node, with mbind refused
-# by seccomp, or with an inherited memory policy. Machines of two, four and eight nodes also run the tests of
-# all collectives, flat and in the groups of the machine. The machine of four nodes also trains with one
-# replica per node. Its weights must have the same bits as those of four replicas on this machine.
+# by seccomp, or with an inherited memory policy. The machines `two`, `four` and `eight` also run the tests of
+# collectives in the groups of the machine. The machine `four` also trains with one replica per node. Its
+# weights must have the same bits as those of four replicas on this machine.
 #   usage: guest.sh BUILD_DIRECTORY CACHE_DIRECTORY one|two|four|eight|unequal|memoryless|cpuless
 # An exit status of 77 means that the test was skipped. The reason is printed.
 set -eu
@@ -95,8 +95,8 @@ command_of() {
         cpus=${1#cpuset:}
         echo "in_cpuset ${cpus%%:*} ${cpus#*:} /bin/test_numa cpuset"
         ;;
-    # The cpuset applies, but its files are not visible, as in some containers. This case comes last, because
-    # the later ones need the files.
+    # The cpuset applies, but its files are not visible, as in some containers. This case must come last,
+    # because the files are then missing for all later cases.
     hidden:*)
         cpus=${1#hidden:}
         hide="/bin/busybox umount -l /sys/fs/cgroup"
@@ -172,8 +172,8 @@ log=$build/numa-guest-$machine.log
 # those that have work, and the tests take eight to ten times as long.
 #
 # An emulated machine usually passes its firmware in 3 s, but sometimes it never does. `boot SECONDS` returns
-# 2 if the machine has not passed it after so many seconds, and the machine is then started again. The limits
-# grow, because on a busy machine the emulated one may be slow.
+# 2 if /init of the guest has not begun after so many seconds, and the machine is then started again. The
+# limits grow, because on a busy machine the emulated one may be slow.
 boot() {
     : >"$log"
     # shellcheck disable=SC2086 # lists of words

@@ -8,7 +8,8 @@
 /* Returns true if the test runs under this condition: plain, no-mbind, interleave, bind-1 or cpuset. */
 bool is_condition(const char *name);
 
-/* Returns the node of the page at an address, or a negative errno if the page is not present. */
+/* Returns the node of the page at an address, or a negative number if the page is not present or the kernel
+ * does not tell. */
 int node_of_page(const void *address);
 
 /* Returns the node of a CPU, or -1 if sysfs lists none. */
@@ -17,8 +18,9 @@ int node_of_cpu(int cpu);
 /* Returns true if `number` is in a list like 0-3,8. */
 bool in_list(const char *list, int number);
 
-/* Returns the text after a key in a file of /proc or sysfs, with the end of its line. The text is valid until
- * the thread's next call. Returns "" if the file or the key is missing. */
+/* Returns the text after the key at the beginning of a line, and after white space, in a file of /proc or
+ * sysfs. The text ends with the line feed, and is valid until the thread's next call. Returns "" if the file
+ * or the key is missing. */
 const char *value_of(const char *path, const char *key);
 
 /* Returns true if this process may use the memory of a node. */

@@ -1,6 +1,7 @@
 /* tests/numa/test_numa_memory.c - checks on which CPUs threads run, and on which nodes the pages of replicas,
  * queues, values and devices are. It runs on any machine, and prints what it cannot show on a machine with
- * one node. guest.sh boots machines of many kinds. The argument is the condition under which it runs. */
+ * one node. guest.sh boots machines of many kinds. The argument of the program is the condition under which
+ * it runs. */
 #include "numa/kernel_reports.h"
 
 #include "input/distribute/iterator.h"
@@ -36,8 +37,8 @@ struct look {
     int batch[DITTO_MAX_REPLICAS], own_mapping[DITTO_MAX_REPLICAS];
 };
 
-/* Returns the node of memory that the thread maps without ditto. Only the memory policy of the thread decides
- * about it. Returns -1 if its pages are on several nodes. */
+/* Maps memory without ditto, so that only the memory policy of the thread decides about its node. Returns
+ * this node, or -1 if the pages are on several nodes. */
 static int node_of_own_mapping(void)
 {
     char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -186,9 +187,9 @@ static bool is_replicas(const struct dti_team *team, int cpu)
     return false;
 }
 
-/* Returns whether a producer that may run on the CPUs of `list` is where it belongs. If there are CPUs
- * without replicas, it may run only on those. If some of them are on the node whose replicas the producer
- * serves, which is `home`, it may run only on that node. */
+/* Returns true if a producer that may run on the CPUs of `list` is where it belongs. If this process may use
+ * CPUs without replicas, the producer may run only on those. If some of them are on the node `home`, whose
+ * replicas the producer serves, the producer may run only on that node. */
 static bool is_placed(const struct dti_team *team, const char *list, int home)
 {
     int free_here = 0, free_anywhere = 0, here = 0, others = 0, shared = 0;
@@ -398,7 +399,7 @@ static ditto_status note_cpu(uint32_t device, void *argument)
     return DITTO_OK;
 }
 
-/* Every device runs on its PU. The blocks of a split tensor are on the nodes of their devices. */
+/* Stores the CPU of each device. Checks that the blocks of a split tensor are on their devices' nodes. */
 static ditto_status use_devices(ditto_replica *self, void *argument)
 {
     struct wide *w = argument;
@@ -500,7 +501,7 @@ static void without_helpers_memory_stays_on_the_node_of_the_first_pu(void **stat
 static void limits_of_the_process_are_reported(void **state)
 {
     ditto_limits l = DITTO_LIMITS_INIT;
-    cpu_set_t own;
+    cpu_set_t allowed_cpus;
     ditto_topology *here;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
@@ -520,8 +521,8 @@ static void limits_of_the_process_are_reported(void **state)
                          in_list(value_of("/proc/self/status", "Mems_allowed_list:"), node));
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
-    assert_int_equal(sched_getaffinity(0, sizeof own, &own), 0);
-    assert_int_equal(counts.pus, CPU_COUNT(&own));
+    assert_int_equal(sched_getaffinity(0, sizeof allowed_cpus, &allowed_cpus), 0);
+    assert_int_equal(counts.pus, CPU_COUNT(&allowed_cpus));
     for (uint32_t i = 0; i < counts.machine_nodes; i++) {
         ditto_node node;
         assert_ok(ditto_topology_node(here, i, &node));

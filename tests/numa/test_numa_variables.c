@@ -25,7 +25,7 @@ static void expect_central_storage_on(uint32_t node)
     assert_ok(ditto_variable_component(v, 1, &data));
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
     assert_ok(ditto_strategy_replica_info(s, 0, &info));
-    /* With first touch, the memory is on the node that touched it first. */
+    /* With first touch, the memory is on the node of the thread that touched it first. */
     if (info.binding != DITTO_BINDING_FIRST_TOUCH)
         assert_int_equal(node_of_page(data), node);
     assert_ok(ditto_variable_destroy(v));
@@ -180,7 +180,7 @@ static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_repl
 
 /* -- Shards and slots -- */
 
-/* The first shards of all variables must not be on the same node. */
+/* If the first shards of all variables were on one node, some nodes would have fewer shards than others. */
 static void shards_of_all_variables_are_distributed_evenly_over_the_nodes(void **state)
 {
     ditto_strategy *s = make_strategy(8, NULL);
@@ -255,7 +255,7 @@ static void expect_shards_on_nodes_in_turn(ditto_strategy *s, ditto_variable *v)
     }
 }
 
-/* Each piece of a slot is in memory near the replica that updates it. */
+/* The first page of each piece of a slot is in memory near the replica that updates the piece. */
 static void expect_slots_near_their_updaters(ditto_strategy *s, ditto_optimizer *o)
 {
     for (uint32_t k = 0; k < 2; k++) {
@@ -269,7 +269,7 @@ static void expect_slots_near_their_updaters(ditto_strategy *s, ditto_optimizer 
     }
 }
 
-static void apply_in(size_t hierarchical_bytes, float *out)
+static void train(size_t hierarchical_bytes, float *out)
 {
     ditto_tuning tuning = DITTO_TUNING_INIT;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -297,12 +297,12 @@ static void apply_in(size_t hierarchical_bytes, float *out)
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void shards_and_slots_are_near_their_users_with_every_algorithm(void **state)
+static void shards_and_slots_are_on_their_nodes_and_all_algorithms_give_the_same_bits(void **state)
 {
     static float owners[4 * ROWS], groups[4 * ROWS];
     (void)state;
-    apply_in(SIZE_MAX, owners);
-    apply_in(1, groups);
+    train(SIZE_MAX, owners);
+    train(1, groups);
     /* Both algorithms give the same bits, in copies and in shards. */
     assert_memory_equal(owners, groups, sizeof owners);
     assert_memory_equal(owners, owners + 2 * ROWS, 2 * ROWS * sizeof(float));
@@ -313,7 +313,7 @@ int main(int count, char **word)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mirrored_variable_has_one_equal_copy_per_node),
         cmocka_unit_test(central_storage_is_on_its_node),
-        cmocka_unit_test(shards_and_slots_are_near_their_users_with_every_algorithm),
+        cmocka_unit_test(shards_and_slots_are_on_their_nodes_and_all_algorithms_give_the_same_bits),
         cmocka_unit_test(shared_copies_are_updated_with_the_arguments_of_replica_0),
         cmocka_unit_test(copies_are_shared_on_each_node_and_after_a_split_are_near_their_replicas),
         cmocka_unit_test(shards_of_all_variables_are_distributed_evenly_over_the_nodes),

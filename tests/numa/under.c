@@ -13,19 +13,19 @@
 static int set_condition(const char *name)
 {
     static const uint32_t calls[] = { SYS_mbind, SYS_set_mempolicy, SYS_get_mempolicy };
-    unsigned long all = 0, second = 2;
+    unsigned long all_nodes = 0, node_1 = 2;
     if (strcmp(name, "no-mbind") == 0)
         return refuse_system_calls(calls, 3) ? 0 : -1;
     if (strcmp(name, "bind-1") == 0)
-        return (int)set_mempolicy(MPOL_BIND, &second, 64);
+        return (int)set_mempolicy(MPOL_BIND, &node_1, 64);
     if (strcmp(name, "interleave") != 0)
         return -1;
     for (int node = 0; node < 64; node++) {
         char path[64];
         snprintf(path, sizeof path, "/sys/devices/system/node/node%d", node);
-        all |= (unsigned long)(access(path, F_OK) == 0) << node;
+        all_nodes |= (unsigned long)(access(path, F_OK) == 0) << node;
     }
-    return (int)set_mempolicy(MPOL_INTERLEAVE, &all, 64);
+    return (int)set_mempolicy(MPOL_INTERLEAVE, &all_nodes, 64);
 }
 
 int main(int count, char **word)
