@@ -9,7 +9,7 @@
 bool is_condition(const char *name);
 
 /* Returns the node of the page at an address, or a negative number if the page is not present or the kernel
- * does not tell. */
+ * refuses the request. */
 int node_of_page(const void *address);
 
 /* Returns the node of a CPU, or -1 if sysfs lists none. */

@@ -180,7 +180,8 @@ static void copies_are_shared_on_each_node_and_after_a_split_are_near_their_repl
 
 /* -- Shards and slots -- */
 
-/* If the first shards of all variables were on one node, some nodes would have fewer shards than others. */
+/* If the first shards of all variables were on one node, the numbers of shards on two, four or eight nodes
+ * would differ by more than one. */
 static void shards_of_all_variables_are_distributed_evenly_over_the_nodes(void **state)
 {
     ditto_strategy *s = make_strategy(8, NULL);

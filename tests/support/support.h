@@ -67,7 +67,7 @@ uint64_t test_seed(uint64_t otherwise);
 uint64_t test_random(uint64_t *state);
 
 /* Returns how many times a test tries something. It is `full`, or about a fifth of it if DITTO_TEST_SHORT is
- * set, as it is where sanitizers or emulation make the tests slow. */
+ * set, for example under sanitizers and on emulated machines. */
 int test_trials(int full);
 
 /* 1 if AddressSanitizer or ThreadSanitizer is compiled in. Its shadow memory and its threads exceed the
