@@ -1,5 +1,5 @@
 /* tests/vars/checkpoint/failing_calls.c - functions of the C library of which one call can be made to fail;
- * see checkpoint_support.h. Calls that do not fail are passed to the kernel or to glibc's malloc. */
+ * see checkpoint_support.h. Calls that do not fail are passed to the kernel or to glibc. */
 #undef _FILE_OFFSET_BITS /* otherwise open would be a macro for open64, and both are defined here */
 #include "vars/checkpoint/checkpoint_support.h"
 #include "support/support.h"
@@ -81,7 +81,7 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offs
     return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
 }
 
-/* -- files: each function is defined under both of its names, because a library may call either -- */
+/* -- files. A function that has two names is defined under both, because a library may call either. -- */
 
 static int open_at(int folder, const char *path, int flags, va_list arguments)
 {
@@ -101,7 +101,7 @@ static int open_at(int folder, const char *path, int flags, va_list arguments)
 OPEN(open)
 OPEN(open64)
 
-static int ask(int folder, const char *path, struct stat *out, int flags)
+static int stat_at(int folder, const char *path, struct stat *out, int flags)
 {
     return fails(CALLS_OF_STAT, EIO) ? -1 : (int)syscall(SYS_newfstatat, folder, path, out, flags);
 }
@@ -109,19 +109,19 @@ static int ask(int folder, const char *path, struct stat *out, int flags)
 #define STATS(end)                                                                   \
     int stat##end(const char *path, struct stat##end *out)                           \
     {                                                                                \
-        return ask(AT_FDCWD, path, (struct stat *)out, 0);                           \
+        return stat_at(AT_FDCWD, path, (struct stat *)out, 0);                       \
     }                                                                                \
     int lstat##end(const char *path, struct stat##end *out)                          \
     {                                                                                \
-        return ask(AT_FDCWD, path, (struct stat *)out, AT_SYMLINK_NOFOLLOW);         \
+        return stat_at(AT_FDCWD, path, (struct stat *)out, AT_SYMLINK_NOFOLLOW);     \
     }                                                                                \
     int fstat##end(int fd, struct stat##end *out)                                    \
     {                                                                                \
-        return ask(fd, "", (struct stat *)out, AT_EMPTY_PATH);                       \
+        return stat_at(fd, "", (struct stat *)out, AT_EMPTY_PATH);                   \
     }                                                                                \
     int fstatat##end(int folder, const char *path, struct stat##end *out, int flags) \
     {                                                                                \
-        return ask(folder, path, (struct stat *)out, flags);                         \
+        return stat_at(folder, path, (struct stat *)out, flags);                     \
     }
 STATS()
 STATS(64)

@@ -9,20 +9,20 @@
 #include <time.h>
 #include <unistd.h>
 
-_Atomic bool closed;
-_Atomic int at_gate;
+_Atomic bool holding;
+_Atomic int in_held_call;
 _Atomic int joining;
 
-/* Only a restore reads this number of bytes at once. It waits there while `closed` is true. */
+/* Only a restore reads this number of bytes at once. It waits there while `holding` is true. */
 enum { HELD_BYTES = 4 * ELEMENTS };
 
 #if !SANITIZED
 static ssize_t read_at(int fd, void *to, size_t bytes, off_t offset)
 {
-    atomic_fetch_add(&at_gate, bytes == HELD_BYTES);
-    while (bytes == HELD_BYTES && atomic_load(&closed))
+    atomic_fetch_add(&in_held_call, bytes == HELD_BYTES);
+    while (bytes == HELD_BYTES && atomic_load(&holding))
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-    atomic_fetch_sub(&at_gate, bytes == HELD_BYTES);
+    atomic_fetch_sub(&in_held_call, bytes == HELD_BYTES);
     return syscall(SYS_pread64, fd, to, bytes, offset);
 }
 
@@ -39,10 +39,10 @@ ssize_t pread64(int fd, void *to, size_t bytes, off_t offset)
 
 int fsync(int fd)
 {
-    atomic_fetch_add(&at_gate, 1);
-    while (atomic_load(&closed))
+    atomic_fetch_add(&in_held_call, 1);
+    while (atomic_load(&holding))
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-    atomic_fetch_sub(&at_gate, 1);
+    atomic_fetch_sub(&in_held_call, 1);
     return (int)syscall(SYS_fsync, fd);
 }
 
@@ -71,15 +71,15 @@ bool await(_Atomic int *count, int wanted)
 ditto_status begin_with(struct saved *s, const char *prefix, const ditto_strategy_options *options)
 {
     ditto_variable_options named = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_checkpointer_options behind = DITTO_CHECKPOINTER_OPTIONS_INIT;
+    ditto_checkpointer_options in_background = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
     named.name = "v";
-    behind.background = 1;
-    behind.prefix = prefix;
-    behind.keep = UINT32_MAX;
+    in_background.background = 1;
+    in_background.prefix = prefix;
+    in_background.keep = UINT32_MAX;
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, options, &s->strategy));
     DITTO_TRY(ditto_variable_create(s->strategy, &zeros, &named, &s->v));
-    return ditto_checkpointer_create(s->strategy, own_folder, &behind, &s->c);
+    return ditto_checkpointer_create(s->strategy, own_folder, &in_background, &s->c);
 }
 
 ditto_status begin(struct saved *s, const char *prefix)
@@ -105,4 +105,4 @@ bool is_whole(const char *name)
     return true;
 }
 
-const uint32_t counts[COUNTS] = { 1, 2, 3, 8 };
+const uint32_t counts_of_replicas[REPLICA_COUNTS] = { 1, 2, 3, 8 };

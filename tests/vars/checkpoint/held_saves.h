@@ -1,6 +1,6 @@
 /* tests/vars/checkpoint/held_saves.h - checkpointers whose saves wait in fsync, and restores that wait in
- * their read. The program defines fsync, pread and pthread_join itself, so that it can hold threads there and
- * knows where they are. */
+ * their read. The program defines fsync, pread and pthread_join itself, so that it can hold threads in the
+ * first two and can count the threads in each. With sanitizers it does not define them. */
 #ifndef HELD_SAVES_H
 #define HELD_SAVES_H
 
@@ -12,10 +12,10 @@
 enum { ELEMENTS = 1000, SECONDS = 60 };
 
 /* While true, fsync and the read of a restore wait. */
-extern _Atomic bool closed;
+extern _Atomic bool holding;
 
 /* The number of threads that are in fsync or in that read. */
-extern _Atomic int at_gate;
+extern _Atomic int in_held_call;
 
 /* The number of threads that are in pthread_join. */
 extern _Atomic int joining;
@@ -37,7 +37,7 @@ ditto_status begin_with(struct saved *s, const char *prefix, const ditto_strateg
 /* The same for two replicas. */
 ditto_status begin(struct saved *s, const char *prefix);
 
-/* Saves as this step. It returns before the file is written. */
+/* Saves as this step. It may return before the file is written. */
 ditto_status save(const struct saved *s, int64_t step);
 
 /* Returns true if the file of this name in own_folder is a checkpoint. */
@@ -50,9 +50,9 @@ struct call {
     ditto_status status;
 };
 
-enum { COUNTS = 4 };
+enum { REPLICA_COUNTS = 4 };
 
 /* The numbers of replicas with which tests are repeated. */
-extern const uint32_t counts[COUNTS];
+extern const uint32_t counts_of_replicas[REPLICA_COUNTS];
 
 #endif

@@ -24,12 +24,12 @@ static int destroy_during_a_call(void *unused)
     pthread_t thread;
     (void)unused;
     REQUIRE(begin(&s, "busy") == DITTO_OK);
-    atomic_store(&closed, true);
+    atomic_store(&holding, true);
     REQUIRE(save(&s, 1) == DITTO_OK);
     REQUIRE(pthread_create(&thread, NULL, call_in_a_thread, &waits) == 0);
     REQUIRE(await(&joining, 1)); /* the thread is in its call */
     REQUIRE(ditto_checkpointer_destroy(s.c) == DITTO_ERR_BUSY);
-    atomic_store(&closed, false);
+    atomic_store(&holding, false);
     REQUIRE(pthread_join(thread, NULL) == 0);
     REQUIRE(waits.status == DITTO_OK);
     REQUIRE(ditto_checkpointer_destroy(s.c) == DITTO_OK);
@@ -101,12 +101,12 @@ static int save_during_a_save(void *unused)
     pthread_t thread;
     (void)unused;
     REQUIRE(begin(&s, "second") == DITTO_OK);
-    atomic_store(&closed, true);
+    atomic_store(&holding, true);
     REQUIRE(save(&s, 1) == DITTO_OK);
     REQUIRE(pthread_create(&thread, NULL, call_in_a_thread, &second) == 0);
     REQUIRE(await(&joining, 1));
-    REQUIRE(atomic_load(&at_gate) <= 1); /* only one file is written at a time */
-    atomic_store(&closed, false);
+    REQUIRE(atomic_load(&in_held_call) <= 1); /* only one file is written at a time */
+    atomic_store(&holding, false);
     REQUIRE(pthread_join(thread, NULL) == 0);
     REQUIRE(second.status == DITTO_OK);
     REQUIRE(ditto_checkpointer_destroy(s.c) == DITTO_OK);
@@ -126,13 +126,13 @@ static void a_second_save_waits_for_the_first(void **state)
 
 enum kind { MAP, FILTER, GENERATOR, KINDS };
 
-/* The calls that a function of a dataset makes, with their results. Meanwhile the save of another thread
- * waits for the turn. A run has the turn, and waits for the rows of the function. */
+/* The calls that a function of a dataset makes, with their results. Meanwhile a run has the turn and waits
+ * for the rows of the function, and the save of another thread waits for the turn. */
 struct inside {
     struct saved saved;
     _Atomic int saver_id, may_save, may_call, calls;
 
-    /* True when all calls have been made. */
+    /* True when the first call of the function has made its calls of the checkpointer. */
     _Atomic bool called;
 
     ditto_status create, save, wait, once, destroy, saver;
@@ -212,7 +212,8 @@ static void *save_beside_the_run(void *argument)
 {
     struct inside *i = argument;
     atomic_store(&i->saver_id, (int)syscall(SYS_gettid));
-    while (!atomic_load(&i->may_save)) /* does not sleep, so that it sleeps only in the call */
+    /* The thread does not sleep here, so await_sleep returns only when it sleeps in the call of save. */
+    while (!atomic_load(&i->may_save))
         sched_yield();
     i->saver = save(&i->saved, 1);
     return NULL;
@@ -277,8 +278,8 @@ static void a_function_of_a_dataset_makes_no_call_of_a_checkpointer(void **state
 {
     (void)state;
     for (enum kind kind = MAP; kind < KINDS; kind++)
-        for (size_t i = 0; i < COUNTS; i++) {
-            struct calling c = { kind, counts[i] };
+        for (size_t i = 0; i < REPLICA_COUNTS; i++) {
+            struct calling c = { kind, counts_of_replicas[i] };
             /* The result is 124 if the child hangs. */
             assert_int_equal(in_child(call_in_a_function_of_a_dataset, &c, 3 * SECONDS), 0);
         }

@@ -29,11 +29,11 @@ static int fork_during_a_save(void *unused)
     struct saved s;
     (void)unused;
     REQUIRE(begin(&s, "forked") == DITTO_OK);
-    atomic_store(&closed, true);
+    atomic_store(&holding, true);
     REQUIRE(save(&s, 1) == DITTO_OK);
-    REQUIRE(await(&at_gate, 1));
+    REQUIRE(await(&in_held_call, 1));
     REQUIRE(in_child(use_in_a_child, &s, SECONDS) == 0);
-    atomic_store(&closed, false);
+    atomic_store(&holding, false);
     REQUIRE(ditto_checkpointer_wait(s.c) == DITTO_OK);
     REQUIRE(is_whole("forked-1.h5"));
     REQUIRE(ditto_checkpointer_destroy(s.c) == DITTO_OK);
@@ -55,12 +55,12 @@ static int destroy_the_strategy_during_a_save(void *unused)
     struct saved s;
     (void)unused;
     REQUIRE(begin(&s, "gone") == DITTO_OK);
-    atomic_store(&closed, true);
+    atomic_store(&holding, true);
     REQUIRE(save(&s, 1) == DITTO_OK);
-    REQUIRE(await(&at_gate, 1));
+    REQUIRE(await(&in_held_call, 1));
     REQUIRE(ditto_variable_destroy(s.v) == DITTO_OK);
     REQUIRE(ditto_strategy_destroy(s.strategy) == DITTO_OK);
-    atomic_store(&closed, false);
+    atomic_store(&holding, false);
     REQUIRE(ditto_checkpointer_wait(s.c) == DITTO_OK);
     REQUIRE(is_whole("gone-1.h5"));
     REQUIRE(save(&s, 2) == DITTO_ERR_CONTEXT);
@@ -90,11 +90,11 @@ static int destroy_the_strategy_under_a_save(void *unused)
     pthread_t thread;
     (void)unused;
     REQUIRE(begin(&s, "under") == DITTO_OK);
-    atomic_store(&closed, true);
+    atomic_store(&holding, true);
     REQUIRE(pthread_create(&thread, NULL, save_once, &once) == 0);
-    REQUIRE(await(&at_gate, 1));
+    REQUIRE(await(&in_held_call, 1));
     REQUIRE(ditto_strategy_destroy(s.strategy) == DITTO_ERR_BUSY);
-    atomic_store(&closed, false);
+    atomic_store(&holding, false);
     REQUIRE(pthread_join(thread, NULL) == 0);
     REQUIRE(once.status == DITTO_OK && is_whole("once.h5"));
     REQUIRE(ditto_checkpointer_destroy(s.c) == DITTO_OK);
@@ -148,14 +148,14 @@ static int destroy_under(void *(*body)(void *))
     REQUIRE(ditto_optimizer_create(&other, 1, &rule, &adam) == DITTO_OK);
     REQUIRE(ditto_optimizer_slot(adam, 0, "m", &slot) == DITTO_OK);
     REQUIRE(ditto_checkpoint_save(s.strategy, own_path("before.h5"), NULL) == DITTO_OK);
-    atomic_store(&closed, true);
+    atomic_store(&holding, true);
     REQUIRE(pthread_create(&thread, NULL, body, &call) == 0);
-    REQUIRE(await(&at_gate, 1));
+    REQUIRE(await(&in_held_call, 1));
     REQUIRE(ditto_variable_destroy(s.v) == DITTO_ERR_BUSY);
     ditto_status of_optimizer = ditto_optimizer_destroy(adam);
     REQUIRE(of_optimizer == (body == save_chosen_once ? DITTO_OK : DITTO_ERR_BUSY));
     REQUIRE(of_optimizer == DITTO_OK || strstr(ditto_last_error()->message, "optimizer/m/Variable") != NULL);
-    atomic_store(&closed, false);
+    atomic_store(&holding, false);
     REQUIRE(pthread_join(thread, NULL) == 0);
     REQUIRE(call.status == DITTO_OK);
     REQUIRE(of_optimizer == DITTO_OK || ditto_optimizer_destroy(adam) == DITTO_OK);
@@ -202,8 +202,8 @@ struct coming {
     _Atomic bool done;
     _Atomic int saves;
 
-    /* True if the thread that saves must pause between two calls. */
-    _Atomic bool must_pause;
+    /* True if the thread that saves must wait before its next save. */
+    _Atomic bool must_wait;
 
     struct report report;
 };
@@ -224,14 +224,14 @@ static void *save_until_done(void *argument)
 {
     struct coming *c = argument;
     while (!atomic_load(&c->done) && save_and_restore(c) == DITTO_OK)
-        while (atomic_load(&c->must_pause))
+        while (atomic_load(&c->must_wait))
             sleep_ms(1);
     return NULL;
 }
 
 /* Destroys a variable or an optimizer when the other thread is between two calls. That thread is in a call
  * most of the time. On one CPU this thread may run only while the other one sleeps in a call. After many
- * refusals the other thread therefore pauses. */
+ * refusals the other thread therefore waits between two calls. */
 static ditto_status destroy_when_free(struct coming *c, ditto_variable *v, ditto_optimizer *o)
 {
     enum { MANY = 10000 };
@@ -241,10 +241,10 @@ static ditto_status destroy_when_free(struct coming *c, ditto_variable *v, ditto
         if (status != DITTO_ERR_BUSY)
             break;
         if (refusals == MANY)
-            atomic_store(&c->must_pause, true);
+            atomic_store(&c->must_wait, true);
         sched_yield();
     }
-    atomic_store(&c->must_pause, false);
+    atomic_store(&c->must_wait, false);
     return status;
 }
 
@@ -396,7 +396,7 @@ static int save_of_a_late_replica(void *argument)
     return 0;
 }
 
-/* On a busy machine a short limit passes before the replicas have met. Then a longer one is tried. */
+/* On a busy machine a short limit may pass before save_late begins. Then a longer one is tried. */
 static int run_late_case(struct late_case c)
 {
     int result = STOPPED_TOO_EARLY;
@@ -411,8 +411,9 @@ static void a_checkpointer_of_a_poisoned_strategy_stays_for_the_replica_that_is_
     (void)state;
     for (enum order order = STRATEGY_FIRST; order < ORDERS; order++)
         for (int merges = 0; merges < 2; merges++)
-            for (size_t i = 0; i < COUNTS; i++)
-                assert_int_equal(run_late_case((struct late_case){ counts[i], merges != 0, order, 0 }), 0);
+            for (size_t i = 0; i < REPLICA_COUNTS; i++)
+                assert_int_equal(
+                    run_late_case((struct late_case){ counts_of_replicas[i], merges != 0, order, 0 }), 0);
 }
 
 int main(void)

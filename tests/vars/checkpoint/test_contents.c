@@ -5,17 +5,17 @@
 
 enum { NAMES = 5, LENGTH = 5 };
 
-/* Makes a random name. Its letters come before and after "/" in the order of bytes. It is so short that names
- * are often equal, or one is in the folder of another. */
+/* Makes a random name of "/" and of characters that come before and after it in the order of bytes. It is so
+ * short that names are often equal, or one is in the folder of another. */
 static void make_name(uint64_t *random, char name[LENGTH + 1])
 {
     static const char letters[] = "!-/0a/";
     size_t length = 1 + test_random(random) % LENGTH;
     for (size_t i = 0; i < length; i++) {
-        bool inside = i > 0 && i + 1 < length && name[i - 1] != '/'; /* a "/" may be here */
+        bool may_be_slash = i > 0 && i + 1 < length && name[i - 1] != '/';
         do
             name[i] = letters[test_random(random) % (sizeof letters - 1)];
-        while (name[i] == '/' && !inside);
+        while (name[i] == '/' && !may_be_slash);
     }
     name[length] = '\0';
 }

@@ -1,6 +1,7 @@
 /* tests/vars/checkpoint/test_failing_calls.c - saves and restores during which one call fails. Every call of
- * every kind is made to fail in turn. The error must say what failed, and must not report a corrupt file. The
- * checkpoint that existed before must stay, and the next attempt must succeed. */
+ * every kind is made to fail in turn. The error must name the function of the library and have the errno, and
+ * must not report a corrupt file. The file must be the checkpoint that existed before, or the new one. The
+ * next attempt must succeed. */
 #include "vars/checkpoint/checkpoint_support.h"
 #include "support/support.h"
 
@@ -86,7 +87,7 @@ static ditto_status restore(struct model *m)
     return ditto_checkpoint_restore(m->strategy, own_path("kept.h5"), NULL, NULL);
 }
 
-/* Checks that an error names the function and the cause, and that its status is not that of a corrupt
+/* Checks that an error names the function and has an errno, and that its status is not that of a corrupt
  * file. */
 static int check_error(ditto_status status, enum calls kind, const char *function)
 {
@@ -107,10 +108,9 @@ try {
     bool saves;
 };
 
-/* Each attempt runs in a child process, so that a crash, an exit or a hang is detected. */
 static int try_restore(const struct try *t, struct model *m)
 {
-    REQUIRE(restore(m) == DITTO_OK); /* so that everything that is allocated only once exists */
+    REQUIRE(restore(m) == DITTO_OK); /* allocates everything that is allocated only once */
     REQUIRE(assign(m, 2) == DITTO_OK);
     fail_call(t->kind, t->k);
     ditto_status status = restore(m);
@@ -132,8 +132,8 @@ static int try_save(const struct try *t, struct model *m)
     bool failed = end_failing();
     if (status != DITTO_OK && check_error(status, t->kind, "ditto_checkpoint_save") != 0)
         return 1;
-    /* These calls can also fail after the renaming, while the folder is flushed, which opens it and allocates
-     * its path. */
+    /* Such calls are also made after the renaming. The file is closed, and the folder is flushed, which
+     * opens it and allocates its path. */
     bool published = status == DITTO_OK || t->kind == CALLS_OF_FLUSH || t->kind == CALLS_OF_CLOSE ||
                      t->kind == CALLS_OF_OPEN || t->kind == CALLS_OF_MALLOC;
     REQUIRE(assign(m, 3) == DITTO_OK);
@@ -148,6 +148,7 @@ static int try_save(const struct try *t, struct model *m)
     return failed ? 0 : NOT_SO_MANY;
 }
 
+/* Runs in a child process, so that a crash, an exit or a hang is detected. */
 static int try_once(void *argument)
 {
     const struct try *t = argument;

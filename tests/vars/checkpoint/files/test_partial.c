@@ -1,6 +1,6 @@
-/* tests/vars/checkpoint/files/test_partial.c - files at the path of a checkpoint and in its folder. They are
- * the temporary file of a save, temporary files that killed processes have left, and files that are not
- * regular. */
+/* tests/vars/checkpoint/files/test_partial.c - saves and restores if there are other files at the path of
+ * the checkpoint or in its folder, if system calls are refused, and if a file becomes too long. Such other
+ * files are temporary files that killed processes have left, and files that are not regular. */
 #include "support/support.h"
 
 #include <ditto/checkpoint.h>
@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #define ELEMENTS 20000
-#define LEFT     ".0123456789abcdef.partial"
-#define SECONDS  60 /* the limit of a child process */
+#define LEFT     ".0123456789abcdef.partial" /* the ending of a temporary file */
+#define SECONDS  60                          /* the limit of a child process */
 
 struct saved {
     ditto_strategy *strategy;
@@ -45,7 +45,7 @@ static ditto_status assign(const struct saved *s, float number)
     return ditto_variable_assign(s->v, values, sizeof values);
 }
 
-/* Returns the number that all elements are equal to, or -1 if they differ. */
+/* Returns the number that all elements are equal to. Returns -1 if they differ or cannot be read. */
 static float look(const struct saved *s)
 {
     static float values[ELEMENTS];
@@ -76,7 +76,7 @@ static void remove_all(const char *const *names, size_t count)
             unlink(own_path(names[i]));
 }
 
-/* -- files in the folder of the path -- */
+/* -- files in the folder of the path. Earlier versions wrote to the file <path>.partial. -- */
 
 static int save_beside_a_fifo(void *unused)
 {
@@ -270,7 +270,7 @@ static void files_that_killed_processes_left_are_removed_and_files_being_written
     put_file(own_folder, "/q.h5" LEFT, "being written");
     put_file(own_folder, "/checkpoint-7.h5" LEFT, "being written");
     put_file(own_folder, "/checkpoint-8.h5" LEFT, "left");
-    put_file(own_folder, "/checkpoint-9.h5.partial", "left by a version before");
+    put_file(own_folder, "/checkpoint-9.h5.partial", "left by an earlier version");
     put_file(own_folder, "/checkpoint-10.h5.notes.partial", "somebody else's");
     int writing[] = { open(own_path("q.h5" LEFT), O_RDWR), open(own_path("checkpoint-7.h5" LEFT), O_RDWR) };
     for (int i = 0; i < 2; i++)
@@ -394,7 +394,7 @@ static void a_file_system_that_does_not_rename_is_an_error_and_keeps_the_old_one
     assert_int_equal(in_child(without_renames, NULL, SECONDS), 0);
 }
 
-/* The signal that comes with EFBIG has its default action here, so it would end the process. */
+/* SIGXFSZ, which comes with EFBIG, has its default action here, so it would end the process. */
 static int save_too_much(void *background)
 {
     struct saved s;

@@ -1,6 +1,6 @@
-/* tests/vars/checkpoint/hdf5/test_hdf5.c - compares the HDF5 part of a checkpoint with the HDF5 library. The
- * library must read all that ditto writes, and ditto must restore files that earlier versions of ditto wrote
- * with the library. Files with wrong contents must lead to an error. */
+/* tests/vars/checkpoint/hdf5/test_hdf5.c - the HDF5 part of a checkpoint. The HDF5 library must read all that
+ * ditto writes. ditto must read a file that an earlier version of ditto wrote with the library. Files with
+ * wrong contents must lead to an error. */
 #include "vars/checkpoint/checkpoint_support.h"
 #include "support/support.h"
 
@@ -15,7 +15,7 @@
 
 #define DTYPES DTI_NUM_DTYPES
 
-/* The dtypes of version 0.1.0, which wrote the file with the library. */
+/* The number of dtypes in written_with_libhdf5.h5. */
 #define OLD_DTYPES 15
 
 #define WIDE 700 /* entries of a group, whose tree has two levels */
@@ -229,8 +229,9 @@ static void every_entry_is_read_back(void **state)
 
 /* -- written by the HDF5 library -- */
 
-/* tests/vars/checkpoint/hdf5/written_with_libhdf5.h5 is a checkpoint with every dtype. ditto 0.1.0 wrote it
- * when it still called HDF5 1.10.8. Byte k of a value of dtype d is 17 + 3 k + d, or k % 2 for bool. */
+/* tests/vars/checkpoint/hdf5/written_with_libhdf5.h5 is a checkpoint with a matrix of every dtype and four
+ * other entries. ditto 0.1.0 wrote it when it still called HDF5 1.10.8. Byte k of the matrix of dtype d is
+ * 17 + 3 k + d, or k % 2 for bool. */
 static void a_checkpoint_that_was_written_with_the_hdf5_library_is_read(void **state)
 {
     ditto_checkpoint *file;
@@ -422,22 +423,23 @@ static void structures_that_refer_to_each_other_in_circles_are_refused(void **st
     size_t count = read_file(own_path("all.h5"), &bytes);
     kept = malloc(count);
     memcpy(kept, bytes, count);
-    /* A group whose first member is the root. The superblock contains the address of the root's header. */
+    /* The first member of a group becomes the root. The superblock contains the address of the root's
+     * header. */
     size_t node = find(bytes, count, 4096, "SNOD");
     memcpy(bytes + node + 8 + 8, bytes + 4096 + 64, 8);
     expect_corrupt(bytes, count, "in circles");
-    /* A node of level 1 of a tree that is its own first child. That child has the wrong level. */
+    /* A tree's node of level 1 becomes its own first child. As a child it has the wrong level. */
     memcpy(bytes, kept, count);
     size_t tree = find(bytes, count, 4096, "TREE");
     while (bytes[tree + 5] != 1)
         tree = find(bytes, count, tree + 1, "TREE");
-    uint64_t self = tree - 4096;
-    memcpy(bytes + tree + 32, &self, 8);
+    uint64_t child = tree - 4096;
+    memcpy(bytes + tree + 32, &child, 8);
     expect_corrupt(bytes, count, "points to something else");
-    /* An address behind the end of the file. */
+    /* The first child is at an address behind the end of the file. */
     memcpy(bytes, kept, count);
-    self = count;
-    memcpy(bytes + tree + 32, &self, 8);
+    child = count;
+    memcpy(bytes + tree + 32, &child, 8);
     expect_corrupt(bytes, count, "points past its end");
     free(bytes);
     free(kept);
@@ -453,8 +455,8 @@ static size_t find_last(const unsigned char *bytes, size_t count, const char *wo
     return last;
 }
 
-/* Saves `count` data and reads the file. *bytes has space for `more` bytes after those of the file. Returns
- * the length of the file. */
+/* Saves `count` data and reads the file. *bytes has `more` zeros after the bytes of the file. Returns the
+ * length of the file. */
 static size_t save_and_read(const ditto_checkpoint_data *saved, size_t count, size_t more,
                             unsigned char **bytes)
 {
