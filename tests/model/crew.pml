@@ -1,7 +1,7 @@
 /* tests/model/crew.pml - the helpers of a replica (src/replicas/helpers/crew.h).
  *
- * A leader gives functions to two helpers, runs a loop on both, gives more functions and joins. A ring holds
- * one function. Another process may stop the run at any time.
+ * Twice, a leader gives functions to two helpers, runs a loop on both, gives one more function and joins. A
+ * ring holds one function. Another process may stop the run at any time.
  *
  * Claims   All processes end. Each function runs at most once, and exactly once unless the run is stopped.
  *          The functions of a helper run before the loop that follows them (I2). No task is written while its

@@ -4,7 +4,8 @@
  * (which the call asks for), or waits for an operation that it has started, or returns. A replica that has to
  * wait sleeps at once (src/base/waiting/wait.h). The model has no store buffers.
  *
- * Claims   All replicas end without a timeout, and a replica ends well only if all did the same.
+ * Claims   All replicas end without a timeout. A replica that does not return at once ends well only if all
+ *          did the same.
  * Mutants  NO_ARRIVAL_SIGNAL  A replica that comes to a meeting by counter does not wake replicas that watch
  *                             its first mailbox.
  *          NO_RETURN_SIGNAL   A replica that returns wakes no other. */

@@ -3,9 +3,9 @@
  *
  * The range has three owners and four blocks, and four more blocks in a second collective. Partials and
  * results have two copies each. The reduction is in place, so step C of a block overwrites its sources, which
- * step B of the block reads on all owners. One owner, or none, fails at any time. An owner that leaves a
- * stopped run waits until no owner is accessing buffers, and then its own buffers are freed. The fence of
- * that wait is modelled in access.pml.
+ * step B of the block reads on all owners. One owner, or none, fails before a step A or B. An owner that
+ * leaves a stopped run waits until no owner is accessing buffers, and then its own buffers are freed. The
+ * fence of that wait is modelled in access.pml.
  *
  * Claims   Step B reads the partials and sources of its own block on all owners. Step C reads the results of
  *          its own block on all owners. No owner reads a buffer that is freed. All owners end. Data that was

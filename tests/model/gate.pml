@@ -2,11 +2,11 @@
  *
  * Two threads make calls. One calls on a strategy, the other on a variable of it through a value. One thread
  * destroys the strategy. It shuts both gates, detaches the variable from the strategy, and closes the gates.
- * Another thread destroys the variable, which closes its gate from inside. The value is also used after the
+ * Another thread destroys the variable, which closes its gate from inside. The value may be used after the
  * variable was destroyed, and is then dropped. A thread of the variable's own (such as a producer of an
- * iterator) makes a call on the variable too, and the thread that detaches the variable waits for the end of
- * that thread. The strategy may be poisoned. Then the variable is not freed when it is destroyed, and if a
- * replica is late the strategy is not freed either.
+ * iterator) makes a call on the variable too. The thread that detaches or destroys the variable waits for the
+ * end of that thread. The strategy may be poisoned. Then the variable is not freed when it is destroyed, and
+ * if a replica is late the strategy is not freed either.
  *
  * Claims   All processes end. Nothing is freed while a call is in, and nothing is freed twice. A call is
  *          refused only if its object has been freed or will be, or stays with its strategy for ever. The

@@ -17,8 +17,8 @@ complain() {
 }
 
 # steps FILE: prints the labels in its comments, except in the first comment, which describes the whole file.
-# It prints "LABEL near" if an operation on shared memory is in the line before or within four lines below,
-# and "LABEL far" otherwise.
+# It prints "LABEL near" if an operation on shared memory is in the line of the label, in the line before, or
+# in the next four lines. Otherwise it prints "LABEL far".
 steps() {
     awk -v operation="$operation" '
         {

@@ -3,7 +3,7 @@
  *
  * There are two pipelines with one replica each and two steps, and any set of batches may fail. The producer
  * of a pipeline reads its batches one after the other into a queue of one slot, or of two slots (TWO_SLOTS).
- * A replica takes its next batch, or the error of another pipeline. In the variant THREE there are three
+ * A replica takes its next batch, or the error of any pipeline. In the variant THREE there are three
  * pipelines, one step, and only the replica of the last pipeline. A replica that has found nothing waits
  * until a producer has changed something. wait.pml shows that it is woken.
  *
@@ -39,11 +39,12 @@ byte next[PIPELINES];
 
 byte failed[PIPELINES] = NONE; /* 2 * position + 1 of a pipeline's error, or NONE */
 
-/* Steps whose slot is filled, including the step of the end, and steps whose slot was given back. */
+/* The number of steps whose slot was filled, including the step of the end, and the number of steps whose
+ * slot was given back. */
 byte filled[PIPELINES];
 byte taken[PIPELINES];
 
-/* A producer has changed something since the replica began to look. */
+/* A producer, or the replica itself, has changed something since the replica began to look. */
 bool notified[PIPELINES];
 
 bool over[PIPELINES]; /* the replica takes nothing more */

@@ -1,7 +1,7 @@
 /* tests/model/pause.pml - runs inside runs (src/replicas/team/team.h, pause.c).
  *
  * In a run all replicas meet. Replica 0 then works alone and posts runs of its own, while the others serve.
- * It ends the pause, and all continue. A second pause may follow, and the run ends. A replica may fail in the
+ * It ends the pause, and all continue. A second pause follows, and the run ends. A replica may fail in the
  * first inner run and stop it. The stop is renewed when all replicas are back.
  *
  * Claims   All processes end. Each replica does each posted job once, in order, and reads it whole. No

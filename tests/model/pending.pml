@@ -3,9 +3,9 @@
  * Three replicas have rings of two operations, and start four operations. Each operation has a share of two
  * pieces for every replica. A replica starts operations as soon as its ring has space, or helps before that.
  * One replica, or none, starts as many operations as it may, and then computes until the others have consumed
- * them. In the variant STOP a replica fails at any time with operations open, and a share has one piece. A
- * replica that leaves waits until no replica is accessing buffers, and then its own buffers are freed. The
- * fence of that wait is modelled in access.pml.
+ * them. In the variant STOP a replica fails at any time, and a share has one piece. A replica that leaves
+ * waits until no replica is accessing buffers, and then its own buffers are freed. The fence of that wait is
+ * modelled in access.pml.
  *
  * The variant NO_NUMBER, in which a claim has no number, holds as well. No replica can come late to a claim,
  * because a replica that works on operation k has not consumed it, and so the announcements of k stay.

@@ -2,10 +2,10 @@
  *
  * There are two producers, one consumer and one closer. The queue has two slots and a limit of two bytes.
  * Each producer puts an item of no bytes and one of two bytes, and the second producer puts them in this
- * order. The last item of each producer may fail, and the first producer may give up waiting for a slot. The
- * closer closes the queue at any time, or when all items are put. In the variant ALONE there is one producer,
- * whose store to tail may wait in its store buffer (as on x86) until memory takes it, its next slot is
- * filled, or the closer's heavy fence (membarrier) drains it.
+ * order. The last item of each producer may fail, and the first producer may give up waiting for a slot for
+ * its last item. The closer closes the queue at any time, or when all items are put. In the variant ALONE
+ * there is one producer, whose store to tail may wait in its store buffer (as on x86) until memory takes it,
+ * its next slot is filled, or the closer's heavy fence (membarrier) drains it.
  *
  * The consumer's looks at its slot, at the closed bit and at tail are three steps, between which all other
  * processes may go on. Going to sleep is one step with the last look at the condition. wait.pml shows that
@@ -112,7 +112,8 @@ inline fill(what) {
 #endif
 }
 
-/* Both inlines take what is available, and sleep until they have what they need. */
+/* take_bytes and take_ticket sleep until they can take what they need, or the put is refused. `taken` says
+ * whether they have taken it. */
 inline take_bytes() {
     taken = false;
     do
@@ -268,8 +269,8 @@ proctype consumer() {
     atomic { over = true; ended++ }
 }
 
-/* Checks at the end that the consumer has received every item whose put returned OK, except for items after a
- * failure. */
+/* Checks at the end that the consumer has received every item whose put returned OK before a failure, and no
+ * item after it. */
 proctype judge() {
     byte t;
     ended == PRODUCERS + 2;

@@ -1,12 +1,14 @@
 /* tests/model/refuse.pml - the meeting before a pause fails for some replicas (src/replicas/team/pause.h).
  *
- * Replica 0 begins the pause if its meeting succeeded. The others serve if theirs succeeded, and leave
- * otherwise. A replica whose meeting fails first stops the run. There may be two pauses, one after the other.
+ * Replica 0 begins the pause if its meeting succeeded. The others serve. If the run is stopped, they refuse
+ * the pause and leave, unless replica 0 has begun it. A replica whose meeting fails by its own timeout stops
+ * the run. There may be two pauses, one after the other.
  *
  * Claims   All processes end. During a pause no replica has left. Replica 0 begins no pause if a replica has
  *          left before.
  * Mutants  LATE_BEGUN    Replica 0 looks for a refusal before it announces the pause.
- *          LATE_REFUSAL  The other side makes the same mistake, which is what a missing fence would do.
+ *          LATE_REFUSAL  A replica that refuses looks at the state before it announces the refusal. A missing
+ *                        fence would allow this.
  *          NO_DECLINED   Replica 0 does not announce that it declines the pause.
  *          NO_GO_LOOK    A replica that leaves does not look whether a pause has ended meanwhile.
  *          NO_END_WAKE   The end of a pause wakes when it is posted, and not when the state is open again.

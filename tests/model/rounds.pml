@@ -2,7 +2,7 @@
  *
  * There are four meetings of four replicas, which meet two by two in two rounds. In the variant UNEQUAL there
  * are three replicas, in blocks of two and one. In the variant FLAT three replicas meet in one round. Each
- * replica contributes a value, and in round 1 passes on what it received in round 0. After a meeting a
+ * replica contributes a value, and in round 1 passes on what it knows after round 0. After a meeting a
  * replica may read the first mailboxes of all, until it comes to the next meeting.
  *
  * One replica sleeps when it waits. It is a waiter (src/base/waiting/wait.h, without store buffers, which are

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/renames/renames.sh SOURCE BUILD CC... - ports the examples as they were under the old names with
-# tools/renames.sed, builds them and runs some. Nothing else may be needed.
+# Ports examples that use the old public names, with tools/renames.sed alone. Builds them and runs some.
+#   usage: renames.sh SOURCE BUILD CC...
 set -eu
 source=$1 build=$2
 shift 2

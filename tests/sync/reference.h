@@ -1,6 +1,6 @@
 /* tests/sync/reference.h - a plain implementation of the documented reduction tree and arithmetic, with which
- * tests compare every reduction. It computes one element at a time, without vectors, and shares no code with
- * the library. */
+ * tests compare every reduction. It computes one element at a time, without vectors, and uses none of the
+ * library's arithmetic. */
 #ifndef REFERENCE_H
 #define REFERENCE_H
 
@@ -55,7 +55,7 @@ static inline uint16_t reference_to_half(double value, int exponent_bits, int fr
     /* At most fraction_bits + 1 bits, and a carry. */
     double scaled = nearbyint(ldexp(fabs(value), -unit));
     uint32_t digits = (uint32_t)scaled;
-    /* The sum carries into the exponent. */
+    /* A carry out of the fraction increases the exponent. */
     uint32_t bits = digits + ((uint32_t)(unit + fraction_bits + bias - 1) << fraction_bits);
     return bits >= infinite ? sign | infinite : (uint16_t)(sign | bits);
 }
@@ -270,9 +270,9 @@ static inline bool reference_has(ditto_dtype d, ditto_op op)
     return op != DITTO_MEAN;
 }
 
-/* Stores a random value. Floating values have exponents spread over 40 bits (26 for f16), so that a sum
- * depends on its order, and some are a zero, a denormal, an infinity or a NaN. An integer has any bits, and a
- * bool is 0 or 1. */
+/* Stores a random value. The exponents of floating values are spread over a range of 40 (26 for f16), so that
+ * a sum depends on its order. Some are a zero, an infinity, a NaN, or a number that is denormal in f32 (in
+ * f16 for that dtype). An integer has any bits, and a bool is 0 or 1. */
 static inline void reference_fill(ditto_dtype d, uint64_t seed, uint32_t replica, size_t i, void *out)
 {
     uint64_t x = seed ^ (replica + 1) * 0x9e3779b97f4a7c15u ^ (i + 1) * 0xc2b2ae3d27d4eb4fu;

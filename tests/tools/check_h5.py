@@ -1,4 +1,5 @@
-"""Reads a checkpoint of train_digits with h5py and h5dump. Both must find datasets named like the variables.
+"""Reads a checkpoint of train_digits with h5py, and its header with h5dump. Both must find datasets named
+like the variables.
 
 usage: check_h5.py PROGRAM REPLICAS
 The exit status is 77 (skipped) if h5py or h5dump is missing."""

@@ -1,6 +1,8 @@
-"""Runs ditto-info --json on several machines and compares its output with docs/ditto-info.schema.json.
+"""Runs ditto-info --json on this machine and on described ones, and compares its output with
+docs/ditto-info.schema.json.
 
-It checks types, required members and enums, and that the schema describes every member that is printed.
+It checks types, required members and enums, and that the schema describes every member that is printed. It
+also checks the exit status of wrong options, and the output of --placement.
 
 usage: check_info.py PROGRAM SCHEMA"""
 import json

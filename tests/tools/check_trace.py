@@ -1,5 +1,5 @@
-"""Checks the trace of train_digits. It is strict JSON, has an event for each run of each replica and for each
-batch of a producer, and has the times of the table that train_digits prints.
+"""Checks the trace of train_digits. It must be strict JSON, and have an event for each run of each replica
+and events of producers. Its collectives must take the time that is in the table of train_digits.
 
 usage: check_trace.py TRAIN_DIGITS REPLICAS"""
 
@@ -31,7 +31,7 @@ def check(program, replicas):
         assert sum(e["name"] == "run" for e in own) == runs, f"replica {replica}: not {runs} runs"
         assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in own)
         ends = [e["ts"] + e["dur"] for e in own]
-        assert all(a <= b + 0.002 for a, b in zip(ends, ends[1:])), "events end in order"
+        assert all(a <= b + 0.002 for a, b in zip(ends, ends[1:])), "events do not end in order"
     track = {e["tid"]: e["args"]["name"] for e in trace["traceEvents"]
              if e["ph"] == "M" and e["name"] == "thread_name"}
     assert all(track[replica] == f"replica {replica}" for replica in range(replicas))
@@ -42,7 +42,7 @@ def check(program, replicas):
         own = sorted((e["ts"], e["ts"] + e["dur"], e["name"]) for e in events if e["tid"] == producer)
         assert all(name == "fill" for _, _, name in own)
         in_order = all(a[1] <= b[0] + 0.002 for a, b in zip(own, own[1:]))
-        assert in_order, "a producer fills one batch after the other"
+        assert in_order, "a producer fills two batches at once"
     taken = sum(e["name"] == "ditto_next" and e["args"]["bytes"] > 0 for e in events)
     filled = sum(e["name"] == "fill" and e["args"]["bytes"] > 0 for e in events)
     assert 0 < filled <= taken, f"{filled} batches filled, {taken} taken"

@@ -3,11 +3,13 @@
 # training.
 #   usage: resume.sh PROGRAM REPLICAS OTHER_REPLICAS
 #
-# Resumed after a pass, the final hash is the same. With another number of replicas the weights after this
-# pass are the same, and the training continues. Killed five times in the middle of a pass and resumed after
-# the last complete pass, the final hash is the same. Saved every few batches, killed at random times (twenty
-# times with two replicas, five times otherwise) and resumed in the middle of a pass, the final hash is the
-# same. With another number of replicas the weights at the resume are the same.
+# A training that is resumed after a pass ends with the same hash. With another number of replicas the weights
+# after this pass are the same, and the training continues. Five trainings are killed after different times
+# and resumed after the last complete pass. They end with the same hash as uninterrupted ones. A training that
+# is saved every three batches is killed at random times (twenty times with two replicas, five times
+# otherwise). A copy of it is resumed each time, mostly in the middle of a pass, and ends with the same hash.
+# A training that is resumed in the middle of a pass by another number of replicas has the same weights at the
+# resume.
 set -eu
 program=$1 replicas=$2 other=$3 epochs=6
 folder=$(mktemp -d)
@@ -53,7 +55,7 @@ for delay in 0.05 0.1 0.15 0.2 0.3; do
     rm -rf "$folder/c"
 done
 
-kills=0 saved=0
+kills=0 in_pass=0
 [ "$replicas" = 2 ] && most=20 || most=5
 while [ $kills -lt $most ]; do
     delay=$(awk "BEGIN { srand($kills * 7919 + $replicas); print 0.01 + 0.12 * rand() }")
@@ -67,7 +69,7 @@ while [ $kills -lt $most ]; do
         # A copy is trained to the end. The next round continues with the original.
         cp -r "$folder/d" "$folder/e"
         end=$(train "$replicas" $epochs --checkpoint "$folder/e" --save-every 3 --resume)
-        grep -q "and a part" "$folder/out" && saved=$((saved + 1))
+        grep -q "and a part" "$folder/out" && in_pass=$((in_pass + 1))
         [ "$end" = "$whole" ] ||
             fail "$replicas replicas: $end after a resume in the middle of a pass, $whole without"
         rm -rf "$folder/e"
@@ -75,11 +77,11 @@ while [ $kills -lt $most ]; do
     grep -q '^test accuracy' "$folder/killed" && rm -rf "$folder/d"
     kills=$((kills + 1))
 done
-echo "$replicas replicas: $kills kills, $saved times resumed in the middle of a pass: $whole each time"
+echo "$replicas replicas: $kills kills, $in_pass times resumed in the middle of a pass: $whole each time"
 
 rm -rf "$folder/d"
 train "$replicas" 1 --checkpoint "$folder/d" --save-every 20 >/dev/null
-# The newest checkpoint is then the last one in the middle of the pass.
+# The pass has 45 batches. Of the checkpoints 20, 40 and 45 only the first one stays, which is in its middle.
 rm -f "$folder"/d/checkpoint-4[0-9].h5
 middle=$(train "$replicas" 2 --checkpoint "$folder/d" --resume; grep '^resumed' "$folder/out")
 train "$other" 2 --checkpoint "$folder/d" --resume >/dev/null

@@ -26,7 +26,9 @@ struct task {
     ditto_dtype dtype;
     ditto_op op;
     uint32_t root;
-    bool in_place, started, flush_to_zero;
+    bool in_place;
+    bool started; /* the call is started and then waited for, if its kind can be */
+    bool flush_to_zero;
     ditto_implementation implementation;
     uint64_t seed;
     void *result[DITTO_MAX_REPLICAS]; /* allocated by the test, compared after the run */
@@ -227,7 +229,7 @@ static void choose_type(struct task *t, uint64_t *seed)
         t->dtype = (ditto_dtype)(1 + test_random(seed) % DTI_NUM_DTYPES);
         t->op = (ditto_op)(1 + test_random(seed) % DITTO_XOR);
     } while (!reference_has(t->dtype, t->op));
-    /* Half of the tasks are sums of floats, whose bits depend on the order. */
+    /* At least half of the tasks are sums of floats, whose bits depend on the order. */
     if (test_random(seed) % 2 == 0) {
         t->dtype = test_random(seed) % 2 == 0 ? DITTO_F32 : DITTO_BF16;
         t->op = DITTO_SUM;
@@ -251,9 +253,9 @@ static struct task random_task(uint32_t n, uint64_t *seed)
     return t;
 }
 
-/* A strategy whose groups have `near` replicas. Each size of groups comes with other kernels, streaming
- * stores, placement and limit of small messages, which must not change the results. With groups of four all
- * replicas share one PU. */
+/* A strategy whose groups have `near` replicas, or the groups of this machine if `near` is 0. The kernels,
+ * streaming stores, placement and limit of small messages depend on `near` too. They must not change the
+ * results. With groups of four all replicas share one PU. */
 static ditto_strategy *make_tuned(uint32_t n, uint32_t near)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -263,7 +265,7 @@ static ditto_strategy *make_tuned(uint32_t n, uint32_t near)
     tuning.near_replicas = near;
     tuning.block_bytes = 4096;
     tuning.stream_bytes = near % 2 == 1 ? 1 : 0;
-    tuning.small_bytes = near == 2 ? 1 : 0; /* with 1, no payload is in mailboxes */
+    tuning.small_bytes = near == 2 ? 1 : 0; /* 1: mailboxes hold no payload of more than a byte */
     options.tuning = &tuning;
     options.kernels = near == 3 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT;
     if (near == 4) {

@@ -104,7 +104,7 @@ static void bad_lists_are_refused(void **state)
 
 /* -- User functions. They multiply matrices, which does not commute. -- */
 
-/* Its size is 24 bytes, which is no power of two, and it has no padding. */
+/* A matrix has 24 bytes, which is no power of two, and no padding. */
 struct matrix {
     uint32_t a[2][2];
     char label[8];
@@ -197,8 +197,8 @@ static void a_function_need_not_commute_and_may_fail(void **state)
         }
 }
 
-/* Makes each call by which a replica can take part in a collective. Each is refused. The error of the last
- * one ends the run. */
+/* Makes calls that take part in collectives. Each of them is refused. The error of the last one ends the
+ * run. */
 static ditto_status meet_inside(void *out, const void *left, const void *right, size_t count, void *user)
 {
     ditto_pending none = { 0 };

@@ -15,8 +15,8 @@ static int find_tables(void **state)
 {
     (void)state;
     tables_count = 0;
-    for (int wish = DITTO_KERNELS_PORTABLE; wish <= DITTO_KERNELS_AVX512; wish++)
-        if (dti_kernels_choose((ditto_kernels)wish, &tables[tables_count]) == DITTO_OK)
+    for (int requested = DITTO_KERNELS_PORTABLE; requested <= DITTO_KERNELS_AVX512; requested++)
+        if (dti_kernels_choose((ditto_kernels)requested, &tables[tables_count]) == DITTO_OK)
             tables_count++;
     printf("  instruction sets of this processor: %u, the best is %s\n", tables_count,
            table_names[tables_count - 1]);
@@ -57,7 +57,7 @@ static void every_floating_dtype_has_a_sum_and_a_mean(void **state)
         }
 }
 
-DTI_KNOWS_DTYPES(15); /* a float of another size than 16 bits needs a test like the next one */
+DTI_KNOWS_DTYPES(15); /* a new dtype that is widened needs a test like the next one */
 
 /* Converts every value of a 16-bit float to f32 and back. Between each two of them, rounds the middle, which
  * is a tie, and its two neighbours. */
@@ -101,12 +101,12 @@ static void halves_are_converted_as_their_format_says(void **state)
                         back, reference_to_half((double)tried[i], kinds[k].exponent, kinds[k].fraction));
                 }
             }
-            float large[] = { 65519.99f, 65520.0f, 3.4e38f, INFINITY, -INFINITY, 1e-45f, -1e-45f };
-            for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
+            float extreme[] = { 65519.99f, 65520.0f, 3.4e38f, INFINITY, -INFINITY, 1e-45f, -1e-45f };
+            for (size_t i = 0; i < sizeof extreme / sizeof extreme[0]; i++) {
                 uint16_t back;
-                kernel->narrow(&back, &large[i], 1);
+                kernel->narrow(&back, &extreme[i], 1);
                 assert_int_equal(back,
-                                 reference_to_half((double)large[i], kinds[k].exponent, kinds[k].fraction));
+                                 reference_to_half((double)extreme[i], kinds[k].exponent, kinds[k].fraction));
             }
         }
 }

@@ -1,6 +1,6 @@
-/* tests/sync/meeting/test_wrap.c - numbers of meetings and runs that wrap. Meetings are compared by 32 bits
- * of their number, which wrap after some minutes of barriers, and runs by 64 bits. The tests set the numbers
- * to values shortly before the wrap. */
+/* tests/sync/meeting/test_wrap.c - large numbers of meetings and runs. Meetings are compared by 32 bits of
+ * their number, which wrap after some minutes of barriers. One test sets the number to a value shortly before
+ * the wrap. Runs are compared by 64 bits, and another test has two runs whose lower 32 bits are equal. */
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"
@@ -105,8 +105,8 @@ struct inner_run {
     _Atomic int sleeper_id;
 };
 
-/* Sets the number of runs as if 2^32 runs had been published inside the outer one. The lower 32 bits of the
- * inner run's number are then equal to those of the outer run's. */
+/* Sets the number of the outer run so that it differs from the number of the next inner run by 2^32. Their
+ * lower 32 bits are then equal. */
 static ditto_status run_after_a_wrap(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                      void *unused, ditto_value **result)
 {

@@ -9,7 +9,7 @@
 
 struct mix {
     struct report report;
-    uint64_t seed; /* so all replicas start the same operations */
+    uint64_t seed; /* equal on all replicas, so that they start the same operations */
     int steps;
 };
 
@@ -90,7 +90,7 @@ static ditto_status start_and_wait_in_any_order(ditto_replica *self, void *argum
     int started = 0;
     for (int step = 0; step < m->steps; step++) {
         struct open_one *o = &open[test_random(&shared) % SLOTS];
-        /* At most DITTO_MAX_PENDING operations may be open since the oldest one. */
+        /* From the oldest open operation on, a replica may start at most DITTO_MAX_PENDING operations. */
         for (int i = 0; i < SLOTS; i++)
             if (open[i].src != NULL && started - open[i].started >= DITTO_MAX_PENDING - 1)
                 DITTO_TRY(finish_one(self, m, &open[i], &own));
@@ -196,7 +196,7 @@ static ditto_status misuse(ditto_replica *self, void *argument)
     copy = handle;
     DITTO_TRY(ditto_wait(self, &handle, NULL));
     EXPECT(r, ditto_wait(self, &handle, NULL) == DITTO_ERR_INVALID);
-    /* A copy of a handle that has been waited for. */
+    /* This is a copy of a handle that has been waited for. */
     EXPECT(r, ditto_test(self, &copy) == DITTO_ERR_INVALID);
     for (int i = 0; i < DITTO_MAX_PENDING; i++)
         DITTO_TRY(ditto_all_reduce_start(self, &x, &y, 0, DITTO_F32, DITTO_SUM, NULL, &many[i]));
@@ -204,7 +204,7 @@ static ditto_status misuse(ditto_replica *self, void *argument)
            ditto_all_reduce_start(self, &x, &y, 1, DITTO_F32, DITTO_SUM, NULL, &handle) == DITTO_ERR_RANGE);
     for (int i = DITTO_MAX_PENDING - 1; i >= 0; i--)
         DITTO_TRY(ditto_wait(self, &many[i], NULL));
-    /* In the second run, a handle of the first one. */
+    /* In the second run, left_over is a handle of the first one. */
     if (id == 0) {
         if (left_over.number != 0)
             EXPECT(r, ditto_wait(self, &left_over, NULL) == DITTO_ERR_CONTEXT);
@@ -232,14 +232,15 @@ struct going {
     enum fault fault;
     size_t count;
 
-    /* The number of replicas whose wait has returned an error. */
+    /* The number of replicas that got DITTO_ERR_TIMED_OUT or DITTO_ERR_PEER_STOPPED. */
     _Atomic int given_up;
 
     /* Buffers of operations that a function has left open. The test frees them after the run. */
     void *left[64];
 };
 
-/* The last replica behaves differently. All replicas free their buffers at once. */
+/* The last replica behaves differently. Each replica frees its buffer as soon as it has waited, unless it
+ * leaves the operation open. */
 static ditto_status go_away(ditto_replica *self, void *argument)
 {
     struct going *g = argument;
@@ -370,10 +371,10 @@ struct ring_test {
     /* True if replica 2 is late. False if it returns. */
     bool late;
 
-    /* Replica 1 has waited for its two operations. */
+    /* Replica 1 (or, if not `late`, replica 2) has waited for its two operations. */
     _Atomic bool waited;
 
-    /* Replica 0 has completed its calls. */
+    /* Replica 0 has made its last start. */
     _Atomic bool over;
 };
 

@@ -1,5 +1,5 @@
 /* tests/sync/plans/test_plans.c - what src/sync/plans/rounds.h, groups.h, cost.h and choose_algorithm.h
- * promise, on invented machines of up to 256 replicas on 8 packages. Collectives that really run have the
+ * promise, on invented machines of up to 256 replicas and 8 packages. Collectives that really run have the
  * counters of their plan. */
 #include "support/support.h"
 
@@ -92,7 +92,8 @@ struct row {
     /* The maximum over all replicas of each counter. */
     struct dti_counters meeting, owners, exchange;
 
-    /* The bytes that come into a package, of the package with the most. */
+    /* The bytes that the replicas of a package read from and write to other packages. The package with the
+     * most counts. */
     size_t link_flat, link_groups;
 
     double meeting_ns;
@@ -158,7 +159,7 @@ static void latency_grows_with_the_logarithm_and_bytes_do_not_grow(void **state)
     /* 16 MiB. The blocks are so large that their borders hardly matter. */
     const struct dti_all_reduce_size size = { 4 << 20, 4, 4, 1 << 20 };
     const double bytes = (double)(size.count * size.element_bytes);
-    double one_level[4] = { 0 };
+    double fewest_ns[4] = { 0 }; /* a meeting of the fewest replicas */
     (void)state;
     print_message(
         "  replicas, packages | a meeting: rounds, lines near, lines far, ns | bytes / message: a core flat, "
@@ -172,9 +173,10 @@ static void latency_grows_with_the_logarithm_and_bytes_do_not_grow(void **state)
             print_row(&r, &size);
             /* Each doubling adds at most a constant to the time and to the cache lines waited for. */
             assert_true((double)(r.meeting.hops_near + r.meeting.hops_far) <= 4 * log2n + 4);
-            one_level[p] = one_level[p] == 0 ? r.meeting_ns : one_level[p];
-            assert_true(r.meeting_ns <= one_level[p] + 60 * log2n);
-            /* A core reads and writes twice the message. `ideal` is the traffic between packages. */
+            fewest_ns[p] = fewest_ns[p] == 0 ? r.meeting_ns : fewest_ns[p];
+            assert_true(r.meeting_ns <= fewest_ns[p] + 60 * log2n);
+            /* A core reads and writes two bytes in all for each byte of the message. `ideal` is the traffic
+             * of a package with the others. */
             double ideal = packages == 1 ? 0 : 2 * bytes * (packages - 1) / packages;
             double core = (double)(r.owners.read_near + r.owners.read_far + r.owners.written_near +
                                    r.owners.written_far);
@@ -249,7 +251,7 @@ static double segment_ns(double bytes, const struct row *r)
     return moved_ns(6 * bytes, (double)r->link_flat, r->n, r->packages) + 3 * r->meeting_ns;
 }
 
-static void predicted_times_grow_slower_than_those_of_other_algorithms(void **state)
+static void predicted_collectives_are_faster_than_other_algorithms_and_meetings_hardly_slower(void **state)
 {
     static const uint32_t machines[][2] = { { 2, 1 },   { 8, 1 },  { 64, 1 },  { 16, 2 }, { 64, 2 },
                                             { 128, 2 }, { 64, 4 }, { 256, 4 }, { 64, 8 }, { 256, 8 } };
@@ -413,7 +415,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_plan_brings_the_announcements_of_all_replicas_to_all),
         cmocka_unit_test(latency_grows_with_the_logarithm_and_bytes_do_not_grow),
-        cmocka_unit_test(predicted_times_grow_slower_than_those_of_other_algorithms),
+        cmocka_unit_test(predicted_collectives_are_faster_than_other_algorithms_and_meetings_hardly_slower),
         cmocka_unit_test(the_counters_of_a_collective_are_those_of_its_plan),
         cmocka_unit_test(partial_results_fit_the_mailboxes),
     };

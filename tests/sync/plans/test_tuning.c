@@ -17,7 +17,7 @@ static ditto_status tuning_of(const char *text, ditto_tuning *out)
     return ditto_strategy_destroy(strategy);
 }
 
-/* The text is the example in include/ditto/tuning.h. */
+/* The first text is the example in include/ditto/tuning.h. */
 static void the_environment_sets_what_the_program_does_not(void **state)
 {
     ditto_tuning t;
