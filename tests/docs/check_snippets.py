@@ -1,12 +1,12 @@
 """Compiles every C snippet of the documentation and runs those that are programs. Checks that every public
-function is called by an example, a tool or a snippet.
+function is called by an example, a tool or a snippet of a page.
 
 Snippets are the ```c blocks of README.md and docs/*.md, and the indented samples in the comments of the
 public headers. A snippet with main is linked and run in a folder of its own, and must return 0 and leave no
-file behind. Any other snippet is compiled as a translation unit. A snippet without #include gets ditto.h and
-a few standard headers.
+file behind. Any other snippet is only compiled, and so is one that needs libditto-hdf5 if that was not built.
+A snippet without #include gets ditto.h and a few standard headers.
 
-usage: check_snippets.py [--only PLACE] [--hdf5 LIBDITTO_HDF5] LIBDITTO COMPILER [WORDS...]"""
+usage: check_snippets.py [--only PLACE] [--hdf5 LIBDITTO_HDF5] LIBDITTO COMPILER [ARGUMENTS...]"""
 import argparse
 import concurrent.futures
 import os
@@ -115,7 +115,7 @@ def main():
     parser.add_argument("--hdf5", help="libditto-hdf5, if it was built")
     parser.add_argument("--only", default="", help="check only the snippets whose place contains this text")
     parser.add_argument("library", help="libditto")
-    parser.add_argument("compiler", nargs=argparse.REMAINDER, help="the compiler and its words")
+    parser.add_argument("compiler", nargs=argparse.REMAINDER, help="the compiler and its arguments")
     words = parser.parse_args()
     libraries = {"ditto": words.library, "hdf5": words.hdf5}
 
@@ -132,7 +132,8 @@ def main():
     functions = list(public_functions())
     missing = [name for name in functions if name not in called]
     if missing:
-        found.append("\n  ".join([f"{len(missing)} functions are in no example, tool or snippet:", *missing]))
+        problem = f"{len(missing)} functions are in no example, tool or snippet of a page:"
+        found.append("\n  ".join([problem, *missing]))
 
     programs = sum(snippet.is_program for snippet in snippets)
     print(f"{len(snippets)} snippets, {programs} of them programs; {len(functions)} public functions")
