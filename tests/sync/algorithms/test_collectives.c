@@ -136,27 +136,27 @@ static ditto_status on_replica(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
     size_t size = ditto_dtype_bytes(t->dtype), in = brings(t, id, n), out = receives(t, id, n), src_at = 0,
            dst_at = 0;
-    bool one = t->in_place || t->kind == BROADCAST;
+    bool one_buffer = t->in_place || t->kind == BROADCAST;
     size_t whole = in > out ? in : out;
-    char *a = malloc((one ? whole : in) * size + 1), *b = one ? a : malloc(out * size + 1);
-    if (one)
+    char *a = malloc((one_buffer ? whole : in) * size + 1), *b = one_buffer ? a : malloc(out * size + 1);
+    if (one_buffer)
         offsets_in_place(t, id, &src_at, &dst_at);
-    memset(a, 0x5a, (one ? whole : in) * size + 1);
+    memset(a, 0x5a, (one_buffer ? whole : in) * size + 1);
     if (t->kind != BROADCAST || id == t->root)
         fill(t, id, in, a + src_at * size);
     char *kept = malloc(whole * size + 1);
-    memcpy(kept, a, (one ? whole : in) * size);
+    memcpy(kept, a, (one_buffer ? whole : in) * size);
     ditto_status status = call_in_environment(self, t, a + src_at * size, b + dst_at * size);
     memcpy(t->result[id], b + dst_at * size, out * size);
     /* The source is not written. */
-    if (status == DITTO_OK && !one)
+    if (status == DITTO_OK && !one_buffer)
         EXPECT(&t->report, memcmp(kept, a, in * size) == 0);
     /* In place, the part of the source that is not the destination is not written. */
     if (status == DITTO_OK && t->in_place && has_parts(t) && out < in)
         EXPECT(&t->report, memcmp(kept, a, dst_at * size) == 0 &&
                                memcmp(kept + (dst_at + out) * size, a + (dst_at + out) * size,
                                       (in - dst_at - out) * size) == 0);
-    if (!one)
+    if (!one_buffer)
         free(b);
     free(a);
     free(kept);

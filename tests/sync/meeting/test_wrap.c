@@ -101,7 +101,7 @@ static ditto_status nothing(ditto_replica *self, void *unused)
 struct inner_run {
     struct report report;
 
-    /* The thread of replica 0, or 0 if replica 0 is not about to enter the barrier. */
+    /* The thread of replica 0, or 0 until it is about to enter the barrier. */
     _Atomic int sleeper_id;
 };
 

@@ -135,7 +135,10 @@ struct inside {
     /* True when the first call of the function has made its calls of the checkpointer. */
     _Atomic bool called;
 
+    /* The results of the calls. `once` is that of ditto_checkpoint_save, and `saver` that of the other
+     * thread's save. */
     ditto_status create, save, wait, once, destroy, saver;
+
     char message[4][512];
 };
 
