@@ -4,8 +4,8 @@ set -eu
 cd "$(dirname "$0")"
 command -v spin >/dev/null || { echo "models: spin is missing (Debian: spin)"; exit 1; }
 
-# verify MODEL DEFINES OPTIMIZATION: prints the number of errors, or a word if the search was not complete, and
-# the number of states. DEFINES are joined by +.
+# verify MODEL DEFINES OPTIMIZATION: prints the number of errors and the number of states. If the search
+# was not complete, it prints a word instead of the number of errors. DEFINES are joined by +.
 verify() {
     scratch=$(mktemp -d)
     defines=$(echo "$2" | sed 's/[A-Z_]\{2,\}/-D&/g; s/+/ /g')
