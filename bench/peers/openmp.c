@@ -1,5 +1,5 @@
-/* bench/peers/openmp.c - the same work in OpenMP. Threads are bound, and a collective is a hand-written loop
- * between two `omp barrier`s. */
+/* bench/peers/openmp.c - does the work of bench/work.h with OpenMP. Threads are bound, and a collective is
+ * a hand-written loop between two `omp barrier`s. */
 #include "protocol.h"
 #include "loops.h"
 
@@ -22,7 +22,7 @@ static void collective(void *context, uint32_t id, const struct work *work, stru
 }
 
 static const struct contender_ops ops = { barrier, collective };
-static struct worker clocks[WORK_MOST_REPLICAS], *workers;
+static struct worker workers_without_buffers[WORK_MOST_REPLICAS], *workers;
 static struct work work;
 
 /* Each repetition is a parallel region, which is empty or contains a loop. */
@@ -46,7 +46,7 @@ static struct timing regions(bool loop)
 
 static struct timing batch(bool baseline)
 {
-    struct worker *used = bench_facts[work.kind].collective ? workers : clocks;
+    struct worker *used = bench_facts[work.kind].collective ? workers : workers_without_buffers;
     if (work.kind == BENCH_RUN || work.kind == BENCH_PARALLEL_FOR)
         return regions(work.kind == BENCH_PARALLEL_FOR && work.bytes > 0);
 #pragma omp parallel
@@ -54,8 +54,8 @@ static struct timing batch(bool baseline)
     return work_timing(used, work.replicas);
 }
 
-/* Returns false for work that is not done. A list is one loop over all tensors. OpenMP has no reduction that
- * is started and waited for. */
+/* Returns false if this peer cannot do the work. BENCH_LIST, one call for many tensors, is done as one loop
+ * over all of them. BENCH_ASYNC is refused, because a loop cannot be started and waited for later. */
 static bool prepare(const struct work *wanted)
 {
     uint32_t replicas = work.replicas;

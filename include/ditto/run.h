@@ -45,8 +45,9 @@ typedef struct ditto_result_op {
 typedef struct ditto_run_options {
     size_t struct_size; /**< set by DITTO_RUN_OPTIONS_INIT */
 
-    /** Whether the components of an argument may differ in shape. DITTO_SWITCH_ON is the default. With
-     *  DITTO_SWITCH_OFF the run fails with DITTO_ERR_SHAPE if they do. */
+    /** Whether the components of a per-replica argument may differ in shape, and whether a batch of
+     *  ditto_strategy_run_steps may have fewer rows than a full one. DITTO_SWITCH_ON is the default. With
+     *  DITTO_SWITCH_OFF the run fails with DITTO_ERR_SHAPE in these cases. Slices are not checked. */
     ditto_switch dynamic_batch;
 
     /** [num_reduce] the results that are reduced. They become plain values, or slices if they are slices. The
@@ -74,20 +75,24 @@ typedef struct ditto_run_options {
  *                    name; a nest of results with names, in replica 0's order; or a nest of numbered
  *                    results, in ascending order. A tensor becomes a per-replica value, even if there is one
  *                    replica. A variable that all replicas returned comes back as
- *                    that variable. If result is NULL, the results are discarded
- *  @return DITTO_OK, a status of ditto_strategy_run, or one of:
- *  @retval DITTO_ERR_DIVERGED  results differ between replicas in number, name, kind, dtype or rank; the
- *                              message names them
- *  @retval DITTO_ERR_INVALID   numbered results with a gap; a result of options->reduce that was never
- *                              returned, or is in it twice
- *  @retval DITTO_ERR_RANGE     an operator of options->reduce that values do not have; an unknown
- *                              dynamic_batch
- *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and components differ in shape; a result of
- *                              options->reduce differs in shape between replicas
- *  @retval DITTO_ERR_CONTEXT   an argument of another strategy, or of one that was destroyed
+ *                    that variable. If result is NULL, the results are discarded, and not compared
+ *  @return DITTO_OK, a status of ditto_strategy_run, an error of ditto_strategy_reduce for a result of
+ *          options->reduce, or one of:
+ *  @retval DITTO_ERR_DIVERGED   results differ between replicas in number, name, kind, dtype or rank; slices
+ *                               differ in the length of rows or in dense_rows; the replicas returned
+ *                               different variables. The message names the first such result
+ *  @retval DITTO_ERR_INVALID    numbered results with a gap; options->reduce names a result that no replica
+ *                               returned, or names a result twice, or is NULL although num_reduce is not 0
+ *  @retval DITTO_ERR_RANGE      options->reduce has an operator other than SUM, MEAN, MIN, MAX and PROD; an
+ *                               unknown dynamic_batch
+ *  @retval DITTO_ERR_SHAPE      dynamic_batch is OFF, and components differ in shape; a result of
+ *                               options->reduce differs in shape between replicas
+ *  @retval DITTO_ERR_CONTEXT    an argument of another strategy, or of one that was destroyed; an argument
+ *                               refers to a variable that was destroyed
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the results
  *  @par Cost
- *  The call takes a few tens of nanoseconds more than ditto_strategy_run, and one cache line for each replica
- *  and result. */
+ *  With 2 replicas, three arguments and one scalar result take 0.7 to 0.85 us more than ditto_strategy_run
+ *  (docs/performance.md). About four cache lines move for each result of each replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_values(ditto_strategy *strategy,
                                                                  ditto_replica_fn function, void *user,
                                                                  const ditto_value *arguments,
@@ -116,7 +121,8 @@ typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *ba
  *                    was done
  *  @return DITTO_OK, an error of ditto_strategy_run_values or ditto_next, or one of:
  *  @retval DITTO_END_OF_INPUT  the input ended before `num_steps` steps. result and num_done are set
- *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a step does not have all its rows
+ *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a batch has fewer rows than a full one (see
+ *                              ditto_iterator_full_rows)
  *  @retval DITTO_ERR_USER      the function returned a status that is neither DITTO_OK nor an error */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_steps(ditto_strategy *strategy,
                                                                 ditto_step_fn function, void *user,
@@ -126,8 +132,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_steps(ditto_strategy *
 
 /** @name Arguments and results
  *
- *  These functions are called in replica context, in the function of a run with values. They return
- *  DITTO_ERR_CONTEXT if self is not the calling thread's replica.
+ *  These functions are called in replica context, in the function of a run with values. If self is not the
+ *  calling thread's replica, they return DITTO_ERR_CONTEXT, and ditto_arguments records this error and
+ *  returns NULL.
  *  @{ */
 
 /** Returns an argument of this replica.
@@ -145,7 +152,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_argument(ditto_replica *self, const
 /** Returns all arguments as they were given to the run. ditto_local and ditto_value_slices read their leaves.
  *
  *  @param self  the calling replica
- *  @return the arguments; NULL if there are none */
+ *  @return the arguments; NULL if there are none, or after an error */
 DITTO_API const ditto_value *ditto_arguments(const ditto_replica *self);
 
 /** Gives a result. The tensor is copied into memory on this replica's node.
@@ -158,7 +165,7 @@ DITTO_API const ditto_value *ditto_arguments(const ditto_replica *self);
  *  @retval DITTO_ERR_INVALID    some results have names and others not, or names and numbers are mixed; a
  *                               name is empty or contains '/'; an invalid tensor
  *  @retval DITTO_ERR_RANGE      more than DITTO_MAX_RESULTS results; a name longer than
- *                               DITTO_MAX_RESULT_NAME_BYTES
+ *                               DITTO_MAX_RESULT_NAME_BYTES; the size of the tensor overflows
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copy
  *  @retval DITTO_ERR_CONTEXT    not called in a run with values */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const char *name,

@@ -1,4 +1,5 @@
-/* src/values/value.c - creates and releases values, and ends the values of a strategy that is destroyed. */
+/* src/values/value.c - creates and releases values, checks them, and detaches them from a strategy that
+ * is destroyed. */
 #include "values/values.h"
 #include "vars/vars.h"
 
@@ -69,7 +70,8 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
     v->kind = kind;
     v->depth = 0;
     v->on_variables = false;
-    /* relaxed: no other thread knows the value yet. */
+    /* relaxed: no other thread has a reference to the value yet. A thread that reaches it through the list of
+     * used values does not use `references`. */
     atomic_store_explicit(&v->references, 1, memory_order_relaxed);
     *out = v;
     return DITTO_OK;
@@ -164,8 +166,9 @@ static void drop_referenced(ditto_value *v)
     v->members = 0;
     dti_value_drop(v->container);
     v->container = NULL;
-    /* A replica of a poisoned run may still read the variable. The variable is not freed here then, even if
-     * it was destroyed, because the creator's reference was kept. */
+    /* A replica of a poisoned run may still read the variable. This call does not free it, even if the
+     * variable was destroyed: destroying a variable of a poisoned strategy does not drop the reference that
+     * its creation made. */
     if (v->kind == DITTO_VALUE_VARIABLE)
         dti_variable_drop(v->variable);
 }
@@ -375,8 +378,8 @@ ditto_status dti_name_check(const char *name)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%s\" is not a name: it is empty or has a '/', which separates names", name);
     if (strlen(name) > DITTO_MAX_RESULT_NAME_BYTES)
-        return DTI_FAIL(DITTO_ERR_RANGE, "the name \"%s\" has %zu characters: the most is %d", name,
-                        strlen(name), DITTO_MAX_RESULT_NAME_BYTES);
+        return DTI_FAIL(DITTO_ERR_RANGE, "the name \"%s\" has %zu bytes: the most is %d", name, strlen(name),
+                        DITTO_MAX_RESULT_NAME_BYTES);
     return DITTO_OK;
 }
 

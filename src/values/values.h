@@ -1,5 +1,5 @@
-/* src/values/values.h - the struct of a distributed value, and the functions on values that other modules
- * call. */
+/* src/values/values.h - the struct of a distributed value, and the functions on values that the files of this
+ * folder share. Other modules call some of them. */
 #ifndef DTI_VALUES_H
 #define DTI_VALUES_H
 
@@ -16,10 +16,11 @@ struct dti_member {
 
 struct ditto_value {
     /* NULL if the strategy was destroyed. The memory of the components was freed with it. It is set to NULL
-     * under values->lock, and read under this lock or in the gate of `values`. */
+     * under values->lock. It is read under this lock, in the gate of `values`, or in a call or run that holds
+     * the strategy. */
     ditto_strategy *strategy;
     struct dti_values *values;
-    uint32_t depth; /* the number of levels of nests in the value */
+    uint32_t depth; /* the number of levels of nests in the value; an empty nest does not count */
     ditto_value_kind kind;
     _Atomic uint32_t references;
     bool wide; /* the arrays `part`, `component` and `index` are allocated */
@@ -51,8 +52,8 @@ struct ditto_value {
     /* The arrays below have one element for each replica. They are used by DITTO_VALUE_PER_REPLICA,
      * DITTO_VALUE_MIRRORED and DITTO_VALUE_SLICES. */
 
-    /* Rank DTI_NO_PART means that the replica has no part. Only a value that is mirrored on some of the
-     * replicas has such parts. */
+    /* Rank DTI_NO_PART means that the replica has no part. This occurs only in a mirrored value that exists
+     * on some of the replicas. */
     ditto_tensor *part;
 
     /* The memory of each part. NULL for a part whose memory this value does not own. */
@@ -66,7 +67,9 @@ struct ditto_value {
 #define DTI_NO_PART UINT32_MAX
 
 /* The values of a strategy: those in use, which must learn that the strategy is destroyed, and unused ones
- * that are kept for reuse. It is freed when the strategy and all its values have been destroyed. */
+ * that are kept for reuse. It is freed when the strategy and all its values have been destroyed. If the
+ * strategy was poisoned, neither it nor the values are freed. In a child process after fork, the parent's
+ * values are not freed, and the struct only if none was in use. */
 struct dti_values {
     /* Must be the first member. Its gate is the gate of calls on values. The end of the team drops the team's
      * reference. */
@@ -93,10 +96,10 @@ static inline struct dti_buffer_pool *dti_pool_of(const ditto_strategy *strategy
     return &dti_base_of(strategy)->values->pool[replica];
 }
 
-/* Stands first in a public function that takes a value and no strategy. It makes the function return
- * DITTO_ERR_INVALID if the value is NULL, and DITTO_ERR_CONTEXT if its strategy was destroyed. Otherwise the
- * strategy is not destroyed before the function returns. The macro declares the gates under the name `held`,
- * to which dti_value_hold_variables adds. */
+/* Stands after DTI_ENTER in a public function that reads a value and takes no strategy. It makes the
+ * function return DITTO_ERR_INVALID if the value is NULL, and DITTO_ERR_CONTEXT if its strategy was
+ * destroyed. Otherwise the strategy is not destroyed before the function returns. The macro declares the
+ * gates under the name `held`, to which dti_value_hold_variables adds. */
 #define DTI_HOLD_VALUE(value, held) \
     DTI_LEAVES_GATES(held);         \
     DTI_TRY(dti_value_hold((value), &held))
@@ -165,7 +168,8 @@ void dti_value_parts_close(struct dti_value_parts *parts);
 /* Returns the member of a nest at a path such as "a/b", or NULL if there is none. An empty path or NULL means
  * the value itself. */
 const ditto_value *dti_value_find(const ditto_value *value, const char *path);
-/* Records and returns DITTO_ERR_NOT_FOUND for such a path. `what` says what was searched: "member". */
+/* Records and returns DITTO_ERR_NOT_FOUND for a path at which the value has no member. `what` says what
+ * was searched: "member". */
 ditto_status dti_fail_no_member(const ditto_value *value, const char *path, const char *what);
 /* Ends the making of a value: sets *out if status is DITTO_OK, and drops the value otherwise. Returns
  * status. */
@@ -198,8 +202,9 @@ static inline ditto_slices dti_slices_of(const ditto_value *value, uint32_t repl
  * and must belong to one strategy. */
 ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value);
 
-/* Reading a value. The value has been checked. If its contents are read, the variables that it refers to must
- * be held (dti_value_hold_variables). */
+/* These functions read a value. The caller has held it (DTI_HOLD_VALUE), or has checked that it belongs to
+ * a strategy that the caller holds (dti_value_check_own). If its contents are read, the variables that it
+ * refers to must be held (dti_value_hold_variables). */
 
 /* -- Any context -- */
 /* Returns DITTO_ERR_INVALID for a nest and for slices. */

@@ -33,15 +33,17 @@ struct dti_counters dti_cost_owners(const struct dti_groups *groups, uint32_t n,
                                   .written_far = (n - num_near) * bytes };
 }
 
-/* Returns the bytes that one group contributes for each element, which is one value for each of its subtrees.
- * A subtree of a single replica is the element itself, others are accumulators. */
+/* Returns how many bytes a group contributes for each element of the message. The group contributes one value
+ * for each of its subtrees. The value of a subtree of one replica is that replica's element, and the value of
+ * a larger subtree is an accumulator. Sets *combined to the number of the group's replicas that are in
+ * subtrees of more than one replica. */
 static size_t contribution(const struct dti_groups *g, uint32_t n, uint32_t group,
                            const struct dti_all_reduce_size *s, size_t *combined)
 {
     struct dti_span part[DTI_TREE_PARTS];
     uint32_t parts = dti_tree_subtrees(n, (struct dti_span){ g->start[group], g->start[group + 1] }, part);
     size_t bytes = 0;
-    *combined = 0; /* replicas that are in subtrees of more than one replica */
+    *combined = 0;
     for (uint32_t p = 0; p < parts; p++) {
         size_t size = part[p].end - part[p].first;
         bytes += size == 1 ? s->element_bytes : s->accumulator_bytes;
@@ -83,15 +85,16 @@ struct dti_counters dti_cost_exchange(const struct dti_groups *g, uint32_t n, ui
     return c;
 }
 
-double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t replicas_per_node,
+double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t replicas_per_package,
                    const struct dti_bandwidths *b, const struct dti_costs *costs)
 {
     double near = (double)(most->read_near + most->written_near),
            far = (double)(most->read_far + most->written_far);
-    double core = (near + far) / b->core, node = near * replicas_per_node / b->node;
-    double link = far * replicas_per_node / b->link, slowest = core > node ? core : node;
-    /* The waits for the words of blocks overlap with work, except for those of the first and the last block
-     * (exchange.h). */
+    double core = (near + far) / b->core, node = near * replicas_per_package / b->node;
+    double link = far * replicas_per_package / b->link, slowest = core > node ? core : node;
+    /* An owner waits for two words of each block, `partial` and `result` (exchange.h). Most of these waits
+     * overlap with work. The waits for both words of the first and of the last block are counted, which is
+     * more than those that cannot overlap. */
     double word_waits = most->hops_far != 0 ? 4 * costs->hop_ns[DTI_DISTANCE_BEYOND_PACKAGE] : 0;
     return (slowest > link ? slowest : link) + word_waits + meetings_ns;
 }

@@ -1,13 +1,14 @@
 /* src/sync/plans/cost.h - calculates what a plan costs, without threads.
  *
- * This gives numbers for machines that are not available. On available machines they are compared with what
- * the algorithms count when they run (tests/sync/plans/test_plans.c). */
+ * This gives numbers for machines that are not available. tests/sync/plans/test_plans.c compares the
+ * counters, but not the nanoseconds, with what the algorithms count when they run. */
 #ifndef DTI_COST_H
 #define DTI_COST_H
 
 #include "sync/sync_state.h"
 
-/* Returns the hops of replica `self` in one meeting with these rounds. */
+/* Returns how many words of other replicas replica `self` waits for in one meeting with these rounds
+ * (hops_near and hops_far). The other counters are 0. */
 struct dti_counters dti_cost_meeting(const struct dti_rounds *rounds, const struct dti_groups *groups,
                                      uint32_t self);
 
@@ -33,10 +34,10 @@ struct dti_bandwidths {
     double link;
 };
 
-/* Returns nanoseconds, according to the model of docs/performance.md. It takes the slowest of core, node and
- * link, and adds the meetings and the waits for other groups that do not overlap with work. `most` holds the
- * counters of the replica that moves most. */
-double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t replicas_per_node,
+/* Returns the predicted time in nanoseconds. It is the longest of the times of core, node and link, plus
+ * meetings_ns, plus the waits for other groups that may not overlap with work. Each counter in `most` is the
+ * maximum over all replicas. Each package has one node. docs/performance.md lists results. */
+double dti_cost_ns(const struct dti_counters *most, double meetings_ns, uint32_t replicas_per_package,
                    const struct dti_bandwidths *bandwidths, const struct dti_costs *costs);
 
 #endif

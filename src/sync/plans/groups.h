@@ -1,10 +1,11 @@
 /* src/sync/plans/groups.h - the plan of a large reduction in several groups of near replicas. Pure.
  *
- * The replicas of one package form a *group*. If there is one package, those of one node form a group, and if
- * there is one node, those of one cache. The indices are divided into *exchange ranges*, as many as the
- * largest group has members. Each group has an owner for each range. The owners of a range in the different
- * groups are counterparts. Each of them combines the range over its own group, they exchange the results, and
- * each writes the result to its own group. */
+ * The replicas of one package form a *group*. If all replicas are on one package, those of one node form a
+ * group, and if all are on one node, those of one cache do. The elements of the message are divided into
+ * *exchange ranges*, as many as the largest group has members. Each group has an owner for each range. The
+ * owners of a range in the different groups are counterparts. Each of them combines the range over its own
+ * group. Then each combines one piece of the range from the partial results of all groups. Then each reads
+ * the finished pieces of the others, and writes the whole range to its own group (exchange.h). */
 #ifndef DTI_GROUPS_H
 #define DTI_GROUPS_H
 
@@ -24,8 +25,8 @@ struct dti_groups {
     uint32_t of[DITTO_MAX_REPLICAS];
 };
 
-/* If near > 0, each group has `near` neighbouring replicas, whatever the shape of the machine. The last group
- * may have fewer. */
+/* If near > 0, the shape of the machine is not used. Each group then has `near` neighbouring replicas, and
+ * the last group may have fewer. */
 void dti_groups_make(const struct dti_machine_shape *shape, uint32_t near, struct dti_groups *out);
 
 static inline uint32_t dti_groups_size(const struct dti_groups *g, uint32_t group)

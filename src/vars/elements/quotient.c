@@ -4,13 +4,13 @@
  *
  *     (a + bi) / (c + di) = ((ac + bd) + (bc - ad)i) / (cc + dd)
  *
- * The error of each part is below 0.51 ulp in c64. In c128 it is below 2.5 ulp if in each of the two numbers
- * the parts differ by a factor of at most 2^200. Both bounds hold also where the two products of a part
- * nearly cancel. They hold for parts of the quotient that are normal numbers. Infinities and zeros are
- * treated as the C standard recommends (ISO C11, annex G.5.1): a number other than zero divided by zero is
- * infinite, infinite divided by finite is infinite, and finite divided by infinite is zero. A part of a
- * quotient that is zero has the sign that IEEE 754 gives to the sum of its two products, in c64 and c128
- * alike. */
+ * The error of each part is below 0.51 ulp in c64. In c128 it is below 2.5 ulp if in each of the two
+ * numbers the parts differ by a factor of at most 2^200. Both bounds hold also where the two products of a
+ * part nearly cancel. They hold for parts of the quotient that are normal numbers. Infinities and zeros
+ * are treated as ISO C11, annex G.5.1, specifies: a number other than zero divided by zero is infinite,
+ * infinite divided by finite is infinite, and finite divided by infinite is zero. A part of a quotient
+ * that is zero has the sign that IEEE 754 gives to the sum of its two products, in c64 and c128 alike. If
+ * the divisor is infinite, its infinite parts count as 1 and its finite parts as 0 in this sum. */
 #include "base/numbers/elementary.h"
 #include "vars/elements/elements.h"
 
@@ -76,16 +76,18 @@ static double power_of_two(int e)
 }
 
 /* Multiplies both parts by 2^e, for |e| <= 2045. This takes two multiplications, because 2^e itself may be
- * outside the range of f64. For e = -2045 the second factor is 0, which gives the right result. The divisor's
- * exponent is 1023 then, so the parts are below 4, and 4 * 2^-2045 rounds to 0. */
+ * outside the range of f64. For e = -2045 the second factor is 0, which gives the right result: e is -2045
+ * only when divide_wide scales a quotient whose divisor had the exponent 1023. That divisor is a normal
+ * number, so its larger part is at least 1 after scaling. The parts of the quotient are therefore below 4,
+ * and 4 * 2^-2045 rounds to 0. */
 static struct complex_f64 scale(struct complex_f64 z, int e)
 {
     double first = power_of_two(e / 2), second = power_of_two(e - e / 2);
     return (struct complex_f64){ z.re * first * second, z.im * first * second };
 }
 
-/* Returns the exponent of the larger part. For a subnormal number it is -1022, because its fraction has
- * leading zeros. */
+/* Returns the exponent of the larger part. For zero and for subnormal numbers it is -1022, the exponent with
+ * which the format encodes them. */
 static int exponent_of(struct complex_f64 z)
 {
     double larger = fabs(z.re) > fabs(z.im) ? fabs(z.re) : fabs(z.im);
@@ -101,8 +103,9 @@ static double sum_of_products(double a, double b, double c, double d)
     return sum != 0 ? sum : copysign(0, a * b + c * d);
 }
 
-/* Divides numbers whose parts are f64. Both numbers are scaled by powers of two, so that no square overflows
- * or underflows. */
+/* Divides numbers whose parts are f64. Both numbers are scaled by powers of two so that their larger parts
+ * are near 1, and nothing overflows. The square of the smaller part of y may underflow, but only where it
+ * does not matter beside the other square. */
 static struct complex_f64 divide_wide(struct complex_f64 x, struct complex_f64 y)
 {
     int x_exponent = exponent_of(x), y_exponent = exponent_of(y);
