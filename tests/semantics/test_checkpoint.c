@@ -1,5 +1,4 @@
-/* tests/semantics/test_checkpoint.c - docs/semantics.md, "Checkpoints". 8_14 in the names of tests is the
- * number under which `./run test --suite semantics` lists them. */
+/* tests/semantics/test_checkpoint.c - docs/semantics.md, "Checkpoints": rule 8.14. */
 #include "support/support.h"
 
 #include <ditto/checkpoint.h>
@@ -180,7 +179,7 @@ static ditto_status hold_own(ditto_replica *self, void *argument)
     return ditto_assign(self, argument, &mine);
 }
 
-static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores_by_rule_11(void **state)
+static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores_by_rule_8_11(void **state)
 {
     static const struct kind sum = { "sum", DITTO_F64, 0, { 0 }, DITTO_ON_READ, DITTO_AGGREGATE_SUM, 0 };
     static const struct kind mirrored = {
@@ -616,7 +615,7 @@ int main(void)
         cmocka_unit_test(an_error_of_a_background_save_names_the_call_that_returns_it),
         cmocka_unit_test(rule_8_14_a_checkpoint_is_restored_with_any_number_of_replicas),
         cmocka_unit_test(rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it),
-        cmocka_unit_test(rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores_by_rule_11),
+        cmocka_unit_test(rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores_by_rule_8_11),
         cmocka_unit_test(rule_8_14_a_split_variable_saves_its_first_component_and_is_restored_to_all),
         cmocka_unit_test(rule_8_14_a_variable_without_its_own_name_or_value_is_refused),
         cmocka_unit_test(rule_8_14_a_value_is_held_until_its_variable_is_created),

@@ -1,6 +1,5 @@
-/* tests/semantics/test_collective_rules.c - docs/semantics.md, "Collectives". The numbers in the names of
- * tests are those under which `./run test --suite semantics` lists them. tests/sync/ compares the bits of
- * results. */
+/* tests/semantics/test_collective_rules.c - docs/semantics.md, "Collectives": rules 6.1 to 6.3 and 6.5.
+ * tests/sync/ compares the bits of results. */
 #include "support/support.h"
 
 #include <stdatomic.h>

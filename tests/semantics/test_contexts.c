@@ -1,5 +1,5 @@
-/* tests/semantics/test_contexts.c - docs/semantics.md, "Contexts" and "run", and the threads of replicas. The
- * numbers in the names of tests are those under which `./run test --suite semantics` lists them. */
+/* tests/semantics/test_contexts.c - docs/semantics.md, "Contexts", "run" and "Collectives": rules 1.2, 1.4 to
+ * 1.6, 2.1 and 6.4. Also tests the threads of replicas. */
 #include "support/support.h"
 
 #include <pthread.h>

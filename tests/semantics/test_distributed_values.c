@@ -1,5 +1,4 @@
-/* tests/semantics/test_distributed_values.c - docs/semantics.md, "Distributed values". The numbers in the
- * names of tests are those under which `./run test --suite semantics` lists them. */
+/* tests/semantics/test_distributed_values.c - docs/semantics.md, "Distributed values": rules 3.1 to 3.6. */
 #include "support/support.h"
 
 #include "values/values.h"

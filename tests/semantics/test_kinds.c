@@ -1,6 +1,5 @@
 /* tests/semantics/test_kinds.c - docs/semantics.md, "Contexts" and "Losses, random numbers": the default
- * strategy, the kinds of strategy, and losses. The numbers in the names of tests are those under which `./run
- * test --suite semantics` lists them. */
+ * strategy (rules 1.1 to 1.3 and 1.7), the kinds of strategy (8.15), and losses (11.1). */
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"

@@ -27,7 +27,7 @@ static ditto_status try_on(const char *machine, const ditto_placement_options *o
     return status;
 }
 
-/* -- rule 1 -- */
+/* -- rule 10.1 -- */
 
 static void rule_10_1_an_explicit_build_defaults_to_one_replica_of_one_pu(void **state)
 {
@@ -73,7 +73,7 @@ static void rule_10_1_a_strategy_given_only_a_number_of_replicas_shares_pus_if_i
     }
 }
 
-/* -- rule 2 -- */
+/* -- rule 10.2 -- */
 
 static void rule_10_2_shape_and_stride_must_be_positive(void **state)
 {
@@ -171,7 +171,7 @@ static void rule_10_2_a_shape_of_another_rank_is_refused(void **state)
                       o.shape_rank == 4 ? DITTO_OK : DITTO_ERR_SHAPE);
 }
 
-/* -- rule 3 -- */
+/* -- rule 10.3 -- */
 
 static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by_node(void **state)
 {
@@ -284,7 +284,7 @@ static void rule_10_3_a_placement_of_another_machine_is_refused(void **state)
     assert_ok(ditto_topology_destroy(there));
 }
 
-/* -- rule 4 -- */
+/* -- rule 10.4 -- */
 
 static void rule_10_4_irregular_machines_are_filled_in_order(void **state)
 {
@@ -318,7 +318,7 @@ static void rule_10_4_more_replicas_than_pus_share_and_the_description_says_so(v
     assert_ok(ditto_strategy_destroy(s));
 }
 
-/* -- rule 5: logical devices -- */
+/* -- rule 10.5: logical devices -- */
 
 struct devices {
     struct report report;

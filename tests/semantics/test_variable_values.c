@@ -70,7 +70,7 @@ static void expect(const struct writing *w, int factor)
         fail_msg("%s: the bits are not those of %d times the value", ditto_dtype_name(w->dtype), factor);
 }
 
-static void rule_8_7_and_9_hold_for_every_dtype(void **state)
+static void rules_8_7_and_8_9_hold_for_every_dtype(void **state)
 {
     (void)state;
     for (int dtype = next_dtype(0); dtype <= DTI_NUM_DTYPES; dtype = next_dtype(dtype))
@@ -116,7 +116,7 @@ static void rule_8_13_holds_for_every_dtype(void **state)
             }
 }
 
-static void rule_8_6_and_12_hold_for_every_dtype(void **state)
+static void rules_8_6_and_8_12_hold_for_every_dtype(void **state)
 {
     char value[COUNT * 16];
     (void)state;
@@ -365,9 +365,9 @@ static void a_strategy_lists_its_variables_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rule_8_7_and_9_hold_for_every_dtype),
+        cmocka_unit_test(rules_8_7_and_8_9_hold_for_every_dtype),
         cmocka_unit_test(rule_8_13_holds_for_every_dtype),
-        cmocka_unit_test(rule_8_6_and_12_hold_for_every_dtype),
+        cmocka_unit_test(rules_8_6_and_8_12_hold_for_every_dtype),
         cmocka_unit_test(rule_8_11_parts_of_every_integer_add_up),
         cmocka_unit_test(rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_component),
         cmocka_unit_test(rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregates),

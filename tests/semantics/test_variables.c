@@ -346,7 +346,7 @@ static void rule_8_9_a_replica_reads_and_writes_only_its_own_component(void **st
     }
 }
 
-static void rule_8_10_without_aggregation_cross_reads_and_assigns_are_refused(void **state)
+static void rules_8_10_and_8_11_without_aggregation_cross_reads_and_assigns_are_refused(void **state)
 {
     (void)state;
     FOR_EACH_COUNT(n)
@@ -648,7 +648,7 @@ int main(void)
         cmocka_unit_test(rule_8_7_holds_for_large_variables_and_every_copy),
         cmocka_unit_test(writes_to_different_variables_are_refused_as_diverged),
         cmocka_unit_test(rule_8_9_a_replica_reads_and_writes_only_its_own_component),
-        cmocka_unit_test(rule_8_10_without_aggregation_cross_reads_and_assigns_are_refused),
+        cmocka_unit_test(rules_8_10_and_8_11_without_aggregation_cross_reads_and_assigns_are_refused),
         cmocka_unit_test(rule_8_10_a_cross_read_is_the_mean_or_the_first_component),
         cmocka_unit_test(rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up),
         cmocka_unit_test(rule_8_12_a_cross_add_needs_mean_or_only_first_replica),

@@ -1,5 +1,5 @@
-/* tests/semantics/copies/test_copies.c - rule 8.0: which copies variables have, and when shared copies are
- * split. */
+/* tests/semantics/copies/test_copies.c - docs/semantics.md, rule 8.0: which copies variables have, and when
+ * shared copies are split. */
 #include "semantics/copies/split_variables.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* tests/semantics/copies/test_shards.c - rules 8.0 and 8.4: on which nodes shards are placed, and that
- * central storage reports a request for copies, which it ignores. */
+/* tests/semantics/copies/test_shards.c - docs/semantics.md, rules 8.16 and 8.4: on which nodes shards are
+ * placed, and that central storage reports a request for copies, which it ignores. */
 #include "semantics/copies/split_variables.h"
 
 #include "replicas/team/team_private.h"
@@ -8,7 +8,7 @@
 
 /* -- shards -- */
 
-static void rule_8_0_shards_of_all_variables_are_placed_on_the_nodes_in_turn(void **state)
+static void rule_8_16_shards_of_all_variables_are_placed_on_the_nodes_in_turn(void **state)
 {
     (void)state;
     ditto_strategy *s = make_on_two_nodes(4);
@@ -66,7 +66,7 @@ static void rule_8_4_a_request_for_copies_that_central_storage_ignores_is_report
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rule_8_0_shards_of_all_variables_are_placed_on_the_nodes_in_turn),
+        cmocka_unit_test(rule_8_16_shards_of_all_variables_are_placed_on_the_nodes_in_turn),
         cmocka_unit_test(rule_8_4_a_request_for_copies_that_central_storage_ignores_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
