@@ -98,6 +98,15 @@ wide="$wide $(LC_ALL=C.UTF-8 awk 'FNR == 1 { block = 0 } /^ *```/ { block = !blo
     length > 110 && !block && !/^(\||    )/ && !/https?:|\]\(#/ { print FILENAME ":" FNR }' $pages)"
 for place in $wide; do complain "$place has more than 110 columns"; done
 
+echo "lint: rules that tests name are in docs/semantics.md"
+stated=$(grep -oE '\([0-9]+\.[0-9]+(, [0-9]+\.[0-9]+)*\)' docs/semantics.md | tr -s '(), ' '\n')
+# The names of tests have numbers such as rule_9_1 and rules_9_1_to_9_6, and comments have "rule 9.1".
+# shellcheck disable=SC2086
+for rule in $(grep -ohE '\b[Rr]ules?[ _][0-9]+[._][0-9]+\w*' $code | grep -oE '[0-9]+[._][0-9]+' |
+    tr _ . | sort -u); do
+    echo "$stated" | grep -qxF "$rule" || complain "docs/semantics.md has no rule ($rule)"
+done
+
 echo "lint: no declaration is torn"
 # Lines that end in "=", or consist of a type and a name alone.
 # shellcheck disable=SC2086
