@@ -150,19 +150,19 @@ static void compare_all(bool shared, bool unequal)
     print_message("  %llu cases, %llu batches\n", (unsigned long long)cases, (unsigned long long)batches);
 }
 
-static void rules_9_1_to_9_6_hold_for_pipelines_that_share_rows(void **state)
+static void rules_9_1_to_9_4_and_9_6_hold_for_pipelines_that_share_rows(void **state)
 {
     (void)state;
     compare_all(true, false);
 }
 
-static void rules_9_1_to_9_6_hold_for_pipelines_that_read_all_rows(void **state)
+static void rules_9_1_to_9_4_and_9_6_hold_for_pipelines_that_read_all_rows(void **state)
 {
     (void)state;
     compare_all(false, false);
 }
 
-static void rules_9_1_to_9_6_hold_for_pipelines_that_read_other_files(void **state)
+static void rules_9_1_to_9_4_and_9_6_hold_for_pipelines_that_read_other_files(void **state)
 {
     (void)state;
     compare_all(false, true);
@@ -171,9 +171,9 @@ static void rules_9_1_to_9_6_hold_for_pipelines_that_read_other_files(void **sta
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_9_1_to_9_6_hold_for_pipelines_that_share_rows),
-        cmocka_unit_test(rules_9_1_to_9_6_hold_for_pipelines_that_read_all_rows),
-        cmocka_unit_test(rules_9_1_to_9_6_hold_for_pipelines_that_read_other_files),
+        cmocka_unit_test(rules_9_1_to_9_4_and_9_6_hold_for_pipelines_that_share_rows),
+        cmocka_unit_test(rules_9_1_to_9_4_and_9_6_hold_for_pipelines_that_read_all_rows),
+        cmocka_unit_test(rules_9_1_to_9_4_and_9_6_hold_for_pipelines_that_read_other_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,11 +184,9 @@ static void draw_steps(uint64_t *random, uint32_t replicas, struct steps *s, dit
     s->shared = *shard == DITTO_SHARD_DATA || s->pipelines == 1;
     for (uint32_t w = 0; w < s->pipelines; w++)
         s->length[w] = *shard != DITTO_SHARD_FILE || w == 0 ? length : test_random(random) % (length + 1);
-    if (*shard == DITTO_SHARD_FILE && s->pipelines == 1)
-        s->length[0] = length;
 }
 
-static void rules_9_1_to_9_6_hold_from_the_dataset_to_the_replica(void **state)
+static void rules_9_1_to_9_4_and_9_6_hold_from_the_dataset_to_the_replica(void **state)
 {
     uint64_t random = test_seed(20270406);
     (void)state;
@@ -308,30 +306,58 @@ static void rule_9_6_pipelines_take_files_in_turn(void **state)
         end(&got);
         assert_ok(ditto_dataset_destroy(d));
     }
-    assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 1, 0 }, &text, &d));
-    options.shard = DITTO_SHARD_FILE; /* pipeline 1 has no file, because there is only one */
+    for (int i = 0; i < 5; i++)
+        forget_file(name[i]);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* Two pipelines serve four replicas. The four rows of the only file are one global batch. With FILE,
+ * pipeline 1 has no file. AUTO shares the rows, so that each replica gets the row that it would get from one
+ * pipeline. */
+static void rule_9_6_auto_shares_rows_if_there_are_fewer_files_than_pipelines(void **state)
+{
+    static const uint64_t of_file[] = { 2, 2, 0, 0 };
+    int64_t numbers[] = { 0, 1, 2, 3 };
+    char *name = temporary_bytes((const char *)numbers, sizeof numbers);
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    struct distribution got;
+    ditto_dataset *d;
+    (void)state;
+    options.global_batch = 4;
+    options.num_pipelines = 2;
+    assert_ok(ditto_dataset_from_fixed(&(ditto_files){ (const char *const *)&name, 1, 0 },
+                                       &(ditto_tensor){ .dtype = DITTO_I64 }, 1, NULL, &d));
+    options.shard = DITTO_SHARD_FILE;
     distribute(&got, s, d, &options);
-    assert_int_equal(got.taken[0].rows + got.taken[1].rows, 2);
-    assert_int_equal(got.taken[2].rows + got.taken[3].rows, 0);
+    for (uint32_t r = 0; r < 4; r++)
+        assert_int_equal(got.taken[r].rows, of_file[r]);
     end(&got);
-    /* There are fewer files than pipelines, so AUTO shares rows. Replicas get the rows that they would get
-     * from one pipeline. */
     options.shard = DITTO_SHARD_AUTO;
     distribute(&got, s, d, &options);
-    assert_int_equal(got.taken[0].rows, 1);
-    assert_int_equal(got.taken[1].rows, 1);
+    for (uint32_t r = 0; r < 4; r++) {
+        assert_int_equal(got.taken[r].rows, 1);
+        assert_int_equal(got.taken[r].row[0], r);
+    }
     end(&got);
     assert_ok(ditto_dataset_destroy(d));
+    forget_file(name);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_9_6_a_dataset_without_files_is_not_shared_by_files(void **state)
+{
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *d = range(0, 9);
     ditto_iterator *it;
-    d = range(0, 9);
+    (void)state;
+    options.global_batch = 4;
+    options.num_pipelines = 2;
     options.shard = DITTO_SHARD_FILE;
     assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_NOT_FOUND);
     assert_message("read from no file");
     assert_ok(ditto_dataset_destroy(d));
-    for (int i = 0; i < 5; i++) {
-        remove(name[i]);
-        free(name[i]);
-    }
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -370,10 +396,8 @@ static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(vo
     }
     assert_ok(ditto_dataset_destroy(numbers));
     assert_ok(ditto_strategy_destroy(s));
-    for (int i = 0; i < 2; i++) {
-        remove(name[i]);
-        free(name[i]);
-    }
+    for (int i = 0; i < 2; i++)
+        forget_file(name[i]);
 }
 
 static ditto_status components_agree(ditto_replica *self, void *argument)
@@ -504,13 +528,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_9_10_every_row_is_delivered_exactly_once),
         cmocka_unit_test(many_replicas_get_the_rows_of_the_rules),
-        cmocka_unit_test(rules_9_1_to_9_6_hold_from_the_dataset_to_the_replica),
+        cmocka_unit_test(rules_9_1_to_9_4_and_9_6_hold_from_the_dataset_to_the_replica),
         cmocka_unit_test(rule_9_4_dropping_the_remainder_loses_no_whole_batch_of_several_pipelines),
         cmocka_unit_test(rule_9_4_static_shapes_drop_no_full_step_of_fewer_rows_than_replicas),
         cmocka_unit_test(rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelines),
         cmocka_unit_test(rule_9_4_pipelines_without_rows_give_empty_batches),
         cmocka_unit_test(rule_9_5_components_are_cut_at_the_same_rows),
         cmocka_unit_test(rule_9_6_pipelines_take_files_in_turn),
+        cmocka_unit_test(rule_9_6_auto_shares_rows_if_there_are_fewer_files_than_pipelines),
+        cmocka_unit_test(rule_9_6_a_dataset_without_files_is_not_shared_by_files),
         cmocka_unit_test(rule_9_6_datasets_that_count_across_files_are_not_shared_by_files),
         cmocka_unit_test(rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn),
         cmocka_unit_test(rule_9_7_wrong_datasets_of_a_function_are_refused),
