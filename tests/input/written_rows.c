@@ -226,7 +226,15 @@ ditto_status one_leaves(ditto_replica *self, void *argument)
     for (int taken = 0; (status = ditto_next(self, l->iterator, &b)) == DITTO_OK; taken++)
         if (ditto_replica_id(self) == l->leaver && taken == 3)
             return l->fails ? ditto_fail(self, 3, "enough") : DITTO_OK;
-    return status;
+    return l->end[ditto_replica_id(self)] = status;
+}
+
+void assert_others_stopped(const struct leaving *l, uint32_t n)
+{
+    for (uint32_t r = 0; r < n; r++)
+        if (r != l->leaver && l->end[r] != DITTO_ERR_PEER_STOPPED &&
+            (l->fails || l->end[r] != DITTO_ERR_DIVERGED))
+            fail_msg("replica %u left, and replica %u got %s", l->leaver, r, ditto_status_name(l->end[r]));
 }
 
 ditto_status fail_on_row(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random, void *user)

@@ -52,15 +52,20 @@ ditto_status fail_on_row(const ditto_tensor *in, const ditto_tensor *out, ditto_
  * be among the sources. */
 ditto_dataset *random_dataset(uint64_t *random, uint64_t rows, bool held);
 
-/* The argument of one_leaves. */
+/* The argument of one_leaves, for at most eight replicas. */
 struct leaving {
     ditto_iterator *iterator;
     uint32_t leaver;
-    bool fails; /* the leaver returns an error */
+    bool fails;          /* the leaver returns an error */
+    ditto_status end[8]; /* the status with which each of the other replicas returned */
 };
 
 /* A function for all replicas. The leaver returns after four batches. The others take batches as long as
  * ditto_next returns DITTO_OK, and return its other status. */
 ditto_status one_leaves(ditto_replica *self, void *leaving);
+
+/* Asserts that each of the n replicas except the leaver got DITTO_ERR_DIVERGED or DITTO_ERR_PEER_STOPPED. If
+ * the leaver failed, they all got DITTO_ERR_PEER_STOPPED. */
+void assert_others_stopped(const struct leaving *leaving, uint32_t n);
 
 #endif

@@ -59,14 +59,19 @@ enum { MOST_ROWS = 3000 };
 struct pass {
     struct report report;
     ditto_iterator *iterator;
-    uint64_t global, expected_steps;
+    uint64_t global;
     _Atomic uint32_t seen[MOST_ROWS]; /* how often each row was delivered */
 
     /* The rows in the order of (step, replica, index). */
     uint32_t order[MOST_ROWS * 4];
-    _Atomic uint64_t steps, rows;
-    uint64_t sizes[64][DITTO_MAX_REPLICAS]; /* of the first 64 steps */
-    unsigned yields;                        /* replicas sometimes yield, to vary the timing */
+    _Atomic uint64_t rows;
+
+    /* The steps of every replica. UINT64_MAX until one of them has come to the end. */
+    _Atomic uint64_t steps;
+
+    /* The rows of each replica in the first 64 steps. UINT64_MAX if it has taken no batch there. */
+    uint64_t sizes[64][DITTO_MAX_REPLICAS];
+    unsigned yields; /* replicas sometimes yield, to vary the timing */
 };
 
 /* In every row x is its number and y is (2 x, 2 x + 1), which checks that components are cut at the same
@@ -77,7 +82,7 @@ static ditto_status consume(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
     ditto_batch b;
     ditto_status status;
-    uint64_t steps = 0;
+    uint64_t steps = 0, none = UINT64_MAX;
     while ((status = ditto_next(self, p->iterator, &b)) == DITTO_OK) {
         EXPECT(&p->report, b.step == steps && b.num_components == 2);
         EXPECT(&p->report, b.component[0].shape[0] == b.rows && b.component[1].shape[0] == b.rows);
@@ -106,8 +111,8 @@ static ditto_status consume(ditto_replica *self, void *argument)
     }
     EXPECT(&p->report, status == DITTO_END_OF_INPUT);
     EXPECT(&p->report, ditto_next(self, p->iterator, &b) == DITTO_END_OF_INPUT); /* again */
-    EXPECT(&p->report, p->expected_steps == 0 || steps == p->expected_steps);
-    atomic_store(&p->steps, steps);
+    /* Rule 9.4: all replicas have equally many steps. */
+    EXPECT(&p->report, atomic_compare_exchange_strong(&p->steps, &none, steps) || p->steps == steps);
     return DITTO_OK;
 }
 
@@ -131,7 +136,10 @@ static struct pass *iterate(ditto_strategy *s, ditto_dataset *d, const ditto_inp
                             uint64_t global)
 {
     struct pass *p = calloc(1, sizeof *p);
+    assert_non_null(p);
     p->global = global;
+    p->steps = UINT64_MAX;
+    memset(p->sizes, 0xff, sizeof p->sizes);
     p->yields = 1;
     assert_ok(ditto_strategy_iterate(s, d, options, &p->iterator));
     run_all(s, consume, p, &p->report);
@@ -207,9 +215,10 @@ static void rule_9_4_replicas_without_rows_still_take_part(void **state)
     assert_ok(ditto_dataset_batch(d, 3, 0, &batched)); /* G < N */
     struct pass *p = iterate(s, batched, NULL, 3);
     assert_int_equal(p->steps, 2);
-    assert_int_equal(p->sizes[0][2], 1);
-    assert_int_equal(p->sizes[0][3], 0);
-    assert_int_equal(p->sizes[1][0], 1);
+    for (uint32_t r = 0; r < 8; r++) {
+        assert_int_equal(p->sizes[0][r], r < 3);
+        assert_int_equal(p->sizes[1][r], r < 1);
+    }
     free(p);
     assert_ok(ditto_dataset_destroy(batched));
     assert_ok(ditto_dataset_destroy(d));
@@ -237,7 +246,7 @@ static void rule_9_2_rows_flow_across_repetitions(void **state)
 
 static void shuffle_orders_by_seed_and_pass_alone(void **state)
 {
-    ditto_strategy *s = make_strategy(3, NULL);
+    ditto_strategy *s = make_strategy(3, NULL), *wide = make_strategy(4, NULL);
     ditto_dataset *d = numbers(1000);
     ditto_shuffle_options how = DITTO_SHUFFLE_OPTIONS_INIT;
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
@@ -246,18 +255,20 @@ static void shuffle_orders_by_seed_and_pass_alone(void **state)
     (void)state;
     options.global_batch = 10;
     for (uint64_t buffer = 0; buffer <= 16; buffer += 16) {
-        ditto_dataset *shuffled, *fixed;
+        ditto_dataset *shuffled, *fixed, *other;
         how.seed = 5;
         how.buffer_rows = buffer;
         how.reshuffle = DITTO_RESHUFFLE_DEFAULT;
         assert_ok(ditto_dataset_shuffle(d, &how, &shuffled));
         how.reshuffle = DITTO_RESHUFFLE_NEVER;
         assert_ok(ditto_dataset_shuffle(d, &how, &fixed));
-        /* The order does not depend on the number of producers. */
+        how.seed = 6;
+        assert_ok(ditto_dataset_shuffle(d, &how, &other));
+        /* The order depends neither on the number of producers nor on the number of replicas. */
         for (uint32_t producers = 1; producers <= 4; producers++) {
             options.num_producers = producers;
             options.pass = 0;
-            struct pass *p = iterate(s, shuffled, &options, 10);
+            struct pass *p = iterate(producers % 2 ? s : wide, shuffled, &options, 10);
             for (size_t i = 0; i < 1000; i++) {
                 assert_int_equal(p->seen[i], 1);
                 moved += p->order[i] != i;
@@ -273,15 +284,22 @@ static void shuffle_orders_by_seed_and_pass_alone(void **state)
         struct pass *p = iterate(s, shuffled, &options, 10);
         assert_memory_not_equal(p->order, first, sizeof first);
         free(p);
+        options.pass = 0;
+        p = iterate(s, other, &options, 10);
+        assert_memory_not_equal(p->order, first, sizeof first);
+        free(p);
+        options.pass = 1;
         p = iterate(s, fixed, &options, 10); /* with NEVER, pass 1 equals pass 0 */
         assert_memory_equal(p->order, first, sizeof first);
         free(p);
         assert_ok(ditto_dataset_destroy(shuffled));
         assert_ok(ditto_dataset_destroy(fixed));
+        assert_ok(ditto_dataset_destroy(other));
     }
     assert_true(moved > 4000);
     assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_strategy_destroy(wide));
 }
 
 static void take_and_skip_cut_a_dataset_in_two(void **state)
@@ -392,13 +410,15 @@ static void wrong_datasets_are_refused(void **state)
 
 struct uneven {
     ditto_iterator *iterator;
-    uint32_t ahead;
+    uint32_t batches[2]; /* how many each replica asks for */
+    uint32_t taken[2];   /* how many it gets */
 };
-static ditto_status one_takes_one_more(ditto_replica *self, void *argument)
+static ditto_status take_unevenly(ditto_replica *self, void *argument)
 {
     struct uneven *u = argument;
+    uint32_t id = ditto_replica_id(self);
     ditto_batch b;
-    for (uint32_t i = 0; i < (ditto_replica_id(self) == u->ahead ? 5u : 4u); i++)
+    for (; u->taken[id] < u->batches[id]; u->taken[id]++)
         DITTO_TRY(ditto_next(self, u->iterator, &b));
     return DITTO_OK;
 }
@@ -410,14 +430,17 @@ static void how_far_a_replica_may_be_ahead_does_not_depend_on_timing(void **stat
     (void)state;
     assert_ok(ditto_dataset_repeat(d, DITTO_REPEAT_FOREVER, &forever));
     options.global_batch = 4;
-    /* A queue holds the batch in use and one more. The fifth batch of one replica is therefore made although
-     * the other replica still uses its fourth. */
+    /* A queue holds the batch in use and one more. The fifth batch of replica 1 is therefore made although
+     * replica 0 still uses its fourth. The sixth is never made, because replica 0's sixth comes before it. */
     options.buffer = 1;
     ditto_strategy *s = make_strategy(2, NULL);
-    for (int i = 0; i < 300; i++) {
-        struct uneven u = { .ahead = 1 };
+    for (uint32_t i = 0; i < 300; i++) {
+        struct uneven u = { .batches = { 4, 5 + i % 2 } };
         assert_ok(ditto_strategy_iterate(s, forever, &options, &u.iterator));
-        assert_ok(ditto_strategy_run(s, one_takes_one_more, &u));
+        assert_status(ditto_strategy_run(s, take_unevenly, &u), i % 2 ? DITTO_ERR_DIVERGED : DITTO_OK);
+        if (i % 2)
+            assert_message("replica 0 has returned");
+        assert_int_equal(u.taken[1], 5);
         assert_ok(ditto_iterator_destroy(u.iterator));
     }
     assert_ok(ditto_strategy_destroy(s));
@@ -443,8 +466,10 @@ static void rule_9_9_a_replica_that_leaves_the_others_without_rows_is_named(void
                 char text[64];
                 snprintf(text, sizeof text, "replica %u has returned", leaver);
                 assert_message(text);
+                assert_others_stopped(&l, n);
                 l.fails = true;
                 assert_status(ditto_strategy_run(s, one_leaves, &l), DITTO_ERR_USER);
+                assert_others_stopped(&l, n);
                 assert_ok(ditto_iterator_destroy(l.iterator));
                 assert_ok(ditto_strategy_destroy(s));
             }

@@ -158,6 +158,7 @@ static void rule_9_9_a_replica_that_leaves_is_named_across_pipelines(void **stat
             char text[64];
             snprintf(text, sizeof text, "replica %u has returned", leaver);
             assert_message(text);
+            assert_others_stopped(&l, 4);
             assert_ok(ditto_iterator_destroy(l.iterator));
             assert_ok(ditto_strategy_destroy(s));
         }
