@@ -19,7 +19,7 @@ static void rest_us(long us)
 
 /* An error while rows are chosen is found by all pipelines that share the rows. An error while batches are
  * filled is found only by the pipeline that delivers the row, which tells the others. */
-enum where { IN_MAP, IN_FIELD, IN_FILTER, IN_GENERATOR, PLACES };
+enum where { IN_MAP, IN_FIELD, IN_FILTER, IN_GENERATOR };
 
 static bool is_chosen(enum where where)
 {
@@ -142,6 +142,13 @@ static ditto_status take_all(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
+/* What the replicas must get. */
+struct expectation {
+    struct batches replica[SERVED];
+    char error[200]; /* a part of the message, which names the row that fails */
+    char what[200];  /* the case, for the message of a failed comparison */
+};
+
 static void give(struct batches *to, int64_t first, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -161,23 +168,24 @@ static void give_up_to(struct batches *to, int64_t first, uint64_t count, int64_
         give(to, first, (uint64_t)(bad - first));
 }
 
-static void compare(const char *what, const struct got *found, const struct batches *expected,
-                    uint32_t replicas)
+static void compare(const struct got *found, const struct expectation *expected, uint32_t replicas)
 {
     const char *message = NULL;
     for (uint32_t r = 0; r < replicas; r++) {
-        const struct batches *f = &found->replica[r], *e = &expected[r];
+        const struct batches *f = &found->replica[r], *e = &expected->replica[r];
         bool same = f->count == e->count && f->rows == e->rows && f->end == e->end &&
                     memcmp(f->size, e->size, e->count * sizeof e->size[0]) == 0 &&
                     memcmp(f->row, e->row, e->rows * sizeof e->row[0]) == 0;
         if (!same)
             fail_msg("%s: replica %u got %llu rows in %llu batches, then %s; expected %llu rows in %llu "
                      "batches, then %s",
-                     what, r, (unsigned long long)f->rows, (unsigned long long)f->count,
+                     expected->what, r, (unsigned long long)f->rows, (unsigned long long)f->count,
                      ditto_status_name(f->end), (unsigned long long)e->rows, (unsigned long long)e->count,
                      ditto_status_name(e->end));
         if (f->end < 0 && message != NULL)
             assert_string_equal(f->message, message); /* all replicas get the same error */
+        if (f->end < 0 && strstr(f->message, expected->error) == NULL)
+            fail_msg("%s: \"%s\" is not in \"%s\"", expected->what, expected->error, f->message);
         if (f->end < 0)
             message = f->message;
     }
@@ -198,15 +206,14 @@ static ditto_input_options options_of(const struct steps *s, uint32_t producers,
 }
 
 static void take_and_compare(ditto_strategy *strategy, const struct steps *s, ditto_dataset *d,
-                             const ditto_input_options *options, const struct batches *expected,
-                             const char *what)
+                             const ditto_input_options *options, const struct expectation *expected)
 {
     static struct got found;
     memset(&found, 0, sizeof found);
     found.slow = (uint32_t)(s->global % (s->replicas + 1));
     assert_ok(ditto_strategy_iterate(strategy, d, options, &found.iterator));
     run_all(strategy, take_all, &found, &found.report);
-    compare(what, &found, expected, s->replicas);
+    compare(&found, expected, s->replicas);
     assert_ok(ditto_iterator_destroy(found.iterator));
 }
 
@@ -239,8 +246,8 @@ static void expect_shared(const struct steps *asked, enum where where, int64_t r
 static void try_shared(ditto_strategy *strategy, const struct steps *s, enum where where, int64_t row,
                        uint32_t producers, uint64_t number)
 {
-    struct batches expected[SERVED];
-    char what[200], *name = where == IN_FIELD ? write_fields((int64_t)s->length[0], row) : NULL;
+    struct expectation expected;
+    char *name = where == IN_FIELD ? write_fields((int64_t)s->length[0], row) : NULL;
     ditto_input_options options = options_of(s, producers, number);
     options.shard = s->pipelines > 1 ? DITTO_SHARD_DATA : DITTO_SHARD_DEFAULT;
     ditto_dataset *d = where == IN_FIELD       ? make_fields(name)
@@ -248,12 +255,17 @@ static void try_shared(ditto_strategy *strategy, const struct steps *s, enum whe
                                                : failing(range(0, (int64_t)s->length[0]), where, &row);
     if (s->last == LAST_DROPPED)
         d = then(d, whole_batches_of, s->global);
-    snprintf(what, sizeof what,
+    if (where == IN_FIELD) /* lines are counted from 1 */
+        snprintf(expected.error, sizeof expected.error, "%s:%lld:", name, (long long)row + 1);
+    else
+        snprintf(expected.error, sizeof expected.error, "on row %lld of a %s", (long long)row,
+                 where == IN_GENERATOR ? "generator" : "range");
+    snprintf(expected.what, sizeof expected.what,
              "row %lld of %llu fails in %d, G = %llu, N = %u, W = %u, last %d, %u producers, buffer %u",
              (long long)row, (unsigned long long)s->length[0], (int)where, (unsigned long long)s->global,
              s->replicas, s->pipelines, (int)s->last, producers, options.buffer);
-    expect_shared(s, where, row, expected);
-    take_and_compare(strategy, s, d, &options, expected, what);
+    expect_shared(s, where, row, expected.replica);
+    take_and_compare(strategy, s, d, &options, &expected);
     assert_ok(ditto_dataset_destroy(d));
     if (name != NULL)
         forget_file(name);
@@ -383,10 +395,10 @@ static void expect_own(const struct of_files *o, struct batches *expected)
 static void try_own(ditto_strategy *strategy, const struct of_files *o, uint32_t producers, uint64_t number)
 {
     const struct steps *s = &o->steps;
-    struct batches expected[SERVED];
+    struct expectation expected;
     int64_t bad = 1000 * (int64_t)o->pipeline + o->row;
     ditto_input_options options = options_of(s, producers, number);
-    char *name[SERVED], what[200];
+    char *name[SERVED];
     ditto_dataset *d;
     for (uint32_t w = 0; w < s->pipelines; w++) {
         int64_t row[MOST_OF_ALL];
@@ -398,12 +410,14 @@ static void try_own(ditto_strategy *strategy, const struct of_files *o, uint32_t
                                        &(ditto_tensor){ .dtype = DITTO_I64 }, 1, NULL, &d));
     d = failing(d, o->where, &bad);
     options.shard = DITTO_SHARD_FILE;
-    snprintf(what, sizeof what,
+    snprintf(expected.error, sizeof expected.error, "on %s: record %lld at offset %lld", name[o->pipeline],
+             (long long)o->row, 8 * (long long)o->row);
+    snprintf(expected.what, sizeof expected.what,
              "row %lld of pipeline %u (%llu) fails in %d, G = %llu, N = %u, W = %u, last %d, %u producers",
              (long long)o->row, o->pipeline, (unsigned long long)s->length[o->pipeline], (int)o->where,
              (unsigned long long)s->global, s->replicas, s->pipelines, (int)s->last, producers);
-    expect_own(o, expected);
-    take_and_compare(strategy, s, d, &options, expected, what);
+    expect_own(o, expected.replica);
+    take_and_compare(strategy, s, d, &options, &expected);
     assert_ok(ditto_dataset_destroy(d));
     for (uint32_t w = 0; w < s->pipelines; w++)
         forget_file(name[w]);
