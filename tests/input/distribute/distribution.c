@@ -22,8 +22,6 @@ ditto_status consume(ditto_replica *self, void *argument)
     if (status == DITTO_OK)
         return DITTO_OK;
     EXPECT(&d->report, ditto_next(self, d->iterator, &b) == status); /* the same status again */
-    if (ditto_replica_id(self) == 0)
-        d->end = status;
     return status < 0 ? status : DITTO_OK;
 }
 

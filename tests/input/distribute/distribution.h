@@ -20,9 +20,6 @@ struct distribution {
     ditto_iterator *iterator;
     uint64_t stop_after; /* steps, or 0 for the end of the input */
     struct taken *taken; /* [n] */
-
-    /* The status with which the input ended for replica 0. */
-    ditto_status end;
 };
 
 /* A function for all replicas. Takes batches for `stop_after` steps, or until the input ends or fails, and
