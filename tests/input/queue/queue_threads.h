@@ -7,6 +7,8 @@
 
 #include <ditto/queue.h>
 
+#include <pthread.h>
+
 /* Creates a queue. Fails the test if it cannot be created. */
 ditto_queue *make(const ditto_queue_options *options);
 
@@ -51,13 +53,16 @@ struct producer {
 struct blocked {
     ditto_queue *queue;
     bool puts;
-    ditto_status status;
+    uint32_t producer;   /* the number of the producer that puts */
+    ditto_status status; /* what the call returned */
+    pthread_t thread;
 };
 
-/* The function of this thread. Its argument is the `blocked`. */
-void *block(void *argument);
+/* Starts `count` threads that all put into one queue, or one thread that gets from it. Waits until they sleep
+ * in the queue, or are about to. Fails the test if they do not within two minutes. */
+void begin_blocked(struct blocked *blocked, uint32_t count);
 
-/* Waits until the thread sleeps in the queue, or is about to. */
-void wait_until_asleep(const struct blocked *blocked);
+/* Waits until the calls of the threads have returned. Fails the test if they have not after two minutes. */
+void end_blocked(struct blocked *blocked, uint32_t count);
 
 #endif

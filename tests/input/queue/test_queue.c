@@ -273,20 +273,18 @@ static void the_consumer_owns_the_payload_until_its_next_get(void **state)
 
 static void waits_are_counted_on_both_sides(void **state)
 {
-    struct blocked b = { make_with(1, 2), true, DITTO_OK };
+    struct blocked b = { .queue = make_with(1, 2), .puts = true, .producer = 1 };
     ditto_queue_counters stats = DITTO_QUEUE_COUNTERS_INIT;
     ditto_queue_item got;
-    pthread_t thread;
     (void)state;
     assert_status(ditto_queue_get(b.queue, 20, &got), DITTO_ERR_TIMED_OUT);
     assert_ok(ditto_queue_put(b.queue, 0, NULL, 3, 0));
-    assert_int_equal(pthread_create(&thread, NULL, block, &b), 0);
-    wait_until_asleep(&b);
+    begin_blocked(&b, 1);
     sleep_ms(5);
     assert_ok(ditto_queue_stats(b.queue, &stats));
     assert_int_equal(stats.depth, 1);
     assert_ok(ditto_queue_get(b.queue, 0, &got));
-    pthread_join(thread, NULL);
+    end_blocked(&b, 1);
     assert_ok(ditto_queue_stats(b.queue, &stats));
     assert_int_equal(stats.get_waits, 1);
     assert_true(stats.get_wait_ns >= 20000000u);

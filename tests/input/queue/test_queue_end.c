@@ -8,30 +8,34 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+/* The consumer waits in an empty queue. Then two producers wait in a full one. */
 static void closing_wakes_all_waiting_threads(void **state)
 {
     (void)state;
-    for (int puts = 0; puts < 2; puts++) {
-        struct blocked b = { make_with(1, 2), puts != 0, DITTO_OK };
+    for (uint32_t puts = 0; puts <= 2; puts += 2) {
+        uint32_t waiting = puts == 0 ? 1 : puts;
+        ditto_queue *queue = make_with(1, 3);
+        struct blocked b[2];
         ditto_queue_item got;
-        pthread_t thread;
-        if (puts)
-            assert_ok(ditto_queue_put(b.queue, 0, number(5), 0, 0));
-        pthread_create(&thread, NULL, block, &b);
-        wait_until_asleep(&b);
-        assert_status(ditto_queue_destroy(b.queue), DITTO_ERR_BUSY);
+        for (uint32_t i = 0; i < waiting; i++)
+            b[i] = (struct blocked){ .queue = queue, .puts = puts > 0, .producer = i + 1 };
+        if (puts > 0)
+            assert_ok(ditto_queue_put(queue, 0, number(5), 0, 0));
+        begin_blocked(b, waiting);
+        assert_status(ditto_queue_destroy(queue), DITTO_ERR_BUSY);
         assert_string_equal(ditto_last_error()->function, "ditto_queue_destroy");
-        assert_ok(ditto_queue_close(b.queue));
-        assert_ok(ditto_queue_close(b.queue));
-        pthread_join(thread, NULL);
-        assert_int_equal(b.status, puts ? DITTO_ERR_CLOSED : DITTO_END_OF_INPUT);
-        if (puts) {
-            assert_ok(ditto_queue_get(b.queue, 0, &got));
+        assert_ok(ditto_queue_close(queue));
+        assert_ok(ditto_queue_close(queue));
+        end_blocked(b, waiting);
+        for (uint32_t i = 0; i < waiting; i++)
+            assert_int_equal(b[i].status, puts > 0 ? DITTO_ERR_CLOSED : DITTO_END_OF_INPUT);
+        if (puts > 0) {
+            assert_ok(ditto_queue_get(queue, 0, &got));
             assert_int_equal(number_of(&got), 5);
         }
-        assert_status(ditto_queue_get(b.queue, DITTO_FOREVER, &got), DITTO_END_OF_INPUT);
-        assert_status(ditto_queue_put(b.queue, 0, NULL, 0, 0), DITTO_ERR_CLOSED);
-        assert_ok(ditto_queue_destroy(b.queue));
+        assert_status(ditto_queue_get(queue, DITTO_FOREVER, &got), DITTO_END_OF_INPUT);
+        assert_status(ditto_queue_put(queue, 0, NULL, 0, 0), DITTO_ERR_CLOSED);
+        assert_ok(ditto_queue_destroy(queue));
     }
 }
 
@@ -230,17 +234,19 @@ static void a_failure_comes_after_all_items_before_it_and_stays(void **state)
 
 static void a_failure_wakes_producers_that_wait_for_a_slot(void **state)
 {
-    struct blocked b = { make_with(1, 2), true, DITTO_OK };
-    pthread_t thread;
+    ditto_queue *queue = make_with(1, 3);
+    struct blocked b[2];
     uint64_t ticket;
     (void)state;
-    assert_ok(ditto_queue_claim(b.queue, 0, 0, 0, &ticket, NULL));
-    pthread_create(&thread, NULL, block, &b);
-    wait_until_asleep(&b);
-    assert_ok(ditto_queue_fail(b.queue, 0, ticket, DITTO_ERR_CORRUPT, NULL));
-    pthread_join(thread, NULL);
-    assert_int_equal(b.status, DITTO_ERR_CORRUPT);
-    assert_ok(ditto_queue_destroy(b.queue));
+    for (uint32_t i = 0; i < 2; i++)
+        b[i] = (struct blocked){ .queue = queue, .puts = true, .producer = i + 1 };
+    assert_ok(ditto_queue_claim(queue, 0, 0, 0, &ticket, NULL));
+    begin_blocked(b, 2);
+    assert_ok(ditto_queue_fail(queue, 0, ticket, DITTO_ERR_CORRUPT, NULL));
+    end_blocked(b, 2);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(b[i].status, DITTO_ERR_CORRUPT);
+    assert_ok(ditto_queue_destroy(queue));
 }
 
 static void tickets_of_a_producer_that_has_exited_are_marked(void **state)
