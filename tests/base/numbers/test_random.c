@@ -54,8 +54,22 @@ static void a_number_depends_on_its_position_alone(void **state)
     assert_memory_equal(words, one, sizeof words);
 }
 
-/* The means of 10^6 uniform and normal numbers, the variance of the normal ones, and how often each integer
- * comes, are within 5 standard errors of the expected values. */
+/* Asserts that the mean and the variance of numbers from 0 to 1 are within 5 standard errors of those of the
+ * uniform distribution, 1/2 and 1/12. The variance of (x - 1/2)^2 is 1/80 - 1/144 = 1/180. */
+static void assert_uniform(const double *x, int count)
+{
+    double sum = 0, squares = 0;
+    for (int i = 0; i < count; i++) {
+        assert_true(x[i] >= 0 && x[i] < 1);
+        sum += x[i];
+        squares += (x[i] - 0.5) * (x[i] - 0.5);
+    }
+    assert_true(fabs(sum / count - 0.5) < 5 * sqrt(1.0 / 12 / count));
+    assert_true(fabs(squares / count - 1.0 / 12) < 5 * sqrt(1.0 / 180 / count));
+}
+
+/* The means and variances of 10^6 uniform and normal numbers, and how often each integer comes, are within 5
+ * standard errors of the expected values. */
 static void numbers_have_the_expected_means_and_variances(void **state)
 {
     enum { N = 1000000 };
@@ -65,20 +79,12 @@ static void numbers_have_the_expected_means_and_variances(void **state)
     float *single = malloc(N * sizeof *single);
     ditto_random random = ditto_random_make(test_seed(3), 0);
     ditto_random_f64(&random, x, N);
-    for (int i = 0; i < N; i++) {
-        assert_true(x[i] >= 0 && x[i] < 1);
-        sum += x[i];
-    }
-    assert_true(fabs(sum / N - 0.5) < 5 * sqrt(1.0 / 12 / N));
+    assert_uniform(x, N);
     ditto_random_f32(&random, single, N);
-    sum = 0;
-    for (int i = 0; i < N; i++) {
-        assert_true(single[i] >= 0 && single[i] < 1);
-        sum += (double)single[i];
-    }
-    assert_true(fabs(sum / N - 0.5) < 5 * sqrt(1.0 / 12 / N));
+    for (int i = 0; i < N; i++)
+        x[i] = (double)single[i];
+    assert_uniform(x, N);
     ditto_random_normal_f64(&random, x, N);
-    sum = 0;
     for (int i = 0; i < N; i++) {
         sum += x[i];
         squares += x[i] * x[i];
