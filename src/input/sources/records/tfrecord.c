@@ -67,8 +67,8 @@ ditto_status dti_record_fail_cut(const struct dti_tfrecord *t, struct dti_record
                                  uint64_t end, bool shorter)
 {
     char what[128];
-    dti_text_add(&(struct dti_text){ what, sizeof what, 0 }, "%s ends in its %s, at offset %llu%s",
-                 t->options.compression == DITTO_COMPRESSION_GZIP ? "the contents" : "the file", in,
+    dti_text_add(&(struct dti_text){ what, sizeof what, 0 }, "%s in its %s, at offset %llu%s",
+                 t->options.compression == DITTO_COMPRESSION_GZIP ? "the contents end" : "the file ends", in,
                  (unsigned long long)end, shorter ? ": it became shorter while it was read" : "");
     return fail(t, shorter ? DITTO_ERR_IO : DITTO_ERR_CORRUPT, record, what);
 }

@@ -274,17 +274,19 @@ static void components_of_records_that_overlap_are_right(void **state)
     for (size_t i = 0; i < 1000000; i++)
         add_number(&made, test_random(&random), 1);
     const char *path = write_bytes("mixed", made.bytes, made.length);
-    /* With 2 components records are short and have bytes between them. With 3 they are long and overlap, and
-     * they are read component by component. */
+    /* With 2 components records are short. At the first stride they overlap, and at the others they have
+     * bytes between them. With 3 components they are long and overlap at every stride, and they are read
+     * component by component. The first stride is not tried then, because the rows would have 80 GB. */
+    static const size_t strides[] = { 3, 2991, 15952, 80757, 404782 };
     for (uint32_t components = 2; components <= 3; components++)
-        for (size_t stride = 3; stride < 1000; stride = stride * 5 + 1) {
-            size_t bytes = components == 2 ? 7 : 600007, rows = (1000000 - bytes) / (stride * 997) + 1;
+        for (size_t k = components - 2; k < sizeof strides / sizeof strides[0]; k++) {
+            size_t bytes = components == 2 ? 7 : 600007, rows = (1000000 - bytes) / strides[k] + 1;
             ditto_dataset *d;
-            assert_ok(open_at_stride(&path, 1, row, components, 0, stride * 997, &d));
+            assert_ok(open_at_stride(&path, 1, row, components, 0, strides[k], &d));
             struct taken t = take_all(d);
             assert_int_equal(t.rows, rows);
             for (size_t r = 0; r < rows; r++)
-                assert_memory_equal(t.bytes + r * bytes, made.bytes + r * stride * 997, bytes);
+                assert_memory_equal(t.bytes + r * bytes, made.bytes + r * strides[k], bytes);
             free(t.bytes);
             assert_ok(ditto_dataset_destroy(d));
         }

@@ -494,15 +494,17 @@ static void damaged_compressed_files_are_refused(void **state)
     add(&packed, "\0\0\0\0\0\0\0", 8);
     assert_status(read_damaged("behind.gz", packed.length, &rows), DITTO_ERR_CORRUPT);
     assert_message("the data after the gzip stream is not another gzip stream, at offset");
-    assert_status(read_damaged("plain", 10, &rows), DITTO_ERR_CORRUPT);
-    packed.length = 0;
+    packed.length = 0; /* records that are not compressed */
     add(&packed, made.bytes, made.length);
-    assert_status(read_damaged("plain", packed.length, &rows), DITTO_ERR_CORRUPT);
-    assert_message("the gzip stream is damaged at offset");
+    for (size_t length = 10; length <= packed.length; length += packed.length - 10) {
+        assert_status(read_damaged("plain", length, &rows), DITTO_ERR_CORRUPT);
+        assert_message("the gzip stream is damaged at offset");
+        assert_int_equal(rows, 0);
+    }
     packed.length = 0; /* the stream is whole, but its contents are cut */
     add_member(&packed, made.bytes, made.length - 1);
     assert_status(read_damaged("cut.gz", packed.length, &rows), DITTO_ERR_CORRUPT);
-    assert_message("record 4 at offset 59 of the contents: the contents ends in its footer");
+    assert_message("record 4 at offset 59 of the contents: the contents end in its footer");
     assert_int_equal(rows, 3);
 }
 
