@@ -1,6 +1,6 @@
-/* tests/embed/host.c - a host program in which malloc must still be the host's after a strategy has run. It
- * is built with the shared and with the static library, and both times with and without the host's own
- * jemalloc (HOST_JEMALLOC). */
+/* tests/embed/host.c - a host program in which malloc and free must still be the host's after a strategy has
+ * run. It is built with the shared and with the static library, and both times with and without the host's
+ * own jemalloc (HOST_JEMALLOC). */
 #include <ditto.h>
 
 #include <dlfcn.h>
@@ -29,6 +29,7 @@ static const char *library_of(void *function)
 
 int main(void)
 {
+    static const char *const functions[] = { "malloc", "calloc", "realloc", "aligned_alloc", "free" };
     const char *expected = HOST_JEMALLOC ? "libjemalloc" : "libc";
     ditto_strategy *strategy;
     void *before = malloc(1000);
@@ -43,10 +44,12 @@ int main(void)
     free(after);
     if (ditto_strategy_destroy(strategy) != DITTO_OK)
         return 1;
-    printf("malloc %s, free %s, calloc %s\n", library_of(dlsym(RTLD_DEFAULT, "malloc")),
-           library_of(dlsym(RTLD_DEFAULT, "free")), library_of(dlsym(RTLD_DEFAULT, "calloc")));
-    if (strstr(library_of(dlsym(RTLD_DEFAULT, "malloc")), expected) == NULL)
-        return printf("malloc is not %s's any more\n", expected), 1;
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        const char *library = library_of(dlsym(RTLD_DEFAULT, functions[i]));
+        printf("%s %s\n", functions[i], library);
+        if (strstr(library, expected) == NULL)
+            return printf("%s is not %s's any more\n", functions[i], expected), 1;
+    }
     /* Without the host's jemalloc, blocks must come from glibc's heap, so its statistics must count them. The
      * pointer is volatile, because the compiler may leave out a malloc whose result is not used. */
     size_t in_use = mallinfo2().uordblks;

@@ -228,17 +228,56 @@ static void dataset_filter()
     take();
 }
 
-static ditto_status next_row(void *, void *, const ditto_tensor *)
+/* The function of the generator that leaves. The others succeed. */
+enum generator_function { OPEN, NEXT, SAVE, RESTORE, CLOSE };
+static generator_function leaving;
+
+static ditto_status call(generator_function function)
 {
-    return leave();
+    return function == leaving ? leave() : DITTO_OK;
 }
-static void generator()
+static ditto_status open_rows(void *, uint64_t, void **)
+{
+    return call(OPEN);
+}
+static ditto_status next_row(void *, void *, const ditto_tensor *row)
+{
+    *static_cast<double *>(row[0].data) = 1;
+    return call(NEXT);
+}
+static ditto_status save_rows(void *, void *, void *, size_t, size_t *length)
+{
+    *length = 0;
+    return call(SAVE);
+}
+static ditto_status restore_rows(void *, void *, const void *, size_t)
+{
+    return call(RESTORE);
+}
+static void close_rows(void *, void *)
+{
+    (void)call(CLOSE);
+}
+
+/* Calls all functions of a generator. */
+template <generator_function function> static void generator()
 {
     ditto_generator g = DITTO_GENERATOR_INIT;
+    ditto_input_options o = DITTO_INPUT_OPTIONS_INIT;
     ditto_tensor t = scalar();
+    void *state;
+    leaving = function;
+    g.open = open_rows;
     g.next = next_row;
+    g.save = save_rows;
+    g.restore = restore_rows;
+    g.close = close_rows;
     must(ditto_dataset_from_generator(&g, &t, 1, &dataset));
     take();
+    must(ditto_iterator_save(iterator, &state, &o.state_bytes));
+    o.state = state;
+    must(ditto_iterator_destroy(iterator));
+    must(ditto_strategy_iterate(strategy, dataset, &o, &iterator));
 }
 
 static ditto_status fold(const ditto_tensor *, void *)
@@ -276,7 +315,7 @@ static void run_steps()
 
 /* -- other functions -- */
 
-static void on_start(uint32_t, void *)
+static void on_start_or_stop(uint32_t, void *)
 {
     leave();
 }
@@ -284,9 +323,18 @@ static void thread_start()
 {
     ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;
     o.num_replicas = 2;
-    o.thread_start = on_start;
+    o.thread_start = on_start_or_stop;
     must(ditto_strategy_create(DITTO_MIRRORED, &o, &strategy));
     pause();
+}
+
+static void thread_stop()
+{
+    ditto_strategy_options o = DITTO_STRATEGY_OPTIONS_INIT;
+    o.num_replicas = 2;
+    o.thread_stop = on_start_or_stop;
+    must(ditto_strategy_create(DITTO_MIRRORED, &o, &strategy));
+    must(ditto_strategy_destroy(strategy));
 }
 
 static void drop(void *, void *)
@@ -303,6 +351,9 @@ static void queue_drop()
     must(ditto_queue_put(queue, 0, &o, 0, 0));
     must(ditto_queue_destroy(queue));
 }
+
+static const char of_generator[] =
+    "ditto: a function of a generator (ditto_dataset_from_generator) was left by ";
 
 static const struct {
     const char *name;
@@ -325,11 +376,15 @@ static const struct {
     { "value_from_function", value_from_function, "ditto: a function that makes components " },
     { "map", dataset_map, "ditto: the function of a map (ditto_dataset_map) was left by " },
     { "filter", dataset_filter, "ditto: the function of a filter (ditto_dataset_filter) was left by " },
-    { "generator", generator,
-      "ditto: a function of a generator (ditto_dataset_from_generator) was left by " },
+    { "open of a generator", generator<OPEN>, of_generator },
+    { "next of a generator", generator<NEXT>, of_generator },
+    { "save of a generator", generator<SAVE>, of_generator },
+    { "restore of a generator", generator<RESTORE>, of_generator },
+    { "close of a generator", generator<CLOSE>, of_generator },
     { "dataset_reduce", dataset_reduce, "ditto: the function given to ditto_dataset_reduce was left by " },
     { "iterate_from_function", dataset_function, "ditto: a function that makes datasets " },
     { "thread_start", thread_start, "ditto: a thread_start or thread_stop function " },
+    { "thread_stop", thread_stop, "ditto: a thread_start or thread_stop function " },
     { "queue", queue_drop, "ditto: the drop function of a queue was left by " },
 };
 
