@@ -411,7 +411,7 @@ static void try_own(ditto_strategy *strategy, const struct of_files *o, uint32_t
     d = failing(d, o->where, &bad);
     options.shard = DITTO_SHARD_FILE;
     snprintf(expected.error, sizeof expected.error, "on %s: record %lld at offset %lld", name[o->pipeline],
-             (long long)o->row, 8 * (long long)o->row);
+             (long long)o->row + 1, 8 * (long long)o->row); /* records are counted from 1 */
     snprintf(expected.what, sizeof expected.what,
              "row %lld of pipeline %u (%llu) fails in %d, G = %llu, N = %u, W = %u, last %d, %u producers",
              (long long)o->row, o->pipeline, (unsigned long long)s->length[o->pipeline], (int)o->where,
