@@ -213,10 +213,26 @@ static void rule_2_1_the_function_is_called_once_per_replica_at_the_same_time(vo
         }
 }
 
-static void *run_many(void *strategy)
+struct turns {
+    struct report report;
+    ditto_strategy *strategy;
+    _Atomic int running[3]; /* how many calls of the function each replica is in */
+};
+static ditto_status run_alone(ditto_replica *self, void *argument)
 {
+    struct turns *t = argument;
+    uint32_t id = ditto_replica_id(self);
+    EXPECT(&t->report, atomic_fetch_add(&t->running[id], 1) == 0);
+    DITTO_TRY(ditto_barrier(self, NULL));
+    sched_yield(); /* another run could begin now, if it did not wait for its turn */
+    EXPECT(&t->report, atomic_fetch_sub(&t->running[id], 1) == 1);
+    return DITTO_OK;
+}
+static void *run_many(void *argument)
+{
+    struct turns *t = argument;
     for (int i = 0; i < 200; i++)
-        if (ditto_strategy_run(strategy, nothing, NULL) != DITTO_OK)
+        if (ditto_strategy_run(t->strategy, run_alone, t) != DITTO_OK)
             return (void *)1;
     return NULL;
 }
@@ -224,16 +240,17 @@ static void *run_many(void *strategy)
 static void rule_6_4_calls_from_several_host_threads_take_turns(void **state)
 {
     pthread_t threads[4];
-    ditto_strategy *s = make_strategy(3, NULL);
+    void *failed[4];
+    struct turns t = { .strategy = make_strategy(3, NULL) };
     (void)state;
     for (int i = 0; i < 4; i++)
-        pthread_create(&threads[i], NULL, run_many, s);
-    for (int i = 0; i < 4; i++) {
-        void *failed;
-        pthread_join(threads[i], &failed);
-        assert_null(failed);
-    }
-    assert_ok(ditto_strategy_destroy(s));
+        assert_int_equal(pthread_create(&threads[i], NULL, run_many, &t), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], &failed[i]);
+    assert_string_equal(t.report.first_failure, "");
+    for (int i = 0; i < 4; i++)
+        assert_null(failed[i]);
+    assert_ok(ditto_strategy_destroy(t.strategy));
 }
 
 static ditto_status sum_ones(ditto_replica *self, void *argument)
