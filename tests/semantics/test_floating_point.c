@@ -13,7 +13,7 @@
 #define UPWARD   0x4000u
 static const unsigned environments[] = { STANDARD, STANDARD | FLUSH, STANDARD | UPWARD,
                                          STANDARD | FLUSH | UPWARD };
-enum { ENVIRONMENTS = 4, REPLICAS = 4, FEW = 8, MANY = 50000 };
+enum { ENVIRONMENTS = 4, REPLICAS = 4, DEVICES = 2, FEW = 8, MANY = 50000 };
 
 static unsigned modes(void)
 {
@@ -24,33 +24,34 @@ static void set_modes(unsigned modes)
     __builtin_ia32_ldmxcsr(modes);
 }
 
-static ditto_strategy *make(uint32_t n, ditto_floating floating, ditto_caller caller)
+/* Creates a strategy of REPLICAS replicas with DEVICES devices each, so that helpers work too. */
+static ditto_strategy *make(ditto_floating floating, ditto_caller caller)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     options.floating = floating;
     options.caller = caller;
-    return make_strategy(n, &options);
+    return make_wide_strategy(REPLICAS, DEVICES, &options);
 }
 
 /* -- the environment of a function -- */
 
 struct seen {
-    unsigned function[REPLICAS], device[REPLICAS], loop[REPLICAS], inner[REPLICAS], update[REPLICAS];
+    unsigned function[REPLICAS], inner[REPLICAS], update[REPLICAS];
+    unsigned device[REPLICAS][DEVICES], loop[REPLICAS][DEVICES];
+    unsigned merge, after_inner; /* in the merge function, before and after the run inside it */
     ditto_variable *variable;
     struct report report;
 };
 static ditto_status see_on_device(uint32_t device, void *seen)
 {
-    (void)device;
-    *(unsigned *)seen = modes();
+    ((unsigned *)seen)[device] = modes();
     return DITTO_OK;
 }
 static ditto_status see_in_loop(size_t begin, size_t end, uint32_t device, void *seen)
 {
     (void)begin;
     (void)end;
-    (void)device;
-    *(unsigned *)seen = modes();
+    ((unsigned *)seen)[device] = modes();
     return DITTO_OK;
 }
 static ditto_status see_inside(ditto_replica *self, void *argument)
@@ -61,10 +62,14 @@ static ditto_status see_inside(ditto_replica *self, void *argument)
 static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                void *user, ditto_value **result)
 {
+    struct seen *s = user;
     (void)arguments;
     (void)count;
     (void)result;
-    return ditto_strategy_run(strategy, see_inside, user);
+    s->merge = modes();
+    ditto_status status = ditto_strategy_run(strategy, see_inside, s);
+    s->after_inner = modes();
+    return status;
 }
 static ditto_status see_update(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
                                void *user, ditto_tensor *result)
@@ -82,15 +87,31 @@ static ditto_status see(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     const ditto_value *merged = NULL;
     s->function[id] = modes();
-    EXPECT(&s->report, ditto_on_logical_device(self, 0, see_on_device, &s->device[id]) == DITTO_OK);
+    for (uint32_t d = 0; d < DEVICES; d++)
+        EXPECT(&s->report, ditto_on_logical_device(self, d, see_on_device, s->device[id]) == DITTO_OK);
     EXPECT(&s->report, ditto_join(self) == DITTO_OK);
-    EXPECT(&s->report,
-           ditto_parallel_for(self, see_in_loop, &s->loop[id], 0, 1, 1, DITTO_SCHEDULE_STATIC) == DITTO_OK);
+    EXPECT(&s->report, ditto_parallel_for(self, see_in_loop, s->loop[id], 0, DEVICES, 1,
+                                          DITTO_SCHEDULE_STATIC) == DITTO_OK);
     EXPECT(&s->report,
            ditto_update(self, s->variable, see_update, &s->update[id], NULL, 0, NULL) == DITTO_OK);
     EXPECT(&s->report, ditto_merge_call(self, run_inside, s, NULL, 0, &merged) == DITTO_OK);
     EXPECT(&s->report, modes() == s->function[id]);
     return DITTO_OK;
+}
+
+static void expect_everywhere(const struct seen *seen, unsigned expected)
+{
+    assert_int_equal(seen->merge, expected);
+    assert_int_equal(seen->after_inner, expected);
+    for (uint32_t r = 0; r < REPLICAS; r++) {
+        assert_int_equal(seen->function[r], expected);
+        assert_int_equal(seen->inner[r], expected);
+        assert_int_equal(seen->update[r], expected);
+        for (uint32_t d = 0; d < DEVICES; d++) {
+            assert_int_equal(seen->device[r][d], expected);
+            assert_int_equal(seen->loop[r][d], expected);
+        }
+    }
 }
 
 static void functions_run_in_the_standard_environment_or_in_that_of_the_caller(void **state)
@@ -101,7 +122,7 @@ static void functions_run_in_the_standard_environment_or_in_that_of_the_caller(v
     (void)state;
     for (ditto_caller caller = DITTO_CALLER_IS_REPLICA_0; caller <= DITTO_CALLER_WAITS; caller++)
         for (int f = 0; f < 3; f++) {
-            ditto_strategy *s = make(REPLICAS, floating[f], caller);
+            ditto_strategy *s = make(floating[f], caller);
             double zero = 0;
             ditto_tensor initial = { .data = &zero, .dtype = DITTO_F64 };
             ditto_variable_options vo = DITTO_VARIABLE_OPTIONS_INIT;
@@ -125,13 +146,7 @@ static void functions_run_in_the_standard_environment_or_in_that_of_the_caller(v
                 assert_int_equal(after, environments[e]);
                 assert_int_equal(after_update, environments[e]);
                 assert_int_equal(across, expected);
-                for (uint32_t r = 0; r < REPLICAS; r++) {
-                    assert_int_equal(seen.function[r], expected);
-                    assert_int_equal(seen.device[r], expected);
-                    assert_int_equal(seen.loop[r], expected);
-                    assert_int_equal(seen.inner[r], expected);
-                    assert_int_equal(seen.update[r], expected);
-                }
+                expect_everywhere(&seen, expected);
             }
             assert_ok(ditto_variable_destroy(v));
             assert_ok(ditto_strategy_destroy(s));
@@ -306,7 +321,7 @@ static ditto_optimizer *make_optimizer(ditto_variable *v, ditto_rule rule)
 
 static void compute_all(unsigned environment, struct results *results)
 {
-    ditto_strategy *s = make(REPLICAS, DITTO_FLOATING_CALLER, DITTO_CALLER_DEFAULT);
+    ditto_strategy *s = make(DITTO_FLOATING_CALLER, DITTO_CALLER_DEFAULT);
     struct computing c = { .mirrored = make_variable(s, DITTO_ON_WRITE),
                            .table = make_variable(s, DITTO_ON_WRITE),
                            .counter = make_variable(s, DITTO_ON_READ),
