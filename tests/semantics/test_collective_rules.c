@@ -142,7 +142,7 @@ static ditto_status come_or_not(ditto_replica *self, void *argument)
     return DITTO_OK;
 }
 
-static void rule_6_3_options_change_the_speed_and_never_the_values(void **state)
+static void rule_6_3_options_never_change_the_values(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
@@ -151,6 +151,11 @@ static void rule_6_3_options_change_the_speed_and_never_the_values(void **state)
         run_all(strategy, reduce_with_options, &t, &t.report);
         assert_ok(ditto_strategy_destroy(strategy));
     }
+}
+
+static void rule_6_3_the_timeout_of_a_call_replaces_that_of_the_strategy(void **state)
+{
+    (void)state;
     struct trial late = { .odd = 1 };
     ditto_strategy *strategy = make_strategy(2, NULL);
     assert_status(ditto_strategy_run(strategy, come_or_not, &late), DITTO_ERR_TIMED_OUT);
@@ -236,7 +241,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_6_1_all_replicas_get_the_same_result_and_a_list_is_one_operation),
         cmocka_unit_test(rule_6_2_variables_give_their_own_component_or_their_value),
-        cmocka_unit_test(rule_6_3_options_change_the_speed_and_never_the_values),
+        cmocka_unit_test(rule_6_3_options_never_change_the_values),
+        cmocka_unit_test(rule_6_3_the_timeout_of_a_call_replaces_that_of_the_strategy),
         cmocka_unit_test(rule_6_5_started_operations_are_waited_for_in_any_order),
         cmocka_unit_test(rule_6_5_the_adjoint_of_all_gather_is_reduce_scatter),
     };
