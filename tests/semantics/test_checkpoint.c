@@ -9,7 +9,7 @@
 
 /* Variables that differ in dtype, shape, synchronization and aggregation. One of them is in shards, and one
  * has no elements. */
-#define KINDS 7
+#define KINDS 8
 static const struct kind {
     const char *name;
     ditto_dtype dtype;
@@ -24,6 +24,7 @@ static const struct kind {
     { "layer/table", DITTO_F32, 2, { 1000, 3 }, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, 4 },
     { "seen", DITTO_I64, 0, { 0 }, DITTO_ON_READ, DITTO_AGGREGATE_SUM, 0 },
     { "mean", DITTO_F64, 1, { 5 }, DITTO_ON_READ, DITTO_AGGREGATE_MEAN, 0 },
+    { "first", DITTO_F32, 1, { 6 }, DITTO_ON_READ, DITTO_AGGREGATE_ONLY_FIRST_REPLICA, 0 },
     { "flags", DITTO_BOOL, 1, { 9 }, DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA, 0 },
     { "nothing", DITTO_C64, 2, { 0, 4 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 },
 };
@@ -44,8 +45,9 @@ static ditto_variable *make(ditto_strategy *s, const struct kind *k)
     return v;
 }
 
-/* Fills an array with whole numbers below 100, or with 0 and 1 for DITTO_BOOL. The sum of 64 such numbers is
- * exact, so the mean of equal components is equal to them. */
+/* Fills an array with multiples of 12 below 100, or with 0 and 1 for DITTO_BOOL. The only variable of another
+ * dtype has no elements. A restored MEAN has equal components. Their sum is a whole number that the dtype can
+ * hold, so dividing it by their number is exact, and reading the variable gives the saved value. */
 static void fill(const struct kind *k, size_t count, int seed, void *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -173,7 +175,7 @@ static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(
     destroy_all(s, v);
 }
 
-static ditto_status hold_own(ditto_replica *self, void *argument)
+static ditto_status assign_own_id(ditto_replica *self, void *argument)
 {
     double mine = (double)ditto_replica_id(self);
     return ditto_assign(self, argument, &mine);
@@ -190,7 +192,7 @@ static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores
     (void)state;
     ditto_strategy *s = make_strategy(4, NULL);
     ditto_variable *v = make(s, &sum);
-    assert_ok(ditto_strategy_run(s, hold_own, v)); /* 0 + 1 + 2 + 3 */
+    assert_ok(ditto_strategy_run(s, assign_own_id, v)); /* 0 + 1 + 2 + 3 */
     assert_ok(ditto_checkpoint_save(s, own_path("sum.h5"), NULL));
     assert_ok(ditto_variable_destroy(v));
     v = make(s, &mirrored); /* restores into a mirrored variable, and then back into a sync-on-read one */
@@ -305,8 +307,7 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     ditto_restore_status found;
     char names[400];
     size_t count;
-    struct kind weights = kinds[0];
-    ditto_tensor tensor = { .dtype = DITTO_F32, .rank = 2, .shape = { 7, 300 } };
+    ditto_tensor transposed = { .dtype = DITTO_F32, .rank = 2, .shape = { 7, 300 } };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *bad;
     (void)state;
@@ -318,11 +319,11 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     s = make_strategy(3, NULL);
     assert_ok(ditto_checkpoint_restore(s, own_path("held.h5"), NULL, &found));
     assert_int_equal(found.num_held, KINDS);
-    options.name = weights.name;
-    assert_status(ditto_variable_create(s, &tensor, &options, &bad), DITTO_ERR_SHAPE);
+    options.name = kinds[0].name;
+    assert_status(ditto_variable_create(s, &transposed, &options, &bad), DITTO_ERR_SHAPE);
     assert_message("\"weights\" is f32 [7, 300], but the value that was restored for it is f32 [300, 7]");
-    tensor.dtype = DITTO_F64;
-    assert_status(ditto_variable_create(s, &tensor, &options, &bad), DITTO_ERR_INVALID);
+    transposed.dtype = DITTO_F64;
+    assert_status(ditto_variable_create(s, &transposed, &options, &bad), DITTO_ERR_INVALID);
     for (int i = 0; i < KINDS - 2; i++) {
         v[i] = make(s, &kinds[i]);
         check(v[i], &kinds[i], 6);
@@ -337,6 +338,21 @@ static void rule_8_14_a_value_is_held_until_its_variable_is_created(void **state
     assert_ok(ditto_variable_read(v[KINDS - 2], flags, sizeof flags));
     assert_int_equal(flags[0] + flags[1] + flags[2], 0); /* its initial value, not the dropped one */
     destroy_all(s, v);
+}
+
+/* Restores fit.h5, which fails with a message that contains `says`. Checks that all variables except v[1]
+ * still have the values of `seed`, and that no value is held. */
+static void restore_nothing(ditto_strategy *s, ditto_variable *v[KINDS], int seed, ditto_status expected,
+                            const char *says)
+{
+    size_t num_held;
+    assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), expected);
+    assert_message(says);
+    for (int i = 0; i < KINDS; i++)
+        if (i != 1)
+            check(v[i], &kinds[i], seed);
+    assert_ok(ditto_strategy_held_values(s, NULL, 0, NULL, &num_held));
+    assert_int_equal(num_held, 0);
 }
 
 static void rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored(void **state)
@@ -354,43 +370,62 @@ static void rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored
     assert_ok(ditto_variable_destroy(v[1]));
     other.shape[0] = 18;
     v[1] = make(s, &other);
-    assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), DITTO_ERR_SHAPE);
-    assert_message("\"layer/bias\" is f64 [18], but the value in ");
+    restore_nothing(s, v, 2, DITTO_ERR_SHAPE, "\"layer/bias\" is f64 [18], but the value in ");
     other.shape[0] = 17;
     other.dtype = DITTO_F32;
     assert_ok(ditto_variable_destroy(v[1]));
     v[1] = make(s, &other);
-    assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), DITTO_ERR_INVALID);
-    assert_ok(ditto_variable_destroy(v[1]));
-    v[1] = make(s, &kinds[1]);
+    restore_nothing(s, v, 2, DITTO_ERR_INVALID, "\"layer/bias\" is f32 [17], but the value in ");
+    assert_ok(ditto_variable_destroy(v[1])); /* its entry has no variable now */
     other.name = "unheard of";
     more = make(s, &other);
-    assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
-    assert_message("does not have \"unheard of\"");
-    check(v[0], &kinds[0], 2);
+    restore_nothing(s, v, 2, DITTO_ERR_NOT_FOUND, "does not have \"unheard of\"");
+    v[1] = make(s, &kinds[1]);
     chosen.variables = v;
     chosen.num_variables = 1;
     assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &chosen, &found));
     assert_int_equal(found.num_restored, 1);
     assert_int_equal(found.num_held, 0);
     check(v[0], &kinds[0], 6);
-    check(v[2], &kinds[2], 2);
+    for (int i = 2; i < KINDS; i++)
+        check(v[i], &kinds[i], 2);
     partial.partial = 1;
     assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &partial, &found));
     assert_int_equal(found.num_missing, 1);
-    /* Two variables of one name do not disturb a restore of other variables. */
-    ditto_variable_options unnamed = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_tensor scalar = { .dtype = DITTO_F32 };
-    ditto_variable *twins[2];
-    assert_ok(ditto_variable_create(s, &scalar, &unnamed, &twins[0]));
-    assert_ok(ditto_variable_create(s, &scalar, &unnamed, &twins[1]));
-    assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &chosen, &found));
-    assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
-    assert_ok(ditto_variable_destroy(twins[0]));
-    assert_ok(ditto_variable_destroy(twins[1]));
     for (int i = 0; i < KINDS; i++)
         check(v[i], &kinds[i], 6);
     assert_ok(ditto_variable_destroy(more));
+    destroy_all(s, v);
+}
+
+static void rule_8_14_two_variables_of_one_name_do_not_disturb_a_restore_of_others(void **state)
+{
+    ditto_variable *v[KINDS], *twins[2];
+    ditto_restore_options chosen = DITTO_RESTORE_OPTIONS_INIT;
+    ditto_restore_status found;
+    struct kind other = kinds[1];
+    (void)state;
+    ditto_strategy *s = make_strategy(2, NULL);
+    make_all(s, v);
+    assign_all(v, 6);
+    assert_ok(ditto_checkpoint_save(s, own_path("fit.h5"), NULL));
+    assign_all(v, 2);
+    other.name = "twin";
+    twins[0] = make(s, &other);
+    twins[1] = make(s, &other);
+    restore_nothing(s, v, 2, DITTO_ERR_NOT_FOUND, "does not have \"twin\", \"twin\"");
+    chosen.variables = v;
+    chosen.num_variables = KINDS;
+    assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &chosen, &found));
+    assert_int_equal(found.num_restored, KINDS);
+    for (int i = 0; i < KINDS; i++)
+        check(v[i], &kinds[i], 6);
+    assign_all(v, 2);
+    assert_ok(ditto_variable_destroy(twins[0]));
+    assert_ok(ditto_variable_destroy(twins[1]));
+    twins[0] = make(s, &kinds[1]); /* a second variable of a name that the file has */
+    restore_nothing(s, v, 2, DITTO_ERR_INVALID, "two variables are called \"layer/bias\"");
+    assert_ok(ditto_variable_destroy(twins[0]));
     destroy_all(s, v);
 }
 
@@ -620,6 +655,7 @@ int main(void)
         cmocka_unit_test(rule_8_14_a_variable_without_its_own_name_or_value_is_refused),
         cmocka_unit_test(rule_8_14_a_value_is_held_until_its_variable_is_created),
         cmocka_unit_test(rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored),
+        cmocka_unit_test(rule_8_14_two_variables_of_one_name_do_not_disturb_a_restore_of_others),
         cmocka_unit_test(the_newest_checkpoints_of_a_folder_are_kept),
         cmocka_unit_test(training_continues_from_a_checkpoint_with_the_same_bits),
     };
