@@ -308,8 +308,12 @@ static ditto_status apply_wrongly(ditto_replica *self, void *argument)
                               "\"b/c\" is f64 [300, 2], but its gradient is f64 [301, 2]") != NULL);
     gradient[1] = spec_of(t->variable[1]);
     EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_INVALID);
+    EXPECT(&t->report, strstr(ditto_last_error()->message, "a gradient's data is NULL") != NULL);
+    gradient[1].data = t->norm;
     gradient[1].dtype = DITTO_F32;
     EXPECT(&t->report, ditto_apply(self, t->optimizer, gradient, NULL) == DITTO_ERR_INVALID);
+    EXPECT(&t->report, strstr(ditto_last_error()->message,
+                              "\"b/c\" is f64 [300, 2], but its gradient is f32 [300, 2]") != NULL);
     EXPECT(&t->report, ditto_apply(self, NULL, gradient, NULL) == DITTO_ERR_INVALID);
     EXPECT(&t->report, ditto_apply(self, t->optimizer, NULL, NULL) == DITTO_ERR_INVALID);
     return DITTO_OK;
