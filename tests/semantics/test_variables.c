@@ -2,6 +2,8 @@
  * calls that are refused. */
 #include "support/support.h"
 
+#include "vars/vars.h"
+
 #include <stdatomic.h>
 
 /* Executes the next statement once for each number of replicas, which is then in n. */
@@ -35,6 +37,15 @@ static int64_t read_i64(ditto_variable *v)
     int64_t value;
     assert_ok(ditto_variable_read(v, &value, sizeof value));
     return value;
+}
+
+static void expect_components(ditto_variable *v, uint32_t n, float expected)
+{
+    for (uint32_t r = 0; r < n; r++) {
+        const void *component;
+        assert_ok(ditto_variable_component(v, r, &component));
+        assert_true(*(const float *)component == expected);
+    }
 }
 
 static void rule_8_1_auto_is_trainable_and_on_read_is_not(void **state)
@@ -119,11 +130,7 @@ static void rule_8_2_one_initial_value_is_evaluated_once_and_copied_to_all(void 
         atomic_store(&evaluations, 0);
         assert_ok(ditto_variable_create(s, &f32_scalar, &options, &v));
         assert_int_equal(evaluations, 1);
-        for (uint32_t r = 0; r < n; r++) {
-            const void *component;
-            assert_ok(ditto_variable_component(v, r, &component));
-            assert_true(*(const float *)component == 7);
-        }
+        expect_components(v, n, 7);
         assert_ok(ditto_variable_destroy(v));
         result = DITTO_ERR_IO;
         assert_status(ditto_variable_create(s, &f32_scalar, &options, &v), DITTO_ERR_IO);
@@ -170,17 +177,16 @@ static void rule_8_6_a_cross_write_goes_to_every_component(void **state)
     float two = 2, three = 3;
     (void)state;
     FOR_EACH_COUNT(n)
-    {
+    for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
         ditto_strategy *s = make_strategy(n, NULL);
-        ditto_variable *v = make(s, f32_scalar, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE);
+        ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+        ditto_variable *v;
+        options.copies = (ditto_copies)copies;
+        assert_ok(ditto_variable_create(s, &f32_scalar, &options, &v));
         assert_ok(ditto_variable_assign(v, &three, sizeof three));
         assert_ok(ditto_variable_assign_add(v, &three, sizeof three));
         assert_ok(ditto_variable_assign_sub(v, &two, sizeof two));
-        for (uint32_t r = 0; r < n; r++) {
-            const void *component;
-            assert_ok(ditto_variable_component(v, r, &component));
-            assert_true(*(const float *)component == 4);
-        }
+        expect_components(v, n, 4);
         assert_status(ditto_variable_assign(v, &three, 8), DITTO_ERR_SHAPE);
         assert_status(ditto_variable_read(v, NULL, 4), DITTO_ERR_INVALID);
         assert_ok(ditto_variable_destroy(v));
@@ -425,7 +431,7 @@ static void rule_8_11_a_cross_assign_of_sum_is_spread_so_that_integers_add_up(vo
 static void rule_8_12_a_cross_add_needs_mean_or_only_first_replica(void **state)
 {
     ditto_strategy *s = make_strategy(3, NULL);
-    float one = 1;
+    float one = 1, three = 3;
     (void)state;
     ditto_variable *v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_SUM);
     assert_status(ditto_variable_assign_add(v, &one, sizeof one), DITTO_ERR_INVALID);
@@ -435,10 +441,15 @@ static void rule_8_12_a_cross_add_needs_mean_or_only_first_replica(void **state)
     v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_NONE);
     assert_status(ditto_variable_assign_add(v, &one, sizeof one), DITTO_ERR_INVALID);
     assert_ok(ditto_variable_destroy(v));
-    v = make(s, f32_scalar, DITTO_ON_READ, DITTO_AGGREGATE_MEAN);
-    assert_ok(ditto_variable_assign_add(v, &one, sizeof one));
-    assert_true(read_f32(v) == 1);
-    assert_ok(ditto_variable_destroy(v));
+    for (int first = 0; first < 2; first++) {
+        v = make(s, f32_scalar, DITTO_ON_READ,
+                 first ? DITTO_AGGREGATE_ONLY_FIRST_REPLICA : DITTO_AGGREGATE_MEAN);
+        assert_ok(ditto_variable_assign_add(v, &three, sizeof three));
+        assert_ok(ditto_variable_assign_sub(v, &one, sizeof one));
+        expect_components(v, 3, 2);
+        assert_true(read_f32(v) == 2);
+        assert_ok(ditto_variable_destroy(v));
+    }
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -571,36 +582,54 @@ static void rule_8_4_components_have_names(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* Asserts that the replicas share the copies of both variables in the same way, and that each copy is in
+ * memory of the same node. */
+static void expect_same_copies(const ditto_variable *a, const ditto_variable *b, uint32_t copies)
+{
+    assert_int_equal(a->copies, copies);
+    assert_int_equal(b->copies, copies);
+    for (uint32_t r = 0; r < a->num_replicas; r++) {
+        assert_int_equal(a->copy_of[r], b->copy_of[r]);
+        for (uint32_t other = 0; other < r; other++)
+            assert_int_equal(dti_variable_component(a, r) == dti_variable_component(a, other),
+                             dti_variable_component(b, r) == dti_variable_component(b, other));
+    }
+    for (uint32_t c = 0; c < copies; c++) {
+        assert_int_equal(a->copy[c].owner,
+                         b->copy[c].owner); /* whose node it is, unless copy_node names one */
+        assert_int_equal(a->copy_node[c], b->copy_node[c]);
+    }
+}
+
 static void rule_8_5_colocated_variables_have_copies_on_the_same_nodes(void **state)
 {
     (void)state;
-    ditto_strategy *strategy = make_strategy(3, NULL), *other = make_strategy(2, NULL);
+    ditto_strategy *strategy = make_on_two_nodes(3), *other = make_strategy(2, NULL);
     double one = 1;
     ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    ditto_variable *apart, *with_it, *shared, *refused;
+    ditto_variable *apart, *with_apart, *shared, *with_shared, *refused;
     options.aggregation = DITTO_AGGREGATE_SUM;
     assert_ok(ditto_variable_create(strategy, &t, &options, &shared));
     options.copies = DITTO_COPIES_PER_REPLICA;
     assert_ok(ditto_variable_create(strategy, &t, &options, &apart));
     options.copies = DITTO_COPIES_DEFAULT;
     options.colocate_with = apart;
-    assert_ok(ditto_variable_create(strategy, &t, &options, &with_it));
-    const void *a, *b;
-    assert_ok(ditto_variable_component(with_it, 0, &a));
-    assert_ok(ditto_variable_component(with_it, 1, &b));
-    assert_true(a != b); /* it has a copy for each replica, like `apart` */
-    assert_true(ditto_strategy_created_in_scope(strategy, with_it));
-    assert_false(ditto_strategy_created_in_scope(other, with_it));
+    assert_ok(ditto_variable_create(strategy, &t, &options, &with_apart));
+    options.colocate_with = shared;
+    assert_ok(ditto_variable_create(strategy, &t, &options, &with_shared));
+    expect_same_copies(with_apart, apart, 3);
+    expect_same_copies(with_shared, shared, 2); /* one for each node */
+    assert_true(ditto_strategy_created_in_scope(strategy, with_apart));
+    assert_false(ditto_strategy_created_in_scope(other, with_apart));
     assert_status(ditto_variable_create(other, &t, &options, &refused), DITTO_ERR_INVALID);
     assert_message("another strategy");
-    options.colocate_with = shared;
     options.synchronization = DITTO_ON_READ;
     assert_status(ditto_variable_create(strategy, &t, &options, &refused), DITTO_ERR_INVALID);
     assert_message("shares its copies");
-    assert_ok(ditto_variable_destroy(apart));
-    assert_ok(ditto_variable_destroy(with_it));
-    assert_ok(ditto_variable_destroy(shared));
+    ditto_variable *all[] = { apart, with_apart, shared, with_shared };
+    for (int i = 0; i < 4; i++)
+        assert_ok(ditto_variable_destroy(all[i]));
     assert_ok(ditto_strategy_destroy(strategy));
     assert_ok(ditto_strategy_destroy(other));
 }

@@ -1,6 +1,8 @@
 /* tests/support/support.c - see support.h. */
 #include "support/support.h"
 
+#include "replicas/team/team_private.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +37,15 @@ ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options)
     if (ditto_strategy_create(DITTO_MIRRORED, &own_options, &strategy) != DITTO_OK)
         fail_msg("no strategy of %u replicas: %s", n, ditto_last_error()->message);
     return strategy;
+}
+
+ditto_strategy *make_on_two_nodes(uint32_t n)
+{
+    ditto_strategy *s = make_strategy(n, NULL);
+    struct dti_team *team = dti_team_of(s);
+    for (uint32_t i = 1; i < n; i++)
+        team->replica[i].pu.memory_node = team->replica[0].pu.memory_node + (i >= (n + 1) / 2);
+    return s;
 }
 
 ditto_tensor spec_of(const ditto_variable *variable)

@@ -40,6 +40,9 @@ void report_failure(struct report *report, const char *file, int line, const cha
 ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options);
 /* The same with `devices` logical devices for each replica. The devices take the machine's PUs in turn. */
 ditto_strategy *make_wide_strategy(uint32_t n, uint32_t devices, const ditto_strategy_options *options);
+/* The same as make_strategy(n, NULL), with two memory nodes on every machine. The first half of the replicas
+ * has the node of replica 0, and the second half has the next number, so variables have two copies. */
+ditto_strategy *make_on_two_nodes(uint32_t n);
 /* Runs the function on all replicas. Fails the test with the first reported failure, or with the run's
  * error. */
 void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument, struct report *report);

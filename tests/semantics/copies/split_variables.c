@@ -1,17 +1,6 @@
 /* tests/semantics/copies/split_variables.c - see split_variables.h. */
 #include "semantics/copies/split_variables.h"
 
-#include "replicas/team/team_private.h"
-
-ditto_strategy *make_on_two_nodes(uint32_t n)
-{
-    ditto_strategy *s = make_strategy(n, NULL);
-    struct dti_team *team = dti_team_of(s);
-    for (uint32_t i = 1; i < n; i++)
-        team->replica[i].pu.memory_node = team->replica[0].pu.memory_node + (i >= (n + 1) / 2);
-    return s;
-}
-
 ditto_variable *make(ditto_strategy *s, double start, ditto_aggregation how, ditto_copies copies)
 {
     double values[COUNT];

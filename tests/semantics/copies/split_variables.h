@@ -1,16 +1,11 @@
 /* tests/semantics/copies/split_variables.h - variables whose replicas share copies on two memory nodes, and
- * updates that split these copies. The replicas are given two memory nodes, so that variables have two copies
- * on every machine. */
+ * updates that split these copies. */
 #ifndef SPLIT_VARIABLES_H
 #define SPLIT_VARIABLES_H
 
 #include "support/support.h"
 
 enum { COUNT = 300 }; /* elements of a variable */
-
-/* Creates a strategy of n replicas. The first half of them has the memory node of replica 0, and the second
- * half has the next one. */
-ditto_strategy *make_on_two_nodes(uint32_t n);
 
 /* Creates a variable of COUNT elements of DITTO_F64, which are `start`. */
 ditto_variable *make(ditto_strategy *s, double start, ditto_aggregation how, ditto_copies copies);
