@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "vars/variables/copies.h"
+#include "vars/vars.h"
 
 #define ROWS 23
 #define ROW  3
@@ -40,16 +41,17 @@ static void put(ditto_dtype dtype, void *array, size_t i, double x)
         ((int32_t *)array)[i] = (int32_t)x;
 }
 
-/* -- slices: replicas have different numbers of them, and some rows in common -- */
+/* -- slices: replicas have different numbers of them, up to 5, and some rows in common -- */
 
 static size_t slices_of(uint32_t replica)
 {
-    return (replica * 3 + 2) % 6;
+    return (replica * 4 + 5) % 6;
 }
 
+/* The fourth slice of a replica has the row of its first one, and another value. */
 static int64_t index_of(uint32_t replica, size_t k)
 {
-    return (int64_t)((replica * 5 + k * 7) % 9);
+    return (int64_t)((replica * 5 + k % 3 * 7) % 9);
 }
 
 static double value_of(uint32_t replica, size_t k, size_t column)
@@ -124,19 +126,35 @@ static ditto_status scatter(ditto_replica *self, void *argument)
         indices[slices.rows++] = ROWS;
     uint64_t before = ditto_generation(self, s->v);
     EXPECT(&s->report, ditto_scatter(self, s->v, s->op, &slices) == s->expected);
+    EXPECT(&s->report,
+           s->expected == DITTO_OK || strstr(ditto_last_error()->message, "the index 23,") != NULL);
     EXPECT(&s->report, (ditto_generation(self, s->v) != before) ==
                            (s->expected == DITTO_OK || s->expected == DITTO_ERR_RANGE));
     return DITTO_OK;
 }
 
-static void check(ditto_variable *v, ditto_dtype dtype, const void *expected)
+static void expect_table(const char *whose, const void *found, ditto_dtype dtype, const void *expected)
 {
-    char found[ROWS * ROW * 8];
-    ditto_tensor spec = spec_of(v);
-    assert_ok(ditto_variable_read(v, found, ditto_tensor_bytes(&spec)));
     for (size_t i = 0; i < ROWS * ROW; i++)
         if (get(dtype, found, i) != get(dtype, expected, i))
-            fail_msg("element %zu is %g, not %g", i, get(dtype, found, i), get(dtype, expected, i));
+            fail_msg("element %zu of %s is %g, not %g", i, whose, get(dtype, found, i),
+                     get(dtype, expected, i));
+}
+
+/* Checks the value that is read, and the component of each replica if the variable is not in shards. */
+static void check(ditto_variable *v, ditto_dtype dtype, const void *expected)
+{
+    char value[ROWS * ROW * 8];
+    ditto_tensor spec = spec_of(v);
+    assert_ok(ditto_variable_read(v, value, ditto_tensor_bytes(&spec)));
+    expect_table("the value", value, dtype, expected);
+    for (uint32_t r = 0; ditto_variable_num_shards(v) == 1 && r < v->num_replicas; r++) {
+        char whose[40];
+        const void *component;
+        assert_ok(ditto_variable_component(v, r, &component));
+        snprintf(whose, sizeof whose, "component %u", r);
+        expect_table(whose, component, dtype, expected);
+    }
 }
 
 static void fill_table(ditto_dtype dtype, void *table)
