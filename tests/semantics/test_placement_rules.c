@@ -3,6 +3,7 @@
 
 #include "replicas/placement/placement.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 
 static const int64_t ones[] = { 1, 1, 1, 1 };
@@ -192,6 +193,8 @@ static void rule_10_3_the_policy_decides_how_many_a_node_gets_and_ids_go_node_by
                 assert_int_equal(members[0], before); /* the ids of a node are consecutive */
                 before += count;
                 assert_int_equal(members[count - 1], before - 1);
+                if (policy == DITTO_PLACEMENT_COMPACT && g + 1 < nodes->groups)
+                    assert_int_equal(count, 8); /* a node is full before the next one is used */
                 least = count < least ? count : least;
                 most = count > most ? count : most;
             }
@@ -302,19 +305,27 @@ static void rule_10_4_irregular_machines_are_filled_in_order(void **state)
 static void rule_10_4_more_replicas_than_pus_share_and_the_description_says_so(void **state)
 {
     char text[1 << 14];
-    ditto_strategy *s = make_strategy(8, NULL);
-    const ditto_placement *p = ditto_strategy_placement(s);
+    ditto_topology *here;
+    ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
     (void)state;
-    assert_ok(ditto_strategy_describe(s, text, sizeof text, NULL));
-    if (p->num_pus < 8) {
-        uint32_t least = UINT32_MAX, most = 0;
-        for (uint32_t i = 0; i < p->num_pus; i++) {
-            least = p->sharers[i] < least ? p->sharers[i] : least;
-            most = p->sharers[i] > most ? p->sharers[i] : most;
-        }
-        assert_true(most - least <= 1); /* replicas are placed round robin */
-        assert_non_null(strstr(text, "PU shared by"));
+    assert_ok(ditto_topology_create(NULL, &here));
+    assert_ok(ditto_topology_count(here, &counts));
+    assert_ok(ditto_topology_destroy(here));
+    if (counts.pus >= DITTO_MAX_REPLICAS) {
+        print_message("skipped: there is a PU for each of %d replicas\n", DITTO_MAX_REPLICAS);
+        skip();
     }
+    ditto_strategy *s = make_strategy(counts.pus + 1, NULL);
+    const ditto_placement *p = ditto_strategy_placement(s);
+    assert_int_equal(p->num_pus, counts.pus);
+    uint32_t num_shared = 0;
+    for (uint32_t i = 0; i < p->num_pus; i++) { /* replicas are placed round robin */
+        assert_true(p->sharers[i] == 1 || p->sharers[i] == 2);
+        num_shared += p->sharers[i] == 2;
+    }
+    assert_int_equal(num_shared, 1);
+    assert_ok(ditto_strategy_describe(s, text, sizeof text, NULL));
+    assert_non_null(strstr(text, "PU shared by"));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -324,14 +335,30 @@ struct devices {
     struct report report;
     uint32_t devices;
     uint32_t ran_on[4096];
+    int cpu[4096]; /* where the kernel ran it */
     _Atomic uint32_t runs;
+
+    /* The PUs of the replica, by the placement. With helpers, each device has the PU of its number. */
+    uint32_t num_pus;
+    uint32_t pu[8];
 };
 
 static ditto_status note_device(uint32_t device, void *argument)
 {
     struct devices *d = argument;
-    d->ran_on[atomic_fetch_add(&d->runs, 1)] = device;
+    uint32_t run = atomic_fetch_add(&d->runs, 1);
+    d->ran_on[run] = device;
+    d->cpu[run] = sched_getcpu();
     return DITTO_OK;
+}
+
+/* Returns true if the device has the PU. Without helpers, device 0 has all PUs of the replica. */
+static bool may_run_on(const struct devices *d, uint32_t device, int cpu)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < d->num_pus; i++)
+        found = found || ((d->devices == 1 || i == device) && (int)d->pu[i] == cpu);
+    return found;
 }
 
 static ditto_status use_devices(ditto_replica *self, void *argument)
@@ -343,8 +370,10 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
     EXPECT(&d->report, ditto_join(self) == DITTO_OK);
     EXPECT(&d->report, atomic_load(&d->runs) == d->devices);
     uint64_t seen = 0;
-    for (uint32_t i = 0; i < d->devices; i++)
+    for (uint32_t i = 0; i < d->devices; i++) {
         seen |= (uint64_t)1 << d->ran_on[i];
+        EXPECT(&d->report, may_run_on(d, d->ran_on[i], d->cpu[i]));
+    }
     EXPECT(&d->report, seen == ((uint64_t)1 << d->devices) - 1);
     EXPECT(&d->report, ditto_on_logical_device(self, d->devices, note_device, d) == DITTO_ERR_RANGE);
     EXPECT(&d->report, ditto_on_logical_device(self, UINT32_MAX, note_device, d) == DITTO_ERR_RANGE);
@@ -356,9 +385,16 @@ static ditto_status use_devices(ditto_replica *self, void *argument)
 static ditto_strategy *wide(uint32_t devices, ditto_switch helpers, struct devices *d)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_placed_device place;
     options.helpers = helpers;
     d->devices = helpers == DITTO_SWITCH_OFF ? 1 : devices;
-    return make_wide_strategy(1, devices, &options);
+    d->num_pus = devices;
+    ditto_strategy *s = make_wide_strategy(1, devices, &options);
+    for (uint32_t i = 0; i < devices; i++) {
+        assert_ok(ditto_placement_get(ditto_strategy_placement(s), 0, i, &place));
+        d->pu[i] = place.pu.number;
+    }
+    return s;
 }
 
 static void rule_10_5_functions_run_on_their_device_and_join_waits(void **state)
@@ -421,6 +457,7 @@ static ditto_status copy(ditto_replica *self, void *argument)
     d->runs = 0;
     EXPECT(&d->report, ditto_on_logical_device(self, placed.device, note_device, d) == DITTO_OK);
     EXPECT(&d->report, ditto_join(self) == DITTO_OK && d->ran_on[0] == d->devices - 1);
+    EXPECT(&d->report, may_run_on(d, d->ran_on[0], d->cpu[0]));
     EXPECT(&d->report, ditto_free(self, placed.data) == DITTO_OK);
     EXPECT(&d->report, ditto_assign_to_logical_device(self, &t, d->devices, &placed) == DITTO_ERR_RANGE);
     return DITTO_OK;
