@@ -12,7 +12,6 @@ struct merging {
     struct report report;
     _Atomic int calls;
     ditto_strategy *strategy;
-    ditto_variable *variable;
     ditto_status returned; /* what the merge function returns */
 };
 
@@ -388,11 +387,14 @@ static ditto_status leave_at_once(ditto_replica *self, void *unused)
 }
 
 /* One replica is late by about the time limit of the merge_call. Some of the other replicas may then see that
- * all have arrived, while for the rest the limit has passed. */
+ * all have arrived, while for the rest the limit has passed. If us is AFTER_THE_OTHERS, the replica is surely
+ * late, because it waits until the merge_call has ended for another replica. */
 struct lateness {
     uint32_t late;
     int us;
+    _Atomic bool over;
 };
+enum { AFTER_THE_OTHERS = -1 };
 
 static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                void *user, ditto_value **result)
@@ -406,14 +408,19 @@ static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arg
 
 static ditto_status merge_in_time_or_not(ditto_replica *self, void *argument)
 {
-    const struct lateness *l = argument;
-    if (ditto_replica_id(self) == l->late)
+    struct lateness *l = argument;
+    bool is_late = ditto_replica_id(self) == l->late;
+    for (int i = 0; is_late && l->us == AFTER_THE_OTHERS && !l->over && i < 120000; i++)
+        sleep_ms(1);
+    if (is_late && l->us != AFTER_THE_OTHERS)
         usleep((useconds_t)l->us);
-    DITTO_TRY(ditto_merge_call(self, run_inside, NULL, NULL, 0, NULL));
+    ditto_status status = ditto_merge_call(self, run_inside, NULL, NULL, 0, NULL);
+    l->over = true;
+    DITTO_TRY(status);
     return ditto_merge_call(self, run_inside, NULL, NULL, 0, NULL);
 }
 
-static void a_merge_call_that_is_in_time_for_only_some_replicas_ends_for_all(void **state)
+static void a_merge_call_that_is_too_late_or_in_time_for_only_some_replicas_ends_for_all(void **state)
 {
     uint64_t seed = test_seed(17);
     int well = 0, late = 0, trials = test_trials(400);
@@ -423,12 +430,17 @@ static void a_merge_call_that_is_in_time_for_only_some_replicas_ends_for_all(voi
         options.timeout_ms = 2;
         ditto_strategy *strategy = make_strategy(n, &options);
         for (int i = 0; i < trials / 3; i++) {
-            struct lateness l = { (uint32_t)(test_random(&seed) % n),
-                                  1500 + (int)(test_random(&seed) % 700) };
+            struct lateness l = { .late = (uint32_t)(test_random(&seed) % n),
+                                  .us = 1500 + (int)(test_random(&seed) % 700) };
             ditto_status status = ditto_strategy_run(strategy, merge_in_time_or_not, &l);
             well += status == DITTO_OK;
             late += status == DITTO_ERR_TIMED_OUT;
             assert_true(status == DITTO_OK || status == DITTO_ERR_TIMED_OUT);
+        }
+        for (uint32_t r = 0; r < n; r++) {
+            struct lateness l = { .late = r, .us = AFTER_THE_OTHERS };
+            assert_status(ditto_strategy_run(strategy, merge_in_time_or_not, &l), DITTO_ERR_TIMED_OUT);
+            late++;
         }
         assert_ok(ditto_strategy_destroy(strategy));
     }
@@ -468,7 +480,7 @@ int main(void)
         cmocka_unit_test(rule_2_3_a_merge_function_may_handle_an_inner_runs_error),
         cmocka_unit_test(rule_2_3_the_merge_functions_own_error_reaches_the_caller_of_run),
         cmocka_unit_test(rule_2_4_a_replica_that_does_not_make_the_same_merge_call_ends_the_run),
-        cmocka_unit_test(a_merge_call_that_is_in_time_for_only_some_replicas_ends_for_all),
+        cmocka_unit_test(a_merge_call_that_is_too_late_or_in_time_for_only_some_replicas_ends_for_all),
         cmocka_unit_test(merge_functions_may_make_cross_calls),
         cmocka_unit_test(rule_7_2_a_merge_call_in_cross_context_is_refused),
     };
