@@ -261,8 +261,8 @@ typedef struct ditto_restore_status {
  *  @return DITTO_OK, an error of ditto_checkpoint_open, or one of:
  *  @retval DITTO_ERR_NOT_FOUND  the file does not exist, or it lacks variables. The message has their number
  *                               and the first names
- *  @retval DITTO_ERR_INVALID    a dtype differs from the variable's, two variables have the same name, or a
- *                               sync-on-read variable has no aggregation
+ *  @retval DITTO_ERR_INVALID    a dtype differs from the variable's, two variables have the name of one
+ *                               entry, or a sync-on-read variable has no aggregation
  *  @retval DITTO_ERR_SHAPE      a shape differs from the variable's
  *  @retval DITTO_ERR_FORKED     the strategy was created before fork
  *  @par Cost
