@@ -39,6 +39,12 @@ ditto_status dti_thread_refused(int error_number, size_t stack_bytes, const char
     if (error_number == EINVAL && stack_bytes != 0)
         return DTI_FAIL_ERRNO(DITTO_ERR_RANGE, error_number, "stack_bytes = %zu is not possible",
                               stack_bytes);
+    /* The system's default size of a stack is always possible, so something else was refused. */
+    if (error_number == EINVAL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_SYSTEM, error_number,
+                              "the thread of %s could not be started: does the sandbox (seccomp profile) "
+                              "refuse clone? allow it, or use fewer threads",
+                              name);
     return DTI_FAIL_ERRNO(
         DITTO_ERR_SYSTEM, error_number,
         "the thread of %s could not be started (RLIMIT_NPROC, the pids cgroup or memory for its stack?): "

@@ -8,13 +8,13 @@
 
 /* Starts a thread. It blocks the signals that are sent to the process (INT, TERM, HUP, ALRM, CHLD, USR1,
  * USR2, PIPE), so that the host's threads receive them. Faults and SIGPROF are not blocked. stack_bytes 0
- * means the system's default. Returns 0 or the error number. EINVAL means that the stack size is not
- * possible. */
+ * means the system's default. Returns 0 or the error number. If stack_bytes is not 0, EINVAL means that it is
+ * not possible. */
 int dti_thread_start(pthread_t *thread, size_t stack_bytes, void *(*body)(void *), void *argument);
 
 /* Records and returns the error for a thread that dti_thread_start refused with `error_number`.
  * The formatted text names the thread.
- *   DITTO_ERR_RANGE   the stack size is not possible
+ *   DITTO_ERR_RANGE   stack_bytes is not possible
  *   DITTO_ERR_SYSTEM  any other cause */
 ditto_status dti_thread_refused(int error_number, size_t stack_bytes, const char *format, ...)
     DITTO_PRINTF(3, 4);
