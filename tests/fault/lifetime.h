@@ -31,8 +31,9 @@ struct waiting {
     ditto_status (*call)(struct waiting *self);
     _Atomic int thread_id, may_begin, has_returned;
 
-    /* The status of the call, and that of the destroy call beside it. */
-    ditto_status status, destroy_status;
+    /* The status of the call, and that of the destroy call beside it. If the call is repeated, `status` is
+     * that of the last call, and first_status that of the first. */
+    ditto_status status, destroy_status, first_status;
 };
 
 /* -- Creation and destruction. The functions that return bool return false after an error. -- */

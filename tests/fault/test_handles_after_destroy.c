@@ -90,10 +90,10 @@ static void a_value_of_a_variable_that_was_destroyed_is_refused(void **state)
 static void *call_until_refused(void *argument)
 {
     struct waiting *w = argument;
-    do {
+    w->first_status = w->status = w->call(w);
+    atomic_store(&w->has_returned, 1);
+    while (w->status == DITTO_OK)
         w->status = w->call(w);
-        atomic_store(&w->has_returned, 1);
-    } while (w->status == DITTO_OK);
     return NULL;
 }
 
@@ -112,7 +112,7 @@ static int destroy_under_callers(void *call)
         REQUIRE(status == DITTO_OK);
         w.variable = NULL;
         pthread_join(thread, NULL);
-        REQUIRE(w.status == DITTO_ERR_CONTEXT);
+        REQUIRE(w.first_status == DITTO_OK && w.status == DITTO_ERR_CONTEXT);
         REQUIRE(drop_all(&w));
     }
     return 0;
@@ -275,6 +275,9 @@ static void *look_until_refused(void *argument)
         read = ditto_variable_read(l->variable, copy, sizeof copy);
         component = ditto_value_component(l->value, 1, &tensor);
         (void)ditto_variable_generation(l->variable); /* returns 0 after the destruction */
+        /* The strategy is destroyed only after the first round. */
+        if (atomic_load(&l->ready) == 0 && (read != DITTO_OK || component != DITTO_OK))
+            atomic_fetch_add(&l->wrong, 1);
         atomic_store(&l->ready, 1);
         if ((read != DITTO_OK && read != DITTO_ERR_CONTEXT) ||
             (component != DITTO_OK && component != DITTO_ERR_CONTEXT))
