@@ -3,6 +3,7 @@
  * the library. */
 #include "input/written_rows.h"
 
+#include "base/numbers/checksum.h"
 #include "input/distribute/iterator.h"
 #include "input/distribute/order.h"
 #include "replicas/team/team_private.h"
@@ -163,7 +164,7 @@ static ditto_status copy_first(const ditto_tensor *in, const ditto_tensor *out, 
     return DITTO_OK;
 }
 
-enum { ROWS = 24 };
+enum { ROWS = 24, RECORD_BYTES = 8 };
 enum kind {
     RANGE,
     ARRAYS,
@@ -171,6 +172,7 @@ enum kind {
     TEXT,
     CSV,
     FIXED,
+    TFRECORD,
     NPY,
     MAP,
     FILTER,
@@ -184,11 +186,11 @@ enum kind {
     BATCH,
     KINDS
 };
-static const char *const kind_names[KINDS] = {
-    "range",   "arrays", "generator",  "text",  "csv", "fixed",       "npy",        "map",  "filter",
-    "shuffle", "repeat", "take, skip", "shard", "zip", "concatenate", "interleave", "batch"
-};
-static char *text_file, *csv_file, *fixed_file, *npy_file;
+static const char *const kind_names[KINDS] = { "range",       "arrays",     "generator",  "text",  "csv",
+                                               "fixed",       "tfrecord",   "npy",        "map",   "filter",
+                                               "shuffle",     "repeat",     "take, skip", "shard", "zip",
+                                               "concatenate", "interleave", "batch" };
+static char *text_file, *csv_file, *fixed_file, *tfrecord_file, *npy_file;
 
 static ditto_status make_source(enum kind kind, ditto_dataset **out)
 {
@@ -196,6 +198,8 @@ static ditto_status make_source(enum kind kind, ditto_dataset **out)
     ditto_tensor row = { .data = numbers, .dtype = DITTO_I64, .rank = 1, .shape = { ROWS } };
     ditto_tensor record = { .dtype = DITTO_I64 };
     ditto_csv_component column = { .num_columns = 1, .dtype = DITTO_I64 };
+    ditto_tfrecord_options records = DITTO_TFRECORD_OPTIONS_INIT;
+    records.max_bytes = RECORD_BYTES;
     switch (kind) {
     case ARRAYS:
         return ditto_dataset_from_arrays(&row, 1, out);
@@ -210,6 +214,9 @@ static ditto_status make_source(enum kind kind, ditto_dataset **out)
     case FIXED:
         return ditto_dataset_from_fixed(&(ditto_files){ (const char *[]){ fixed_file }, 1, 0 }, &record, 1,
                                         NULL, out);
+    case TFRECORD:
+        return ditto_dataset_from_tfrecord(&(ditto_files){ (const char *[]){ tfrecord_file }, 1, 0 },
+                                           &records, out);
     case NPY:
         return ditto_dataset_from_npy((const char *[]){ npy_file }, 1, out);
     default:
@@ -350,6 +357,27 @@ static ditto_status use(ditto_strategy *s, enum kind kind)
     return status;
 }
 
+/* Writes `count` bytes of a number, the least significant one first, and returns the position behind them. */
+static char *put_number(char *to, uint64_t number, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        *to++ = (char)(number >> 8 * i);
+    return to;
+}
+
+static char *file_of_tfrecords(void)
+{
+    char bytes[ROWS * (RECORD_BYTES + 16)], *to = bytes;
+    for (uint64_t row = 0; row < ROWS; row++) {
+        char *length = to, *data = length + 12;
+        to = put_number(to, RECORD_BYTES, 8);
+        to = put_number(to, dti_crc32c_masked(dti_crc32c(length, 8)), 4);
+        to = put_number(to, row, RECORD_BYTES);
+        to = put_number(to, dti_crc32c_masked(dti_crc32c(data, RECORD_BYTES)), 4);
+    }
+    return temporary_bytes(bytes, sizeof bytes);
+}
+
 static void write_files(void)
 {
     static const char header[] = "{'descr': '<i8', 'fortran_order': False, 'shape': (24,), }";
@@ -357,6 +385,7 @@ static void write_files(void)
     text_file = temporary_file("one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n");
     csv_file = temporary_file("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n");
     fixed_file = temporary_bytes(bytes, sizeof bytes);
+    tfrecord_file = file_of_tfrecords();
     npy[8] = 118; /* the length of the header, which ends at byte 128 */
     memset(npy + 10, ' ', 118);
     memcpy(npy + 10, header, sizeof header - 1);
@@ -391,6 +420,7 @@ static void refused_memory_is_an_error_and_the_next_try_works(void **state)
             if (!atomic_load(&refused))
                 break;
         }
+        assert_false(atomic_load(&refused)); /* every request has been refused once */
         assert_true(errors > 10);
         assert_ok(use(s, kind));
         assert_ok(ditto_strategy_destroy(s));
@@ -398,6 +428,7 @@ static void refused_memory_is_an_error_and_the_next_try_works(void **state)
     forget_file(text_file);
     forget_file(csv_file);
     forget_file(fixed_file);
+    forget_file(tfrecord_file);
     forget_file(npy_file);
 }
 
@@ -525,16 +556,20 @@ static void the_queues_of_an_iterator_are_freed_while_the_turn_is_held(void **st
     assert_true(freed >= 2); /* a queue for each replica */
     assert_int_equal(freed_without_turn, 0);
     /* The same when the creation fails after the queues were allocated. */
+    int failed_with_queues = 0;
     for (long k = 1; k < 100; k++) {
         atomic_store(&asked, 0);
         atomic_store(&refused, false);
         atomic_store(&fails_at, k);
+        int freed_before = freed;
         ditto_status status = ditto_strategy_iterate(s, d, &options, &it);
         atomic_store(&fails_at, 0);
+        failed_with_queues += status != DITTO_OK && freed > freed_before;
         if (status == DITTO_OK)
             assert_ok(ditto_iterator_destroy(it));
         assert_int_equal(freed_without_turn, 0);
     }
+    assert_true(failed_with_queues > 0);
     watched = NULL;
     assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
