@@ -213,6 +213,8 @@ static void destroying_a_poisoned_strategy_is_busy_while_a_late_function_changes
 
 /* -- Handles of a poisoned strategy -- */
 
+enum handle { ITERATOR, OPTIMIZER, VARIABLE, VALUE, HANDLES };
+
 struct late_case {
     uint32_t replicas;
 
@@ -221,6 +223,9 @@ struct late_case {
 
     /* Options of the iterator. */
     uint32_t flags;
+
+    /* The handle whose memory is watched. */
+    enum handle watched;
 };
 
 /* A single replica gets a thread of its own, so that the run can return before it. */
@@ -300,7 +305,8 @@ static int use_handles_late(void *argument)
     REQUIRE(ditto_strategy_run_values(strategy, come_late, &l, value, NULL, NULL) == DITTO_ERR_TIMED_OUT);
     if (c->strategy_first)
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
-    watch_free(l.iterator);
+    const void *const handle[HANDLES] = { l.iterator, l.optimizer, l.variable, value };
+    watch_free(handle[c->watched]);
     REQUIRE(ditto_iterator_destroy(l.iterator) == DITTO_OK);
     REQUIRE(ditto_optimizer_destroy(l.optimizer) == DITTO_OK);
     REQUIRE(ditto_variable_destroy(l.variable) == DITTO_OK);
@@ -327,10 +333,12 @@ static void handles_of_a_poisoned_strategy_stay_in_memory_while_a_replica_is_lat
 {
     (void)state;
     for (size_t i = 0; i < COUNTS; i++)
-        for (int strategy_first = 0; strategy_first < 2; strategy_first++) {
-            struct late_case c = { counts[i], strategy_first != 0, i % 2 != 0 ? DITTO_INPUT_HOST_MEMORY : 0 };
-            assert_int_equal(in_child(use_handles_late, &c, 120), 0);
-        }
+        for (int strategy_first = 0; strategy_first < 2; strategy_first++)
+            for (int watched = 0; watched < HANDLES; watched++) {
+                struct late_case c = { counts[i], strategy_first != 0,
+                                       i % 2 != 0 ? DITTO_INPUT_HOST_MEMORY : 0, (enum handle)watched };
+                assert_int_equal(in_child(use_handles_late, &c, 120), 0);
+            }
 }
 
 /* -- Values of a poisoned run -- */
