@@ -127,6 +127,7 @@ static void a_replica_that_fails_while_a_pause_ends_is_woken(void **state)
         ditto_strategy *strategy = make_strategy(n, &options);
         while (try_hold(strategy, steps, &num_asleep) && steps < 100000)
             steps++;
+        assert_true(steps < 100000); /* every instruction of the merge_call has been tried */
         print_message("  %u replicas: replica 0 was held at %lu instructions, at %d of them another slept\n",
                       n, steps - 1, num_asleep);
         assert_true(num_asleep > 0);

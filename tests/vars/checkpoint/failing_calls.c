@@ -85,7 +85,9 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offs
 
 static int open_at(int folder, const char *path, int flags, va_list arguments)
 {
-    int mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, int) : 0;
+    /* O_TMPFILE contains the bit of O_DIRECTORY, with which a folder is opened. */
+    bool has_mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+    int mode = has_mode ? va_arg(arguments, int) : 0;
     return fails(CALLS_OF_OPEN, EMFILE) ? -1 : (int)syscall(SYS_openat, folder, path, flags, mode);
 }
 
