@@ -170,13 +170,33 @@ static ditto_status assign_beside_a_failure(ditto_replica *self, void *argument)
     return status;
 }
 
+/* Here the function of device 1 fails before the tensor is copied there. The run is stopped then, so nothing
+ * is copied, but the call returns no error of the function. */
+static ditto_status assign_after_a_failure(ditto_replica *self, void *argument)
+{
+    static _Atomic bool may_fail = true;
+    struct report *report = argument;
+    float value = 1;
+    ditto_tensor placed = { .data = NULL }, t = { .data = &value, .dtype = DITTO_F32 };
+    EXPECT(report, ditto_on_logical_device(self, 1, fail_late, &may_fail) == DITTO_OK);
+    EXPECT(report, ditto_assign_to_logical_device(self, &t, 1, &placed) == DITTO_ERR_PEER_STOPPED);
+    EXPECT(report, placed.data == NULL);
+    ditto_status status = ditto_join(self);
+    EXPECT(report, status == DITTO_ERR_USER && ditto_last_error()->user_code == 9);
+    return status;
+}
+
 static void placing_a_tensor_leaves_errors_of_functions_to_join(void **state)
 {
-    struct report report = { 0 };
+    static const ditto_replica_fn functions[] = { assign_beside_a_failure, assign_after_a_failure };
     ditto_strategy *s = make_wide_strategy(1, 3, NULL);
     (void)state;
-    assert_status(ditto_strategy_run(s, assign_beside_a_failure, &report), DITTO_ERR_USER);
-    assert_string_equal(report.first_failure, "");
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        struct report report = { 0 };
+        ditto_status status = ditto_strategy_run(s, functions[i], &report);
+        assert_string_equal(report.first_failure, "");
+        assert_int_equal(status, DITTO_ERR_USER);
+    }
     assert_ok(ditto_strategy_destroy(s));
 }
 

@@ -163,6 +163,10 @@ static void overlapping_strategies_are_described_as_shared_and_disjoint_ones_are
         assert_ok(ditto_strategy_create(DITTO_MIRRORED, &options, &other));
         assert_ok(ditto_strategy_replica_info(one, 0, &info));
         assert_int_equal(info.num_foreign_threads, 0);
+        assert_ok(ditto_strategy_describe(one, text, sizeof text, NULL));
+        assert_null(strstr(text, "PU shared with"));
+        assert_ok(ditto_strategy_describe(other, text, sizeof text, NULL));
+        assert_null(strstr(text, "PU shared with"));
         assert_ok(ditto_strategy_destroy(one));
         /* The replica shares a PU with `other` that is not the PU of its leader, with helpers and without. */
         wide.span = DITTO_SPAN_MACHINE;

@@ -216,7 +216,17 @@ struct refused {
     ditto_replica *self[2];
     _Atomic uint32_t ready;
     ditto_strategy *strategy;
+
+    /* How often the function of a refused run was called. */
+    _Atomic uint32_t runs;
 };
+
+static ditto_status count_run(ditto_replica *self, void *argument)
+{
+    (void)self;
+    atomic_fetch_add(&((struct refused *)argument)->runs, 1);
+    return DITTO_OK;
+}
 
 static ditto_status nest(size_t begin, size_t end, uint32_t device, void *argument)
 {
@@ -234,6 +244,7 @@ static ditto_status nest(size_t begin, size_t end, uint32_t device, void *argume
            ditto_all_reduce(r->self[0], &value, &value, 1, DITTO_F32, DITTO_SUM, NULL) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_num_logical_devices(r->self[0]) == 0);
     EXPECT(&r->report, ditto_strategy_run(r->strategy, NULL, NULL) == DITTO_ERR_INVALID);
+    EXPECT(&r->report, ditto_strategy_run(r->strategy, count_run, r) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_strategy_scope_enter(r->strategy) == DITTO_ERR_CONTEXT);
     EXPECT(&r->report, ditto_strategy_destroy(r->strategy) == DITTO_ERR_CONTEXT);
     return DITTO_OK;
@@ -270,6 +281,7 @@ static void nesting_and_foreign_handles_are_refused(void **state)
     (void)state;
     r.strategy = make_wide_strategy(2, 2, NULL);
     run_all(r.strategy, try_refused, &r, &r.report);
+    assert_int_equal(r.runs, 0);
     assert_ok(ditto_strategy_destroy(r.strategy));
 }
 

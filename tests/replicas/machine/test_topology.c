@@ -389,6 +389,7 @@ static void the_topology_of_this_machine_is_limited_to_the_affinity(void **state
     dti_affinity_restore(&before);
     assert_ok(ditto_topology_count(topology, &counts));
     assert_int_equal(counts.pus, 1);
+    assert_int_equal(pu_at(topology, 0).number, pu);
     assert_ok(ditto_topology_destroy(topology));
 }
 
