@@ -1,7 +1,8 @@
-/* tests/fuzz/driver.c - runs a fuzz target on mutations of its seeds. The environment variable
- * DITTO_FUZZ_EXECUTIONS sets the number of inputs; the default is 250000. With --write-seeds FOLDER the
- * program writes the seeds for libFuzzer (tools/fuzz.sh). If an input crashes or hangs, the handler
- * `keep_input` writes it to the file fuzz-crash. */
+/* tests/fuzz/driver.c - runs a fuzz target on its seeds and on mutations of them. The target must accept some
+ * seeds and some mutations, and must refuse some inputs. The environment variable DITTO_FUZZ_EXECUTIONS sets
+ * the number of inputs; the default is 250000. With --write-seeds FOLDER the program writes the seeds for
+ * libFuzzer (tools/fuzz.sh). If an input crashes or hangs, the handler `keep_input` writes it to the file
+ * fuzz-crash. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
@@ -95,6 +96,7 @@ int main(int argc, char **argv)
         return write_seeds(argv[2]);
     const char *requested = getenv("DITTO_FUZZ_EXECUTIONS");
     unsigned long executions = requested != NULL ? strtoul(requested, NULL, 10) : 250000, seeds = 0;
+    unsigned long accepted_seeds = 0;
     uint64_t random = test_seed(1);
     for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++)
         signal(deadly[i], keep_input);
@@ -109,7 +111,10 @@ int main(int argc, char **argv)
         if (i % 1024 == 0)
             alarm(300); /* if 1024 inputs take longer, one of them hangs, even on a busy machine */
         LLVMFuzzerTestOneInput(input, input_bytes);
+        if (i < seeds)
+            accepted_seeds = fuzz_accepted;
     }
-    printf("%lu executions, %lu inputs accepted\n", executions, fuzz_accepted);
-    return fuzz_accepted > 0 && fuzz_accepted < executions ? 0 : 1;
+    printf("%lu executions, %lu inputs accepted, %lu of them unchanged seeds\n", executions, fuzz_accepted,
+           accepted_seeds);
+    return accepted_seeds > 0 && fuzz_accepted > accepted_seeds && fuzz_accepted < executions ? 0 : 1;
 }

@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_csv.c - CSV files of any bytes, read with options that the first byte chooses. If the
- * reader accepts a file, its rows, texts and numbers must be those of a slow reference, which reads one byte
- * after the other. Bools must be 0 or 1. If the reader refuses a file with two texts in each row, which are
- * all ASCII and fit, the reference must refuse it too. Other refusals are not compared. */
+ * reader accepts a file, its rows, texts, numbers and bools must be those of a slow reference, which reads
+ * one byte after the other. If the reader refuses a file with two texts in each row, which are all ASCII and
+ * fit, the reference must refuse it too. Other refusals are not compared. */
 #include "fuzz/fuzz.h"
 #include "support/support.h"
 
@@ -140,17 +140,24 @@ static void require(bool holds)
         abort();
 }
 
+/* Returns the value of a number, of a bool, or of a missing field. */
+static double value_of(const char *text, ditto_dtype dtype)
+{
+    text += strspn(text, " \t");
+    if (*text == '\0')
+        return dtype == DITTO_BOOL ? 1 : 7;
+    return dtype == DITTO_BOOL ? *text == 't' || *text == '1' : strtod(text, NULL);
+}
+
 static void same_number(const char *text, const ditto_tensor *t, uint32_t element)
 {
-    double value = text[strspn(text, " \t")] != '\0' ? strtod(text, NULL) : 7;
+    double value = value_of(text, t->dtype);
     if (t->dtype == DITTO_F64)
         require(memcmp((double *)t->data + element, &value, sizeof value) == 0);
     else if (t->dtype == DITTO_I32)
         require(*(int32_t *)t->data == value);
-    else if (t->dtype == DITTO_U8)
+    else /* DITTO_U8 or DITTO_BOOL */
         require(*(uint8_t *)t->data == value);
-    else
-        require(*(uint8_t *)t->data <= 1);
 }
 
 static ditto_status same_row(const ditto_tensor *row, void *state)
