@@ -292,13 +292,19 @@ struct until_error {
     int rows[ERROR_REPLICAS];
 };
 
-static ditto_status count_rows(ditto_replica *self, void *argument)
+static ditto_status check_rows(ditto_replica *self, void *argument)
 {
     struct until_error *u = argument;
+    uint32_t id = ditto_replica_id(self);
     ditto_batch b;
     ditto_status status;
-    while ((status = ditto_next(self, u->iterator, &b)) == DITTO_OK)
-        u->rows[ditto_replica_id(self)] += (int)b.rows;
+    /* Each replica has one row of each batch. */
+    while ((status = ditto_next(self, u->iterator, &b)) == DITTO_OK) {
+        EXPECT(&u->report, b.rows == 1);
+        EXPECT(&u->report,
+               *(const int64_t *)b.component[0].data == u->rows[id] * ERROR_REPLICAS + (int64_t)id);
+        u->rows[id]++;
+    }
     EXPECT(&u->report, status == DITTO_ERR_CORRUPT);
     return DITTO_OK;
 }
@@ -315,7 +321,7 @@ static void exactly_the_rows_before_an_error_arrive_on_every_node(void **state)
     assert_ok(ditto_dataset_from_range(0, 100, 1, &range));
     assert_ok(ditto_dataset_map(range, fail_early, NULL, NULL, &d));
     assert_ok(ditto_strategy_iterate(s, d, &options, &u.iterator));
-    run_all(s, count_rows, &u, &u.report);
+    run_all(s, check_rows, &u, &u.report);
     for (int r = 0; r < ERROR_REPLICAS; r++)
         assert_int_equal(u.rows[r], BAD_ROW / ERROR_REPLICAS);
     assert_ok(ditto_iterator_destroy(u.iterator));

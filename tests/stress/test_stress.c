@@ -1,5 +1,6 @@
 /* tests/stress/test_stress.c - random programs on many replicas, with mixed collectives, short sleeps and
- * failures. The seed is printed. DITTO_STRESS_SECONDS sets the duration in seconds (default 6). */
+ * failures. A replica compares the result of each call that returns DITTO_OK. A call that fails has no result
+ * to compare. The seed is printed. DITTO_STRESS_SECONDS sets the duration in seconds (default 6). */
 #include "support/support.h"
 
 #include <sched.h>
