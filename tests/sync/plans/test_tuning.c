@@ -2,12 +2,15 @@
  * reading them. */
 #include "support/support.h"
 
-static ditto_status tuning_of(const char *text, ditto_tuning *out)
+/* Creates a strategy with the text in the environment, and with the program's own tuning, which may be NULL.
+ * Returns the tuning of the strategy. */
+static ditto_status tuning_of(const char *text, const ditto_tuning *own, ditto_tuning *out)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     *out = (ditto_tuning)DITTO_TUNING_INIT;
     options.num_replicas = 2;
+    options.tuning = own;
     setenv("DITTO_TUNING", text, 1);
     ditto_status status = ditto_strategy_create(DITTO_MIRRORED, &options, &strategy);
     unsetenv("DITTO_TUNING");
@@ -20,15 +23,19 @@ static ditto_status tuning_of(const char *text, ditto_tuning *out)
 /* The first text is the example in include/ditto/tuning.h. */
 static void the_environment_sets_what_the_program_does_not(void **state)
 {
-    ditto_tuning t;
+    ditto_tuning t, own = DITTO_TUNING_INIT;
     (void)state;
-    assert_ok(tuning_of("small_bytes=2K,near_replicas=4", &t));
+    assert_ok(tuning_of("small_bytes=2K,near_replicas=4", NULL, &t));
     assert_int_equal(t.small_bytes, 2048);
     assert_int_equal(t.near_replicas, 4);
-    assert_ok(tuning_of("stream_bytes=never,block_bytes=4099", &t));
+    assert_ok(tuning_of("stream_bytes=never,block_bytes=4099", NULL, &t));
     assert_true(t.stream_bytes == DITTO_NEVER_BYTES);
     assert_int_equal(t.block_bytes, 4096); /* blocks stay aligned */
     assert_true(t.small_bytes > 0 && t.helper_bytes > 0 && t.hierarchical_bytes > 0);
+    own.small_bytes = 512;
+    assert_ok(tuning_of("small_bytes=2K,near_replicas=4", &own, &t));
+    assert_int_equal(t.small_bytes, 512);
+    assert_int_equal(t.near_replicas, 4);
 }
 
 static void wrong_settings_are_refused_with_a_message_that_quotes_them(void **state)
@@ -50,7 +57,7 @@ static void wrong_settings_are_refused_with_a_message_that_quotes_them(void **st
     ditto_tuning t;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_status(tuning_of(cases[i].text, &t), cases[i].status);
+        assert_status(tuning_of(cases[i].text, NULL, &t), cases[i].status);
         assert_message(cases[i].words);
     }
 }
@@ -60,15 +67,18 @@ static void only_the_members_that_an_older_struct_has_are_written(void **state)
     struct {
         ditto_tuning tuning;
         unsigned char behind[16];
-    } older;
+    } older, zeros;
+    const size_t known = offsetof(ditto_tuning, hierarchical_bytes);
     ditto_strategy *strategy = make_strategy(2, NULL);
     (void)state;
     memset(&older, 0, sizeof older);
-    older.tuning.struct_size = offsetof(ditto_tuning, hierarchical_bytes);
+    memset(&zeros, 0, sizeof zeros);
+    older.tuning.struct_size = known;
     assert_ok(ditto_strategy_tuning(strategy, &older.tuning));
     assert_true(older.tuning.small_bytes != 0 && older.tuning.stream_bytes != 0);
-    assert_int_equal(older.tuning.hierarchical_bytes, 0);
-    assert_int_equal(older.tuning.struct_size, offsetof(ditto_tuning, hierarchical_bytes));
+    /* All members from hierarchical_bytes on, and the bytes behind the struct. */
+    assert_memory_equal((char *)&older + known, (char *)&zeros + known, sizeof older - known);
+    assert_int_equal(older.tuning.struct_size, known);
     older.tuning.struct_size = 0;
     assert_status(ditto_strategy_tuning(strategy, &older.tuning), DITTO_ERR_INVALID);
     assert_status(ditto_strategy_tuning(strategy, NULL), DITTO_ERR_INVALID);
