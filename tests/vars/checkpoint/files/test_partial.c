@@ -307,7 +307,7 @@ static void names_as_long_as_the_file_system_allows_can_be_saved_to(void **state
 
 /* -- folders -- */
 
-static void only_regular_files_are_checkpoints_of_a_folder(void **state)
+static void only_regular_files_and_links_to_them_are_checkpoints_of_a_folder(void **state)
 {
     struct saved s;
     ditto_checkpointer *c;
@@ -323,13 +323,20 @@ static void only_regular_files_are_checkpoints_of_a_folder(void **state)
     assert_int_equal(symlink("nowhere", own_path(names[2])), 0);
     assert_status(ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step),
                   DITTO_ERR_NOT_FOUND);
+    assert_ok(ditto_checkpoint_save(s.strategy, own_path("other.h5"), NULL));
+    assert_int_equal(symlink("other.h5", own_path("checkpoint-7.h5")), 0);
+    assert_ok(ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step));
+    assert_int_equal(step, 7);
     options.keep = 1;
     assert_ok(ditto_checkpointer_create(s.strategy, own_folder, &options, &c));
     for (what.step = 8; what.step < 10; what.step++)
         assert_ok(ditto_checkpointer_save(c, &what));
     assert_ok(ditto_checkpoint_latest(own_folder, NULL, path, sizeof path, NULL, &step));
     assert_int_equal(step, 9);
-    assert_int_equal(count_files(own_folder), 4);
+    /* The link has been removed with the other old checkpoints. The file that it referred to is left. */
+    assert_int_equal(count_files(own_folder), 5);
+    assert_int_equal(access(own_path("other.h5"), F_OK), 0);
+    assert_int_equal(readlink(own_path("checkpoint-7.h5"), path, sizeof path), -1);
     what.step = 60;
     assert_status(ditto_checkpointer_save(c, &what), DITTO_ERR_IO);
     assert_message("is a FIFO");
@@ -482,7 +489,7 @@ int main(void)
         cmocka_unit_test(processes_that_save_to_one_path_leave_a_whole_checkpoint_at_any_time),
         cmocka_unit_test(files_that_killed_processes_left_are_removed_and_files_being_written_stay),
         cmocka_unit_test(names_as_long_as_the_file_system_allows_can_be_saved_to),
-        cmocka_unit_test(only_regular_files_are_checkpoints_of_a_folder),
+        cmocka_unit_test(only_regular_files_and_links_to_them_are_checkpoints_of_a_folder),
         cmocka_unit_test(a_file_system_without_locks_and_reservation_is_saved_to),
         cmocka_unit_test(a_save_ends_although_every_reservation_is_interrupted),
         cmocka_unit_test(a_file_system_that_does_not_rename_is_an_error_and_keeps_the_old_one),

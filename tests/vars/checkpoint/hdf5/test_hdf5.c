@@ -53,6 +53,8 @@ static void make_data(void)
     }
 }
 
+#define STEP 123456789012
+
 static const ditto_attribute attributes[] = {
     { .name = "text", .kind = DITTO_ATTRIBUTE_TEXT, .text = "Gr\303\274\303\237e" },
     { .name = "empty", .kind = DITTO_ATTRIBUTE_TEXT, .text = "" },
@@ -63,12 +65,25 @@ static const ditto_attribute attributes[] = {
 static void save_all(ditto_strategy *s, const char *path)
 {
     ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
-    options.step = 123456789012;
+    options.step = STEP;
     options.data = data;
     options.num_data = ENTRIES;
     options.attributes = attributes;
     options.num_attributes = sizeof attributes / sizeof attributes[0];
     assert_ok(ditto_checkpoint_save(s, path, &options));
+}
+
+static void create_variables(ditto_strategy *s, ditto_variable *out[2])
+{
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor initial = { .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
+    options.name = "weights";
+    options.aggregation = DITTO_AGGREGATE_MEAN;
+    assert_ok(ditto_variable_create(s, &initial, &options, &out[0]));
+    options.name = "hits";
+    options.synchronization = DITTO_ON_READ;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    assert_ok(ditto_variable_create(s, &initial, &options, &out[1]));
 }
 
 /* -- read by the HDF5 library -- */
@@ -121,31 +136,12 @@ static hid_t native(ditto_dtype dtype)
     return type;
 }
 
-static void check_dataset(hid_t file, const ditto_checkpoint_data *d)
+static void check_attribute(hid_t object, const ditto_attribute *a)
 {
-    unsigned char found[MOST_BYTES];
-    hsize_t shape[DITTO_MAX_RANK];
-    hid_t set = H5Dopen2(file, d->name, H5P_DEFAULT);
-    assert_true(set >= 0);
-    hid_t space = H5Dget_space(set), type = H5Dget_type(set), wanted = native(d->tensor.dtype);
-    assert_true(H5Tequal(type, wanted) > 0);
-    assert_int_equal(H5Sget_simple_extent_dims(space, shape, NULL), d->tensor.rank);
-    for (uint32_t i = 0; i < d->tensor.rank; i++)
-        assert_int_equal(shape[i], d->tensor.shape[i]);
-    assert_true(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, found) >= 0);
-    assert_memory_equal(found, d->tensor.data, ditto_tensor_bytes(&d->tensor));
-    H5Tclose(wanted);
-    H5Tclose(type);
-    H5Sclose(space);
-    H5Dclose(set);
-}
-
-static void check_attribute(hid_t file, const ditto_attribute *a)
-{
-    char text[20] = "";
+    char text[40] = "";
     int64_t integer = 0;
     double real = 0;
-    hid_t attribute = H5Aopen(file, a->name, H5P_DEFAULT), type = H5Aget_type(attribute);
+    hid_t attribute = H5Aopen(object, a->name, H5P_DEFAULT), type = H5Aget_type(attribute);
     assert_true(attribute >= 0);
     if (a->kind == DITTO_ATTRIBUTE_TEXT) {
         assert_true(H5Tget_class(type) == H5T_STRING && H5Tget_cset(type) == H5T_CSET_UTF8);
@@ -163,6 +159,55 @@ static void check_attribute(hid_t file, const ditto_attribute *a)
     H5Aclose(attribute);
 }
 
+/* The object has these attributes, and no others. */
+static void check_attributes(hid_t object, const ditto_attribute *list, size_t count)
+{
+    H5O_info_t info;
+    assert_true(H5Oget_info(object, &info) >= 0);
+    assert_int_equal(info.num_attrs, count);
+    for (size_t i = 0; i < count; i++)
+        check_attribute(object, &list[i]);
+}
+
+static void check_dataset(hid_t file, const ditto_checkpoint_data *d)
+{
+    unsigned char found[MOST_BYTES];
+    hsize_t shape[DITTO_MAX_RANK];
+    hid_t set = H5Dopen2(file, d->name, H5P_DEFAULT);
+    assert_true(set >= 0);
+    hid_t space = H5Dget_space(set), type = H5Dget_type(set), wanted = native(d->tensor.dtype);
+    assert_true(H5Tequal(type, wanted) > 0);
+    assert_int_equal(H5Sget_simple_extent_dims(space, shape, NULL), d->tensor.rank);
+    for (uint32_t i = 0; i < d->tensor.rank; i++)
+        assert_int_equal(shape[i], d->tensor.shape[i]);
+    assert_true(H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, found) >= 0);
+    assert_memory_equal(found, d->tensor.data, ditto_tensor_bytes(&d->tensor));
+    H5Tclose(wanted);
+    H5Tclose(type);
+    H5Sclose(space);
+    const ditto_attribute own[] = {
+        { .name = "dtype", .kind = DITTO_ATTRIBUTE_TEXT, .text = ditto_dtype_name(d->tensor.dtype) },
+        { .name = "kind", .kind = DITTO_ATTRIBUTE_TEXT, .text = "data" },
+    };
+    check_attributes(set, own, sizeof own / sizeof own[0]);
+    H5Dclose(set);
+}
+
+static void check_variable(hid_t file, const char *name, const char *synchronization, const char *aggregation,
+                           int trainable)
+{
+    const ditto_attribute own[] = {
+        { .name = "dtype", .kind = DITTO_ATTRIBUTE_TEXT, .text = "f32" },
+        { .name = "synchronization", .kind = DITTO_ATTRIBUTE_TEXT, .text = synchronization },
+        { .name = "aggregation", .kind = DITTO_ATTRIBUTE_TEXT, .text = aggregation },
+        { .name = "trainable", .kind = DITTO_ATTRIBUTE_INTEGER, .integer = trainable },
+    };
+    hid_t set = H5Dopen2(file, name, H5P_DEFAULT);
+    assert_true(set >= 0);
+    check_attributes(set, own, sizeof own / sizeof own[0]);
+    H5Dclose(set);
+}
+
 static herr_t count_datasets(hid_t root, const char *name, const H5O_info_t *info, void *count)
 {
     (void)root;
@@ -173,9 +218,15 @@ static herr_t count_datasets(hid_t root, const char *name, const H5O_info_t *inf
 
 static void the_hdf5_library_reads_every_entry_and_attribute(void **state)
 {
+    const ditto_attribute of_ditto[] = {
+        { .name = "ditto_version", .kind = DITTO_ATTRIBUTE_TEXT, .text = ditto_version() },
+        { .name = "ditto_step", .kind = DITTO_ATTRIBUTE_INTEGER, .integer = STEP },
+    };
     int found = 0;
     (void)state;
     ditto_strategy *s = make_strategy(1, NULL);
+    ditto_variable *variable[2];
+    create_variables(s, variable);
     save_all(s, own_path("all.h5"));
     hid_t file = H5Fopen(own_path("all.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
     assert_true(file >= 0);
@@ -183,10 +234,16 @@ static void the_hdf5_library_reads_every_entry_and_attribute(void **state)
         check_dataset(file, &data[i]);
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         check_attribute(file, &attributes[i]);
+    for (size_t i = 0; i < sizeof of_ditto / sizeof of_ditto[0]; i++)
+        check_attribute(file, &of_ditto[i]);
+    check_variable(file, "weights", "ON_WRITE", "MEAN", 1);
+    check_variable(file, "hits", "ON_READ", "SUM", 0);
     assert_true(H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, count_datasets, &found) >= 0);
-    assert_int_equal(found, ENTRIES);
+    assert_int_equal(found, ENTRIES + 2);
     assert_true(H5Lexists(file, "wide/x", H5P_DEFAULT) == 0);
     assert_true(H5Fclose(file) >= 0);
+    for (int i = 0; i < 2; i++)
+        assert_ok(ditto_variable_destroy(variable[i]));
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -215,14 +272,24 @@ static void every_entry_is_read_back(void **state)
     save_all(s, own_path("all.h5"));
     assert_ok(ditto_checkpoint_open(own_path("all.h5"), &file));
     assert_int_equal(ditto_checkpoint_num_entries(file), ENTRIES);
-    assert_int_equal(ditto_checkpoint_step(file), 123456789012);
+    assert_int_equal(ditto_checkpoint_step(file), STEP);
     for (int i = 0; i < ENTRIES; i++) {
         size_t bytes = ditto_tensor_bytes(&data[i].tensor);
         assert_ok(ditto_checkpoint_read(file, data[i].name, found, bytes));
         assert_memory_equal(found, values[i], bytes);
     }
-    assert_ok(ditto_checkpoint_attribute(file, "text", &attribute));
-    assert_string_equal(attribute.text, attributes[0].text);
+    for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
+        const ditto_attribute *wanted = &attributes[i];
+        assert_ok(ditto_checkpoint_attribute(file, wanted->name, &attribute));
+        assert_string_equal(attribute.name, wanted->name);
+        assert_int_equal(attribute.kind, wanted->kind);
+        if (wanted->kind == DITTO_ATTRIBUTE_TEXT)
+            assert_string_equal(attribute.text, wanted->text);
+        else if (wanted->kind == DITTO_ATTRIBUTE_INTEGER)
+            assert_int_equal(attribute.integer, wanted->integer);
+        else
+            assert_true(attribute.real == wanted->real);
+    }
     assert_ok(ditto_checkpoint_close(file));
     assert_ok(ditto_strategy_destroy(s));
 }
