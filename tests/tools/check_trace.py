@@ -1,5 +1,6 @@
-"""Checks the trace of train_digits. It must be strict JSON, and have an event for each run of each replica
-and events of producers. Its collectives must take the time that is in the table of train_digits.
+"""Checks the trace of train_digits. It must be strict JSON, and have an event for each run of each replica,
+for each batch that a replica takes, and for the producer's work on this batch. Its collectives must take the
+time that is in the table of train_digits.
 
 usage: check_trace.py TRAIN_DIGITS REPLICAS"""
 
@@ -10,9 +11,19 @@ import subprocess
 import sys
 import tempfile
 
+TRAINING_ROWS, TEST_ROWS = 1438, 359  # of examples/data/digits.csv
+
 
 def refuse(value):
     raise ValueError(f"{value} is no JSON")
+
+
+def count_batches(rows, replicas, batch=32):
+    """Returns the number of batches with rows that the replicas get in one pass. In the short step at the
+    end, each replica gets as many rows as in a full one, until none are left."""
+    shares = [batch // replicas + (i < batch % replicas) for i in range(replicas)]
+    short = sum(sum(shares[:i]) < rows % batch for i in range(replicas))
+    return rows // batch * replicas + short
 
 
 def check(program, replicas):
@@ -45,7 +56,8 @@ def check(program, replicas):
         assert in_order, "a producer fills two batches at once"
     taken = sum(e["name"] == "ditto_next" and e["args"]["bytes"] > 0 for e in events)
     filled = sum(e["name"] == "fill" and e["args"]["bytes"] > 0 for e in events)
-    assert 0 < filled <= taken, f"{filled} batches filled, {taken} taken"
+    expected = epochs * count_batches(TRAINING_ROWS, replicas) + count_batches(TEST_ROWS, replicas)
+    assert filled == taken == expected, f"{filled} batches filled, {taken} taken, {expected} expected"
     collective_ms = sum(e["dur"] for e in events if e["cat"] == "collective") / 1000 / replicas
     rows = re.findall(r"^(ditto_\w+) +(\d+) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+)  (\d+)$", table, re.M)
     table_ms = sum(float(ms) for name, _, _, ms, *_ in rows if name != "ditto_next")
