@@ -5,7 +5,7 @@
  *     (a + bi) / (c + di) = ((ac + bd) + (bc - ad)i) / (cc + dd)
  *
  * The error of each part is below 0.51 ulp in c64. In c128 it is below 2.5 ulp if in each of the two
- * numbers the parts differ by a factor of at most 2^200. Both bounds hold also where the two products of a
+ * numbers the parts differ by a factor of at most 2^380. Both bounds hold also where the two products of a
  * part nearly cancel. They hold for parts of the quotient that are normal numbers. Infinities and zeros
  * are treated as ISO C11, annex G.5.1, specifies: a number other than zero divided by zero is infinite,
  * infinite divided by finite is infinite, and finite divided by infinite is zero. A part of a quotient
