@@ -100,10 +100,11 @@ for place in $wide; do complain "$place has more than 110 columns"; done
 
 echo "lint: rules that tests name are in docs/semantics.md"
 stated=$(grep -oE '\([0-9]+\.[0-9]+(, [0-9]+\.[0-9]+)*\)' docs/semantics.md | tr -s '(), ' '\n')
-# The names of tests have numbers such as rule_9_1 and rules_9_1_to_9_6, and comments have "rule 9.1".
+# The names of tests have numbers such as rule_9_1 and rules_9_1_to_9_6, and comments have "rule 9.1" and
+# "rules 9.1 to 9.6".
 # shellcheck disable=SC2086
-for rule in $(grep -ohE '\b[Rr]ules?[ _][0-9]+[._][0-9]+\w*' $code | grep -oE '[0-9]+[._][0-9]+' |
-    tr _ . | sort -u); do
+for rule in $(grep -ohE '\b[Rr]ules?[ _][0-9]+[._][0-9]+\w*((,| to| and) [0-9]+\.[0-9]+)*' $code |
+    grep -oE '[0-9]+[._][0-9]+' | tr _ . | sort -u); do
     echo "$stated" | grep -qxF "$rule" || complain "docs/semantics.md has no rule ($rule)"
 done
 

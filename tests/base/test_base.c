@@ -259,18 +259,24 @@ static bool set_comma_locale(void)
     return make_comma_locale();
 }
 
-static void numbers_are_read_without_the_locale(void **state)
+static void read_fractions(void)
 {
     double value;
+    assert_true(dti_parse_f64("1.5", 3, &value));
+    assert_true(value == 1.5);
+    assert_false(dti_parse_f64("1,5", 3, &value));
+}
+
+static void numbers_are_read_without_the_locale(void **state)
+{
     (void)state;
+    read_fractions();
     if (!set_comma_locale()) {
         print_message("  no locale with a decimal comma is installed, and none can be made\n");
         skip();
     }
     assert_string_equal(localeconv()->decimal_point, ",");
-    assert_true(dti_parse_f64("1.5", 3, &value));
-    assert_true(value == 1.5);
-    assert_false(dti_parse_f64("1,5", 3, &value));
+    read_fractions();
     setlocale(LC_ALL, "C");
 }
 

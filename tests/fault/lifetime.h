@@ -31,6 +31,9 @@ struct waiting {
     ditto_status (*call)(struct waiting *self);
     _Atomic int thread_id, may_begin, has_returned;
 
+    /* Not 0 if a thread that repeats its call must not begin another one. */
+    _Atomic int must_wait;
+
     /* The status of the call, and that of the destroy call beside it. If the call is repeated, `status` is
      * that of the last call, and first_status that of the first. */
     ditto_status status, destroy_status, first_status;

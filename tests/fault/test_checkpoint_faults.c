@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Later versions of the HDF5 library have other functions under the same names. */
+#define H5_USE_110_API
 #include <hdf5.h>
 
 #include "vars/checkpoint/checkpoint_support.h"

@@ -117,6 +117,7 @@ static void a_replica_that_fails_while_a_pause_ends_is_woken(void **state)
 {
     (void)state;
 #if SINGLE_STEPS
+    enum { MOST_STEPS = 20000 }; /* a merge_call has fewer instructions */
     for (uint32_t n = 2; n <= 3; n++) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         unsigned long steps = 1;
@@ -125,9 +126,9 @@ static void a_replica_that_fails_while_a_pause_ends_is_woken(void **state)
         options.run_timeout_ms = 1000 * RUN_LIMIT_S;
         options.spin_us = 1;
         ditto_strategy *strategy = make_strategy(n, &options);
-        while (try_hold(strategy, steps, &num_asleep) && steps < 100000)
+        while (try_hold(strategy, steps, &num_asleep) && steps < MOST_STEPS)
             steps++;
-        assert_true(steps < 100000); /* every instruction of the merge_call has been tried */
+        assert_true(steps < MOST_STEPS); /* every instruction of the merge_call has been tried */
         print_message("  %u replicas: replica 0 was held at %lu instructions, at %d of them another slept\n",
                       n, steps - 1, num_asleep);
         assert_true(num_asleep > 0);

@@ -116,5 +116,7 @@ int main(int argc, char **argv)
     }
     printf("%lu executions, %lu inputs accepted, %lu of them unchanged seeds\n", executions, fuzz_accepted,
            accepted_seeds);
-    return accepted_seeds > 0 && fuzz_accepted > accepted_seeds && fuzz_accepted < executions ? 0 : 1;
+    /* In few executions there may be no mutation that is accepted. */
+    bool mutations = fuzz_accepted > accepted_seeds || executions < 20000;
+    return accepted_seeds > 0 && mutations && fuzz_accepted < executions ? 0 : 1;
 }

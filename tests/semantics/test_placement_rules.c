@@ -304,6 +304,7 @@ static void rule_10_4_irregular_machines_are_filled_in_order(void **state)
 
 static void rule_10_4_more_replicas_than_pus_share_and_the_description_says_so(void **state)
 {
+    enum { MOST_PUS = 64 }; /* more threads may not be allowed, and their description would not fit */
     char text[1 << 14];
     ditto_topology *here;
     ditto_topology_counts counts = DITTO_TOPOLOGY_COUNTS_INIT;
@@ -311,13 +312,12 @@ static void rule_10_4_more_replicas_than_pus_share_and_the_description_says_so(v
     assert_ok(ditto_topology_create(NULL, &here));
     assert_ok(ditto_topology_count(here, &counts));
     assert_ok(ditto_topology_destroy(here));
-    if (counts.pus >= DITTO_MAX_REPLICAS) {
-        print_message("skipped: there is a PU for each of %d replicas\n", DITTO_MAX_REPLICAS);
+    if (counts.pus > MOST_PUS) {
+        print_message("skipped: there are more than %d PUs\n", MOST_PUS);
         skip();
     }
     ditto_strategy *s = make_strategy(counts.pus + 1, NULL);
     const ditto_placement *p = ditto_strategy_placement(s);
-    assert_int_equal(p->num_pus, counts.pus);
     uint32_t num_shared = 0;
     for (uint32_t i = 0; i < p->num_pus; i++) { /* replicas are placed round robin */
         assert_true(p->sharers[i] == 1 || p->sharers[i] == 2);

@@ -55,13 +55,16 @@ for delay in 0.05 0.1 0.15 0.2 0.3; do
     rm -rf "$folder/c"
 done
 
+# The trainings are killed at random times of the duration that an uninterrupted one has. If none was resumed
+# in the middle of a pass, more trainings are killed.
+begin=$(date +%s%N)
+train "$replicas" $epochs --checkpoint "$folder/m" --save-every 3 >/dev/null
+duration=$(($(date +%s%N) - begin))
+rm -rf "$folder/m"
 kills=0 in_pass=0
 [ "$replicas" = 2 ] && most=20 || most=5
-# If no training was resumed in the middle of a pass, because the machine is slow or fast, more trainings are
-# killed, after longer and longer times.
 while [ $kills -lt $most ] || { [ $in_pass = 0 ] && [ $kills -lt 100 ]; }; do
-    delay=$(awk "BEGIN { srand($kills * 7919 + $replicas)
-                         print (0.01 + 0.12 * rand()) * (1 + int($kills / $most)) }")
+    delay=$(awk "BEGIN { srand($kills * 7919 + $replicas); print (0.05 + 0.9 * rand()) * $duration / 1e9 }")
     "$program" --replicas "$replicas" --epochs $epochs --checkpoint "$folder/d" --save-every 3 --resume \
         >"$folder/killed" 2>&1 &
     sleep "$delay"

@@ -15,7 +15,8 @@ static void closing_wakes_all_waiting_threads(void **state)
     for (uint32_t puts = 0; puts <= 2; puts += 2) {
         uint32_t waiting = puts == 0 ? 1 : puts;
         ditto_queue *queue = make_with(1, 3);
-        struct blocked b[2];
+        /* static, because a thread that was not woken may still use it when the test has failed */
+        static struct blocked b[2];
         ditto_queue_item got;
         for (uint32_t i = 0; i < waiting; i++)
             b[i] = (struct blocked){ .queue = queue, .puts = puts > 0, .producer = i + 1 };
@@ -235,7 +236,7 @@ static void a_failure_comes_after_all_items_before_it_and_stays(void **state)
 static void a_failure_wakes_producers_that_wait_for_a_slot(void **state)
 {
     ditto_queue *queue = make_with(1, 3);
-    struct blocked b[2];
+    static struct blocked b[2]; /* static, for the same reason */
     uint64_t ticket;
     (void)state;
     for (uint32_t i = 0; i < 2; i++)

@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+/* Later versions of the HDF5 library have other functions under the same names. */
+#define H5_USE_110_API
 #include <hdf5.h>
 
 #define DTYPES DTI_NUM_DTYPES
