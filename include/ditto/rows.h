@@ -21,7 +21,9 @@ typedef enum ditto_scatter_op {
     DITTO_SCATTER_UPDATE = 7, /**< row = slice */
 } ditto_scatter_op;
 
-/* -- Functions that are called in replica context -- */
+/* -- Functions that are called in replica context --
+ *
+ * They also return the errors of the group "Variables in replica context" (variable.h). */
 
 /** Changes rows of a mirrored variable. The call is collective.
  *
@@ -39,19 +41,22 @@ typedef enum ditto_scatter_op {
  *  @param slices    the slices of this replica. Their number may differ between replicas, and may be 0. They
  *                   do not overlap the variable
  *  @return DITTO_OK, an error of ditto_barrier, or one of:
- *  @retval DITTO_ERR_RANGE        an index, on any replica whose slices are used, is not that of a row (the
- *                                 message names it, and nothing is written), or the operation is unknown
- *  @retval DITTO_ERR_INVALID      the variable has no aggregation, or has another dtype than the slices, or
- *                                 an integer is divided by 0 (nothing is written)
+ *  @retval DITTO_ERR_RANGE        an index, on any replica whose slices are used, is not that of a row. The
+ *                                 message names it, nothing is written, all replicas return the same error,
+ *                                 and the run continues. Or the operation is unknown, or the size of the
+ *                                 slices overflows
+ *  @retval DITTO_ERR_INVALID      an integer is divided by 0, with the same consequences. Or the variable has
+ *                                 no aggregation, or has another dtype than the slices, or a pointer is NULL
+ *                                 or misaligned
  *  @retval DITTO_ERR_SHAPE        row_count is not the number of elements of a row, or the variable is a
  *                                 scalar, which has no rows
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is sync-on-read, or its aggregation does not support the
- *                                 operation, or its dtype does not
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is sync-on-read, or its aggregation or dtype does not support
+ *                                 the operation (complex numbers have no order, bool has no arithmetic)
  *  @par Ownership
  *  The slices stay the caller's.
  *  @par Cost
- *  The call takes two meetings. Every replica reads all indices, and applies the slices that belong to its
- *  part of the rows. */
+ *  The call takes two meetings. Every replica reads all indices, and applies the slices of its part of the
+ *  rows. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_scatter(ditto_replica *self, ditto_variable *variable,
                                                      ditto_scatter_op op, const ditto_slices *slices);
 
@@ -64,14 +69,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_scatter(ditto_replica *self, ditto_
  *  @param count     number of rows
  *  @param rows      [out] memory for `count` rows. A buffer that is too short is written beyond its end
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_RANGE  an index is not that of a row. The message names it, and nothing is written
- *  @retval DITTO_ERR_SHAPE  the variable is a scalar */
+ *  @retval DITTO_ERR_RANGE    an index is not that of a row. The message names it, and nothing is written
+ *  @retval DITTO_ERR_SHAPE    the variable is a scalar
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL or misaligned */
 DITTO_API DITTO_NODISCARD ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *variable,
                                                     const int64_t *indices, size_t count, void *rows);
 
 /* -- Functions that are called in cross-replica context --
  *
- * They also return the errors of the group "Strategies" (strategy.h). */
+ * They also return the errors of the group "Variables in cross-replica context" (variable.h). */
 
 /** Changes rows of every component of a mirrored variable.
  *
@@ -82,7 +88,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_lookup(ditto_replica *self, const d
  *  @param variable  the variable
  *  @param op        the operation
  *  @param slices    the slices
- *  @return DITTO_OK, or an error of ditto_scatter. A variable without aggregation is not an error here */
+ *  @return DITTO_OK, or one of the errors RANGE, INVALID, SHAPE and UNSUPPORTED of ditto_scatter. A variable
+ *          without aggregation is not an error here */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_scatter(ditto_variable *variable, ditto_scatter_op op,
                                                               const ditto_slices *slices);
 
@@ -95,6 +102,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_scatter(ditto_variable *va
  *  @param bytes     length of `rows`: `count` times the bytes of a row
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_RANGE        an index is not that of a row. The message names it, and nothing is written
+ *  @retval DITTO_ERR_INVALID      a pointer is NULL or misaligned
  *  @retval DITTO_ERR_SHAPE        `bytes` is another number, or the variable is a scalar
  *  @retval DITTO_ERR_UNSUPPORTED  the variable is sync-on-read. Read it as a whole, which aggregates it */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_lookup(ditto_variable *variable, const int64_t *indices,

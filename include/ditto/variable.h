@@ -9,14 +9,12 @@ DITTO_BEGIN
 
 /** @defgroup ditto_variables Variables
  *
- *  A variable has one component per replica. A mirrored variable (ON_WRITE) keeps its components equal.
- *  Replicas pass their values to a write, which aggregates them and writes the result everywhere. A
- *  sync-on-read variable (ON_READ) lets each replica write its own component, and aggregates the components
- *  when it is read across replicas.
+ *  A variable has one component per replica. A replica's write to a mirrored variable (ON_WRITE) aggregates
+ *  the values of all replicas, and writes the result to all components. A replica's write to a sync-on-read
+ *  variable (ON_READ) changes the replica's own component. A read across replicas aggregates the components.
  *
- *  Each replica of a sync-on-read variable has its own copy. The components of a mirrored variable are equal,
- *  so they share one physical copy per NUMA node. ditto_copies says when each replica has its own copy
- *  instead.
+ *  Each component of a sync-on-read variable has its own physical copy. The components of a mirrored variable
+ *  are equal, so they share one copy per NUMA node. ditto_copies names the exceptions.
  *  @{ */
 
 /** A variable of a strategy. */
@@ -36,7 +34,7 @@ typedef enum ditto_aggregation {
 
     /** Calls that would have to combine values return DITTO_ERR_INVALID: a replica's write to a mirrored
      *  variable, and a read or write of a sync-on-read variable across replicas. An update in which each
-     *  replica has its own arguments is allowed. It splits the copies of a mirrored variable. */
+     *  replica has its own arguments is allowed (see ditto_copies). */
     DITTO_AGGREGATE_NONE = 0x40,
 
     DITTO_AGGREGATE_SUM = 0x41,                /**< the sum over the replicas */
@@ -46,11 +44,12 @@ typedef enum ditto_aggregation {
 
 /** How many physical copies a variable has.
  *
- *  Only an update in which each replica has its own arguments (ditto/merge.h) can make the components of a
- *  mirrored variable differ. It needs one copy for each replica. If copies are shared, and the variable has
- *  no aggregation, they are split before the first such update calls its function. The variable stays split.
- *  The update is refused (DITTO_ERR_INVALID) for shared copies of variables with aggregation, in shards, or
- *  in central storage, and for slots of an optimizer.
+ *  Two calls can make the components of a mirrored variable differ: an update in which each replica has its
+ *  own arguments (ditto/merge.h), and a write from a variable whose components differ
+ *  (ditto_variable_assign_value and similar functions). Such an update needs a copy for each replica. The
+ *  shared copies of a variable without aggregation are split before its function is called, and stay split.
+ *  The copies of variables with aggregation, in shards, or in central storage, and of slots of an optimizer
+ *  are never split. If they are shared, such an update is refused (DITTO_ERR_INVALID).
  *
  *  When components differ, additions and subtractions in either context, indexed updates, and optimizers
  *  change every copy from its own value. An assignment of one value makes the components equal again. See
@@ -67,9 +66,10 @@ typedef enum ditto_copies {
 
 /** How a large variable is cut into shards.
  *
- *  A shard is a run of rows (of the first dimension). Each shard exists once, on the strategy's parameter
- *  nodes in turn. The first (rows mod num_shards) shards have one row more than the others. If one shard
- *  results, nothing is cut, and the variable is like any other. */
+ *  A shard is a run of rows (of the first dimension). Each shard exists once. Shards are placed on the NUMA
+ *  nodes of the replicas in turn, and in central storage on its node. Of n shards the first (rows mod n) have
+ *  one row more than the others. If one shard results, nothing is cut, and the variable is like any other.
+ *  Scalars and variables without elements are never cut. */
 typedef enum ditto_partition {
     DITTO_PARTITION_DEFAULT = 0, /**< one shard */
     DITTO_PARTITION_FIXED = 1,   /**< num_shards shards, at most one per row */
@@ -93,8 +93,8 @@ typedef struct ditto_partitioner {
 typedef struct ditto_variable_options {
     size_t struct_size; /**< set by DITTO_VARIABLE_OPTIONS_INIT */
 
-    /** The name, which is copied. NULL means "Variable". Component i > 0 is called name/replica_i. Several
-     *  variables may have one name, but they cannot be saved or restored then (DITTO_ERR_INVALID). */
+    /** The name, which is copied. NULL means "Variable". Several variables may have one name, but they cannot
+     *  be saved or restored then (DITTO_ERR_INVALID). */
     const char *name;
 
     ditto_synchronization synchronization; /**< when components are synchronized */
@@ -105,17 +105,18 @@ typedef struct ditto_variable_options {
      *  library only records it: ditto_variable_is_trainable returns it, and checkpoints contain it. */
     ditto_switch trainable;
 
-    /** Fills value->data with the initial value. It is called on the creating thread, once for each shard,
-     *  with initialize_user as user. value->shape is the shape of the shard, and first_row its first row in
-     *  the variable. Without a partitioner it is called once, with the whole shape and first_row 0. */
+    /** Writes the initial value of one shard to value->data, which is not initialised. value->shape is the
+     *  shape of the shard, and first_row its first row in the variable. A variable that is not cut is one
+     *  shard. The function is called once for each shard, on the thread that creates the variable
+     *  (ditto_create_variable: on that of replica 0). It is not called if there are no elements. */
     ditto_status (*initialize)(const ditto_tensor *value, size_t first_row, void *user);
 
     void *initialize_user; /**< passed to initialize */
 
-    /** If not NULL, the copies are placed where that variable's copies are, and are shared as its copies are
-     *  at the time of creation. If this variable needs a copy for each replica, and that variable shares its
-     *  copies but can be split, the copies are placed where those of that variable would be after a split.
-     *  If one of the two variables is split later, the other is not. */
+    /** If not NULL, the copies are placed and shared as those of that variable are at the time of creation.
+     *  There is one exception: if this variable needs a copy for each replica, and the copies of that
+     *  variable are shared but can be split (see ditto_copies), each replica gets its own copy. If one of the
+     *  two variables is split later, the other is not. */
     const struct ditto_variable *colocate_with;
 
     /** How the variable is cut into shards. It is allowed only for mirrored variables, without
@@ -128,8 +129,9 @@ typedef struct ditto_variable_options {
 
 /** @name Variables in cross-replica context
  *
- *  The functions also return the errors of the group "Strategies" (ditto/strategy.h). If the variable's
- *  strategy was destroyed, they return DITTO_ERR_CONTEXT.
+ *  The functions also return the errors of the group "Strategies" (ditto/strategy.h), and DITTO_ERR_SYSTEM if
+ *  the calling thread cannot be pinned. Unless they say otherwise, they return DITTO_ERR_INVALID if the
+ *  variable or the strategy is NULL, and DITTO_ERR_CONTEXT if the variable's strategy was destroyed.
  *  @{ */
 
 /** Creates a variable. The initial value is evaluated once, and copied to all components. A sync-on-read
@@ -140,19 +142,24 @@ typedef struct ditto_variable_options {
  *                   filled in by options->initialize
  *  @param options   NULL for a mirrored variable without aggregation
  *  @param out       [out] the variable; set only on DITTO_OK
- *  @retval DITTO_OK               the variable exists on all replicas
- *  @retval DITTO_ERR_INVALID      a NULL pointer; MEAN with an integer dtype; both data and initialize are
- *                                 given; an invalid dtype; a rank above DITTO_MAX_RANK; colocate_with is of
- *                                 another strategy, is cut into shards, or shares copies that cannot be split
- *                                 although this variable needs one for each replica; a partitioner without
- *                                 its numbers, or together with ON_READ, DITTO_COPIES_PER_REPLICA or
- *                                 colocate_with; a value that was restored for the variable has another dtype
+ *  @return DITTO_OK, an error that initialize returned, or one of:
+ *  @retval DITTO_ERR_INVALID      one of these:
+ *      - A pointer is NULL. The dtype or the rank is invalid (see ditto_tensor).
+ *      - Both data and initialize are given.
+ *      - MEAN of an integer dtype or of DITTO_BOOL.
+ *      - colocate_with is of another strategy or of one that was destroyed, is cut into shards, or shares
+ *        copies that cannot be split although this variable needs one for each replica.
+ *      - A partitioner FIXED without num_shards, or MAX_SIZE without bytes. A partitioner together with
+ *        ON_READ, DITTO_COPIES_PER_REPLICA or colocate_with.
+ *      - A value was restored for the variable, which has another dtype, or is sync-on-read without
+ *        aggregation.
  *  @retval DITTO_ERR_SHAPE        a value that was restored for the variable has another shape
- *  @retval DITTO_ERR_RANGE        an unknown enum value; the size overflows
- *  @retval DITTO_ERR_UNSUPPORTED  SUM or MEAN of a dtype for which ditto_all_reduce does not have it; ON_READ
- *                                 in central storage
- *  @retval DITTO_ERR_USER         initialize failed (or the error that it returned)
+ *  @retval DITTO_ERR_RANGE        an unknown enum value; the size overflows; more than UINT32_MAX shards
+ *  @retval DITTO_ERR_UNSUPPORTED  SUM of DITTO_BOOL; ON_READ in central storage; options is of a newer
+ *                                 version
+ *  @retval DITTO_ERR_USER         initialize returned a positive status
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the copies
+ *  @retval DITTO_ERR_SYSTEM       the strategy has DITTO_MEMORY_STRICT, and mbind is refused
  *  @par Ownership
  *  The caller gives the variable to ditto_variable_destroy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *strategy,
@@ -166,9 +173,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
  *  @param variable  the variable; NULL is allowed
  *  @retval DITTO_OK           the variable is destroyed
  *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was done
- *  @retval DITTO_ERR_BUSY     an optimizer uses the variable, and it or the strategy must be destroyed first;
- *                             or another thread is in a call on the variable, or on a value that refers to
- *                             it; nothing was done */
+ *  @retval DITTO_ERR_BUSY     an optimizer uses the variable, and that optimizer or the strategy must be
+ *                             destroyed first; the variable is a slot of an optimizer; another thread is in a
+ *                             call on the variable, or on a value that refers to it; nothing was done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_destroy(ditto_variable *variable);
 
 /** Returns the name of a variable.
@@ -233,15 +240,18 @@ DITTO_API size_t ditto_variable_num_shards(const ditto_variable *variable);
  *  @param variable   the variable
  *  @param shard      number of the shard
  *  @param first_row  [out] its first row
- *  @param rows       [out] the number of its rows
+ *  @param rows       [out] the number of its rows; 1 for a scalar
  *  @retval DITTO_OK           first_row and rows are set
  *  @retval DITTO_ERR_INVALID  a NULL pointer
- *  @retval DITTO_ERR_RANGE    there is no such shard */
+ *  @retval DITTO_ERR_RANGE    there is no such shard
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard(const ditto_variable *variable, size_t shard,
                                                             size_t *first_row, size_t *rows);
 
-/** Writes a line of text that describes a variable: name, dtype and shape, kind, aggregation, copies and the
- *  NUMA nodes that they are planned for. It also says which of the options given at creation have no effect.
+/** Writes a line of text that describes a variable: name, dtype and shape, kind, aggregation, and copies or
+ *  shards with the NUMA nodes that they are planned for. It also says which of the options given at creation
+ *  have no effect.
  *
  *  @param variable  the variable
  *  @param buffer    [out] the text, terminated; may be NULL if capacity is 0
@@ -252,12 +262,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard(const ditto_variable
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_describe(const ditto_variable *variable, char *buffer,
                                                                size_t capacity, size_t *length);
 
-/** Returns a number that grows with each call that may have changed a component, including calls that failed.
- *  If two results are equal, no call has written the variable in between. Writes through the pointer of
- *  ditto_component are not counted, but the call of ditto_component is.
+/** Returns a number that grows with each call that may have changed a component. This includes writes that
+ *  failed in a collective. If two results are equal, no call has written the variable in between. Writes
+ *  through the pointer of ditto_component are not counted, but the call of ditto_component is.
  *
  *  @param variable  the variable
- *  @return the number; 0 for NULL, and if the strategy was destroyed */
+ *  @return the number; 0 for NULL, and if the strategy was destroyed
+ *  @par Thread safety
+ *  Any thread may call it. */
 DITTO_API uint64_t ditto_variable_generation(const ditto_variable *variable);
 
 /** Lists the variables of a strategy, in the order of their creation. The slots of optimizers are among them.
@@ -272,18 +284,21 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *
                                                                 ditto_variable **variables, size_t capacity,
                                                                 size_t *num_variables);
 
-/** Gives a saved value to the variable of a name. It is written as ditto_variable_assign writes it. If there
- *  is no such variable yet, a copy of the value is kept until one is created, and replaces its initial value.
- *  `initialize` is called nevertheless. An error of the value is returned by that creation, which then fails.
- *  The value stays kept if the creation fails.
+/** Writes a value to the variable called `name`, as ditto_variable_assign does. If there is no such variable
+ *  yet, a copy of the value is kept, and replaces an earlier one of that name. When a variable or a slot of
+ *  that name is created, the kept value replaces its initial value. `initialize` is called nevertheless. If
+ *  the value does not fit, the creation fails, and the value stays kept.
  *
  *  @param strategy  the strategy
  *  @param name      name of the variable
  *  @param value     the value; data must not be NULL, unless there are no elements
- *  @retval DITTO_OK           the value was written or kept
- *  @retval DITTO_ERR_INVALID  a NULL pointer; two variables have the name; the variable has another dtype; a
- *                             sync-on-read variable without aggregation
- *  @retval DITTO_ERR_SHAPE    the variable has another shape */
+ *  @retval DITTO_OK             the value was written or kept
+ *  @retval DITTO_ERR_INVALID    a NULL or misaligned pointer; an invalid dtype or rank; two variables have
+ *                               the name; the variable has another dtype, or is sync-on-read without
+ *                               aggregation
+ *  @retval DITTO_ERR_SHAPE      the variable has another shape
+ *  @retval DITTO_ERR_RANGE      the size overflows
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copy that is kept */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strategy *strategy,
                                                                     const char *name,
                                                                     const ditto_tensor *value);
@@ -304,7 +319,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_held_values(ditto_strategy
 /** Discards the kept values for which no variable has been created.
  *
  *  @param strategy  the strategy
- *  @return DITTO_OK, or an error of ditto/strategy.h */
+ *  @return DITTO_OK, or an error of this group */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy);
 
 /** Returns dtype, rank and shape of a variable.
@@ -317,8 +332,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_drop_held_values(ditto_str
  *  Any thread may call it, also after the strategy was destroyed. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_spec(const ditto_variable *variable, ditto_tensor *out);
 
-/** Copies the value of a variable into a buffer. Of a mirrored variable one copy is read, which is that of
- *  replica 0 if updates made the components differ. The components of a sync-on-read variable are aggregated.
+/** Copies the value of a variable into a buffer: replica 0's component of a mirrored variable, and the
+ *  aggregated components of a sync-on-read variable.
  *
  *  @param variable  the variable
  *  @param dst       [out] the elements
@@ -331,9 +346,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_read(ditto_variable *varia
 /** Writes one value to a variable.
  *
  *  Every component of a mirrored variable receives it, as does every component of a sync-on-read variable
- *  with MEAN or ONLY_FIRST_REPLICA. Each component of a sync-on-read variable with SUM receives value / N.
- *  The remainder of integers is distributed over the first replicas, one each, so that the sum is exact.
- *  A sum of floating-point components may differ from value in its last bits.
+ *  with MEAN or ONLY_FIRST_REPLICA. Each component of a sync-on-read variable with SUM receives value divided
+ *  by the number of replicas. The remainder of integers is distributed over the first replicas, one each, so
+ *  that the sum is exact. A sum of floating-point components may differ from value in its last bits.
  *
  *  @param variable  the variable
  *  @param value     the elements; no overlap with the variable's copies
@@ -353,7 +368,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign(ditto_variable *var
  *  @retval DITTO_ERR_INVALID      a NULL or misaligned pointer; a sync-on-read variable with SUM, or without
  *                                 aggregation
  *  @retval DITTO_ERR_SHAPE        bytes is not the size of the variable
- *  @retval DITTO_ERR_UNSUPPORTED  a dtype for which ditto_all_reduce has no SUM */
+ *  @retval DITTO_ERR_UNSUPPORTED  the dtype is DITTO_BOOL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add(ditto_variable *variable, const void *value,
                                                                  size_t bytes);
 
@@ -367,7 +382,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub(ditto_variable 
                                                                  size_t bytes);
 
 /** Returns the address of a replica's component, for tests and reports. Components that share a copy have the
- *  same address. It is valid until the copies are split, or the variable or its strategy is destroyed.
+ *  same address. An address is valid until the copies are split, or the variable or its strategy is
+ *  destroyed.
  *
  *  @param variable  the variable
  *  @param replica   id of the replica
@@ -375,11 +391,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub(ditto_variable 
  *  @retval DITTO_OK               data is set
  *  @retval DITTO_ERR_INVALID      data is NULL
  *  @retval DITTO_ERR_RANGE        there is no such replica
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards: use ditto_variable_shard_data */
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards (use ditto_variable_shard_data), or is a
+ *                                 slot of an optimizer that is stored in several parts */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component(ditto_variable *variable, uint32_t replica,
                                                                 const void **data);
 
-/** Returns the address of a shard.
+/** Returns the address of a shard. If the variable is not cut, shard 0 is replica 0's component.
  *
  *  @param variable  the variable
  *  @param shard     number of the shard
@@ -396,21 +413,24 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard_data(ditto_variable 
 /** @name Variables in replica context
  *
  *  The functions are called on the replica's own thread. They return DITTO_ERR_CONTEXT for a variable of
- *  another strategy, and if self is not the calling thread's replica.
+ *  another strategy or of one that was destroyed, and if self is not the calling thread's replica. They
+ *  return DITTO_ERR_INVALID if self or the variable is NULL.
  *  @{ */
 
 /** Creates one variable from inside a run. The call is collective.
  *
  *  The k-th call on each replica creates the same variable. Name, dtype and shape must agree on all replicas.
- *  The initial value and the options are taken from replica 0; those of other replicas are not compared. A
- *  later run that calls it creates another variable, so the program must keep the handle.
+ *  The initial value and all other options are taken from replica 0. Those of other replicas are not
+ *  compared. A later run that calls it creates another variable, so the program must keep the handle.
  *
  *  @param self     the calling replica
  *  @param initial  as for ditto_variable_create
  *  @param options  as for ditto_variable_create
  *  @param out      [out] the variable, the same on all replicas
- *  @return DITTO_OK; an error of ditto_merge_call; an error of ditto_variable_create, which ends the run; or:
- *  @retval DITTO_ERR_DIVERGED  names, dtypes or shapes differ, or the number of calls does
+ *  @return DITTO_OK, an error of ditto_merge_call, an error of ditto_variable_create, or:
+ *  @retval DITTO_ERR_DIVERGED  names, dtypes or shapes differ. This ends the run, and so does a creation that
+ *                              fails. Replica 0 then returns the error of the creation, and the others
+ *                              return DITTO_ERR_PEER_STOPPED
  *  @par Ownership
  *  The program gives the variable to ditto_variable_destroy once, in cross-replica context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *initial,
@@ -418,15 +438,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self
                                                              ditto_variable **out);
 
 /** Returns the address of the replica's own component, in the nearest copy. Nothing is aggregated, and there
- *  is no meeting. The address is valid until the next write or update of the variable. It may be given as
- *  value to that write (ditto_assign, ditto_assign_add, ditto_assign_sub).
+ *  is no meeting. The address is valid until the next write or update of the variable. That write
+ *  (ditto_assign, ditto_assign_add, ditto_assign_sub) may be given the address as its value.
  *
  *  @param self      the calling replica
  *  @param variable  the variable
  *  @param data      [out] the address, in a variable of type const void * (see ditto_alloc)
  *  @retval DITTO_OK               data is set
  *  @retval DITTO_ERR_INVALID      a NULL pointer
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards: use ditto_lookup */
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards, or is a slot of an optimizer that is
+ *                                 stored in several parts: use ditto_lookup */
 DITTO_API DITTO_NODISCARD ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable,
                                                   const void **data);
 
@@ -459,11 +480,12 @@ DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *v
  *  @param variable  the variable
  *  @param value     elements of the variable's dtype and shape; may be the address that ditto_read returned
  *                   for this variable. A buffer that is too short is read beyond its end
- *  @return DITTO_OK, an error of ditto_all_reduce, or:
- *  @retval DITTO_ERR_INVALID  a mirrored variable without aggregation
+ *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
+ *  @retval DITTO_ERR_INVALID    a mirrored variable without aggregation
+ *  @retval DITTO_ERR_NO_MEMORY  the replica's arena has no memory for a list of the shards
  *  @par Cost
- *  A mirrored variable takes two meetings. One replica reduces each element, and writes it once per physical
- *  copy. */
+ *  A mirrored variable takes two meetings. Each element is reduced by one replica, which writes it to every
+ *  physical copy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign(ditto_replica *self, ditto_variable *variable,
                                                     const void *value);
 
@@ -473,8 +495,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_assign(ditto_replica *self, ditto_v
  *  @param self      the calling replica
  *  @param variable  the variable
  *  @param value     as for ditto_assign
- *  @return DITTO_OK, an error of ditto_assign, or:
- *  @retval DITTO_ERR_UNSUPPORTED  a dtype for which ditto_all_reduce has no SUM */
+ *  @return DITTO_OK, an error of ditto_assign, or one of:
+ *  @retval DITTO_ERR_UNSUPPORTED  the dtype is DITTO_BOOL
+ *  @retval DITTO_ERR_NO_MEMORY    with ONLY_FIRST_REPLICA: replica 0's value is in a copy of the variable,
+ *                                 and replica 0's arena has no memory to copy it */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign_add(ditto_replica *self, ditto_variable *variable,
                                                         const void *value);
 
