@@ -1,6 +1,6 @@
 /* include/ditto/loss.h - scales losses so that their SUM over replicas is the mean over the global batch.
  *
- * The functions are called in replica context (DITTO_ERR_CONTEXT otherwise). There is no meeting. */
+ * The functions are called in replica context. There is no meeting. */
 #ifndef DITTO_LOSS_H
 #define DITTO_LOSS_H
 
@@ -11,13 +11,13 @@ DITTO_BEGIN
 
 /** Computes the sum of a replica's per-example losses, divided by the global batch size G.
  *
- *      *out = sum over i of losses[i] * weights[i] / G
+ *      *out = (sum over i of losses[i] * weights[i]) / G
  *
  *  The sum is computed in f64, by the blocks of ditto_block_sum. Without losses it is 0.
  *
- *  A last step with fewer rows has a smaller G: the sum of ditto_batch.rows over the replicas, which an
- *  all-reduce computes. If the G of a full step is used instead, as TensorFlow's guides do, the losses of the
- *  last step add up to less than their mean. Each row then has the same weight in all steps.
+ *  In a last step with fewer rows, G is the sum of ditto_batch.rows over the replicas, which the program
+ *  computes by an all-reduce. If it gives the G of a full step instead, as TensorFlow's guides do, each row
+ *  has the same weight in all steps, and the results of the last step add up to less than the mean.
  *
  *  @param self          the calling replica
  *  @param losses        a tensor of rank 1 or more, of a real floating dtype. Its first dimension is the
@@ -25,13 +25,16 @@ DITTO_BEGIN
  *  @param weights       a tensor of the same dtype: one weight for each loss (the shape of `losses`), for
  *                       each example (rank 1, the first dimension of `losses`), or for all (a scalar). NULL
  *                       means that all weights are 1. The weights do not change G
- *  @param global_batch  G. 0 means the replica's rows times the number of replicas, which is right if all
- *                       replicas have the same number of rows. In a last, smaller step they need not have
+ *  @param global_batch  G. 0 means the first dimension of `losses` times the number of replicas. This is
+ *                       right if all replicas have equally many rows, which is not certain in a last,
+ *                       smaller step
  *  @param out           [out] the result
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_SHAPE        `losses` has rank 0, or `weights` has another shape
- *  @retval DITTO_ERR_UNSUPPORTED  the losses or the weights are integers or complex numbers
- *  @retval DITTO_ERR_INVALID      a pointer is NULL, or the weights have another dtype
+ *  @retval DITTO_ERR_UNSUPPORTED  the losses or the weights are integers, complex numbers or bool
+ *  @retval DITTO_ERR_INVALID      a pointer is NULL or misaligned, the weights have another dtype, or a
+ *                                 tensor has an invalid dtype or rank
+ *  @retval DITTO_ERR_RANGE        the size of a tensor overflows
  *  @retval DITTO_ERR_CONTEXT      `self` is not the calling thread's own replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
                                                           const ditto_tensor *weights, uint64_t global_batch,
@@ -43,7 +46,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_average_loss(ditto_replica *self, c
  *  @param loss  the loss
  *  @param out   [out] the result
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID  `out` is NULL
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL
  *  @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_scale_regularization(ditto_replica *self, double loss,
                                                                   double *out);

@@ -9,15 +9,14 @@ DITTO_BEGIN
 
 /** @defgroup ditto_optimizers Optimizers
  *
- *  ditto_apply adds up the replicas' gradients and updates the variables. The replica that reduces an element
- *  also updates it, and writes it to every copy. Without clipping no reduced gradient is stored. No replica
- *  repeats the arithmetic.
+ *  ditto_apply aggregates the replicas' gradients and updates the variables. The replica that reduces an
+ *  element also updates it, and writes it to every copy. Without clipping no reduced gradient is stored.
  *
- *  A rule may keep numbers for each element, such as momentum or moments. They are called slots. They exist
- *  once in the host, near the replica that updates the element. Slots are variables called
+ *  A rule may keep numbers for each element, such as momentum or moments. They are called slots. There is one
+ *  copy of them, in parts that are near the replicas that update the elements. Slots are variables called
  *  "<optimizer>/<slot>/<variable>". The number of steps is the variable "<optimizer>/iterations" (i64). Both
- *  are saved and restored as other variables are (ditto/checkpoint.h), with any number of replicas. See
- *  docs/semantics.md.
+ *  are saved and restored as other variables are (ditto/checkpoint.h), also into a strategy with another
+ *  number of replicas. See docs/semantics.md.
  *  @{ */
 
 /** An optimizer of several variables. */
@@ -26,8 +25,9 @@ typedef struct ditto_optimizer ditto_optimizer;
 /** How an optimizer computes the new value of an element x from its gradient g, which is aggregated over the
  *  replicas.
  *
- *  The arithmetic is that of the variable's dtype. Each operation is rounded, and none are fused. The bits
- *  are therefore the same for every placement, and after a restore. */
+ *  The arithmetic is that of the variable's dtype, from left to right. Each operation is rounded, and none
+ *  are fused. Terms in brackets are computed in f64 and then rounded to the dtype. The bits are therefore the
+ *  same for every placement, and after a restore. */
 typedef enum ditto_rule {
     DITTO_RULE_ASSIGN = 1, /**< x = g */
     DITTO_RULE_ADD = 2,    /**< x = x + g */
@@ -35,7 +35,7 @@ typedef enum ditto_rule {
 
     /** Gradient descent with momentum, for f32 and f64.
      *
-     *      x = x - rate decay x
+     *      x = x - [rate decay] x             without decay this is left out
      *      m = momentum m - rate g
      *      x = x + m                          or, in Nesterov's variant, x + (momentum m - rate g)
      *
@@ -45,9 +45,10 @@ typedef enum ditto_rule {
 
     /** Adam with decoupled weight decay, for f32 and f64. t counts steps from 1.
      *
-     *      m = b1 m + (1 - b1) g
-     *      v = b2 v + (1 - b2) g g
-     *      x = x - rate decay x - rate / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + epsilon)
+     *      x = x - [rate decay] x             without decay this is left out
+     *      m = b1 m + [1 - b1] g
+     *      v = b2 v + [1 - b2] g g
+     *      x = x - [rate / (1 - b1^t)] m / (sqrt(v) [1 / sqrt(1 - b2^t)] + epsilon)
      *
      *  The slots are "m" and "v". Sources: Kingma, Ba, ICLR 2015, and for the decay Loshchilov, Hutter, ICLR
      *  2019. */
@@ -61,14 +62,15 @@ typedef enum ditto_rule {
 
 /** A range of one variable's elements, as a ditto_rule_fn receives it. */
 typedef struct ditto_rule_range {
-    uint32_t variable;    /**< its number in the optimizer's list */
+    uint32_t variable;    /**< its index in the optimizer's list */
     ditto_dtype dtype;    /**< dtype of all arrays */
     size_t first;         /**< first element of the range in the variable */
     size_t count;         /**< number of elements */
     const void *gradient; /**< [count] aggregated over the replicas, and clipped */
     void *value;          /**< [count] [in] old values, [out] new values */
 
-    /** [count] each, [in] the old slots, [out] the new slots. They are 0 at first. */
+    /** [count] each, [in] the old slots, [out] the new slots. They are 0 at first. slot[i] is NULL for
+     *  i >= num_slots. */
     void *slot[DITTO_MAX_OPTIMIZER_SLOTS];
 
     double learning_rate; /**< learning rate of this step */
@@ -132,8 +134,8 @@ typedef struct ditto_optimizer_options {
     double weight_decay;
 
     /** If not 0, and if the norm of the gradients is larger, gradients are scaled by clip_norm / norm. The
-     *  norm is the root of the sum of squares of the aggregated gradients of all variables. Source: Pascanu,
-     *  Mikolov, Bengio, ICML 2013. */
+     *  norm is the root of the sum of squares of the aggregated gradients of all variables. If it is NaN, all
+     *  gradients become NaN. Source: Pascanu, Mikolov, Bengio, ICML 2013. */
     double clip_norm;
 
     ditto_rule_fn function; /**< for FUNCTION */
@@ -157,15 +159,19 @@ typedef struct ditto_optimizer_options {
  *  @param out            [out] the optimizer; set only on DITTO_OK
  *  @return DITTO_OK, an error of ditto/strategy.h, or one of:
  *  @retval DITTO_ERR_INVALID      a NULL pointer; no variables; a variable that is given twice, is
- *                                 sync-on-read, or belongs to an optimizer; FUNCTION without a function; the
- *                                 strategy has an optimizer of this name
- *  @retval DITTO_ERR_RANGE        an unknown rule or op; a number that is negative or not finite; momentum or
- *                                 a beta that is 1 or more; more than DITTO_MAX_OPTIMIZER_SLOTS slots
- *  @retval DITTO_ERR_UNSUPPORTED  a dtype that the rule, MEAN or clipping does not have; variables of more
- *                                 than one dtype together with clipping
- *  @retval DITTO_ERR_CONTEXT      variables of more than one strategy
+ *                                 sync-on-read, or is a slot of an optimizer; FUNCTION without a function;
+ *                                 the strategy has an optimizer of this name; a value that was restored for a
+ *                                 slot has another dtype (ditto_strategy_restore_value)
+ *  @retval DITTO_ERR_SHAPE        a value that was restored for a slot has another shape
+ *  @retval DITTO_ERR_RANGE        an unknown rule; an op other than SUM and MEAN; a number that is negative
+ *                                 or not finite; momentum or a beta that is 1 or more; more than
+ *                                 DITTO_MAX_OPTIMIZER_SLOTS slots
+ *  @retval DITTO_ERR_UNSUPPORTED  a dtype that the rule or op does not have; clipping of a dtype other than
+ *                                 f32 and f64; options is of a newer version
+ *  @retval DITTO_ERR_CONTEXT      variables of more than one strategy, or of one that was destroyed
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the slots. Clipping needs one more array of the size
  *                                 of the gradients, stored as slots are
+ *  @retval DITTO_ERR_SYSTEM       the calling thread cannot be pinned
  *  @par Ownership
  *  The caller gives the optimizer to ditto_optimizer_destroy. The variables stay the caller's. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *const *variables,
@@ -174,7 +180,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
                                                               ditto_optimizer **out);
 
 /** Destroys an optimizer and its slots. The call is made in cross-replica context. It is also allowed after
- *  the strategy was destroyed.
+ *  the strategy was destroyed. If another thread is in a run of the strategy, the call waits for the end of
+ *  the run.
  *
  *  @param optimizer  the optimizer; NULL is allowed
  *  @retval DITTO_OK           the optimizer is destroyed
@@ -186,23 +193,27 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_destroy(ditto_optimizer *
 /** Returns a slot of a variable as a variable, which can be read, assigned and saved.
  *
  *  @param optimizer  the optimizer
- *  @param variable   number of the variable in the optimizer's list
+ *  @param variable   index of the variable in the optimizer's list
  *  @param slot       name of the slot
  *  @param out        [out] the slot, which still belongs to the optimizer
  *  @retval DITTO_OK             out is set
  *  @retval DITTO_ERR_INVALID    a NULL pointer
  *  @retval DITTO_ERR_RANGE      there is no such variable
- *  @retval DITTO_ERR_NOT_FOUND  there is no such slot; the message lists the slots */
+ *  @retval DITTO_ERR_NOT_FOUND  there is no such slot; the message lists the slots
+ *  @par Thread safety
+ *  Any thread may call it, also after the strategy was destroyed. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_slot(ditto_optimizer *optimizer, uint32_t variable,
                                                             const char *slot, ditto_variable **out);
 
-/** Returns the number of steps so far as a variable: a scalar of i64. Steps of variables without elements are
- *  not counted.
+/** Returns the number of steps so far as a variable: a scalar of i64. The number stays 0 if none of the
+ *  optimizer's variables has elements.
  *
  *  @param optimizer  the optimizer
  *  @param out        [out] the variable, which still belongs to the optimizer
  *  @retval DITTO_OK           out is set
- *  @retval DITTO_ERR_INVALID  a NULL pointer */
+ *  @retval DITTO_ERR_INVALID  a NULL pointer
+ *  @par Thread safety
+ *  Any thread may call it, also after the strategy was destroyed. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_iterations(ditto_optimizer *optimizer,
                                                                   ditto_variable **out);
 
@@ -235,13 +246,16 @@ typedef struct ditto_apply_options {
  *                    no overlap with variables
  *  @param options    NULL for the defaults
  *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
- *  @retval DITTO_ERR_INVALID      a NULL pointer; a gradient has another dtype than its variable
+ *  @retval DITTO_ERR_INVALID      a NULL or misaligned pointer; a gradient has another dtype than its
+ *                                 variable, or an invalid rank
  *  @retval DITTO_ERR_RANGE        a learning rate that is negative or not finite
  *  @retval DITTO_ERR_SHAPE        a gradient has another shape than its variable
  *  @retval DITTO_ERR_CONTEXT      an optimizer of another strategy, or of one that was destroyed
  *  @retval DITTO_ERR_DIVERGED     optimizers or learning rates differ between replicas; without clip_norm,
  *                                 only some replicas ask for the norm
  *  @retval DITTO_ERR_UNSUPPORTED  the norm of gradients that are neither f32 nor f64
+ *  @retval DITTO_ERR_NO_MEMORY    the replica's arena has no memory for the list of gradients, which is
+ *                                 allocated if there are more than 64 variables or shards
  *  @par Cost
  *  All variables together take two meetings. Each gradient is read once. Each value and slot is read once and
  *  written once, the values once per copy. With clipping there are six meetings, and the aggregated gradient

@@ -168,7 +168,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
                                                              ditto_variable **out);
 
 /** Destroys a variable. It may be called after the variable's strategy was destroyed. If another thread is in
- *  a run of the strategy, it waits for the end of the run.
+ *  a run of the strategy, the call waits for the end of the run.
  *
  *  @param variable  the variable; NULL is allowed
  *  @retval DITTO_OK           the variable is destroyed
