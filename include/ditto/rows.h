@@ -88,8 +88,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_lookup(ditto_replica *self, const d
  *  @param variable  the variable
  *  @param op        the operation
  *  @param slices    the slices
- *  @return DITTO_OK, or one of the errors RANGE, INVALID, SHAPE and UNSUPPORTED of ditto_scatter. A variable
- *          without aggregation is not an error here */
+ *  @return DITTO_OK, or DITTO_ERR_RANGE, DITTO_ERR_INVALID, DITTO_ERR_SHAPE or DITTO_ERR_UNSUPPORTED as for
+ *          ditto_scatter. A variable without aggregation is not an error here */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_scatter(ditto_variable *variable, ditto_scatter_op op,
                                                               const ditto_slices *slices);
 
