@@ -17,21 +17,26 @@ DITTO_BEGIN
  *
  * Any thread may call the functions, in any context. A transformation keeps its inputs alive. The caller
  * destroys each handle when the program no longer needs it. Outputs are set only on DITTO_OK. Every function
- * that makes a dataset may return DITTO_ERR_NO_MEMORY, and DITTO_ERR_INVALID if a pointer is NULL. A
- * transformation returns DITTO_ERR_RANGE if more than 1000 datasets would be nested.
+ * that makes a dataset may return DITTO_ERR_NO_MEMORY, and DITTO_ERR_INVALID if a pointer is NULL. If it has
+ * options, it returns DITTO_ERR_UNSUPPORTED if they are of a newer version and have a field set that this
+ * version lacks. A transformation returns DITTO_ERR_RANGE if a chain of more than 1000 datasets, each made
+ * from the one before it, would result.
  *
- * If a row cannot be read, the error names file and position. A batch ends in front of this row. The next
- * call returns the error, on every replica (ditto_next says when). */
+ * If a row cannot be read, an iterator returns the error when all rows before it have been delivered
+ * (ditto_next), and ditto_dataset_reduce returns it when all rows before it have been processed. */
 
 /* -- Functions of the program in a dataset (maps, filters, generators) --
  *
- * In an iterator they run on the threads that make batches. The functions open, save and restore of a
- * generator run on the thread that makes or saves the iterator. All run in a context of their own, in which
- * calls on a strategy return DITTO_ERR_CONTEXT, because the strategy may be waiting for that thread. If a
- * function needs, for example, the value of a variable, the program reads it before it makes the iterator,
- * and passes it with the `user` pointer. ditto_dataset_reduce calls them on the calling thread, in its
- * context. The floating-point environment is that of replicas (strategy.h), whatever the program's threads
- * have. */
+ * In an iterator they run on the threads that make batches. The functions of a generator other than `next`
+ * may also run on the threads that make, save and destroy the iterator. All run in a context of their own, in
+ * which calls on a strategy return DITTO_ERR_CONTEXT, because the strategy may be waiting for that thread.
+ * Only a generator's `close` may run in the context, and in the floating-point environment, of the thread
+ * that destroys the iterator. If a function needs, for example, the value of a variable, the program reads it
+ * before it makes the iterator, and passes it with the `user` pointer. What `user` points to must be valid as
+ * long as a dataset or an iterator that calls the function exists.
+ *
+ * ditto_dataset_reduce calls the functions on the calling thread, in its context. There, and in iterators,
+ * the floating-point environment is DITTO_FLOATING_STANDARD (strategy.h). */
 
 /** A dataset.
  *
@@ -54,8 +59,8 @@ typedef struct ditto_element_spec {
 
     uint64_t batch; /**< rows of a global batch, or 0 if not batched */
 
-    /** 1 if the dataset has no end, because it, or a dataset that it is made of, is repeated for ever and not
-     *  limited by take. A dataset from a generator counts as finite. */
+    /** 1 if the dataset has no end, because it, or a dataset that it is made of, is repeated for ever, and
+     *  neither a take nor a finite input of a zip limits it. A dataset from a generator counts as finite. */
     int infinite;
 } ditto_element_spec;
 
@@ -79,14 +84,13 @@ typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *user);
 /** Calls a function for all rows, in order, on the calling thread. It makes no difference whether the dataset
  *  is batched, except that DITTO_BATCH_DROP_REMAINDER drops the rows that are left over at the end.
  *
- *  The functions of the dataset are called in the caller's context and in the floating-point environment of
- *  replicas. The caller's environment is restored at the end.
+ *  For a dataset without end it returns only when the function ends the reduction, or a row cannot be read.
  *
  *  @param dataset   the dataset
- *  @param function  the function
+ *  @param function  the function. It runs in the same floating-point environment as functions of datasets
  *  @param user      given to the function. It holds the result
  *  @param pass      number of the pass, as in ditto_input_options
- *  @return DITTO_OK, an error of reading the dataset, such as DITTO_ERR_CORRUPT and DITTO_ERR_IO, or:
+ *  @return DITTO_OK, an error of reading the dataset, such as DITTO_ERR_CORRUPT and DITTO_ERR_IO, or one of:
  *  @retval DITTO_ERR_INVALID    dataset or function is NULL
  *  @retval DITTO_ERR_NO_MEMORY  memory was refused
  *  @retval DITTO_ERR_USER       the function, or a function of the dataset, returned DITTO_ERR_USER, or a

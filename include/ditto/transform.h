@@ -1,9 +1,9 @@
 /* include/ditto/transform.h - datasets made from datasets.
  *
  * Thread safety, ownership and common errors are those of ditto/dataset.h. A batched dataset is still a list
- * of rows. It only records how many rows make a global batch, and transformations see rows. After batch,
- * take, skip and shard count in batches, and map and zip keep the batches. Shuffle, filter, concatenate and
- * interleave of batches are DITTO_ERR_UNSUPPORTED: apply them to rows first, and then batch. */
+ * of rows, for which it is recorded how many make a global batch. After batch, take, skip and shard count in
+ * batches, and map, zip, repeat and prefetch keep the batch size. Shuffle, filter, concatenate and interleave
+ * of batches are DITTO_ERR_UNSUPPORTED: apply them to rows first, and then batch. */
 #ifndef DITTO_TRANSFORM_H
 #define DITTO_TRANSFORM_H
 
@@ -33,7 +33,7 @@ typedef struct ditto_map_options {
      *  input. It is copied. */
     const ditto_tensor *row;
 
-    uint32_t num_components; /**< length of `row` */
+    uint32_t num_components; /**< length of `row`; 0 if that is NULL */
     uint64_t seed;           /**< seed of the streams of random numbers */
 } ditto_map_options;
 
@@ -43,19 +43,23 @@ typedef struct ditto_map_options {
 /** Applies a function to each row. The producers compute it in parallel. The order of rows is unchanged.
  *
  *  @param input     the input
- *  @param function  the function. Its result depends on its arguments alone, because it is called twice for a
- *                   row if a filter follows
+ *  @param function  the function. Its result must depend on its arguments alone, because it may be called
+ *                   more than once for a row, for example if a filter follows
  *  @param user      given to the function
  *  @param options   the options. NULL means rows like those of the input, and seed 0
  *  @param out       [out] the dataset
- *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  there is no component or more than DITTO_MAX_COMPONENTS, or a rank is above
- *                             DITTO_MAX_RANK - 1 */
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID  one of these:
+ *      - num_components is 0 or above DITTO_MAX_COMPONENTS, and `row` is not NULL.
+ *      - num_components is not 0, and `row` is NULL.
+ *      - A rank is above DITTO_MAX_RANK - 1 or was not set, or a dtype is unknown.
+ *  @retval DITTO_ERR_RANGE    a component has more than PTRDIFF_MAX bytes, or a row more than SIZE_MAX */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function,
                                                          void *user, const ditto_map_options *options,
                                                          ditto_dataset **out);
 
-/** Decides whether a row is kept.
+/** Decides whether a row is kept. Each pipeline of an iterator calls it for one row after another. Several
+ *  pipelines, and several iterators, call it at the same time.
  *
  *  @param row   array of the components of the row. They are valid during the call
  *  @param user  the pointer that was given to ditto_dataset_filter
@@ -72,9 +76,9 @@ typedef ditto_status (*ditto_filter_fn)(const ditto_tensor *row, void *user, int
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_UNSUPPORTED  the input is batched
  *  @par Cost
- *  One thread reads the rows and computes the maps before the filter, one row after another, because it must
- *  be known which rows there are before they are divided. The producers do this again for the rows that are
- *  kept. So filter first, and map afterwards. */
+ *  One thread of each pipeline reads the rows and computes the maps before the filter, one row after another,
+ *  because the rows that are kept must be known before they are divided. The producers read and compute these
+ *  rows again. So filter first, and map afterwards. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_filter(ditto_dataset *input, ditto_filter_fn function,
                                                             void *user, ditto_dataset **out);
 
@@ -95,8 +99,8 @@ typedef struct ditto_shuffle_options {
     size_t struct_size; /**< set by DITTO_SHUFFLE_OPTIONS_INIT */
     uint64_t seed;      /**< seed of the random order */
 
-    /** Each row is drawn from the next buffer_rows rows. 0 means all rows, which makes all orders equally
-     *  likely. */
+    /** Each row is drawn from a buffer of this many rows, which the next rows of the input refill. 0 means
+     *  all rows, which makes all orders equally likely. */
     uint64_t buffer_rows;
 
     ditto_reshuffle reshuffle; /**< whether passes differ */
@@ -111,12 +115,14 @@ typedef struct ditto_shuffle_options {
  *  @param options  the options. NULL means seed 0 and all rows
  *  @param out      [out] the dataset
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_UNSUPPORTED  the input is batched. Shuffle rows first, and then batch
- *  @retval DITTO_ERR_INVALID      buffer_rows is 0, and the input is repeated for ever
+ *  @retval DITTO_ERR_UNSUPPORTED  the input is batched
+ *  @retval DITTO_ERR_INVALID      buffer_rows is 0, and the input is infinite (ditto_element_spec)
  *  @retval DITTO_ERR_RANGE        reshuffle is not a value of its enum
  *  @par Cost
- *  For each row of the buffer: 8 bytes for arrays and ranges, 24 for files, and the whole row for generators
- *  and compressed files.
+ *  For each row of the buffer: 8 bytes for arrays, ranges and .npy files, 24 for other files, and 8 and the
+ *  whole row for generators and compressed files. Each map, concatenate and interleave in front of the
+ *  shuffle adds 8 bytes. For zip the bytes of its inputs are added up. As the buffer fills, its memory is
+ *  doubled, up to buffer_rows.
  *  @par Source
  *  D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P. SplitMix64: Steele, Lea, Flood, OOPSLA
  *  2014. */
@@ -177,9 +183,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input,
  *  @param inputs      array of `num_inputs` datasets
  *  @param num_inputs  number of inputs
  *  @param out         [out] the dataset
- *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  there is no input, there are more than DITTO_MAX_COMPONENTS components, or the
- *                             inputs are batched differently */
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID  there is no input, there are more than DITTO_MAX_COMPONENTS components, the
+ *                             inputs have different batch sizes, or only some of them are batched
+ *  @retval DITTO_ERR_RANGE    a row has more than SIZE_MAX bytes */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t num_inputs,
                                                          ditto_dataset **out);
 
@@ -199,7 +206,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_concatenate(ditto_dataset *
  *
  *  @param inputs      array of `num_inputs` datasets
  *  @param num_inputs  number of inputs
- *  @param cycle       how many inputs are open at a time. 0 means all
+ *  @param cycle       how many inputs are open at a time. 0, or more than num_inputs, means all
  *  @param block       how many consecutive rows come from one input. 0 means 1
  *  @param out         [out] the dataset
  *  @return DITTO_OK, or an error of ditto_dataset_concatenate */
@@ -209,8 +216,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *c
 
 /* -- Batches -- */
 
-/** Flag of ditto_dataset_batch: if fewer rows than a batch are left at the end of all input, they are
- *  dropped. */
+/** Flag of ditto_dataset_batch: if fewer rows than a batch are left at the end of its input, they are
+ *  dropped. If ditto_dataset_repeat follows, they are dropped in each repetition. */
 #define DITTO_BATCH_DROP_REMAINDER 1u
 
 /** Groups rows into global batches, each of which serves all replicas together. The last batch may be
@@ -226,7 +233,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *c
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_batch(ditto_dataset *input, uint64_t rows,
                                                            uint32_t flags, ditto_dataset **out);
 
-/** Makes rows of batches again. Rows that batch dropped stay dropped.
+/** Undoes ditto_dataset_batch. Rows that it dropped stay dropped.
  *
  *  @param input  the input
  *  @param out    [out] the dataset
