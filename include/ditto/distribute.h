@@ -5,7 +5,9 @@
  * N / W replicas each. Each pipeline chooses its rows one after another. Its producers are threads beside the
  * replicas. They read and compute the rows ahead of time, into memory on the node of the replica that
  * receives them. docs/input.md describes how to choose the options and how to measure input.
- * docs/semantics.md defines which rows each replica gets. */
+ * docs/semantics.md defines which rows each replica gets.
+ *
+ * All functions return DITTO_ERR_INVALID if a pointer other than `self` is NULL, and NULL has no meaning. */
 #ifndef DITTO_DISTRIBUTE_H
 #define DITTO_DISTRIBUTE_H
 
@@ -20,7 +22,8 @@ DITTO_BEGIN
  *  number of the epoch as ditto_input_options.pass, or uses ditto_dataset_repeat. */
 typedef struct ditto_iterator ditto_iterator;
 
-/** How the rows of a last, smaller step are divided among the replicas. */
+/** How the rows of a step with fewer rows than a full one, usually the last, are divided among the
+ *  replicas. */
 typedef enum ditto_partial_policy {
     DITTO_PARTIAL_DEFAULT = 0, /**< the same as DITTO_PARTIAL_FILL */
 
@@ -38,10 +41,11 @@ typedef enum ditto_shard_policy {
 
     /** DITTO_SHARD_FILE if the dataset has at least as many files as there are pipelines, all its rows come
      *  from files, and no transformation counts rows across files (take, skip, shard, zip,
-     *  DITTO_BATCH_DROP_REMAINDER). Otherwise DITTO_SHARD_DATA. */
+     *  DITTO_BATCH_DROP_REMAINDER). Otherwise DITTO_SHARD_DATA. All files of one ditto_dataset_from_npy
+     *  count as one. */
     DITTO_SHARD_AUTO = 1,
 
-    /** Pipeline w reads the files whose number mod W is w. A pipeline without files has no rows. */
+    /** Pipeline w reads the files whose number, from 0, mod W is w. A pipeline without files has no rows. */
     DITTO_SHARD_FILE = 2,
 
     /** Every pipeline chooses all rows, and delivers those of its own replicas. The rows of each replica, and
@@ -63,12 +67,12 @@ typedef enum ditto_replication_mode {
     DITTO_REPLICATION_PER_REPLICA = 2,
 } ditto_replication_mode;
 
-/** For ditto_input_options.buffer: a batch is made when its replica asks for it. */
+/** For ditto_input_options.buffer: each batch except for the first is made when its replica asks for it. */
 #define DITTO_NO_PREFETCH UINT32_MAX
 
 /** Flag of ditto_input_options: every batch has its full size, which is 0 for some replicas if G < N. The
- *  pass ends before the first step for which any pipeline has too few rows. The rows that other pipelines
- *  still have are dropped. */
+ *  pass ends before the first step for which any pipeline has too few rows. All rows from this step on are
+ *  dropped. */
 #define DITTO_INPUT_STATIC 1u
 
 /** Flag of ditto_input_options: batches are on the node of the thread that creates the iterator, and not on
@@ -83,22 +87,25 @@ typedef struct ditto_input_options {
     uint64_t global_batch;
 
     /** Number of batches that may wait ready for each replica, in addition to the batch in use. At most
-     *  65536, or DITTO_NO_PREFETCH. 0 means the number given to ditto_dataset_prefetch, or 2 without it. */
+     *  65536, or DITTO_NO_PREFETCH. 0 means the number given to ditto_dataset_prefetch for the dataset, or
+     *  for the first one of a function, or 2 without it. */
     uint32_t buffer;
 
-    /** Number of producer threads of each pipeline, at most 1024. 0 means an equal share, for each pipeline,
-     *  of the PUs that no replica is bound to: at least 1, and at most one for each replica of the pipeline.
-     *  The rows and their order are the same with any number. */
+    /** Number of producer threads of each pipeline, at most 1024. 0 means as many as there are free PUs,
+     *  divided by W, but at least 1, and at most one for each replica of the pipeline. A PU is free if the
+     *  calling thread may run on it, and no strategy uses it for a replica. The rows and their order are the
+     *  same with any number. */
     uint32_t num_producers;
 
-    /** How a last, smaller step is divided. Refused for datasets from a function. */
+    /** How a step with fewer rows is divided. Refused for datasets from a function. */
     ditto_partial_policy partial;
 
-    /** Number of the pass (the epoch), from 0. A dataset that reshuffles has a different order in each
-     *  pass. */
+    /** Number of the pass (the epoch), from 0. A dataset that reshuffles has another order, and a map other
+     *  random numbers, in each pass. With a state, 0 means the pass that the state continues. */
     uint64_t pass;
 
-    uint32_t num_pipelines; /**< W. It divides N. 0 means 1 */
+    /** W. It divides N. 0 means 1, or N with DITTO_REPLICATION_PER_REPLICA. */
+    uint32_t num_pipelines;
 
     /** How the pipelines share the dataset. Refused for datasets from a function. */
     ditto_shard_policy shard;
@@ -124,54 +131,62 @@ typedef struct ditto_input_options {
 
 /* -- Starting and ending a pass --
  *
- * - Context. The functions are called in cross-replica context, and also return the errors of the group
- *   "Strategies" (strategy.h).
+ * - Context. Functions that do not say otherwise are called in cross-replica context, and also return the
+ *   errors of the group "Strategies" (strategy.h).
  * - Sizes. In a full step, replica r gets floor(G/N) rows, and the first G mod N replicas get one more.
  *   Consecutive rows go to the replicas in replica order. Pipelines that choose their rows independently
- *   (FILE, OFF) rotate these sizes: in step t the replicas of pipeline w get the sizes of pipeline
- *   (w + t) mod W in a full step. So over W steps all pipelines deliver equally many rows.
- * - End. A step exists if any replica has rows in it, or if a pipeline whose size in it is 0 has rows for a
- *   later step. A replica without rows gets a batch of 0 rows. The last step may have fewer rows. It is
- *   dropped if the dataset was batched with DITTO_BATCH_DROP_REMAINDER or is infinite, and all pipelines end
- *   in the same step (see ditto_iterator_spec). (The input of an infinite dataset ends if a repetition has no
- *   rows.) */
+ *   (FILE, OFF) rotate these sizes: in step t, the replicas of pipeline w get the sizes that are those of
+ *   pipeline (w + t) mod W without rotation. So over W steps all pipelines deliver equally many rows.
+ * - End. Without DITTO_INPUT_STATIC, a step exists if any replica has rows in it, or if a pipeline whose size
+ *   in it is 0 has rows for a later step. A replica without rows gets a batch of 0 rows. The last step may
+ *   have fewer rows. If all pipelines end in the same step (see ditto_iterator_spec), a smaller last step is
+ *   dropped if the dataset was batched with DITTO_BATCH_DROP_REMAINDER or is infinite. (The input of an
+ *   infinite dataset ends if a repetition has no rows.) */
 
 /** Starts a pass over a dataset.
  *
  *  A batch may contain the last rows of one repetition of the dataset and the first of the next. When the
  *  files of one pipeline have ended before those of the others, its steps may have fewer rows. Nothing is
- *  dropped for that reason, unless DITTO_INPUT_STATIC is set. Then the pass ends before the first step that
- *  any pipeline cannot fill.
+ *  dropped for that reason, unless DITTO_INPUT_STATIC is set.
  *
  *  @param strategy  the strategy whose replicas receive the batches
  *  @param dataset   the dataset. The iterator keeps it alive until the iterator is destroyed
  *  @param options   the options, or NULL for the defaults
  *  @param out       [out] the iterator; set only on DITTO_OK
- *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID    one of these:
+ *  @return DITTO_OK, an error of reading a compressed file that a state continues, or one of:
+ *  @retval DITTO_ERR_INVALID      one of these:
  *      - The dataset is not batched, and global_batch is 0.
- *      - The dataset is batched, and global_batch is another number.
+ *      - The dataset is batched, and global_batch is neither 0 nor the same number.
  *      - W does not divide N.
  *      - Options contradict one another. The message names them.
- *      - The state belongs to another dataset, pass, G or W, or was saved with another way of sharing rows.
+ *      - A flag is unknown.
+ *      - The state was saved with another dataset, G, W or way of sharing rows, or continues another pass
+ *        than `pass`, which is not 0. Datasets that differ only in paths, functions or data are not
+ *        distinguished.
  *      - The state was saved with another N, while replicas or pipelines were at different steps.
  *      - DITTO_SHARD_FILE with several pipelines, for a dataset that counts rows across files (take, skip,
  *        shard, zip, DROP_REMAINDER) or that also has sources without files.
- *  @retval DITTO_ERR_NOT_FOUND  DITTO_SHARD_FILE for a dataset without files
- *  @retval DITTO_ERR_RANGE      one of these:
+ *  @retval DITTO_ERR_NOT_FOUND    DITTO_SHARD_FILE for a dataset without files
+ *  @retval DITTO_ERR_RANGE        one of these:
  *      - An enum value is unknown.
  *      - `buffer` is above 65536, or num_producers is above 1024.
  *      - The bytes of the batches overflow size_t.
  *      - max_bytes is too small for one batch of each replica.
- *  @retval DITTO_ERR_CORRUPT    the state is truncated or damaged
- *  @retval DITTO_ERR_NO_MEMORY  memory for a queue was refused
- *  @retval DITTO_ERR_SYSTEM     the operating system refused a producer's thread
+ *  @retval DITTO_ERR_CORRUPT      the state is truncated or damaged
+ *  @retval DITTO_ERR_NO_MEMORY    memory was refused, for example for a queue or for the rows of a step
+ *  @retval DITTO_ERR_SYSTEM       the operating system refused a producer's thread
+ *  @retval DITTO_ERR_USER         `open` or `restore` of a generator failed. If it returned another error,
+ *                                 that error is returned
+ *  @retval DITTO_ERR_UNSUPPORTED  one of these:
+ *      - The options are of a newer version, and have a field set that this version lacks.
+ *      - The state has the position of a generator that lacks `restore`.
  *  @par Ownership
  *  The caller destroys the iterator with ditto_iterator_destroy.
  *  @par Cost
  *  An iterator has memory for buffer + 1 batches per replica, 8 bytes or more for each row of buffer + 2
- *  steps, and its producer threads. With DITTO_SHARD_DATA every pipeline chooses all rows and keeps that
- *  memory for all rows of a step. It keeps the values of rows that cannot be read twice. */
+ *  steps, and its producer threads. Rows of generators and compressed files are kept with their values for
+ *  these steps. With DITTO_SHARD_DATA, every pipeline keeps all rows of a step, and not only those of its own
+ *  replicas. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_iterate(ditto_strategy *strategy,
                                                               ditto_dataset *dataset,
                                                               const ditto_input_options *options,
@@ -184,7 +199,7 @@ typedef struct ditto_input_context {
     uint32_t num_replicas;  /**< N, over all pipelines */
 } ditto_input_context;
 
-/** Computes how many rows each replica's batch has when a step has global_batch rows.
+/** Computes how many rows each replica's batch has if a step has global_batch rows.
  *
  *  @param context       the context that a ditto_dataset_fn was called with
  *  @param global_batch  number of rows of a step, over all replicas
@@ -200,14 +215,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_input_per_replica_batch(const ditto
  *
  *  @param context  the pipeline, and the numbers of pipelines and replicas
  *  @param user     the pointer that was given to ditto_strategy_iterate_from_function
- *  @param out      [out] the dataset, which the library destroys. It is set if DITTO_OK is returned
+ *  @param out      [out] the dataset, which the library destroys. After an error it is ignored
  *  @return DITTO_OK, or an error, which ditto_strategy_iterate_from_function returns */
 typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, void *user, ditto_dataset **out);
 
 /** Starts a pass over datasets that a function makes.
  *
  *  The function is called once for each pipeline, or for each replica (ditto_replication_mode), on the
- *  calling thread, in ascending order. The datasets are not sharded and not rebatched: the replicas of a
+ *  calling thread, in ascending order. The datasets are neither sharded nor rebatched: the replicas of a
  *  pipeline receive its batches in rotation. A last step in which only some replicas have a batch is
  *  delivered, with two exceptions. It is dropped if DITTO_INPUT_STATIC is set. It is also dropped if there is
  *  one pipeline, and its dataset was batched with DITTO_BATCH_DROP_REMAINDER or is infinite.
@@ -220,6 +235,7 @@ typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, voi
  *  @return DITTO_OK, an error of ditto_strategy_iterate, or one of:
  *  @retval DITTO_ERR_INVALID  one of these:
  *      - global_batch, partial or shard is set.
+ *      - replication is DITTO_REPLICATION_PER_REPLICA, and num_pipelines is neither 0 nor N.
  *      - A dataset is not batched, or the function returned DITTO_OK without a dataset.
  *      - The rows of two pipelines differ in dtypes or shapes.
  *  @retval DITTO_ERR_USER     the function failed. If it returned another error, that error is returned
@@ -233,15 +249,14 @@ ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn 
  *  destroyed.
  *
  *  It waits for a run of the strategy that is in progress on another thread. In a child process after fork,
- *  and if the strategy is poisoned, the iterator's memory is not freed. In the child the producers do not
- *  exist, and each may have been interrupted in the middle of its work. In a poisoned strategy a replica that
- *  never returned may still take a batch.
+ *  and if a replica never returned from an earlier run, the iterator's memory is not freed. A producer may
+ *  have been interrupted in the middle of its work by the fork, and the replica may still take a batch.
  *
  *  @param iterator  the iterator, or NULL
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_BUSY     another thread is in a call on the iterator. Nothing was done
- *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset. Nothing was
- *                             done */
+ *  @retval DITTO_ERR_BUSY     a call on the iterator has not returned. Nothing was done
+ *  @retval DITTO_ERR_CONTEXT  called in a function that a replica executes, unless it is the default
+ *                             strategy's, or in a function of a dataset. Nothing was done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
 
 /* -- The shape of batches -- */
@@ -249,13 +264,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_destroy(ditto_iterator *it
 /** Describes the batches of an iterator. Component k of a batch has the shape [rows, shape of component k of
  *  a row].
  *
- *  The dimension `rows` is DITTO_ANY_SIZE unless all batches of all replicas have the same number of rows.
- *  They have if N divides G (or if all datasets of a function are batched by the same number of rows), and
- *  one of these holds:
+ *  The dimension `rows` is DITTO_ANY_SIZE, unless it is certain that all batches of all replicas have the
+ *  same number of rows. This is certain if N divides G (with datasets of a function: if all are batched by
+ *  the same number of rows), and one of these holds:
  *   - DITTO_INPUT_STATIC is set.
  *   - The dataset is infinite or was batched with DITTO_BATCH_DROP_REMAINDER, and all pipelines end in the
- *     same step. They do if there is one pipeline, or if they share one dataset in another way than by FILE.
- *     In this case a batch directly before an error of the input may still have fewer rows.
+ *     same step. They do if there is one pipeline, or if they share one dataset by DATA, or by OFF if N
+ *     divides G. In this case a batch directly before an error of the input may still have fewer rows.
  *
  *  @param iterator  the iterator
  *  @param out       [out] the description. `batch` is the largest number of rows of a step, over all replicas
@@ -268,8 +283,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_spec(const ditto_iterator 
 
 /* -- Batches of one replica. The functions are called in replica context. -- */
 
-/** The batch of one replica. It is a view of memory in the queue, valid until the replica's next call of
- *  ditto_next on the same iterator. */
+/** The batch of one replica. It is a view of memory in the queue, valid until the replica asks the same
+ *  iterator for its next batch, or the iterator or its strategy is destroyed. */
 typedef struct ditto_batch {
     /** Number of rows. 0 means that this replica has no rows in this step. The replica still takes part in
      *  it. */
@@ -290,12 +305,13 @@ typedef struct ditto_batch {
  *  An error of the input is returned after all rows before it have been delivered. The last of these rows may
  *  make a smaller batch, which is not delivered if DITTO_INPUT_STATIC is set. No replica of the pipeline gets
  *  rows that come after the error. With DITTO_SHARD_DATA or DITTO_INPUT_STATIC, no replica at all gets them.
- *  In the other cases the replicas of other pipelines continue, and get the error in place of the end. Later
- *  calls return the error again.
+ *  In the other cases the replicas of other pipelines continue with their own rows. They get the error in
+ *  place of the end, or of a batch without rows that comes after it. Later calls return the error again.
  *
  *  @param self      the calling replica. Outside of runs and scopes it may be the replica of the default
  *                   strategy (ditto_get_replica_context), with an iterator of that strategy. Threads that
- *                   share such an iterator receive its batches one after another
+ *                   share such an iterator receive its batches in turn, and each call ends the validity of
+ *                   the batch before it
  *  @param iterator  an iterator of the replica's strategy
  *  @param out       [out] the batch; set only on DITTO_OK
  *  @return DITTO_OK, another error that reading the dataset returned, or one of:
@@ -306,14 +322,16 @@ typedef struct ditto_batch {
  *                                  returned
  *  @retval DITTO_ERR_DIVERGED      the producers wait for a replica that has returned from its function, so
  *                                  no further row can come. The message names that replica
- *  @retval DITTO_ERR_TIMED_OUT     no batch came within the strategy's timeout
+ *  @retval DITTO_ERR_TIMED_OUT     no batch came within timeout_ms or run_timeout_ms of the strategy
  *  @retval DITTO_ERR_PEER_STOPPED  another replica failed
+ *  @retval DITTO_ERR_FORKED        the strategy was created before fork, in the parent process
  *  @retval DITTO_ERR_CONTEXT       one of these:
  *      - `self` is not the calling thread's own replica.
  *      - The iterator belongs to another strategy, or its strategy was destroyed.
- *      - Batches of this iterator have been taken with ditto_iterator_next.
+ *      - The iterator has been used with ditto_iterator_next.
  *  @par Cost
- *  A call takes one load if the batch is ready. Nothing is copied. */
+ *  Nothing is copied. If the batch is ready, the call does not wait. It may wake a producer that waits for
+ *  the memory of the previous batch. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_iterator *iterator,
                                                   ditto_batch *out);
 
@@ -327,18 +345,23 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_ite
 DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator,
                                                               ditto_batch *out, int *has_value);
 
-/* -- Batches of all replicas. The functions are called in cross-replica context. -- */
+/* -- Batches of all replicas --
+ *
+ * The functions are called in cross-replica context. They also return the errors of the group "Strategies",
+ * and DITTO_ERR_CONTEXT if the iterator's strategy was destroyed. */
 
 /** Takes the next batch of every replica as one per-replica value, for ditto_strategy_run_values.
  *
  *  If rows have several components, the value is a nest of per-replica values with the names "0", "1", and so
- *  on. An iterator is used either with this function or with ditto_next.
+ *  on. As long as any replica gets a batch, replicas whose input has ended or failed have 0 rows. After that,
+ *  the end or the error is returned. An iterator is used either with this function or with ditto_next.
  *
  *  @param iterator  the iterator
  *  @param out       [out] the value. It is a copy, so it stays valid
  *  @return DITTO_OK, an error of ditto_next, or one of:
- *  @retval DITTO_END_OF_INPUT  all batches have been taken. Later calls return this again
- *  @retval DITTO_ERR_CONTEXT   batches of this iterator have been taken with ditto_next
+ *  @retval DITTO_END_OF_INPUT   all batches have been taken. Later calls return this again
+ *  @retval DITTO_ERR_CONTEXT    the iterator has been used with ditto_next or ditto_strategy_run_steps
+ *  @retval DITTO_ERR_NO_MEMORY  memory for the value was refused
  *  @par Ownership
  *  The caller destroys the value with ditto_value_destroy.
  *  @par Cost
@@ -359,19 +382,24 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_ite
  *
  *  An iterator that is made from the state (ditto_input_options.state) with the same dataset delivers exactly
  *  the rows that would have come next. The number of producers may differ. The number of replicas may differ
- *  if all replicas had taken the same number of batches. The call is made between runs.
+ *  if all replicas had taken the same number of batches. If a producer has met an error of the input, there
+ *  is no position to continue from, even if no replica has got the error yet.
  *
  *  @param iterator  the iterator
  *  @param state     [out] the state. Two saves at one position may differ, because producers run ahead
  *  @param bytes     [out] length of the state in bytes
- *  @return DITTO_OK; the error of reading, if reading has already failed, because there is no position to
- *          continue from; or:
- *  @retval DITTO_ERR_UNSUPPORTED  a generator of the dataset cannot save its position
+ *  @return DITTO_OK, an error of the input that a producer has met, or one of:
+ *  @retval DITTO_ERR_UNSUPPORTED  a generator of the dataset has not ended, and lacks `save` or `restore`
+ *  @retval DITTO_ERR_USER         `save` of a generator failed. If it returned another error, that error is
+ *                                 returned
+ *  @retval DITTO_ERR_INVALID      `save` of a generator returned a larger length in its second call
+ *  @retval DITTO_ERR_NO_MEMORY    memory for the state was refused
  *  @par Ownership
  *  The caller frees the state with ditto_state_free.
  *  @par Cost
- *  A shuffle saves the rows of its buffer. Generators and compressed files save these rows with all their
- *  values. The new iterator rereads nothing except compressed files, which it reads from their start. */
+ *  The state holds the rows that were chosen and not taken by all replicas, and the buffers of shuffles. A
+ *  row takes a few bytes, or those of all its values if it comes from a generator or a compressed file. A new
+ *  iterator reads a compressed file that it continues from its start. It rereads nothing else. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state,
                                                            size_t *bytes);
 
@@ -401,7 +429,8 @@ typedef struct ditto_iterator_counters {
     /** Time that replicas waited for batches. If it is large, the program is input bound. */
     uint64_t consumer_wait_ns;
 
-    /** Time that producers waited for free slots in queues. If it is large, the program is compute bound. */
+    /** Time that producers waited for free slots in queues, or for other pipelines. If it is large, the
+     *  program is compute bound. */
     uint64_t producer_wait_ns;
 
     /** Time for choosing rows. More producers do not make this part faster. */
@@ -414,7 +443,7 @@ typedef struct ditto_iterator_counters {
     uint32_t num_replicas;  /**< replicas that the numbers cover */
     uint32_t num_pipelines; /**< pipelines of the iterator */
     uint32_t num_producers; /**< producers of all pipelines */
-    uint32_t num_slots;     /**< slots of each replica's queue */
+    uint32_t num_slots;     /**< slots of each replica's queue, one of which is for the batch in use */
     uint32_t depth;         /**< batches that are ready now */
 } ditto_iterator_counters;
 
