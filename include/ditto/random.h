@@ -9,8 +9,8 @@
  *     }
  *
  * A stream is a sequence of 32-bit words, numbered from 0. Each call takes the next words of the stream, as
- * many as it documents. So a thread that starts with ditto_random_skip gets the numbers that a single thread
- * would have got there. */
+ * many as its comment says. So a thread that first skips words gets the numbers that a single thread would
+ * have got there. */
 #ifndef DITTO_RANDOM_H
 #define DITTO_RANDOM_H
 
@@ -20,10 +20,10 @@ DITTO_BEGIN
 
 /* -- Rules for all functions of this header --
  *
- * They may be called on any thread. One thread at a time uses a ditto_random. It is a plain value, so a copy
- * produces the same numbers again. Counts are numbers of elements. A pointer may be NULL only if nothing is
- * written to it. Numbers do not depend on the calling thread's floating-point environment, which is unchanged
- * when a call returns.
+ * They may be called on any thread, except for ditto_random_of. A ditto_random is used by one thread at a
+ * time. It is a plain value, so a copy produces the same numbers again. `dst` may be NULL only if `count` is
+ * 0. Numbers do not depend on the floating-point modes of the calling thread (rounding, denormals, traps).
+ * The modes are unchanged when a call returns.
  *
  * The generator is Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
  * SC 2011. It passes its authors' known answers (tests/base/numbers/test_random.c). There are 2^64 seeds,
@@ -36,23 +36,23 @@ typedef struct ditto_random {
     uint64_t word;   /**< number of the next word */
 } ditto_random;
 
-/** Returns the beginning of a stream. It is the same on every replica. Streams from 2^63 on are those of
- *  replicas.
+/** Returns the beginning of a stream. The stream is the same on every replica. Streams from 2^63 on are those
+ *  of ditto_random_of.
  *
  *  @param seed    the seed
  *  @param stream  number of the stream
  *  @return the position of word 0 */
 DITTO_API ditto_random ditto_random_make(uint64_t seed, uint64_t stream);
 
-/** Returns the beginning of the calling replica's own stream, which is stream 2^63 + its id. For numbers that
- *  are equal on all replicas use ditto_random_make. The call is made in replica context.
+/** Returns the beginning of the calling replica's own stream, which has the number 2^63 + its id. For numbers
+ *  that are equal on all replicas use ditto_random_make.
  *
  *  @param self  the calling replica
  *  @param seed  the seed
  *  @param out   [out] the position of word 0
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_CONTEXT  `self` is not the calling thread's own replica
- *  @retval DITTO_ERR_INVALID  `out` is NULL */
+ *  @retval DITTO_ERR_INVALID  `self` or `out` is NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_random_of(ditto_replica *self, uint64_t seed, ditto_random *out);
 
 /** Skips words, as if they had been taken.
@@ -70,8 +70,8 @@ DITTO_API void ditto_random_skip(ditto_random *random, uint64_t words);
  *  @param count   number of elements */
 DITTO_API void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count);
 
-/** Writes integers in [0, bound). A number takes two words. Some numbers are more frequent than others, by
- *  less than bound / 2^64.
+/** Writes integers in [0, bound). A number takes two words. The probability of each integer differs from
+ *  1 / bound by less than 2^-64.
  *
  *  @param random  the position
  *  @param bound   the bound. If it is 0, all numbers are 0
@@ -96,9 +96,9 @@ DITTO_API void ditto_random_f64(ditto_random *random, double *dst, size_t count)
 /** Writes numbers of the normal distribution with mean 0 and variance 1.
  *
  *  The call begins at a word whose number is a multiple of four, and skips up to three words for that. Each
- *  number takes two words. Numbers are made in pairs, so an odd count skips two words. No number is
- *  farther than 8.6 from 0. The logarithm, sine and cosine are ditto's own, so the bits are the same with
- *  every compiler, C library and processor.
+ *  number takes two words. Numbers are made in pairs, so a call with an odd `count` takes two words more. No
+ *  number is farther than 8.6 from 0. The logarithm, sine and cosine are ditto's own, so the bits are the
+ *  same with every compiler, C library and processor.
  *
  *  @param random  the position
  *  @param dst     [out] array of `count` numbers

@@ -1,6 +1,8 @@
 /* include/ditto/source.h - datasets whose rows come from memory, from a function, or from files.
  *
- * Thread safety, ownership and common errors are those of ditto/dataset.h. */
+ * Thread safety, ownership and common errors are those of ditto/dataset.h. A row has 1 to
+ * DITTO_MAX_COMPONENTS components, each with a dtype and a rank of at most DITTO_MAX_RANK - 1. Functions that
+ * are given components return DITTO_ERR_INVALID otherwise, and DITTO_ERR_RANGE if a size overflows. */
 #ifndef DITTO_SOURCE_H
 #define DITTO_SOURCE_H
 
@@ -30,8 +32,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, i
  *  @param num_components  number of components of a row
  *  @param out             [out] the dataset
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID  there is no component or more than DITTO_MAX_COMPONENTS, a rank is 0, there is
- *                             no row, or data is NULL or misaligned
+ *  @retval DITTO_ERR_INVALID  an array has rank 0, there is no row, or data is NULL or misaligned
  *  @retval DITTO_ERR_SHAPE    the first dimensions differ
  *  @par Ownership
  *  The arrays are not copied. They must stay unchanged as long as the dataset, or one made from it,
@@ -42,37 +43,38 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_arrays(const ditto_ten
 
 /* -- A function -- */
 
-/** Functions of the program that make rows one after another. They return DITTO_OK or an error, which the
- *  iterator then returns. The functions of one position are called by one thread at a time. Several positions
- *  may be open at once. */
+/** Functions of the program that make rows one after another. If one returns an error, the iterator returns
+ *  it too. The functions of one position are called by one thread at a time. Several positions may be open at
+ *  once. */
 typedef struct ditto_generator {
     size_t struct_size; /**< set by DITTO_GENERATOR_INIT */
 
-    /** Given to each function. It must be valid as long as the dataset exists. */
+    /** Given to each function. It must be valid as long as the dataset, or one made from it, exists. */
     void *user;
 
-    /** Begins a pass and sets *position. If the function is NULL, *position is NULL. */
+    /** Begins a pass and sets *position. If this field is NULL, the position is NULL. */
     ditto_status (*open)(void *user, uint64_t pass, void **position);
 
     /** Writes all elements of all components of the next row, or returns DITTO_END_OF_INPUT. */
     ditto_status (*next)(void *user, void *position, const ditto_tensor *row);
 
-    /** Ends a pass, also if rows are left. It may be NULL. */
+    /** Ends a pass, also if rows are left. This field may be NULL. */
     void (*close)(void *user, void *position);
 
-    /** Writes the position as bytes, up to `capacity` of them, and sets *length to their number. It is called
-     *  twice, first with capacity 0. If this function or restore is NULL, an iterator over this generator
-     *  cannot be saved (DITTO_ERR_UNSUPPORTED). */
+    /** Writes the position as bytes, and sets *length to their number. It is called twice. The first call has
+     *  capacity 0 and only sets *length. If the second call sets *length to more than the first, that is
+     *  DITTO_ERR_INVALID. If this field or restore is NULL, an iterator over this generator cannot be saved
+     *  (DITTO_ERR_UNSUPPORTED) until `next` has returned DITTO_END_OF_INPUT. */
     ditto_status (*save)(void *user, void *position, void *bytes, size_t capacity, size_t *length);
 
-    /** Moves a position that was just opened to the one that was saved. */
+    /** Moves a newly opened position to the one that was saved. */
     ditto_status (*restore)(void *user, void *position, const void *bytes, size_t length);
 } ditto_generator;
 
 /** Initial value of ditto_generator. */
 #define DITTO_GENERATOR_INIT DITTO_OPTIONS_INIT(ditto_generator)
 
-/** Makes a dataset of the rows of a generator. The rows cannot be read twice, so each is kept in full until
+/** Makes a dataset of the rows of a generator. The rows cannot be read twice, so each is kept in memory until
  *  its batch has been taken.
  *
  *  @param generator       the functions. The struct is copied
@@ -80,8 +82,7 @@ typedef struct ditto_generator {
  *  @param num_components  number of components of a row
  *  @param out             [out] the dataset
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  `next` is NULL, there is no component or more than DITTO_MAX_COMPONENTS, or a
- *                             rank is above DITTO_MAX_RANK - 1 */
+ *  @retval DITTO_ERR_INVALID  `next` is NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_generator *generator,
                                                                     const ditto_tensor *row,
                                                                     uint32_t num_components,
@@ -90,23 +91,24 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_
 /* -- Files --
  *
  * Files need not be trusted. Whatever a file contains, reading it gives rows, or an error that names the file
- * and the position in it (line, record, offset). Errors that are found while rows are read are returned by
- * the call that reads them, for example ditto_next: DITTO_ERR_CORRUPT for contents, and DITTO_ERR_IO if the
- * system refuses to read or a file has become shorter.
+ * and the position in it (line, record, offset). An error of a row is returned by the call that reads the
+ * row, for example ditto_next. It is DITTO_ERR_CORRUPT for wrong contents, DITTO_ERR_IO if the system refuses
+ * to read or a file has become shorter, and DITTO_ERR_NOT_FOUND if a file was removed.
  *
- * Files are read in large pieces and not mapped, and only the parts that are in use are kept in memory. Of
- * all datasets together, at most 64 files are open at a time. */
+ * Files are read in large pieces and not mapped, and only the parts that are in use are kept in memory. All
+ * datasets together have at most 64 files open, or one for each thread that reads if these are more. */
 
-/** Flag of ditto_files: names are patterns (glob(7)). Each stands for the files that match it, sorted by
- *  bytes. */
+/** Flag of ditto_files: names are patterns (glob(7)). Each stands for the files that match it, in the order
+ *  of the bytes of their names. */
 #define DITTO_FILES_GLOB 1u
 
 /** Files that are read one after another as one list of rows. Their number is limited by memory alone.
  *
- *  Every source of files returns DITTO_ERR_NOT_FOUND if a file does not exist or a pattern matches none. It
- *  returns DITTO_ERR_IO if a file cannot be read (errno) or is not a regular file. It returns
- *  DITTO_ERR_INVALID if there is no name, if a flag is unknown, or if the files have no row, as far as that
- *  is known without reading all of them. */
+ *  Every source of files returns these errors:
+ *  - DITTO_ERR_NOT_FOUND if a file does not exist or a pattern matches none.
+ *  - DITTO_ERR_IO if a file cannot be read (errno) or is not a regular file.
+ *  - DITTO_ERR_INVALID if there is no name, a name is NULL or empty, a flag is unknown, or the files have no
+ *    row. A compressed file of at least one byte counts as one with rows. */
 typedef struct ditto_files {
     const char *const *names; /**< array of `num_names` names. They are copied */
     uint32_t num_names;       /**< length of `names` */
@@ -129,12 +131,16 @@ typedef struct ditto_text_options {
 /** Makes a dataset of the lines of text files, including empty lines, without their ends ("\n" or "\r\n").
  *
  *  A row has two components: u8 [max_bytes], the bytes of the line followed by zeros, and an i64 scalar, the
- *  number of these bytes. The bytes are not interpreted, so any encoding and NUL bytes are allowed.
+ *  number of bytes of the line. The bytes are not interpreted, so any encoding and NUL bytes are allowed.
+ *  Only a byte order mark of UTF-8 at the start of a file is skipped.
  *
  *  @param files    the files
  *  @param options  the options, or NULL for the defaults
  *  @param out      [out] the dataset
- *  @return DITTO_OK, or an error that all sources of files have */
+ *  @return DITTO_OK, an error that all sources of files have, or one of:
+ *  @retval DITTO_ERR_RANGE    options->max_bytes is above 2^30
+ *  @retval DITTO_ERR_CORRUPT  the first line, or one that is skipped before it, has more than max_bytes and
+ *                             more than 16 MiB */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_text(const ditto_files *files,
                                                                const ditto_text_options *options,
                                                                ditto_dataset **out);
@@ -154,17 +160,18 @@ typedef struct ditto_csv_component {
      *  has one column. */
     uint32_t num_columns;
 
-    /** Dtype of numbers: f32, f64, any integer, or bool. A bool field is 0, 1, true or false. */
+    /** Dtype of numbers: f32, f64, any integer, or bool. A field of a bool is 0, 1, true or false. */
     ditto_dtype dtype;
 
-    /** Not 0: the column is text, and the component is u8 [text_bytes], the text followed by zeros. A text
-     *  that is longer or is not UTF-8 is DITTO_ERR_CORRUPT. `dtype` must be DITTO_U8. */
+    /** If this is not 0, the column is text. The component is then u8 [text_bytes], the text followed by
+     *  zeros. A text that is longer or is not UTF-8 is DITTO_ERR_CORRUPT. `dtype` must be DITTO_U8. */
     uint32_t text_bytes;
 
-    /** What an empty field of numbers means. An empty text is never an error. */
+    /** What a field of numbers means that is empty or has only spaces and tabs. A text may always be
+     *  empty. */
     ditto_csv_missing missing;
 
-    /** The number for empty fields. For integers it must be whole and in the range of the dtype. */
+    /** The number for empty fields. The dtype must be able to represent it. An f32 is rounded. */
     double missing_value;
 } ditto_csv_component;
 
@@ -186,13 +193,18 @@ typedef struct ditto_csv_options {
 /** Makes a dataset of the rows of CSV files in the format of RFC 4180.
  *
  *  A field may be in double quotes, and then may contain delimiters, line ends, and quotes, which are
- *  doubled. Beyond the RFC, lines may end with "\n" alone, blank lines are skipped, and spaces and tabs
- *  around a number are allowed. A row has at most 16 MiB. A number is [+-] digits [. digits] [e [+-] digits],
- *  independent of the locale. An f32 is rounded from the nearest f64.
+ *  doubled. Beyond the RFC, lines may end with "\n" alone, and spaces and tabs around a number are allowed.
+ *  Blank lines are skipped, and so is a byte order mark of UTF-8 at the start of a file. A row has at most
+ *  16 MiB.
  *
- *  These are DITTO_ERR_CORRUPT, with a message that names file, line and column, both counted from 1: a row
- *  with too few or too many fields, a quote in the middle of a field, text after a closing quote, a field
- *  that is not a number, a number outside the range of its dtype, nan, and inf.
+ *  An integer is [+-] digits. A number of f32 or f64 is [+-] digits [. digits] [e [+-] digits], where the
+ *  digits on one side of the point may be missing. It has at most 399 characters. The locale has no effect.
+ *  An f32 is rounded from the nearest f64.
+ *
+ *  These are DITTO_ERR_CORRUPT: a row that is too long, or has too few or too many fields, a quote that is
+ *  not closed or in the middle of a field, text after a closing quote, a field that is not a number, a number
+ *  outside the range of its dtype, nan, and inf. The message names the file, the line and, unless the row is
+ *  too long, the column, both counted from 1.
  *
  *  @param files           the files
  *  @param components      array of num_components components
@@ -206,7 +218,8 @@ typedef struct ditto_csv_options {
  *      - The delimiter can be part of a number, is a quote, or ends lines.
  *      - The dtype of a component cannot represent its missing_value.
  *  @retval DITTO_ERR_RANGE        ditto_csv_component.missing is not a value of its enum
- *  @retval DITTO_ERR_UNSUPPORTED  a component has another dtype */
+ *  @retval DITTO_ERR_UNSUPPORTED  a component has a dtype that ditto_csv_component does not allow
+ *  @retval DITTO_ERR_CORRUPT      the first row, or a line that is skipped before it, has more than 16 MiB */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files *files,
                                                               const ditto_csv_component *components,
                                                               uint32_t num_components,
@@ -228,7 +241,7 @@ typedef struct ditto_tfrecord_options {
 
     ditto_compression compression; /**< how the files are compressed */
 
-    /** 1: the checksums of data are not verified. Those of lengths are always verified. */
+    /** 1: the checksums of data are not verified. The checksums of lengths are always verified. */
     int trust;
 } ditto_tfrecord_options;
 
@@ -241,13 +254,15 @@ typedef struct ditto_tfrecord_options {
  *  endian. A row has two components: u8 [max_bytes], the data followed by zeros, and an i64 scalar, the
  *  length of the data.
  *
- *  Compressed files are read by one thread, one row after another, and each row is kept in full until its
- *  batch has been taken. When an iterator is restored, they are read again from their start.
+ *  Compressed files are read by one thread, one row after another, and each row is kept in memory until its
+ *  batch has been taken. When an iterator is restored, the file in which it was is read again from its start.
  *
  *  @param files    the files
  *  @param options  the options, or NULL for the defaults
  *  @param out      [out] the dataset
- *  @return DITTO_OK, an error that all sources of files have, or:
+ *  @return DITTO_OK, an error that all sources of files have, or one of:
+ *  @retval DITTO_ERR_RANGE        options->max_bytes is above 2^32 - 65, or options->compression is not a
+ *                                 value of its enum
  *  @retval DITTO_ERR_UNSUPPORTED  the files are compressed, and the library was built without zlib
  *  @par Source
  *  The format is described in TensorFlow, "TFRecord and tf.train.Example". */
@@ -262,8 +277,8 @@ typedef struct ditto_fixed_options {
     uint64_t footer_bytes; /**< bytes to skip at the end of each file */
     int big_endian;        /**< 1: elements in the file are big endian */
 
-    /** Bytes from the start of one record to the start of the next. 0 means the length of a record. With a
-     *  smaller number records overlap. With a larger number the bytes between records are skipped. */
+    /** Bytes from the start of one record to the start of the next. 0 means the length of a record. With
+     *  fewer bytes records overlap. With more, the bytes between records are skipped. */
     uint64_t stride_bytes;
 } ditto_fixed_options;
 
@@ -275,12 +290,12 @@ typedef struct ditto_fixed_options {
  *
  *  Without a stride, or with the length of a record as stride, a file must contain a whole number of records.
  *  With another stride, record i begins stride_bytes * i bytes after the header. The last record is the last
- *  one that fits completely before the footer. The rest of the file is skipped, also if the file is shorter
- *  than one record. No record continues in the next file. Elements of a bool component that are not 0 become
- *  1.
+ *  one that fits completely before the footer. The rest of the file is skipped, and a file that is too short
+ *  for one record has none. No record continues in the next file. Elements of a bool component that are not 0
+ *  become 1.
  *
- *  Example: the rows for a language model consist of T tokens and of the token that follows each. They come
- *  from a file of tokens if a record has T + 1 tokens and the stride is T tokens.
+ *  Example: a language model is trained with T tokens and the token that follows each of them. From a file of
+ *  tokens, records of T + 1 tokens with a stride of T tokens give such rows.
  *
  *  @param files           the files
  *  @param row             array of `num_components` tensors: dtypes and shapes of a row. It is copied
@@ -290,20 +305,18 @@ typedef struct ditto_fixed_options {
  *  @return DITTO_OK, an error that all sources of files have, or one of:
  *  @retval DITTO_ERR_INVALID  one of these:
  *      - A record has 0 bytes.
- *      - There is no component, or there are more than DITTO_MAX_COMPONENTS.
- *      - No file has a record.
  *      - All elements have one size, records overlap, and the stride is not a multiple of that size.
- *  @retval DITTO_ERR_CORRUPT  a file is shorter than its header and footer. Or records neither overlap nor
- *                             have gaps, and the part of a file between header and footer is not a whole
- *                             number of records */
+ *  @retval DITTO_ERR_CORRUPT  a file is shorter than its header and footer together, or does not contain the
+ *                             whole number of records that it must contain */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_files *files,
                                                                 const ditto_tensor *row,
                                                                 uint32_t num_components,
                                                                 const ditto_fixed_options *options,
                                                                 ditto_dataset **out);
 
-/** Makes a dataset of arrays in .npy files of either byte order (NumPy's formats 1.0, 2.0 and 3.0). Component
- *  k of row i is element i of array k, as in ditto_dataset_from_arrays.
+/** Makes a dataset of arrays in .npy files of either byte order (NumPy's formats 1.0, 2.0 and 3.0). The rows
+ *  are those that ditto_dataset_from_arrays makes of the arrays, but elements of a bool array that are not 0
+ *  become 1.
  *
  *  @param names           array of `num_components` file names
  *  @param num_components  number of components of a row
@@ -313,10 +326,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_file
  *  @retval DITTO_ERR_IO           a file cannot be read (errno), or is not a regular file
  *  @retval DITTO_ERR_CORRUPT      a file is not a .npy file, its header is wrong, or it is shorter than its
  *                                 array
- *  @retval DITTO_ERR_UNSUPPORTED  ditto does not have the element type, an array with more than one dimension
- *                                 is in Fortran order, or the format has another version
+ *  @retval DITTO_ERR_UNSUPPORTED  ditto does not have the element type, a rank is above DITTO_MAX_RANK, an
+ *                                 array with more than one dimension is in Fortran order, or the format has
+ *                                 another version
  *  @retval DITTO_ERR_SHAPE        the first dimensions differ
- *  @retval DITTO_ERR_INVALID      an array has rank 0 or no rows */
+ *  @retval DITTO_ERR_INVALID      an array has rank 0 or no rows, or a name is NULL or empty */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_npy(const char *const *names,
                                                               uint32_t num_components, ditto_dataset **out);
 
