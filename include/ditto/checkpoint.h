@@ -2,11 +2,11 @@
  *
  * These functions are in the library libditto-hdf5 (`pkg-config ditto-hdf5`), and ditto.h does not include
  * this header. A checkpoint is an HDF5 file, so h5dump, h5py and similar tools can read it. Each variable is
- * a plain dataset under its own name, where "/" makes groups. It holds the value that reading the variable
- * across replicas returns. Before the HDF5 part there is a user block of 4096 bytes with the length of the
- * file and a checksum over all of it (XXH3, 128 bits), which is checked before anything else is read. The
- * library writes and reads the files itself and does not need the HDF5 library. docs/semantics.md has the
- * rules. */
+ * a plain dataset under its own name, where "/" makes groups. The dataset holds the value that
+ * ditto_variable_read returns. Before the HDF5 part there is a user block of 4096 bytes with the length of
+ * the file and a checksum of the whole file (XXH3, 128 bits). The checksum is checked before the HDF5 part is
+ * used. The library writes and reads the files itself and does not need the HDF5 library. docs/semantics.md
+ * has the rules. */
 #ifndef DITTO_CHECKPOINT_H
 #define DITTO_CHECKPOINT_H
 
@@ -16,13 +16,18 @@ DITTO_BEGIN
 
 /* -- Rules for all functions of this header --
  *
- * The functions are called in cross-replica context. A strategy must not run while it is saved or restored,
- * except during background saves (ditto_checkpointer_save). Until a call returns, other threads get
- * DITTO_ERR_BUSY if they destroy a variable that it saves or restores, or the optimizer to which such a
- * variable belongs.
+ * Functions that save or restore, and ditto_checkpointer_create, need cross-replica context and return
+ * DITTO_ERR_CONTEXT elsewhere. They return DITTO_ERR_FORKED if the strategy was created before fork, and
+ * DITTO_ERR_POISONED if a replica never returned from an earlier run. The others may be called in any
+ * context, but ditto_checkpointer_wait and ditto_checkpointer_destroy return DITTO_ERR_CONTEXT in a function
+ * of a dataset.
  *
- * DITTO_ERR_CORRUPT means that the bytes of a file fail a check. If a system call failed, the error
- * is DITTO_ERR_IO or DITTO_ERR_NO_MEMORY with its errno, and the call may be repeated. */
+ * The strategy must not run during a call that saves or restores. Meanwhile, other threads get DITTO_ERR_BUSY
+ * if they destroy one of the variables, or the optimizer to which it belongs.
+ *
+ * A NULL pointer is DITTO_ERR_INVALID, unless a comment gives NULL a meaning. DITTO_ERR_CORRUPT means that a
+ * file fails a check. If a system call failed, the error is DITTO_ERR_NOT_FOUND, DITTO_ERR_IO or
+ * DITTO_ERR_NO_MEMORY with its errno, and the call may be repeated. */
 
 /** The type of an attribute's value. */
 typedef enum ditto_attribute_kind {
@@ -31,18 +36,20 @@ typedef enum ditto_attribute_kind {
     DITTO_ATTRIBUTE_REAL = 3,    /**< ditto_attribute.real */
 } ditto_attribute_kind;
 
-/** Largest length of a text attribute in bytes. HDF5's own limit is a little above it. */
+/** Largest length of a text attribute in bytes. HDF5 limits the name and the value of an attribute together,
+ *  to about 65500 bytes. */
 #define DITTO_MAX_ATTRIBUTE_BYTES 60000
 
-/** Largest number of "/" in a name that is saved. Each of them makes a group. */
+/** Largest number of "/" in the name of a variable or of data that is saved. Each "/" makes a group. */
 #define DITTO_MAX_CHECKPOINT_GROUPS 256
 
-/** Largest length of a name that is saved, in bytes, with its "/" and without the terminating zero. */
+/** Largest length of such a name in bytes, with its "/" and without the terminating zero. */
 #define DITTO_MAX_CHECKPOINT_NAME_BYTES 4096
 
-/** A named text or number of the program that is saved with the variables. */
+/** A named text or number that is saved with the variables. */
 typedef struct ditto_attribute {
-    /** The name. It is not empty, does not begin with "ditto_", and contains no "/". */
+    /** The name. It is not empty, does not begin with "ditto_", and contains no "/". Two attributes of a
+     *  checkpoint have different names. */
     const char *name;
 
     ditto_attribute_kind kind; /**< selects one of the next three fields */
@@ -53,7 +60,7 @@ typedef struct ditto_attribute {
 
 /** An array of the program that is saved unchanged, for example the state of an iterator or a table. */
 typedef struct ditto_checkpoint_data {
-    /** The name, with the rules of a variable's name. No variable and no other data has the same name. */
+    /** The name. No variable and no other array that is saved with it has the same name. */
     const char *name;
 
     ditto_tensor tensor; /**< the array */
@@ -70,7 +77,7 @@ typedef struct ditto_checkpoint_options {
     size_t num_variables;              /**< length of `variables` */
     int64_t step;                      /**< saved unchanged */
     const ditto_attribute *attributes; /**< array of num_attributes attributes */
-    size_t num_attributes;             /**< length of `attributes` */
+    size_t num_attributes;             /**< length of `attributes`, at most 65532 */
 
     /** Array of num_data arrays. They are read with ditto_checkpoint_read. ditto_checkpoint_restore ignores
      *  them. */
@@ -84,12 +91,12 @@ typedef struct ditto_checkpoint_options {
 
 /* -- Saving --
  *
- * A file is written under a temporary name beside its path, flushed, read back, compared with its checksum
- * and its contents, and then renamed. So the path always names either the complete new checkpoint or the one
- * before. Each save has its own temporary file, <name>.<16 hexadecimal digits>.partial, and keeps it locked
- * (flock). Several processes may therefore save to one path, and the last rename wins. An unlocked file with
- * such a name was left by a process that was killed. The next save to the same path removes it. On file
- * systems that refuse flock nothing is removed, because another process may be writing the file. */
+ * A save writes a temporary file beside the path, flushes it, and reads it back to check its checksum and its
+ * list of contents. Then it renames the file. So the path always names either the complete new checkpoint or
+ * the one before. Each save has its own temporary file, <name>.<16 hexadecimal digits>.partial, and keeps it
+ * locked (flock). Several processes may therefore save to one path, and the last rename wins. An unlocked
+ * file with such a name was left by a process that was killed. The next save to the same path removes it. On
+ * file systems that refuse flock nothing is removed, because another process may be writing the file. */
 
 /** Writes a checkpoint. It is on the disk when the call returns.
  *
@@ -98,16 +105,16 @@ typedef struct ditto_checkpoint_options {
  *  @param options   what to save. NULL means all variables, with step 0
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID    one of these. The message names the item, and nothing is written:
- *      - `strategy` or `path` is NULL, or there is nothing to save.
- *      - Two items have the same name, or one name is a folder of the other ("a" and "a/b").
- *      - HDF5 cannot hold a name, because it has an empty part or a part ".", or more than
- *        DITTO_MAX_CHECKPOINT_GROUPS "/".
- *      - A name is longer than DITTO_MAX_CHECKPOINT_NAME_BYTES.
+ *      - There are neither variables nor data to save.
+ *      - Two variables or arrays have the same name, or one name is a folder of the other ("a" and "a/b").
+ *      - A name has an empty part, a part ".", more than DITTO_MAX_CHECKPOINT_GROUPS "/", or more than
+ *        DITTO_MAX_CHECKPOINT_NAME_BYTES bytes.
  *      - A sync-on-read variable has no aggregation.
- *      - An attribute breaks the rules of ditto_attribute.
- *  @retval DITTO_ERR_RANGE      the kind of an attribute is not a value of its enum
+ *      - An array has an unknown dtype or a rank above DITTO_MAX_RANK, or its data is NULL or misaligned.
+ *      - An attribute breaks the rules of ditto_attribute or is too long, or there are too many.
+ *  @retval DITTO_ERR_RANGE      the kind of an attribute is not a value of its enum, or the size of an
+ *                               array overflows
  *  @retval DITTO_ERR_CONTEXT    a variable belongs to another strategy
- *  @retval DITTO_ERR_FORKED     the strategy was created before fork
  *  @retval DITTO_ERR_IO         one of these:
  *      - The file cannot be written (errno), or reading it back gives other bytes. The file that was at
  *        `path` before is unchanged.
@@ -116,25 +123,27 @@ typedef struct ditto_checkpoint_options {
  *      - The folder cannot be flushed. The new file exists, but a loss of power may remove it.
  *  @retval DITTO_ERR_NO_MEMORY  memory was refused
  *  @par Signals
- *  SIGXFSZ is blocked during the call, so a file that is larger than RLIMIT_FSIZE is an error.
+ *  SIGXFSZ is blocked in the thread that writes, so a file that is larger than RLIMIT_FSIZE is DITTO_ERR_IO.
  *  @par Cost
  *  The values are written once, and the checksum is computed while they are in the cache. Then the file is
- *  read once, mostly from the page cache. Only the values of variables that are not contiguous in memory are
- *  copied. */
+ *  read once, mostly from the page cache. Only the values of sync-on-read variables and of variables in
+ *  several shards are copied in memory first. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,
                                                              const ditto_checkpoint_options *options);
 
-/* -- Reading a file -- */
+/* -- Reading a file --
+ *
+ * Several threads may use one open checkpoint at the same time, but not while it is closed. */
 
 /** An open checkpoint file. */
 typedef struct ditto_checkpoint ditto_checkpoint;
 
 /** Checks a file and opens it. If another file replaces it later, the handle still reads the opened one.
  *
- *  @param path  path of a regular file, or of a link to one. Anything else is not opened
- *  @param out   [out] the open checkpoint; set only on DITTO_OK
+ *  @param path  path of a regular file, or of a link to one
+ *  @param out   [out] the open checkpoint
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_NOT_FOUND    the file does not exist
+ *  @retval DITTO_ERR_NOT_FOUND    the file or its folder does not exist
  *  @retval DITTO_ERR_IO           the file cannot be read (errno)
  *  @retval DITTO_ERR_CORRUPT      the file is not a regular file or not a checkpoint, is truncated, or has a
  *                                 wrong byte
@@ -213,8 +222,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_attribute(const ditto_ch
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_NOT_FOUND  there is no entry with this name
  *  @retval DITTO_ERR_SHAPE      `bytes` is not the size of the entry
+ *  @retval DITTO_ERR_INVALID    `dst` is NULL, or misaligned for the dtype
  *  @retval DITTO_ERR_IO         the file cannot be read (errno)
- *  @retval DITTO_ERR_CORRUPT    the file was truncated after it was opened */
+ *  @retval DITTO_ERR_CORRUPT    the file was truncated after it was opened
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused
+ *  @par Cost
+ *  The value is read from the file. Its checksum is not checked again. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_read(ditto_checkpoint *checkpoint, const char *name,
                                                              void *dst, size_t bytes);
 
@@ -224,8 +237,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_read(ditto_checkpoint *c
 typedef struct ditto_restore_options {
     size_t struct_size; /**< set by DITTO_RESTORE_OPTIONS_INIT */
 
-    /** Array of num_variables variables: only these are restored. NULL means all variables of the strategy,
-     *  and all entries of the file. */
+    /** Array of num_variables variables. Only these are restored, and no values are held. NULL means all
+     *  variables of the strategy, and all entries of the file. */
     ditto_variable *const *variables;
 
     size_t num_variables; /**< length of `variables` */
@@ -241,8 +254,8 @@ typedef struct ditto_restore_options {
 typedef struct ditto_restore_status {
     size_t num_restored; /**< variables that got their value */
 
-    /** Entries without a variable. Their values are held until a variable of the name is created.
-     *  ditto_strategy_held_values lists them. */
+    /** Entries of variables that do not exist. Their values are held until a variable of the name is
+     *  created. ditto_strategy_held_values lists them. */
     size_t num_held;
 
     size_t num_missing; /**< variables without an entry */
@@ -251,22 +264,23 @@ typedef struct ditto_restore_status {
 /** Writes the values of a checkpoint to the variables of the same names, as ditto_variable_assign does. So a
  *  floating-point sync-on-read variable with SUM may differ from its saved value in its last bits.
  *
- *  Everything is checked, and all values are read, before the first value is written. So after an error every
+ *  Everything is checked, and all values are read, before a variable is written. So after an error every
  *  variable has the value that it had before.
  *
  *  @param strategy  the strategy whose variables are restored
  *  @param path      path of the file
  *  @param options   which variables. NULL means all, and each of them must be in the file
- *  @param status    [out] what was done; may be NULL; set only on DITTO_OK
+ *  @param status    [out] what was done; may be NULL
  *  @return DITTO_OK, an error of ditto_checkpoint_open, or one of:
- *  @retval DITTO_ERR_NOT_FOUND  the file does not exist, or it lacks variables. The message has their number
- *                               and the first names
+ *  @retval DITTO_ERR_NOT_FOUND  the file lacks variables, and options->partial is 0. The message has their
+ *                               number and the first names
  *  @retval DITTO_ERR_INVALID    a dtype differs from the variable's, two variables have the name of one
- *                               entry, or a sync-on-read variable has no aggregation
+ *                               entry, or the variable of an entry is sync-on-read without aggregation
  *  @retval DITTO_ERR_SHAPE      a shape differs from the variable's
- *  @retval DITTO_ERR_FORKED     the strategy was created before fork
+ *  @retval DITTO_ERR_CONTEXT    a variable belongs to another strategy
  *  @par Cost
- *  Memory for a second copy of all values during the call. */
+ *  The file is read twice, the second time mostly from the page cache. During the call, all restored values
+ *  are in memory a second time. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path,
                                                                 const ditto_restore_options *options,
                                                                 ditto_restore_status *status);
@@ -274,8 +288,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_restore(ditto_strategy *
 /* -- A folder of checkpoints --
  *
  * The program must not use one prefix in one folder with two checkpointers, or in two processes, at a time.
- * Threads may share a checkpointer: its calls are executed one after another. In a child process after fork,
- * only ditto_checkpointer_destroy may be called. */
+ * Threads may share a checkpointer, and its calls are executed one after another. In a child process after
+ * fork, only ditto_checkpointer_destroy works. The other calls return DITTO_ERR_FORKED. */
 
 /** Saves checkpoints to a folder and keeps the newest ones. */
 typedef struct ditto_checkpointer ditto_checkpointer;
@@ -287,14 +301,14 @@ typedef struct ditto_checkpointer ditto_checkpointer;
 typedef struct ditto_checkpointer_options {
     size_t struct_size; /**< set by DITTO_CHECKPOINTER_OPTIONS_INIT */
 
-    /** The prefix of the names: step 20 is saved to "checkpoint-20.h5". NULL means "checkpoint". It contains
-     *  no "/". It is copied. */
+    /** The prefix of the names. NULL means "checkpoint", so step 20 is saved to "checkpoint-20.h5". The
+     *  prefix is copied. It is not empty and contains no "/". */
     const char *prefix;
 
     /** How many checkpoints are kept, those with the highest steps. 0 means 5. DITTO_KEEP_ALL means all. */
     uint32_t keep;
 
-    /** 1: ditto_checkpointer_save returns when the values are copied, and a thread writes the file. */
+    /** 1: ditto_checkpointer_save copies the values and data, and another thread writes the file. */
     int background;
 } ditto_checkpointer_options;
 
@@ -306,10 +320,10 @@ typedef struct ditto_checkpointer_options {
  *  @param strategy  the strategy whose variables are saved
  *  @param folder    the folder. It is created if it does not exist, but its parents are not
  *  @param options   the options, or NULL for the defaults
- *  @param out       [out] the checkpointer; set only on DITTO_OK
+ *  @param out       [out] the checkpointer
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID    a pointer is NULL, or the prefix is empty or contains "/"
- *  @retval DITTO_ERR_IO         `folder` is not a folder, or cannot be created
+ *  @retval DITTO_ERR_INVALID    the prefix is empty or contains "/"
+ *  @retval DITTO_ERR_IO         `folder` is not a folder, or cannot be created and flushed (errno)
  *  @retval DITTO_ERR_NO_MEMORY  memory was refused
  *  @par Ownership
  *  The caller destroys the checkpointer with ditto_checkpointer_destroy. */
@@ -330,43 +344,41 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_destroy(ditto_checkpoi
 /** Saves to the file of options->step, as ditto_checkpoint_save does, and removes old files.
  *
  *  Of the files of this prefix, those with the highest steps stay (ditto_checkpointer_options.keep), and the
- *  new file stays even if others have higher steps. Only regular files and links to them
- *  are counted and removed. Temporary files are not.
+ *  new file stays even if others have higher steps. Only regular files and links to them are counted and
+ *  removed. Temporary files are not. A file that cannot be removed stays, which is not an error.
  *
  *  With ditto_checkpointer_options.background, the replicas copy the values together. As soon as the call
  *  returns, the strategy may run again or be destroyed. One save is in progress at a time, so the call first
  *  waits for the one before. An error of a background save is returned by the next save, wait or destroy.
- *  ditto_error.function names that call, and the message names the file. The memory for the copy is kept
- *  between saves.
+ *  ditto_error.function names that call, and the message names the file. A save that returns such an error
+ *  saves nothing, and may be repeated. The memory for the copy is kept between saves.
  *
  *  @param checkpointer  the checkpointer
  *  @param options       what to save. NULL means all variables, with step 0
- *  @return DITTO_OK; an error of ditto_checkpoint_save, of this save or, if it ran in the background, of the
- *          one before; or one of:
+ *  @return DITTO_OK, an error of ditto_checkpoint_save, the error of the background save before, or one of:
  *  @retval DITTO_ERR_RANGE    options->step is negative
- *  @retval DITTO_ERR_CONTEXT  a variable belongs to another strategy, or the strategy was destroyed
- *  @retval DITTO_ERR_FORKED   the checkpointer was created before fork
- *  @retval DITTO_ERR_SYSTEM   the thread cannot be started */
+ *  @retval DITTO_ERR_CONTEXT  the strategy was destroyed
+ *  @retval DITTO_ERR_SYSTEM   the thread that writes cannot be started */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_save(ditto_checkpointer *checkpointer,
                                                                const ditto_checkpoint_options *options);
 
 /** Waits until no file is being written.
  *
  *  @param checkpointer  the checkpointer
- *  @return DITTO_OK, the error of the last save if no call has returned it yet, or:
- *  @retval DITTO_ERR_FORKED  the checkpointer was created before fork */
+ *  @return DITTO_OK, or the error of the last save if no call has returned it yet */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_wait(ditto_checkpointer *checkpointer);
 
 /** Finds the checkpoint with the highest step in a folder. Regular files of the prefix count, and links to
- *  such files.
+ *  such files. They are not opened.
  *
  *  @param folder    the folder
  *  @param prefix    the prefix of the files. NULL means "checkpoint"
- *  @param path      [out] memory for the path, as in ditto_strategy_describe
+ *  @param path      [out] the path, terminated, and cut if it is too long; may be NULL if `capacity` is 0
  *  @param capacity  length of `path` in bytes
- *  @param length    [out] length of the whole path, as in ditto_strategy_describe
+ *  @param length    [out] length of the whole path without its terminator; may be NULL
  *  @param step      [out] the step; may be NULL
  *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID    the prefix is empty or contains "/"
  *  @retval DITTO_ERR_NOT_FOUND  there is no such checkpoint, or no such folder
  *  @retval DITTO_ERR_IO         the folder cannot be listed (errno)
  *  @retval DITTO_ERR_NO_MEMORY  memory was refused */
