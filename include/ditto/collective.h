@@ -1,7 +1,6 @@
 /* include/ditto/collective.h - operations in which every replica of a strategy takes part.
  *
- * ditto_all_reduce documents its errors in full. The other functions refer to it. docs/semantics.md defines
- * the order in which values are combined. */
+ * docs/semantics.md defines the order in which values are combined. */
 #ifndef DITTO_COLLECTIVE_H
 #define DITTO_COLLECTIVE_H
 
@@ -14,13 +13,13 @@ DITTO_BEGIN
 /** @defgroup ditto_collective Collectives
  *
  *  Every replica calls these functions in replica context, on its own thread, in the same order. If replicas
- *  call different functions, or one returns while others wait, all of them get DITTO_ERR_DIVERGED. No replica
- *  waits for ever. After an error that concerns other replicas (DIVERGED, TIMED_OUT, PEER_STOPPED) the run is
- *  being stopped, and every later collective in it returns an error at once. An error that a replica finds in
- *  its own arguments stops the run only if its function returns it. Memory that any replica wrote before the
- *  call is visible to every replica after the call returns DITTO_OK. Results have the same bits on every
- *  replica, in every run, and for every placement, algorithm and option. The tree of docs/semantics.md fixes
- *  the order of a reduction. It depends on the number of replicas alone.
+ *  make different calls, or the function of one returns without an error while others wait, the replicas in
+ *  these calls get DITTO_ERR_DIVERGED. After an error that concerns other replicas (DIVERGED, TIMED_OUT,
+ *  PEER_STOPPED) the run is stopped, and every later collective in it returns an error at once. An error that
+ *  a replica finds in its own arguments stops the run only if its function returns it. Memory that any replica
+ *  wrote before the call is visible to every replica after the call returns DITTO_OK. Results have the same
+ *  bits on every replica, in every run, and for every placement, algorithm and option. The tree of
+ *  docs/semantics.md, which depends on the number of replicas alone, fixes the order of a reduction.
  *  @{ */
 
 /** How two elements are combined.
@@ -62,10 +61,10 @@ DITTO_API const char *ditto_op_name(ditto_op op);
 typedef struct ditto_reduce_options {
     size_t struct_size; /**< set by DITTO_REDUCE_OPTIONS_INIT */
 
-    /** Flags of the called function: DITTO_SLICES_MERGE (ditto/slices.h). An unknown flag is an error. */
+    /** Flags of the called function. Only slices have one: DITTO_SLICES_MERGE (ditto/slices.h). */
     uint32_t flags;
 
-    /** How long each meeting waits for the other replicas, in milliseconds. DITTO_FOREVER means no limit. */
+    /** How long a replica waits in each meeting, in milliseconds. DITTO_FOREVER means no limit. */
     uint32_t timeout_ms;
 
     /** The pack size of ditto_all_reduce_list, in bytes. It must be equal on all replicas. */
@@ -83,18 +82,21 @@ typedef struct ditto_reduce_options {
  *  @param self     the calling replica
  *  @param options  NULL for the defaults; read only during the call
  *  @retval DITTO_OK                every replica has called it
- *  @retval DITTO_ERR_INVALID       options has an unknown flag
+ *  @retval DITTO_ERR_INVALID       self is NULL; options has an unknown flag, or its struct_size is not set
  *  @retval DITTO_ERR_RANGE         options has an unknown implementation
  *  @retval DITTO_ERR_UNSUPPORTED   options is of a newer version, and has a field set that this version lacks
  *  @retval DITTO_ERR_CONTEXT       self is not the calling thread's replica
  *  @retval DITTO_ERR_DIVERGED      another replica called something else, or returned; the message names both
- *  @retval DITTO_ERR_TIMED_OUT     the message names the replicas that did not arrive, and their last call
- *  @retval DITTO_ERR_PEER_STOPPED  another replica failed; the message names it
- *  @retval DITTO_ERR_FORKED        the strategy was created before fork, in the parent process
+ *  @retval DITTO_ERR_TIMED_OUT     timeout_ms, or the time limit of the run, passed; the message names the
+ *                                  replicas that did not arrive, and their last call
+ *  @retval DITTO_ERR_PEER_STOPPED  the run was stopped; the message has the error, and names the replica that
+ *                                  failed
+ *  @retval DITTO_ERR_FORKED        this is a child process, and the strategy was created before fork
  *  @par Cost
  *  The call takes one meeting. Each replica writes one cache line and reads one from each other replica. From
- *  about a dozen replicas on, the same is done in a few rounds. If there are more replicas than PUs, the
- *  replicas use one shared counter instead.
+ *  about a dozen replicas on, and where replicas do not share a cache, there are a few rounds with fewer
+ *  reads. If there are more replicas than PUs, the replicas use one shared counter instead, unless an
+ *  implementation is given.
  *  @par Source
  *  The rounds are n-way dissemination: Hensgen, Finkel, Manber, IJPP 17(1), 1988. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
@@ -105,11 +107,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
  *  Counts are numbers of elements, not bytes. Counts, dtype, op and root must be equal on all replicas.
  *  Buffers must be aligned for one element, and may be NULL if they have no elements. No replica accesses a
  *  buffer after the call of the buffer's owner has returned, whatever its status. After an error the contents
- *  of the destination are unspecified. Destinations of different replicas must not overlap. ditto_all_reduce
- *  and ditto_broadcast_from_root return DITTO_ERR_INVALID if two replicas pass one destination for a message
- *  that is not small. In all other cases this is not detected, and the destination holds a mixture of
- *  results. Nothing is allocated, except for lists whose buffers are new (ditto_all_reduce_list) and for
- *  slices that are merged.
+ *  of the destination are unspecified. Destinations of different replicas must not overlap. If two replicas
+ *  pass the same destination to an all-reduce or a broadcast of a message that is not small, the run fails
+ *  with DITTO_ERR_INVALID. Other overlaps are not detected, and the destination then holds a mixture of
+ *  results. Nothing is allocated, except for lists whose items are new (ditto_all_reduce_list) and for slices
+ *  that are merged.
  *  @{ */
 
 /** All-reduce: combines `count` elements over all replicas. Every replica receives the result.
@@ -127,20 +129,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
  *  @param dtype    dtype of the elements
  *  @param op       an operator that the dtype has (see ditto_op)
  *  @param options  NULL for the defaults; read only during the call
- *  @retval DITTO_OK                dst is complete on this replica
- *  @retval DITTO_ERR_INVALID       a buffer is NULL, misaligned, or overlaps another one where that is not
- *                                  allowed; an unknown dtype; an unknown flag
- *  @retval DITTO_ERR_RANGE         an unknown op or implementation; the size in bytes overflows
- *  @retval DITTO_ERR_UNSUPPORTED   the dtype does not have op; options is of a newer version
- *  @retval DITTO_ERR_CONTEXT       self is not the calling thread's replica
- *  @retval DITTO_ERR_DIVERGED      another replica called something else, or returned; the message names both
- *  @retval DITTO_ERR_TIMED_OUT     the message names the replicas that did not arrive, and their last call
- *  @retval DITTO_ERR_PEER_STOPPED  another replica failed; the message names it
- *  @retval DITTO_ERR_FORKED        the strategy was created before fork, in the parent process
+ *  @return DITTO_OK (dst is complete on this replica), an error of ditto_barrier, or one of:
+ *  @retval DITTO_ERR_INVALID      a pointer is NULL that must not be; a buffer is misaligned, or overlaps
+ *                                 another one where that is not allowed; an unknown dtype
+ *  @retval DITTO_ERR_RANGE        an unknown op; a buffer of more than PTRDIFF_MAX bytes
+ *  @retval DITTO_ERR_UNSUPPORTED  the dtype does not have op
  *  @par Cost
- *  A small message takes one meeting, in which each replica reads n-1 payloads. A larger one takes two
- *  meetings. Each replica then reads 2(n-1)/n * count elements from other replicas' memory, or writes them to
- *  it.
+ *  A small message takes one meeting, in which each replica reads at most n-1 payloads. A larger one takes
+ *  two meetings. With DITTO_IMPLEMENTATION_FLAT, each replica then reads (n-1)/n * count elements from the
+ *  memory of other replicas, and writes as many to it.
  *  @par Source
  *  Reduce-scatter, then all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005. The owner of each index
  *  range does both, directly between the callers' buffers. */
@@ -156,6 +153,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce(ditto_replica *self, con
  *  @param op       an operator that the dtype has
  *  @param options  NULL for the defaults; read only during the call
  *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
+ *  @retval DITTO_ERR_INVALID   src or dst is NULL, or not a valid tensor (ditto_tensor)
  *  @retval DITTO_ERR_SHAPE     dst has another dtype or shape than src
  *  @retval DITTO_ERR_DIVERGED  the replicas' tensors differ in dtype or shape, even if their counts are
  *                              equal */
@@ -176,7 +174,8 @@ typedef struct ditto_list_item {
  *  @param self       the calling replica
  *  @param items      [num_items] the items, read only during the call. No destination may overlap a buffer of
  *                    another item
- *  @param num_items  number of items; equal on all replicas, as are the items' counts and dtypes
+ *  @param num_items  number of items; equal on all replicas, as are the items' counts and dtypes. 0 makes the
+ *                    call a barrier
  *  @param op         an operator that all dtypes of the list have
  *  @param options    NULL for the defaults. bytes_per_pack cuts the list into packs, which are reduced one
  *                    after the other, so that a long list does not occupy every cache at once. A pack ends
@@ -185,7 +184,7 @@ typedef struct ditto_list_item {
  *  @return DITTO_OK, an error of ditto_all_reduce (the message names the item), or:
  *  @retval DITTO_ERR_NO_MEMORY  the replica's arena has no memory for the check of overlaps
  *  @par Cost
- *  Each pack takes one or two meetings. Nothing is allocated if the addresses are those of the last call. */
+ *  Each pack takes one or two meetings. Nothing is allocated if the items are those of the last list. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_list(ditto_replica *self,
                                                              const ditto_list_item *items, size_t num_items,
                                                              ditto_op op,
@@ -193,12 +192,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_list(ditto_replica *self
 
 /** A function of the program that combines elements: out[i] = left[i] combined with right[i], for each i.
  *
- *  It must be associative. It need not be commutative. It runs on any replica's thread, on several at once,
- *  in the default floating-point environment, and on memory of its own replica. It may call ditto_fail and
- *  nothing else of ditto. A collective in it returns DITTO_ERR_CONTEXT. If it takes longer than the timeout,
- *  the other replicas return with DITTO_ERR_TIMED_OUT, and it may go on until the time limit of the run.
+ *  It must be associative. It need not be commutative. It runs on the threads of several replicas at once,
+ *  with DITTO_FLOATING_STANDARD. It may call ditto_fail and nothing else of ditto. A collective in it returns
+ *  DITTO_ERR_CONTEXT. If it takes longer than the timeout, the replicas that wait for it return
+ *  DITTO_ERR_TIMED_OUT, and it may go on until the time limit of the run.
  *
- *  @param out    [out] shape [count]; may be left or right itself
+ *  @param out    [out] shape [count], in memory of the library; may be left or right itself
  *  @param left   [in]  shape [count]
  *  @param right  [in]  shape [count]
  *  @param count  number of elements, each of the size that the caller of ditto_all_reduce_with gave
@@ -327,13 +326,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *se
  *
  *  The elements of all replicas form one row, in replica order. The row is cut into blocks of
  *  DITTO_BLOCK_ELEMENTS elements. In a block of m elements, element j + ceil(m / 2) is added to element j.
- *  This is repeated with the ceil(m / 2) elements that are left, until there is one. The tree over the number
- *  of blocks then combines the sums of the blocks.
+ *  This is repeated with the ceil(m / 2) elements that are left, until there is one. The tree of
+ *  docs/semantics.md, over the number of blocks, then combines the sums of the blocks.
  *
  *  @param self     the calling replica
  *  @param src      [in]  shape [count]
- *  @param dst      [out] one element, rounded once (f16 and bf16 are summed in f32); 0 if there are no
- *                  elements at all
+ *  @param dst      [out] one element: the sum, or 0 if there are no elements at all. f16 and bf16 are summed
+ *                  in f32, and the sum is rounded once
  *  @param count    number of elements; may differ between replicas
  *  @param dtype    dtype of the elements
  *  @param options  NULL for the defaults; read only during the call

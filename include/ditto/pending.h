@@ -11,15 +11,16 @@ DITTO_BEGIN
  *  The functions are called in replica context, on the replica's own thread, with the rules of
  *  ditto/collective.h. Every replica starts and calls the same collectives in the same order, whether it
  *  waits at once or later. There is no background thread. A replica that waits in any collective works on all
- *  operations that every replica has started, also on the parts of replicas that compute meanwhile.
+ *  operations that every replica has started, also on the parts of replicas that compute meanwhile. After a
+ *  wait for an operation, memory that any replica wrote before starting that operation is visible.
  *
- *  The replica that started an operation must wait for it, in the same run. If its function returns before
- *  that, the run fails with DITTO_ERR_INVALID, and the message names the operation. Operations may be waited
- *  for in any order. At most DITTO_MAX_PENDING may have been started since the oldest one that has not been
- *  waited for.
+ *  The replica that started an operation must wait for it, in the same run. If its function returns without
+ *  an error before that, the run fails with DITTO_ERR_INVALID, and the message names the operation.
+ *  Operations may be waited for in any order.
  *  @{ */
 
-/** Largest number of operations from the oldest pending one on. */
+/** Largest number of operations that a replica can start from the oldest pending one on. That one is counted,
+ *  and so are operations that have been waited for since. */
 #define DITTO_MAX_PENDING 32
 
 /** The handle of a started operation. It may be copied, but the operation is waited for only once. The fields
@@ -32,12 +33,11 @@ typedef struct ditto_pending {
 
 /** @name Starting operations
  *
- *  Until an operation has been waited for, its source must not be written, its destination must not be read,
- *  and neither may be freed. This holds after an error, too.
- *   - If a buffer is a local array, the function that fails must return ditto_abandon(self, status).
- *     DITTO_TRY must not be used there: it ends the stack frame while other replicas still read the array.
- *   - Other buffers are left alone after an error. They belong to the program again when run has returned, or
- *     when ditto_abandon has returned.
+ *  Until an operation has been waited for, its source must not be written, its destination must be neither
+ *  read nor written, and neither may be freed. After an error this holds until the run or ditto_abandon has
+ *  returned. If a buffer is a local array, the function that fails must therefore return
+ *  ditto_abandon(self, status). DITTO_TRY must not be used there, because it ends the stack frame while other
+ *  replicas still access the array.
  *  @{ */
 
 /** Starts an all-reduce (see ditto_all_reduce).
@@ -52,7 +52,7 @@ typedef struct ditto_pending {
  *                  DITTO_MAX_PENDING operations behind. The time limit for the result is given to ditto_wait
  *  @param out      [out] the handle; set only on DITTO_OK
  *  @return DITTO_OK, an error of ditto_all_reduce, or:
- *  @retval DITTO_ERR_RANGE  DITTO_MAX_PENDING operations have been started since the oldest pending one,
+ *  @retval DITTO_ERR_RANGE  DITTO_MAX_PENDING operations have been started from the oldest pending one on,
  *                           which must be waited for first
  *  @par Cost
  *  One cache line is written, and small messages are copied. The call waits only for a replica that is
@@ -104,28 +104,31 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_start(ditto_replica *sel
  *  @param pending  [in, out] the handle. After DITTO_OK its number is 0
  *  @param options  NULL, or options with a timeout_ms
  *  @return DITTO_OK, an error of ditto_barrier, or one of:
- *  @retval DITTO_ERR_INVALID  the operation has been waited for already, or was never started
- *  @retval DITTO_ERR_CONTEXT  the operation is that of another replica, or of an earlier run */
+ *  @retval DITTO_ERR_INVALID  pending is NULL; the operation has been waited for already, was given up, or
+ *                             was never started
+ *  @retval DITTO_ERR_CONTEXT  another replica or an earlier run started the operation */
 DITTO_API DITTO_NODISCARD ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending,
                                                   const ditto_reduce_options *options);
 
-/** Checks whether an operation is complete. It works on the started operations, but waits for no replica.
+/** Checks whether an operation is complete. It works on the started operations, but does not wait for other
+ *  replicas.
  *
  *  @param self     the calling replica
  *  @param pending  [in, out] the handle. After DITTO_OK its number is 0
- *  @return an error of ditto_wait, or one of:
- *  @retval DITTO_OK       the operation is complete, and need not be waited for
+ *  @return an error of ditto_wait except DITTO_ERR_TIMED_OUT, or one of:
+ *  @retval DITTO_OK       the operation is complete, and counts as waited for
  *  @retval DITTO_PENDING  the operation is not complete, and is still pending */
 DITTO_API DITTO_NODISCARD ditto_status ditto_test(ditto_replica *self, ditto_pending *pending);
 
-/** Gives up all pending operations of this replica, because its function fails. If there are any, the run is
- *  stopped. The call returns when no replica can access their buffers any more. The program may then use the
+/** Gives up all pending operations of this replica, because its function fails. If there are any, the call
+ *  stops the run, and returns when no replica can access their buffers any more. The program may then use the
  *  buffers again. The handles are no longer valid.
  *
  *  @param self    the calling replica
  *  @param status  the error with which the function fails
  *  @return status, or one of:
- *  @retval DITTO_ERR_INVALID  status is not an error, and operations are pending
+ *  @retval DITTO_ERR_INVALID  self is NULL; status is not an error, and operations were pending, which are
+ *                             given up all the same
  *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica */
 DITTO_API DITTO_NODISCARD ditto_status ditto_abandon(ditto_replica *self, ditto_status status);
 
