@@ -16,9 +16,9 @@ DITTO_BEGIN
  *  make different calls, or the function of one returns without an error while others wait, the replicas in
  *  these calls get DITTO_ERR_DIVERGED. After an error that concerns other replicas (DIVERGED, TIMED_OUT,
  *  PEER_STOPPED) the run is stopped, and every later collective in it returns an error at once. An error that
- *  a replica finds in its own arguments stops the run only if its function returns it. Memory that any replica
- *  wrote before the call is visible to every replica after the call returns DITTO_OK. Results have the same
- *  bits on every replica, in every run, and for every placement, algorithm and option. The tree of
+ *  a replica finds in its own arguments stops the run only if its function returns it. Memory that any
+ *  replica wrote before the call is visible to every replica after the call returns DITTO_OK. Results have
+ *  the same bits on every replica, in every run, and for every placement, algorithm and option. The tree of
  *  docs/semantics.md, which depends on the number of replicas alone, fixes the order of a reduction.
  *  @{ */
 

@@ -57,21 +57,21 @@ typedef struct ditto_error {
      *  then the error of the kernel, or ENOMEM. */
     int32_t system_errno;
 
-    int32_t user_code; /**< with DITTO_ERR_USER: the code given to ditto_fail */
+    int32_t user_code; /**< with DITTO_ERR_USER: the code given to ditto_fail, or 0 */
 
     /** The public function that failed: the innermost one that the program had called. For example:
-     *   - A replica's function calls ditto_all_reduce, which fails. It is "ditto_all_reduce".
-     *   - A replica's function returns `ditto_fail(self, 7, "...")`. It is "ditto_fail".
-     *   - A replica's function returns DITTO_ERR_IO of its own. It is "ditto_strategy_run". */
+     *   - "ditto_all_reduce" if a replica's function calls ditto_all_reduce, which fails,
+     *   - "ditto_fail" if a replica's function returns `ditto_fail(self, 7, "...")`,
+     *   - "ditto_strategy_run" if a replica's function returns DITTO_ERR_IO of its own. */
     const char *function;
 
-    /** One line, without a newline. It is never empty after an error. "..." marks where a long text was
-     *  cut. */
+    /** One line, without a newline. After an error it is empty only if ditto_fail was given an empty text.
+     *  "..." marks where a long text was cut. */
     char message[512];
 } ditto_error;
 
-/** Returns the calling thread's last error. After ditto_strategy_run it is the error of the replica that
- *  failed first. A call that succeeds does not change it.
+/** Returns the calling thread's last error. If ditto_strategy_run has failed, this is the error of the
+ *  replica that failed first. A call that succeeds does not change it.
  *
  *  @return the error, never NULL. If nothing has failed yet, its status is DITTO_OK and its message is empty
  *  @par Ownership
@@ -90,7 +90,7 @@ DITTO_API const char *ditto_status_name(ditto_status status);
 /** Returns the sentence of a status in DITTO_STATUS_LIST.
  *
  *  @param status  the status
- *  @return a constant string
+ *  @return a constant string; "unknown status" if status is not a value of the enum
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API const char *ditto_status_sentence(ditto_status status);
@@ -113,11 +113,10 @@ DITTO_API const char *ditto_status_sentence(ditto_status status);
  *
  *  If a C++ exception leaves such a function, the process ends, even if the program has a handler around its
  *  call of ditto. One line on stderr names the function, and std::terminate is called. If pthread_exit or
- *  pthread_cancel unwinds it, the line is followed by abort. A longjmp out of it is not detected, and its
- *  behaviour is undefined.
+ *  pthread_cancel unwinds the function, abort is called after this line. A longjmp out of the function is not
+ *  detected, and its behaviour is undefined.
  *
- *  A function that returns a status returns DITTO_OK or an error. If it returns a positive status, it depends
- *  on the function what this means:
+ *  A function that returns a status returns DITTO_OK or an error. A positive status means:
  *   - ditto_replica_fn: no replica is stopped, and the run returns the status (ditto_strategy_run).
  *   - ditto_device_fn and ditto_range_fn: the same as DITTO_OK.
  *   - ditto_generator.next and ditto_reduce_fn: DITTO_END_OF_INPUT ends the rows. Every other positive status

@@ -27,13 +27,13 @@ typedef struct ditto_tensor {
     ditto_dtype dtype; /**< dtype of the elements */
     uint32_t rank;     /**< number of dimensions, at most DITTO_MAX_RANK; 0: a scalar */
 
-    /** [rank] the dimensions, in elements. The entries from `rank` on are ignored, except for the first one.
-     *  If rank is 0 and shape[0] is not 0, the caller forgot to set rank. Functions that take a tensor then
-     *  return DITTO_ERR_INVALID. */
+    /** [rank] the dimensions, in elements. The entries from `rank` on are ignored. But if rank is 0, shape[0]
+     *  must be 0. Functions that take a tensor return DITTO_ERR_INVALID otherwise, because the program may
+     *  have forgotten to set rank. They do the same if rank is larger than DITTO_MAX_RANK. */
     size_t shape[DITTO_MAX_RANK];
 
-    /** The logical device of its replica to which it was assigned. 0 means the device of the leader, or
-     *  none. */
+    /** Number of the logical device (ditto/device.h) to which the tensor was assigned. 0 means the leader of
+     *  its replica, or no device. */
     uint32_t device;
 } ditto_tensor;
 
@@ -49,7 +49,8 @@ DITTO_API size_t ditto_tensor_count(const ditto_tensor *tensor);
 /** Returns the number of bytes of a tensor's elements.
  *
  *  @param tensor  the tensor
- *  @return the number; 0 if ditto_tensor_count returns 0
+ *  @return the number. It is 0 if ditto_tensor_count returns 0, dtype is not a value of the enum, or the
+ *          number overflows
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API size_t ditto_tensor_bytes(const ditto_tensor *tensor);

@@ -3,9 +3,10 @@
  * Tracing is off by default. Then each operation costs one more load of a pointer. While a strategy is
  * traced, every replica records each of its runs, collectives, batches and pauses of a merge_call: when it
  * began and ended, how long the replica waited for others in it, and how many bytes the replica contributed.
- * For each batch that it takes it also records when a producer filled the batch.
+ * For each batch that it takes, a replica also records when a producer filled the batch.
  *
- * If the library was built with <sys/sdt.h>, there are static tracepoints for `perf` at the same points:
+ * If the library was built with <sys/sdt.h>, there are static tracepoints for `perf` in runs, collectives,
+ * ditto_next and the producers of batches. Started collectives have none.
  *
  *     perf buildid-cache --add libditto.so && perf record -e 'sdt_ditto:*' ./program */
 #ifndef DITTO_TRACE_H
@@ -34,22 +35,26 @@ typedef struct ditto_trace_options {
 /* -- Traces --
  *
  * The functions are called in cross-replica context, outside of runs. In a merge function they return
- * DITTO_ERR_CONTEXT. They also return the errors of the group "Strategies" (strategy.h). */
+ * DITTO_ERR_CONTEXT. They also return the errors of the group "Strategies" (strategy.h), and
+ * DITTO_ERR_INVALID if the strategy is NULL. */
 
 /** Starts recording, and deletes earlier recordings.
  *
  *  @param strategy  the strategy
  *  @param options   the options, or NULL for the defaults
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_NO_MEMORY  memory was refused. Nothing has changed
- *  @retval DITTO_ERR_RANGE      num_events is so large that the bytes of the events overflow size_t */
+ *  @retval DITTO_ERR_NO_MEMORY    memory was refused. Nothing has changed
+ *  @retval DITTO_ERR_RANGE        num_events is so large that the bytes of the events overflow size_t
+ *  @retval DITTO_ERR_INVALID      struct_size of options is not set
+ *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version, and has a field set that this version
+ *                                 lacks */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_start(ditto_strategy *strategy,
                                                                   const ditto_trace_options *options);
 
 /** Stops recording. The recording can be read until the next start.
  *
  *  @param strategy  the strategy
- *  @return DITTO_OK, or an error of ditto/strategy.h */
+ *  @return DITTO_OK, or an error of the group "Strategies" */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy);
 
 /** What the replicas did under one name. */
@@ -60,17 +65,20 @@ typedef struct ditto_operation_counters {
      *  is constant. */
     const char *name;
 
-    /** Number of calls, of the replica that made the most. Each collective counts. A list that is cut into
-     *  packs counts once for each pack, and ditto_all_gather_tensor counts twice, for the shapes and for the
-     *  values. */
+    /** Number of calls, of the replica that made the most. A list that is cut into packs counts once for
+     *  each pack, and ditto_all_gather_tensor counts twice, for the shapes and for the values. */
     uint64_t calls;
 
-    uint64_t bytes; /**< bytes that all replicas contributed */
+    /** Bytes that all replicas contributed. For ditto_next they are the bytes of the batches. Started
+     *  operations count as 0. */
+    uint64_t bytes;
 
     /** Time from begin to end, summed over the calls, as the mean of the replicas. */
     uint64_t time_ns;
 
-    /** The part of time_ns in which the replica waited for others, as the mean of the replicas. */
+    /** The part of time_ns in which the replica waited in meetings, or for a batch, as the mean of the
+     *  replicas. It is 0 for ditto_wait, because a replica works on started operations in it, and for
+     *  "pause". */
     uint64_t wait_ns;
 
     /** The part of time_ns outside of other operations, as the mean of the replicas. For "run" it is the
@@ -85,7 +93,7 @@ typedef struct ditto_operation_counters {
 /** Initial value of ditto_operation_counters. */
 #define DITTO_OPERATION_COUNTERS_INIT DITTO_OPTIONS_INIT(ditto_operation_counters)
 
-/** Returns the times of one operation.
+/** Returns the times of all calls of one operation.
  *
  *  @param strategy  the strategy
  *  @param index     index of the operation, from 0. Operations of replica 0 come first, in the order in which
@@ -105,7 +113,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_stats(ditto_stra
  *  @param buffer    [out] memory for the text, as in ditto_strategy_describe
  *  @param capacity  length of `buffer` in bytes
  *  @param length    [out] length of the whole text, as in ditto_strategy_describe
- *  @return DITTO_OK, or:
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID    `buffer` is NULL, and `capacity` is not 0
  *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_describe(ditto_strategy *strategy, char *buffer,
                                                                      size_t capacity, size_t *length);
@@ -116,15 +125,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_describe(ditto_strat
  *  @param strategy  the strategy
  *  @param path      path of the file. An existing file is overwritten
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_IO         the file cannot be written. The message has the errno
+ *  @retval DITTO_ERR_INVALID    `path` is NULL
+ *  @retval DITTO_ERR_IO         the file cannot be written, or not completely. The message has the errno
  *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *path);
 
 /* -- Counts of calls. Any thread may call the functions, in any context. -- */
 
-/** Starts or stops counting calls of the library's public functions in the whole process. Functions that
- *  only return a member, such as ditto_replica_id, are not counted. Counting that is started again continues
- *  the earlier counts.
+/** Starts or stops counting calls of the library's public functions in the whole process. Every function
+ *  that returns a status is counted. Most others, such as ditto_replica_id, are not. Counting that is started
+ *  again continues the earlier counts.
  *
  *  @param on  not 0 to count from now on, 0 to stop */
 DITTO_API void ditto_usage_count(int on);

@@ -11,8 +11,9 @@ DITTO_BEGIN
  *
  *  Tuning changes the time of a collective, never its values. When a strategy is created, the library
  *  measures the time of a hand-over between neighbours at each distance, small_bytes, and hierarchical_bytes.
- *  This happens once per process and placement, and takes at most about 20 ms. The two thresholds are not
- *  measured if they and stream_bytes are given. stream_bytes follows from the sizes of the last-level caches.
+ *  This takes at most about 20 ms. Later strategies of the process with the same placement use the results,
+ *  unless near_replicas was given or the machine was too busy to measure. The two thresholds are not measured
+ *  if they and stream_bytes are given. stream_bytes follows from the sizes of the last-level caches.
  *  helper_bytes and block_bytes have fixed defaults. Nothing is measured if there is one replica, or where
  *  replicas share PUs, because there the scheduler decides how long a hand-over takes.
  *  @{ */
@@ -22,20 +23,22 @@ DITTO_BEGIN
 
 /** The thresholds by which algorithms are chosen. Start from DITTO_TUNING_INIT.
  *
- *  A field that is 0 is taken from the environment variable DITTO_TUNING. If it is not there, it is measured,
- *  or has its default. The variable has the form "name=number,name=number", with the names of the fields.
- *  Sizes may end in K, M or G, and `never` stands for DITTO_NEVER_BYTES. An example is
- *  DITTO_TUNING="small_bytes=2K,near_replicas=4". The strategies of a process may have different numbers. */
+ *  A field that is 0 is taken from the environment variable DITTO_TUNING. A field that the variable does not
+ *  have is measured, or has its default. The variable has the form "name=number,name=number", with the names
+ *  of the fields. Numbers may end in K, M or G, and `never` stands for DITTO_NEVER_BYTES. An example is
+ *  DITTO_TUNING="small_bytes=2K,near_replicas=4". A number outside the range of its field makes creation fail
+ *  with DITTO_ERR_RANGE. The strategies of a process may have different numbers. */
 typedef struct ditto_tuning {
     size_t struct_size; /**< set by DITTO_TUNING_INIT */
 
-    /** A message is small if each replica reads at most this many bytes of it in all. The payloads of small
-     *  messages are in the mailboxes of one meeting. A larger message is read from the callers' buffers,
-     *  between two meetings. So is one of which a replica gives more than 4096 bytes. If small_bytes is not
-     *  given, started operations use 4096, whatever was measured. */
+    /** A message is small if no replica gives more than 4096 bytes, and each reads at most small_bytes from
+     *  the others together. The payloads of small messages are in the mailboxes of one meeting. Other
+     *  messages are read from the callers' buffers, between two meetings. If small_bytes is not given,
+     *  started operations use 4096, whatever was measured. */
     size_t small_bytes;
 
-    /** Results of at least this many bytes, on all replicas together, are written past the caches. */
+    /** Results of at least this many bytes, on all replicas together, are written past the caches. Results in
+     *  place, and those of reductions by groups, are not. */
     size_t stream_bytes;
 
     /** From this size on, DITTO_IMPLEMENTATION_DEFAULT means DITTO_IMPLEMENTATION_HIERARCHICAL, if there are
@@ -49,9 +52,9 @@ typedef struct ditto_tuning {
      *  rounded down to a multiple of 128. */
     size_t block_bytes;
 
-    /** The number of neighbouring replicas that form a group. By default the replicas of one package form a
-     *  group, or those of a NUMA node if there is one package, or those of a last-level cache if there is one
-     *  node, and ditto_strategy_tuning returns 0. */
+    /** The number of neighbouring replicas that form a group, 1 to DITTO_MAX_REPLICAS. By default the
+     *  replicas of one package form a group, or those of a NUMA node if there is one package, or those of a
+     *  last-level cache if there is one node. In this case ditto_strategy_tuning returns 0. */
     uint32_t near_replicas;
 } ditto_tuning;
 
@@ -84,16 +87,17 @@ typedef enum ditto_operation {
 typedef struct ditto_choice {
     size_t struct_size; /**< set by DITTO_CHOICE_INIT */
 
-    /** "lines", "counter", "owners" or "groups", as docs/architecture.md describes them. A constant
-     *  string. */
+    /** "lines" (mailboxes), "counter", "owners" or "groups", as docs/architecture.md describes them. A
+     *  constant string. */
     const char *algorithm;
 
     uint32_t num_meetings; /**< number of meetings */
     uint32_t num_rounds;   /**< rounds of each meeting; 1 with a counter */
     uint32_t num_groups;   /**< groups of replicas that exchange data; 1: none */
-    uint32_t streaming;    /**< 1: results are written past the caches */
+    uint32_t streaming;    /**< 1: results have at least stream_bytes */
 
-    /** Time of the meetings alone if no replica is late. It is computed from the measured hand-overs. */
+    /** Time of the meetings alone if no replica is late. It is computed from the hand-overs that were
+     *  measured, and from typical ones where nothing is measured. */
     double predicted_ns;
 } ditto_choice;
 
@@ -117,9 +121,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strateg
                                                              ditto_implementation implementation,
                                                              ditto_choice *out);
 
-/** Describes the last collective of every replica, and whether the replica is still in it, one line each. It
- *  is meant for a debugger, if a program hangs: `print ditto_strategy_diagnose(strategy)`. It takes no lock,
- *  makes no system call, and works while a run goes on.
+/** Describes the replicas, one on each line: the last collective of the replica in the last run, and whether
+ *  the replica is still in it. The function is meant for a debugger, if a program hangs. An example is
+ *  `print ditto_strategy_diagnose(strategy)`. It takes no lock, makes no system call, and works while a run
+ *  goes on.
  *
  *  @param strategy  the strategy
  *  @return the text, never NULL
