@@ -37,15 +37,16 @@ DITTO_BEGIN
  * tickets belong to the number. Another thread may take over a number after it has synchronized with the
  * return of the previous thread's last call. The same holds for the consumer. One thread may be both producer
  * and consumer. All other functions may be called on any thread and in any context. After fork the child has
- * its own copy of the queue, in which only the thread that forked exists. Every function returns
- * DITTO_ERR_INVALID if a required pointer is NULL. */
+ * its own copy of the queue, but none of the other threads: tickets that they hold are never published there,
+ * and ditto_queue_destroy returns DITTO_ERR_BUSY there if one of them slept in the queue. Every function
+ * returns DITTO_ERR_INVALID if a required pointer is NULL. */
 
 /** A queue. It is a ring of slots. Each item has a ticket (0, 1, 2, ...), and the consumer gets the items in
  *  the order of their tickets.
  *
- *  ditto_queue_put takes the ticket when the item is ready, so the order is that in which items are ready.
- *  ditto_queue_claim takes it before the work, so the order is the one in which the program gives out the
- *  work. It does not depend on how the threads happen to run. */
+ *  ditto_queue_put takes the ticket when the item is ready, so items come in the order in which they are
+ *  ready. ditto_queue_claim takes the ticket before the work, so items come in the order of the claims,
+ *  whichever is ready first. */
 typedef struct ditto_queue ditto_queue;
 
 /** Largest number of slots. */
@@ -61,36 +62,38 @@ typedef struct ditto_queue_options {
     /** Number of tickets that may be in use at a time. It is rounded up to a power of two. 0 means 64. */
     uint32_t num_slots;
 
-    /** Number of producers. 0 means 1. A queue with one producer and without max_bytes needs no locked
-     *  instruction. */
+    /** Number of producers. 0 means 1. With one producer and without max_bytes, a put needs no locked
+     *  instruction, unless the kernel refuses membarrier(2). */
     uint32_t num_producers;
 
     /** The NUMA node for slots and payload, as the operating system numbers it. Without has_node it must be
      *  0. */
     uint32_t node;
 
-    /** Not 0: slots and payload are on `node`. If it is 0, or if the kernel refuses to bind memory (in some
-     *  containers), they are on the node of the thread that creates the queue, which should therefore be the
-     *  consumer. */
+    /** Not 0: slots and payload are on `node`, or on other nodes if it is full. If has_node is 0, or if the
+     *  kernel refuses to bind memory (in some containers), the memory policy of the thread that creates
+     *  the queue decides. By default that is this thread's own node, so the consumer should create the
+     *  queue. */
     int has_node;
 
-    /** Limit for the bytes of all tickets together. The bytes of a ticket count from its put or claim until
-     *  its slot is released. 0 means no limit. */
+    /** Limit for the bytes of all tickets together. The bytes of a ticket count until its slot is released,
+     *  and already while its producer waits for a slot. 0 means no limit. */
     uint64_t max_bytes;
 
-    /** Memory of each slot in bytes. 0 means that items are pointers of the program. */
+    /** Memory of each slot in bytes, aligned to a cache line. 0 means that items are pointers of the
+     *  program. */
     uint64_t payload_bytes;
 
-    /** How long a waiting thread spins before it sleeps, in microseconds. Unless has_spin_us is set, 0 means
-     *  the default, 50. If the machine has fewer CPUs than the queue has producers and consumer, the default
-     *  is that a thread yields for a while and does not spin. */
+    /** How long a waiting thread spins at most before it sleeps, in microseconds. Unless has_spin_us is set,
+     *  0 means the default, which is 50. If fewer CPUs are online than the queue has producers and consumer,
+     *  the default is that a thread yields for a while and does not spin. */
     uint32_t spin_us;
 
     /** Not 0: spin_us is used even if it is 0, which then means to sleep at once. */
     int has_spin_us;
 
-    /** Called by ditto_queue_destroy for each pointer that was put and not taken. NULL means that nothing is
-     *  called. It is not called for payload, which belongs to the queue. */
+    /** Called by ditto_queue_destroy for each pointer that was put or published, and not taken. It may be
+     *  NULL. It is not called for payload, which belongs to the queue. */
     void (*drop)(void *item, void *user);
 
     void *drop_user; /**< given to `drop` */
@@ -131,7 +134,7 @@ typedef struct ditto_queue_item {
  *  @par Ownership
  *  The caller destroys the queue with ditto_queue_destroy.
  *  @par Cost
- *  The call makes one mapping for slots and payload, and touches it once. */
+ *  The call makes one mapping for slots and payload, and touches all its pages. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_create(const ditto_queue_options *options,
                                                           ditto_queue **out);
 
@@ -148,14 +151,14 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_destroy(ditto_queue *queue);
 
 /* -- Producers: waiting --
  *
- * A put or claim waits while all slots are taken or max_bytes would be exceeded. When it returns DITTO_OK it
- * has a slot and its bytes, and nothing that the producer does with them waits for another thread. So the
- * oldest ticket can always be published, and the limits cannot block the queue for ever. (If large and small
- * items compete for max_bytes, the small ones may come first for as long as there are any.)
+ * A put or claim waits while all slots are taken or max_bytes would be exceeded. A ticket comes with its slot
+ * and its bytes, so its producer can always publish it. The limits therefore cannot block the queue for ever,
+ * unless a producer that holds a ticket waits for another one. (If large and small items compete for
+ * max_bytes, the small ones may come first for as long as there are any.)
  *
- * With timeout_ms 0 a call does not wait: it returns DITTO_PENDING, without an error message, if there is no
- * free slot or no item. Otherwise the thread spins for spin_us and then sleeps, for at most timeout_ms
- * milliseconds, or without limit with DITTO_FOREVER. */
+ * With timeout_ms 0 a call does not wait. If there is no free slot, no free bytes or no item, it returns
+ * DITTO_PENDING, without an error message. Otherwise the thread waits for at most timeout_ms milliseconds, or
+ * without limit with DITTO_FOREVER. */
 
 /** Puts one item: claims a ticket and publishes it.
  *
@@ -165,7 +168,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_destroy(ditto_queue *queue);
  *                     memory, `bytes` bytes that are copied into the slot
  *  @param bytes       counted against max_bytes. If slots have memory, at most payload_bytes. If there is
  *                     neither limit nor memory, any number of the program
- *  @param timeout_ms  how long to wait in milliseconds. 0 means not at all, DITTO_FOREVER means without limit
+ *  @param timeout_ms  how long to wait in milliseconds, 0 or DITTO_FOREVER
  *  @return DITTO_OK; the status of a ticket that has failed (ditto_queue_fail), with a message that names
  *          producer and ticket; or one of:
  *  @retval DITTO_PENDING        timeout_ms is 0, and there is no free slot, or too few free bytes
@@ -173,15 +176,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_destroy(ditto_queue *queue);
  *  @retval DITTO_ERR_CLOSED     the queue is closed
  *  @retval DITTO_ERR_RANGE      there is no such producer, or `bytes` is above max_bytes or payload_bytes and
  *                               so can never fit
+ *  @retval DITTO_ERR_INVALID    slots have memory, `item` is NULL, and `bytes` is not 0
  *  @par Ownership
- *  A pointer belongs to the consumer when the consumer gets it. Unless the call returns DITTO_OK, the item
- *  stays the caller's.
+ *  After DITTO_OK a pointer belongs to the queue until the consumer gets it, and then to the consumer. Unless
+ *  the call returns DITTO_OK, the item stays the caller's.
  *  @par Ordering
  *  Everything that the producer wrote before this call, or before ditto_queue_publish, is visible to the
  *  consumer when it gets the item.
  *  @par Cost
- *  One cache line is written. With several producers one compare-and-swap is needed, with max_bytes another
- *  one. */
+ *  A pointer moves one cache line from the producer to the consumer. With several producers the call makes
+ *  one compare-and-swap, with max_bytes one more. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_put(ditto_queue *queue, uint32_t producer, void *item,
                                                        uint64_t bytes, uint32_t timeout_ms);
 
@@ -195,27 +199,27 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_put(ditto_queue *queue, uint3
  *  @param bytes       as in ditto_queue_put
  *  @param timeout_ms  as in ditto_queue_put
  *  @param ticket      [out] the ticket; set only on DITTO_OK
- *  @param payload     [out] memory of the slot, which the producer may use until it publishes, or NULL if
- *                     slots have no memory; set only on DITTO_OK. The argument itself may be NULL
+ *  @param payload     [out] memory of the slot, which the producer may use until it ends the ticket, or NULL
+ *                     if slots have no memory; set only on DITTO_OK. The argument itself may be NULL
  *  @return DITTO_OK, or a status of ditto_queue_put */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer,
                                                          uint64_t bytes, uint32_t timeout_ms,
                                                          uint64_t *ticket, void **payload);
 
 /** Publishes the item of a claimed ticket. It never waits, and works even if the queue is closed or another
- *  ticket has failed.
+ *  ticket has failed. After an error the producer still holds the tickets that it held.
  *
  *  @param queue     the queue
  *  @param producer  number of the producer that holds the ticket
  *  @param ticket    the ticket
  *  @param item      as in ditto_queue_put. It must be NULL if slots have memory, because the item is already
  *                   in the slot
- *  @param bytes     at most the number that was claimed. The difference is free again when the consumer has
- *                   taken the item
+ *  @param bytes     at most the number that was claimed. All claimed bytes count against max_bytes until the
+ *                   slot is released
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_RANGE    there is no such producer, or `bytes` is more than was claimed
  *  @retval DITTO_ERR_CONTEXT  the producer does not hold this ticket: it was never claimed, is held by
- *                             another producer, or is already published
+ *                             another producer, or has already been ended
  *  @retval DITTO_ERR_INVALID  slots have memory, and `item` is not NULL */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer,
                                                            uint64_t ticket, void *item, uint64_t bytes);
@@ -223,15 +227,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, u
 /** Ends a ticket with an error instead of an item. It never waits.
  *
  *  The consumer gets all items before this ticket, and then this error from every call. If several tickets
- *  fail, the one with the lowest number counts. Producers get the error from their next put or claim. Those
- *  that wait for a free slot get it at once, because nothing that they put would be taken. The error takes
- *  precedence over closing. Only ditto_queue_destroy ends this state.
+ *  fail, the one with the lowest number counts. Producers get the error from their next put or claim, because
+ *  nothing that they put would be taken. Those that wait get it at once. The error takes precedence over
+ *  closing. Only ditto_queue_destroy ends this state.
  *
  *  @param queue     the queue
  *  @param producer  number of the producer that holds the ticket
  *  @param ticket    the ticket
  *  @param status    the error, below 0
- *  @param message   what went wrong. It is copied. NULL means the sentence of `status`
+ *  @param message   what went wrong, of which up to 399 bytes are copied. NULL means the sentence of `status`
  *  @retval DITTO_OK           the ticket is marked as failed
  *  @retval DITTO_ERR_INVALID  `status` is not an error
  *  @retval DITTO_ERR_RANGE    there is no such producer
@@ -242,15 +246,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_fail(ditto_queue *queue, uint
 
 /** Marks all tickets that a producer holds as failed with DITTO_ERR_PEER_STOPPED.
  *
- *  It is for a producer that has ended without publishing. Any thread may call it after that producer's last
- *  call. If the producer holds no ticket, nothing happens.
+ *  It is for a producer that has exited. Any thread may call it after that producer's last call. If the
+ *  producer holds no ticket, nothing happens.
  *
  *  @param queue     the queue
  *  @param producer  number of the producer
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_RANGE  there is no such producer
  *  @par Cost
- *  The call takes one load for every slot. */
+ *  One load for every slot. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_abandon(ditto_queue *queue, uint32_t producer);
 
 /* -- The consumer, closing, statistics -- */
@@ -272,26 +276,22 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_abandon(ditto_queue *queue, u
  *  Everything that the consumer did with an item before this call released its slot is visible to the next
  *  producer that has the slot.
  *  @par Cost
- *  One cache line is read and written. */
+ *  The call reads the cache line of the slot, and writes one line of its own. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, uint32_t timeout_ms,
                                                        ditto_queue_item *out);
 
 /** Closes a queue. It may be called several times.
  *
  *  Producers get DITTO_ERR_CLOSED at once, also those that wait. When the call returns, no later put or claim
- *  can succeed. Tickets that are held are still published, and the consumer gets all items that were claimed,
- *  and then DITTO_END_OF_INPUT.
+ *  can succeed. Tickets that are held must still be ended. The consumer gets all their items, and then
+ *  DITTO_END_OF_INPUT.
  *
  *  @param queue  the queue
- *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  `queue` is NULL
- *  @par Thread safety
- *  Any thread may call it. */
+ *  @return DITTO_OK */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_close(ditto_queue *queue);
 
-/** Statistics of a queue. Each number is exact when the threads that count it are idle. A thread that may
- *  spin first checks 1000 times whether it must wait, which takes about 1 us. A shorter wait is not counted.
- *  A thread that does not spin counts every wait. */
+/** Statistics of a queue. Each number is exact when the threads that count it are idle. A thread that
+ *  spins does not count waits of less than about 1 us. */
 typedef struct ditto_queue_counters {
     size_t struct_size; /**< set by DITTO_QUEUE_COUNTERS_INIT */
 
@@ -317,9 +317,7 @@ typedef struct ditto_queue_counters {
  *  @param queue  the queue
  *  @param out    [out] the statistics. Start from DITTO_QUEUE_COUNTERS_INIT
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  an argument is NULL, or struct_size is not set
- *  @par Thread safety
- *  Any thread may call it. */
+ *  @retval DITTO_ERR_INVALID  struct_size is not set */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_stats(const ditto_queue *queue, ditto_queue_counters *out);
 
 DITTO_END

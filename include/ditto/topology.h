@@ -45,12 +45,10 @@ typedef struct ditto_topology_counts {
     uint32_t cores;      /**< cores that the process may use */
     uint32_t pus;        /**< PUs that the process may use */
 
-    /** PUs of the machine. More than `pus` if affinity, a cpuset or ditto_topology_options.cpus excludes
-     *  some. */
-    uint32_t machine_pus;
+    uint32_t machine_pus; /**< PUs of the machine, also those that are offline */
 
-    /** PUs of the machine that are online and in the process's cpuset. More than `pus` if affinity excludes
-     *  some. */
+    /** PUs of the machine that are online and in the process's cpuset. More than `pus` if affinity or
+     *  ditto_topology_options.cpus excludes some. */
     uint32_t cpuset_pus;
 
     /** NUMA nodes of the machine, including those without PUs or without memory. */
@@ -59,8 +57,8 @@ typedef struct ditto_topology_counts {
     /** 1 if all cores are alike, more on a hybrid machine (fast and efficient cores), 0 if not known. */
     uint32_t core_kinds;
 
-    /** Number of CPUs that cgroups grant: the least value of all ancestors of v1's cfs quota or of v2's
-     *  cpu.max. 0 means no limit. */
+    /** Number of CPUs that cgroups grant: the least quota of the process's groups and their ancestors (v1's
+     *  cfs quota, v2's cpu.max). 0 means no limit, or that this is not the machine of the process. */
     double cpu_quota;
 
     /** The extents of the mesh: the number of packages, and the largest number of NUMA nodes in a package, of
@@ -87,11 +85,11 @@ typedef struct ditto_pu {
     /** Operating-system number of the NUMA node, as in `numactl --hardware`, or DITTO_NO_NODE. */
     uint32_t numa_node;
 
-    /** The node that its memory comes from: numa_node, or, if that has no memory or may not be used
-     *  (Mems_allowed), the nearest node that has. DITTO_NO_NODE if there is none. */
+    /** The node that its memory comes from: numa_node if it has memory that the process may use
+     *  (Mems_allowed), otherwise the nearest node that has such memory. DITTO_NO_NODE if there is none. */
     uint32_t memory_node;
 
-    uint32_t llc;  /**< last-level cache, in the order of the mesh */
+    uint32_t llc;  /**< last-level cache, numbered from 0 in the order of the mesh */
     uint32_t core; /**< logical index of the core */
 
     /** 0 for the first PU of its core that may be used, 1 for its sibling, and so on. */
@@ -119,10 +117,10 @@ typedef struct ditto_cache {
 typedef enum ditto_node_kind {
     DITTO_NODE_ORDINARY = 0, /**< memory and PUs */
 
-    /** PUs without memory. Their memory comes from the nearest node that has some. */
+    /** PUs without memory. ditto_pu.memory_node says where their memory comes from. */
     DITTO_NODE_MEMORYLESS = 1,
 
-    /** Memory without PUs (HBM, CXL, persistent memory). No replica is placed there. */
+    /** Memory to which no PU belongs (usually HBM, CXL or persistent memory). No replica is placed there. */
     DITTO_NODE_CPULESS = 2,
 } ditto_node_kind;
 
@@ -140,28 +138,35 @@ typedef struct ditto_node {
 /** Reads this machine, or the one that the options describe.
  *
  *  On this machine the result is restricted to the cpuset cgroup and to the affinity of the calling thread.
- *  Inside a strategy's scope, that is the affinity that the thread had before it entered the scope.
+ *  If the thread has entered a scope or started a run, the affinity that it had before counts. A thread of
+ *  the library has only the PUs to which it is bound.
  *
- *  Order of the mesh: packages, and the NUMA nodes of each, follow one another by distance, and the next one
- *  is always the nearest to the one before. Then come last-level caches, cores and PUs in the order of hwloc.
- *  A PU belongs to the smallest ordinary node around it. Nodes of HBM or CXL memory alone never have PUs
- *  here.
+ *  Order of the mesh: each NUMA node is followed by the nearest node of its package that is left, and the
+ *  last one of a package by the nearest node that is left at all. Within a node, last-level caches and cores
+ *  are in the order of hwloc, and the PUs of a core in the order of their numbers.
+ *
+ *  A PU belongs to the smallest node of ordinary memory (DRAM) that contains it. It belongs to a node of HBM
+ *  or CXL memory only if there is no such node.
  *
  *  @param options  the options. NULL means this machine
  *  @param out      [out] the topology; set only on DITTO_OK
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID      `out` is NULL, or xml_path and synthetic are both set, or `synthetic` or
- *                                 `cpus` has a wrong format. Or this machine is wanted, but environment
- *                                 variables of hwloc describe another one
- *  @retval DITTO_ERR_NOT_FOUND    there is no file at xml_path
+ *  @retval DITTO_ERR_INVALID      one of these:
+ *      - `out` is NULL, or struct_size is wrong.
+ *      - xml_path and synthetic are both set, or `synthetic` or `cpus` has a wrong format.
+ *      - This machine is wanted, but environment variables of hwloc describe another one.
+ *  @retval DITTO_ERR_NOT_FOUND    there is no file at xml_path that this process may read
  *  @retval DITTO_ERR_CORRUPT      the file is not an hwloc topology
  *  @retval DITTO_ERR_UNSUPPORTED  a usable PU has a number above 8191, there are more than 1024 NUMA nodes,
- *                                 or the options are of a newer version
+ *                                 or options of a newer version have a field set that this version does not
+ *                                 know
  *  @retval DITTO_ERR_SYSTEM       this machine or the thread's affinity cannot be read, because a sandbox
  *                                 refuses sched_getaffinity (docs/numa.md) or the directories of /sys
- *  @retval DITTO_ERR_RANGE        the process may use no PU (an empty cpuset), or `cpus` lists a PU that does
- *                                 not exist or is not allowed
+ *  @retval DITTO_ERR_RANGE        `cpus` lists a PU that does not exist or is not allowed, or there is no PU
+ *                                 that is both in the cpuset and in the affinity
  *  @retval DITTO_ERR_NO_MEMORY    memory was refused
+ *  @par Thread safety
+ *  Any thread may call it. Only one call at a time reads a machine, and a fork waits for it.
  *  @par Ownership
  *  The caller destroys the topology with ditto_topology_destroy.
  *  @par Cost
@@ -185,7 +190,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_destroy(ditto_topology *to
  *  @param topology  the topology
  *  @param out       [out] the numbers. Start from DITTO_TOPOLOGY_COUNTS_INIT
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  an argument is NULL, or struct_size is not set */
+ *  @retval DITTO_ERR_INVALID  struct_size is not set */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_count(const ditto_topology *topology,
                                                             ditto_topology_counts *out);
 
@@ -221,7 +226,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_caches(const ditto_topolog
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_node(const ditto_topology *topology, uint32_t index,
                                                            ditto_node *out);
 
-/** Returns the relative memory latency between two NUMA nodes, as the firmware states it.
+/** Returns the relative memory latency between two NUMA nodes, as the firmware of the machine states it.
  *
  *  @param topology  the topology
  *  @param from      index of the node of the PU, as in ditto_topology_node
@@ -230,7 +235,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_node(const ditto_topology 
  *          is NULL */
 DITTO_API uint32_t ditto_topology_distance(const ditto_topology *topology, uint32_t from, uint32_t to);
 
-/** Returns how many replicas a strategy without options has on this machine.
+/** Returns how many replicas a strategy without options has on the machine, unless its kind has only one.
  *
  *  @param topology  the topology
  *  @return the minimum of the number of cores, the CPU quota rounded up, and DITTO_MAX_REPLICAS. 0 if
