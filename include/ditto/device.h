@@ -14,11 +14,10 @@ DITTO_BEGIN
 
 /* -- Functions on devices --
  *
- * The functions are called in replica context, on the leader. A replica may call the functions of this header
- * at any time, without the other replicas. A function that runs on a device calls nothing that takes `self`
- * (DITTO_ERR_CONTEXT). This holds on the leader too, because the function may run on any thread. So loops do
- * not nest. A function says why it fails with ditto_fail(NULL, ...). Its error stops the run, like an error
- * of the leader's own function. */
+ * The functions of this header are called in replica context, on the leader, at any time and without the
+ * other replicas. A function that runs on a device, even on the leader, makes no call that takes `self` or a
+ * strategy (DITTO_ERR_CONTEXT). So loops do not nest. A function says why it fails with
+ * ditto_fail(NULL, ...). Its error stops the run, like an error of the leader's own function. */
 
 /** Runs on one device.
  *
@@ -39,13 +38,14 @@ typedef ditto_status (*ditto_range_fn)(size_t begin, size_t end, uint32_t device
 /** Returns the number of devices of this replica, with the leader.
  *
  *  @param self  the calling replica
- *  @return the number, or 0 if `self` is not the calling thread's own replica */
+ *  @return the number, or 0 if `self` is not the calling thread's own replica, or inside a function on a
+ *          device */
 DITTO_API uint32_t ditto_num_logical_devices(const ditto_replica *self);
 
 /** How the parts of a loop are assigned to devices. */
 typedef enum ditto_schedule {
-    /** Each device gets one contiguous part, the same one each time. So the data that a device uses stays in
-     *  its cache. */
+    /** Each device gets one contiguous part, the same one in each loop with the same bounds and grain. So the
+     *  data that a device uses stays in its cache. */
     DITTO_SCHEDULE_STATIC = 0,
 
     /** A device that is free gets the next `grain` indices. This suits work of uneven length. */
@@ -54,8 +54,8 @@ typedef enum ditto_schedule {
 
 /** Runs a loop on all devices of the replica, and waits until all have finished. Each index is executed once.
  *
- *  Each device first runs the functions that it was given before. If the function fails on a device, parts
- *  that had not begun may not be executed.
+ *  Each device first runs the functions that it was given before, so a loop is also a join. If a function
+ *  fails on a device, parts that had not begun may not be executed.
  *
  *  @param self      the calling replica
  *  @param function  computes one part
@@ -65,14 +65,13 @@ typedef enum ditto_schedule {
  *  @param grain     the fewest indices that are worth a call. Parts start at begin + k * grain. 0 means 1
  *                   with DITTO_SCHEDULE_STATIC, and 1/8 of a device's share with DITTO_SCHEDULE_DYNAMIC
  *  @param schedule  how parts are assigned to devices
- *  @return DITTO_OK, the first error that the function returned on a device, or one of:
+ *  @return DITTO_OK, the first error that a function returned on a device, or one of:
  *  @retval DITTO_ERR_RANGE         `end` is below `begin`, or the schedule is unknown
- *  @retval DITTO_ERR_PEER_STOPPED  another replica stopped the run. Parts that had not begun were not
- *                                  executed
- *  @retval DITTO_ERR_TIMED_OUT     as in ditto_join
- *  @retval DITTO_ERR_INVALID       `function` is NULL
- *  @retval DITTO_ERR_CONTEXT       called inside a function on a device, or `self` is not the calling
- *                                  thread's own replica of this run
+ *  @retval DITTO_ERR_PEER_STOPPED  as in ditto_join
+ *  @retval DITTO_ERR_DIVERGED      as in ditto_join
+ *  @retval DITTO_ERR_INVALID       `self` or `function` is NULL
+ *  @retval DITTO_ERR_CONTEXT       not called in replica context (for example in a function on a device), or
+ *                                  `self` is not the calling thread's own replica of this run
  *  @retval DITTO_ERR_FORKED        called in a child process after fork, where the helpers do not exist
  *  @par Ordering
  *  Every part sees what the leader wrote before the call. After the call the leader sees what all parts
@@ -87,8 +86,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, d
 /** Gives a function to a device and returns at once.
  *
  *  The functions of one device run in the order in which they were given. Those of device 0 run in the next
- *  ditto_join, in the next loop, or at the end of the replica's function. Up to 64 functions of a device may
- *  be waiting. If there are more, the call waits. On device 0 it runs them.
+ *  join. If 64 functions of the device have not finished, the call waits for the oldest one. On device 0 it
+ *  runs them all.
  *
  *  @param self      the calling replica
  *  @param device    number of the device
@@ -96,14 +95,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, d
  *  @param user      given to the function
  *  @return DITTO_OK, the error of a function on a device that has failed, as in ditto_join, or one of:
  *  @retval DITTO_ERR_RANGE         there is no such device
- *  @retval DITTO_ERR_INVALID       `function` is NULL
- *  @retval DITTO_ERR_PEER_STOPPED  the run is stopped, so the function will not run
+ *  @retval DITTO_ERR_INVALID       `self` or `function` is NULL
+ *  @retval DITTO_ERR_PEER_STOPPED  as in ditto_join. The function will not run
+ *  @retval DITTO_ERR_DIVERGED      as in ditto_join. The function will not run
  *  @retval DITTO_ERR_CONTEXT       as in ditto_parallel_for
  *  @retval DITTO_ERR_FORKED        as in ditto_parallel_for
  *  @par Ownership
- *  The caller keeps `user` valid until a join has returned. Without a join in the replica's function, the
- *  library joins after that function has returned, so `user` must not be one of its local variables. If the
- *  function returned an error, only functions that have begun are awaited, and the others are not executed.
+ *  The caller keeps `user` valid until a join has returned. If the join is that at the end of the replica's
+ *  function, `user` must not point to a local variable of that function. If the replica's function returns an
+ *  error, only functions that have begun are awaited, and the others are not executed.
  *  @par Ordering
  *  The function sees what the leader wrote before the call. After a join the leader sees what the function
  *  wrote.
@@ -115,47 +115,50 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for(ditto_replica *self, d
 DITTO_API DITTO_NODISCARD ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device,
                                                                ditto_device_fn function, void *user);
 
-/** Waits until all functions that were given to devices have returned. The end of the replica's function does
- *  the same.
+/** Waits until all functions that were given to devices have returned. A loop, a merge call and the end of
+ *  the replica's function do the same. All of these are joins.
  *
  *  @param self  the calling replica
  *  @return DITTO_OK, the first error that a function returned on a device, or one of:
- *  @retval DITTO_ERR_PEER_STOPPED  another replica stopped the run. Functions that had not begun were not
- *                                  executed. The call waits without a limit for those that had begun, because
- *                                  they may use the leader's memory
- *  @retval DITTO_ERR_TIMED_OUT     run_timeout_ms has passed. Only a caller of run that works as replica 0
- *                                  gets this error, and only after all functions have returned
+ *  @retval DITTO_ERR_PEER_STOPPED  the run is stopped, by an error or because run_timeout_ms has passed.
+ *                                  Functions that had not begun were not executed. The call has waited
+ *                                  without a limit for those that had begun, because they may use the
+ *                                  leader's memory
+ *  @retval DITTO_ERR_DIVERGED      instead of DITTO_ERR_PEER_STOPPED, if the run was stopped with this error
+ *  @retval DITTO_ERR_INVALID       `self` is NULL
  *  @retval DITTO_ERR_CONTEXT       as in ditto_parallel_for
  *  @retval DITTO_ERR_FORKED        as in ditto_parallel_for
  *  @par Cost
  *  One cache line is read for each device. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_join(ditto_replica *self);
 
-/* -- Tensors on devices. The functions are called in replica context, on the leader. -- */
+/* -- Tensors on devices --
+ *
+ * Each device makes its own copy, after the functions that it was given before. Device 0 is the exception: it
+ * copies at once, and its functions still wait afterwards. If one of these functions fails, the next join
+ * returns its error. The call that copies returns DITTO_ERR_PEER_STOPPED if a copy was not made. */
 
 /** Divides a tensor into equal blocks, one for each device. Each device copies its block to memory on its own
  *  NUMA node.
  *
- *  The call waits for functions that were given to helpers before. Their errors are returned by ditto_join,
- *  not by this call. Functions that were given to device 0 still wait afterwards.
- *
  *  @param self       the calling replica
  *  @param tensor     the tensor
  *  @param parts      array of num_parts numbers: how many blocks there are along each dimension. The devices
- *                    take the blocks in row-major order
+ *                    take the blocks in row-major order. It may be NULL if num_parts is 0
  *  @param num_parts  the rank of the tensor
  *  @param blocks     [out] array of ditto_num_logical_devices tensors, each with the number of its device;
  *                    set only on DITTO_OK
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_SHAPE         num_parts is not the rank, or a dimension is not divisible by its number
- *                                  of parts, or the product of the parts is not the number of devices. This
- *                                  is also the order of the checks
+ *                                  of parts, or that number is 0, or the product of the parts is not the
+ *                                  number of devices
  *  @retval DITTO_ERR_INVALID       a pointer is NULL, or the dtype, rank or alignment of the tensor is
  *                                  invalid
- *  @retval DITTO_ERR_RANGE         the product of the dimensions overflows
+ *  @retval DITTO_ERR_RANGE         the tensor has more than PTRDIFF_MAX bytes (a dimension of 0 counts as 1)
  *  @retval DITTO_ERR_NO_MEMORY     a node has no more memory
  *  @retval DITTO_ERR_SYSTEM        the strategy has DITTO_MEMORY_STRICT, and mbind is refused
  *  @retval DITTO_ERR_PEER_STOPPED  the run is stopped
+ *  @retval DITTO_ERR_DIVERGED      the run was stopped with this error
  *  @retval DITTO_ERR_CONTEXT       as in ditto_parallel_for
  *  @retval DITTO_ERR_FORKED        as in ditto_parallel_for
  *  @par Ownership
@@ -184,17 +187,17 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_split(ditto_replica *self, const di
 DITTO_API DITTO_NODISCARD ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor,
                                                        ditto_tensor *copies);
 
-/** Copies a tensor to memory on the NUMA node of a device, and sets its device number.
+/** Copies a tensor to memory on the NUMA node of a device. The copy has the number of the device.
  *
- *  `ditto_on_logical_device(self, placed.device, ...)` then runs a function near the data. The elements are
- *  unchanged. A tensor without a device number is on device 0.
+ *  `ditto_on_logical_device(self, placed.device, ...)` then runs a function near the data. A tensor to which
+ *  no device was assigned has the number 0.
  *
  *  @param self    the calling replica
  *  @param tensor  the tensor
  *  @param device  number of the device
  *  @param placed  [out] the copy; set only on DITTO_OK
  *  @return DITTO_OK, an error of ditto_split other than DITTO_ERR_SHAPE, or:
- *  @retval DITTO_ERR_RANGE  there is no such device, or the product of the dimensions overflows
+ *  @retval DITTO_ERR_RANGE  there is no such device, or as in ditto_split
  *  @par Ownership
  *  The caller frees the data of the copy with ditto_free.
  *  @par Source

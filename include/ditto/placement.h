@@ -1,7 +1,7 @@
 /* include/ditto/placement.h - which PUs each replica gets.
  *
- * These functions start no thread and make no system call. They work on any topology, also on that of another
- * machine. */
+ * These functions start no thread and read nothing of the machine on which they run. They work on any
+ * topology, also on that of another machine. */
 #ifndef DITTO_PLACEMENT_H
 #define DITTO_PLACEMENT_H
 
@@ -12,12 +12,12 @@ DITTO_BEGIN
 /** Largest number of replicas of one strategy. */
 #define DITTO_MAX_REPLICAS 1024
 
-/** How many replicas each NUMA node gets. With either policy the ids are numbered node by node. So the order
- *  of reduction, and with it every bit of a result, does not depend on the policy. */
+/** How many replicas each NUMA node gets. With either policy SMT siblings are used last, and ids go node by
+ *  node. The bits of a result do not depend on the policy. */
 typedef enum ditto_placement_policy {
     DITTO_PLACEMENT_DEFAULT = 0, /**< DITTO_PLACEMENT_SPREAD */
     DITTO_PLACEMENT_SPREAD = 1,  /**< equal numbers, where possible. This is the default */
-    DITTO_PLACEMENT_COMPACT = 2, /**< a node is filled before the next is used */
+    DITTO_PLACEMENT_COMPACT = 2, /**< all cores of a node are used before those of the next */
 } ditto_placement_policy;
 
 /** The part of the machine that one replica spans. */
@@ -49,21 +49,21 @@ typedef struct ditto_placement_options {
     size_t struct_size; /**< set by DITTO_PLACEMENT_OPTIONS_INIT */
 
     /** Number of replicas. 0 means num_pus with `pus`, as many as there are parts of the machine with `span`,
-     *  and 1 with `shape`. With set_sizes it must not be 0. */
+     *  and 1 otherwise. With `pus` it must be 0 or num_pus, or, with set_sizes, the number of sets. */
     uint32_t num_replicas;
 
     ditto_placement_policy policy; /**< ignored with `pus` */
-    ditto_span span;               /**< not allowed with `shape` or `pus` */
+    ditto_span span;               /**< the part of the machine that each replica gets */
 
     /** Array of shape_rank extents, each at least 1. NULL means all 1. */
     const int64_t *shape;
 
-    uint32_t shape_rank; /**< DITTO_MESH_RANK */
+    uint32_t shape_rank; /**< DITTO_MESH_RANK, or 0 without `shape` */
 
     /** Array of stride_rank distances, each at least 1. NULL means all 1. */
     const int64_t *stride;
 
-    uint32_t stride_rank; /**< DITTO_MESH_RANK */
+    uint32_t stride_rank; /**< DITTO_MESH_RANK, or 0 without `stride` */
 
     /** Array of num_pus operating-system numbers of PUs, one set after another. Each set makes a replica,
      *  whose leader gets the first PU of the set. */
@@ -84,7 +84,8 @@ typedef struct ditto_placement_options {
 /** Flag: replicas share PUs if there are too few for all. A PU may be listed in `pus` more than once. */
 #define DITTO_PLACEMENT_SHARE 1u
 
-/** Flag: only the first PU of each core is used. Not allowed with `pus`. */
+/** Flag: only the first PU of each core is used, as if the mesh had one PU in each core. Not allowed with
+ *  `pus`. */
 #define DITTO_PLACEMENT_NO_SMT 2u
 
 /** The position of one logical device of one replica. */
@@ -105,29 +106,38 @@ typedef struct ditto_placement ditto_placement;
 
 /** Assigns PUs of a topology to replicas.
  *
- *  With `span` or `shape`, the PU sets of a node are taken in the order of the mesh. Sets that start on the
- *  first PU of a core come before those on its SMT siblings. Within a replica, the first PUs of its cores
- *  come before their siblings. If the mesh is irregular, because a cpuset excludes PUs or nodes differ,
- *  complete boxes are taken first. If more replicas are wanted, the remaining PUs are taken in order, and
- *  such a replica may span several nodes.
+ *  With `span` or `shape`, sets that start on the first PU of a core are taken on all nodes before sets that
+ *  start on SMT siblings, and those of a node in the order of the mesh. Within a replica, the first PUs of
+ *  its cores come before their siblings. If the mesh is irregular, because a cpuset excludes PUs or nodes
+ *  differ, complete boxes are taken first. If more replicas are wanted, the remaining PUs are taken in order,
+ *  and such a replica may span several nodes.
+ *
+ *  Replicas are numbered in the order of their leaders' PUs in the mesh. This holds for `pus` too, whatever
+ *  the order of the sets.
  *
  *  @param topology  the machine
  *  @param options   the options. NULL means one replica of one PU
  *  @param out       [out] the placement. It does not refer to `topology` afterwards; set only on DITTO_OK
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_RANGE      one of these:
- *      - There are more replicas than DITTO_MAX_REPLICAS, or, without DITTO_PLACEMENT_SHARE, more than there
- *        are PU sets. The message has the largest number.
- *      - An element of set_sizes, shape or stride is below 1, or shape x stride is larger than the mesh.
+ *  @retval DITTO_ERR_RANGE        one of these:
+ *      - There are more than DITTO_MAX_REPLICAS replicas.
+ *      - There are more replicas than PU sets, without DITTO_PLACEMENT_SHARE, or there is no PU set. The
+ *        message has the number of sets.
+ *      - An element of set_sizes, shape or stride is below 1, or shape x stride is larger than the mesh in a
+ *        dimension.
  *      - A PU does not exist or is not allowed, or is listed twice without DITTO_PLACEMENT_SHARE.
  *      - An enum value is unknown.
- *  @retval DITTO_ERR_SHAPE      a rank is not DITTO_MESH_RANK
- *  @retval DITTO_ERR_INVALID    a pointer is NULL, options contradict one another, or a flag is unknown
- *  @retval DITTO_ERR_NO_MEMORY  memory was refused
+ *  @retval DITTO_ERR_SHAPE        `shape` or `stride` is set, and its rank is not DITTO_MESH_RANK
+ *  @retval DITTO_ERR_INVALID      a required pointer is NULL, struct_size is wrong, options contradict one
+ *                                 another, or a flag is unknown
+ *  @retval DITTO_ERR_UNSUPPORTED  options of a newer version have a field set that this version does not know
+ *  @retval DITTO_ERR_NO_MEMORY    memory was refused
+ *  @par Thread safety
+ *  Any thread may call it.
  *  @par Ownership
  *  The caller destroys the placement with ditto_placement_destroy.
  *  @par Cost
- *  The call takes PUs x log PUs steps. 1024 replicas on a mesh of 8 x 64 x 2 take less than a millisecond.
+ *  1024 replicas on a mesh of 8 x 64 x 2 take less than a millisecond.
  *  @par Source
  *  tf.tpu.experimental.DeviceAssignment.build. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_create(const ditto_topology *topology,
@@ -140,7 +150,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_create(const ditto_topolo
  *  @return DITTO_OK */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_destroy(ditto_placement *placement);
 
-/* -- Reading a placement. Any thread may call the functions. -- */
+/* -- Reading a placement --
+ *
+ * Any thread may call the functions. Those that return a status return DITTO_ERR_INVALID if an argument is
+ * NULL. */
 
 /** Returns the number of replicas.
  *
@@ -173,7 +186,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_get(const ditto_placement
  *  @param replicas      [out] array of *num_replicas ids, ascending. It belongs to the placement
  *  @param num_replicas  [out] number of ids
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_NOT_FOUND  the node has no replica */
+ *  @retval DITTO_ERR_NOT_FOUND  no replica has its leader on this node */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const ditto_placement *placement,
                                                                        uint32_t numa_node,
                                                                        const uint32_t **replicas,
@@ -190,8 +203,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const dit
  *  @param placement  the placement
  *  @param buffer     [out] memory for the text; may be NULL if `capacity` is 0
  *  @param capacity   length of `buffer` in bytes
- *  @param length     [out] the length of the whole text, without its terminator; may be NULL. If it is larger
- *                    than capacity - 1, the text in buffer is cut
+ *  @param length     [out] the length of the whole text, without its terminator; may be NULL. Unless it is
+ *                    less than `capacity`, the text in `buffer` is cut
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_INVALID  `placement` is NULL, or `buffer` is NULL and `capacity` is not 0 */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer,
@@ -200,17 +213,18 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_write(const ditto_placeme
 /** Makes a placement from a text, on the machine for which it was written or on a recording of that machine.
  *
  *  Lines may end in CR LF. A text that was written by hand may have no line "check". The numbers in its lines
- *  count up from 0, but the replicas are then numbered node by node, as ditto_placement_create does. Replicas
- *  may share PUs.
+ *  count up from 0, but replicas are numbered as ditto_placement_create does it. Replicas may share PUs.
  *
  *  @param topology  the machine
  *  @param text      the text. It need not be terminated
  *  @param length    length of the text in bytes
  *  @param out       [out] the placement; set only on DITTO_OK
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_CORRUPT  the text has another format. The message has the line
- *  @retval DITTO_ERR_RANGE    a PU is not in the topology, or there are too many replicas or PUs
- *  @retval DITTO_ERR_INVALID  a pointer is NULL, or the text was written for other hardware ("check")
+ *  @retval DITTO_ERR_CORRUPT    the text has another format. The message has the line
+ *  @retval DITTO_ERR_RANGE      a PU is not in the topology, there are more than DITTO_MAX_REPLICAS replicas,
+ *                               or a replica has more than 8192 PUs
+ *  @retval DITTO_ERR_INVALID    a pointer is NULL, or the text was written for other hardware ("check")
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused
  *  @par Ownership
  *  The caller destroys the placement with ditto_placement_destroy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_read(const ditto_topology *topology, const char *text,

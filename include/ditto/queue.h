@@ -71,9 +71,8 @@ typedef struct ditto_queue_options {
     uint32_t node;
 
     /** Not 0: slots and payload are on `node`, or on other nodes if it is full. If has_node is 0, or if the
-     *  kernel refuses to bind memory (in some containers), the memory policy of the thread that creates
-     *  the queue decides. By default that is this thread's own node, so the consumer should create the
-     *  queue. */
+     *  kernel refuses to bind memory (in some containers), they are where the memory policy of the creating
+     *  thread puts them. Without a policy that is its own node, so the consumer should create the queue. */
     int has_node;
 
     /** Limit for the bytes of all tickets together. The bytes of a ticket count until its slot is released,
