@@ -39,16 +39,15 @@ typedef struct ditto_slices {
  *  @param op       DITTO_SUM, or DITTO_MEAN: every value is divided by the number of replicas, once, at the
  *                  end
  *  @param options  the options, or NULL for the defaults
- *  @return DITTO_OK, an error that all collectives return (ditto/collective.h), or one of:
+ *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
  *  @retval DITTO_ERR_RANGE        an index on any replica is negative, and the message names the replica and
  *                                 the index. Or the capacity of a replica is too small, and the message names
  *                                 the replica and the capacity that is needed. All replicas return the same
  *                                 error, and the run continues
- *  @retval DITTO_ERR_INVALID      a pointer is NULL or misaligned, a flag is unknown, or buffers of this
- *                                 replica overlap
+ *  @retval DITTO_ERR_DIVERGED     dtype, row_count, op or flags differ between replicas
  *  @retval DITTO_ERR_UNSUPPORTED  op is neither DITTO_SUM nor DITTO_MEAN, or the dtype does not have it
- *  @retval DITTO_ERR_NO_MEMORY    memory for merging was refused. Merging needs about 50 bytes in the
- *                                 replica's arena for each row of all replicas
+ *  @retval DITTO_ERR_NO_MEMORY    the replica's arena has no memory for merging, which needs about 50 bytes
+ *                                 for each row of all replicas. The run is stopped
  *  @par Cost
  *  The call takes two meetings. Every replica reads all rows. With DITTO_SLICES_MERGE every replica also
  *  sorts all indices. */
@@ -66,11 +65,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *se
  *  @param dense       [in, out] array of shape [dense_rows, row_count]. It overlaps no input
  *  @param dense_rows  number of rows of `dense`. It must be equal on all replicas
  *  @param op          as in ditto_all_reduce_slices
- *  @param options     the options, or NULL for the defaults
- *  @return DITTO_OK, an error of ditto_all_reduce_slices, or:
- *  @retval DITTO_ERR_RANGE  an index on any replica is outside [0, dense_rows). The message names the replica
- *                           and the index, and nothing is written. All replicas return the same error, and
- *                           the run continues */
+ *  @param options     the options, or NULL for the defaults. Rows are always merged, so DITTO_SLICES_MERGE is
+ *                     an unknown flag here
+ *  @return DITTO_OK, an error of ditto_all_reduce_slices, or one of:
+ *  @retval DITTO_ERR_RANGE     an index on any replica is outside [0, dense_rows). The message names the
+ *                              replica and the index, and nothing is written. All replicas return the same
+ *                              error, and the run continues
+ *  @retval DITTO_ERR_DIVERGED  dense_rows differs between replicas */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices_into(ditto_replica *self,
                                                                     const ditto_slices *src, void *dense,
                                                                     size_t dense_rows, ditto_op op,

@@ -12,13 +12,13 @@ DITTO_BEGIN
 /** @defgroup ditto_values Distributed values
  *
  *  A value is a handle to one or several tensors (see ditto_value_kind). It is immutable. Only two things
- *  that it refers to may change: the program's own memory in a plain value, and a variable. One thread at a
- *  time may use a handle, or several may read it.
+ *  that it refers to may change: the program's own memory in a plain value, and a variable. Several threads
+ *  may use a value at the same time, but none while another one destroys the handle.
  *
- *  A function that returns a value through an `out` parameter gives it to the caller. The caller destroys it
- *  once with ditto_value_destroy. A nest keeps its members alive, and a component its container, so they may
- *  be destroyed in any order. The strategy keeps the memory of destroyed values for later ones. A loop that
- *  creates and destroys the same values again and again therefore allocates nothing.
+ *  A function that returns a `ditto_value *` through an `out` parameter gives it to the caller. The caller
+ *  destroys it once with ditto_value_destroy. A `const ditto_value *` is not given to the caller. A nest
+ *  keeps its members alive, and a component its container, so they may be destroyed in any order. The
+ *  strategy keeps the memory of destroyed values for later ones.
  *
  *  Members of nests are const, so arrays of values are `const ditto_value *const *`. In C, an array of
  *  handles that are not const (from ditto_strategy_local_results, or the arguments of a merge function) needs
@@ -53,15 +53,14 @@ typedef enum ditto_value_kind {
  *
  *  The functions are called in cross-replica context, and also return the errors of the group "Strategies"
  *  (ditto/strategy.h). All of them return DITTO_ERR_INVALID for a NULL pointer or an invalid tensor,
- *  DITTO_ERR_RANGE for a tensor whose size overflows, and DITTO_ERR_NO_MEMORY. `out` is set only on DITTO_OK.
+ *  DITTO_ERR_RANGE for a tensor whose size overflows, DITTO_ERR_NO_MEMORY, and DITTO_ERR_SYSTEM if the
+ *  calling thread could not be pinned. `out` is set only on DITTO_OK.
  *  @{ */
 
 /** Creates a plain value, which is a view of a tensor.
  *
  *  @param strategy  the strategy
- *  @param tensor    copied, except for its data, which must live as long as the value is used. If a merge
- *                   function returns such a value, its data must still exist after the function has returned.
- *                   A local array of the function is refused (DITTO_ERR_INVALID)
+ *  @param tensor    copied, except for its data, which must live as long as the value is used
  *  @param out       [out] the value
  *  @return DITTO_OK, or an error of this group */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value(ditto_strategy *strategy,
@@ -69,8 +68,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value(ditto_strategy *stra
 
 /** A function of the program that provides the component of a replica.
  *
- *  The component is copied after the function has returned, and before it is called again. It may therefore
- *  use the same memory each time, but not a local array (DITTO_ERR_INVALID).
+ *  The component is copied after the function has returned, and before the next call. The function may
+ *  therefore return the same memory each time, but not a local array (DITTO_ERR_INVALID).
  *
  *  @param replica       id of the replica
  *  @param num_replicas  number of replicas
@@ -89,7 +88,7 @@ typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t num_replicas, 
  *  @param user      passed to the function
  *  @param out       [out] the value
  *  @return DITTO_OK, an error of the function, or:
- *  @retval DITTO_ERR_INVALID  the components differ in dtype or rank
+ *  @retval DITTO_ERR_INVALID  the components differ in dtype or rank; a component is a local array
  *  @retval DITTO_ERR_USER     the function returned a status that is neither DITTO_OK nor an error */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_function(ditto_strategy *strategy,
                                                                           ditto_value_fn function, void *user,
@@ -104,6 +103,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_function(ditto_
  *  @param out       [out] the value
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID  dtypes or ranks differ; each is 0
+ *  @retval DITTO_ERR_RANGE    N * each is above UINT32_MAX; the size of a stacked array overflows
  *  @retval DITTO_ERR_SHAPE    the arrays of one replica differ in shape; the stacked array has too many
  *                             dimensions */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy,
@@ -123,9 +123,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_slices(ditto_st
                                                                         const ditto_slices *slices,
                                                                         size_t dense_rows, ditto_value **out);
 
-/** Creates a value that refers to a variable. It can be used wherever a value is accepted. When the variable
- *  has been destroyed, every call that uses the contents of the value, or of a value that was taken from it,
- *  returns DITTO_ERR_CONTEXT.
+/** Creates a value that refers to a variable. When the variable has been destroyed, every call that uses the
+ *  contents of this value, of a component of it, or of a nest with it returns DITTO_ERR_CONTEXT.
  *
  *  @param variable  the variable
  *  @param out       [out] the value
@@ -135,15 +134,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *vari
 
 /** Writes one value to a variable, as ditto_variable_assign does.
  *
- *  If the value refers to a variable, and both variables are mirrored with a copy for each replica, each
- *  component gets the component of the same replica. (Shared copies of `variable` are split for this if the
- *  components of the value may differ and `variable` has no aggregation.) Otherwise the variable of the value
- *  is read as ditto_variable_read does, and the result is assigned.
+ *  A value that refers to a variable is read as ditto_variable_read does, and the result is assigned. There
+ *  is one exception. If both variables are mirrored and have a copy for each replica, each component gets the
+ *  component of the same replica. If the components of the value may differ, shared copies of `variable` are
+ *  first split for this, where ditto_copies allows it.
  *
  *  @param variable  the variable that is written
  *  @param value     one value: plain, mirrored, or a variable
- *  @return DITTO_OK, an error of ditto_variable_assign, or one of:
- *  @retval DITTO_ERR_INVALID  a value with a component for each replica, slices, a nest; another dtype
+ *  @return DITTO_OK, an error of ditto_variable_assign or ditto_variable_read, or one of:
+ *  @retval DITTO_ERR_INVALID  a per-replica value; slices; a nest; another dtype
  *  @retval DITTO_ERR_SHAPE    another shape
  *  @retval DITTO_ERR_CONTEXT  a value of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_value(ditto_variable *variable,
@@ -177,17 +176,18 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_var
  *  @param out          [out] the nest
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID  a name is not allowed
- *  @retval DITTO_ERR_RANGE    a name is too long; nests are nested too deep
+ *  @retval DITTO_ERR_RANGE    a name is too long; more than 64 levels of nests
  *  @retval DITTO_ERR_CONTEXT  a member of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
                                                            const ditto_value *const *members,
                                                            uint32_t num_members, ditto_value **out);
 
-/** Creates one value from N values of equal structure, one for each replica. It is the inverse of
- *  ditto_strategy_local_results.
+/** Creates one value from N values of equal structure, one for each replica. It undoes
+ *  ditto_strategy_local_results for per-replica values, variables, and nests of these.
  *
  *  A leaf that is the same value or variable in all of them becomes that value or variable. The components of
- *  a variable, in the order of the replicas, become the variable. Other leaves become per-replica values.
+ *  a variable, in the order of the replicas, become the variable. Other leaves are copied into per-replica
+ *  values.
  *
  *  @param strategy     the strategy
  *  @param values       [N] the values
@@ -195,8 +195,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strat
  *                      too. A variable still becomes the variable
  *  @param out          [out] the value
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  structures, dtypes or ranks differ; different variables; different values of
- *                             slices; a leaf that has components itself */
+ *  @retval DITTO_ERR_INVALID  structures, kinds, dtypes or ranks differ; different variables; a per-replica
+ *                             value or slices that would become a component
+ *  @retval DITTO_ERR_CONTEXT  a value of another strategy */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *strategy,
                                                               const ditto_value *const *values,
                                                               int always_wrap, ditto_value **out);
@@ -207,16 +208,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *st
  *
  *  @param value  the value; NULL is allowed
  *  @retval DITTO_OK           the handle is destroyed
- *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was done
- *  @par Thread safety
- *  Any thread may call it. */
+ *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was
+ *                             done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_destroy(ditto_value *value);
 
 /** @name Reading values
  *
- *  These functions may be called in any context, unless they say otherwise. Pointers that they return refer
- *  to the value's own memory, and are valid as long as the value. Those that return a status return
- *  DITTO_ERR_INVALID for a NULL pointer, and DITTO_ERR_CONTEXT if the value's strategy was destroyed.
+ *  These functions may be called in any context, unless they say otherwise. Pointers that they return are
+ *  valid as long as the value, and as the tensor or variable that it refers to. Functions that return a
+ *  status return DITTO_ERR_INVALID for a NULL pointer, and DITTO_ERR_CONTEXT if the value's strategy was
+ *  destroyed.
  *  @{ */
 
 /** Returns the kind of a value.
@@ -231,19 +232,19 @@ DITTO_API ditto_value_kind ditto_value_kind_of(const ditto_value *value);
  *  @param value  the value
  *  @param out    [out] a tensor without data
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  the value is a nest, whose members have to be asked for instead */
+ *  @retval DITTO_ERR_INVALID  the value is a nest. Only its members have specs */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_spec(const ditto_value *value, ditto_tensor *out);
 
-/** Returns the one tensor of a plain value or of a mirrored value. (ditto_value_select makes a plain value of
- *  one component of a per-replica value.)
+/** Returns the one tensor of a plain value or of a mirrored value.
  *
  *  @param value  the value
  *  @param out    [out] a view of the tensor
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  the value is not one tensor. Select a replica, or reduce it */
+ *  @retval DITTO_ERR_INVALID  the value is of another kind. The message says how to get a tensor of it */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_tensor(const ditto_value *value, ditto_tensor *out);
 
-/** Returns the one tensor of a value, as ditto_value_tensor does, as a number. It may have any real dtype.
+/** Returns the one element of a plain or mirrored value as a number. The dtype may be any real one, also an
+ *  integer or bool.
  *
  *  @param value  the value
  *  @param out    [out] the number
@@ -280,7 +281,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_slices(const ditto_value *val
 /** Returns the variable that a value refers to.
  *
  *  @param value  the value
- *  @return the variable; NULL if the value is not of the kind DITTO_VALUE_VARIABLE */
+ *  @return the variable; NULL if value is NULL, or not of the kind DITTO_VALUE_VARIABLE */
 DITTO_API ditto_variable *ditto_value_variable(const ditto_value *value);
 
 /** Returns the number of members of a nest.
@@ -296,50 +297,52 @@ DITTO_API uint32_t ditto_value_num_members(const ditto_value *value);
  *  @return the name; NULL if there is no such member */
 DITTO_API const char *ditto_value_member_name(const ditto_value *value, uint32_t member);
 
-/** Finds a member of a nest by its path.
+/** Finds a member of a nest, or of nests in it, by its path.
  *
- *  @param value  the nest
+ *  @param value  the value
  *  @param path   names, joined by '/', for example "batch/0". NULL or "" means the value itself
- *  @param out    [out] the member
+ *  @param out    [out] the member, which stays the nest's
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_NOT_FOUND  there is no such member; the message lists the members */
+ *  @retval DITTO_ERR_NOT_FOUND  there is no such member; the message lists the members of value */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_member(const ditto_value *value, const char *path,
                                                           const ditto_value **out);
 
-/** Returns the value or variable that a component was taken from by ditto_value_select or
- *  ditto_strategy_local_results.
+/** Returns the value that a component was taken from by ditto_value_select or ditto_strategy_local_results.
  *
  *  @param component  the component
- *  @return the value that it was taken from, or component itself if it was not taken from any */
+ *  @return the value that it was taken from; component itself if it was not taken from any, or is NULL */
 DITTO_API const ditto_value *ditto_value_container(const ditto_value *component);
 
-/** Creates a value that is one replica's part of another value. Of a variable this is the variable, of a nest
- *  a nest, and of a plain value that value. The call is made in cross-replica context.
+/** Creates a value that is one replica's part of another value. The part of a variable or of a plain value is
+ *  that variable or value. The part of a nest is a nest of its members' parts. The part of slices is slices
+ *  again, and the same for all replicas. The call is made in cross-replica context.
  *
  *  @param value    the value
  *  @param replica  id of the replica
  *  @param out      [out] the part, given to the caller
- *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_RANGE  there is no such replica */
+ *  @return DITTO_OK, an error of the group "Strategies", or one of:
+ *  @retval DITTO_ERR_RANGE      there is no such replica
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the part */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(const ditto_value *value, uint32_t replica,
                                                           ditto_value **out);
 
-/** Creates values that are the parts of all replicas, in replica order. A plain value has one part, itself.
- *  The parts of a variable are its components. Those of a nest are nests, one per replica. The call is made
- *  in cross-replica context.
+/** Creates values that are the parts of all replicas, in replica order. The parts are those of
+ *  ditto_value_select, with two exceptions: a plain value has one part, itself, and the parts of a variable
+ *  that is not in a nest are its components. The call is made in cross-replica context.
  *
  *  @param strategy     the strategy of the value
  *  @param value        the value
  *  @param out          [out] [N] the parts, each given to the caller; NULL from *num_results on
  *  @param num_results  [out] number of parts: N, or 1 for a plain value
- *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_CONTEXT  a value of another strategy */
+ *  @return DITTO_OK, an error of the group "Strategies", or one of:
+ *  @retval DITTO_ERR_CONTEXT    a value of another strategy
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the parts */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_local_results(ditto_strategy *strategy,
                                                                     const ditto_value *value,
                                                                     ditto_value **out, uint32_t *num_results);
 
-/** Returns the calling replica's tensor, as ditto_value_component does with its id. Of a per-replica value it
- *  is on this replica's node. The call is made in replica context, on the replica's own thread.
+/** Returns the calling replica's tensor, as ditto_value_component does. The call is made in replica context,
+ *  on the replica's own thread.
  *
  *  @param self   the calling replica
  *  @param value  the value
