@@ -35,27 +35,30 @@ DITTO_BEGIN
 /** Largest number of arguments of a merge call or an update. */
 #define DITTO_MAX_MERGE_ARGUMENTS 16
 
-/** A function that a merge call runs once, in cross-replica context, while all replicas pause. It may reduce,
- *  gather, read and assign variables, create values, and run functions on the strategy.
+/** A function that a merge call runs once, in cross-replica context, while all replicas pause. It may create,
+ *  reduce and gather values, read and assign variables, and run functions on the strategy.
  *
  *  @param strategy       the strategy of the run
  *  @param arguments      [num_arguments] per-replica values, views of what each replica gave. They are valid
  *                        until the function returns
  *  @param num_arguments  number of arguments
  *  @param user           the pointer that replica 0 gave to ditto_merge_call
- *  @param result         [out] NULL, or a value, which belongs to the call afterwards. It must be an
- *                        argument, or a value that the function received through an `out` parameter. *result
- *                        is NULL when the function is called, and `result` is never NULL
- *  @return DITTO_OK, or an error that ends the run. An error of a nested run need not be returned */
+ *  @param result         [out] NULL, or a value, which belongs to the call afterwards, also after an error.
+ *                        It must be an argument, or a value that the function received through an `out`
+ *                        parameter. The data of a plain value must still exist after the function has
+ *                        returned, so it must not be a local array (DITTO_ERR_INVALID). *result is NULL when
+ *                        the function is called, and `result` is never NULL
+ *  @return DITTO_OK, or an error, which ends the run. If a run that this function made has failed, the
+ *          function may still return DITTO_OK. A positive status ends the run with DITTO_ERR_USER */
 typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments,
                                        uint32_t num_arguments, void *user, ditto_value **result);
 
 /** Pauses all replicas, calls a function once, and gives its result to all replicas. The call is collective,
  *  and is made in replica context, with the rules of ditto/collective.h.
  *
- *  Functions that were given to logical devices are joined first. While the function runs, replicas wait
- *  without a time limit. If the function fails, the caller of run gets its error, and the replicas get
- *  DITTO_ERR_PEER_STOPPED.
+ *  Functions that were given to logical devices are joined first. While the function runs, the other replicas
+ *  wait without a time limit of their own. If the function fails, replica 0 and the caller of run get its
+ *  error, and the other replicas get DITTO_ERR_PEER_STOPPED.
  *
  *  @param self           the calling replica
  *  @param function       the function; the same one on all replicas
@@ -66,12 +69,16 @@ typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *co
  *                        may be NULL. ditto_local returns this replica's component of a per-replica value.
  *                        Other values are the same for all replicas. The value is valid until the next
  *                        ditto_merge_call or ditto_create_variable of this run, or the end of the run
- *  @return DITTO_OK, an error of ditto_barrier, or one of:
- *  @retval DITTO_ERR_DIVERGED  another replica has another function or number of arguments
- *  @retval DITTO_ERR_INVALID   arguments differ in dtype or rank between replicas; function is NULL
- *  @retval DITTO_ERR_RANGE     num_arguments is above DITTO_MAX_MERGE_ARGUMENTS
+ *  @return DITTO_OK, an error of ditto_barrier, ditto_join or the function, or one of:
+ *  @retval DITTO_ERR_DIVERGED   another replica has another function or number of arguments
+ *  @retval DITTO_ERR_INVALID    function is NULL; an argument is not a valid tensor. Or arguments differ in
+ *                               dtype or rank between replicas, which is treated as a failure of the function
+ *  @retval DITTO_ERR_RANGE      num_arguments is above DITTO_MAX_MERGE_ARGUMENTS; the size of an argument
+ *                               overflows
+ *  @retval DITTO_ERR_CONTEXT    the result is a value of another strategy
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the values of the arguments
  *  @par Cost
- *  The call costs a barrier, and one cache line that all replicas read. */
+ *  With 2 replicas the call takes 1.9 to 2.7 barriers, with 8 about 1.2 (docs/performance.md). */
 DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function,
                                                         void *user, const ditto_tensor *arguments,
                                                         uint32_t num_arguments, const ditto_value **result);
@@ -79,18 +86,20 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_merge_call(ditto_replica *self, dit
 /** A function that updates one physical copy of a variable.
  *
  *  It runs in update context, once for each copy, on a thread of the copy's replica, near its memory. It may
- *  call ditto_get_update_replica and ditto_fail(NULL, ...), and read and write the variable that is updated.
- *  Reads and writes access this copy alone. It must not call anything else of ditto.
+ *  call ditto_get_update_replica and ditto_fail(NULL, ...), and access the updated variable with
+ *  ditto_variable_read, ditto_variable_assign and similar functions, which then access this copy alone. It
+ *  must not call anything else of ditto.
  *
  *  @param copy           the copy, whose elements may be read and written
- *  @param arguments      [num_arguments] this replica's part of each argument
+ *  @param arguments      [num_arguments] the part of each argument that belongs to the copy's replica
  *  @param num_arguments  number of arguments
  *  @param user           the pointer given to the update
  *  @param result         [out] dtype, rank, shape and data of a result. It is copied when the function has
  *                        returned, so data must not be a local array of the function (DITTO_ERR_INVALID).
  *                        dtype 0 means no result. All fields are 0 when the function is called, and `result`
  *                        is never NULL
- *  @return DITTO_OK, or an error. Other copies may have been updated by then */
+ *  @return DITTO_OK, or an error. Other copies may have been updated by then. A positive status fails with
+ *          DITTO_ERR_USER */
 typedef ditto_status (*ditto_update_fn)(const ditto_tensor *copy, const ditto_tensor *arguments,
                                         uint32_t num_arguments, void *user, ditto_tensor *result);
 
@@ -107,10 +116,12 @@ typedef struct ditto_update_options {
 
 /** Calls a function on every copy of a variable, in parallel. The call is made in cross-replica context.
  *
- *  Plain and mirrored arguments are equal for all copies. Per-replica values, sync-on-read variables and
- *  variables whose components may differ are arguments with a component for each replica. They can be given,
- *  on every machine, if the updated variable is one of these:
- *   - It is sync-on-read, or was created with DITTO_COPIES_PER_REPLICA.
+ *  Plain values, mirrored values and mirrored variables are equal for all copies. Per-replica values,
+ *  sync-on-read variables, and mirrored variables whose components may differ are arguments with a component
+ *  for each replica. With more than one replica, they can be given if the updated variable is neither in
+ *  shards, nor in central storage, nor a slot of an optimizer, and one of these holds:
+ *   - It is sync-on-read, was created with DITTO_COPIES_PER_REPLICA, or is colocated with a variable that has
+ *     a copy for each replica.
  *   - It has no aggregation. Shared copies are split before the function is called (see ditto_copies), and
  *     the components may differ afterwards.
  *
@@ -122,20 +133,23 @@ typedef struct ditto_update_options {
  *  @param options        NULL for the defaults
  *  @param results        [out] with options->ungrouped, a per-replica value for the caller, or NULL if the
  *                        function gave no results. Replicas that share a copy have the result of that copy.
- *                        Otherwise results may be NULL, and is set to NULL if it is not
- *  @return DITTO_OK, an error of ditto/strategy.h, an error of the function, or one of:
+ *                        Without options->ungrouped results may be NULL, and *results is set to NULL
+ *  @return DITTO_OK, an error of the group "Strategies" (ditto/strategy.h), an error of the function, or one
+ *          of:
  *  @retval DITTO_ERR_INVALID      one of these:
- *      - An argument has a component for each replica, and the variable's copies are shared and never split:
- *        it aggregates, is cut into shards, is in central storage, or is a slot of an optimizer.
+ *      - An argument has a component for each replica, and the variable cannot take it.
  *      - Only some copies have a result.
- *      - Results differ in dtype or rank.
+ *      - Results differ in dtype or rank, or a result is not a valid tensor.
  *      - An argument is a nest or slices.
+ *      - A pointer is NULL, or options was not initialised.
  *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards, and no argument has a component for each
- *                                 replica
+ *                                 replica; options is of a newer version
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for a split. The function was not called, and nothing
- *                                 has changed
- *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS
- *  @retval DITTO_ERR_CONTEXT      an argument of another strategy */
+ *                                 has changed. Or there is none for the results
+ *  @retval DITTO_ERR_SYSTEM       the calling thread could not be pinned; nothing has changed
+ *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS; the size of a result
+ *                                 overflows
+ *  @retval DITTO_ERR_CONTEXT      an argument of another strategy, or of a variable that was destroyed */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
     ditto_variable *variable, ditto_update_fn function, void *user, const ditto_value *const *arguments,
     uint32_t num_arguments, const ditto_update_options *options, ditto_value **results);
@@ -147,10 +161,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
  *  copies of a variable without aggregation are split first, whatever the arguments are. All replicas pause
  *  for that, once.
  *
- *  The shared copies of a variable with aggregation are updated with the arguments of replica 0. Until the
- *  function has returned on all NUMA nodes, replica 0 cannot return. If a replica exceeds its time limit in
- *  the function, the error of replica 0 says so. The function must not start a collective
- *  (DITTO_ERR_CONTEXT).
+ *  The shared copies of a variable with aggregation are updated with the arguments of replica 0. The call of
+ *  replica 0 does not return before the function has returned for all copies, even if the call has failed.
+ *  After a long wait the message of its error names a replica whose function it waited for.
  *
  *  @param self           the calling replica
  *  @param variable       the variable
@@ -162,11 +175,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
  *                        may be NULL. The caller frees its data with ditto_free
  *  @return DITTO_OK, an error of ditto_barrier, an error of the function (which ends the run), or one of:
  *  @retval DITTO_ERR_INVALID      a variable without aggregation whose copies are never split: in shards, in
- *                                 central storage, or a slot of an optimizer
+ *                                 central storage, or a slot of an optimizer. With one replica only shards
+ *                                 are refused, as UNSUPPORTED. Or a pointer is NULL, or an argument or a
+ *                                 result is not a valid tensor
  *  @retval DITTO_ERR_UNSUPPORTED  a variable with aggregation that is cut into shards
- *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS
+ *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS; the size of an argument
+ *                                 or a result overflows
+ *  @retval DITTO_ERR_CONTEXT      a variable of another strategy, or one that was destroyed
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for a split. All replicas get this error. The function
- *                                 was not called, nothing has changed, and the run goes on */
+ *                                 was not called, nothing has changed, and the run goes on. Or there is no
+ *                                 memory for the result, which ends the run */
 DITTO_API DITTO_NODISCARD ditto_status ditto_update(ditto_replica *self, ditto_variable *variable,
                                                     ditto_update_fn function, void *user,
                                                     const ditto_tensor *arguments, uint32_t num_arguments,

@@ -9,8 +9,9 @@ DITTO_BEGIN
 /** @defgroup ditto_reductions Reductions of values
  *
  *  All functions but ditto_all_gather_tensor are called in cross-replica context, and also return the errors
- *  of the group "Strategies" (ditto/strategy.h). If it is faster, all replicas take part in the work. Values
- *  that a function returns through `out` are given to the caller.
+ *  of the group "Strategies" (ditto/strategy.h). They return DITTO_ERR_INVALID for a NULL pointer,
+ *  DITTO_ERR_CONTEXT for a value of another strategy, DITTO_ERR_NO_MEMORY, and DITTO_ERR_SYSTEM if the
+ *  calling thread could not be pinned. All replicas take part in the work if that is faster.
  *
  *  Sums over replicas are combined by the tree of docs/semantics.md, and have the bits of ditto_all_reduce.
  *  Sums along axes are combined in blocks, as by ditto_block_sum, over the rows of all replicas in replica
@@ -23,26 +24,28 @@ DITTO_BEGIN
  *      MEAN of the same along axis 0                    2.5
  *      SUM of the same without axes                     DITTO_ERR_SHAPE
  *
- *  A plain value, a mirrored value and a mirrored variable are one value. Without axes, MEAN, MIN and MAX
- *  return it unchanged. With axes, only elements along the axes are combined. MEAN with axes is the sum of
- *  all elements, divided by the number of elements along the axes on all replicas. The mean of integers is
- *  f64. The mean of no elements is NaN.
+ *  A plain value, a mirrored value and a mirrored variable are one value. (If the components of the variable
+ *  differ, it is that of replica 0.) Without axes, MEAN, MIN and MAX return one value unchanged, in its own
+ *  dtype. With axes, its elements are combined along the axes.
+ *
+ *  MEAN with axes is the sum of all elements, divided by the number of elements along the axes on all
+ *  replicas. It is NaN if there are none. Means of integers and bools are f64.
  *
  *  @param strategy  the strategy
  *  @param op        SUM, MEAN, MIN, MAX or PROD
  *  @param value     the value. Each leaf of a nest is reduced. Slices become the slices of all replicas, in
- *                   replica order, and MEAN divides their values by N
- *  @param axes      [num_axes] the axes. Negative ones count from the end. NULL means none, and then shapes
- *                   must agree
- *  @param num_axes  number of axes
+ *                   replica order, and MEAN divides their values by N. Slices that a reduction or
+ *                   ditto_value_select returned are one value, and MEAN does not change them
+ *  @param axes      [num_axes] the axes. Negative ones count from the end
+ *  @param num_axes  number of axes. With 0, the shapes of all components must agree
  *  @param out       [out] a plain value, slices, or a nest of these
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID      SUM or PROD of a plain or mirrored value with more than one replica,
- *                                 because the value would count N times; an axis that is given twice; axes of
- *                                 slices
- *  @retval DITTO_ERR_RANGE        an axis outside of the rank; an unknown op
+ *  @retval DITTO_ERR_INVALID      SUM or PROD of one value (see above) with more than one replica, because it
+ *                                 would count N times; an axis that is given twice; axes of slices
+ *  @retval DITTO_ERR_RANGE        an axis that the tensor does not have; an unknown op
  *  @retval DITTO_ERR_SHAPE        shapes differ in a dimension in which they must agree
- *  @retval DITTO_ERR_UNSUPPORTED  the dtype does not have op; AND, OR or XOR
+ *  @retval DITTO_ERR_UNSUPPORTED  the dtype does not have op; AND, OR or XOR; an op other than SUM and MEAN
+ *                                 for slices
  *  @par Cost
  *  With one scalar per replica, about one cache line is read from each replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op,
@@ -61,23 +64,24 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce(ditto_strategy *str
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op,
                                                                  const ditto_value *value, double *out);
 
-/** Merges slices, so that the indices ascend and each occurs once. Rows with the same index are added in
- *  their order, by the tree over the number of these rows.
+/** Merges the slices of all replicas, so that the indices ascend and each occurs once. Rows with the same
+ *  index are added in replica order, by the tree over the number of these rows.
  *
  *  @param strategy  the strategy
  *  @param slices    the slices
- *  @param out       [out] the merged slices
+ *  @param out       [out] the merged slices, equal on all replicas
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID    the value is not slices
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the result */
+ *  @retval DITTO_ERR_INVALID      the value is not slices
+ *  @retval DITTO_ERR_UNSUPPORTED  the dtype does not have SUM */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy,
                                                                    const ditto_value *slices,
                                                                    ditto_value **out);
 
 /** The destinations of a result. */
 typedef struct ditto_destination {
-    /** The result gets one copy for each component of this value. For a per-replica value these are all
-     *  replicas, for a variable those of its copies. NULL means that `replica` is the only destination. */
+    /** The result gets a copy on each replica that owns a copy of this value. For a per-replica value these
+     *  are all replicas, for a variable those that own its physical copies (see ditto_copies). NULL means
+     *  that `replica` is the only destination. */
     const ditto_value *of;
 
     uint32_t replica; /**< id of the only destination, if `of` is NULL */
@@ -87,8 +91,8 @@ typedef struct ditto_destination {
  *  value or variable that names the destinations is not changed.
  *
  *  Slices become dense if they are reduced to a variable, or have dense_rows. The result then is an array of
- *  zeros to which their rows are added, with the tree over rows of one index. MEAN divides by N. Other slices
- *  that are reduced to a replica stay slices, as with ditto_strategy_reduce.
+ *  zeros to which their rows are added. Rows of one index are combined as in ditto_strategy_merge_slices, and
+ *  MEAN divides by N. Other slices stay slices, as with ditto_strategy_reduce.
  *
  *  @param strategy     the strategy
  *  @param op           SUM, MEAN, MIN, MAX or PROD
@@ -96,9 +100,11 @@ typedef struct ditto_destination {
  *  @param destination  the destinations
  *  @param out          [out] the mirrored value, or slices
  *  @return DITTO_OK, an error of ditto_strategy_reduce, or one of:
- *  @retval DITTO_ERR_INVALID  value is a nest; destination.of is not a value that can name destinations
- *  @retval DITTO_ERR_RANGE    destination.replica is not the id of a replica
- *  @retval DITTO_ERR_SHAPE    the slices' rows do not fit the variable */
+ *  @retval DITTO_ERR_INVALID  value is a nest; destination.of is neither a per-replica value, nor a mirrored
+ *                             value, nor a variable
+ *  @retval DITTO_ERR_RANGE    destination.replica is not the id of a replica; an index of the slices is not a
+ *                             row of the variable; the size of the dense array overflows
+ *  @retval DITTO_ERR_SHAPE    the length of the slices' rows does not fit the variable */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op,
                                                                 const ditto_value *value,
                                                                 ditto_destination destination,
@@ -127,10 +133,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_stra
  *  @param destination  the destinations
  *  @param out          [out] a mirrored value
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID    a NULL pointer; an invalid tensor; destination.of is not a value that can
- *                               name destinations
- *  @retval DITTO_ERR_RANGE      destination.replica is not the id of a replica
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copies */
+ *  @retval DITTO_ERR_INVALID  an invalid tensor; destination.of as for ditto_strategy_reduce_to
+ *  @retval DITTO_ERR_RANGE    destination.replica is not the id of a replica; the size of the tensor
+ *                             overflows */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy,
                                                                    const ditto_tensor *tensor,
                                                                    ditto_destination destination,
@@ -143,16 +148,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_broadcast_to(ditto_strateg
  *  @param axis      the axis, 0 to rank - 1
  *  @param out       [out] a plain value, or a nest of these
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_SHAPE        the components are scalars; their ranks differ; their shapes differ in
- *                                 another dimension than axis
- *  @retval DITTO_ERR_RANGE        axis is not below the rank
+ *  @retval DITTO_ERR_SHAPE        the components are scalars, or differ in another dimension than axis
+ *  @retval DITTO_ERR_RANGE        axis is not below the rank; the size of the result overflows
  *  @retval DITTO_ERR_UNSUPPORTED  slices */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *strategy,
                                                              const ditto_value *value, uint32_t axis,
                                                              ditto_value **out);
 
 /** Concatenates the replicas' tensors along an axis, in replica order. Every replica receives the result. The
- *  call is collective, and is made in replica context, with the rules of ditto/collective.h.
+ *  call is collective, and is made in replica context, with the rules of ditto/collective.h. If tensors or
+ *  axes do not fit together, all replicas get the same error, and the run goes on.
  *
  *  @param self  the calling replica
  *  @param src   this replica's tensor. Shapes may differ between replicas along axis alone
@@ -160,15 +165,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *str
  *  @param dst   [out] the result. Its data is in the replica's own memory, and the caller gives it to
  *               ditto_free
  *  @return DITTO_OK, an error of ditto_all_gather, or one of:
- *  @retval DITTO_ERR_SHAPE      as for ditto_strategy_gather. All replicas get this error, and the run goes
- *                               on
- *  @retval DITTO_ERR_RANGE      as for ditto_strategy_gather. All replicas get this error, and the run goes
- *                               on
- *  @retval DITTO_ERR_INVALID    dtype or axis differ between replicas. All replicas get this error, and the
- *                               run goes on. Or a pointer is NULL, or the tensor is invalid
+ *  @retval DITTO_ERR_SHAPE      as for ditto_strategy_gather; ranks differ between replicas
+ *  @retval DITTO_ERR_RANGE      as for ditto_strategy_gather; the size of the tensor overflows
+ *  @retval DITTO_ERR_INVALID    dtype or axis differ between replicas; a NULL pointer; an invalid tensor
  *  @retval DITTO_ERR_NO_MEMORY  only on the replica that has no memory. Its function must return this error
  *  @par Cost
- *  The call takes two operations. The first gathers the shapes, the second the data. */
+ *  The call takes two collectives. The first gathers the shapes, the second the data. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *src,
                                                                uint32_t axis, ditto_tensor *dst);
 

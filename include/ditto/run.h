@@ -74,22 +74,24 @@ typedef struct ditto_run_options {
  *  @param result     [out] the results, given to the caller. NULL if there were none; the result without a
  *                    name; a nest of results with names, in replica 0's order; or a nest of numbered
  *                    results, in ascending order. A tensor becomes a per-replica value, even if there is one
- *                    replica. A variable that all replicas returned comes back as
- *                    that variable. If result is NULL, the results are discarded, and not compared
+ *                    replica. A variable that all replicas returned comes back as that variable. If result
+ *                    is NULL, the results are discarded, and not compared
  *  @return DITTO_OK, a status of ditto_strategy_run, an error of ditto_strategy_reduce for a result of
  *          options->reduce, or one of:
- *  @retval DITTO_ERR_DIVERGED   results differ between replicas in number, name, kind, dtype or rank; slices
- *                               differ in the length of rows or in dense_rows; the replicas returned
- *                               different variables. The message names the first such result
- *  @retval DITTO_ERR_INVALID    numbered results with a gap; options->reduce names a result that no replica
- *                               returned, or names a result twice, or is NULL although num_reduce is not 0
- *  @retval DITTO_ERR_RANGE      options->reduce has an operator other than SUM, MEAN, MIN, MAX and PROD; an
- *                               unknown dynamic_batch
- *  @retval DITTO_ERR_SHAPE      dynamic_batch is OFF, and components differ in shape; a result of
- *                               options->reduce differs in shape between replicas
- *  @retval DITTO_ERR_CONTEXT    an argument of another strategy, or of one that was destroyed; an argument
- *                               refers to a variable that was destroyed
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the results
+ *  @retval DITTO_ERR_DIVERGED     results differ between replicas in number, name, kind, dtype or rank; slices
+ *                                 differ in the length of rows or in dense_rows; the replicas returned
+ *                                 different variables. The message names the first such result
+ *  @retval DITTO_ERR_INVALID      numbered results with a gap; options->reduce names a result that no replica
+ *                                 returned, or names a result twice, or is NULL although num_reduce is not 0;
+ *                                 options was not initialised
+ *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version
+ *  @retval DITTO_ERR_RANGE        options->reduce has an operator other than SUM, MEAN, MIN, MAX and PROD; an
+ *                                 unknown dynamic_batch
+ *  @retval DITTO_ERR_SHAPE        dynamic_batch is OFF, and components differ in shape; a result of
+ *                                 options->reduce differs in shape between replicas
+ *  @retval DITTO_ERR_CONTEXT      an argument of another strategy, or of one that was destroyed; an argument
+ *                                 refers to a variable that was destroyed
+ *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the results
  *  @par Cost
  *  With 2 replicas, three arguments and one scalar result take 0.7 to 0.85 us more than ditto_strategy_run
  *  (docs/performance.md). About four cache lines move for each result of each replica. */
@@ -116,7 +118,7 @@ typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *ba
  *  @param iterator   the source of the batches
  *  @param num_steps  largest number of steps
  *  @param options    NULL for the defaults
- *  @param num_done   [out] the number of steps done; may be NULL
+ *  @param num_done   [out] the number of steps done; may be NULL. Not set after an error of the run
  *  @param result     [out] the results of the last step, as for ditto_strategy_run_values; NULL if no step
  *                    was done
  *  @return DITTO_OK, an error of ditto_strategy_run_values or ditto_next, or one of:
@@ -133,8 +135,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_steps(ditto_strategy *
 /** @name Arguments and results
  *
  *  These functions are called in replica context, in the function of a run with values. If self is not the
- *  calling thread's replica, they return DITTO_ERR_CONTEXT, and ditto_arguments records this error and
- *  returns NULL.
+ *  calling thread's replica, they return DITTO_ERR_CONTEXT. If a pointer is NULL, they return
+ *  DITTO_ERR_INVALID. ditto_arguments records these errors and returns NULL.
  *  @{ */
 
 /** Returns an argument of this replica.
@@ -193,8 +195,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_return_buffer(ditto_replica *self, 
  *  @param self      the calling replica
  *  @param name      as for ditto_return
  *  @param variable  the variable
- *  @return DITTO_OK, an error of ditto_return, or:
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards */
+ *  @return DITTO_OK, an error of ditto_return, or one of:
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards
+ *  @retval DITTO_ERR_CONTEXT      the variable is of another strategy, or was destroyed */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_variable(ditto_replica *self, const char *name,
                                                              ditto_variable *variable);
 
@@ -204,7 +207,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_return_variable(ditto_replica *self
  *  @param name        as for ditto_return
  *  @param slices      the slices
  *  @param dense_rows  number of rows of the array that the rows belong to; 0 if it is not known
- *  @return DITTO_OK, or an error of ditto_return or ditto_strategy_value_from_slices */
+ *  @return DITTO_OK, an error of ditto_return, or one of:
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL or misaligned; an unknown dtype
+ *  @retval DITTO_ERR_RANGE    an index is negative, or not below dense_rows; the size overflows */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_slices(ditto_replica *self, const char *name,
                                                            const ditto_slices *slices, size_t dense_rows);
 
