@@ -78,8 +78,8 @@ typedef struct ditto_run_options {
  *                    is NULL, the results are discarded, and not compared
  *  @return DITTO_OK, a status of ditto_strategy_run, an error of ditto_strategy_reduce for a result of
  *          options->reduce, or one of:
- *  @retval DITTO_ERR_DIVERGED     results differ between replicas in number, name, kind, dtype or rank; slices
- *                                 differ in the length of rows or in dense_rows; the replicas returned
+ *  @retval DITTO_ERR_DIVERGED     results differ between replicas in number, name, kind, dtype or rank;
+ *                                 slices differ in the length of rows or in dense_rows; the replicas returned
  *                                 different variables. The message names the first such result
  *  @retval DITTO_ERR_INVALID      numbered results with a gap; options->reduce names a result that no replica
  *                                 returned, or names a result twice, or is NULL although num_reduce is not 0;
@@ -123,8 +123,8 @@ typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *ba
  *                    was done
  *  @return DITTO_OK, an error of ditto_strategy_run_values or ditto_next, or one of:
  *  @retval DITTO_END_OF_INPUT  the input ended before `num_steps` steps. result and num_done are set
- *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a batch has fewer rows than a full one (see
- *                              ditto_iterator_full_rows)
+ *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a batch has fewer rows than the replica gets in a
+ *                              full step
  *  @retval DITTO_ERR_USER      the function returned a status that is neither DITTO_OK nor an error */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_steps(ditto_strategy *strategy,
                                                                 ditto_step_fn function, void *user,

@@ -42,7 +42,7 @@ typedef enum ditto_value_kind {
     DITTO_VALUE_VARIABLE = 4, /**< a reference to a variable */
     DITTO_VALUE_SLICES = 5,   /**< for each replica, rows with indices (ditto/slices.h) */
 
-    /** Several values with names, or in order. In the second case their names are "0", "1", and so on. */
+    /** Several values with names. If no names were given, they are "0", "1", and so on. */
     DITTO_VALUE_NEST = 6,
 } ditto_value_kind;
 
