@@ -28,8 +28,8 @@ DITTO_BEGIN
  *  differ, it is that of replica 0.) Without axes, MEAN, MIN and MAX return one value unchanged, in its own
  *  dtype. With axes, its elements are combined along the axes.
  *
- *  MEAN with axes is the sum of all elements, divided by the number of elements along the axes on all
- *  replicas. It is NaN if there are none. Means of integers and bools are f64.
+ *  MEAN with axes is the sum along the axes over all replicas, divided by the number of elements that were
+ *  added. It is NaN if there are none. Means of integers and bools are f64.
  *
  *  @param strategy  the strategy
  *  @param op        SUM, MEAN, MIN, MAX or PROD
