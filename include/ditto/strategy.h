@@ -9,11 +9,12 @@ DITTO_BEGIN
 
 /** @defgroup ditto_strategies Strategies
  *
- *  Unless they say otherwise, these functions are called in cross-replica context. On a replica's thread, and
- *  in the scope of another strategy, they return DITTO_ERR_CONTEXT. In a child process after fork they return
- *  DITTO_ERR_FORKED. If a replica never returned from an earlier run, they return DITTO_ERR_POISONED, and
- *  only ditto_strategy_destroy works. Several threads may call functions on one strategy. Their calls are
- *  served one after the other.
+ *  Unless they say otherwise, these functions are called outside of runs, or in a merge function. Elsewhere
+ *  in a run, in functions of updates and of an iterator's datasets, and in the scope of another strategy than
+ *  the default one, they return DITTO_ERR_CONTEXT. For a strategy that is NULL they return DITTO_ERR_INVALID.
+ *  If the strategy was created before fork, in the parent process, they return DITTO_ERR_FORKED. If it is
+ *  poisoned (see run_timeout_ms), they return DITTO_ERR_POISONED. Several threads may call functions on one
+ *  strategy. Their calls are served one after the other.
  *  @{ */
 
 /** A set of replicas, and everything that was created with it. */
@@ -26,16 +27,18 @@ typedef enum ditto_implementation {
     DITTO_IMPLEMENTATION_DEFAULT = 0, /**< chosen by the size of the message */
     DITTO_IMPLEMENTATION_FLAT = 1,    /**< every replica exchanges data with every other one */
 
-    /** Replicas that share a cache, a node or a package exchange data first, then the groups that they form.
-     *  It is the same as FLAT if all replicas are one group. */
+    /** The replicas of a group (see ditto_tuning.near_replicas) exchange data first, then the groups. If
+     *  there is only one group, this is the same as DITTO_IMPLEMENTATION_FLAT. */
     DITTO_IMPLEMENTATION_HIERARCHICAL = 2,
 } ditto_implementation;
 
 /** The kinds of strategy. */
 typedef enum ditto_strategy_kind {
-    DITTO_MIRRORED = 1, /**< synchronous replicas, with variables mirrored on all */
+    /** Synchronous replicas. Each NUMA node with replicas has a copy of each mirrored variable
+     *  (ditto/variable.h). */
+    DITTO_MIRRORED = 1,
 
-    /** Synchronous replicas. Variables have one copy, on one NUMA node, which all replicas read. */
+    /** Synchronous replicas. A variable has one copy, on one NUMA node, which all replicas read. */
     DITTO_CENTRAL_STORAGE = 2,
 
     DITTO_ONE_DEVICE = 3, /**< one replica */
@@ -48,10 +51,10 @@ typedef enum ditto_strategy_kind {
 typedef enum ditto_caller {
     DITTO_CALLER_DEFAULT = 0, /**< DITTO_CALLER_IS_REPLICA_0 */
 
-    /** The thread that calls run works as replica 0, on its PU. This is the default. */
+    /** The thread that calls run works as replica 0, on the PU of replica 0. This is the default. */
     DITTO_CALLER_IS_REPLICA_0 = 1,
 
-    DITTO_CALLER_WAITS = 2, /**< replica 0 has its own thread, the caller sleeps */
+    DITTO_CALLER_WAITS = 2, /**< replica 0 has its own thread, and the caller sleeps */
 } ditto_caller;
 
 /** Whether threads are bound to PUs. */
@@ -62,7 +65,8 @@ typedef enum ditto_pin {
      *  the default. */
     DITTO_PIN_PU = 1,
 
-    /** The program places the threads itself. The arenas still prefer the planned node. */
+    /** The program places the threads itself. Memory is still placed on the planned nodes, unless the kernel
+     *  refuses mbind. */
     DITTO_PIN_NONE = 2,
 } ditto_pin;
 
@@ -82,8 +86,8 @@ typedef enum ditto_memory_policy {
     DITTO_MEMORY_PREFERRED = 1,
 
     /** Pages are only on the replica's node. Creation fails with DITTO_ERR_SYSTEM if the kernel refuses
-     *  mbind. The kernel provides a page when it is touched. If the node is full then, the process is out of
-     *  memory, as with any bound memory. */
+     *  mbind. The kernel provides a page when it is first touched, and not when it is allocated. If the node
+     *  is full at that time, no call fails, but the kernel may kill the process. */
     DITTO_MEMORY_STRICT = 2,
 } ditto_memory_policy;
 
@@ -97,15 +101,15 @@ typedef enum ditto_memory_policy {
 typedef enum ditto_floating {
     DITTO_FLOATING_DEFAULT = 0, /**< DITTO_FLOATING_STANDARD */
 
-    /** Rounding to nearest, FTZ and DAZ off, no traps. This is the default. A program may have FTZ and DAZ on
-     *  (-ffast-math sets them at its start). Its functions on replicas compute with denormals nevertheless,
-     *  which may be slower. The caller's environment is restored when run returns. */
+    /** Rounding to nearest, FTZ and DAZ off, no traps. This is the default. Even if the program has FTZ and
+     *  DAZ on (-ffast-math sets them at its start), its functions on replicas compute with denormals, which
+     *  may be slower. The caller's environment is restored when run returns. */
     DITTO_FLOATING_STANDARD = 1,
 
-    /** The environment of the thread that calls run or ditto_variable_update, at the time of the call. It is
-     *  equal on all replicas. Nested runs use the environment of the outermost run. The operands that
-     *  functions give to a collective may then have other bits. From equal operands a collective computes
-     *  equal bits. */
+    /** The environment of the thread that calls run or ditto_variable_update, at the time of the call, on all
+     *  replicas. Nested runs use the environment of the outermost run. The functions may compute other bits
+     *  than with DITTO_FLOATING_STANDARD. From equal operands, collectives compute the same bits with
+     *  both. */
     DITTO_FLOATING_CALLER = 2,
 } ditto_floating;
 
@@ -115,9 +119,10 @@ typedef struct ditto_strategy_options {
 
     /* -- Replicas and their PUs: num_replicas and span, or placement_options, or placement -- */
 
-    /** Number of replicas. 0 means one for each part of the machine that span names, and without a span
-     *  min(cores that the process may use, ceil(CPU quota)). If there are more replicas than PUs, they share
-     *  PUs. */
+    /** Number of replicas, at most DITTO_MAX_REPLICAS. 0 means one for each part of the machine that span
+     *  names. If span is 0 too, it means 1 for DITTO_ONE_DEVICE, and otherwise
+     *  ditto_topology_default_num_replicas. If there are more replicas than such parts or PUs, they share
+     *  them. */
     uint32_t num_replicas;
 
     /** What one replica spans. For example, DITTO_SPAN_NUMA_NODE gives one replica for each NUMA node. 0
@@ -125,8 +130,9 @@ typedef struct ditto_strategy_options {
     ditto_span span;
 
     /** All options of the placement: explicit PUs, shapes, policies, flags (ditto/placement.h). If it is
-     *  given, num_replicas, span and placement must be 0. Without a number of replicas, a span, a shape or
-     *  PUs there are as many replicas as by default. It is read only during creation. */
+     *  given, num_replicas, span and placement must be 0. If it has no number of replicas, span, shape,
+     *  stride or PUs, there are as many replicas as by default. Without explicit PUs, DITTO_PLACEMENT_SHARE
+     *  is always set. It is read only during creation. */
     const ditto_placement_options *placement_options;
 
     /** Where the replicas are. The placement must have been made for this machine. It is read only during
@@ -140,12 +146,12 @@ typedef struct ditto_strategy_options {
 
     /** Whether a replica has helper threads on the PUs that its leader does not use (ditto/device.h).
      *
-     *  DITTO_SWITCH_ON is the default. Each PU but the first has one helper, which sleeps when there is
-     *  nothing to do. With DITTO_SWITCH_OFF the leader may run on all PUs of its replica, and threads that it
-     *  starts (for example those of OpenMP) inherit these PUs. */
+     *  DITTO_SWITCH_ON is the default. Each PU of the replica but the first has one helper, which sleeps when
+     *  there is nothing to do. With DITTO_SWITCH_OFF the leader may run on all PUs of its replica, and
+     *  threads that it starts (for example those of OpenMP) inherit these PUs. */
     ditto_switch helpers;
 
-    /** Stack size of the replicas' threads, at least 128 KiB. 0 means the default of the system. */
+    /** Stack size of leaders and helpers, at least 128 KiB. 0 means the default of the system. */
     size_t stack_bytes;
 
     /** The library calls this function when the thread of a leader or helper starts, with the id of the
@@ -161,8 +167,8 @@ typedef struct ditto_strategy_options {
 
     ditto_memory_policy memory; /**< how strictly memory is placed */
 
-    /** For central storage: the NUMA node of the variables, as the operating system numbers it. Without
-     *  has_parameter_node it must be 0 (DITTO_ERR_INVALID). */
+    /** For central storage: the NUMA node of the variables, as the operating system numbers it. It must be 0
+     *  if has_parameter_node is 0. With other kinds of strategy both must be 0. */
     uint32_t parameter_node;
 
     /** If it is 0, the variables of central storage are on the node of the creating thread. If there is one
@@ -177,19 +183,20 @@ typedef struct ditto_strategy_options {
 
     /** How long run waits for functions to return, in milliseconds. 0 means no limit.
      *
-     *  When the time has passed, every replica that waits in the library returns with an error. The others
-     *  have a quarter of the limit more (at least 250 ms, at most 1 s) to return. Then the strategy is
-     *  poisoned.
+     *  When the time has passed, calls in which replicas wait for each other or for input return an error.
+     *  The functions have a quarter of the limit more (at least 250 ms, at most 1 s) to return. If one of
+     *  them has not returned by then, the strategy is *poisoned*: only ditto_strategy_scope_leave and
+     *  ditto_strategy_destroy still work.
      *
-     *  A caller that works as replica 0 can be released only while it waits in the library. It cannot be
-     *  released while its own function computes, while it waits for a function that it gave to a helper, or
-     *  while it waits for the function of a ditto_update that uses its arguments on another NUMA node.
-     *  DITTO_CALLER_WAITS avoids this. */
+     *  If the caller works as replica 0, run cannot return before the function of replica 0 has returned,
+     *  however long this function computes, or waits for a function that it gave to a helper or for the
+     *  function of a ditto_update that uses its arguments on another NUMA node. DITTO_CALLER_WAITS avoids
+     *  this. */
     uint32_t run_timeout_ms;
 
     /** How long a waiting thread spins before it sleeps, in microseconds. 0 means the default, 50, unless
-     *  has_spin_us is set. Threads do not spin where they share PUs, or where there are more of them than the
-     *  CPU quota allows. */
+     *  has_spin_us is set. Threads do not spin if they share PUs, or if the strategies of the process have
+     *  more threads than the CPU quota allows or, with DITTO_PIN_NONE, than there are PUs. */
     uint32_t spin_us;
 
     /** If not 0, spin_us is used as it stands, and 0 there means that no thread spins. */
@@ -203,12 +210,12 @@ typedef struct ditto_strategy_options {
     /** The pack size of lists whose options have bytes_per_pack 0. 0 means one pack. */
     size_t bytes_per_pack;
 
-    /** Which instructions compute reductions. Creation fails with DITTO_ERR_UNSUPPORTED if the processor does
-     *  not have them. */
+    /** Which instructions compute reductions. Creation fails with DITTO_ERR_UNSUPPORTED if the processor or
+     *  the build does not have them. */
     ditto_kernels kernels;
 
-    /** The thresholds by which algorithms are chosen (ditto/tuning.h). NULL means that they are measured. It
-     *  is read only during creation. */
+    /** The thresholds by which algorithms are chosen (ditto/tuning.h). NULL means that none is given. It is
+     *  read only during creation. */
     const struct ditto_tuning *tuning;
 
     /** The floating-point environment of functions on replicas. */
@@ -224,21 +231,24 @@ typedef struct ditto_strategy_options {
  *  If it fails, no thread and no memory of the strategy remain.
  *
  *  @param kind     DITTO_MIRRORED, DITTO_CENTRAL_STORAGE or DITTO_ONE_DEVICE
- *  @param options  NULL for the defaults, with one replica per core
+ *  @param options  NULL for the defaults
  *  @param out      [out] the strategy; set only on DITTO_OK
- *  @retval DITTO_OK               the strategy is ready
- *  @retval DITTO_ERR_RANGE        an unknown kind or enum value; more than DITTO_MAX_REPLICAS; a PU that the
- *                                 process may not use; an empty cpuset; a parameter_node whose memory it may
- *                                 not use
- *  @retval DITTO_ERR_INVALID      out is NULL; options contradict each other; more than one replica for
- *                                 DITTO_ONE_DEVICE; DITTO_TIMEOUT_MS or DITTO_TUNING is set, but is not
- *                                 valid; a placement that was built for another machine
+ *  @return DITTO_OK; an error of ditto_placement_create, for the options that say where the replicas are; or:
+ *  @retval DITTO_ERR_RANGE        an unknown kind or enum value; a number outside of its range, also in
+ *                                 DITTO_TUNING; no PU that the process may use; a PU of the placement that it
+ *                                 may not use; a parameter_node whose memory it may not use
+ *  @retval DITTO_ERR_INVALID      out is NULL; a struct_size is not set; options contradict each other; more
+ *                                 than one replica for DITTO_ONE_DEVICE; DITTO_TIMEOUT_MS or DITTO_TUNING is
+ *                                 not valid; a placement that was built for another machine; environment
+ *                                 variables make hwloc describe another machine
  *  @retval DITTO_ERR_SYSTEM       the system refused a thread (RLIMIT_NPROC, pids cgroup), or its pinning;
  *                                 the machine could not be read; strict memory was asked for, and mbind is
  *                                 refused
- *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version; the processor does not have the kernels
- *  @retval DITTO_ERR_NO_MEMORY    an arena was refused (RLIMIT_AS)
- *  @retval DITTO_ERR_CONTEXT      called on a replica's thread, or in the scope of another strategy
+ *  @retval DITTO_ERR_UNSUPPORTED  an option that only a newer version knows; kernels that the processor or
+ *                                 the build does not have; more PUs or NUMA nodes than the build supports
+ *  @retval DITTO_ERR_NO_MEMORY    memory was refused (RLIMIT_AS)
+ *  @retval DITTO_ERR_CONTEXT      called in a run (also in a merge function), or in the scope of another
+ *                                 strategy
  *  @par Ownership
  *  The caller gives the strategy to ditto_strategy_destroy.
  *  @par Cost
@@ -250,29 +260,29 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_strategy_kind
 
 /** Ends the threads of a strategy and frees everything that belongs to it.
  *
- *  Its variables and iterators may be destroyed before or after it. If they are used after it, the calls
- *  return DITTO_ERR_CONTEXT. In a child process after fork the function frees the memory, joins no thread,
- *  and returns DITTO_OK.
+ *  Objects that were created with it (variables, values, optimizers, iterators, checkpointers) may be
+ *  destroyed before or after it. Other calls on them return DITTO_ERR_CONTEXT after it, unless they say
+ *  otherwise. In a child process after fork the function also ends the strategy's scopes on this thread,
+ *  frees the memory, and returns DITTO_OK.
  *
  *  @param strategy  the strategy; NULL is allowed
  *  @retval DITTO_OK            the strategy is destroyed
- *  @retval DITTO_ERR_BUSY      another thread is in a call on the strategy, or on a variable, an iterator or
- *                              a value of it, or waits for its turn in such a call; nothing was done
- *  @retval DITTO_ERR_CONTEXT   called inside its own run, while any thread is in its scope, or for the
- *                              default strategy; nothing was done
- *  @retval DITTO_ERR_POISONED  the strategy is destroyed, but the replicas that the message names never
- *                              returned. Their threads and memory are not freed, because a late replica may
- *                              still use them. For the same reason variables, values and iterators of the
- *                              strategy are not freed when they are destroyed */
+ *  @retval DITTO_ERR_BUSY      a call on the strategy, or on an object that was created with it, has not
+ *                              returned; nothing was done
+ *  @retval DITTO_ERR_CONTEXT   called in a merge function, or in another function that a call on the strategy
+ *                              calls; the strategy is in scope or the default (ditto_set_default) on any
+ *                              thread; it is the default strategy; nothing was done
+ *  @retval DITTO_ERR_POISONED  the strategy is destroyed, but the replicas that the message names have not
+ *                              returned from a run. Their threads and the strategy's memory are not freed,
+ *                              because a late replica may still use them. For the same reason objects that
+ *                              were created with the strategy are not freed when they are destroyed */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
 
 /** Runs function(self, user) once on every replica at the same time, and waits until all have returned.
  *  The replicas have the ids 0 to N-1.
  *
  *  Memory that the caller wrote before is visible to every replica. Memory that replicas wrote is visible to
- *  the caller afterwards. The function runs in the floating-point environment of
- *  ditto_strategy_options.floating. By default that has rounding to nearest, and FTZ and DAZ off, even if the
- *  program has them on.
+ *  the caller afterwards. For the floating-point environment of the function see ditto_floating.
  *
  *  @param strategy  the strategy
  *  @param function  must return. An exception or pthread_exit that leaves it ends the program
@@ -283,15 +293,17 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *st
  *  @retval DITTO_ERR_TIMED_OUT  run_timeout_ms passed, and the replicas that the message names had not
  *                               returned. If another replica failed before that, its error is returned
  *                               instead. The message says whether the strategy is poisoned now
- *  @retval DITTO_ERR_INVALID    function is NULL
- *  @retval DITTO_ERR_SYSTEM     the calling thread could not be pinned
- *  @retval DITTO_ERR_POISONED   a replica never returned from an earlier run
- *  @retval DITTO_ERR_CONTEXT    called on a replica's thread (call it in a merge function), or in the scope
- *                               of another strategy
+ *  @retval DITTO_ERR_INVALID    function is NULL; a function returned without waiting for all its pending
+ *                               operations (ditto/pending.h)
+ *  @retval DITTO_ERR_SYSTEM     the calling thread could not be pinned, or its PUs could not be read
  *  @retval DITTO_ERR_RANGE      runs are nested more than 8 deep (in merge functions)
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for a nested run
+ *  @retval DITTO_ERR_FORKED     also in a child process that the function of replica 0 forked, if the caller
+ *                               works as replica 0
  *  @par Cost
- *  A run costs two hand-overs of a cache line. Outside of a scope it also makes three system calls, which
- *  read, set and restore the PUs of the calling thread. */
+ *  A run costs two hand-overs of a cache line. If the caller works as replica 0, is pinned, and is in no
+ *  scope, the run also makes three system calls, which read, set and restore the PUs of the calling
+ *  thread. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn function,
                                                           void *user);
 
@@ -299,16 +311,20 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run(ditto_strategy *strate
  *
  *  No call needs a scope. A scope has these effects:
  *   - ditto_get_strategy returns the strategy, also in functions of the program that are not given it.
- *   - The thread is pinned as the leader of replica 0, once and not in each run. It is not pinned with
+ *   - The thread is pinned as the leader of replica 0, once instead of in each run. It is not pinned with
  *     DITTO_CALLER_WAITS or DITTO_PIN_NONE.
  *   - Calls on other strategies return DITTO_ERR_CONTEXT, so that strategies are not mixed by mistake.
  *
  *  @param strategy  the strategy
- *  @retval DITTO_OK           the strategy is current
- *  @retval DITTO_ERR_CONTEXT  another strategy is current on this thread, or this is a replica's thread */
+ *  @retval DITTO_OK             the strategy is current
+ *  @retval DITTO_ERR_CONTEXT    as for all functions of this group; also for the default strategy in the
+ *                               scope of another one
+ *  @retval DITTO_ERR_SYSTEM     the thread could not be pinned, or its PUs could not be read
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for a scope */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_enter(ditto_strategy *strategy);
 
-/** Undoes the last ditto_strategy_scope_enter. Leaving the outermost scope restores the thread's affinity.
+/** Undoes the last ditto_strategy_scope_enter. Leaving the outermost scope restores the thread's affinity. It
+ *  works in a child process and for a poisoned strategy too.
  *
  *  @param strategy  the strategy
  *  @retval DITTO_OK           the scope was left
@@ -335,38 +351,39 @@ DITTO_API uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy);
 /** Returns the worker devices: the PUs of each replica.
  *
  *  @param strategy  the strategy
- *  @return the placement. NULL for NULL and for the default strategy, which has no devices (ditto_last_error
- *          then has DITTO_ERR_CONTEXT)
+ *  @return the placement; NULL for NULL, and for the default strategy, which has no devices. For the latter
+ *          ditto_last_error has DITTO_ERR_CONTEXT
  *  @par Thread safety
- *  Any thread may call it.
+ *  Any thread may call it, in any context.
  *  @par Ownership
  *  The placement belongs to the strategy, and is valid until the strategy is destroyed. */
 DITTO_API const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy);
 
-/** Returns the parameter devices: the NUMA nodes that hold components of variables, in the order of replicas.
+/** Returns the parameter devices: the NUMA nodes that hold components of variables, each once, in the order
+ *  of their first replicas.
  *
  *  @param strategy   the strategy
  *  @param nodes      [out] [capacity] as many nodes as fit, as the operating system numbers them; may be NULL
  *                    if capacity is 0
  *  @param capacity   number of elements of nodes
- *  @param num_nodes  [out] how many nodes there are
+ *  @param num_nodes  [out] how many nodes there are, also if fewer fit
  *  @retval DITTO_OK           num_nodes is set
- *  @retval DITTO_ERR_INVALID  a NULL pointer
+ *  @retval DITTO_ERR_INVALID  strategy or num_nodes is NULL, or nodes is NULL and capacity is not 0
  *  @retval DITTO_ERR_CONTEXT  the default strategy has no devices
  *  @par Thread safety
- *  Any thread may call it. */
+ *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_parameter_devices(const ditto_strategy *strategy,
                                                                         uint32_t *nodes, uint32_t capacity,
                                                                         uint32_t *num_nodes);
 
 /** How a replica's memory is bound to its NUMA node. */
 typedef enum ditto_binding {
-    DITTO_BINDING_UNKNOWN = 0,   /**< the kernel does not say */
+    DITTO_BINDING_UNKNOWN = 0,   /**< not known */
     DITTO_BINDING_BOUND = 1,     /**< only on the node */
     DITTO_BINDING_PREFERRED = 2, /**< on the node until it is full */
 
-    /** The kernel refused mbind, as in default containers. The replica touches pages before they are handed
-     *  out. */
+    /** The kernel refused mbind, as in default containers. The thread that maps pages, normally that of the
+     *  replica, touches them at once, which places them on the thread's node. */
     DITTO_BINDING_FIRST_TOUCH = 3,
 } ditto_binding;
 
@@ -377,24 +394,25 @@ typedef struct ditto_replica_info {
     ditto_placed_device planned; /**< the planned PU of the leader */
     uint32_t num_devices;        /**< number of logical devices: the leader and its helpers */
 
-    /** Number of threads of other strategies of this process on one PU of the replica. It is the largest such
-     *  number over its PUs. */
+    /** The largest number of threads of other strategies of this process on a PU of the replica. 0 with
+     *  DITTO_PIN_NONE. */
     uint32_t num_foreign_threads;
 
-    /** The thread's id, as `top -H` shows it. -1 for a replica 0 that uses the thread of the caller in a
-     *  run. */
+    /** The id of the leader's thread, as `top -H` shows it. -1 for replica 0 if the caller works as replica
+     *  0. */
     int32_t thread_id;
 
     /** The PU on which the thread ran when the strategy was created. -1 if unknown or not pinned. */
     int32_t cpu;
 
-    int32_t memory_node;   /**< NUMA node of the arena's first page; -1 if unknown */
+    int32_t memory_node;   /**< NUMA node of the arena's first resident page; -1 if unknown */
     ditto_binding binding; /**< how the arena is bound to its node */
 
-    /** Bytes mapped so far. They include memory for devices on other nodes. */
+    /** Bytes of address space mapped so far. They include the replica's memory on other nodes, for example
+     *  for its devices there. */
     uint64_t arena_bytes;
 
-    /** Number of resident pages that are on another node than planned. */
+    /** Number of resident pages that are on another node than planned. 0 if the kernel does not say. */
     uint64_t remote_pages;
 } ditto_replica_info;
 
@@ -420,7 +438,7 @@ typedef struct ditto_device_info {
 
     ditto_placed_device planned; /**< the planned PU */
 
-    /** Number of threads of other strategies of this process on the PU. */
+    /** Number of threads of other strategies of this process on the PU. 0 with DITTO_PIN_NONE. */
     uint32_t num_foreign_threads;
 
     int32_t thread_id; /**< as in ditto_replica_info */
