@@ -8,8 +8,8 @@ DITTO_BEGIN
 
 /** @defgroup ditto_limits_of_process Limits of the process
  *
- *  The limits decide where replicas and their memory can be, and how fast replicas wait.
- *  ditto_topology_counts has the number of PUs and the CPU quota.
+ *  The limits decide where replicas and their memory can be. ditto_topology_counts has the number of PUs and
+ *  the CPU quota.
  *  @{ */
 
 /** When large mappings get pages of 2 MiB, from /sys/kernel/mm/transparent_hugepage/enabled. */
@@ -39,23 +39,24 @@ typedef enum ditto_numa_policy {
 typedef struct ditto_limits {
     size_t struct_size; /**< set by DITTO_LIMITS_INIT */
 
-    /** The PUs that the calling thread may use, for example "0-3,8". In a scope, those before the scope was
-     *  entered. */
+    /** The PUs that the calling thread may use, for example "0-3,8", or "" if unknown. If a scope or another
+     *  call of ditto has pinned the thread, the PUs before that. */
     char affinity[256];
 
     /** The NUMA nodes that the cpuset allows (Mems_allowed), or "" if unknown. */
     char memory_nodes[256];
 
-    /** 0 if memory can be bound to nodes, else the error of mbind (EPERM in containers, ENOSYS). */
+    /** 0 if memory can be bound to nodes, else the errno of mbind (EPERM in containers, ENOSYS). */
     int32_t mbind_errno;
 
-    /** 0 if the node of a page can be read, else the error of move_pages. */
+    /** 0 if the node of a page can be read, else the errno of move_pages. */
     int32_t move_pages_errno;
 
-    /** The memory policy of the calling thread. ditto's own memory does not follow it. */
+    /** The memory policy of the calling thread. The arenas of replicas do not follow it, unless mbind is
+     *  refused and the thread works as replica 0. */
     ditto_numa_policy memory_policy;
 
-    char policy_nodes[256]; /**< the nodes of the policy, "0-1"; may be "" */
+    char policy_nodes[256]; /**< the nodes of the policy, for example "0-1"; "" if it has none */
 
     /** The number in /proc/sys/kernel/numa_balancing. 0 means off, and -1 unknown. */
     int32_t numa_balancing;
@@ -74,7 +75,7 @@ typedef struct ditto_limits {
  *  @par Thread safety
  *  Any thread may call it.
  *  @par Cost
- *  The call makes about a dozen system calls. */
+ *  The call makes about 20 system calls. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_limits_read(ditto_limits *out);
 
 /** @} */

@@ -9,9 +9,10 @@ DITTO_BEGIN
 /** @defgroup ditto_replicas Replicas
  *
  *  A function that a run calls receives a handle `self` of its replica. The handle is valid on that thread
- *  until the function returns. Except for ditto_fail, the functions of this group are called in replica
- *  context, on the replica's own thread. Anywhere else they fail with DITTO_ERR_CONTEXT. If `self` is NULL,
- *  they fail with DITTO_ERR_INVALID.
+ *  until the function returns. Outside of runs, ditto_get_replica_context returns a handle. Except for
+ *  ditto_fail, the functions of this group are called in replica context (ditto/context.h) with the handle of
+ *  the calling thread. Otherwise they fail with DITTO_ERR_CONTEXT. If `self` is NULL, they fail with
+ *  DITTO_ERR_INVALID, or with DITTO_ERR_CONTEXT in cross-replica context and in functions of datasets.
  *  @{ */
 
 /** One copy of the computation: a thread that is pinned to a PU, and an arena of memory on that PU's NUMA
@@ -63,31 +64,30 @@ DITTO_API uint32_t ditto_num_replicas(const ditto_replica *self);
  *  @param out        [out] the memory; set only on DITTO_OK
  *  @retval DITTO_OK             out is set
  *  @retval DITTO_ERR_INVALID    alignment is not a power of two; out is NULL
- *  @retval DITTO_ERR_NO_MEMORY  the operating system refuses more memory (RLIMIT_AS, cgroup, a full node with
- *                               DITTO_MEMORY_STRICT)
- *  @retval DITTO_ERR_CONTEXT    self is not the calling thread's replica
+ *  @retval DITTO_ERR_NO_MEMORY  the operating system refuses more address space (RLIMIT_AS). A memory
+ *                               cgroup or a node that is full is not reported: the kernel may kill the
+ *                               process when pages are first touched
  *  @par Ownership
- *  The memory is freed by ditto_free, or with the strategy.
+ *  The memory is freed by ditto_free, or with the strategy. Memory of the default strategy's replica is freed
+ *  at the end of its thread.
  *  @par Cost
  *  A small block takes tens of nanoseconds, without a lock or a system call. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment,
                                                    void **out);
 
-/** Frees memory that this replica allocated.
+/** Frees memory that this replica allocated, in this run or an earlier one.
  *
  *  @param self    the calling replica
  *  @param memory  the memory; NULL is allowed
- *  @retval DITTO_OK           the memory is free
- *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica */
+ *  @retval DITTO_OK  the memory is free */
 DITTO_API DITTO_NODISCARD ditto_status ditto_free(ditto_replica *self, void *memory);
 
 /** Records why a function of the program fails, and returns the status that it should return: `return
- *  ditto_fail(self, 7, "...")`. It may be called in every function that ditto calls, and outside of them.
+ *  ditto_fail(self, 7, "...")`.
  *
- *  The error record of the calling thread (ditto_last_error) then has the status DITTO_ERR_USER, the code and
- *  the message. Its replica is the one for which the thread executes a function, and -1 if there is none. If
- *  a function of a dataset fails in this way, the error of the dataset has the message, but its user_code is
- *  0.
+ *  The error record of the calling thread (ditto_last_error) then has the status DITTO_ERR_USER, the code,
+ *  the message, and the replica for which the thread executes a function, or -1. If a function of a dataset
+ *  fails in this way, the error that the program gets has the message, but its user_code is 0.
  *
  *  @param self    the calling replica, or NULL if there is none; it is not read
  *  @param code    a number of the program's choice, which is stored in ditto_error.user_code
