@@ -1,12 +1,13 @@
 /* include/ditto.h - replicas, variables, collectives and input for CPU programs on one multi-socket host.
  *
  * ditto brings the model of TensorFlow's tf.distribute.Strategy to plain C. A *strategy* owns *replicas*. A
- * replica is a thread that is pinned to a core and allocates memory from its own NUMA node. All replicas run
- * the same function on different data. Inside that function, in *replica context*, a replica has a handle
- * `self` and takes part in *collectives* with the others. Outside, in *cross-replica context*, ordinary code
- * sees all replicas at once. *Variables* exist once per replica or per NUMA node and stay consistent:
- * mirrored variables when they are written, sync-on-read variables when they are read. *Datasets* are divided
- * into per-replica batches, which producer threads put into the queue of each replica ahead of time.
+ * replica is a thread that is pinned to a PU (a hardware thread) and allocates memory from its own NUMA node.
+ * All replicas run the same function on different data. Inside that function, in *replica context*, a replica
+ * has a handle `self` and takes part in *collectives* with the others. In *cross-replica context* (in a
+ * strategy's scope, or in a merge function), ordinary code sees all replicas at once. *Variables* exist once
+ * per replica, per NUMA node or per strategy. The copies of a mirrored variable are made consistent when it
+ * is written, and those of a sync-on-read variable when it is read. *Datasets* are divided into per-replica
+ * batches, which producer threads put into the queue of each replica ahead of time.
  *
  *     #include <ditto.h>
  *     #include <stdio.h>
@@ -30,14 +31,15 @@
  *         return ditto_strategy_destroy(strategy) == DITTO_OK ? 0 : 1;
  *     }
  *
- * The name of a function shows its context: ditto_<object>_<verb>(object, ...) is a cross-replica call, and
- * ditto_<verb>(self, ...) is a replica call. ditto_replica_id(self) and ditto_random_of(self, ...) are
- * replica calls too. ditto_get_strategy, ditto_set_default and others of context.h concern the calling
- * thread.
+ * The name of a function shows where it is called. ditto_<verb>(self, ...) is called in replica context, and
+ * so are ditto_replica_id(self) and ditto_random_of(self, ...). If an object belongs to a strategy, or is
+ * one, ditto_<object>_<verb>(object, ...) is called outside of runs, with or without a scope, or in a merge
+ * function. The functions of context.h are about the calling thread.
  *
- * Calls that can fail return a ditto_status, and ditto_last_error() explains the last error. No replica waits
- * for ever: if a replica fails, diverges or does not arrive, the run ends with an error that names it.
- * Results have the same bits on every replica and in every run, wherever the replicas are placed.
+ * Most calls that can fail return a ditto_status. ditto_last_error() explains the last error. With the
+ * default options, no replica waits for ever in a collective. If another replica fails, makes another call or
+ * does not arrive, the run ends with an error that names it. For a given number of replicas, the results of
+ * collectives have the same bits on every replica and in every run, wherever the replicas are placed.
  *
  * The headers are listed in reading order. ditto/checkpoint.h is not among them, because it belongs to a
  * library of its own, libditto-hdf5. */
