@@ -21,11 +21,12 @@
 
 /* DITTO_BEGIN and DITTO_END enclose the declarations of a header, which have C linkage in C++.
  *
- * A struct with the field struct_size starts from its INIT macro, for example `ditto_limits limits =
- * DITTO_LIMITS_INIT;`. This holds for options, and also for structs that the library fills. A call that is
- * given such a struct with struct_size 0 returns DITTO_ERR_INVALID. A call that is given options in which a
- * field is set that only a newer version knows returns DITTO_ERR_UNSUPPORTED. Structs without struct_size,
- * such as ditto_pu and ditto_batch, need no initial value if the library fills them.
+ * A struct with the field struct_size starts from its INIT macro, for example
+ * `ditto_limits limits = DITTO_LIMITS_INIT;`. This holds for options, and also for structs that the library
+ * fills. A call that is given such a struct with struct_size 0 returns DITTO_ERR_INVALID. A call that is
+ * given options in which a field is set that only a newer version knows returns DITTO_ERR_UNSUPPORTED.
+ * Structs without struct_size, such as ditto_pu and ditto_batch, need no initial value if the library fills
+ * them.
  *
  * Each INIT macro is made with DITTO_OPTIONS_INIT. All fields are 0, except for struct_size. */
 #ifdef __cplusplus

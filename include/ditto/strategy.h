@@ -27,8 +27,8 @@ typedef enum ditto_implementation {
     DITTO_IMPLEMENTATION_DEFAULT = 0, /**< chosen by the size of the message */
     DITTO_IMPLEMENTATION_FLAT = 1,    /**< every replica exchanges data with every other one */
 
-    /** The replicas of a group (see ditto_tuning.near_replicas) exchange data first, then the groups. If
-     *  there is only one group, this is the same as DITTO_IMPLEMENTATION_FLAT. */
+    /** Replicas that share a cache, a node or a package exchange data first, and then the groups that they
+     *  form do so. ditto_tuning.near_replicas can set the size of the groups. */
     DITTO_IMPLEMENTATION_HIERARCHICAL = 2,
 } ditto_implementation;
 
@@ -269,9 +269,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_strategy_kind
  *  @retval DITTO_OK            the strategy is destroyed
  *  @retval DITTO_ERR_BUSY      a call on the strategy, or on an object that was created with it, has not
  *                              returned; nothing was done
- *  @retval DITTO_ERR_CONTEXT   called in a merge function, or in another function that a call on the strategy
- *                              calls; the strategy is in scope or the default (ditto_set_default) on any
- *                              thread; it is the default strategy; nothing was done
+ *  @retval DITTO_ERR_CONTEXT   called in a merge function, or in another function in the strategy's
+ *                              cross-replica context; any thread is in a scope of the strategy (also one of
+ *                              ditto_set_default); it is the default strategy; nothing was done
  *  @retval DITTO_ERR_POISONED  the strategy is destroyed, but the replicas that the message names have not
  *                              returned from a run. Their threads and the strategy's memory are not freed,
  *                              because a late replica may still use them. For the same reason objects that
@@ -428,7 +428,7 @@ typedef struct ditto_replica_info {
  *  @retval DITTO_ERR_INVALID  out is NULL, or its struct_size is not set
  *  @retval DITTO_ERR_RANGE    there is no such replica
  *  @par Cost
- *  The function makes several system calls. It is meant for reports. */
+ *  The function makes a system call for each 2 MiB of the replica's memory. It is meant for reports. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_replica_info(ditto_strategy *strategy, uint32_t replica,
                                                                    ditto_replica_info *out);
 
@@ -460,7 +460,8 @@ typedef struct ditto_device_info {
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_device_info(ditto_strategy *strategy, uint32_t replica,
                                                                   uint32_t device, ditto_device_info *out);
 
-/** Writes a table of the replicas (replica, package, node, PU, thread, memory) and the limits of the process.
+/** Writes a table of the replicas (replica, package, node, PUs, thread, devices, memory), unusual limits of
+ *  the process, and a line about each iterator.
  *
  *  @param strategy  the strategy
  *  @param buffer    [out] the text, terminated; may be NULL if capacity is 0
