@@ -185,8 +185,8 @@ typedef struct ditto_strategy_options {
      *
      *  When the time has passed, calls in which replicas wait for each other or for input return an error.
      *  The functions have a quarter of the limit more (at least 250 ms, at most 1 s) to return. If one of
-     *  them has not returned by then, the strategy is *poisoned*: only ditto_strategy_scope_leave and
-     *  ditto_strategy_destroy still work.
+     *  them has not returned by then, the strategy is *poisoned*. It can then only be destroyed, after its
+     *  scopes have been left.
      *
      *  If the caller works as replica 0, run cannot return before the function of replica 0 has returned,
      *  however long this function computes, or waits for a function that it gave to a helper or for the
