@@ -173,9 +173,10 @@ ditto_status dti_inspect_select(const ditto_value *v, uint32_t replica, ditto_va
         return DITTO_OK;
     }
     if (v->kind == DITTO_VALUE_NEST) {
-        DTI_TRY(dti_value_make(v->strategy, DITTO_VALUE_NEST, out));
-        dti_value_take_from(*out, v, replica);
-        return dti_value_finish(*out, select_member(v, replica, *out), out);
+        ditto_value *nest;
+        DTI_TRY(dti_value_make(v->strategy, DITTO_VALUE_NEST, &nest));
+        dti_value_take_from(nest, v, replica);
+        return dti_value_finish(nest, select_member(v, replica, nest), out);
     }
     if (v->kind == DITTO_VALUE_SLICES)
         return select_slices(v, replica, out);
@@ -212,8 +213,11 @@ ditto_status dti_inspect_local_results(const ditto_value *v, ditto_value **out, 
         ditto_status status = local_result(v, i, &out[i]);
         if (status == DITTO_OK)
             continue;
-        while (i-- > 0)
+        out[i] = NULL;
+        while (i-- > 0) {
             dti_value_drop(out[i]);
+            out[i] = NULL;
+        }
         return status;
     }
     for (uint32_t i = n; i < num_replicas; i++)

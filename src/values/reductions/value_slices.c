@@ -143,12 +143,13 @@ static ditto_status merge_rows(const struct sorted *s, const ditto_slices *merge
 ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
 {
     struct sorted sorted;
+    ditto_value *slices;
     DTI_TRY(dti_reduction_check(v->part[0].dtype, DITTO_SUM));
     DTI_TRY(sort(v, &sorted));
-    ditto_status status = make_slices(v, dti_indexed_rows_distinct(sorted.indexed, sorted.rows), out);
+    ditto_status status = make_slices(v, dti_indexed_rows_distinct(sorted.indexed, sorted.rows), &slices);
     if (status == DITTO_OK) {
-        ditto_slices merged = dti_slices_of(*out, 0);
-        status = dti_value_finish(*out, merge_rows(&sorted, &merged), out);
+        ditto_slices merged = dti_slices_of(slices, 0);
+        status = dti_value_finish(slices, merge_rows(&sorted, &merged), out);
     }
     release(&sorted);
     return status;
