@@ -398,6 +398,47 @@ static void rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored
     destroy_all(s, v);
 }
 
+/* The program's own data in a file is not the value of a variable that has the same name. */
+static void rule_8_14_data_is_not_restored_to_a_variable_of_its_name(void **state)
+{
+    ditto_variable *v[KINDS];
+    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
+    ditto_restore_options partial = DITTO_RESTORE_OPTIONS_INIT;
+    ditto_restore_status found;
+    double table[17] = { 1, 2, 3 };
+    ditto_checkpoint_data data = {
+        .name = "table", .tensor = { .data = table, .dtype = DITTO_F64, .rank = 1, .shape = { 17 } }
+    };
+    struct kind other = kinds[1];
+    (void)state;
+    ditto_strategy *s = make_strategy(2, NULL);
+    make_all(s, v);
+    assign_all(v, 6);
+    options.data = &data;
+    options.num_data = 1;
+    assert_ok(ditto_checkpoint_save(s, own_path("fit.h5"), &options));
+    other.name = data.name;
+    ditto_variable *more = make(s, &other);
+    fill(&other, 17, 2, table);
+    assert_ok(ditto_variable_assign(more, table, sizeof table));
+    assign_all(v, 2);
+    assert_status(ditto_checkpoint_restore(s, own_path("fit.h5"), NULL, NULL), DITTO_ERR_NOT_FOUND);
+    assert_message("does not have \"table\"");
+    for (int i = 0; i < KINDS; i++)
+        check(v[i], &kinds[i], 2);
+    check(more, &other, 2);
+    partial.partial = 1;
+    assert_ok(ditto_checkpoint_restore(s, own_path("fit.h5"), &partial, &found));
+    assert_int_equal(found.num_restored, KINDS);
+    assert_int_equal(found.num_missing, 1);
+    assert_int_equal(found.num_held, 0);
+    for (int i = 0; i < KINDS; i++)
+        check(v[i], &kinds[i], 6);
+    check(more, &other, 2);
+    assert_ok(ditto_variable_destroy(more));
+    destroy_all(s, v);
+}
+
 static void rule_8_14_two_variables_of_one_name_do_not_disturb_a_restore_of_others(void **state)
 {
     ditto_variable *v[KINDS], *twins[2];
@@ -655,6 +696,7 @@ int main(void)
         cmocka_unit_test(rule_8_14_a_variable_without_its_own_name_or_value_is_refused),
         cmocka_unit_test(rule_8_14_a_value_is_held_until_its_variable_is_created),
         cmocka_unit_test(rule_8_14_if_an_entry_does_not_fit_or_is_missing_nothing_is_restored),
+        cmocka_unit_test(rule_8_14_data_is_not_restored_to_a_variable_of_its_name),
         cmocka_unit_test(rule_8_14_two_variables_of_one_name_do_not_disturb_a_restore_of_others),
         cmocka_unit_test(the_newest_checkpoints_of_a_folder_are_kept),
         cmocka_unit_test(training_continues_from_a_checkpoint_with_the_same_bits),

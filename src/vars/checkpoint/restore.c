@@ -92,13 +92,16 @@ static ditto_status match_entries(struct restoring *r)
  * not fit. */
 #define NAMES_LISTED 3
 
+/* Counts the variables for which the file has no entry. An entry of the program's own data is not the value
+ * of a variable that has its name. */
 static ditto_status find_missing(struct restoring *r)
 {
     char names[300] = "";
     struct dti_text text = { names, sizeof names, 0 };
     for (size_t i = 0; i < r->num_variables; i++) {
         const char *name = ditto_variable_name(r->variable[i]);
-        if (dti_contents_find(&r->file->contents, name) != NULL)
+        const struct dti_contents_entry *entry = dti_contents_find(&r->file->contents, name);
+        if (entry != NULL && !entry->own)
             continue;
         if (r->result.num_missing < NAMES_LISTED)
             dti_text_add(&text, strlen(name) > 60 ? "%s\"%.60s...\"" : "%s\"%s\"",
