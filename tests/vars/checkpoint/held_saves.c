@@ -5,12 +5,14 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 _Atomic bool holding;
 _Atomic int in_held_call;
+_Atomic uint64_t last_flushed;
 _Atomic int joining;
 
 /* Only a restore reads this number of bytes at once. It waits there while `holding` is true. */
@@ -39,6 +41,9 @@ ssize_t pread64(int fd, void *to, size_t bytes, off_t offset)
 
 int fsync(int fd)
 {
+    struct stat st;
+    if (fstat(fd, &st) == 0)
+        atomic_store(&last_flushed, st.st_ino);
     atomic_fetch_add(&in_held_call, 1);
     while (atomic_load(&holding))
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);

@@ -17,6 +17,9 @@ extern _Atomic bool holding;
 /* The number of threads that are in fsync or in that read. */
 extern _Atomic int in_held_call;
 
+/* The inode of the file or folder that was given to fsync last. */
+extern _Atomic uint64_t last_flushed;
+
 /* The number of threads that are in pthread_join. */
 extern _Atomic int joining;
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -120,6 +121,53 @@ static void a_second_save_waits_for_the_first(void **state)
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(save_during_a_save, NULL, 3 * SECONDS), 0);
+}
+
+/* -- the folder -- */
+
+/* Creates a checkpointer for a folder that does not exist. Returns true if the folder is created, and the
+ * last folder that is flushed is `parent`, which has the name of the new folder. */
+static bool flushes_parent(ditto_strategy *strategy, const char *folder, const char *parent)
+{
+    struct stat st;
+    ditto_checkpointer *c;
+    if (stat(parent, &st) != 0 || access(folder, F_OK) == 0)
+        return false;
+    atomic_store(&last_flushed, 0);
+    if (ditto_checkpointer_create(strategy, folder, NULL, &c) != DITTO_OK)
+        return false;
+    bool flushed = atomic_load(&last_flushed) == st.st_ino;
+    return ditto_checkpointer_destroy(c) == DITTO_OK && rmdir(folder) == 0 && flushed;
+}
+
+static int create_folders(void *unused)
+{
+    static const char *const ends[] = { "", "/", "///" };
+    ditto_strategy *strategy;
+    char path[200];
+    (void)unused;
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, NULL, &strategy) == DITTO_OK);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/made%s", own_folder, ends[i]);
+        REQUIRE(flushes_parent(strategy, path, own_folder));
+        snprintf(path, sizeof path, "%s///made%s", own_folder, ends[i]);
+        REQUIRE(flushes_parent(strategy, path, own_folder));
+    }
+    REQUIRE(chdir(own_folder) == 0);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "made%s", ends[i]);
+        REQUIRE(flushes_parent(strategy, path, "."));
+    }
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void the_parent_of_a_created_folder_is_flushed_also_if_the_path_ends_with_a_slash(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip();
+    assert_int_equal(in_child(create_folders, NULL, 3 * SECONDS), 0);
 }
 
 /* -- functions of datasets -- */
@@ -294,6 +342,7 @@ int main(void)
         cmocka_unit_test(destroy_is_busy_while_another_thread_is_in_a_call),
         cmocka_unit_test(threads_that_share_a_checkpointer_take_turns),
         cmocka_unit_test(a_second_save_waits_for_the_first),
+        cmocka_unit_test(the_parent_of_a_created_folder_is_flushed_also_if_the_path_ends_with_a_slash),
         cmocka_unit_test(a_function_of_a_dataset_makes_no_call_of_a_checkpointer),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);

@@ -170,8 +170,14 @@ ditto_status dti_checkpoint_file_fill(int fd, const char *path, uint64_t file_by
 /* A file's name is on the disk when its folder has been flushed. */
 ditto_status dti_checkpoint_flush_folder(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') /* "a/" is the folder "a" in the folder "." */
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    char *folder = length == 0 ? strdup(".") : strndup(path, length);
     if (folder == NULL)
         return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a path");
     int fd, failed;

@@ -56,8 +56,8 @@ ditto_status dti_checkpoint_file_open(const char *path, int *fd, uint64_t *file_
  * the file ends before. */
 ditto_status dti_checkpoint_file_read(int fd, void *to, size_t bytes, uint64_t offset, const char *path);
 
-/* Flushes the folder that the path is in, so that the names in it are on the disk. Returns DITTO_ERR_IO or
- * DITTO_ERR_NO_MEMORY. */
+/* Flushes the folder that the path is in, so that the names in it are on the disk. The path of a folder may
+ * end with "/". Returns DITTO_ERR_IO or DITTO_ERR_NO_MEMORY. */
 ditto_status dti_checkpoint_flush_folder(const char *path);
 
 /* Returns the kind of a file for messages, such as "a directory" or "a FIFO". */
