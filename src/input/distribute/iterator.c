@@ -392,8 +392,11 @@ void dti_iterator_spec(const ditto_iterator *it, ditto_element_spec *out)
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         const struct dti_cut *cut = &it->pipeline[w].sequencer.o.cut;
         equal = equal && dti_cut_most_of_batch(cut) == rows && cut->shorts != DTI_SHORT_DELIVERED;
-        out->batch += dti_cut_most_of_step(cut);
+        if (it->plan.from_function)
+            out->batch += dti_cut_most_of_step(cut);
     }
+    if (!it->plan.from_function)
+        out->batch = it->plan.global; /* the sum of the batches of all replicas in every full step */
     out->num_components = d->components;
     out->infinite = d->infinite;
     for (uint32_t k = 0; k < d->components; k++) {

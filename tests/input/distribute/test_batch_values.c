@@ -4,11 +4,13 @@
 
 /* -- the spec of batches -- */
 
-static void assert_batch_rows(ditto_iterator *it, size_t rows)
+/* Asserts the batch dimension, and the number of rows of a full step over all replicas. */
+static void assert_batch_rows(ditto_iterator *it, size_t rows, uint64_t rows_of_step)
 {
     ditto_element_spec spec;
     assert_ok(ditto_iterator_spec(it, &spec));
     assert_int_equal(spec.component[0].shape[0], rows);
+    assert_int_equal(spec.batch, rows_of_step);
 }
 
 /* Tries global batches of 8 and 10 rows for 4 replicas, with all options that decide whether there are only
@@ -43,7 +45,7 @@ static void the_batch_dimension_is_known_if_all_batches_have_it(void **state)
                         options.shard = (ditto_shard_policy)shard;
                         options.flags = how == 1 ? DITTO_INPUT_STATIC : 0;
                         assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
-                        assert_batch_rows(got.iterator, known ? 2 : DITTO_ANY_SIZE);
+                        assert_batch_rows(got.iterator, known ? 2 : DITTO_ANY_SIZE, global);
                         begin(&got, 4, got.iterator);
                         got.stop_after = 40;
                         run_all(s, consume, &got, &got.report);
@@ -82,7 +84,7 @@ static void the_batch_dimension_of_a_functions_datasets_is_known_if_all_batches_
             options.flags = flags;
             assert_ok(
                 ditto_strategy_iterate_from_function(s, make_whole_batches, &more, &options, &got.iterator));
-            assert_batch_rows(got.iterator, known ? 3 : DITTO_ANY_SIZE);
+            assert_batch_rows(got.iterator, known ? 3 : DITTO_ANY_SIZE, 4 * 3);
             begin(&got, 4, got.iterator);
             run_all(s, consume, &got, &got.report);
             uint64_t rows = 0;
@@ -110,7 +112,7 @@ static void the_spec_of_batches_is_known_after_the_strategy_is_destroyed(void **
     (void)state;
     assert_ok(ditto_strategy_iterate(s, d, NULL, &it));
     assert_ok(ditto_strategy_destroy(s));
-    assert_batch_rows(it, 2);
+    assert_batch_rows(it, 2, 4);
     assert_ok(ditto_iterator_destroy(it));
     assert_ok(ditto_dataset_destroy(d));
 }

@@ -135,12 +135,14 @@ static void free_source(struct source *from)
         forget_file(from->name[w]);
 }
 
-/* The batch dimension must be known exactly if N divides G and every batch is full. */
+/* A full step must have G rows. The batch dimension must be known exactly if N divides G and every batch is
+ * full. */
 static void check_spec(const struct steps *s, const ditto_iterator *it, bool by_file)
 {
     ditto_element_spec spec;
     bool whole = s->last == LAST_STATIC || (s->last == LAST_DROPPED && !by_file);
     assert_ok(ditto_iterator_spec(it, &spec));
+    assert_int_equal(spec.batch, s->global);
     assert_int_equal(spec.component[0].shape[0],
                      whole && s->global % s->replicas == 0 ? s->global / s->replicas : DITTO_ANY_SIZE);
 }
