@@ -29,11 +29,10 @@ DITTO_BEGIN
  *
  * In an iterator they run on the threads that make batches. The functions of a generator other than `next`
  * may also run on the threads that make, save and destroy the iterator. All run in a context of their own, in
- * which calls on a strategy return DITTO_ERR_CONTEXT, because the strategy may be waiting for that thread.
- * Only a generator's `close` may run in the context, and in the floating-point environment, of the thread
- * that destroys the iterator. If a function needs, for example, the value of a variable, the program reads it
- * before it makes the iterator, and passes it with the `user` pointer. What `user` points to must be valid as
- * long as a dataset or an iterator that calls the function exists.
+ * which calls on a strategy return DITTO_ERR_CONTEXT, because the strategy may be waiting for that thread. If
+ * a function needs, for example, the value of a variable, the program reads it before it makes the iterator,
+ * and passes it with the `user` pointer. What `user` points to must be valid as long as a dataset or an
+ * iterator that calls the function exists.
  *
  * ditto_dataset_reduce calls the functions on the calling thread, in its context. There, and in iterators,
  * the floating-point environment is DITTO_FLOATING_STANDARD (strategy.h). */

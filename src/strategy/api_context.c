@@ -4,18 +4,27 @@
 
 #include <ditto/context.h>
 
+/* Returns the team of the scope, run or iterator that the thread is in. Returns NULL outside of all of them,
+ * and for an iterator whose strategy was destroyed. */
+static const struct dti_team *current_team(void)
+{
+    return dti_frame_top != NULL ? dti_frame_top->team : NULL;
+}
+
 ditto_strategy *ditto_get_strategy(void)
 {
     DTI_ENTER();
     ditto_strategy *strategy;
-    if (dti_frame_top != NULL)
-        return dti_team_strategy(dti_frame_top->team);
+    const struct dti_team *team = current_team();
+    if (team != NULL)
+        return dti_team_strategy(team);
     return dti_default_strategy(&strategy) == DITTO_OK ? strategy : NULL;
 }
 
 int ditto_has_strategy(void)
 {
-    return dti_frame_top != NULL && !dti_is_default(dti_team_strategy(dti_frame_top->team));
+    const struct dti_team *team = current_team();
+    return team != NULL && !dti_is_default(dti_team_strategy(team));
 }
 
 int ditto_in_cross_replica_context(void)

@@ -177,12 +177,22 @@ static ditto_status open_pipelines(struct ditto_iterator *it)
 
 /* -- life -- */
 
+/* Calls `close` of generators that have not ended. It runs in the same context as the other functions of the
+ * user. */
+static void close_pipelines(struct ditto_iterator *it, uint32_t pipelines)
+{
+    struct dti_frame frame;
+    struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
+    for (uint32_t w = 0; w < pipelines; w++)
+        dti_sequencer_free(&it->pipeline[w].sequencer);
+    dti_frame_leave(&frame, saved);
+}
+
 /* Frees everything except queues in arenas, which belong to their replicas. */
 static void release(struct ditto_iterator *it)
 {
     uint32_t pipelines = it->pipeline != NULL ? it->plan.pipelines : 0;
-    for (uint32_t w = 0; w < pipelines; w++)
-        dti_sequencer_free(&it->pipeline[w].sequencer);
+    close_pipelines(it, pipelines);
     for (uint32_t r = 0;
          it->plan.host_memory && it->consumer != NULL && r < it->plan.pipelines * it->plan.replicas_each; r++)
         free(it->consumer[r].memory);

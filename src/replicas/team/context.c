@@ -87,11 +87,18 @@ const struct dti_mask *dti_context_saved_mask(void)
     return saved;
 }
 
+/* Returns true in a child process if the frame's team was created before fork. In input context there may be
+ * no team (context.h). */
+static bool is_forked(const struct dti_frame *frame)
+{
+    return frame->team != NULL && dti_team_forked(frame->team);
+}
+
 /* Returns true if a frame is in input context. In a child process the answer is false, because the strategy
  * cannot be used there and no thread waits for the thread that forked. */
 static bool is_input(const struct dti_frame *frame)
 {
-    return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !dti_team_forked(frame->team);
+    return frame != NULL && frame->kind == DTI_CONTEXT_INPUT && !is_forked(frame);
 }
 
 ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out)
@@ -198,7 +205,7 @@ static ditto_status check_other_context(const struct dti_frame *top, const struc
 {
     /* A function of a dataset forked, and this is the child process. The call itself finds that the strategy
      * cannot be used here. */
-    if (top->kind == DTI_CONTEXT_INPUT && dti_team_forked(top->team))
+    if (top->kind == DTI_CONTEXT_INPUT && is_forked(top))
         return DITTO_OK;
     if (top->kind == DTI_CONTEXT_UPDATE)
         return DTI_FAIL(
@@ -246,7 +253,7 @@ ditto_status dti_context_check_cross(const struct dti_team *team)
 ditto_status dti_context_check_scope(const struct dti_team *team)
 {
     const struct dti_frame *top = dti_frame_top;
-    if (team->options.plain && top != NULL && !top->team->options.plain)
+    if (team->options.plain && top != NULL && top->team != NULL && !top->team->options.plain)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the default strategy's scope cannot be entered inside another strategy's: %s, and "
                         "the thread is in the default strategy again",

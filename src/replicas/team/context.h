@@ -22,8 +22,8 @@ enum dti_context {
     DTI_CONTEXT_UPDATE,
 
     /* Around calls of the functions of an iterator's datasets, on the iterator's producer threads and when
-     * its position is saved. A call that waits for this thread may have the strategy's turn, so every call of
-     * a strategy is refused in this context. */
+     * it is created, saved or destroyed. A call that waits for this thread may have the strategy's turn, so
+     * every call of a strategy is refused in this context. */
     DTI_CONTEXT_INPUT,
 };
 
@@ -31,7 +31,8 @@ enum dti_context {
 struct dti_frame {
     enum dti_context kind;
 
-    /* The team of the scope or run. It also identifies the strategy. */
+    /* The team of the scope or run. It also identifies the strategy. In input context it is NULL if an
+     * iterator is destroyed after its strategy. */
     struct dti_team *team;
 
     /* Set in replica, device and update context. */
@@ -88,7 +89,8 @@ void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);
 struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
                                 const ditto_replica *self);
 void dti_frame_leave(struct dti_frame *frame, struct dti_fenv saved);
-/* The same before code that calls functions of datasets, for an iterator of this team. */
+/* The same before code that calls functions of datasets, for an iterator of this team, or of a team that has
+ * been destroyed if it is NULL. */
 struct dti_fenv dti_frame_enter_input(struct dti_frame *frame, struct dti_team *team);
 
 /* Returns the affinity that the host gave this thread if a scope or run has changed it, else NULL. */

@@ -3,6 +3,7 @@
  * that rows behind an error are not delivered. */
 #include "input/written_rows.h"
 
+#include <fenv.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -256,6 +257,111 @@ static void rule_9_9_inside_a_run_the_message_points_to_ditto_next(void **state)
     assert_ok(ditto_iterator_destroy(it));
     assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
+}
+
+/* -- close -- */
+
+/* The calls that `close` of a generator makes, with their results. */
+struct closing {
+    ditto_strategy *plain; /* the default strategy */
+    ditto_strategy *other;
+    ditto_variable *variable; /* of `other` */
+    ditto_strategy *current;  /* the result of ditto_get_strategy */
+    int closed;
+    bool is_cross, is_replica;
+    double quotient;
+    ditto_status scope, plain_scope, run, read, destroy;
+};
+
+static ditto_status generate_for_ever(void *user, void *position, const ditto_tensor *row)
+{
+    (void)user;
+    (void)position;
+    *(int64_t *)row->data = 1;
+    return DITTO_OK;
+}
+
+static double third_of(double x)
+{
+    volatile double y = x;
+    return y / 3;
+}
+
+static void close_calls(void *user, void *position)
+{
+    struct closing *c = user;
+    float value;
+    (void)position;
+    c->closed++;
+    c->quotient = third_of(2);
+    c->is_cross = ditto_in_cross_replica_context() != 0;
+    c->is_replica = ditto_get_replica_context() != NULL;
+    c->current = ditto_get_strategy();
+    c->scope = ditto_strategy_scope_enter(c->other);
+    c->plain_scope = ditto_strategy_scope_enter(c->plain);
+    c->run = ditto_strategy_run(c->other, do_nothing, NULL);
+    c->read = ditto_variable_read(c->variable, &value, sizeof value);
+    c->destroy = ditto_strategy_destroy(c->other);
+}
+
+/* The iterator is destroyed before its strategy or after it, outside of scopes or in the scope of another
+ * strategy, by a thread that rounds upwards. */
+static void try_close(uint32_t n, uint32_t pipelines, bool strategy_first, bool in_scope)
+{
+    ditto_strategy *s = make_strategy(n, NULL);
+    ditto_generator g = DITTO_GENERATOR_INIT;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_tensor scalar = { .dtype = DITTO_F32 };
+    struct closing c = { .plain = ditto_get_strategy(), .other = make_strategy(1, NULL) };
+    double exact = third_of(2);
+    ditto_dataset *d;
+    ditto_iterator *it;
+    assert_ok(ditto_variable_create(c.other, &scalar, NULL, &c.variable));
+    g.user = &c;
+    g.next = generate_for_ever;
+    g.close = close_calls;
+    assert_ok(ditto_dataset_from_generator(&g, &(ditto_tensor){ .dtype = DITTO_I64 }, 1, &d));
+    options.global_batch = 2 * n;
+    options.num_pipelines = pipelines;
+    assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+    assert_ok(ditto_strategy_run(s, take_one, it));
+    if (strategy_first)
+        assert_ok(ditto_strategy_destroy(s));
+    assert_int_equal(c.closed, 0);
+    if (in_scope)
+        assert_ok(ditto_strategy_scope_enter(c.other));
+    int rounding = fegetround();
+    fesetround(FE_UPWARD);
+    ditto_status destroyed = ditto_iterator_destroy(it);
+    int left = fegetround();
+    fesetround(rounding);
+    assert_ok(destroyed);
+    assert_int_equal(left, FE_UPWARD);
+    assert_true(ditto_get_strategy() == (in_scope ? c.other : c.plain));
+    if (in_scope)
+        assert_ok(ditto_strategy_scope_leave(c.other));
+    assert_int_equal(c.closed, pipelines);
+    assert_true(c.quotient == exact);
+    assert_true(!c.is_cross && !c.is_replica && c.current == (strategy_first ? c.plain : s));
+    assert_true(c.scope == DITTO_ERR_CONTEXT && c.plain_scope == DITTO_ERR_CONTEXT);
+    assert_true(c.run == DITTO_ERR_CONTEXT && c.read == DITTO_ERR_CONTEXT && c.destroy == DITTO_ERR_CONTEXT);
+    if (!strategy_first)
+        assert_ok(ditto_strategy_destroy(s));
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_variable_destroy(c.variable));
+    assert_ok(ditto_strategy_destroy(c.other));
+}
+
+static void close_of_a_generator_runs_in_the_context_of_functions_of_datasets(void **state)
+{
+    static const uint32_t counts[] = { 1, 2, 8, 64 };
+    (void)state;
+    for (int k = 0; k < 4; k++)
+        for (int how = 0; how < 4; how++) {
+            try_close(counts[k], 1, how % 2, how / 2);
+            if (counts[k] > 1)
+                try_close(counts[k], 2, how % 2, how / 2);
+        }
 }
 
 /* -- the default strategy -- */
@@ -696,6 +802,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_function_of_a_dataset_makes_no_call_of_a_strategy),
         cmocka_unit_test(a_generators_save_does_not_save_its_iterator),
+        cmocka_unit_test(close_of_a_generator_runs_in_the_context_of_functions_of_datasets),
         cmocka_unit_test(rule_9_9_inside_a_run_the_message_points_to_ditto_next),
         cmocka_unit_test(rule_1_7_the_default_strategys_replica_takes_batches_outside_a_run),
 #if defined(__x86_64__)
