@@ -1,5 +1,6 @@
 /* tests/fault/test_fork.c - children of a process that has strategies. In a child, a call on a strategy of
- * the parent returns DITTO_ERR_FORKED and never waits. A child can create its own strategies. */
+ * the parent returns DITTO_ERR_FORKED and never waits. A child can create its own strategies. It has a copy
+ * of a queue of the parent, and can use it. */
 #include "replicas/team/team_private.h"
 #include "support/support.h"
 
@@ -482,6 +483,86 @@ static void a_child_does_not_wait_for_an_error_that_its_parent_was_writing(void 
         }
 }
 
+/* -- A fork while other threads read the failure of a queue -- */
+
+enum { PUTTING = 3 };
+
+struct failed_queue {
+    ditto_queue *queue;
+    _Atomic int may_stop;
+};
+
+struct putting {
+    struct failed_queue *failed;
+    uint32_t producer;
+    pthread_t thread;
+};
+
+static void *put_again_and_again(void *argument)
+{
+    struct putting *p = argument;
+    while (!atomic_load(&p->failed->may_stop))
+        if (ditto_queue_put(p->failed->queue, p->producer, NULL, 0, 0) != DITTO_ERR_USER)
+            return (void *)1;
+    return NULL;
+}
+
+/* The parent's thread holds tickets 0 and 2. Ticket 1 has failed. */
+static int use_failed_queue(ditto_queue *queue)
+{
+    ditto_queue_item got;
+    uint64_t ticket;
+    alarm(60);
+    REQUIRE(ditto_queue_put(queue, PUTTING, NULL, 0, 0) == DITTO_ERR_USER);
+    REQUIRE(strstr(ditto_last_error()->message, "failed at ticket 1: the disk is full") != NULL);
+    REQUIRE(ditto_queue_claim(queue, PUTTING, 0, 0, &ticket, NULL) == DITTO_ERR_USER);
+    REQUIRE(ditto_queue_fail(queue, PUTTING, 0, DITTO_ERR_RANGE, "the disk is gone") == DITTO_OK);
+    REQUIRE(ditto_queue_abandon(queue, PUTTING) == DITTO_OK);
+    REQUIRE(ditto_queue_get(queue, 0, &got) == DITTO_ERR_RANGE);
+    REQUIRE(strstr(ditto_last_error()->message, "failed at ticket 0: the disk is gone") != NULL);
+    REQUIRE(ditto_queue_destroy(queue) == DITTO_OK);
+    return 0;
+}
+
+static int fork_beside_puts(void *unused)
+{
+    struct failed_queue failed = { .queue = NULL };
+    struct putting putting[PUTTING];
+    ditto_queue_options options = DITTO_QUEUE_OPTIONS_INIT;
+    void *was_wrong;
+    (void)unused;
+    options.num_producers = PUTTING + 1;
+    REQUIRE(ditto_queue_create(&options, &failed.queue) == DITTO_OK);
+    for (uint64_t i = 0, ticket; i < 3; i++)
+        REQUIRE(ditto_queue_claim(failed.queue, PUTTING, 0, 0, &ticket, NULL) == DITTO_OK && ticket == i);
+    REQUIRE(ditto_queue_fail(failed.queue, PUTTING, 1, DITTO_ERR_USER, "the disk is full") == DITTO_OK);
+    for (uint32_t i = 0; i < PUTTING; i++) {
+        putting[i] = (struct putting){ .failed = &failed, .producer = i };
+        REQUIRE(pthread_create(&putting[i].thread, NULL, put_again_and_again, &putting[i]) == 0);
+    }
+    for (int i = 0; i < test_trials(100); i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(use_failed_queue(failed.queue));
+        REQUIRE(await_child(child) == 0);
+    }
+    atomic_store(&failed.may_stop, 1);
+    for (uint32_t i = 0; i < PUTTING; i++) {
+        pthread_join(putting[i].thread, &was_wrong);
+        REQUIRE(was_wrong == NULL);
+    }
+    REQUIRE(ditto_queue_destroy(failed.queue) == DITTO_OK);
+    return 0;
+}
+
+static void a_child_uses_a_failed_queue_whatever_other_threads_did_at_the_fork(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip(); /* a sanitizer's malloc does not work in such a child */
+    assert_int_equal(in_child(fork_beside_puts, NULL, 240), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +573,7 @@ int main(void)
         cmocka_unit_test(a_child_makes_strategies_whatever_other_threads_did_at_the_fork),
         cmocka_unit_test(a_child_does_not_wait_for_the_end_of_a_destroy_in_its_parent),
         cmocka_unit_test(a_child_does_not_wait_for_an_error_that_its_parent_was_writing),
+        cmocka_unit_test(a_child_uses_a_failed_queue_whatever_other_threads_did_at_the_fork),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

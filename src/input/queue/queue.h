@@ -53,8 +53,6 @@
 
 #include "base/waiting/wait.h"
 
-#include <pthread.h>
-
 enum dti_queue_slot_kind { DTI_QUEUE_SLOT_ITEM, DTI_QUEUE_SLOT_FAILED, DTI_QUEUE_SLOT_WITHDRAWN };
 
 /* A slot. One item without a payload moves only this cache line between two cores. */
@@ -82,6 +80,14 @@ struct dti_queue_producer {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t puts, bytes, waits, wait_ns;
     uint64_t seen_head; /* the value of head that it has loaded last */
     struct dti_wait_policy wait_policy;
+};
+
+/* The failure of a ticket. */
+struct dti_queue_failure {
+    ditto_status status; /* DITTO_OK if there is none */
+    uint32_t producer;
+    uint64_t ticket;
+    char message[400];
 };
 
 enum { DTI_QUEUE_CLOSING = 1, DTI_QUEUE_CLOSED = 2, DTI_QUEUE_FAILED = 4 };
@@ -119,12 +125,16 @@ struct ditto_queue {
      * again. */
     bool ended;
 
-    /* The failure of the lowest ticket (I4). */
-    alignas(DTI_CACHE_LINE_PAIR) pthread_mutex_t lock;
-    ditto_status status; /* DITTO_OK if there is none */
-    uint32_t failed_producer;
-    uint64_t failed_ticket;
-    char message[400];
+    /* Guards the recorded failure. It is 0, or 1 more than the number of the process whose thread holds the
+     * lock (fork.h). In a child process a thread that does not exist there may hold it. The child sees that
+     * from the number, and takes the lock away. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t lock;
+
+    /* failure[recorded] is the failure of the lowest ticket (I4). A new failure is written to the other
+     * member, and then `recorded` changes. So a child process whose parent was writing finds the earlier
+     * failure unchanged. */
+    _Atomic uint32_t recorded;
+    struct dti_queue_failure failure[2];
 };
 
 ditto_status dti_queue_create(const ditto_queue_options *options, ditto_queue **out);

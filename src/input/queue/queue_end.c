@@ -1,8 +1,10 @@
 /* src/input/queue/queue_end.c - ends a queue, because it is closed, or a producer fails or has exited.
  * queue.h has the argument. */
 #include "base/errors/status.h"
+#include "base/waiting/fork.h"
 #include "input/queue/queue.h"
 
+#include <sched.h>
 #include <stdio.h>
 
 void dti_queue_close(ditto_queue *q)
@@ -15,28 +17,53 @@ void dti_queue_close(ditto_queue *q)
     dti_wait_queue_signal(&q->consumer_waiting, DTI_EVERYONE);
 }
 
+static void lock(ditto_queue *q)
+{
+    uint32_t own = dti_process_number() + 1, holder = 0;
+    /* acquire: what the previous holder wrote. If a process other than this one holds the lock, it is one
+     * from which this one was forked, and the next exchange takes the lock away from it. */
+    while (!atomic_compare_exchange_weak_explicit(&q->lock, &holder, own, memory_order_acquire,
+                                                  memory_order_relaxed))
+        if (holder == own) {
+            sched_yield();
+            holder = 0;
+        }
+}
+
+static void unlock(ditto_queue *q)
+{
+    atomic_store_explicit(&q->lock, 0, memory_order_release);
+}
+
 ditto_status dti_queue_failure(ditto_queue *q)
 {
-    pthread_mutex_lock(&q->lock);
-    ditto_status status = q->status;
-    DTI_FAIL(status, "producer %u failed at ticket %llu: %s", q->failed_producer,
-             (unsigned long long)q->failed_ticket, q->message);
-    pthread_mutex_unlock(&q->lock);
+    lock(q);
+    /* relaxed: it changes only under the lock */
+    const struct dti_queue_failure *f = &q->failure[atomic_load_explicit(&q->recorded, memory_order_relaxed)];
+    ditto_status status = f->status;
+    DTI_FAIL(status, "producer %u failed at ticket %llu: %s", f->producer, (unsigned long long)f->ticket,
+             f->message);
+    unlock(q);
     return status;
 }
 
 static void record(ditto_queue *q, uint32_t producer, uint64_t ticket, ditto_status status,
                    const char *message)
 {
-    pthread_mutex_lock(&q->lock);
-    if (q->status == DITTO_OK || ticket < q->failed_ticket) { /* I4 */
-        q->status = status;
-        q->failed_producer = producer;
-        q->failed_ticket = ticket;
-        snprintf(q->message, sizeof q->message, "%s",
+    lock(q);
+    /* relaxed: it changes only under the lock */
+    uint32_t recorded = atomic_load_explicit(&q->recorded, memory_order_relaxed);
+    if (q->failure[recorded].status == DITTO_OK || ticket < q->failure[recorded].ticket) { /* I4 */
+        struct dti_queue_failure *f = &q->failure[1 - recorded];
+        f->status = status;
+        f->producer = producer;
+        f->ticket = ticket;
+        snprintf(f->message, sizeof f->message, "%s",
                  message != NULL ? message : ditto_status_sentence(status));
+        /* release: a child process that sees this sees the failure */
+        atomic_store_explicit(&q->recorded, 1 - recorded, memory_order_release);
     }
-    pthread_mutex_unlock(&q->lock);
+    unlock(q);
 }
 
 ditto_status dti_queue_fail(ditto_queue *q, uint32_t producer, uint64_t ticket, ditto_status status,

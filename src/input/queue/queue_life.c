@@ -93,7 +93,6 @@ static void release(ditto_queue *q)
         munmap(q->slot, q->mapped_bytes);
     dti_wait_queue_free(&q->producers_waiting);
     dti_wait_queue_free(&q->consumer_waiting);
-    pthread_mutex_destroy(&q->lock);
     free(q->producer_state);
     free(q);
 }
@@ -104,7 +103,6 @@ static ditto_queue *allocate(const ditto_queue_options *o)
     if (q == NULL)
         return NULL;
     memset(q, 0, sizeof *q);
-    pthread_mutex_init(&q->lock, NULL);
     q->producers = o->num_producers != 0 ? o->num_producers : 1;
     q->mask = round_up_to_power(o->num_slots != 0 ? o->num_slots : DEFAULT_SLOTS) - 1;
     q->max_bytes = o->max_bytes;
