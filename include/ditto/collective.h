@@ -109,9 +109,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
  *  buffer after the call of the buffer's owner has returned, whatever its status. After an error the contents
  *  of the destination are unspecified. Destinations of different replicas must not overlap. If two replicas
  *  pass the same destination to an all-reduce or a broadcast of a message that is not small, the run fails
- *  with DITTO_ERR_INVALID. Other overlaps are not detected, and the destination then holds a mixture of
- *  results. Nothing is allocated, except for lists whose items are new (ditto_all_reduce_list) and for slices
- *  that are merged.
+ *  with DITTO_ERR_INVALID. The call returns this error on the replicas that detect it, and
+ *  DITTO_ERR_PEER_STOPPED on the others. Other overlaps are not detected, and the destination then holds a
+ *  mixture of results. Nothing is allocated, except for lists whose items are new (ditto_all_reduce_list) and
+ *  for slices that are merged.
  *  @{ */
 
 /** All-reduce: combines `count` elements over all replicas. Every replica receives the result.

@@ -446,20 +446,49 @@ static void all_missing_replicas_are_named(void **state)
 
 /* -- Two replicas with one destination -- */
 
+struct sharing {
+    struct report report;
+    float *buffer; /* [50000] */
+    bool broadcasts;
+
+    /* The number of replicas whose call returned DITTO_ERR_INVALID. */
+    _Atomic uint32_t invalid;
+};
+
+/* A replica that still waits for a word of the meeting when another one detects the error is stopped. */
 static ditto_status share_a_buffer(ditto_replica *self, void *argument)
 {
-    return ditto_all_reduce(self, argument, argument, 50000, DITTO_F32, DITTO_MAX, NULL);
+    struct sharing *s = argument;
+    ditto_status status = s->broadcasts
+                              ? ditto_broadcast_from_root(self, s->buffer, 50000, DITTO_F32, 0, NULL)
+                              : ditto_all_reduce(self, s->buffer, s->buffer, 50000, DITTO_F32, DITTO_MAX,
+                                                 NULL);
+    EXPECT(&s->report, status == DITTO_ERR_INVALID || status == DITTO_ERR_PEER_STOPPED);
+    EXPECT(&s->report, strstr(ditto_last_error()->message, "give the same destination") != NULL);
+    atomic_fetch_add(&s->invalid, status == DITTO_ERR_INVALID);
+    return status;
 }
 
 static void a_destination_that_two_replicas_share_is_refused(void **state)
 {
-    ditto_strategy *strategy = make_strategy(3, NULL);
-    float *shared = calloc(50000, sizeof *shared);
+    static const uint32_t replicas[] = { 2, 3, 8, 64 };
+    float *buffer = calloc(50000, sizeof *buffer);
     (void)state;
-    assert_status(ditto_strategy_run(strategy, share_a_buffer, shared), DITTO_ERR_INVALID);
-    assert_message("give the same destination");
-    free(shared);
-    assert_ok(ditto_strategy_destroy(strategy));
+    for (int k = 0; k < 4; k++) {
+        ditto_strategy *strategy = make_strategy(replicas[k], NULL);
+        for (int broadcasts = 0; broadcasts < 2; broadcasts++) {
+            struct sharing s = { .buffer = buffer, .broadcasts = broadcasts != 0 };
+            struct report next = { 0 };
+            assert_status(ditto_strategy_run(strategy, share_a_buffer, &s), DITTO_ERR_INVALID);
+            assert_message("give the same destination");
+            assert_string_equal(s.report.first_failure, "");
+            /* Two replicas meet in one round, so both detect it. */
+            assert_in_range(s.invalid, replicas[k] == 2 ? 2 : 1, replicas[k]);
+            run_all(strategy, sum_ones, &next, &next);
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+    free(buffer);
 }
 
 /* -- ditto_strategy_diagnose, for debuggers -- */

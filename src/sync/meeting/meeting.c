@@ -94,7 +94,7 @@ static ditto_status fail_shared(struct dti_replica *self, uint32_t other, uint32
              "replicas %u and %u give the same destination (%p) to %s: each needs its own buffer", self->id,
              other, dti_call_of(self->sync, other, seq)->dst, description);
     dti_team_stop(self->team);
-    return dti_team_stop_status(self->team);
+    return DITTO_ERR_INVALID;
 }
 
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
