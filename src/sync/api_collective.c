@@ -84,6 +84,8 @@ ditto_status ditto_all_reduce_list(ditto_replica *self, const ditto_list_item *i
         a.call.list = items + done;
         a.call.before = done;
         a.call.count = pack_length(items + done, num_items - done, a.options.bytes_per_pack);
+        if (done > 0) /* each meeting has its own deadline */
+            a.deadline = dti_replica_deadline(a.replica, a.options.timeout_ms);
         DTI_TRY(dti_collective(a.replica, &a.call, NULL, &a.deadline));
         done += a.call.count;
     } while (done < num_items);

@@ -4,7 +4,10 @@
 #include "support/support.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* -- Every operation, with the same operands. A pending operation is started and waited for at once. -- */
 
@@ -491,6 +494,62 @@ static void a_destination_that_two_replicas_share_is_refused(void **state)
     free(buffer);
 }
 
+/* -- A list of many packs, of which each waits for less than the time limit -- */
+
+enum { WAIT_MS = 1000, DELAY_MS = 600, SLOW_ITEMS = 3 };
+
+/* Memory that cannot be read. A thread that reads a page of it sleeps first. */
+static char *slow_pages;
+static size_t page_bytes;
+
+static void sleep_and_allow(int number, siginfo_t *info, void *context)
+{
+    size_t offset = (size_t)((uintptr_t)info->si_addr - (uintptr_t)slow_pages);
+    (void)number, (void)context;
+    if (offset >= SLOW_ITEMS * page_bytes)
+        abort();
+    sleep_ms(DELAY_MS);
+    mprotect(slow_pages + offset / page_bytes * page_bytes, page_bytes, PROT_READ | PROT_WRITE);
+}
+
+/* Replica 1 arrives late at the meeting of each pack. */
+static ditto_status sum_slow_packs(ditto_replica *self, void *unused)
+{
+    int sources[SLOW_ITEMS] = { 0 }, sums[SLOW_ITEMS];
+    ditto_list_item items[SLOW_ITEMS];
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    (void)unused;
+    options.timeout_ms = WAIT_MS;
+    options.bytes_per_pack = 1;
+    for (size_t i = 0; i < SLOW_ITEMS; i++) {
+        void *slow = slow_pages + i * page_bytes;
+        items[i] = (ditto_list_item){ ditto_replica_id(self) == 1 ? slow : &sources[i], &sums[i], 1,
+                                      DITTO_I32 };
+    }
+    return ditto_all_reduce_list(self, items, SLOW_ITEMS, DITTO_SUM, &options);
+}
+
+static void each_pack_of_a_list_has_its_own_time_limit(void **state)
+{
+    struct sigaction on_fault = { .sa_sigaction = sleep_and_allow, .sa_flags = SA_SIGINFO }, before;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_status status = DITTO_ERR_TIMED_OUT;
+    (void)state;
+    page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    slow_pages = mmap(NULL, SLOW_ITEMS * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(slow_pages != MAP_FAILED);
+    assert_int_equal(sigaction(SIGSEGV, &on_fault, &before), 0);
+    /* On a busy machine a single meeting may take longer than the limit, so the test tries again. */
+    for (int tries = 0; status == DITTO_ERR_TIMED_OUT && tries < 5; tries++) {
+        assert_int_equal(mprotect(slow_pages, SLOW_ITEMS * page_bytes, PROT_NONE), 0);
+        status = ditto_strategy_run(strategy, sum_slow_packs, NULL);
+    }
+    assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+    assert_status(status, DITTO_OK);
+    munmap(slow_pages, SLOW_ITEMS * page_bytes);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 /* -- ditto_strategy_diagnose, for debuggers -- */
 
 static ditto_status look_around(ditto_replica *self, void *argument)
@@ -578,6 +637,7 @@ int main(void)
         cmocka_unit_test(calls_with_different_arguments_are_detected),
         cmocka_unit_test(all_missing_replicas_are_named),
         cmocka_unit_test(a_destination_that_two_replicas_share_is_refused),
+        cmocka_unit_test(each_pack_of_a_list_has_its_own_time_limit),
         cmocka_unit_test(diagnose_says_in_which_call_each_replica_waits),
         cmocka_unit_test(operations_are_numbered_within_their_run),
     };
