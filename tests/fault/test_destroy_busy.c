@@ -283,6 +283,40 @@ static void destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn(vo
         assert_int_equal(in_child(destroy_iterator_under, (void *)(uintptr_t)&counts[i], 120), 0);
 }
 
+/* Replica 0 executes the merge function on the thread that has called ditto_strategy_run_steps. */
+static ditto_status destroy_own_iterator(ditto_strategy *strategy, ditto_value *const *arguments,
+                                         uint32_t count, void *user, ditto_value **result)
+{
+    struct waiting *w = user;
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    w->destroy_status = ditto_iterator_destroy(w->iterator);
+    return w->destroy_status == DITTO_ERR_BUSY &&
+                   strstr(ditto_last_error()->message, "a call on the iterator has not returned") != NULL
+               ? DITTO_OK
+               : DITTO_ERR_USER;
+}
+
+static ditto_status step_and_destroy(ditto_replica *self, const ditto_batch *batch, void *w)
+{
+    (void)batch;
+    return ditto_merge_call(self, destroy_own_iterator, w, NULL, 0, NULL);
+}
+
+static void destroying_the_iterator_of_the_same_run_is_busy(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNTS; i++) {
+        struct waiting w = { .iterator = NULL };
+        assert_true(make(counts[i], DITTO_CALLER_DEFAULT, 0, &w.strategy));
+        assert_true(make_iterator(w.strategy, 0, &w.iterator));
+        assert_ok(
+            ditto_strategy_run_steps(w.strategy, step_and_destroy, &w, w.iterator, 3, NULL, NULL, NULL));
+        assert_status(w.destroy_status, DITTO_ERR_BUSY);
+        assert_ok(ditto_iterator_destroy(w.iterator));
+        assert_ok(ditto_strategy_destroy(w.strategy));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +326,7 @@ int main(void)
         cmocka_unit_test(destroying_a_variable_is_busy_while_a_colocated_one_waits_to_be_created),
         cmocka_unit_test(destroying_is_busy_while_a_replica_of_the_default_strategy_is_in_a_call),
         cmocka_unit_test(destroying_an_iterator_is_busy_while_run_steps_waits_for_its_turn),
+        cmocka_unit_test(destroying_the_iterator_of_the_same_run_is_busy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,9 +41,9 @@ static ditto_status check(const struct dti_dependent *dependent)
 static ditto_status fail_busy(const struct dti_dependent *dependent)
 {
     const char *name = dependent->kind->name != NULL ? dependent->kind->name(dependent) : NULL;
-    return DTI_FAIL(
-        DITTO_ERR_BUSY, "another thread is in a call on %s%s%s%s: destroy it when that has returned",
-        dependent->kind->what, name != NULL ? " \"" : "", name != NULL ? name : "", name != NULL ? "\"" : "");
+    return DTI_FAIL(DITTO_ERR_BUSY, "a call on %s%s%s%s has not returned: destroy it when that has returned",
+                    dependent->kind->what, name != NULL ? " \"" : "", name != NULL ? name : "",
+                    name != NULL ? "\"" : "");
 }
 
 /* Destroys a dependent after the end of its team, which has closed the gate. */

@@ -92,8 +92,9 @@ void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
 void dti_dependent_remove(struct dti_dependent *dependent);
 /* Ends a dependent that its user destroys. The team may still exist, may have ended, may be poisoned, or may
  * belong to the parent process. May be called in every context in which a thread may wait for the turn.
- * Returns BUSY if another thread is in a call on the dependent, or an error of its `check`. After an error
- * nothing has changed. */
+ * Returns BUSY if a call on the dependent has not returned, or an error of its `check`. That call may have
+ * been made by another thread. It may also have been made by this thread, if a function that the call
+ * executes destroys the dependent. After an error nothing has changed. */
 DTI_COMPANION ditto_status dti_dependent_destroy(struct dti_dependent *dependent);
 /* For companion libraries: takes the turn and adds a dependent. After CONTEXT, FORKED or POISONED nothing was
  * added. */
