@@ -220,8 +220,8 @@ static ditto_status check_other_context(const struct dti_frame *top, const struc
                         "may be waiting for this thread. Read what the function needs before the iterator is "
                         "made, and pass it through the user pointer");
     /* The scope or run belongs to a strategy that cannot be used in this child process, or to the default
-     * strategy. Neither prevents the call. */
-    if (top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
+     * strategy. Neither prevents the call. Only input context may have no team. */
+    if (top->team != NULL && top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
         return DITTO_OK;
     if (top->kind == DTI_CONTEXT_DEVICE)
         return DTI_FAIL(
