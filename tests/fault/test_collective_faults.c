@@ -496,7 +496,7 @@ static void a_destination_that_two_replicas_share_is_refused(void **state)
 
 /* -- A list of many packs, of which each waits for less than the time limit -- */
 
-enum { WAIT_MS = 1000, DELAY_MS = 600, SLOW_ITEMS = 3 };
+enum { WAIT_MS = 3000, DELAY_MS = 1600, SLOW_ITEMS = 3 };
 
 /* Memory that cannot be read. A thread that reads a page of it sleeps first. */
 static char *slow_pages;

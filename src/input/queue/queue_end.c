@@ -32,6 +32,7 @@ static void lock(ditto_queue *q)
 
 static void unlock(ditto_queue *q)
 {
+    /* release: pairs with the acquire in lock */
     atomic_store_explicit(&q->lock, 0, memory_order_release);
 }
 
