@@ -12,24 +12,29 @@
 
 static const char title[] = "ditto-placement 1";
 
-/* Returns a hash of the machine's size, and of the numbers of each PU of each replica and of its node,
- * package and core. If one of these numbers is different, the hash almost certainly is too. */
-static uint64_t hardware_check(const ditto_placement *p)
+/* The line "check" has a hash of the machine's size, and of the numbers of each PU in the text and of its
+ * node, package and core. If one of these numbers is different, the hash almost certainly is too. The PUs are
+ * added in the order of the text. The order of a placement's replicas would not do, because the process that
+ * reads the text may order the NUMA nodes differently if it may use other PUs. */
+static uint64_t check_machine(uint32_t pus, uint32_t nodes)
 {
-    const uint32_t machine[] = { p->machine_pus, p->machine_nodes };
-    uint64_t hash = dti_hash_bytes(DTI_HASH_SEED, machine, sizeof machine);
-    for (uint32_t r = 0; r < p->replicas; r++)
-        for (uint32_t d = 0; d < p->blocks[r].count; d++) {
-            const struct dti_pu *pu = dti_placement_pu(p, r, d);
-            const uint32_t words[] = { pu->is.number, pu->is.numa_node, pu->package_os, pu->core_os };
-            hash = dti_hash_bytes(hash, words, sizeof words);
-        }
-    return hash;
+    const uint32_t machine[] = { pus, nodes };
+    return dti_hash_bytes(DTI_HASH_SEED, machine, sizeof machine);
+}
+
+static uint64_t check_pu(uint64_t hash, const struct dti_pu *pu)
+{
+    const uint32_t words[] = { pu->is.number, pu->is.numa_node, pu->package_os, pu->core_os };
+    return dti_hash_bytes(hash, words, sizeof words);
 }
 
 void dti_placement_write(const ditto_placement *p, struct dti_text *text)
 {
-    dti_text_add(text, "%s\ncheck %016" PRIx64 "\n", title, hardware_check(p));
+    uint64_t check = check_machine(p->machine_pus, p->machine_nodes);
+    for (uint32_t r = 0; r < p->replicas; r++)
+        for (uint32_t d = 0; d < p->blocks[r].count; d++)
+            check = check_pu(check, dti_placement_pu(p, r, d));
+    dti_text_add(text, "%s\ncheck %016" PRIx64 "\n", title, check);
     for (uint32_t r = 0; r < p->replicas; r++) {
         struct dti_number_list list = { .text = text, .first = 1 };
         dti_text_add(text, "replica %u: ", r);
@@ -175,6 +180,16 @@ static ditto_status read_lines(struct placement_reader *r)
     return r->replicas > 0 ? DITTO_OK : corrupt(r, "at least one replica");
 }
 
+/* Returns true if the text has no line "check", or if the line fits the topology, which has all PUs of the
+ * text. */
+static bool is_same_hardware(const struct placement_reader *r, const ditto_topology *t)
+{
+    uint64_t check = check_machine(t->counts.machine_pus, t->counts.machine_nodes);
+    for (size_t i = 0; i < r->listed; i++)
+        check = check_pu(check, dti_topology_find(t, r->pus[i]));
+    return !r->checked || r->check == check;
+}
+
 ditto_status dti_placement_read(const ditto_topology *topology, const char *text, size_t length,
                                 ditto_placement **out)
 {
@@ -185,7 +200,7 @@ ditto_status dti_placement_read(const ditto_topology *topology, const char *text
                                           : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a placement");
     if (status == DITTO_OK)
         status = dti_placement_from_sets(topology, r.pus, r.sizes, r.replicas, true, &p);
-    if (status == DITTO_OK && r.checked && r.check != hardware_check(p)) {
+    if (status == DITTO_OK && !is_same_hardware(&r, topology)) {
         dti_placement_destroy(p);
         status = DTI_FAIL(
             DITTO_ERR_INVALID,

@@ -413,6 +413,31 @@ static void placements_of_another_machine_are_refused(void **state)
     assert_ok(ditto_topology_destroy(here));
 }
 
+/* The order of the nodes may depend on which of them the process may use. The machine is written by hand:
+ * it has three packages of one PU, and node 2 is nearer to node 0 than node 1 is. The order is 0, 2, 1 for
+ * all three nodes, but 1, 2 without node 0. */
+static void text_is_read_in_a_cpuset_with_another_order_of_nodes(void **state)
+{
+    static const char machine[] = "chain_of_nodes.xml";
+    ditto_topology *all = machine_part(machine, NULL), *part = machine_part(machine, "1-2");
+    ditto_placement_options o = DITTO_PLACEMENT_OPTIONS_INIT;
+    ditto_placement *p;
+    char text[256];
+    size_t length;
+    (void)state;
+    o.pus = (uint32_t[]){ 1, 2 };
+    o.num_pus = 2;
+    assert_ok(ditto_placement_create(all, &o, &p));
+    assert_string_equal(placement_lines(p), "0: 2\n1: 1\n");
+    assert_ok(ditto_placement_write(p, text, sizeof text, &length));
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_placement_read(part, text, length, &p));
+    assert_string_equal(placement_lines(p), "0: 1\n1: 2\n");
+    assert_ok(ditto_placement_destroy(p));
+    assert_ok(ditto_topology_destroy(all));
+    assert_ok(ditto_topology_destroy(part));
+}
+
 static void malformed_text_is_refused(void **state)
 {
     static const struct {
@@ -490,6 +515,7 @@ int main(void)
         cmocka_unit_test(as_many_replicas_as_possible_are_placed_on_the_largest_machine),
         cmocka_unit_test(text_that_was_written_is_read_back),
         cmocka_unit_test(placements_of_another_machine_are_refused),
+        cmocka_unit_test(text_is_read_in_a_cpuset_with_another_order_of_nodes),
         cmocka_unit_test(malformed_text_is_refused),
         cmocka_unit_test(the_placements_on_all_machines_are_printed),
     };
