@@ -140,6 +140,33 @@ static void rule_2_2_results_have_names_or_numbers_in_any_order(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* Returns the id. Then returns more memory than a process can have under the same name, and ignores the
+ * error. */
+static ditto_status return_id_then_too_much(ditto_replica *self, void *unused)
+{
+    ditto_tensor huge = { .dtype = DITTO_F64, .rank = 1, .shape = { (size_t)1 << 58 } };
+    (void)unused;
+    DITTO_TRY(ditto_return_f64(self, "id", ditto_replica_id(self)));
+    return ditto_return_buffer(self, "id", &huge) == DITTO_ERR_NO_MEMORY ? DITTO_OK : DITTO_ERR_USER;
+}
+
+static void rule_2_2_a_return_that_fails_leaves_the_earlier_result(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_value *results;
+    const ditto_value *id;
+    ditto_tensor t;
+    assert_ok(ditto_strategy_run_values(strategy, return_id_then_too_much, NULL, NULL, NULL, &results));
+    assert_ok(ditto_value_member(results, "id", &id));
+    for (uint32_t r = 0; r < 3; r++) {
+        assert_ok(ditto_value_component(id, r, &t));
+        assert_true(t.dtype == DITTO_F64 && t.rank == 0 && *(double *)t.data == r);
+    }
+    assert_ok(ditto_value_destroy(results));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 /* -- results that differ between replicas, or are wrong on every replica -- */
 
 enum wrong { EMPTY, MISSING, MORE, DTYPE, RANK, GAP, MIXED, MIXED_NUMBERS, LONG_NAME, SLASH, TOO_MANY, KIND };
@@ -504,6 +531,7 @@ int main(void)
         cmocka_unit_test(rule_2_2_each_replica_gets_its_component_and_results_are_in_order),
         cmocka_unit_test(rule_2_2_a_nest_is_given_leaf_by_leaf),
         cmocka_unit_test(rule_2_2_results_have_names_or_numbers_in_any_order),
+        cmocka_unit_test(rule_2_2_a_return_that_fails_leaves_the_earlier_result),
         cmocka_unit_test(rule_2_2_results_that_differ_are_refused_as_diverged),
         cmocka_unit_test(rule_2_2_names_that_begin_with_digits_are_not_numbers),
         cmocka_unit_test(reductions_of_results_have_known_operators_and_different_names),

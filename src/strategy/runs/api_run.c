@@ -101,27 +101,32 @@ ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor 
     return dti_inspect_component(found, r->id, out);
 }
 
-static ditto_status reserve_buffer(ditto_replica *self, const char *name, ditto_tensor *tensor)
+/* Allocates the memory of a result, and fills it with `bytes` bytes from `source`, or leaves it uninitialised
+ * if `source` is NULL. `source` may be the memory of an earlier result of the same name. */
+static ditto_status return_tensor(ditto_replica *self, const char *name, ditto_tensor *tensor,
+                                  const void *source, size_t bytes)
 {
     struct dti_results *results;
-    struct dti_result *result;
-    size_t bytes;
+    struct dti_result *result, made = { .kind = DITTO_VALUE_PER_REPLICA };
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_TRY(dti_not_null(tensor, "tensor"));
-    DTI_TRY(dti_tensor_check(tensor, &bytes));
-    DTI_TRY(dti_result_reserve(r, name, DITTO_VALUE_PER_REPLICA, &results, &result));
-    DTI_TRY(dti_value_buffer_take(results->pool, bytes, &result->component, &tensor->data));
+    DTI_TRY(dti_result_find(r, name, &results, &result));
+    DTI_TRY(dti_value_buffer_take(results->pool, bytes, &made.component, &tensor->data));
+    if (source != NULL && bytes != 0)
+        memcpy(tensor->data, source, bytes);
     tensor->device = 0;
-    result->tensor = *tensor;
-    dti_result_done(results, result);
+    made.tensor = *tensor;
+    dti_result_set(results, result, &made);
     return DITTO_OK;
 }
 
 ditto_status ditto_return_buffer(ditto_replica *self, const char *name, ditto_tensor *tensor)
 {
+    size_t bytes;
     DTI_ENTER();
-    return reserve_buffer(self, name, tensor);
+    DTI_TRY(dti_not_null(tensor, "tensor"));
+    DTI_TRY(dti_tensor_check(tensor, &bytes));
+    return return_tensor(self, name, tensor, NULL, bytes);
 }
 
 static ditto_status return_copy(ditto_replica *self, const char *name, const ditto_tensor *tensor)
@@ -130,11 +135,8 @@ static ditto_status return_copy(ditto_replica *self, const char *name, const dit
     DTI_TRY(dti_not_null(tensor, "tensor"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
-    ditto_tensor buffer = *tensor;
-    DTI_TRY(reserve_buffer(self, name, &buffer));
-    if (bytes != 0)
-        memcpy(buffer.data, tensor->data, bytes);
-    return DITTO_OK;
+    ditto_tensor copy = *tensor;
+    return return_tensor(self, name, &copy, tensor->data, bytes);
 }
 
 ditto_status ditto_return(ditto_replica *self, const char *name, const ditto_tensor *tensor)
@@ -152,15 +154,14 @@ ditto_status ditto_return_f64(ditto_replica *self, const char *name, double numb
 ditto_status ditto_return_variable(ditto_replica *self, const char *name, ditto_variable *variable)
 {
     struct dti_results *results;
-    struct dti_result *result;
+    struct dti_result *result, made = { .kind = DITTO_VALUE_VARIABLE, .variable = variable };
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_variable_check_whole(variable, "the value of"));
-    DTI_TRY(dti_result_reserve(r, name, DITTO_VALUE_VARIABLE, &results, &result));
-    result->variable = variable;
-    dti_result_done(results, result);
+    DTI_TRY(dti_result_find(r, name, &results, &result));
+    dti_result_set(results, result, &made);
     return DITTO_OK;
 }
 
@@ -168,15 +169,14 @@ ditto_status ditto_return_slices(ditto_replica *self, const char *name, const di
                                  size_t dense_rows)
 {
     struct dti_results *results;
-    struct dti_result *result;
+    struct dti_result *result, made = { .kind = DITTO_VALUE_SLICES, .dense_rows = dense_rows };
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(slices, "slices"));
     DTI_TRY(dti_slices_check(slices, dense_rows, r->id));
-    DTI_TRY(dti_result_reserve(r, name, DITTO_VALUE_SLICES, &results, &result));
-    result->dense_rows = dense_rows;
-    DTI_TRY(dti_slices_copy(results->pool, slices, &result->component, &result->tensor, &result->index));
-    dti_result_done(results, result);
+    DTI_TRY(dti_result_find(r, name, &results, &result));
+    DTI_TRY(dti_slices_copy(results->pool, slices, &made.component, &made.tensor, &made.index));
+    dti_result_set(results, result, &made);
     return DITTO_OK;
 }

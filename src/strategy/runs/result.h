@@ -9,11 +9,14 @@
 /* Drops the results of the previous step. Only the results of the last step of a run count. */
 void dti_results_again(struct dti_replica *r, const struct dti_run_call *call);
 
-/* Reserves an entry for a result of this name, or empties the entry that has this name already. A new entry
- * counts only after dti_result_done. Returns DITTO_ERR_CONTEXT, DITTO_ERR_INVALID or DITTO_ERR_RANGE. */
-ditto_status dti_result_reserve(struct dti_replica *r, const char *name, ditto_value_kind kind,
-                                struct dti_results **list, struct dti_result **out);
-void dti_result_done(struct dti_results *list, const struct dti_result *result);
+/* Finds the entry that has this name, or names the first unused entry. An earlier result of this name stays
+ * as it is until dti_result_set. Returns DITTO_ERR_CONTEXT, DITTO_ERR_INVALID or DITTO_ERR_RANGE. */
+ditto_status dti_result_find(struct dti_replica *r, const char *name, struct dti_results **list,
+                             struct dti_result **out);
+
+/* Puts `made` into an entry of dti_result_find. The entry keeps its name. The buffer of an earlier result is
+ * given back. */
+void dti_result_set(struct dti_results *list, struct dti_result *result, struct dti_result *made);
 
 /* -- The thread that posted the run. It has the turn, and all replicas have returned. -- */
 /* Makes one value of the results of a successful run, or sets *out to NULL if there are none. Buffers that

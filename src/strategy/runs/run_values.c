@@ -85,9 +85,7 @@ static ditto_status check_name_fits(const struct dti_results *results, const cha
         other, name);
 }
 
-/* Finds the entry of a result of this name, or the first free entry. The buffer of an entry that exists
- * already is given back. */
-static ditto_status find_result(struct dti_results *results, const char *name, struct dti_result **out)
+static ditto_status find_entry(struct dti_results *results, const char *name, struct dti_result **out)
 {
     if (name[0] != '\0')
         DTI_TRY(dti_name_check(name));
@@ -95,20 +93,17 @@ static ditto_status find_result(struct dti_results *results, const char *name, s
     for (uint32_t i = 0; i < results->count; i++)
         if (strcmp(results->result[i].name, name) == 0) {
             *out = &results->result[i];
-            dti_value_buffer_give((*out)->component);
-            (*out)->component = NULL;
             return DITTO_OK;
         }
     if (results->count == DITTO_MAX_RESULTS)
         return DTI_FAIL(DITTO_ERR_RANGE, "more than %d results", DITTO_MAX_RESULTS);
     *out = &results->result[results->count];
-    (*out)->component = NULL;
     memcpy((*out)->name, name, strlen(name) + 1); /* dti_name_check has checked the length */
     return DITTO_OK;
 }
 
-ditto_status dti_result_reserve(struct dti_replica *r, const char *name, ditto_value_kind kind,
-                                struct dti_results **list, struct dti_result **out)
+ditto_status dti_result_find(struct dti_replica *r, const char *name, struct dti_results **list,
+                             struct dti_result **out)
 {
     const struct dti_run_call *call = dti_current_run_call();
     if (call == NULL || !call->returns)
@@ -116,17 +111,15 @@ ditto_status dti_result_reserve(struct dti_replica *r, const char *name, ditto_v
     if (name != NULL && name[0] == '\0')
         return dti_name_check(name);
     *list = dti_pool_of(dti_team_strategy(r->team), r->id)->results[call->level];
-    DTI_TRY(find_result(*list, name != NULL ? name : "", out));
-    (*out)->kind = kind;
-    (*out)->variable = NULL;
-    (*out)->index = NULL;
-    (*out)->dense_rows = 0;
-    (*out)->tensor = (ditto_tensor){ .data = NULL };
-    return DITTO_OK;
+    return find_entry(*list, name != NULL ? name : "", out);
 }
 
-void dti_result_done(struct dti_results *list, const struct dti_result *result)
+void dti_result_set(struct dti_results *list, struct dti_result *result, struct dti_result *made)
 {
     if (result == &list->result[list->count])
         list->count++;
+    else
+        dti_value_buffer_give(result->component);
+    memcpy(made->name, result->name, sizeof made->name);
+    *result = *made;
 }
