@@ -47,11 +47,12 @@ for delay in 0.05 0.1 0.15 0.2 0.3; do
     kill -9 $! 2>/dev/null || true
     wait $! 2>/dev/null || true
     last=$(ls "$folder/c" 2>/dev/null | sed -n 's/^checkpoint-\([0-9]*\)\.h5$/\1/p' | sort -n | tail -n 1)
-    end=$((${last:-0} + 2))
+    passes=$((${last:-0} / 45)) # the step of a checkpoint is the number of batches, 45 in a pass
+    end=$((passes + 2))
     killed=$(train "$replicas" $end --checkpoint "$folder/c" --resume)
     straight=$(train "$replicas" $end)
     [ "$killed" = "$straight" ] || fail "$replicas replicas: $killed after a kill, $straight without"
-    echo "$replicas replicas: killed after ${last:-0} passes, resumed to $end: $killed"
+    echo "$replicas replicas: killed after $passes passes, resumed to $end: $killed"
     rm -rf "$folder/c"
 done
 
@@ -90,15 +91,31 @@ rm -rf "$folder/d"
 train "$replicas" 1 --checkpoint "$folder/d" --save-every 20 >/dev/null
 # The pass has 45 batches. Of the checkpoints 20, 40 and 45 only the first one stays, which is in its middle.
 rm -f "$folder"/d/checkpoint-4[0-9].h5
+cp -r "$folder/d" "$folder/e"
 middle=$(train "$replicas" 2 --checkpoint "$folder/d" --resume; grep '^resumed' "$folder/out")
 case $middle in
 *"and a part"*) ;;
 *) fail "$replicas replicas: not resumed in the middle of the pass: $middle" ;;
 esac
-train "$other" 2 --checkpoint "$folder/d" --resume >/dev/null
+train "$other" 2 --checkpoint "$folder/e" --resume >/dev/null
 grep '^resumed' "$folder/out" >"$folder/other"
 case $middle in
 *"$(cat "$folder/other")"*) ;;
 *) fail "$other replicas: $(cat "$folder/other"), not as with $replicas replicas: $middle" ;;
 esac
 echo "$other replicas: $(cat "$folder/other")"
+
+# A training that is saved more often, and then only after each pass, continues from its last checkpoint.
+train "$replicas" 3 --checkpoint "$folder/d" --resume --save-every 20 >/dev/null
+train "$replicas" 4 --checkpoint "$folder/d" --resume >/dev/null
+train "$replicas" 5 --checkpoint "$folder/d" --resume >/dev/null
+grep -q "^resumed after epoch 4, " "$folder/out" ||
+    fail "$replicas replicas: after 4 epochs: $(grep '^resumed' "$folder/out")"
+# With fewer epochs than the checkpoint has, nothing is trained, and the test rows are complete.
+rm -f "$folder"/d/checkpoint-225.h5
+train "$replicas" 5 --checkpoint "$folder/d" --resume --save-every 20 >/dev/null
+rm -f "$folder"/d/checkpoint-225.h5
+train "$replicas" 1 --checkpoint "$folder/d" --resume >/dev/null
+grep -q "^resumed after epoch 4 and a part, " "$folder/out" ||
+    fail "$replicas replicas: not resumed in the fifth epoch: $(grep '^resumed' "$folder/out")"
+echo "$replicas replicas: a training that was in its fifth epoch, with --epochs 1: tested"
