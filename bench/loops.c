@@ -179,7 +179,7 @@ static bool is_ahead(enum variant variant)
 }
 
 /* Returns the bytes of a block. Prefetches and streaming stores occupy line fill buffers, of which a core has
- * few. The blocks are so small that one block does not use all of them. */
+ * few. Smaller blocks have fewer of them in flight at a time. */
 static size_t block_of(enum variant variant)
 {
     return variant == VARIANT_STREAM_AHEAD ? 512
@@ -198,24 +198,24 @@ bool variant_exists(enum variant variant)
 }
 
 /* The inputs and outputs of a range. */
-struct ends {
+struct buffers {
     const char *const *in;
     uint32_t ins, outs;
     const char *own; /* the output of the calling replica */
     char *out[WORK_MOST_REPLICAS];
 };
 
-static void fetch_ahead(const struct ends *e, struct span s, bool outs)
+static void fetch_ahead(const struct buffers *e, struct span s, bool also_outputs)
 {
     for (size_t at = s.first; at < s.end; at += LINE) {
         for (uint32_t i = 0; i < e->ins; i++)
             __builtin_prefetch(e->in[i] + at, 0);
-        for (uint32_t i = 0; i < e->outs && outs; i++)
+        for (uint32_t i = 0; i < e->outs && also_outputs; i++)
             __builtin_prefetch(e->out[i] + at, 1);
     }
 }
 
-static void deliver(enum variant variant, const struct ends *e, size_t at, const char *from, size_t bytes)
+static void deliver(enum variant variant, const struct buffers *e, size_t at, const char *from, size_t bytes)
 {
     for (uint32_t i = 0; i < e->outs; i++) {
         char *out = e->out[i] + at;
@@ -232,7 +232,7 @@ static void deliver(enum variant variant, const struct ends *e, size_t at, const
 
 /* Adds inputs in a block in the first-level cache, and copies the block to the outputs. If sums is NULL,
  * there is one input, which is copied directly. */
-static void in_blocks(enum variant variant, const struct sums *sums, const struct ends *e, struct span s)
+static void in_blocks(enum variant variant, const struct sums *sums, const struct buffers *e, struct span s)
 {
     alignas(LINE) char block[BLOCK_BYTES];
     size_t step = block_of(variant);
@@ -251,7 +251,7 @@ static void in_blocks(enum variant variant, const struct sums *sums, const struc
 
 /* Adds two inputs in one pass. The lines of the results are prefetched for writing shortly before they are
  * written. */
-static void sum_two_ahead(const struct sums *sums, const struct ends *e, struct span s)
+static void sum_two_ahead(const struct sums *sums, const struct buffers *e, struct span s)
 {
     const size_t step = 1024;
     for (size_t at = s.first; at < s.end; at += step) {
@@ -263,7 +263,7 @@ static void sum_two_ahead(const struct sums *sums, const struct ends *e, struct 
     }
 }
 
-static void sum(enum variant variant, const struct work *work, const struct ends *e, struct span s)
+static void sum(enum variant variant, const struct work *work, const struct buffers *e, struct span s)
 {
     const struct sums *sums = sums_of(work->dtype, variant);
     if ((variant == VARIANT_PLAIN || variant == VARIANT_HALF) && e->ins == 2 && e->outs <= 2)
@@ -276,7 +276,7 @@ static void sum(enum variant variant, const struct work *work, const struct ends
         in_blocks(variant, sums, e, s);
 }
 
-static void copy(enum variant variant, struct ends *e, const char *const *from, struct span s)
+static void copy(enum variant variant, struct buffers *e, const char *const *from, struct span s)
 {
     e->in = from;
     e->ins = 1;
@@ -288,9 +288,10 @@ static void copy(enum variant variant, struct ends *e, const char *const *from, 
 
 /* -- collectives -- */
 
-/* Lists the replicas that receive the result. If all receive it, the caller is the first, so that not all
- * replicas begin with the same one. */
-static void takers(struct ends *e, const struct work *work, struct worker *w, uint32_t me, bool everyone)
+/* Lists the output buffers of the replicas that receive the result. If all receive it, the buffer of the
+ * caller is the first, so that not all replicas begin with the same one. */
+static void list_outputs(struct buffers *e, const struct work *work, struct worker *w, uint32_t me,
+                         bool everyone)
 {
     uint32_t n = work->replicas;
     e->outs = 0;
@@ -313,10 +314,10 @@ struct span loops_common(struct span a, struct span b)
 void loops_produce(enum variant variant, const struct work *work, const char *const *in, struct worker *w,
                    struct span s, uint32_t me, bool everyone)
 {
-    struct ends e;
+    struct buffers e;
     if (s.end <= s.first)
         return;
-    takers(&e, work, w, me, everyone);
+    list_outputs(&e, work, w, me, everyone);
     if (bench_facts[work->kind].reduces) {
         e.in = in;
         e.ins = work->replicas;

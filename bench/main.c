@@ -1,5 +1,5 @@
-/* bench/main.c - the program ditto-bench, which measures the requested rows. See request.c for its command
- * line. */
+/* bench/main.c - the program ditto-bench, which measures one kind of work and prints a row for each size. See
+ * request.c for its command line. */
 #include "report.h"
 
 #include <stdio.h>
@@ -62,7 +62,8 @@ static bool measure_all(const struct request *q)
     return sound;
 }
 
-static bench_alone *const alone[BENCH_KINDS] = {
+/* The functions of the kinds that have no peers. */
+static bench_alone *const without_peers[BENCH_KINDS] = {
     [BENCH_CREATE] = bench_create,         [BENCH_REST] = bench_rest,
     [BENCH_RUN_VALUES] = bench_run_values, [BENCH_REDUCE_VALUES] = bench_reduce_values,
     [BENCH_MERGE_CALL] = bench_merge_call, [BENCH_TRACE] = bench_trace,
@@ -80,16 +81,23 @@ int main(int count, char **word)
         report_machine();
         return 0;
     }
-    if (alone[q.kind] != NULL) {
+    if (without_peers[q.kind] != NULL) {
         if (q.csv)
             report_heading(&q);
-        alone[q.kind](q.replicas, q.csv);
+        without_peers[q.kind](q.replicas, q.csv);
         return 0;
     }
+#ifndef WITH_CHECKPOINTS
+    if (q.kind == BENCH_CHECKPOINT) {
+        fprintf(stderr,
+                "ditto-bench: this build has no libditto-hdf5 (install xxHash, and set it up again)\n");
+        return 2;
+    }
+#endif
     if (measure_all(&q))
         return 0;
     fprintf(stderr,
-            "ditto-bench: ditto took less than 0.97 of the time of the fastest hand-written form, so this "
-            "form is no bound: add a faster one to bench/bound_forms.c\n");
+            "ditto-bench: in a row above, ditto took less than 0.97 of the time of the fastest hand-written "
+            "form, so this form is no bound: add a faster one to bench/bound_forms.c\n");
     return 1;
 }
