@@ -1,14 +1,15 @@
-/* tests/compat/test_compat.c - checks that this version reads files that an earlier version wrote.
+/* tests/compat/test_compat.c - checks that the library reads files that an earlier build wrote.
  *
- * checkpoint.h5 contains variables of every kind, the slots of an optimizer and the state of an iterator.
- * rest.txt contains the rows that come after that state. placement.txt contains a placement on a synthetic
- * machine. `test_compat write FOLDER` writes the three files. New files are only added when a format gets a
- * new version. They then get new names, and the old files stay. */
+ * checkpoint.h5 contains mirrored, sharded and sync-on-read variables of four dtypes, a slot and the
+ * number of steps of an SGD optimizer, attributes, and the state of an iterator. rest.txt contains the
+ * rows that come after that state. placement.txt contains a placement on a synthetic machine. `test_compat
+ * write FOLDER` writes the three files. New files are only added when a format gets a new version. They
+ * then get new names, and the old files stay. */
 #include "input/written_rows.h"
 
 #include <ditto/checkpoint.h>
 
-enum { STEPS_BEFORE = 3, MOST_ROWS = 64, MOST_REPLICAS = 3, BATCH = 6 };
+enum { STEPS_BEFORE = 3, MOST_STEPS = 64, MOST_ROWS = 64, MOST_REPLICAS = 3, BATCH = 6 };
 
 static const char machine[] = "pack:2 [numa] core:4 pu:2";
 
@@ -47,14 +48,14 @@ static void fill(const ditto_tensor *spec, int which, void *out)
         else if (spec->dtype == DITTO_F64)
             ((double *)out)[i] = (double)value / 8;
         else if (spec->dtype == DITTO_I64)
-            ((int64_t *)out)[i] = 6 * value; /* 1, 2 or 3 replicas have equal parts */
+            ((int64_t *)out)[i] = 6 * value; /* 1, 2 or 3 replicas can share it equally */
         else
             ((unsigned char *)out)[i] = value % 2 != 0;
     }
 }
 
-/* The variables, and an optimizer of the first one, whose slots are in `variable` too. */
-enum { SLOTS = 2, ALL = VARIABLES + SLOTS };
+/* The variables, and an optimizer of the first one, whose slot and number of steps are in `variable` too. */
+enum { OPTIMIZER_VARIABLES = 2, ALL = VARIABLES + OPTIMIZER_VARIABLES };
 struct model {
     ditto_variable *variable[ALL];
     ditto_optimizer *optimizer;
@@ -101,8 +102,8 @@ struct taking {
     struct report report;
     ditto_iterator *iterator;
     uint64_t steps; /* the largest number of steps of each replica */
-    uint64_t rows[MOST_ROWS][MOST_REPLICAS];
-    int64_t row[MOST_ROWS][MOST_REPLICAS][BATCH];
+    uint64_t rows[MOST_STEPS][MOST_REPLICAS];
+    int64_t row[MOST_STEPS][MOST_REPLICAS][BATCH];
     uint64_t taken[MOST_REPLICAS];
 };
 
@@ -115,7 +116,7 @@ static ditto_status take(ditto_replica *self, void *user)
         ditto_status status = ditto_next(self, t->iterator, &batch);
         if (status != DITTO_OK)
             return status < 0 ? status : DITTO_OK;
-        EXPECT(&t->report, step < MOST_ROWS && batch.rows <= BATCH);
+        EXPECT(&t->report, step < MOST_STEPS && batch.rows <= BATCH);
         memcpy(t->row[step][id], batch.component[0].data, batch.rows * sizeof(int64_t));
         t->rows[step][id] = batch.rows;
         t->taken[id] = step + 1;
@@ -138,7 +139,7 @@ static void open_iterator(ditto_strategy *strategy, ditto_dataset *dataset, cons
 static size_t list_rest(ditto_strategy *strategy, struct taking *t, int64_t *out)
 {
     size_t count = 0;
-    t->steps = MOST_ROWS;
+    t->steps = MOST_STEPS;
     run_all(strategy, take, t, &t->report);
     for (uint64_t step = 0; step < t->taken[0]; step++)
         for (uint32_t id = 0; id < ditto_strategy_num_replicas(strategy); id++)
@@ -189,6 +190,29 @@ static void variables_and_slots_are_restored(void **state)
         destroy_model(&m);
         assert_ok(ditto_strategy_destroy(strategy));
     }
+}
+
+static void properties_of_variables_are_read(void **state)
+{
+    ditto_checkpoint *checkpoint;
+    int found = 0;
+    (void)state;
+    assert_ok(ditto_checkpoint_open(path_in(folder, "checkpoint.h5"), &checkpoint));
+    for (size_t i = 0; i < ditto_checkpoint_num_entries(checkpoint); i++) {
+        ditto_checkpoint_entry entry;
+        assert_ok(ditto_checkpoint_get(checkpoint, i, &entry));
+        for (int k = 0; k < VARIABLES; k++) {
+            if (strcmp(entry.name, kinds[k].name) != 0)
+                continue;
+            assert_int_equal(entry.synchronization, kinds[k].synchronization);
+            assert_int_equal(entry.aggregation, kinds[k].aggregation);
+            assert_int_equal(entry.trainable, kinds[k].synchronization == DITTO_ON_WRITE);
+            assert_int_equal(entry.is_data, 0);
+            found++;
+        }
+    }
+    assert_int_equal(found, VARIABLES);
+    assert_ok(ditto_checkpoint_close(checkpoint));
 }
 
 static void attributes_are_read(void **state)
@@ -346,6 +370,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_and_slots_are_restored),
+        cmocka_unit_test(properties_of_variables_are_read),
         cmocka_unit_test(attributes_are_read),
         cmocka_unit_test(an_iterator_continues_from_the_saved_state),
         cmocka_unit_test(a_placement_is_read_and_written_without_a_change),

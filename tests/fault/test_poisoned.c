@@ -1,7 +1,7 @@
 /* tests/fault/test_poisoned.c - poisoned strategies: a run has passed its time limit, and a replica's
- * function has not returned. Objects that are destroyed then stay in memory until the strategy is destroyed
- * after that replica has returned. If the strategy is destroyed before, they stay until the process ends.
- * Each case runs in a child process. */
+ * function has not returned. An object that is destroyed in this state stays in memory. It is freed with the
+ * strategy if that replica has returned by then. Otherwise it stays until the process ends. Each case runs in
+ * a child process. */
 #include "input/distribute/iterator.h"
 #include "input/distribute/order.h"
 #include "replicas/team/dependent.h"
@@ -10,22 +10,31 @@
 #include "fault/late.h"
 #include "fault/lifetime.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* -- The time limit passes inside an inner run -- */
 
-static _Atomic int merge_has_begun, inner_may_end, outer_may_end, inner_is_done, outer_has_ended;
+static _Atomic int inner_has_begun, inner_may_end, outer_may_end, inner_call_has_returned, outer_has_ended;
+static _Atomic uint64_t inner_run;
 
-static ditto_status inner_waits(ditto_replica *self, void *unused)
+/* Replica 1 waits. */
+static ditto_status inner_waits(ditto_replica *self, void *strategy)
 {
-    (void)unused;
-    while (ditto_replica_id(self) == 1 && !atomic_load(&inner_may_end))
+    if (ditto_replica_id(self) != 1)
+        return DITTO_OK;
+    atomic_store(&inner_run, dti_team_run_number(dti_team_of(strategy)));
+    atomic_store(&inner_has_begun, 1);
+    while (!atomic_load(&inner_may_end))
         sleep_ms(1);
     return DITTO_OK;
+}
+
+/* Returns true if replica 1 has returned from the inner run. It may also have returned from the outer run
+ * since. */
+static bool replica_1_left_inner(const ditto_strategy *strategy)
+{
+    const struct dti_team *team = dti_team_of(strategy);
+    return atomic_load(&team->replica[1].done) == atomic_load(&inner_run) || dti_team_has_left(team, 1);
 }
 
 /* A merge function that stays after its inner run has returned. */
@@ -33,9 +42,8 @@ static ditto_status run_inside(ditto_strategy *strategy, ditto_value *const *arg
                                void *unused, ditto_value **result)
 {
     (void)arguments, (void)count, (void)unused, (void)result;
-    atomic_store(&merge_has_begun, 1);
-    ditto_status status = ditto_strategy_run(strategy, inner_waits, NULL);
-    atomic_store(&inner_is_done, 1);
+    ditto_status status = ditto_strategy_run(strategy, inner_waits, strategy);
+    atomic_store(&inner_call_has_returned, 1);
     while (!atomic_load(&outer_may_end))
         sleep_ms(1);
     return status;
@@ -55,19 +63,22 @@ static int destroy_after_the_inner_run(void *unused)
 {
     ditto_strategy *strategy;
     (void)unused;
+    spoil_freed_memory();
     long threads = count_threads();
     for (uint32_t limit_ms = 50;; limit_ms *= 2) {
         REQUIRE(limit_ms <= LONGEST_LIMIT_MS);
         REQUIRE(make(2, DITTO_CALLER_WAITS, limit_ms, &strategy));
         REQUIRE(ditto_strategy_run(strategy, merge_and_end, NULL) == DITTO_ERR_TIMED_OUT);
-        if (has_begun(strategy, 0, &merge_has_begun))
+        if (has_begun(strategy, 1, &inner_has_begun))
             break;
+        atomic_store(&outer_may_end, 1);
         REQUIRE(await_all_returned(strategy));
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+        atomic_store(&outer_may_end, 0);
         atomic_store(&outer_has_ended, 0);
     }
     atomic_store(&inner_may_end, 1);
-    while (!atomic_load(&inner_is_done))
+    while (!atomic_load(&inner_call_has_returned) || !replica_1_left_inner(strategy))
         sleep_ms(1);
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
     /* Replica 1 may have returned from its function. */
@@ -79,13 +90,12 @@ static int destroy_after_the_inner_run(void *unused)
     return 0;
 }
 
-/* Here the inner run itself has not ended, because replica 0 waits in it. Replica 1 has completed it and
- * waits in its merge_call, and, when the strategy has been destroyed, in its function. */
+/* Replica 0 waits. */
 static ditto_status stay_in_inner(ditto_replica *self, void *unused)
 {
     (void)unused;
     if (ditto_replica_id(self) == 0)
-        atomic_store(&merge_has_begun, 1);
+        atomic_store(&inner_has_begun, 1);
     while (ditto_replica_id(self) == 0 && !atomic_load(&inner_may_end))
         sleep_ms(1);
     return DITTO_OK;
@@ -107,16 +117,20 @@ static ditto_status merge_and_stay(ditto_replica *self, void *unused)
     return status;
 }
 
+/* Replica 0 waits in the inner run, so this run has not ended. Replica 1 has completed it and waits in its
+ * merge_call. The destruction of the strategy ends this merge_call, and replica 1 then waits in its
+ * function. */
 static int destroy_during_the_inner_run(void *unused)
 {
     ditto_strategy *strategy;
     (void)unused;
+    spoil_freed_memory();
     long threads = count_threads();
     for (uint32_t limit_ms = 50;; limit_ms *= 2) {
         REQUIRE(limit_ms <= LONGEST_LIMIT_MS);
         REQUIRE(make(2, DITTO_CALLER_WAITS, limit_ms, &strategy));
         REQUIRE(ditto_strategy_run(strategy, merge_and_stay, NULL) == DITTO_ERR_TIMED_OUT);
-        if (has_begun(strategy, 0, &merge_has_begun))
+        if (has_begun(strategy, 0, &inner_has_begun))
             break;
         atomic_store(&outer_may_end, 1);
         REQUIRE(await_all_returned(strategy));
@@ -183,6 +197,7 @@ static int destroy_beside_a_change_of_the_list(void *unused)
     ditto_strategy *strategy;
     ditto_status status;
     (void)unused;
+    spoil_freed_memory();
     for (uint32_t limit_ms = 50;; limit_ms *= 2) {
         REQUIRE(limit_ms <= LONGEST_LIMIT_MS);
         slow = (struct dti_dependent){ .kind = &slow_to_leave };
@@ -316,6 +331,7 @@ static int use_handles_late(void *argument)
     while (!atomic_load(&l.has_ended))
         sleep_ms(1);
     REQUIRE(l.assign_status == DITTO_ERR_PEER_STOPPED && l.apply_status == DITTO_ERR_PEER_STOPPED);
+    /* The argument was destroyed. Only a crash would be an error. */
     REQUIRE(l.argument_status == DITTO_OK || l.argument_status == DITTO_ERR_NOT_FOUND ||
             l.argument_status == DITTO_ERR_CONTEXT);
     /* The batch has the replica's own two rows of the first global batch. */
@@ -399,8 +415,8 @@ static int destroy_with_a_merged_value(void *argument)
     /* Static, because the replica may use it after this function has returned. */
     static struct merging m;
     const struct merging_case *c = argument;
-    ditto_value *const nothing = (ditto_value *)&m;
-    ditto_value *result = nothing;
+    ditto_value *const untouched = (ditto_value *)&m;
+    ditto_value *result = untouched;
     ditto_strategy *strategy;
     spoil_freed_memory();
     for (uint32_t limit_ms = 50;; limit_ms *= 2) {
@@ -413,10 +429,11 @@ static int destroy_with_a_merged_value(void *argument)
         REQUIRE(await_all_returned(strategy));
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     }
-    REQUIRE(result == nothing && atomic_load(&m.merged) != NULL);
+    REQUIRE(result == untouched && atomic_load(&m.merged) != NULL);
     watch_free(atomic_load(&m.merged));
     atomic_store(&m.may_go_on, 1);
     REQUIRE(await_all_returned(strategy));
+    REQUIRE(!was_freed());
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
     REQUIRE(was_freed());
     return 0;
