@@ -338,7 +338,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_create(ditto_strategy 
  *
  *  @param checkpointer  the checkpointer, or NULL
  *  @return DITTO_OK, the error of the last save if no call has returned it yet, or:
- *  @retval DITTO_ERR_BUSY  another thread is in a call on this checkpointer. Nothing was done */
+ *  @retval DITTO_ERR_BUSY  a call on this checkpointer has not returned. Nothing was done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_destroy(ditto_checkpointer *checkpointer);
 
 /** Saves to the file of options->step, as ditto_checkpoint_save does, and removes old files.

@@ -2,10 +2,11 @@
  *
  * A row has one or more components (for example an image and its label), each a tensor of a fixed shape.
  * Sources (source.h) make rows. Transformations (transform.h) change rows, their order or their number. One
- * of them, batch, says how many rows make one global batch. No row is read until an iterator (distribute.h),
- * which delivers batches to replicas, or ditto_dataset_reduce asks for rows. A dataset can be iterated many
- * times, and by several iterators at once. docs/input.md describes how to use datasets. docs/semantics.md,
- * "Datasets", has the rules. */
+ * of them, batch, says how many rows make one global batch. Making a dataset opens its files, and may read
+ * the first row as a check. All other rows are read when an iterator (distribute.h), which delivers batches
+ * to replicas, or ditto_dataset_reduce asks for them. A dataset can be iterated many times, and by several
+ * iterators at once. docs/input.md describes how to use datasets. docs/semantics.md, "Datasets", has the
+ * rules. */
 #ifndef DITTO_DATASET_H
 #define DITTO_DATASET_H
 
@@ -17,10 +18,10 @@ DITTO_BEGIN
  *
  * Any thread may call the functions, in any context. A transformation keeps its inputs alive. The caller
  * destroys each handle when the program no longer needs it. Outputs are set only on DITTO_OK. Every function
- * that makes a dataset may return DITTO_ERR_NO_MEMORY, and DITTO_ERR_INVALID if a pointer is NULL. If it has
- * options, it returns DITTO_ERR_UNSUPPORTED if they are of a newer version and have a field set that this
- * version lacks. A transformation returns DITTO_ERR_RANGE if a chain of more than 1000 datasets, each made
- * from the one before it, would result.
+ * that makes a dataset may return DITTO_ERR_NO_MEMORY, and DITTO_ERR_INVALID if a pointer is NULL and NULL
+ * has no meaning. If it has options, it returns DITTO_ERR_UNSUPPORTED if they are of a newer version and have
+ * a field set that this version lacks. A transformation returns DITTO_ERR_RANGE if a chain of more than 1000
+ * datasets, each made from the one before it, would result.
  *
  * If a row cannot be read, an iterator returns the error when all rows before it have been delivered
  * (ditto_next), and ditto_dataset_reduce returns it when all rows before it have been processed. */
@@ -28,22 +29,22 @@ DITTO_BEGIN
 /* -- Functions of the program in a dataset (maps, filters, generators) --
  *
  * In an iterator they run on the threads that make batches. The functions of a generator other than `next`
- * may also run on the threads that make, save and destroy the iterator. All run in a context of their own, in
- * which calls on a strategy return DITTO_ERR_CONTEXT, because the strategy may be waiting for that thread. If
- * a function needs, for example, the value of a variable, the program reads it before it makes the iterator,
- * and passes it with the `user` pointer. What `user` points to must be valid as long as a dataset or an
- * iterator that calls the function exists.
+ * may also run on the threads that make, save and destroy the iterator. There, all of these functions run in
+ * a context of their own, in which calls on a strategy return DITTO_ERR_CONTEXT, because the strategy may be
+ * waiting for that thread. If a function needs, for example, the value of a variable, the program reads it
+ * before it makes the iterator, and passes it with the `user` pointer. What `user` points to must be valid as
+ * long as a dataset or an iterator that calls the function exists.
  *
- * ditto_dataset_reduce calls the functions on the calling thread, in its context. There, and in iterators,
- * the floating-point environment is DITTO_FLOATING_STANDARD (strategy.h). */
+ * ditto_dataset_reduce calls the functions on the calling thread, in the context that this thread is in. Both
+ * there and in iterators, the floating-point environment is DITTO_FLOATING_STANDARD (strategy.h). */
 
 /** A dataset.
  *
  *  The order of its rows depends only on the description of the dataset, on its seeds and on the pass, never
  *  on threads. In each pipeline of an iterator, one thread at a time chooses rows, one after another.
- *  Choosing includes shuffle, filter, generators, compressed files, all that stands in front of a filter, and
- *  finding where lines and records begin. All producers do the rest in parallel: reading, parsing, mapping
- *  and copying rows. */
+ *  This thread shuffles, filters, calls generators, decompresses files, and finds where lines and records
+ *  begin. It also reads and maps the rows that a filter has to see. All producers do the rest in parallel:
+ *  reading, parsing, mapping and copying rows. */
 typedef struct ditto_dataset ditto_dataset;
 
 /** Largest number of components of a row. */
@@ -58,8 +59,9 @@ typedef struct ditto_element_spec {
 
     uint64_t batch; /**< rows of a global batch, or 0 if not batched */
 
-    /** 1 if the dataset has no end, because it, or a dataset that it is made of, is repeated for ever, and
-     *  neither a take nor a finite input of a zip limits it. A dataset from a generator counts as finite. */
+    /** 1 if the dataset has no end. It has none if it, or a dataset that it is made of, is repeated for ever.
+     *  A later take, or a zip with a finite dataset, gives it an end. A dataset from a generator counts as
+     *  finite. */
     int infinite;
 } ditto_element_spec;
 

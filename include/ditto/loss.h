@@ -1,6 +1,6 @@
 /* include/ditto/loss.h - scales losses so that their SUM over replicas is the mean over the global batch.
  *
- * The functions are called in replica context. There is no meeting. */
+ * The functions are called in replica context. They do not wait for other replicas. */
 #ifndef DITTO_LOSS_H
 #define DITTO_LOSS_H
 
@@ -13,7 +13,7 @@ DITTO_BEGIN
  *
  *      *out = (sum over i of losses[i] * weights[i]) / G
  *
- *  The sum is computed in f64, by the blocks of ditto_block_sum. Without losses it is 0.
+ *  The sum is computed in f64, in the order of ditto_block_sum. If there are no losses, it is 0.
  *
  *  In a last step with fewer rows, G is the sum of ditto_batch.rows over the replicas, which the program
  *  computes by an all-reduce. If it gives the G of a full step instead, as TensorFlow's guides do, each row

@@ -186,8 +186,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
  *  @param optimizer  the optimizer; NULL is allowed
  *  @retval DITTO_OK           the optimizer is destroyed
  *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was done
- *  @retval DITTO_ERR_BUSY     another thread is in a call on the optimizer or on one of its slots, for
- *                             example saves or restores the slot; nothing was done */
+ *  @retval DITTO_ERR_BUSY     a call on the optimizer or on one of its slots has not returned, for
+ *                             example one that saves or restores the slot; nothing was done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
 
 /** Returns a slot of a variable as a variable, which can be read, assigned and saved.

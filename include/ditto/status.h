@@ -30,7 +30,7 @@ DITTO_BEGIN
     X(DITTO_ERR_PEER_STOPPED, -6, "another replica failed")                                  \
     X(DITTO_ERR_TIMED_OUT, -7, "a replica did not arrive in time")                           \
     X(DITTO_ERR_POISONED, -8, "a replica never returned: only destroy is allowed")           \
-    X(DITTO_ERR_BUSY, -9, "in use by another thread")                                        \
+    X(DITTO_ERR_BUSY, -9, "still in use")                                                    \
     X(DITTO_ERR_CLOSED, -10, "already closed")                                               \
     X(DITTO_ERR_FORKED, -11, "created before fork, and not usable in the child process")     \
     X(DITTO_ERR_UNSUPPORTED, -12, "not supported")                                           \

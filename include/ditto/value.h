@@ -332,7 +332,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(const ditto_value *val
  *
  *  @param strategy     the strategy of the value
  *  @param value        the value
- *  @param out          [out] [N] the parts, each given to the caller; NULL from *num_results on
+ *  @param out          [out] [N] the parts, each given to the caller; NULL from *num_results on, or
+ *                       everywhere after DITTO_ERR_NO_MEMORY
  *  @param num_results  [out] number of parts: N, or 1 for a plain value
  *  @return DITTO_OK, an error of the group "Strategies", or one of:
  *  @retval DITTO_ERR_CONTEXT    a value of another strategy

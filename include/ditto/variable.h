@@ -174,8 +174,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
  *  @retval DITTO_OK           the variable is destroyed
  *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was done
  *  @retval DITTO_ERR_BUSY     an optimizer uses the variable, and that optimizer or the strategy must be
- *                             destroyed first; the variable is a slot of an optimizer; another thread is in a
- *                             call on the variable, or on a value that refers to it; nothing was done */
+ *                             destroyed first; the variable is a slot of an optimizer; a call on the
+ *                             variable, or on a value that refers to it, has not returned (it may be the
+ *                             call whose function destroys the variable); nothing was done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_destroy(ditto_variable *variable);
 
 /** Returns the name of a variable.

@@ -133,7 +133,7 @@ ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *init
                                  const ditto_variable_options *options, ditto_variable **out);
 
 /* Destroys the variable. Returns DITTO_ERR_BUSY, and leaves the variable as it is, if an optimizer updates
- * the variable or another thread is in a call on it. */
+ * the variable or a call on it has not returned. */
 ditto_status dti_variable_destroy(ditto_variable *v);
 
 /* dti_variable_keep adds a reference to the struct. dti_variable_drop removes one, and frees the struct when

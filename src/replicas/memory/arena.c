@@ -300,8 +300,8 @@ undo_arena:
     free(a->ranges);
     free(a);
     return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, refused_errno,
-                          "no arena on NUMA node %u: the system refused the address space; "
-                          "is RLIMIT_AS (ulimit -v) too low?",
+                          "no arena on NUMA node %u: the system refused to map memory; look at RLIMIT_AS "
+                          "(ulimit -v) and vm.max_map_count",
                           node_os);
 }
 
@@ -325,11 +325,11 @@ ditto_status dti_arena_alloc(struct dti_arena *a, size_t bytes, size_t alignment
         flags |= MALLOCX_LG_ALIGN(__builtin_ctzll(alignment));
     void *memory = bytes < PTRDIFF_MAX ? dti_je_mallocx(bytes != 0 ? bytes : 1, flags) : NULL;
     if (memory == NULL)
-        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY,
-                              atomic_load_explicit(&a->refused_errno, memory_order_relaxed),
-                              "%zu bytes on NUMA node %u: the system refused more memory (RLIMIT_AS, memory "
-                              "cgroup, or a strict node that is full)",
-                              bytes, a->node_os);
+        return DTI_FAIL_ERRNO(
+            DITTO_ERR_NO_MEMORY, atomic_load_explicit(&a->refused_errno, memory_order_relaxed),
+            "%zu bytes on NUMA node %u: the system refused to map memory; look at RLIMIT_AS "
+            "(ulimit -v), vm.max_map_count and vm.overcommit_memory",
+            bytes, a->node_os);
     *out = memory;
     return DITTO_OK;
 }

@@ -315,7 +315,7 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
         if (!dti_gate_shut(&c->gate))
             return DTI_FAIL(
                 DITTO_ERR_BUSY,
-                "another thread is in a call of the checkpointer of %s: wait until it has returned",
+                "a call of the checkpointer of %s has not returned: destroy it when the call has returned",
                 DTI_SHOWN(c->folder));
         dti_gate_close(&c->gate);
         status = await(c);

@@ -196,8 +196,8 @@ static ditto_status check_slot(const ditto_variable *v)
         return DITTO_OK;
     return DTI_FAIL(
         DITTO_ERR_BUSY,
-        "another thread is in a call on \"%s\" (or saves or restores it): destroy its optimizer when that "
-        "has returned",
+        "a call on \"%s\" has not returned (or one that saves or restores it): destroy its optimizer "
+        "when the call has returned",
         v->name);
 }
 

@@ -95,8 +95,8 @@ ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, 
 ditto_status dti_optimizer_create(ditto_variable *const *variables, uint32_t count,
                                   const ditto_optimizer_options *options, ditto_optimizer **out);
 
-/* Destroys the optimizer. Returns DITTO_ERR_BUSY if another thread is in a call on it or on one of its
- * slots. */
+/* Destroys the optimizer. Returns DITTO_ERR_BUSY if a call on it or on one of its slots has not
+ * returned. */
 ditto_status dti_optimizer_destroy(ditto_optimizer *o);
 
 /* Recomputes copies_of_item of all optimizers that update v. It must be called after v->may_differ has

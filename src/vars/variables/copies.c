@@ -82,8 +82,8 @@ static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
 
 /* -- Variables of several pieces -- */
 
-/* Returns node k, counted from 0, of the nodes on which replicas have their memory, in the order of the
- * replicas. Returns UINT32_MAX if there are fewer nodes. */
+/* The nodes on which replicas have their memory form a list, in which each node stands once, in the order
+ * of the first replica on it. Returns entry k of this list, or UINT32_MAX if the list has no such entry. */
 static uint32_t node_number(const struct dti_team *team, uint32_t k)
 {
     for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
@@ -215,7 +215,7 @@ ditto_status dti_copies_allocate(ditto_variable *v, const void *value)
 {
     struct placing placing = { v, value };
     ditto_status status = dti_team_run(v->team, allocate_own, &placing, DITTO_FOREVER);
-    dti_team_renew(v->team); /* the job has no meetings that would have to be renewed */
+    dti_team_renew(v->team); /* the job has no collectives, so dti_sync_run_ended is not needed */
     if (status != DITTO_OK)
         dti_copies_free(v);
     return status;
@@ -248,8 +248,8 @@ ditto_status dti_variable_check_each(const ditto_variable *v)
                     v->optimizer_slot ? "it belongs to an optimizer and exists once"
                     : v->pieces > 1   ? "it is cut into shards, which exist once"
                     : v->central      ? "central storage keeps one copy for all"
-                                      : "its copies are shared, because it aggregates: create it with "
-                                        "DITTO_COPIES_PER_REPLICA, or without aggregation");
+                                      : "it aggregates, so that its replicas may share copies: create it "
+                                        "with DITTO_COPIES_PER_REPLICA, or without aggregation");
 }
 
 struct splitting {
@@ -280,8 +280,8 @@ static void use_own_copies(ditto_variable *v, const struct splitting *s)
         atomic_store_explicit(&v->copy_of[i], copies++, memory_order_release);
     }
     v->copies_of_piece[0].copies = copies;
-    /* relaxed: a thread that takes this number as the bound of a loop over copies has the turn, or is in a
-     * run that begins or continues after the split. All others only estimate the amount of work by it. */
+    /* relaxed: a thread that loops over the copies has the turn, or is a replica, which gets this store with
+     * its next job or with the end of the pause. Other threads only estimate the amount of work by it. */
     atomic_store_explicit(&v->copies, copies, memory_order_relaxed);
     v->own_copies = true;
 }
