@@ -41,6 +41,9 @@ static _Atomic long asked, fails_at;
 
 static _Atomic bool refused;
 
+/* If true, only requests of the test's own thread are counted and refused. */
+static _Atomic bool spares_others;
+
 /* While held_at is not 0: the number of allocator calls on threads other than the test's own, and the number
  * of the call after which its thread waits for may_go. */
 static _Atomic long passed, held_at;
@@ -49,13 +52,13 @@ static _Atomic bool is_held, may_go;
 /* The id of the thread that made the last call that was counted in `passed`, or 0. */
 static _Atomic int caller_id;
 
-/* True on the test's own thread, if the test holds other threads. */
+/* True on the test's own thread, if the test holds or spares other threads. */
 static _Thread_local bool own_thread;
 
 static bool is_refused(void)
 {
     long at = atomic_load(&fails_at);
-    if (at == 0 || atomic_fetch_add(&asked, 1) + 1 != at)
+    if (at == 0 || (atomic_load(&spares_others) && !own_thread) || atomic_fetch_add(&asked, 1) + 1 != at)
         return false;
     atomic_store(&refused, true);
     return true;
@@ -432,6 +435,80 @@ static void refused_memory_is_an_error_and_the_next_try_works(void **state)
     forget_file(npy_file);
 }
 
+/* -- Memory that is refused to ditto_iterator_next -- */
+
+/* The rows are pairs of equal numbers. Asserts that the value has rows first, first + 1, ... in the order of
+ * the replicas, in both components, and returns the row after the last one. */
+static int64_t check_pairs(const ditto_value *value, int64_t first)
+{
+    int64_t row = first;
+    for (int k = 0; k < 2; k++) {
+        const ditto_value *member;
+        ditto_tensor t;
+        row = first;
+        assert_ok(ditto_value_member(value, k == 0 ? "0" : "1", &member));
+        for (uint32_t r = 0; r < 2; r++) {
+            assert_ok(ditto_value_component(member, r, &t));
+            for (size_t i = 0; i < t.shape[0]; i++)
+                assert_int_equal(((const int64_t *)t.data)[i], row++);
+        }
+    }
+    return row;
+}
+
+/* Takes all batches, and refuses request k of the first call. Returns true if it was refused. The input fails
+ * on row `bad` unless that is above ROWS. */
+static bool take_with_refusal(long k, int64_t bad, int *errors)
+{
+    ditto_strategy *s = make_strategy(2, NULL); /* a strategy keeps the memory of values for later ones */
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_dataset *rows, *failing, *pairs;
+    ditto_iterator *it;
+    ditto_value *value;
+    int64_t row = 0;
+    assert_ok(ditto_dataset_from_range(0, ROWS, 1, &rows));
+    assert_ok(ditto_dataset_map(rows, fail_on_row, (void *)(uintptr_t)bad, NULL, &failing));
+    assert_ok(ditto_dataset_zip((ditto_dataset *[]){ failing, failing }, 2, &pairs));
+    options.global_batch = 8;
+    assert_ok(ditto_strategy_iterate(s, pairs, &options, &it));
+    atomic_store(&asked, 0);
+    atomic_store(&refused, false);
+    atomic_store(&fails_at, k);
+    ditto_status status = ditto_iterator_next(it, &value);
+    atomic_store(&fails_at, 0);
+    bool was_refused = atomic_load(&refused);
+    *errors += status == DITTO_ERR_NO_MEMORY;
+    if (was_refused && status == DITTO_ERR_NO_MEMORY)
+        status = ditto_iterator_next(it, &value);
+    for (; status == DITTO_OK; status = ditto_iterator_next(it, &value)) {
+        row = check_pairs(value, row);
+        assert_ok(ditto_value_destroy(value));
+    }
+    assert_int_equal(status, bad < ROWS ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT);
+    assert_int_equal(row, bad < ROWS ? bad : ROWS);
+    assert_ok(ditto_iterator_destroy(it));
+    assert_ok(ditto_dataset_destroy(pairs));
+    assert_ok(ditto_dataset_destroy(failing));
+    assert_ok(ditto_dataset_destroy(rows));
+    assert_ok(ditto_strategy_destroy(s));
+    return was_refused;
+}
+
+/* With row 2 or 6 the first call has the last rows, in a batch that ends with the error. */
+static void rule_9_10_a_call_across_replicas_that_is_refused_memory_loses_no_rows(void **state)
+{
+    (void)state;
+    own_thread = true;
+    atomic_store(&spares_others, true);
+    for (int64_t bad = 2; bad < ROWS + 8; bad += bad == 6 ? ROWS : 4) {
+        int errors = 0;
+        for (long k = 1; take_with_refusal(k, bad, &errors); k++)
+            ;
+        assert_true(errors > 3);
+    }
+    atomic_store(&spares_others, false);
+}
+
 /* -- A fork while a producer works -- */
 
 struct forking {
@@ -636,6 +713,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_memory_is_an_error_and_the_next_try_works),
+        cmocka_unit_test(rule_9_10_a_call_across_replicas_that_is_refused_memory_loses_no_rows),
         cmocka_unit_test(a_child_can_destroy_an_iterator_wherever_its_producer_was),
         cmocka_unit_test(the_queues_of_an_iterator_are_freed_while_the_turn_is_held),
         cmocka_unit_test(a_late_replica_of_a_poisoned_strategy_can_use_the_iterator),

@@ -226,45 +226,79 @@ static ditto_status end_with_error(struct dti_replica *self, struct ditto_iterat
     return repeat_end(self, it, c->end_status);
 }
 
-static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out,
-                               uint64_t *bytes)
+/* Waits for the replica's next batch. Does not take it, so that it stays the next one. */
+static ditto_status find_next(struct dti_replica *self, ditto_iterator *it,
+                              const struct dti_batch_slot **found)
 {
     struct dti_consumer *c = &it->consumer[self->id];
     enum dti_next_delivery delivery;
-    bool waited = false;
     if (c->end_status != DITTO_OK)
         return repeat_end(self, it, c->end_status);
     if (dti_ring_release(&c->ring))
         dti_wait_queue_signal(&it->wait_queue, self->id);
     if (dti_replica_is_forked(self))
         return dti_fail_forked();
-    for (; (delivery = dti_order_next_delivery(it, self->id)) == DTI_NEXT_DELIVERY_NONE; waited = true)
+    for (; (delivery = dti_order_next_delivery(it, self->id)) == DTI_NEXT_DELIVERY_NONE; c->waited = true)
         DTI_TRY(wait_for_batch(self, it));
     if (delivery == DTI_NEXT_DELIVERY_ERROR)
         return end_with_error(self, it);
     const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
-    c->end_status = slot->status;
-    if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0))
+    if (slot->status != DITTO_OK && (slot->status == DITTO_END_OF_INPUT || slot->rows == 0)) {
+        c->end_status = slot->status;
         return repeat_end(self, it, slot->status);
-    *bytes = describe_batch(it, slot, out);
-    dti_trace_filled(self, slot->producer, slot->begin_ns, slot->end_ns, *bytes);
+    }
+    *found = slot;
+    return DITTO_OK;
+}
+
+/* Takes the batch that find_next has found. */
+static void take(struct dti_consumer *c, const struct dti_batch_slot *slot, uint64_t bytes)
+{
+    c->end_status = slot->status;
     dti_ring_take(&c->ring);
     add_to(&c->taken, 1);
-    add_to(&c->ready, !waited);
+    add_to(&c->ready, !c->waited);
+    c->waited = false;
     add_to(&c->rows, slot->rows);
-    add_to(&c->bytes, *bytes);
-    return DITTO_OK;
+    add_to(&c->bytes, bytes);
+}
+
+static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out, bool takes)
+{
+    const struct dti_batch_slot *slot = NULL;
+    uint64_t bytes = 0;
+    DTI_PROBE1(queue_get_begin, self->id);
+    dti_trace_begin(self, DTI_TRACE_INPUT, "ditto_next");
+    ditto_status status = find_next(self, it, &slot);
+    if (status == DITTO_OK) {
+        bytes = describe_batch(it, slot, out);
+        dti_trace_filled(self, slot->producer, slot->begin_ns, slot->end_ns, bytes);
+        if (takes)
+            take(&it->consumer[self->id], slot, bytes);
+    }
+    dti_trace_end(self, bytes);
+    DTI_PROBE1(queue_get_end, self->id);
+    return status;
 }
 
 ditto_status dti_iterator_next(struct dti_replica *self, ditto_iterator *it, ditto_batch *out)
 {
-    uint64_t bytes = 0;
-    DTI_PROBE1(queue_get_begin, self->id);
-    dti_trace_begin(self, DTI_TRACE_INPUT, "ditto_next");
-    ditto_status status = next_batch(self, it, out, &bytes);
-    dti_trace_end(self, bytes);
-    DTI_PROBE1(queue_get_end, self->id);
-    return status;
+    return next_batch(self, it, out, true);
+}
+
+ditto_status dti_iterator_peek(struct dti_replica *self, ditto_iterator *it, ditto_batch *out)
+{
+    return next_batch(self, it, out, false);
+}
+
+void dti_iterator_take_peeked(ditto_iterator *it, uint32_t replica)
+{
+    struct dti_consumer *c = &it->consumer[replica];
+    ditto_batch batch;
+    if (c->end_status != DITTO_OK)
+        return;
+    const struct dti_batch_slot *slot = dti_ring_peek(&c->ring);
+    take(c, slot, describe_batch(it, slot, &batch));
 }
 
 /* -- outside of runs -- */

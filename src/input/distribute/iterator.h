@@ -49,6 +49,9 @@ struct dti_consumer {
     /* If end_status is an error, the pipeline that has the error. */
     struct dti_pipeline *failed_pipeline;
 
+    /* The replica has waited for its next batch, perhaps in a call that timed out. */
+    bool waited;
+
     /* A position. All pipelines have handed over the batches below it, and no error comes before one of
      * these. */
     uint64_t safe;

@@ -16,13 +16,13 @@ struct value_take {
     _Atomic uint32_t num_with_rows; /* replicas that have got a batch */
 };
 
-/* Takes the next batch of this replica. If the replica's queue has ended or failed, the replica gets a batch
- * without rows. The end or error is not lost, because take_end gets it again when no replica has rows any
+/* Finds the next batch of this replica. If the replica's queue has ended or failed, the replica gets a batch
+ * without rows. The end or error is not lost, because peek_end gets it again when no replica has rows any
  * more. */
-static ditto_status take_own(struct dti_replica *r, void *argument)
+static ditto_status peek_own(struct dti_replica *r, void *argument)
 {
     struct value_take *t = argument;
-    ditto_status status = dti_iterator_next(r, t->iterator, &t->batch[r->id]);
+    ditto_status status = dti_iterator_peek(r, t->iterator, &t->batch[r->id]);
     if (status == DITTO_OK)
         /* relaxed: it is read after the job, whose end orders it (D0 -> D1 of team.h) */
         atomic_fetch_add_explicit(&t->num_with_rows, 1, memory_order_relaxed);
@@ -33,22 +33,19 @@ static ditto_status take_own(struct dti_replica *r, void *argument)
     return DITTO_OK;
 }
 
-static ditto_status take_end(struct dti_replica *r, void *argument)
+static ditto_status peek_end(struct dti_replica *r, void *argument)
 {
     const struct value_take *t = argument;
-    return dti_iterator_next(r, t->iterator, &t->batch[r->id]);
+    return dti_iterator_peek(r, t->iterator, &t->batch[r->id]);
 }
 
-static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch)
+static ditto_status peek_all(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch)
 {
-    struct dti_frame frame;
     struct value_take taking = { iterator, batch, 0 };
-    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = dti_sync_run(strategy->base.team, take_own, &taking);
-    if (status == DITTO_OK && atomic_load_explicit(&taking.num_with_rows, memory_order_relaxed) == 0)
-        status = dti_sync_run(strategy->base.team, take_end, &taking); /* returns how the queues have ended */
-    dti_cross_leave(strategy->base.team, &frame);
-    return status;
+    DTI_TRY(dti_sync_run(strategy->base.team, peek_own, &taking));
+    return atomic_load_explicit(&taking.num_with_rows, memory_order_relaxed) != 0
+               ? DITTO_OK
+               : dti_sync_run(strategy->base.team, peek_end, &taking); /* returns how the queues have ended */
 }
 
 /* Makes a value of component k of all batches. Each replica copies its part, because the slots of the queue
@@ -81,6 +78,22 @@ static ditto_status make_value(ditto_strategy *strategy, const ditto_batch *batc
     return dti_value_finish(nest, status, out);
 }
 
+/* Takes the batches only when their value is made. If a replica's wait times out, or memory is refused, the
+ * next call therefore finds the same batches. */
+static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch,
+                             ditto_tensor *part, ditto_value **out)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = peek_all(strategy, iterator, batch);
+    if (status == DITTO_OK)
+        status = make_value(strategy, batch, part, out);
+    for (uint32_t r = 0; r < strategy->base.num_replicas && status == DITTO_OK; r++)
+        dti_iterator_take_peeked(iterator, r);
+    dti_cross_leave(strategy->base.team, &frame);
+    return status;
+}
+
 static ditto_status check_across(const struct dti_team *team)
 {
     const struct dti_frame *top = dti_frame_top;
@@ -102,10 +115,8 @@ ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out)
     ditto_batch *batch = malloc(n * sizeof *batch);
     ditto_tensor *part = malloc(n * sizeof *part);
     ditto_status status = batch != NULL && part != NULL
-                              ? take_all(strategy, iterator, batch)
+                              ? take_all(strategy, iterator, batch, part, out)
                               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the batches of %u replicas", n);
-    if (status == DITTO_OK)
-        status = make_value(strategy, batch, part, out);
     free(batch);
     free(part);
     return status;

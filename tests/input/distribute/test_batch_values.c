@@ -1,6 +1,9 @@
-/* tests/input/distribute/test_batch_values.c - checks the specs of batches, batches that come as values, and
- * calls for which the end of the input is no error (rule 9.9 of docs/semantics.md). */
+/* tests/input/distribute/test_batch_values.c - checks the specs of batches, batches that come as values, also
+ * after calls that timed out, and calls for which the end of the input is no error (rules 9.9 and 9.10 of
+ * docs/semantics.md). */
 #include "input/distribute/distribution.h"
+
+#include <stdatomic.h>
 
 /* -- the spec of batches -- */
 
@@ -180,6 +183,125 @@ static void rule_9_9_across_replicas_batches_come_as_values(void **state)
     }
 }
 
+/* A map that copies rows. It waits on row `held` until may_go is set, and fails on row `bad`. */
+struct held_input {
+    int64_t held, bad;
+    _Atomic int may_go;
+};
+static ditto_status wait_on_row(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                void *user)
+{
+    struct held_input *h = user;
+    int64_t row = *(const int64_t *)in[0].data;
+    (void)random;
+    while (row == h->held && !atomic_load(&h->may_go))
+        sleep_ms(1);
+    *(int64_t *)out[0].data = row;
+    return row == h->bad ? DITTO_ERR_CORRUPT : DITTO_OK;
+}
+
+/* Takes all batches of the n replicas, and asserts that their rows are first, first + 1, ... in the order of
+ * the replicas. Calls again after DITTO_ERR_TIMED_OUT. After the second one of these it lets row `held` go.
+ * If `state` is not NULL, it then also saves the position, and *saved_row is set to the next row. Returns
+ * the row after the last one, and sets *status to the status of the end. */
+static int64_t take_all_again(ditto_iterator *it, uint32_t n, int64_t first, struct held_input *h,
+                              ditto_input_options *state, int64_t *saved_row, ditto_status *status)
+{
+    int64_t row = first;
+    ditto_value *value;
+    int timed_out = 0;
+    while ((*status = ditto_iterator_next(it, &value)) == DITTO_OK || *status == DITTO_ERR_TIMED_OUT) {
+        if (*status == DITTO_ERR_TIMED_OUT && ++timed_out == 2) {
+            if (state != NULL) {
+                void *bytes;
+                assert_ok(ditto_iterator_save(it, &bytes, &state->state_bytes));
+                state->state = bytes;
+                *saved_row = row;
+            }
+            atomic_store(&h->may_go, 1);
+        }
+        for (uint32_t r = 0; *status == DITTO_OK && r < n; r++) {
+            ditto_tensor t;
+            assert_ok(ditto_value_component(value, r, &t));
+            for (size_t i = 0; i < t.shape[0]; i++)
+                assert_int_equal(((const int64_t *)t.data)[i], row++);
+        }
+        if (*status == DITTO_OK)
+            assert_ok(ditto_value_destroy(value));
+    }
+    assert_true(state == NULL || timed_out >= 2);
+    return row;
+}
+
+/* Each replica gets two rows in each of four steps, or the input fails on row `bad`. The map waits on one of
+ * the rows, so the other replicas have their batches of this step when the call fails. */
+static void rule_9_10_a_call_across_replicas_that_times_out_loses_no_rows(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 3; n++) {
+        ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
+        so.timeout_ms = 20;
+        ditto_strategy *s = make_strategy(n, &so);
+        for (int64_t held = 0; held < 8 * n - 3; held += 3)
+            for (int fails = 0; fails < 2; fails++) {
+                struct held_input h = { .held = held, .bad = fails ? 8 * (int64_t)n - 3 : -1 };
+                int64_t end = fails ? h.bad : 8 * (int64_t)n, saved_row = -1;
+                ditto_dataset *source = range(0, 8 * n), *d;
+                ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+                ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
+                ditto_iterator *it;
+                ditto_status status;
+                assert_ok(ditto_dataset_map(source, wait_on_row, &h, NULL, &d));
+                options.global_batch = 2 * n;
+                options.num_producers = 1;
+                assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+                assert_int_equal(take_all_again(it, n, 0, &h, &options, &saved_row, &status), end);
+                assert_int_equal(status, fails ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT);
+                assert_ok(ditto_iterator_stats(it, DITTO_ALL_REPLICAS, &stats));
+                assert_int_equal(stats.rows, end);
+                assert_int_equal(stats.bytes, end * 8);
+                assert_in_range(saved_row, 0, held);
+                assert_ok(ditto_iterator_destroy(it));
+                assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+                assert_int_equal(take_all_again(it, n, saved_row, &h, NULL, NULL, &status), end);
+                assert_int_equal(status, fails ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT);
+                assert_ok(ditto_iterator_destroy(it));
+                ditto_state_free((void *)(uintptr_t)options.state);
+                assert_ok(ditto_dataset_destroy(d));
+                assert_ok(ditto_dataset_destroy(source));
+            }
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+/* Runs are refused its batches, as after a call that has returned batches. */
+static void an_iterator_can_be_destroyed_after_a_call_across_replicas_that_timed_out(void **state)
+{
+    ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    struct held_input h = { .held = 3, .bad = -1 };
+    ditto_dataset *source = range(0, 100), *d;
+    ditto_iterator *it;
+    ditto_value *value;
+    (void)state;
+    so.timeout_ms = 20;
+    ditto_strategy *s = make_strategy(2, &so);
+    assert_ok(ditto_dataset_map(source, wait_on_row, &h, NULL, &d));
+    options.global_batch = 4;
+    assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+    assert_status(ditto_iterator_next(it, &value), DITTO_ERR_TIMED_OUT);
+    struct distribution got;
+    begin(&got, 2, it);
+    assert_status(ditto_strategy_run(s, consume, &got), DITTO_ERR_CONTEXT);
+    assert_message("mixing contexts");
+    assert_status(ditto_iterator_next(it, &value), DITTO_ERR_TIMED_OUT);
+    atomic_store(&h.may_go, 1);
+    end(&got);
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_dataset_destroy(source));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 static ditto_status take_optional(ditto_replica *self, void *argument)
 {
     struct distribution *d = argument;
@@ -214,6 +336,8 @@ int main(void)
         cmocka_unit_test(the_batch_dimension_of_a_functions_datasets_is_known_if_all_batches_have_it),
         cmocka_unit_test(the_spec_of_batches_is_known_after_the_strategy_is_destroyed),
         cmocka_unit_test(rule_9_9_across_replicas_batches_come_as_values),
+        cmocka_unit_test(rule_9_10_a_call_across_replicas_that_times_out_loses_no_rows),
+        cmocka_unit_test(an_iterator_can_be_destroyed_after_a_call_across_replicas_that_timed_out),
         cmocka_unit_test(rule_9_9_next_as_optional_returns_no_value_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
