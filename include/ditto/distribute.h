@@ -354,7 +354,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *sel
  *
  *  If rows have several components, the value is a nest of per-replica values with the names "0", "1", and so
  *  on. As long as any replica gets a batch, replicas whose input has ended or failed have 0 rows. After that,
- *  the end or the error is returned.
+ *  the end or the error is returned. If several pipelines have failed, it is the error that comes first in
+ *  the order of all batches, which is by step, and within a step by replica.
  *
  *  A call that fails takes no batches. After DITTO_ERR_TIMED_OUT or DITTO_ERR_NO_MEMORY, the next call
  *  returns the batches that this call would have returned. An iterator is used either with this function or

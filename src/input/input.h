@@ -27,6 +27,11 @@ ditto_status dti_iterator_save(ditto_iterator *iterator, struct dti_bytes *to);
  * Called after dti_cross_enter, when no run is active. */
 void dti_iterator_take_peeked(ditto_iterator *iterator, uint32_t replica);
 
+/* Called when the input of all replicas has ended. Returns how, and makes an error the thread's record. Of
+ * several errors it is the first one in the order of all batches. Called after dti_cross_enter, when no run
+ * is active. */
+ditto_status dti_iterator_end(ditto_iterator *iterator);
+
 /* -- Any thread -- */
 enum dti_use { DTI_USE_NONE, DTI_USE_REPLICAS, DTI_USE_CROSS };
 

@@ -203,16 +203,21 @@ bool dti_iterator_has_ended(const ditto_iterator *it, uint32_t replica)
     return it->consumer[replica].end_status != DITTO_OK;
 }
 
+/* Makes the error with which a pipeline has ended the thread's record, with this replica. */
+static void record_error(struct dti_pipeline *failed, uint32_t replica)
+{
+    ditto_error error;
+    dti_sequencer_error(&failed->sequencer, &error);
+    error.replica = (int32_t)replica;
+    error.function = dti_public_function;
+    dti_error_set(&error);
+}
+
 /* Returns the status that ends the replica's input. If it is an error, makes it the thread's record again. */
 static ditto_status repeat_end(struct dti_replica *self, struct ditto_iterator *it, ditto_status status)
 {
-    if (status < 0) {
-        ditto_error error;
-        dti_sequencer_error(&it->consumer[self->id].failed_pipeline->sequencer, &error);
-        error.replica = (int32_t)self->id;
-        error.function = dti_public_function;
-        dti_error_set(&error);
-    }
+    if (status < 0)
+        record_error(it->consumer[self->id].failed_pipeline, self->id);
     return status;
 }
 
@@ -224,6 +229,29 @@ static ditto_status end_with_error(struct dti_replica *self, struct ditto_iterat
     dti_sequencer_error(&c->failed_pipeline->sequencer, &error);
     c->end_status = error.status;
     return repeat_end(self, it, c->end_status);
+}
+
+ditto_status dti_iterator_end(ditto_iterator *it)
+{
+    struct dti_pipeline *failed = NULL;
+    uint64_t first = DTI_NO_POINT;
+    for (uint32_t r = 0; r < it->num_replicas; r++) {
+        const struct dti_consumer *c = &it->consumer[r];
+        if (c->end_status >= 0)
+            continue;
+        /* relaxed: the replica has found the error in a job that has ended */
+        uint64_t point = atomic_load_explicit(
+            &it->progress.pipeline_progress[c->failed_pipeline - it->pipeline].error_point,
+            memory_order_relaxed);
+        if (point < first) {
+            first = point;
+            failed = c->failed_pipeline;
+        }
+    }
+    if (failed == NULL)
+        return DITTO_END_OF_INPUT;
+    record_error(failed, (uint32_t)(first / 2 % it->num_replicas)); /* the replica of the error's position */
+    return dti_own(dti_error_get()->status);
 }
 
 /* Waits for the replica's next batch. Does not take it, so that it stays the next one. */

@@ -17,8 +17,8 @@ struct value_take {
 };
 
 /* Finds the next batch of this replica. If the replica's queue has ended or failed, the replica gets a batch
- * without rows. The end or error is not lost, because peek_end gets it again when no replica has rows any
- * more. */
+ * without rows. The end or error is not lost, because dti_iterator_end returns it when no replica has rows
+ * any more. */
 static ditto_status peek_own(struct dti_replica *r, void *argument)
 {
     struct value_take *t = argument;
@@ -33,19 +33,13 @@ static ditto_status peek_own(struct dti_replica *r, void *argument)
     return DITTO_OK;
 }
 
-static ditto_status peek_end(struct dti_replica *r, void *argument)
-{
-    const struct value_take *t = argument;
-    return dti_iterator_peek(r, t->iterator, &t->batch[r->id]);
-}
-
 static ditto_status peek_all(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch)
 {
     struct value_take taking = { iterator, batch, 0 };
     DTI_TRY(dti_sync_run(strategy->base.team, peek_own, &taking));
     return atomic_load_explicit(&taking.num_with_rows, memory_order_relaxed) != 0
                ? DITTO_OK
-               : dti_sync_run(strategy->base.team, peek_end, &taking); /* returns how the queues have ended */
+               : dti_iterator_end(iterator);
 }
 
 /* Makes a value of component k of all batches. Each replica copies its part, because the slots of the queue

@@ -166,12 +166,72 @@ static void rule_9_9_across_replicas_no_row_before_a_failure_is_lost(void **stat
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* Writes a file of 20 rows whose row `bad` is no number. */
+static char *csv_with_bad_row(int bad)
+{
+    char text[200];
+    size_t length = 0;
+    for (int row = 0; row < 20; row++)
+        length += (size_t)snprintf(text + length, sizeof text - length, row == bad ? "x\n" : "%d\n", row);
+    return temporary_file(text);
+}
+
+/* Takes all batches across replicas, and asserts that the error is the one of the named file, twice. */
+static void assert_first_file_error(ditto_iterator *it, const char *name, ditto_error *first)
+{
+    ditto_status status;
+    ditto_value *value;
+    while ((status = ditto_iterator_next(it, &value)) == DITTO_OK)
+        assert_ok(ditto_value_destroy(value));
+    for (int i = 0; i < 2; i++) {
+        assert_status(status, DITTO_ERR_CORRUPT);
+        assert_message(name);
+        if (first->message[0] == '\0')
+            *first = *ditto_last_error();
+        assert_string_equal(ditto_last_error()->message, first->message);
+        assert_int_equal(ditto_last_error()->replica, first->replica);
+        assert_string_equal(ditto_last_error()->function, "ditto_iterator_next");
+        status = ditto_iterator_next(it, &value);
+    }
+}
+
+/* Two pipelines read one file each, and both files have a bad row. Either file may have the earlier one. */
+static void rule_9_10_across_replicas_the_first_error_of_all_pipelines_is_returned(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    ditto_csv_component column = { .num_columns = 1, .dtype = DITTO_I64 };
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        char *name[2] = { csv_with_bad_row(early == 0 ? 4 : 9), csv_with_bad_row(early == 1 ? 4 : 9) };
+        ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+        ditto_error first = { .message = "" };
+        ditto_dataset *d;
+        assert_ok(
+            ditto_dataset_from_csv(&(ditto_files){ (const char *const *)name, 2, 0 }, &column, 1, NULL, &d));
+        options.global_batch = 4;
+        options.num_pipelines = 2;
+        options.shard = DITTO_SHARD_FILE;
+        for (int i = 0; i < test_trials(300); i++) {
+            ditto_iterator *it;
+            assert_ok(ditto_strategy_iterate(s, d, &options, &it));
+            assert_first_file_error(it, name[early], &first);
+            assert_ok(ditto_iterator_destroy(it));
+        }
+        assert_int_equal(first.replica, early); /* the one whose batch has the bad row */
+        assert_ok(ditto_dataset_destroy(d));
+        forget_file(name[0]);
+        forget_file(name[1]);
+    }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_9_9_across_replicas_no_row_before_a_failure_is_lost),
         cmocka_unit_test(no_row_before_a_failure_is_lost),
         cmocka_unit_test(rule_9_10_the_first_error_in_the_order_of_rows_counts),
+        cmocka_unit_test(rule_9_10_across_replicas_the_first_error_of_all_pipelines_is_returned),
         cmocka_unit_test(rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
