@@ -30,8 +30,8 @@ static void write_files(const char *folder)
     }
 }
 
-/* Producers call this while the replicas compute. If it fails, the message names the row: "day-1.csv: line
- * 12: ...". */
+/* Producers call this while the replicas compute. If it fails, the message names the row: "... on
+ * day-1.csv:12: ...". */
 static ditto_status to_kelvin(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
                               void *user)
 {

@@ -17,7 +17,8 @@ static void usage(const char *problem)
     fputs("usage: ditto-info [--json] [--measure] [machine] [placement]\n"
           "  machine    --topology FILE.xml | --synthetic \"pack:2 [numa] core:4 pu:2\"   not this one\n"
           "             --cpus LIST         only these PUs, as in taskset: 0-31,64\n"
-          "  placement  --replicas N        default: one per core, or as many as --per gives\n"
+          "  placement  --replicas N        default: one per core, or fewer under a CPU quota;\n"
+          "                                 as many as --per gives; 1 with --shape or --stride\n"
           "             --per pu|core|llc|node|package|machine\n"
           "             --shape P,N,C,T     packages, NUMA nodes, cores, PUs that one replica spans\n"
           "             --stride P,N,C,T\n"
@@ -93,6 +94,12 @@ static bool take_flag(struct request *r, const char *word)
     return true;
 }
 
+static bool chooses_places(const ditto_placement_options *o)
+{
+    return o->num_replicas != 0 || o->span != DITTO_SPAN_DEFAULT || o->shape != NULL || o->stride != NULL ||
+           o->policy != DITTO_PLACEMENT_DEFAULT || (o->flags & DITTO_PLACEMENT_NO_SMT) != 0;
+}
+
 static struct request parse(int count, char **word)
 {
     static int64_t shape[8], stride[8];
@@ -128,6 +135,9 @@ static struct request parse(int count, char **word)
     }
     r.placement.shape = r.placement.shape_rank > 0 ? shape : NULL;
     r.placement.stride = r.placement.stride_rank > 0 ? stride : NULL;
+    if (r.placement_file != NULL && chooses_places(&r.placement))
+        usage("--read FILE gives the whole placement: leave out --replicas, --per, --shape, --stride, "
+              "--compact and --no-smt");
     return r;
 }
 

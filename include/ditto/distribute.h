@@ -273,7 +273,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_destroy(ditto_iterator *it
  *     divides G. In this case a batch directly before an error of the input may still have fewer rows.
  *
  *  @param iterator  the iterator
- *  @param out       [out] the description. `batch` is the largest number of rows of a step, over all replicas
+ *  @param out       [out] the description. `batch` is the largest number of rows of a step, over all
+ *                   replicas. `infinite` is 1 if the dataset of a pipeline is infinite (with
+ *                   DITTO_INPUT_STATIC: if the datasets of all pipelines are)
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_INVALID  an argument is NULL
  *  @par Thread safety

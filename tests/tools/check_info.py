@@ -67,7 +67,8 @@ def main(program, schema_path):
         found += [f"{words}: {problem}" for problem in problems(json.loads(result.stdout), schema, "info")]
     for words, code in ((["--replicas", "0"], 2), (["--per", "planet"], 2), (["--shape", "1,2"], 1),
                         (["--shape", "a"], 2), (["--cpus", "9-8"], 1), (["--topology", "/nowhere.xml"], 1),
-                        (["--nonsense"], 2), (["--measure", "--synthetic", "pu:2"], 2)):
+                        (["--nonsense"], 2), (["--read", "p.txt", "--replicas", "2"], 2),
+                        (["--read", "p.txt", "--no-smt"], 2), (["--measure", "--synthetic", "pu:2"], 2)):
         result = run(program, words)
         if result.returncode != code or result.stderr == "":
             found.append(f"{words}: exit {result.returncode}, expected {code}, stderr {result.stderr!r}")
@@ -79,6 +80,10 @@ def main(program, schema_path):
     text = run(program, ["--placement", "--per", "machine"])
     if not text.stdout.startswith("ditto-placement 1\n") or not text.stdout.endswith("end\n"):
         found.append(f"--placement printed {text.stdout!r}")
+    for option in ("--shape", "--stride"):  # without a number, a strategy of such a placement has one replica
+        text = run(program, ["--placement", "--synthetic", "pack:1 [numa] core:8 pu:1", option, "1,1,2,1"])
+        if text.stdout.count("replica ") != 1:
+            found.append(f"{option} without --replicas printed {text.stdout!r}")
     print("\n".join(found) if found else "the output of ditto-info follows its schema")
     return 1 if found else 0
 

@@ -286,7 +286,7 @@ static void take(struct dti_consumer *c, const struct dti_batch_slot *slot, uint
     dti_ring_take(&c->ring);
     add_to(&c->taken, 1);
     add_to(&c->ready, !c->waited);
-    c->waited = false;
+    c->waited = c->traced = false;
     add_to(&c->rows, slot->rows);
     add_to(&c->bytes, bytes);
 }
@@ -294,17 +294,21 @@ static void take(struct dti_consumer *c, const struct dti_batch_slot *slot, uint
 static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, ditto_batch *out, bool takes)
 {
     const struct dti_batch_slot *slot = NULL;
-    uint64_t bytes = 0;
+    uint64_t bytes, traced_bytes = 0;
     DTI_PROBE1(queue_get_begin, self->id);
     dti_trace_begin(self, DTI_TRACE_INPUT, "ditto_next");
     ditto_status status = find_next(self, it, &slot);
     if (status == DITTO_OK) {
+        struct dti_consumer *c = &it->consumer[self->id];
         bytes = describe_batch(it, slot, out);
-        dti_trace_filled(self, slot->producer, slot->begin_ns, slot->end_ns, bytes);
+        if (!c->traced)
+            dti_trace_filled(self, slot->producer, slot->begin_ns, slot->end_ns, bytes);
+        traced_bytes = c->traced ? 0 : bytes;
+        c->traced = true;
         if (takes)
-            take(&it->consumer[self->id], slot, bytes);
+            take(c, slot, bytes);
     }
-    dti_trace_end(self, bytes);
+    dti_trace_end(self, traced_bytes);
     DTI_PROBE1(queue_get_end, self->id);
     return status;
 }

@@ -399,16 +399,19 @@ void dti_iterator_spec(const ditto_iterator *it, ditto_element_spec *out)
     uint64_t rows = dti_cut_most_of_batch(&it->pipeline[0].sequencer.o.cut);
     bool equal = it->plan.from_function || all_have_equally_many(&it->plan);
     memset(out, 0, sizeof *out);
+    /* With static shapes, all pipelines end with the first one. Otherwise they end with the last one. */
+    out->infinite = it->plan.is_static;
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         const struct dti_cut *cut = &it->pipeline[w].sequencer.o.cut;
         equal = equal && dti_cut_most_of_batch(cut) == rows && cut->shorts != DTI_SHORT_DELIVERED;
+        int infinite = it->pipeline[w].dataset->infinite;
+        out->infinite = it->plan.is_static ? out->infinite && infinite : out->infinite || infinite;
         if (it->plan.from_function)
             out->batch += dti_cut_most_of_step(cut);
     }
     if (!it->plan.from_function)
         out->batch = it->plan.global; /* the sum of the batches of all replicas in every full step */
     out->num_components = d->components;
-    out->infinite = d->infinite;
     for (uint32_t k = 0; k < d->components; k++) {
         const struct dti_row_component_spec *spec = &d->component[k];
         out->component[k] = (ditto_tensor){ .dtype = spec->dtype, .rank = spec->rank + 1 };

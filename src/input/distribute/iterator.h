@@ -52,6 +52,9 @@ struct dti_consumer {
     /* The replica has waited for its next batch, perhaps in a call that timed out. */
     bool waited;
 
+    /* The trace has the next batch already, because a call that found it has failed. */
+    bool traced;
+
     /* A position. All pipelines have handed over the batches below it, and no error comes before one of
      * these. */
     uint64_t safe;

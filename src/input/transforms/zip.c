@@ -177,6 +177,7 @@ ditto_status dti_zip_create(ditto_dataset *const *input, uint32_t inputs, ditto_
         d->components += input[i]->components;
         d->row_words += input[i]->row_words;
         d->infinite &= input[i]->infinite;
+        d->drop_remainder &= input[i]->drop_remainder; /* else the zip's last batch may be a short one */
         /* File k of one input belongs to file k of the others. */
         d->files = input[i]->files > d->files ? input[i]->files : d->files;
     }

@@ -233,6 +233,18 @@ static int64_t take_all_again(ditto_iterator *it, uint32_t n, int64_t first, str
     return row;
 }
 
+/* Ends the trace, and returns the bytes that it has for ditto_next. */
+static uint64_t traced_input_bytes(ditto_strategy *s)
+{
+    ditto_operation_counters t = DITTO_OPERATION_COUNTERS_INIT;
+    assert_ok(ditto_strategy_trace_stop(s));
+    for (uint32_t i = 0;; i++) {
+        assert_ok(ditto_strategy_operation_stats(s, i, &t));
+        if (strcmp(t.name, "ditto_next") == 0)
+            return t.bytes;
+    }
+}
+
 /* Each replica gets two rows in each of four steps, or the input fails on row `bad`. The map waits on one of
  * the rows, so the other replicas have their batches of this step when the call fails. */
 static void rule_9_10_a_call_across_replicas_that_times_out_loses_no_rows(void **state)
@@ -242,6 +254,8 @@ static void rule_9_10_a_call_across_replicas_that_times_out_loses_no_rows(void *
         ditto_strategy_options so = DITTO_STRATEGY_OPTIONS_INIT;
         so.timeout_ms = 20;
         ditto_strategy *s = make_strategy(n, &so);
+        assert_ok(ditto_strategy_trace_start(s, NULL));
+        uint64_t taken_bytes = 0;
         for (int64_t held = 0; held < 8 * n - 3; held += 3)
             for (int fails = 0; fails < 2; fails++) {
                 struct held_input h = { .held = held, .bad = fails ? 8 * (int64_t)n - 3 : -1 };
@@ -260,16 +274,20 @@ static void rule_9_10_a_call_across_replicas_that_times_out_loses_no_rows(void *
                 assert_ok(ditto_iterator_stats(it, DITTO_ALL_REPLICAS, &stats));
                 assert_int_equal(stats.rows, end);
                 assert_int_equal(stats.bytes, end * 8);
+                taken_bytes += stats.bytes;
                 assert_in_range(saved_row, 0, held);
                 assert_ok(ditto_iterator_destroy(it));
                 assert_ok(ditto_strategy_iterate(s, d, &options, &it));
                 assert_int_equal(take_all_again(it, n, saved_row, &h, NULL, NULL, &status), end);
+                assert_ok(ditto_iterator_stats(it, DITTO_ALL_REPLICAS, &stats));
+                taken_bytes += stats.bytes;
                 assert_int_equal(status, fails ? DITTO_ERR_CORRUPT : DITTO_END_OF_INPUT);
                 assert_ok(ditto_iterator_destroy(it));
                 ditto_state_free((void *)(uintptr_t)options.state);
                 assert_ok(ditto_dataset_destroy(d));
                 assert_ok(ditto_dataset_destroy(source));
             }
+        assert_int_equal(traced_input_bytes(s), taken_bytes);
         assert_ok(ditto_strategy_destroy(s));
     }
 }
@@ -299,6 +317,70 @@ static void an_iterator_can_be_destroyed_after_a_call_across_replicas_that_timed
     end(&got);
     assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_dataset_destroy(source));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+struct endless {
+    bool is_endless[2]; /* the dataset of each pipeline */
+};
+static ditto_status make_finite_or_endless(const ditto_input_context *context, void *user,
+                                           ditto_dataset **out)
+{
+    const struct endless *e = user;
+    *out = then(
+        then(range(0, 8), ditto_dataset_repeat, e->is_endless[context->pipeline] ? DITTO_REPEAT_FOREVER : 1),
+        batch_of, 2);
+    return DITTO_OK;
+}
+
+static void the_spec_is_infinite_if_the_iterator_has_no_end(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    for (int is_static = 0; is_static < 2; is_static++)
+        for (int which = 0; which < 4; which++) {
+            struct endless e = { { which & 1, which & 2 } };
+            ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+            ditto_element_spec spec;
+            ditto_iterator *it;
+            options.replication = DITTO_REPLICATION_PER_REPLICA;
+            options.flags = is_static ? DITTO_INPUT_STATIC : 0;
+            assert_ok(ditto_strategy_iterate_from_function(s, make_finite_or_endless, &e, &options, &it));
+            assert_ok(ditto_iterator_spec(it, &spec));
+            assert_int_equal(spec.infinite, is_static ? which == 3 : which != 0);
+            struct distribution got;
+            begin(&got, 2, it);
+            got.stop_after = 10; /* more steps than a finite dataset has */
+            run_all(s, consume, &got, &got.report);
+            assert_int_equal(got.taken[0].steps == 10, spec.infinite);
+            end(&got);
+        }
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+/* The first input has whole batches only. The second one has 10 rows, or 8 if it drops the remainder. */
+static void rule_9_4_a_zip_drops_the_remainder_only_if_all_its_inputs_do(void **state)
+{
+    ditto_strategy *s = make_strategy(2, NULL);
+    (void)state;
+    for (int dropping = 0; dropping < 4; dropping++) {
+        ditto_dataset *d, *inputs[] = {
+            then(range(0, 12), dropping & 1 ? whole_batches_of : batch_of, 4),
+            then(range(0, 10), dropping & 2 ? whole_batches_of : batch_of, 4),
+        };
+        struct distribution got;
+        ditto_element_spec spec;
+        uint64_t rows = dropping & 2 ? 8 : 10;
+        assert_ok(ditto_dataset_zip(inputs, 2, &d));
+        distribute(&got, s, d, NULL);
+        assert_int_equal(got.taken[0].rows + got.taken[1].rows, rows);
+        assert_ok(ditto_iterator_spec(got.iterator, &spec));
+        assert_int_equal(spec.component[0].shape[0], dropping == 3 ? 2 : DITTO_ANY_SIZE);
+        end(&got);
+        for (int i = 0; i < 2; i++)
+            assert_ok(ditto_dataset_destroy(inputs[i]));
+        assert_ok(ditto_dataset_destroy(d));
+    }
     assert_ok(ditto_strategy_destroy(s));
 }
 
@@ -338,6 +420,8 @@ int main(void)
         cmocka_unit_test(rule_9_9_across_replicas_batches_come_as_values),
         cmocka_unit_test(rule_9_10_a_call_across_replicas_that_times_out_loses_no_rows),
         cmocka_unit_test(an_iterator_can_be_destroyed_after_a_call_across_replicas_that_timed_out),
+        cmocka_unit_test(the_spec_is_infinite_if_the_iterator_has_no_end),
+        cmocka_unit_test(rule_9_4_a_zip_drops_the_remainder_only_if_all_its_inputs_do),
         cmocka_unit_test(rule_9_9_next_as_optional_returns_no_value_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
