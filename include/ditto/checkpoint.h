@@ -20,7 +20,7 @@ DITTO_BEGIN
  * DITTO_ERR_CONTEXT elsewhere. They return DITTO_ERR_FORKED if the strategy was created before fork, and
  * DITTO_ERR_POISONED if a replica never returned from an earlier run. The others may be called in any
  * context, but ditto_checkpointer_wait and ditto_checkpointer_destroy return DITTO_ERR_CONTEXT in a function
- * of a dataset.
+ * of a dataset, and ditto_checkpointer_destroy also on the thread of a replica.
  *
  * The strategy must not run during a call that saves or restores. Meanwhile, other threads get DITTO_ERR_BUSY
  * if they destroy one of the variables, or the optimizer to which it belongs.
@@ -338,7 +338,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_create(ditto_strategy 
  *
  *  @param checkpointer  the checkpointer, or NULL
  *  @return DITTO_OK, the error of the last save if no call has returned it yet, or:
- *  @retval DITTO_ERR_BUSY  a call on this checkpointer has not returned. Nothing was done */
+ *  @retval DITTO_ERR_BUSY     a call on this checkpointer has not returned. Nothing was done
+ *  @retval DITTO_ERR_CONTEXT  called on the thread of a replica, or in a function of a dataset. Nothing was
+ *                             done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_destroy(ditto_checkpointer *checkpointer);
 
 /** Saves to the file of options->step, as ditto_checkpoint_save does, and removes old files.

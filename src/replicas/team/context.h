@@ -136,9 +136,9 @@ static inline struct dti_replica *dti_self_in(const char *function, const ditto_
 const char *dti_context_exit_hint(const struct dti_frame *top);
 
 /* Checks that a `what` may be destroyed on this thread. Returns CONTEXT in a function of a dataset, and on
- * the thread of a replica, because the call would wait for the run that it is in. The default strategy's
- * replica may destroy it. */
-ditto_status dti_context_check_outside(const char *what);
+ * the thread of a replica. Each replica of a run has the turn, so two of them could change the team's list of
+ * dependents at the same time. The default strategy's replica may destroy it. */
+DTI_COMPANION ditto_status dti_context_check_outside(const char *what);
 /* Returns CONTEXT inside a function of a dataset, which may not wait for anything for which a run may wait.
  * In a child process it may wait. */
 DTI_COMPANION ditto_status dti_context_check_not_input(const char *what);

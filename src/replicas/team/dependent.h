@@ -91,7 +91,8 @@ struct dti_dependent {
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent);
 void dti_dependent_remove(struct dti_dependent *dependent);
 /* Ends a dependent that its user destroys. The team may still exist, may have ended, may be poisoned, or may
- * belong to the parent process. May be called in every context in which a thread may wait for the turn.
+ * belong to the parent process. The caller has checked the context (dti_context_check_outside), because the
+ * replicas of a run all have the turn and could otherwise change the list of dependents at the same time.
  * Returns BUSY if a call on the dependent has not returned, or an error of its `check`. That call may have
  * been made by another thread. It may also have been made by this thread, if a function that the call
  * executes destroys the dependent. After an error nothing has changed. */

@@ -310,8 +310,8 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
     DTI_ENTER();
     if (c == NULL)
         return DITTO_OK;
-    DTI_TRY(dti_context_check_not_input("the checkpointer"));
     if (!is_forked(c)) { /* in a child process, the writing thread and its error belong to the parent */
+        DTI_TRY(dti_context_check_outside("checkpointer"));
         if (!dti_gate_shut(&c->gate))
             return DTI_FAIL(
                 DITTO_ERR_BUSY,

@@ -1,5 +1,5 @@
 /* tests/vars/checkpoint/test_checkpointer.c - calls of several threads on one checkpointer, and calls from
- * functions of datasets. They take turns, or are refused. */
+ * replicas and from functions of datasets. They take turns, or are refused. */
 #include "vars/checkpoint/held_saves.h"
 
 #include <pthread.h>
@@ -170,6 +170,58 @@ static void the_parent_of_a_created_folder_is_flushed_also_if_the_path_ends_with
     assert_int_equal(in_child(create_folders, NULL, 3 * SECONDS), 0);
 }
 
+/* -- replicas -- */
+
+struct owned {
+    struct report report;
+    ditto_checkpointer *c[8]; /* [replicas] one for each replica */
+};
+
+static ditto_status destroy_own(ditto_replica *self, void *argument)
+{
+    struct owned *o = argument;
+    DITTO_TRY(ditto_barrier(self, NULL)); /* the replicas destroy at the same time */
+    EXPECT(&o->report, ditto_checkpointer_destroy(o->c[ditto_replica_id(self)]) == DITTO_ERR_CONTEXT);
+    EXPECT(&o->report,
+           strstr(ditto_last_error()->message, "destroying the checkpointer on replica ") != NULL);
+    return DITTO_OK;
+}
+
+static ditto_status destroy_first(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *argument, ditto_value **result)
+{
+    struct owned *o = argument;
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    return ditto_checkpointer_destroy(o->c[0]);
+}
+
+static ditto_status destroy_in_merge(ditto_replica *self, void *argument)
+{
+    return ditto_merge_call(self, destroy_first, argument, NULL, 0, NULL);
+}
+
+static void a_checkpointer_is_destroyed_in_a_merge_function_but_not_by_a_replica(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REPLICA_COUNTS; i++) {
+        struct owned o = { .c = { NULL } };
+        uint32_t replicas = counts_of_replicas[i];
+        ditto_strategy *strategy = make_strategy(replicas, NULL);
+        for (uint32_t k = 0; k < replicas; k++) {
+            char prefix[20];
+            ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
+            options.prefix = prefix;
+            snprintf(prefix, sizeof prefix, "replica_%u", k);
+            assert_ok(ditto_checkpointer_create(strategy, own_folder, &options, &o.c[k]));
+        }
+        run_all(strategy, destroy_own, &o, &o.report);
+        run_all(strategy, destroy_in_merge, &o, &o.report);
+        for (uint32_t k = 1; k < replicas; k++)
+            assert_ok(ditto_checkpointer_destroy(o.c[k]));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 /* -- functions of datasets -- */
 
 enum kind { MAP, FILTER, GENERATOR, KINDS };
@@ -314,8 +366,9 @@ static int call_in_a_function_of_a_dataset(void *argument)
     REQUIRE(atomic_load(&i.called));
     REQUIRE(i.create == DITTO_ERR_CONTEXT && i.save == DITTO_ERR_CONTEXT && i.wait == DITTO_ERR_CONTEXT);
     REQUIRE(i.destroy == DITTO_ERR_CONTEXT && i.once == DITTO_ERR_CONTEXT);
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 3; k++)
         REQUIRE(strstr(i.message[k], "a call of the checkpointer in a function of a dataset") != NULL);
+    REQUIRE(strstr(i.message[3], "destroying the checkpointer in a function of a dataset") != NULL);
     REQUIRE(access(own_path("never"), F_OK) != 0 && access(own_path("never.h5"), F_OK) != 0);
     REQUIRE(ditto_iterator_destroy(t.iterator) == DITTO_OK);
     REQUIRE(ditto_dataset_destroy(calling) == DITTO_OK);
@@ -343,6 +396,7 @@ int main(void)
         cmocka_unit_test(threads_that_share_a_checkpointer_take_turns),
         cmocka_unit_test(a_second_save_waits_for_the_first),
         cmocka_unit_test(the_parent_of_a_created_folder_is_flushed_also_if_the_path_ends_with_a_slash),
+        cmocka_unit_test(a_checkpointer_is_destroyed_in_a_merge_function_but_not_by_a_replica),
         cmocka_unit_test(a_function_of_a_dataset_makes_no_call_of_a_checkpointer),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
