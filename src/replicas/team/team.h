@@ -152,8 +152,9 @@ ditto_status dti_team_check_usable(const struct dti_team *team);
  * pinned. Errors: CONTEXT, FORKED, POISONED, SYSTEM. After an error the caller must not call
  * dti_cross_leave. */
 enum dti_caller_binding { DTI_CALLER_KEEPS_AFFINITY, DTI_CALLER_PINNED };
-ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame, enum dti_caller_binding binding);
-void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
+DTI_COMPANION ditto_status dti_cross_enter(struct dti_team *team, struct dti_frame *frame,
+                                           enum dti_caller_binding binding);
+DTI_COMPANION void dti_cross_leave(struct dti_team *team, struct dti_frame *frame);
 
 /* Runs job(replica, argument) on the thread of every replica. Called between dti_cross_enter and
  * dti_cross_leave. The caller works as replica 0, unless the option caller_waits is set. If the option

@@ -30,10 +30,11 @@ struct ditto_checkpointer {
      * thread that writes nor the thread that holds the lock. */
     uint32_t process;
 
-    /* Counts calls of the checkpointer, including those that wait for the lock. */
+    /* Counts calls of the checkpointer, including those that wait for the turn or the lock. */
     struct dti_gate gate;
 
-    /* Held by the call that is executing. It guards all members below. */
+    /* Held by the call that is executing. It guards all members below. A thread that holds it does not wait
+     * for the turn, because the thread that has the turn may wait for the lock. */
     pthread_mutex_t lock;
     struct dti_snapshot snapshot;
 
@@ -96,19 +97,17 @@ static ditto_status enter(ditto_checkpointer *c)
             "the checkpointer of %s was made before fork, and what it was writing is written by the "
             "parent process: destroy it and create another",
             DTI_SHOWN(c->folder));
-    /* A function of an input pipeline must not wait for the lock. The holder of the lock may wait for the
-     * turn, and the holder of the turn waits for the rows that this function makes. */
+    /* A function of an input pipeline must not wait for the turn, because the thread that has the turn may
+     * wait for the rows that this function makes. */
     DTI_TRY(dti_context_check_not_input("the checkpointer"));
     if (!dti_gate_enter(&c->gate))
         return DTI_FAIL(DITTO_ERR_BUSY, "the checkpointer of %s is being destroyed by another thread",
                         DTI_SHOWN(c->folder));
-    pthread_mutex_lock(&c->lock);
     return DITTO_OK;
 }
 
 static void leave(ditto_checkpointer *c)
 {
-    pthread_mutex_unlock(&c->lock);
     dti_gate_leave(&c->gate);
 }
 
@@ -219,6 +218,15 @@ static ditto_status await(ditto_checkpointer *c)
     return dti_own(c->status);
 }
 
+/* The same for a caller that does not hold the lock. */
+static ditto_status lock_and_await(ditto_checkpointer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    ditto_status status = await(c);
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
 /* Starts the thread that writes, with all signals blocked. In a scope the calling thread is pinned to replica
  * 0's PU, so the new thread gets the affinity that the caller had before the scope. Returns an errno value,
  * or 0. */
@@ -256,24 +264,63 @@ static ditto_status begin_writing(ditto_checkpointer *c)
     return status;
 }
 
-static ditto_status save(ditto_checkpointer *c, const ditto_checkpoint_options *options)
+/* Plans the save and copies the values. The caller has the turn and the lock. The variables cannot be
+ * destroyed until it leaves the gates in `held`. */
+static ditto_status plan_and_copy(ditto_checkpointer *c, const ditto_checkpoint_options *options,
+                                  struct dti_gates *held)
 {
     ditto_variable **variable;
-    DTI_TRY(await(c));
-    DTI_LEAVES_GATE(held, NULL);
-    if (!dti_dependent_hold(&c->dependent, &held))
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of the checkpoints in %s has been destroyed",
-                        DTI_SHOWN(c->folder));
-    DTI_LEAVES_GATES(variables);
-    DTI_TRY(dti_save_plan(c->strategy, options, &c->contents, &variable, &variables));
+    DTI_TRY(dti_save_plan(c->strategy, options, &c->contents, &variable, held));
     c->path = dti_folder_path(c->folder, c->prefix, options->step);
     ditto_status status = c->path != NULL
                               ? dti_save_copy(&c->contents, variable, &c->snapshot, !c->background)
                               : DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a path");
     free(variable);
+    if (status != DITTO_OK)
+        forget_work(c);
+    return status;
+}
+
+/* Takes the turn and then the lock. If another thread has begun a save in between, waits for that save
+ * without the turn, so that the strategy can be used while a file is written. A caller that had the turn
+ * already keeps it, and waits in await. After DITTO_OK the caller unlocks, and passes the frame to
+ * dti_cross_leave. */
+static ditto_status lock_with_turn(ditto_checkpointer *c, struct dti_team *team, struct dti_frame *frame)
+{
+    for (;;) {
+        DTI_TRY(dti_cross_enter(team, frame, DTI_CALLER_PINNED));
+        if (!frame->has_turn) {
+            pthread_mutex_lock(&c->lock);
+            return DITTO_OK;
+        }
+        if (pthread_mutex_trylock(&c->lock) == 0) {
+            if (!c->running)
+                return DITTO_OK;
+            pthread_mutex_unlock(&c->lock);
+        }
+        dti_cross_leave(team, frame);
+        DTI_TRY(lock_and_await(c));
+    }
+}
+
+static ditto_status save(ditto_checkpointer *c, const ditto_checkpoint_options *options)
+{
+    struct dti_frame frame;
+    DTI_TRY(lock_and_await(c)); /* before the gate is entered, because the strategy may be destroyed here */
+    DTI_LEAVES_GATE(held, NULL);
+    if (!dti_dependent_hold(&c->dependent, &held))
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the strategy of the checkpoints in %s has been destroyed",
+                        DTI_SHOWN(c->folder));
+    struct dti_team *team = dti_team_of(c->strategy);
+    DTI_LEAVES_GATES(variables);
+    DTI_TRY(lock_with_turn(c, team, &frame));
+    ditto_status status = await(c);
     if (status == DITTO_OK)
-        return begin_writing(c);
-    forget_work(c);
+        status = plan_and_copy(c, options, &variables);
+    dti_cross_leave(team, &frame); /* the file is written without the turn */
+    if (status == DITTO_OK)
+        status = begin_writing(c);
+    pthread_mutex_unlock(&c->lock);
     return status;
 }
 
@@ -298,7 +345,7 @@ ditto_status ditto_checkpointer_wait(ditto_checkpointer *c)
     DTI_ENTER();
     DTI_TRY(dti_not_null(c, "checkpointer"));
     DTI_TRY(enter(c));
-    ditto_status status = await(c);
+    ditto_status status = lock_and_await(c);
     leave(c);
     return dti_keep_errno(before, status);
 }

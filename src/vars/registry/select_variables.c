@@ -41,17 +41,17 @@ static ditto_status hold(ditto_variable *const *variable, size_t count, struct d
     return DITTO_OK;
 }
 
-/* Makes the list of variables. `has_taken_turn` is true if this call took the turn, which it will give back
- * before it returns. The gates are only entered then. If it is false, an outer call has the turn and keeps
+/* Makes the list of variables. The gates are only entered if `gives_turn_back` is true, because the turn is
+ * then given back while the variables are still used. If it is false, an outer call has the turn and keeps
  * it, so no variable can be destroyed meanwhile. */
 static ditto_status choose(const struct dti_team *team, ditto_variable *const *chosen, size_t count,
-                           bool has_taken_turn, ditto_variable ***out, struct dti_gates *held)
+                           bool gives_turn_back, ditto_variable ***out, struct dti_gates *held)
 {
     ditto_variable **variable = malloc((count + 1) * sizeof(ditto_variable *));
     if (variable == NULL)
         return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to list %zu variables", count);
     ditto_status status = list(team, chosen, count, variable);
-    if (status == DITTO_OK && has_taken_turn)
+    if (status == DITTO_OK && gives_turn_back)
         status = hold(variable, count, held);
     if (status == DITTO_OK)
         *out = variable;
@@ -73,7 +73,10 @@ ditto_status dti_select_variables(ditto_strategy *strategy, ditto_variable *cons
         for (const ditto_variable *v = dti_registry_first(team); v != NULL; v = v->next)
             ++*count;
     }
-    ditto_status status = choose(team, chosen, *count, frame.has_turn, out, held);
+    /* A save of a checkpointer takes the turn before this call, and gives it back before it writes the
+     * file. If this call did not take the turn, there is a frame below. */
+    bool gives_turn_back = frame.has_turn || frame.below->has_turn;
+    ditto_status status = choose(team, chosen, *count, gives_turn_back, out, held);
     dti_cross_leave(team, &frame);
     return status;
 }

@@ -170,6 +170,77 @@ static void the_parent_of_a_created_folder_is_flushed_also_if_the_path_ends_with
     assert_int_equal(in_child(create_folders, NULL, 3 * SECONDS), 0);
 }
 
+/* -- calls of a thread that has the turn -- */
+
+/* The calls of a function of value_from_function, which has the turn, and of another thread, whose save waits
+ * for the turn meanwhile. */
+struct beside {
+    struct saved saved;
+    _Atomic int saver_id, may_save, called;
+    ditto_status saver, wait, save, destroy;
+};
+
+static void *save_beside_the_function(void *argument)
+{
+    struct beside *b = argument;
+    atomic_store(&b->saver_id, (int)syscall(SYS_gettid));
+    /* The thread does not sleep here, so await_sleep returns only when it sleeps in the call of save. */
+    while (!atomic_load(&b->may_save))
+        sched_yield();
+    b->saver = save(&b->saved, 1);
+    return NULL;
+}
+
+static ditto_status call_with_the_turn(uint32_t replica, uint32_t num_replicas, void *user,
+                                       ditto_tensor *component)
+{
+    static const float zero = 0;
+    struct beside *b = user;
+    (void)num_replicas;
+    *component = (ditto_tensor){ .data = (void *)(uintptr_t)&zero, .dtype = DITTO_F32 };
+    if (replica != 0)
+        return DITTO_OK;
+    atomic_store(&b->may_save, 1);
+    if (!await_sleep(&b->saver_id))
+        return DITTO_ERR_USER;
+    b->wait = ditto_checkpointer_wait(b->saved.c);
+    b->save = save(&b->saved, 2);
+    b->destroy = ditto_checkpointer_destroy(b->saved.c);
+    atomic_store(&b->called, 1);
+    return DITTO_OK;
+}
+
+static int call_beside_a_save(void *argument)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    struct beside b = { .called = 0 };
+    ditto_value *value;
+    pthread_t thread;
+    options.num_replicas = *(const uint32_t *)argument;
+    REQUIRE(begin_with(&b.saved, "turn", &options) == DITTO_OK);
+    REQUIRE(pthread_create(&thread, NULL, save_beside_the_function, &b) == 0);
+    REQUIRE(ditto_strategy_value_from_function(b.saved.strategy, call_with_the_turn, &b, &value) == DITTO_OK);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+    REQUIRE(atomic_load(&b.called) && b.wait == DITTO_OK && b.save == DITTO_OK && b.saver == DITTO_OK);
+    REQUIRE(b.destroy == DITTO_ERR_BUSY); /* the other thread is in its call */
+    REQUIRE(ditto_checkpointer_wait(b.saved.c) == DITTO_OK);
+    REQUIRE(is_whole("turn-1.h5") && is_whole("turn-2.h5"));
+    REQUIRE(ditto_value_destroy(value) == DITTO_OK && ditto_checkpointer_destroy(b.saved.c) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(b.saved.v) == DITTO_OK &&
+            ditto_strategy_destroy(b.saved.strategy) == DITTO_OK);
+    return 0;
+}
+
+static void a_save_that_waits_for_the_turn_does_not_hold_up_calls_of_the_thread_that_has_it(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REPLICA_COUNTS; i++) {
+        uint32_t replicas = counts_of_replicas[i];
+        /* The result is 124 if the child hangs. */
+        assert_int_equal(in_child(call_beside_a_save, &replicas, 3 * SECONDS), 0);
+    }
+}
+
 /* -- replicas -- */
 
 struct owned {
@@ -396,6 +467,7 @@ int main(void)
         cmocka_unit_test(threads_that_share_a_checkpointer_take_turns),
         cmocka_unit_test(a_second_save_waits_for_the_first),
         cmocka_unit_test(the_parent_of_a_created_folder_is_flushed_also_if_the_path_ends_with_a_slash),
+        cmocka_unit_test(a_save_that_waits_for_the_turn_does_not_hold_up_calls_of_the_thread_that_has_it),
         cmocka_unit_test(a_checkpointer_is_destroyed_in_a_merge_function_but_not_by_a_replica),
         cmocka_unit_test(a_function_of_a_dataset_makes_no_call_of_a_checkpointer),
     };
