@@ -265,7 +265,7 @@ typedef struct ditto_restore_status {
  *  floating-point sync-on-read variable with SUM may differ from its saved value in its last bits.
  *
  *  Everything is checked, and all values are read, before a variable is written. So after an error every
- *  variable has the value that it had before.
+ *  variable has the value that it had before, and the same values are held as before.
  *
  *  @param strategy  the strategy whose variables are restored
  *  @param path      path of the file

@@ -1,6 +1,7 @@
 /* src/vars/checkpoint/restore.c - restores variables from a file. All entries are matched and read before the
  * first value is written. */
 #include "vars/checkpoint/checkpoint.h"
+#include "vars/registry/registry.h"
 #include "vars/registry/select_variables.h"
 #include "vars/vars.h"
 
@@ -133,24 +134,41 @@ static ditto_status read_values(struct restoring *r)
     return DITTO_OK;
 }
 
-static ditto_status write_value(const struct restoring *r, const struct restored_value *m)
+/* Stores the values without a variable, all of them or, if there is no memory, none. */
+static ditto_status hold_values(const struct restoring *r)
+{
+    size_t count = 0;
+    struct dti_named_value *held = malloc((r->num_values + 1) * sizeof *held);
+    if (held == NULL)
+        return no_memory();
+    for (size_t i = 0; i < r->num_values; i++) {
+        const struct restored_value *m = &r->value[i];
+        if (m->variable != NULL)
+            continue;
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): match_entries sets the entry of each value */
+        held[count] = (struct dti_named_value){ .name = m->entry->name, .value = m->entry->spec };
+        held[count++].value.data = m->value;
+    }
+    ditto_status status = count != 0 ? dti_restore_values(r->strategy, held, count) : DITTO_OK;
+    free(held);
+    return status;
+}
+
+static ditto_status assign_value(const struct restored_value *m)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): match_entries sets the entry of each value */
-    ditto_tensor value = m->entry->spec;
-    value.data = m->value;
-    if (m->variable == NULL)
-        return DTI_OWN(ditto_strategy_restore_value(r->strategy, m->entry->name, &value));
-    return DTI_OWN(ditto_variable_assign(m->variable, m->value, ditto_tensor_bytes(&value)));
+    size_t bytes = ditto_tensor_bytes(&m->entry->spec);
+    return DTI_OWN(ditto_variable_assign(m->variable, m->value, bytes));
 }
 
 /* Writes the values. Values without a variable are stored first, because storing them may run out of memory.
  * Assigning to existing variables allocates nothing. */
 static ditto_status write_values(const struct restoring *r)
 {
-    for (int matched = 0; matched < 2; matched++)
-        for (size_t i = 0; i < r->num_values; i++)
-            if ((r->value[i].variable != NULL) == matched)
-                DTI_TRY(write_value(r, &r->value[i]));
+    DTI_TRY(hold_values(r));
+    for (size_t i = 0; i < r->num_values; i++)
+        if (r->value[i].variable != NULL)
+            DTI_TRY(assign_value(&r->value[i]));
     return DITTO_OK;
 }
 

@@ -46,8 +46,12 @@ static ditto_status restore(struct dti_team *team, const char *name, const ditto
     struct dti_waiting_value given = { .spec = *value };
     ditto_variable *v;
     DTI_TRY(find(team, name, &v));
-    if (v == NULL)
-        return dti_waiting_value_add(team, name, value);
+    if (v == NULL) {
+        struct dti_waiting_value *waiting;
+        DTI_TRY(dti_waiting_value_make(name, value, &waiting));
+        dti_waiting_value_add(team, waiting);
+        return DITTO_OK;
+    }
     DTI_TRY(dti_waiting_value_check(&given, v));
     return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->data);
 }
@@ -67,6 +71,60 @@ ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = restore(team, name, value);
     dti_cross_leave(team, &frame);
+    return status;
+}
+
+/* Handles the values of the list whose variables exist now. Checks that they fit, or writes them. */
+static ditto_status restore_created(const struct dti_team *team, const struct dti_waiting_value *list,
+                                    bool writes)
+{
+    for (; list != NULL; list = list->next) {
+        ditto_variable *v;
+        DTI_TRY(find(team, list->name, &v));
+        if (v != NULL)
+            DTI_TRY(writes ? v->kind->cross_write(v, DTI_RULE_ASSIGN, list->value)
+                           : dti_waiting_value_check(list, v));
+    }
+    return DITTO_OK;
+}
+
+/* Restores the values of the list. Values that are kept leave the list. */
+static ditto_status restore_list(struct dti_team *team, struct dti_waiting_value **list)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = restore_created(team, *list, false);
+    if (status == DITTO_OK)
+        status = restore_created(team, *list, true);
+    while (status == DITTO_OK && *list != NULL) { /* nothing fails from here on */
+        struct dti_waiting_value *waiting = *list;
+        ditto_variable *v = NULL;
+        if (find(team, waiting->name, &v) == DITTO_OK && v == NULL) {
+            *list = waiting->next;
+            dti_waiting_value_add(team, waiting);
+        } else
+            list = &waiting->next;
+    }
+    dti_cross_leave(team, &frame);
+    return status;
+}
+
+ditto_status dti_restore_values(ditto_strategy *strategy, const struct dti_named_value *value, size_t count)
+{
+    struct dti_waiting_value *list = NULL, **end = &list;
+    ditto_status status = DITTO_OK;
+    for (size_t i = 0; i < count && status == DITTO_OK; i++) {
+        status = dti_waiting_value_make(value[i].name, &value[i].value, end);
+        if (status == DITTO_OK)
+            end = &(*end)->next;
+    }
+    if (status == DITTO_OK)
+        status = restore_list(dti_team_of(strategy), &list);
+    while (list != NULL) {
+        struct dti_waiting_value *waiting = list;
+        list = waiting->next;
+        dti_waiting_value_free(waiting);
+    }
     return status;
 }
 

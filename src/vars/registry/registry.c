@@ -15,7 +15,7 @@ struct dti_registry {
     struct dti_waiting_value *waiting, **waiting_end;
 };
 
-static void free_waiting(struct dti_waiting_value *waiting)
+void dti_waiting_value_free(struct dti_waiting_value *waiting)
 {
     free(waiting->name);
     free(waiting->value);
@@ -28,7 +28,7 @@ static void release(struct dti_dependent *dependent)
     while (registry->waiting != NULL) {
         struct dti_waiting_value *waiting = registry->waiting;
         registry->waiting = waiting->next;
-        free_waiting(waiting);
+        dti_waiting_value_free(waiting);
     }
     free(registry);
 }
@@ -90,7 +90,8 @@ uint64_t *dti_registry_shards_assigned(const struct dti_team *team)
 
 /* -- Waiting values -- */
 
-ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, const ditto_tensor *value)
+ditto_status dti_waiting_value_make(const char *name, const ditto_tensor *value,
+                                    struct dti_waiting_value **out)
 {
     size_t bytes = ditto_tensor_bytes(value);
     struct dti_waiting_value *waiting = calloc(1, sizeof *waiting);
@@ -102,16 +103,22 @@ ditto_status dti_waiting_value_add(struct dti_team *team, const char *name, cons
     }
     if (waiting == NULL || waiting->name == NULL || waiting->value == NULL) {
         if (waiting != NULL)
-            free_waiting(waiting);
+            dti_waiting_value_free(waiting);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to keep %zu bytes for \"%s\" until it is created",
                         bytes, name);
     }
     if (bytes != 0)
         memcpy(waiting->value, value->data, bytes);
-    dti_waiting_value_drop(team, name); /* the new value replaces an earlier one */
+    *out = waiting;
+    return DITTO_OK;
+}
+
+void dti_waiting_value_add(struct dti_team *team, struct dti_waiting_value *waiting)
+{
+    dti_waiting_value_drop(team, waiting->name); /* the new value replaces an earlier one */
+    waiting->next = NULL;
     *dti_team_variables(team)->waiting_end = waiting;
     dti_team_variables(team)->waiting_end = &waiting->next;
-    return DITTO_OK;
 }
 
 const struct dti_waiting_value *dti_waiting_value_first(const struct dti_team *team)
@@ -138,7 +145,7 @@ void dti_waiting_value_drop(struct dti_team *team, const char *name)
             continue;
         }
         *at = waiting->next;
-        free_waiting(waiting);
+        dti_waiting_value_free(waiting);
     }
     registry->waiting_end = at;
 }

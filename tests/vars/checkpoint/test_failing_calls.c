@@ -201,6 +201,120 @@ static void a_call_that_fails_once_during_a_save_leaves_a_whole_checkpoint_and_t
     try_all(true);
 }
 
+/* -- values that wait for their variables -- */
+
+enum { HELD = 3, MOST_NAMES = 100 };
+static const char *const held_names[HELD] = { "a", "b/c", "d" };
+
+static ditto_status create_held(ditto_strategy *strategy, ditto_variable *v[HELD])
+{
+    ditto_tensor zeros = { .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    for (int i = 0; i < HELD; i++) {
+        options.name = held_names[i];
+        DITTO_TRY(ditto_variable_create(strategy, &zeros, &options, &v[i]));
+    }
+    return DITTO_OK;
+}
+
+/* Returns true if all elements of all variables have this number. */
+static bool have(ditto_variable *const v[HELD], float number)
+{
+    float found[ELEMENTS];
+    for (int i = 0; i < HELD; i++) {
+        if (ditto_variable_read(v[i], found, sizeof found) != DITTO_OK)
+            return false;
+        for (int k = 0; k < ELEMENTS; k++)
+            if (found[k] != number)
+                return false;
+    }
+    return true;
+}
+
+/* Saves the variables, all of whose elements are 7. */
+static ditto_status save_held(const ditto_strategy_options *options)
+{
+    float sevens[ELEMENTS];
+    ditto_strategy *strategy;
+    ditto_variable *v[HELD];
+    for (int k = 0; k < ELEMENTS; k++)
+        sevens[k] = 7;
+    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, options, &strategy));
+    DITTO_TRY(create_held(strategy, v));
+    for (int i = 0; i < HELD; i++)
+        DITTO_TRY(ditto_variable_assign(v[i], sevens, sizeof sevens));
+    DITTO_TRY(ditto_checkpoint_save(strategy, own_path("kept.h5"), NULL));
+    for (int i = 0; i < HELD; i++)
+        DITTO_TRY(ditto_variable_destroy(v[i]));
+    return ditto_strategy_destroy(strategy);
+}
+
+/* Holds values of the same names, all of whose elements are 5, and one of another name. Their order is not
+ * that of the file. */
+static ditto_status hold_others(ditto_strategy *strategy)
+{
+    float fives[ELEMENTS];
+    ditto_tensor value = { .data = fives, .dtype = DITTO_F32, .rank = 1, .shape = { ELEMENTS } };
+    for (int k = 0; k < ELEMENTS; k++)
+        fives[k] = 5;
+    for (int i = HELD - 1; i >= 0; i--)
+        DITTO_TRY(ditto_strategy_restore_value(strategy, held_names[i], &value));
+    return ditto_strategy_restore_value(strategy, "other", &value);
+}
+
+struct hold {
+    long k;
+    bool others; /* earlier values of the same names are held */
+};
+
+static int hold_once(void *argument)
+{
+    const struct hold *h = argument;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_variable *v[HELD];
+    char before[MOST_NAMES], after[MOST_NAMES];
+    size_t held;
+    options.num_replicas = 1;
+    signal(SIGSEGV, SIG_DFL);
+    signal(SIGABRT, SIG_DFL);
+    REQUIRE(save_held(&options) == DITTO_OK);
+    REQUIRE(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) == DITTO_OK);
+    REQUIRE(!h->others || hold_others(strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_held_values(strategy, before, sizeof before, NULL, NULL) == DITTO_OK);
+    fail_call(CALLS_OF_MALLOC, h->k);
+    ditto_status status = ditto_checkpoint_restore(strategy, own_path("kept.h5"), NULL, NULL);
+    bool failed = end_failing();
+    if (status != DITTO_OK && check_error(status, CALLS_OF_MALLOC, "ditto_checkpoint_restore") != 0)
+        return 1;
+    REQUIRE(ditto_strategy_held_values(strategy, after, sizeof after, NULL, &held) == DITTO_OK);
+    REQUIRE(status == DITTO_OK ? held == (h->others ? HELD + 1 : HELD) : strcmp(before, after) == 0);
+    REQUIRE(create_held(strategy, v) == DITTO_OK);
+    REQUIRE(have(v, status == DITTO_OK ? 7 : h->others ? 5 : 0));
+    REQUIRE(ditto_checkpoint_restore(strategy, own_path("kept.h5"), NULL, NULL) == DITTO_OK);
+    REQUIRE(have(v, 7));
+    for (int i = 0; i < HELD; i++)
+        REQUIRE(ditto_variable_destroy(v[i]) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return failed ? 0 : NOT_SO_MANY;
+}
+
+static void a_restore_without_memory_leaves_the_held_values_as_they_were(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip();
+    for (int others = 0; others < 2; others++) {
+        int code = 0;
+        for (long k = 1; code == 0; k++) {
+            struct hold h = { k, others != 0 };
+            assert_true(k < MOST_CALLS);
+            code = in_child(hold_once, &h, 60);
+        }
+        assert_int_equal(code, NOT_SO_MANY);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +322,7 @@ int main(void)
             a_call_that_fails_once_during_a_restore_is_an_error_of_its_own_and_the_next_restore_works),
         cmocka_unit_test(
             a_call_that_fails_once_during_a_save_leaves_a_whole_checkpoint_and_the_next_save_works),
+        cmocka_unit_test(a_restore_without_memory_leaves_the_held_values_as_they_were),
     };
     return cmocka_run_group_tests(tests, make_own_folder, remove_own_folder);
 }
