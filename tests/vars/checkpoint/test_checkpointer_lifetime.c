@@ -130,6 +130,21 @@ static void *save_chosen_once(void *argument)
     return NULL;
 }
 
+/* Saves with a checkpointer that does not write in the background. */
+static void *save_to_folder_once(void *argument)
+{
+    struct call *c = argument;
+    ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
+    ditto_checkpointer *checkpointer;
+    options.prefix = "foreground";
+    c->status = ditto_checkpointer_create(c->saved->strategy, own_folder, &options, &checkpointer);
+    if (c->status == DITTO_OK)
+        c->status = ditto_checkpointer_save(checkpointer, NULL);
+    if (c->status == DITTO_OK)
+        c->status = ditto_checkpointer_destroy(checkpointer);
+    return NULL;
+}
+
 /* Tries to destroy a variable and an optimizer while `body`, which saves or restores, is held. */
 static int destroy_under(void *(*body)(void *))
 {
@@ -179,6 +194,12 @@ static int destroy_under_a_save_of_some(void *unused)
     return destroy_under(save_chosen_once);
 }
 
+static int destroy_under_a_save_to_a_folder(void *unused)
+{
+    (void)unused;
+    return destroy_under(save_to_folder_once);
+}
+
 static int destroy_under_a_restore(void *unused)
 {
     (void)unused;
@@ -192,6 +213,7 @@ static void variables_and_slots_are_not_destroyed_during_a_save_or_restore_of_an
         skip();
     assert_int_equal(in_child(destroy_under_a_save, NULL, 3 * SECONDS), 0);
     assert_int_equal(in_child(destroy_under_a_save_of_some, NULL, 3 * SECONDS), 0);
+    assert_int_equal(in_child(destroy_under_a_save_to_a_folder, NULL, 3 * SECONDS), 0);
     assert_int_equal(in_child(destroy_under_a_restore, NULL, 3 * SECONDS), 0);
 }
 
