@@ -263,15 +263,18 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_strategy_kind
  *  Objects that were created with it (variables, values, optimizers, iterators, checkpointers) may be
  *  destroyed before or after it. Other calls on them return DITTO_ERR_CONTEXT after it, unless they say
  *  otherwise. In a child process after fork the function also ends the strategy's scopes on this thread,
- *  frees the memory, and returns DITTO_OK.
+ *  frees the memory, and returns DITTO_OK. In a function that ditto has called in a context of the strategy
+ *  (a merge function, for example), the memory, the objects and the scopes around that context stay in the
+ *  child, because the function may return there. Calls on the objects return DITTO_ERR_FORKED.
  *
  *  @param strategy  the strategy; NULL is allowed
  *  @retval DITTO_OK            the strategy is destroyed
  *  @retval DITTO_ERR_BUSY      a call on the strategy, or on an object that was created with it, has not
  *                              returned; nothing was done
  *  @retval DITTO_ERR_CONTEXT   called in a merge function, or in another function in the strategy's
- *                              cross-replica context; any thread is in a scope of the strategy (also one of
- *                              ditto_set_default); it is the default strategy; nothing was done
+ *                              cross-replica context, and this is not a child process after fork; any thread
+ *                              is in a scope of the strategy (also one of ditto_set_default); it is the
+ *                              default strategy; nothing was done
  *  @retval DITTO_ERR_POISONED  the strategy is destroyed, but the replicas that the message names have not
  *                              returned from a run. Their threads and the strategy's memory are not freed,
  *                              because a late replica may still use them. For the same reason objects that

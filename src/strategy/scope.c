@@ -107,6 +107,7 @@ ditto_status dti_scope_clear_standing(void)
 
 void dti_scope_forget(const struct dti_team *team)
 {
-    while (is_own_scope(dti_frame_top, team))
+    /* A merge function is in a scope too (is_own_scope), but its frame is on a stack and is not counted. */
+    while (is_own_scope(dti_frame_top, team) && dti_frame_top->is_scope)
         dti_frame_end_scope();
 }

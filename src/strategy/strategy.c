@@ -173,19 +173,18 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
     return DITTO_OK;
 }
 
-/* Strategies that were poisoned when they were destroyed. They stay in memory, with all objects that were
- * made with them, because a replica that never returned may use any of these. The list keeps them reachable
- * for leak checkers. */
+/* Strategies that were destroyed and stay in memory, with all objects that were made with them. Either they
+ * were poisoned, and a replica that never returned may use any of these, or a call that continues in a child
+ * process may. The list keeps them reachable for leak checkers. */
 static _Atomic(ditto_strategy *) left;
 
-static ditto_status leave(ditto_strategy *strategy)
+static void keep(ditto_strategy *strategy)
 {
     /* relaxed, also below: no thread reads the strategies in the list. */
     strategy->next_left = atomic_load_explicit(&left, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&left, &strategy->next_left, strategy, memory_order_relaxed,
                                                   memory_order_relaxed))
         ; /* a failed exchange has set next_left to the head */
-    return dti_team_destroy(strategy->base.team);
 }
 
 /* Frees the team and the strategy. */
@@ -202,8 +201,16 @@ static ditto_status end(ditto_strategy *strategy)
  * Lists can be walked, although another thread may have been changing them during the fork. */
 static ditto_status destroy_in_child(ditto_strategy *strategy)
 {
-    dti_scope_forget(strategy->base.team);
-    return end(strategy);
+    struct dti_team *team = strategy->base.team;
+    dti_scope_forget(team);
+    if (!dti_context_is_of(team))
+        return end(strategy);
+    /* The thread is in a function that a call on the strategy has called. Later calls compare the contexts of
+     * the thread with their own team and ask whether they are of a parent process, and the function may
+     * return to that call. The team and its objects therefore stay as they are. */
+    dti_team_uncount(team);
+    keep(strategy);
+    return DITTO_OK;
 }
 
 static ditto_status fail_entered(const struct dti_team *team)
@@ -256,7 +263,8 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     DTI_TRY(close(strategy));
     if (dti_team_is_poisoned(team) && dti_team_all_returned(team))
         unpoison(strategy);
-    if (dti_team_is_poisoned(team))
-        return leave(strategy);
-    return end(strategy);
+    if (!dti_team_is_poisoned(team))
+        return end(strategy);
+    keep(strategy);
+    return dti_team_destroy(team);
 }

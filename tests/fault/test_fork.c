@@ -383,6 +383,120 @@ static void a_child_does_not_wait_for_the_end_of_a_destroy_in_its_parent(void **
         assert_int_equal(in_child(fork_during_a_destroy, (void *)(uintptr_t)&counts[i], 120), 0);
 }
 
+/* -- A child that destroys the strategy in a function that a call on the strategy executes -- */
+
+struct destroying {
+    pid_t parent;
+    ditto_strategy *strategy;
+    bool must_return; /* the child returns from its function, and does not end there */
+    int code;         /* the exit status of the child */
+};
+
+/* Does what the message of DITTO_ERR_FORKED asks for. Sanitizers do not support threads in the child of a
+ * process that has threads, so the new strategy has no more replicas than the old one. */
+static int destroy_and_create(const struct destroying *d)
+{
+    uint32_t replicas = ditto_strategy_num_replicas(d->strategy);
+    float zero = 0;
+    ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
+    ditto_strategy *other;
+    ditto_variable *variable;
+    REQUIRE(ditto_strategy_destroy(d->strategy) == DITTO_OK);
+    REQUIRE((other = make_some(replicas)) != NULL);
+    REQUIRE(ditto_strategy_scope_enter(other) == DITTO_OK);
+    REQUIRE(ditto_variable_create(other, &initial, NULL, &variable) == DITTO_OK);
+    REQUIRE(ditto_strategy_run(other, do_nothing, NULL) == DITTO_OK);
+    REQUIRE(ditto_strategy_scope_leave(other) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(variable) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(other) == DITTO_OK);
+    return 0;
+}
+
+static ditto_status fork_and_destroy(struct destroying *d)
+{
+    pid_t child = fork();
+    if (child != 0)
+        d->code = await_child(child);
+    else {
+        alarm(60);
+        int code = destroy_and_create(d);
+        if (code != 0 || !d->must_return)
+            _exit(code);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status destroy_in_a_merge_function(ditto_strategy *strategy, ditto_value *const *arguments,
+                                                uint32_t count, void *user, ditto_value **result)
+{
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    return fork_and_destroy(user);
+}
+
+static ditto_status merge_and_destroy(ditto_replica *self, void *argument)
+{
+    return ditto_merge_call(self, destroy_in_a_merge_function, argument, NULL, 0, NULL);
+}
+
+static ditto_status call_a_merge_function(struct destroying *d)
+{
+    return ditto_strategy_run(d->strategy, merge_and_destroy, d);
+}
+
+static ditto_status destroy_in_a_function_of_a_value(uint32_t replica, uint32_t num_replicas, void *argument,
+                                                     ditto_tensor *component)
+{
+    static double zero;
+    (void)num_replicas;
+    *component = (ditto_tensor){ .data = &zero, .dtype = DITTO_F64 };
+    return replica == 0 ? fork_and_destroy(argument) : DITTO_OK;
+}
+
+static ditto_status call_a_function_of_a_value(struct destroying *d)
+{
+    ditto_value *value;
+    DITTO_TRY(ditto_strategy_value_from_function(d->strategy, destroy_in_a_function_of_a_value, d, &value));
+    return ditto_value_destroy(value);
+}
+
+struct destroying_case {
+    uint32_t replicas;
+    bool must_return;
+    bool is_in_scope;
+    ditto_status (*call)(struct destroying *self);
+};
+
+static int destroy_inside_a_call(void *argument)
+{
+    const struct destroying_case *k = argument;
+    struct destroying d = { .parent = getpid(), .must_return = k->must_return, .code = -1 };
+    spoil_freed_memory();
+    REQUIRE((d.strategy = make_some(k->replicas)) != NULL);
+    if (k->is_in_scope)
+        REQUIRE(ditto_strategy_scope_enter(d.strategy) == DITTO_OK);
+    ditto_status status = k->call(&d);
+    if (getpid() != d.parent)
+        _exit(status == DITTO_OK || status == DITTO_ERR_FORKED ? 0 : 1);
+    REQUIRE(status == DITTO_OK && d.code == 0);
+    if (k->is_in_scope)
+        REQUIRE(ditto_strategy_scope_leave(d.strategy) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(d.strategy) == DITTO_OK);
+    return 0;
+}
+
+static void a_child_replaces_the_strategy_inside_a_function_that_the_strategy_calls(void **state)
+{
+    static ditto_status (*const calls[])(struct destroying *) = { call_a_merge_function,
+                                                                  call_a_function_of_a_value };
+    (void)state;
+    for (size_t i = 0; i < (SANITIZED ? 1 : COUNTS); i++)
+        for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
+            for (int variant = 0; variant < 4; variant++) {
+                struct destroying_case k = { counts[i], variant % 2 != 0, variant / 2 != 0, calls[c] };
+                assert_int_equal(in_child(destroy_inside_a_call, &k, 120), 0);
+            }
+}
+
 /* -- A fork while another thread writes the error of a run -- */
 
 struct claiming {
@@ -572,6 +686,7 @@ int main(void)
         cmocka_unit_test(a_fork_is_noticed_where_the_kernel_refuses_to_clear_a_page),
         cmocka_unit_test(a_child_makes_strategies_whatever_other_threads_did_at_the_fork),
         cmocka_unit_test(a_child_does_not_wait_for_the_end_of_a_destroy_in_its_parent),
+        cmocka_unit_test(a_child_replaces_the_strategy_inside_a_function_that_the_strategy_calls),
         cmocka_unit_test(a_child_does_not_wait_for_an_error_that_its_parent_was_writing),
         cmocka_unit_test(a_child_uses_a_failed_queue_whatever_other_threads_did_at_the_fork),
     };

@@ -87,6 +87,14 @@ const struct dti_mask *dti_context_saved_mask(void)
     return saved;
 }
 
+bool dti_context_is_of(const struct dti_team *team)
+{
+    const struct dti_frame *frame = dti_frame_top;
+    while (frame != NULL && frame->team != team)
+        frame = frame->below;
+    return frame != NULL;
+}
+
 /* Returns true in a child process if the frame's team was created before fork. In input context there may be
  * no team (context.h). */
 static bool is_forked(const struct dti_frame *frame)

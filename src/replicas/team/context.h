@@ -143,6 +143,9 @@ DTI_COMPANION ditto_status dti_context_check_outside(const char *what);
  * In a child process it may wait. */
 DTI_COMPANION ditto_status dti_context_check_not_input(const char *what);
 
+/* Returns true if a frame of this thread is of `team`. It need not be the top frame. */
+bool dti_context_is_of(const struct dti_team *team);
+
 /* Checks that this thread may make a cross call on `team`. Returns CONTEXT on a replica's thread, in the
  * function of an update or of a dataset, and in the scope of another strategy. A scope or run of the default
  * strategy does not count. */

@@ -136,6 +136,9 @@ void dti_team_reopen(struct dti_team *team);
 /* Destroys a closed team, or in a child process any team. Joins all threads that can be joined. Returns
  * POISONED if some replicas never returned. Their threads and the memory of the team are then not freed. */
 ditto_status dti_team_destroy(struct dti_team *team);
+/* In a child process: subtracts the threads of a team that is destroyed, but not freed, from the load of the
+ * PUs. They do not exist in the child. */
+void dti_team_uncount(const struct dti_team *team);
 bool dti_team_forked(const struct dti_team *team);
 /* Returns FORKED with its message. */
 ditto_status dti_fail_forked(void);

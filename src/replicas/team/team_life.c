@@ -85,6 +85,11 @@ static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
                                         : DTI_NO_PU);
 }
 
+void dti_team_uncount(const struct dti_team *team)
+{
+    count_load(team, dti_load_remove);
+}
+
 uint32_t dti_team_threads_on(const struct dti_team *team, uint32_t pu)
 {
     uint32_t threads = 0;
