@@ -1,6 +1,6 @@
-/* tests/fault/test_user_functions.c - functions that the user gives to a collective, an optimizer, an update
- * or a merge_call, and that make forbidden calls, fail, or take longer than the time limits. Each case runs
- * in a child process with a time limit. */
+/* tests/fault/test_user_functions.c - functions that the user gives to a collective, an optimizer, an update,
+ * a merge_call, a variable or an iterator, and that make forbidden calls, fail, or take longer than the time
+ * limits. Each case runs in a child process with a time limit. */
 #include "fault/late.h"
 #include "support/support.h"
 
@@ -497,6 +497,72 @@ static void a_time_limit_that_passes_in_an_inner_run_is_an_error_of_the_outer_ru
         assert_int_equal(in_child(handle_a_late_inner_run, &(ditto_caller){ (ditto_caller)caller }, 240), 0);
 }
 
+/* -- Functions that end the scope of their caller, and then destroy the strategy -- */
+
+struct leaving {
+    ditto_strategy *strategy;
+    bool is_default; /* the scope is one of ditto_set_default */
+    ditto_status left, destroyed;
+};
+
+static void leave_and_destroy(struct leaving *l)
+{
+    l->left = l->is_default ? ditto_set_default(NULL) : ditto_strategy_scope_leave(l->strategy);
+    l->destroyed = ditto_strategy_destroy(l->strategy);
+}
+
+static ditto_status initialize_and_leave(const ditto_tensor *value, size_t first_row, void *user)
+{
+    (void)first_row;
+    *(double *)value->data = 0;
+    leave_and_destroy(user);
+    return DITTO_OK;
+}
+
+static ditto_status make_dataset_and_leave(const ditto_input_context *context, void *user,
+                                           ditto_dataset **out)
+{
+    ditto_dataset *rows;
+    (void)context;
+    leave_and_destroy(user);
+    DITTO_TRY(ditto_dataset_from_range(0, 8, 1, &rows));
+    ditto_status status = ditto_dataset_batch(rows, 2, 0, out);
+    DITTO_TRY(ditto_dataset_destroy(rows));
+    return status;
+}
+
+static int leave_in_a_function(void *is_default)
+{
+    ditto_strategy_options none = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor initial = { .dtype = DITTO_F64 };
+    struct leaving l = { .is_default = *(bool *)is_default };
+    ditto_variable *variable;
+    ditto_iterator *iterator;
+    spoil_freed_memory();
+    REQUIRE(make(2, &none, &l.strategy));
+    REQUIRE((l.is_default ? ditto_set_default(l.strategy) : ditto_strategy_scope_enter(l.strategy)) ==
+            DITTO_OK);
+    options.initialize = initialize_and_leave;
+    options.initialize_user = &l;
+    REQUIRE(ditto_variable_create(l.strategy, &initial, &options, &variable) == DITTO_OK);
+    REQUIRE(l.left == DITTO_ERR_CONTEXT && l.destroyed == DITTO_ERR_CONTEXT);
+    REQUIRE(ditto_strategy_iterate_from_function(l.strategy, make_dataset_and_leave, &l, NULL, &iterator) ==
+            DITTO_OK);
+    REQUIRE(l.left == DITTO_ERR_CONTEXT && l.destroyed == DITTO_ERR_CONTEXT);
+    REQUIRE((l.is_default ? ditto_set_default(NULL) : ditto_strategy_scope_leave(l.strategy)) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(l.strategy) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(variable) == DITTO_OK && ditto_iterator_destroy(iterator) == DITTO_OK);
+    return 0;
+}
+
+static void a_function_cannot_end_the_scope_of_its_caller(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(leave_in_a_function, &(bool){ false }, 60), 0);
+    assert_int_equal(in_child(leave_in_a_function, &(bool){ true }, 60), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +574,7 @@ int main(void)
         cmocka_unit_test(an_optimizers_function_that_does_not_return_is_not_waited_for),
         cmocka_unit_test(a_time_limit_that_passes_in_a_pause_is_never_lost),
         cmocka_unit_test(a_time_limit_that_passes_in_an_inner_run_is_an_error_of_the_outer_run),
+        cmocka_unit_test(a_function_cannot_end_the_scope_of_its_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

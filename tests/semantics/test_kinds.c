@@ -167,14 +167,61 @@ static ditto_status enter_and_forget(uint32_t replica, uint32_t num_replicas, vo
     return replica == 0 ? ditto_strategy_scope_enter(strategy) : DITTO_OK;
 }
 
+static ditto_status initialize_and_forget(const ditto_tensor *value, size_t first_row, void *strategy)
+{
+    (void)first_row;
+    *(double *)value->data = 0;
+    return ditto_strategy_scope_enter(strategy);
+}
+
+static ditto_status make_dataset_and_forget(const ditto_input_context *context, void *strategy,
+                                            ditto_dataset **out)
+{
+    ditto_dataset *rows;
+    (void)context;
+    DITTO_TRY(ditto_dataset_from_range(0, 8, 1, &rows));
+    ditto_status status = ditto_dataset_batch(rows, 2, 0, out);
+    DITTO_TRY(ditto_dataset_destroy(rows));
+    return status == DITTO_OK ? ditto_strategy_scope_enter(strategy) : status;
+}
+
+/* Calls the functions above. Each of them is in the context of this function, and enters the scope of the
+ * strategy without leaving it. */
+static void call_functions_that_forget(ditto_strategy *plain, ditto_strategy *strategy)
+{
+    ditto_tensor initial = { .dtype = DITTO_F64 };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *variable;
+    ditto_iterator *iterator;
+    ditto_value *value;
+    if (plain != NULL) {
+        assert_ok(ditto_strategy_value_from_function(plain, enter_and_forget, strategy, &value));
+        assert_false(ditto_has_strategy());
+        assert_ok(ditto_value_destroy(value));
+    }
+    options.initialize = initialize_and_forget;
+    options.initialize_user = strategy;
+    assert_ok(ditto_variable_create(strategy, &initial, &options, &variable));
+    assert_int_equal(ditto_has_strategy(), plain == NULL);
+    assert_ok(ditto_variable_destroy(variable));
+    assert_ok(
+        ditto_strategy_iterate_from_function(strategy, make_dataset_and_forget, strategy, NULL, &iterator));
+    assert_int_equal(ditto_has_strategy(), plain == NULL);
+    assert_ok(ditto_iterator_destroy(iterator));
+}
+
 static void rule_1_2_a_scope_that_a_function_leaves_open_ends_with_the_call(void **state)
 {
     (void)state;
     ditto_strategy *plain = ditto_get_strategy(), *strategy = make_strategy(2, NULL);
-    ditto_value *value;
-    assert_ok(ditto_strategy_value_from_function(plain, enter_and_forget, strategy, &value));
+    call_functions_that_forget(plain, strategy);
+    assert_ok(ditto_strategy_scope_enter(strategy));
+    call_functions_that_forget(NULL, strategy);
+    assert_ok(ditto_strategy_scope_leave(strategy));
     assert_false(ditto_has_strategy());
-    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_set_default(strategy));
+    call_functions_that_forget(NULL, strategy);
+    assert_ok(ditto_set_default(NULL));
     assert_ok(ditto_strategy_destroy(strategy));
 }
 

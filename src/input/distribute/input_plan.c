@@ -158,10 +158,13 @@ static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user,
                                          const ditto_input_context *context, ditto_dataset **out)
 {
     uint32_t serial = dti_error_serial;
+    struct dti_frame frame;
     *out = NULL;
+    dti_frame_push_same(&frame);
     DTI_GUARD("a function that makes datasets (ditto_strategy_iterate_from_function)");
     ditto_status status = function(context, user, out);
     DTI_GUARD_END();
+    dti_frame_pop_same(&frame);
     if (status == DITTO_OK && *out == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the function that makes datasets returned DITTO_OK but no dataset, for pipeline %u",

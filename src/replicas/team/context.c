@@ -55,6 +55,35 @@ void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team)
     dti_frame_push(frame);
 }
 
+void dti_frame_push_same(struct dti_frame *frame)
+{
+    const struct dti_frame *top = dti_frame_top;
+    fill(frame, DTI_CONTEXT_CROSS, NULL);
+    if (top == NULL)
+        return; /* no frame stands for the context outside all scopes and runs */
+    frame->kind = top->kind;
+    frame->team = top->team;
+    frame->replica = top->replica;
+    frame->self = top->self;
+    frame->device = top->device;
+    frame->run = top->run;
+    frame->object = top->object;
+    frame->merges = top->merges;
+    dti_frame_push(frame);
+}
+
+void dti_frame_pop_same(struct dti_frame *frame)
+{
+    if (frame->team != NULL) {
+        dti_frame_pop(frame);
+        return;
+    }
+    while (dti_frame_top != NULL && !dti_frame_top->standing)
+        dti_frame_end_scope();
+    if (dti_frame_top != NULL)
+        dti_frame_top->scope_depth = 1; /* it may have been entered again */
+}
+
 struct dti_fenv dti_frame_enter(struct dti_frame *frame, enum dti_context kind, struct dti_replica *replica,
                                 const ditto_replica *self)
 {

@@ -82,6 +82,13 @@ void dti_frame_end_scope(void);
 /* Pushes cross context of a team. The frame need not be initialised. */
 void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);
 
+/* Surround a function of the user that is in the context of the call that calls it, whatever that is. Scopes
+ * that the function has entered end with it, except one of ditto_set_default. It cannot leave a scope that
+ * the thread was in before. In such a scope the call has entered no gate (dti_team_hold_itself), so the
+ * strategy could be destroyed under it. The frame need not be initialised. */
+void dti_frame_push_same(struct dti_frame *frame);
+void dti_frame_pop_same(struct dti_frame *frame);
+
 /* Called before a function of the user on the thread of a replica or of a device. Enters the context of the
  * function and its floating-point environment, which is the one that ditto promises, or the host's if the
  * strategy's options say so (dti_team_run). Returns the environment that dti_frame_leave restores. The
