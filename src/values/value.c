@@ -283,10 +283,9 @@ ditto_status dti_value_hold(const ditto_value *value, struct dti_gates *held)
 {
     struct dti_gate *gate = NULL;
     DTI_TRY(dti_not_null(value, "value"));
-    if (!dti_dependent_hold(&value->values->dependent, &gate))
-        return fail_strategy_destroyed("value");
+    bool exists = dti_dependent_hold(&value->values->dependent, &gate);
     dti_gates_add(held, gate); /* cannot fail: it is the first gate in `held` */
-    return DITTO_OK;
+    return exists ? DITTO_OK : fail_strategy_destroyed("value");
 }
 
 ditto_status dti_value_hold_its_variables(const ditto_value *v, struct dti_gates *held)

@@ -3,6 +3,7 @@
  * is refused. The object itself can always be destroyed. Each case runs in a child process, with one
  * exception for sanitizers. */
 #include "replicas/team/dependent.h"
+#include "support/single_step.h"
 #include "support/support.h"
 #include "fault/lifetime.h"
 
@@ -522,6 +523,144 @@ static void an_iterator_can_be_destroyed_while_its_strategy_is(void **state)
         assert_int_equal(in_child(destroy_iterator_beside, (void *)(uintptr_t)&counts[i], 60), 0);
 }
 
+/* -- Calls that are refused after the end of their strategy, while another thread destroys their object -- */
+
+/* The name is found in the message of a refused call, unless the variable was freed before. */
+static bool make_named(ditto_strategy *strategy, ditto_variable **out)
+{
+    float zero = 0;
+    ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    options.name = "the name of the variable that a call refuses to read";
+    return ditto_variable_create(strategy, &initial, &options, out) == DITTO_OK;
+}
+
+static bool is_refused_by_name(ditto_variable *variable)
+{
+    float number;
+    return ditto_variable_read(variable, &number, sizeof number) == DITTO_ERR_CONTEXT &&
+           strstr(ditto_last_error()->message, "\"the name of the variable that a call refuses to read\"");
+}
+
+static int destroy_with_a_call_inside(void *unused)
+{
+    ditto_strategy *strategy;
+    ditto_variable *variable;
+    (void)unused;
+    spoil_freed_memory();
+    REQUIRE(make(1, DITTO_CALLER_DEFAULT, 0, &strategy) && make_named(strategy, &variable));
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    struct dti_gate *gate = NULL; /* this is how a call begins */
+    REQUIRE(!dti_dependent_hold((struct dti_dependent *)(void *)variable, &gate));
+    REQUIRE(ditto_variable_destroy(variable) == DITTO_ERR_BUSY);
+    REQUIRE(is_refused_by_name(variable));
+    REQUIRE(gate != NULL);
+    dti_gate_leave(gate);
+    REQUIRE(ditto_variable_destroy(variable) == DITTO_OK);
+    return 0;
+}
+
+static void after_its_strategy_a_variable_is_busy_while_a_refused_call_is_in_it(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_with_a_call_inside, NULL, 60), 0);
+}
+
+#if SINGLE_STEPS
+/* The call enters the gate within its first EACH instructions. Each of them is tried. Of the later ones, most
+ * of which write the message, one in SOME is tried. */
+enum { VARIABLES = 500, EACH = 400, SOME = 97 };
+
+struct refused {
+    ditto_variable *variable;
+    unsigned long steps;
+    _Atomic int is_held, may_continue;
+    bool was_held, was_refused;
+};
+
+static void read_variable(void *argument)
+{
+    struct refused *r = argument;
+    r->was_refused = is_refused_by_name(r->variable);
+}
+
+static void hold_reader(void *argument)
+{
+    struct refused *r = argument;
+    atomic_store(&r->is_held, 1);
+    while (!atomic_load(&r->may_continue))
+        nanosleep(&(struct timespec){ .tv_nsec = 10000 }, NULL);
+}
+
+static void *read_and_hold(void *argument)
+{
+    struct refused *r = argument;
+    float number;
+    /* A first refusal, so that the steps that follow do not include the first call of any function. */
+    if (ditto_variable_read(NULL, &number, sizeof number) != DITTO_ERR_INVALID)
+        return NULL;
+    r->was_held = call_and_hold(r->steps, read_variable, hold_reader, r);
+    atomic_store(&r->is_held, 1); /* also if it was not held, so that no thread waits for ever */
+    return NULL;
+}
+
+/* Holds the call after r->steps instructions, and destroys its variable meanwhile. A call that has not yet
+ * entered the gate may not run beside the destroy, so the variable is then destroyed later. Sets *has_entered
+ * if the call was in the gate. */
+static int destroy_beside_held(struct refused *r, bool *has_entered)
+{
+    pthread_t thread;
+    ditto_status status = DITTO_ERR_BUSY;
+    const struct dti_gate *gate = &((struct dti_dependent *)(void *)r->variable)->gate;
+    REQUIRE(pthread_create(&thread, NULL, read_and_hold, r) == 0);
+    while (!atomic_load(&r->is_held))
+        nanosleep(&(struct timespec){ .tv_nsec = 10000 }, NULL);
+    bool is_inside = dti_gate_calls(gate) != 0;
+    *has_entered |= is_inside;
+    if (*has_entered)
+        status = ditto_variable_destroy(r->variable);
+    REQUIRE(status == (is_inside || !*has_entered ? DITTO_ERR_BUSY : DITTO_OK));
+    atomic_store(&r->may_continue, 1);
+    pthread_join(thread, NULL);
+    REQUIRE(r->was_refused);
+    REQUIRE(status == DITTO_OK || ditto_variable_destroy(r->variable) == DITTO_OK);
+    return 0;
+}
+
+static int destroy_at_every_point(void *unused)
+{
+    bool has_entered = false, was_held = true;
+    (void)unused;
+    spoil_freed_memory();
+    for (unsigned long steps = 1; was_held;) {
+        ditto_strategy *strategy;
+        ditto_variable *variable[VARIABLES];
+        REQUIRE(make(1, DITTO_CALLER_DEFAULT, 0, &strategy));
+        for (int i = 0; i < VARIABLES; i++)
+            REQUIRE(make_named(strategy, &variable[i]));
+        REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+        for (int i = 0; i < VARIABLES; i++) {
+            struct refused r = { .variable = variable[i], .steps = steps };
+            if (!was_held) {
+                REQUIRE(ditto_variable_destroy(variable[i]) == DITTO_OK);
+                continue;
+            }
+            steps += steps < EACH ? 1 : SOME;
+            REQUIRE(destroy_beside_held(&r, &has_entered) == 0);
+            was_held = r.was_held;
+        }
+    }
+    REQUIRE(has_entered);
+    return 0;
+}
+
+static void after_its_strategy_a_variable_is_destroyed_safely_beside_a_refused_call(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_at_every_point, NULL, 300), 0);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -532,6 +671,10 @@ int main(void)
         cmocka_unit_test(handles_of_a_destroyed_strategy_are_refused_inside_a_run_of_the_next_one),
         cmocka_unit_test(an_optimizer_can_be_destroyed_while_its_strategy_is),
         cmocka_unit_test(an_iterator_can_be_destroyed_while_its_strategy_is),
+        cmocka_unit_test(after_its_strategy_a_variable_is_busy_while_a_refused_call_is_in_it),
+#if SINGLE_STEPS
+        cmocka_unit_test(after_its_strategy_a_variable_is_destroyed_safely_beside_a_refused_call),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* tests/model/gate.pml - calls that use an object, and destroying it (src/base/waiting/gate.h).
  *
- * Two threads make calls. One calls on a strategy, the other on a variable of it through a value. One thread
+ * Three threads make calls. One calls on a strategy, one on a variable of it through a value, and one on the
+ * variable itself. The last call begins before the variable's destroy begins, or not at all. One thread
  * destroys the strategy. It shuts both gates, detaches the variable from the strategy, and closes the gates.
  * Another thread destroys the variable, which closes its gate from inside. The value may be used after the
  * variable was destroyed, and is then dropped. A thread of the variable's own (such as a producer of an
@@ -10,8 +11,8 @@
  *
  * Claims   All processes end. Nothing is freed while a call is in, and nothing is freed twice. A call is
  *          refused only if its object has been freed or will be, or stays with its strategy for ever. The
- *          struct of the variable, which contains its gate, exists as long as the value, and is freed in the
- *          end if the variable was destroyed.
+ *          struct of the variable, which contains its gate, exists as long as the value, and until a refused
+ *          call leaves the gate. It is freed in the end if the variable was destroyed.
  * Mutants  LOOK_FIRST        A call looks at the state before it is counted.
  *          REFUSE_SHUT       A call that finds the gate shut treats it as closed.
  *          SHUT_ANYWAY       A gate is shut while a call is in.
@@ -20,7 +21,9 @@
  *          CLOSE_FIRST       The variable's gate is closed before the variable is detached.
  *          WAITING_PRODUCER  The variable's own thread waits at a gate that is shut.
  *          SHUT_CLOSED       If the variable's own destroy has closed its gate, the strategy cannot be
- *                            destroyed. */
+ *                            destroyed.
+ *          FREE_ANYWAY       After the strategy's end, the variable is freed while a refused call is in.
+ *          LEAVE_FIRST       A refused call leaves the gate before it reads the variable's name. */
 #define OPEN 0
 #define SHUT 1
 #define CLOSED 2
@@ -45,10 +48,22 @@ bool detached;             /* the variable has been detached from its strategy *
 bool poisoned, late;
 bool left;                 /* the strategy was destroyed, but stays with all its objects */
 bool thread_ended;         /* the variable's own thread */
+bool closing;              /* the variable's own destroy has begun */
 bool destroyed;            /* the user has destroyed the variable */
 bool released;             /* the creator's reference was dropped */
 
-/* Sets ok if the call is in. */
+/* Waits while the gate is shut. The call has been counted. */
+inline await(g, ok) {
+    do
+    :: state[g] == OPEN -> ok = true; break
+    :: state[g] == CLOSED -> break
+#ifdef REFUSE_SHUT
+    :: state[g] == SHUT -> break
+#endif
+    od
+}
+
+/* Sets ok if the call is in. Otherwise it is refused. In both cases it is counted until it leaves. */
 inline enter(g, ok) {
     ok = false;
 #ifdef LOOK_FIRST
@@ -56,17 +71,11 @@ inline enter(g, ok) {
     calls[g]++;
 #else
     calls[g]++; /* O1 */
-    do
-    :: state[g] == OPEN -> ok = true; break
-    :: state[g] == CLOSED -> break
-#ifdef REFUSE_SHUT
-    :: state[g] == SHUT -> break
-#endif
-    od;
+    await(g, ok);
 #endif
     if
     :: ok -> in[g]++
-    :: else -> calls[g]--
+    :: else
     fi
 }
 
@@ -76,13 +85,17 @@ inline try(g, ok) {
     ok = (state[g] == OPEN);
     if
     :: ok -> in[g]++
-    :: else -> calls[g]--
+    :: else
     fi
+}
+
+inline leave_refused(g) {
+    calls[g]-- /* N0 */
 }
 
 inline leave(g) {
     in[g]--;
-    calls[g]-- /* N0 */
+    leave_refused(g)
 }
 
 proctype caller() {
@@ -90,7 +103,7 @@ proctype caller() {
     enter(STRATEGY, ok);
     if
     :: ok -> assert(!freed[STRATEGY]); leave(STRATEGY)
-    :: else -> assert(state[STRATEGY] == CLOSED)
+    :: else -> assert(state[STRATEGY] == CLOSED); leave_refused(STRATEGY)
     fi
 }
 
@@ -123,7 +136,7 @@ proctype producer() {
 #endif
     if
     :: ok -> assert(!freed[VARIABLE] && !freed[STRATEGY]); leave(VARIABLE)
-    :: else
+    :: else -> assert(!struct_freed); leave_refused(VARIABLE)
     fi;
     thread_ended = true
 }
@@ -136,10 +149,40 @@ proctype value() {
     assert(!struct_freed);
     if
     :: ok -> assert(!freed[VARIABLE] && !freed[STRATEGY] && !detached); leave(VARIABLE)
-    :: else -> assert(state[VARIABLE] == CLOSED)
+    :: else -> assert(state[VARIABLE] == CLOSED); leave_refused(VARIABLE)
     fi;
     assert(!struct_freed);
     drop()
+}
+
+/* A call on the variable itself. The thread has no reference to the struct. */
+proctype reader() {
+    bool ok, begins;
+    atomic {
+        begins = !closing;
+        if
+        :: begins -> calls[VARIABLE]++ /* O1 */
+        :: else
+        fi
+    }
+    if
+    :: begins ->
+        await(VARIABLE, ok);
+        assert(!struct_freed);
+        if
+        :: ok -> in[VARIABLE]++; assert(!freed[VARIABLE] && !freed[STRATEGY] && !detached); leave(VARIABLE)
+        :: else ->
+            assert(state[VARIABLE] == CLOSED);
+#ifdef LEAVE_FIRST
+            leave_refused(VARIABLE);
+            assert(!struct_freed)
+#else
+            assert(!struct_freed); /* reads the name, for its message */
+            leave_refused(VARIABLE)
+#endif
+        fi
+    :: else
+    fi
 }
 
 inline shut(g, ok) {
@@ -231,6 +274,7 @@ proctype destroyer() {
  * list. */
 proctype closer() {
     bool ok, changes;
+    closing = true;
     enter(VARIABLE, ok);
     if
     :: ok ->
@@ -263,14 +307,19 @@ proctype closer() {
         fi;
         if
         :: changes -> leave(STRATEGY)
-        :: else
+        :: else -> leave_refused(STRATEGY)
         fi
     :: else ->
         assert(state[VARIABLE] == CLOSED);
-        destroyed = true;
+        leave_refused(VARIABLE);
         if
-        :: freed_by == BY_DESTROY -> release()
-        :: else -> assert(left)
+#ifdef FREE_ANYWAY
+        :: freed_by == BY_DESTROY -> destroyed = true; release()
+#else
+        :: freed_by == BY_DESTROY && calls[VARIABLE] == 0 -> destroyed = true; release() /* N1 */
+        :: freed_by == BY_DESTROY && calls[VARIABLE] != 0 /* the user destroys it again later */
+#endif
+        :: freed_by != BY_DESTROY -> assert(left); destroyed = true
         fi
     fi
 }
@@ -282,7 +331,7 @@ init {
         :: poisoned = true
         :: skip
         fi;
-        run caller(); run value(); run producer(); run destroyer(); run closer()
+        run caller(); run value(); run reader(); run producer(); run destroyer(); run closer()
     }
     _nr_pr == 1;
     assert(!left || !released); /* a late replica may still use it */

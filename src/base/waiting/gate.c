@@ -11,10 +11,8 @@ bool dti_gate_enter_slowly(struct dti_gate *gate)
         uint32_t state = atomic_load_explicit(&gate->word, memory_order_acquire) % DTI_GATE_CALL;
         if (state == DTI_GATE_OPEN) /* O1 is the acquire above. This call has been counted. */
             return true;
-        if (state == DTI_GATE_CLOSED) {
-            dti_gate_leave(gate);
+        if (state == DTI_GATE_CLOSED)
             return false;
-        }
         /* In a child process no thread will open the gate. The call continues, and finds that its strategy
          * belongs to another process. relaxed: the word is written before the gate is shut, and all threads
          * of a process write the same value. */
@@ -28,10 +26,7 @@ bool dti_gate_enter_slowly(struct dti_gate *gate)
 bool dti_gate_try(struct dti_gate *gate)
 {
     uint32_t before = atomic_fetch_add_explicit(&gate->word, DTI_GATE_CALL, memory_order_acquire); /* O1 */
-    if (before % DTI_GATE_CALL == DTI_GATE_OPEN)
-        return true;
-    dti_gate_leave(gate);
-    return false;
+    return before % DTI_GATE_CALL == DTI_GATE_OPEN;
 }
 
 static bool change(struct dti_gate *gate, uint32_t from, uint32_t to)
@@ -64,6 +59,20 @@ void dti_gate_close(struct dti_gate *gate)
 bool dti_gate_close_alone(struct dti_gate *gate)
 {
     return change(gate, DTI_GATE_CALL | DTI_GATE_OPEN, DTI_GATE_CLOSED);
+}
+
+void dti_gate_close_in_child(struct dti_gate *gate)
+{
+    /* relaxed: the process has one thread. */
+    atomic_store_explicit(&gate->process, dti_process_number(), memory_order_relaxed);
+    atomic_store_explicit(&gate->word, DTI_GATE_CLOSED, memory_order_relaxed);
+}
+
+bool dti_gate_is_empty(const struct dti_gate *gate)
+{
+    /* relaxed: the process was stored before the gate was closed, and this thread has seen that (O1). */
+    return dti_process_differs(atomic_load_explicit(&gate->process, memory_order_relaxed)) ||
+           atomic_load_explicit(&gate->word, memory_order_acquire) / DTI_GATE_CALL == 0; /* N1 */
 }
 
 /* -- several gates -- */

@@ -1,20 +1,22 @@
 /* src/base/waiting/gate.h - counts the calls that use an object, so that it is not destroyed meanwhile.
  *
  * A call enters the gate of an object before it looks at the object, and leaves the gate when it is done. A
- * gate can be closed when no call is in it. A call that finds the gate closed is refused. A gate that must
- * refuse such calls has to outlive its object. Several gates are closed together in two steps. First each
- * gate is shut. Then all of them are closed for good, or all are opened again. A call that comes while a gate
- * is shut waits until this is decided.
+ * gate can be closed when no call is in it. A call that finds the gate closed is refused. Until it leaves the
+ * gate, it may read what its message needs, such as the name of the object. A gate that must refuse such
+ * calls has to outlive its object, and may be freed when all of them have left. Several gates are closed
+ * together in two steps. First each gate is shut. Then all of them are closed for good, or all are opened
+ * again. A call that comes while a gate is shut waits until this is decided.
  *
  * Invariants  I1  The number of calls is not 0 while a call is in. A gate is shut only by a change from 0
- *                 calls. A gate can also be closed by the only call that is in it.
+ *                 calls. A gate can also be closed by the only call that is in it. A call that is refused
+ *                 counts until it leaves.
  *             I2  The thread that shut a gate closes or opens it. Before it closes the gate, it releases what
  *                 the object holds, and for this it may wait for the object's own threads (producers of an
  *                 iterator). Those threads use dti_gate_try, so they do not wait at gates. A call that finds
  *                 the gate closed therefore sees an object that is released, or one that stays until the
  *                 process ends.
- * Edges       N0 -> N1  From a call that leaves to the thread that shuts the gate. That thread sees what the
- *                       call did.
+ * Edges       N0 -> N1  From a call that leaves to the thread that shuts the gate, or that frees a closed
+ *                       one. That thread sees what the call did.
  *             O0 -> O1  From the thread that opens or closes the gate to a later call. That call sees what
  *                       the thread did while the gate was shut.
  * Model       tests/model/gate.pml */
@@ -39,8 +41,8 @@ enum { DTI_GATE_OPEN = 0, DTI_GATE_SHUT = 1, DTI_GATE_CLOSED = 2, DTI_GATE_CALL 
 /* The rest of dti_gate_enter, for a gate that is not open. */
 DTI_COMPANION bool dti_gate_enter_slowly(struct dti_gate *gate);
 
-/* Enters the gate, and waits while it is shut. Returns false if the gate is closed. The caller must then not
- * leave it. */
+/* Enters the gate, and waits while it is shut. Returns false if the gate is closed. The caller leaves the
+ * gate in both cases. */
 static inline bool dti_gate_enter(struct dti_gate *gate)
 {
     uint32_t before = atomic_fetch_add_explicit(&gate->word, DTI_GATE_CALL, memory_order_acquire); /* O1 */
@@ -69,6 +71,14 @@ DTI_COMPANION void dti_gate_close(struct dti_gate *gate);
 /* Closes a gate that this thread has entered. Returns false, and changes nothing, if another call is in
  * too. */
 bool dti_gate_close_alone(struct dti_gate *gate);
+
+/* Closes a gate of the parent process, in a child process with one thread. The gate may count calls of
+ * threads that do not exist there. */
+void dti_gate_close_in_child(struct dti_gate *gate);
+
+/* Returns true if all calls have left a closed gate. Calls that the parent process made before a fork do not
+ * count. */
+bool dti_gate_is_empty(const struct dti_gate *gate);
 
 /* Returns the number of calls that are in the gate. It may change at any time. */
 static inline uint32_t dti_gate_calls(const struct dti_gate *gate)

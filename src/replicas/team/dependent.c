@@ -2,8 +2,8 @@
 #include "replicas/team/dependent.h"
 #include "replicas/team/team_private.h"
 
-/* Enters the team's gate before the list of dependents is changed. Returns the gate to leave, or NULL if it
- * is closed.
+/* Enters the team's gate before the list of dependents is changed. Returns the gate to leave, which may be
+ * closed.
  *
  * The list is changed with the turn, but that is not enough. A merge function may run on a thread of the
  * team, as a part of a run that has been given up. It then still uses the turn of its run, while the caller
@@ -11,7 +11,8 @@
  * before it reads the list. After the gate is closed, no thread reads the list again. */
 static struct dti_gate *enter_to_change(struct dti_team *team)
 {
-    return dti_gate_enter(&team->gate) ? &team->gate : NULL;
+    (void)dti_gate_enter(&team->gate);
+    return &team->gate;
 }
 
 void dti_dependent_add(struct dti_team *team, struct dti_dependent *dependent)
@@ -46,24 +47,25 @@ static ditto_status fail_busy(const struct dti_dependent *dependent)
                     name != NULL ? "\"" : "");
 }
 
-/* Destroys a dependent after the end of its team, which has closed the gate. */
+/* Destroys a dependent after the end of its team, which has closed the gate. Calls that are refused may still
+ * be in the gate, and read the name of the dependent. */
 static ditto_status destroy_after_team(struct dti_dependent *dependent)
 {
     if (dependent->freed_by != DTI_FREED_BY_DESTROY)
         return DITTO_OK;
     DTI_TRY(check(dependent));
+    if (!dti_gate_is_empty(&dependent->gate))
+        return fail_busy(dependent);
     dependent->kind->release(dependent);
     return DITTO_OK;
 }
 
-/* Closes the gate of a dependent, which the calling thread has entered. In a child process the gate may count
- * calls of threads that do not exist there. */
+/* Closes the gate of a dependent, which the calling thread has entered. */
 static ditto_status close_gate(struct dti_dependent *dependent, bool forked)
 {
     DTI_TRY(check(dependent));
     if (forked)
-        /* relaxed: the child has one thread */
-        atomic_store_explicit(&dependent->gate.word, DTI_GATE_CLOSED, memory_order_relaxed);
+        dti_gate_close_in_child(&dependent->gate);
     else if (!dti_gate_close_alone(&dependent->gate))
         return fail_busy(dependent);
     return DITTO_OK;
@@ -84,8 +86,10 @@ static bool leave_team(struct dti_dependent *dependent, enum dti_team_end end)
 
 ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
 {
-    if (!dti_gate_enter(&dependent->gate))
+    if (!dti_gate_enter(&dependent->gate)) {
+        dti_gate_leave(&dependent->gate);
         return destroy_after_team(dependent);
+    }
     /* relaxed: ordered by O1 of the gate. The team exists as long as this thread is in this gate, and later
      * in the gate of the team. */
     struct dti_team *team = atomic_load_explicit(&dependent->team, memory_order_relaxed);
@@ -127,13 +131,9 @@ bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate *
     /* relaxed: see the comment on `team` */
     if (!dti_team_hold(atomic_load_explicit(&dependent->team, memory_order_relaxed), gate, held))
         return false;
-    if (atomic_load_explicit(&dependent->team, memory_order_relaxed) != NULL)
-        return true;
-    /* The dependent has no team, although its gate was open. This is a child process that was forked while
+    /* If the dependent has no team, although its gate was open, this is a child process that was forked while
      * another thread ended the team. */
-    dti_gate_release(held);
-    *held = NULL;
-    return false;
+    return atomic_load_explicit(&dependent->team, memory_order_relaxed) != NULL;
 }
 
 struct dti_dependent *dti_team_dependent_before(const struct dti_team *team,

@@ -93,15 +93,16 @@ void dti_dependent_remove(struct dti_dependent *dependent);
 /* Ends a dependent that its user destroys. The team may still exist, may have ended, may be poisoned, or may
  * belong to the parent process. The caller has checked the context (dti_context_check_outside), because the
  * replicas of a run all have the turn and could otherwise change the list of dependents at the same time.
- * Returns BUSY if a call on the dependent has not returned, or an error of its `check`. That call may have
- * been made by another thread. It may also have been made by this thread, if a function that the call
- * executes destroys the dependent. After an error nothing has changed. */
+ * Returns BUSY if a call on the dependent has not returned, even one that is refused, or an error of its
+ * `check`. That call may have been made by another thread. It may also have been made by this thread, if a
+ * function that the call executes destroys the dependent. After an error nothing has changed. */
 DTI_COMPANION ditto_status dti_dependent_destroy(struct dti_dependent *dependent);
 /* For companion libraries: takes the turn and adds a dependent. After CONTEXT, FORKED or POISONED nothing was
  * added. */
 DTI_COMPANION ditto_status dti_watch(ditto_strategy *strategy, struct dti_dependent *dependent);
-/* Enters the gate of a dependent, as dti_team_hold does. *held is the gate that the caller must leave, or
- * NULL. Returns false if the strategy of the dependent has been destroyed. */
+/* Enters the gate of a dependent, as dti_team_hold does. Returns false if the strategy of the dependent has
+ * been destroyed. *held is the gate that the caller must leave, or NULL, also after false. Until the caller
+ * leaves it, the dependent is not freed, so an error message can name it. */
 DTI_COMPANION bool dti_dependent_hold(const struct dti_dependent *dependent, struct dti_gate **held);
 
 /* Returns the dependent of this kind that was added last before `later`, or last of all if `later` is NULL.

@@ -198,7 +198,7 @@ ditto_status dti_team_bind_thread(const struct dti_team *team, const struct dti_
 /* Enters the gate of the team or of one of its dependents. *held is the gate to leave. It is not set if this
  * thread is inside a run or another call of the team, because that call holds the gate already. Therefore a
  * function of a poisoned run that never returns does not keep the strategy from being destroyed. Returns
- * false if the gate is closed. `team` is only compared. */
+ * false if the gate is closed, and also then *held is the gate to leave. `team` is only compared. */
 static inline bool dti_team_hold(const struct dti_team *team, struct dti_gate *gate, struct dti_gate **held)
 {
     const struct dti_frame *top = dti_frame_top;
@@ -206,9 +206,8 @@ static inline bool dti_team_hold(const struct dti_team *team, struct dti_gate *g
         return true;
     /* The thread that has shut the gates may be waiting for this producer, so the producer must not wait for
      * them. */
-    bool open = top != NULL && top->kind == DTI_CONTEXT_INPUT ? dti_gate_try(gate) : dti_gate_enter(gate);
-    *held = open ? gate : NULL;
-    return open;
+    *held = gate;
+    return top != NULL && top->kind == DTI_CONTEXT_INPUT ? dti_gate_try(gate) : dti_gate_enter(gate);
 }
 /* dti_team_hold for the gate of the team itself. */
 void dti_team_enter_gate(struct dti_team *team, struct dti_gate **held);

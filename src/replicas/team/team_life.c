@@ -143,9 +143,8 @@ void dti_team_reopen(struct dti_team *team)
 
 static void close_gate(struct dti_gate *gate, enum dti_team_end end)
 {
-    /* In a child process the gate may count calls of threads that do not exist there. */
     if (end == DTI_TEAM_IS_FORKED)
-        atomic_store_explicit(&gate->word, DTI_GATE_CLOSED, memory_order_relaxed);
+        dti_gate_close_in_child(gate);
     else
         dti_gate_close(gate);
 }

@@ -100,9 +100,12 @@ static ditto_status enter(ditto_checkpointer *c)
     /* A function of an input pipeline must not wait for the turn, because the thread that has the turn may
      * wait for the rows that this function makes. */
     DTI_TRY(dti_context_check_not_input("the checkpointer"));
-    if (!dti_gate_enter(&c->gate))
-        return DTI_FAIL(DITTO_ERR_BUSY, "the checkpointer of %s is being destroyed by another thread",
-                        DTI_SHOWN(c->folder));
+    if (!dti_gate_enter(&c->gate)) {
+        DTI_FAIL(DITTO_ERR_BUSY, "the checkpointer of %s is being destroyed by another thread",
+                 DTI_SHOWN(c->folder));
+        dti_gate_leave(&c->gate);
+        return DITTO_ERR_BUSY;
+    }
     return DITTO_OK;
 }
 

@@ -68,9 +68,9 @@ static ditto_status hold_variable(const ditto_variable *v, struct dti_gates *hel
     struct dti_gate *gate = NULL;
     if (!dti_gates_reserve(held))
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer");
-    DTI_TRY(dti_variable_hold(v, &gate));
+    ditto_status status = dti_variable_hold(v, &gate);
     dti_gates_add(held, gate);
-    return DITTO_OK;
+    return status;
 }
 
 static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,

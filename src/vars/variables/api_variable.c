@@ -182,10 +182,10 @@ ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *h
     struct dti_gate *gate = NULL;
     if (!dti_gates_reserve(held))
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to record that a call uses \"%s\"", v->name);
-    if (dti_dependent_hold(&v->dependent, &gate)) {
-        dti_gates_add(held, gate);
+    bool exists = dti_dependent_hold(&v->dependent, &gate);
+    dti_gates_add(held, gate);
+    if (exists)
         return DITTO_OK;
-    }
     return DTI_FAIL(DITTO_ERR_CONTEXT,
                     "the value refers to the variable \"%s\", which has been destroyed, by itself or "
                     "with its strategy: create the value again from a variable that exists",
