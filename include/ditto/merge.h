@@ -125,6 +125,9 @@ typedef struct ditto_update_options {
  *   - It has no aggregation. Shared copies are split before the function is called (see ditto_copies), and
  *     the components may differ afterwards.
  *
+ *  A plain value that was taken from `variable` by ditto_strategy_local_results is copied before the function
+ *  is called.
+ *
  *  @param variable       the variable
  *  @param function       called for each copy
  *  @param user           passed to the function
@@ -144,8 +147,9 @@ typedef struct ditto_update_options {
  *      - A pointer is NULL, or options was not initialised.
  *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards, and no argument has a component for each
  *                                 replica; options is of a newer version
- *  @retval DITTO_ERR_NO_MEMORY    there is no memory for a split. The function was not called, and nothing
- *                                 has changed. Or there is none for the results
+ *  @retval DITTO_ERR_NO_MEMORY    there is no memory for a split, or for the copy of a component. The
+ *                                 function was not called, and nothing has changed. Or there is none for the
+ *                                 results
  *  @retval DITTO_ERR_SYSTEM       the calling thread could not be pinned; nothing has changed
  *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS; the size of a result
  *                                 overflows

@@ -139,6 +139,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *vari
  *  component of the same replica. If the components of the value may differ, shared copies of `variable` are
  *  first split for this, where ditto_copies allows it.
  *
+ *  A value that was taken from `variable` by ditto_strategy_local_results is read before anything is written.
+ *
  *  @param variable  the variable that is written
  *  @param value     one value: plain, mirrored, or a variable
  *  @return DITTO_OK, an error of ditto_variable_assign or ditto_variable_read, or one of:

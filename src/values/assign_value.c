@@ -72,6 +72,24 @@ static ditto_status assign_variable(ditto_variable *v, enum dti_rule rule, ditto
     return status;
 }
 
+/* Writes a value that was taken from a variable. If it was taken from `v`, the write changes the value while
+ * other copies still need it, so it is copied first. */
+static ditto_status assign_component(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
+{
+    struct dti_frame frame;
+    ditto_tensor component;
+    void *copy;
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = dti_inspect_copy_component(value, v, &copy);
+    if (status == DITTO_OK)
+        status = dti_inspect_component(value, 0, &component);
+    if (status == DITTO_OK)
+        status = v->kind->cross_write(v, rule, copy != NULL ? copy : component.data);
+    free(copy);
+    dti_cross_leave(v->team, &frame);
+    return status;
+}
+
 ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
 {
     ditto_tensor tensor;
@@ -85,5 +103,6 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
                         dti_value_kind_text(value->kind), v->name);
     DTI_TRY(dti_inspect_component(value, 0, &tensor));
     DTI_TRY(dti_spec_check(&v->spec, v->name, &tensor, "the value"));
-    return v->kind->cross_write(v, rule, tensor.data);
+    return value->on_variables ? assign_component(v, rule, value)
+                               : v->kind->cross_write(v, rule, tensor.data);
 }

@@ -85,6 +85,21 @@ ditto_status dti_inspect_tensor(const ditto_value *v, ditto_tensor *out)
                           "(ditto_strategy_reduce)");
 }
 
+ditto_status dti_inspect_copy_component(const ditto_value *value, const ditto_variable *v, void **copy)
+{
+    ditto_tensor component;
+    *copy = NULL;
+    if (value->kind != DITTO_VALUE_PLAIN || !value->on_variables || value->container->variable != v)
+        return DITTO_OK;
+    DTI_TRY(dti_inspect_component(value, 0, &component));
+    *copy = malloc(v->bytes + 1);
+    if (*copy == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a copy of a component of \"%s\", %zu bytes",
+                        v->name, v->bytes);
+    memcpy(*copy, component.data, v->bytes);
+    return DITTO_OK;
+}
+
 ditto_status dti_inspect_spec(const ditto_value *v, ditto_tensor *out)
 {
     ditto_tensor part;

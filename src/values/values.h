@@ -211,6 +211,10 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
 ditto_status dti_inspect_component(const ditto_value *value, uint32_t replica, ditto_tensor *out);
 /* Returns DITTO_ERR_INVALID if the value is neither plain nor mirrored. */
 ditto_status dti_inspect_tensor(const ditto_value *value, ditto_tensor *out);
+/* Copies the tensor of a value that was taken from the variable `v`, for a call that writes to `v` while it
+ * reads the value. The caller has the turn, and frees *copy. For other values *copy is NULL. Returns
+ * DITTO_ERR_NO_MEMORY. */
+ditto_status dti_inspect_copy_component(const ditto_value *value, const ditto_variable *v, void **copy);
 /* Sets *out to the dtype and shape of the parts, without data. A dimension in which the parts of a
  * per-replica value differ is DITTO_ANY_SIZE, and the number of rows of slices is too. Returns
  * DITTO_ERR_INVALID for a nest. */

@@ -249,6 +249,73 @@ static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_co
     assert_ok(ditto_strategy_destroy(other));
 }
 
+enum write { WRITE_ASSIGN, WRITE_ADD, WRITE_SUB };
+
+/* A variable of which a component is written back to it. */
+static const struct {
+    const char *name;
+    ditto_synchronization sync;
+    ditto_aggregation how;
+    ditto_copies copies;
+    bool differ; /* the components differ before the write */
+} written_back[] = {
+    { "equal copies", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_PER_REPLICA, false },
+    { "copies that differ", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_PER_REPLICA, true },
+    { "split copies", DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT, true },
+    { "sync-on-read, SUM", DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT, true },
+    { "sync-on-read, MEAN", DITTO_ON_READ, DITTO_AGGREGATE_MEAN, DITTO_COPIES_DEFAULT, true },
+};
+
+/* Writes the component of replica `from` to the whole variable and checks all components. */
+static void write_back(size_t k, uint32_t n, enum write how, uint32_t from)
+{
+    static ditto_status (*const writes[])(ditto_variable *, const ditto_value *) = {
+        ditto_variable_assign_value, ditto_variable_assign_add_value, ditto_variable_assign_sub_value
+    };
+    ditto_strategy *s = make_strategy(n, NULL);
+    ditto_variable *v = make(s, DITTO_F64, written_back[k].sync, written_back[k].how, written_back[k].copies);
+    bool sum = written_back[k].sync == DITTO_ON_READ && written_back[k].how == DITTO_AGGREGATE_SUM;
+    ditto_value *each = NULL, *value, *part[8];
+    double five[COUNT];
+    uint32_t count;
+    for (int i = 0; i < COUNT; i++)
+        five[i] = 5;
+    if (written_back[k].differ)
+        make_different(s, v, n, &each);
+    else
+        assert_ok(ditto_variable_assign(v, five, sizeof five));
+    assert_ok(ditto_variable_value(v, &value));
+    assert_ok(ditto_strategy_local_results(s, value, part, &count));
+    assert_int_equal(count, n);
+    assert_status(writes[how](v, part[from]), sum && how != WRITE_ASSIGN ? DITTO_ERR_INVALID : DITTO_OK);
+    for (uint32_t r = 0; r < n; r++) {
+        double written = written_back[k].differ ? from + 1 : 5, old = written_back[k].differ ? r + 1 : 5;
+        double expected = how == WRITE_ASSIGN ? written / (sum ? n : 1)
+                          : sum               ? old
+                          : how == WRITE_ADD  ? old + written
+                                              : old - written;
+        if (component(v, r) != expected)
+            fail_msg("%s, %u replicas, write %d, component %u: component %u is %g, not %g",
+                     written_back[k].name, n, (int)how, from, r, component(v, r), expected);
+    }
+    for (uint32_t r = 0; r < n; r++)
+        assert_ok(ditto_value_destroy(part[r]));
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_value_destroy(each));
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_8_6_a_component_of_a_variable_may_be_written_to_the_whole_variable(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof written_back / sizeof written_back[0]; k++)
+        for (uint32_t n = 1; n <= 3; n++)
+            for (int how = WRITE_ASSIGN; how <= WRITE_SUB; how++)
+                for (uint32_t from = 0; from < n; from++)
+                    write_back(k, n, (enum write)how, from);
+}
+
 struct reading {
     struct report report;
     ditto_variable *v;
@@ -370,6 +437,7 @@ int main(void)
         cmocka_unit_test(rules_8_6_and_8_12_hold_for_every_dtype),
         cmocka_unit_test(rule_8_11_parts_of_every_integer_add_up),
         cmocka_unit_test(rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_component),
+        cmocka_unit_test(rule_8_6_a_component_of_a_variable_may_be_written_to_the_whole_variable),
         cmocka_unit_test(rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregates),
         cmocka_unit_test(generations_say_whether_a_variable_was_written),
         cmocka_unit_test(a_strategy_lists_its_variables_in_order),

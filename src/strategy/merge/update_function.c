@@ -9,6 +9,7 @@
 #include "values/values.h"
 #include "vars/vars.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Calls the function on one copy, on the thread of the copy's replica. *result refers to memory of the
@@ -49,6 +50,10 @@ struct updating {
     const struct dti_update_request *request;
     const ditto_value *const *arguments;
     ditto_value *results; /* NULL if results are ignored */
+
+    /* A copy of each argument that was taken from the variable, because the function changes the component
+     * on one replica while others read it. NULL for other arguments. */
+    void *copied[DITTO_MAX_MERGE_ARGUMENTS];
 };
 
 static ditto_status check_argument(const ditto_value *argument)
@@ -68,8 +73,9 @@ static bool is_per_replica(const ditto_value *argument)
 }
 
 /* Checks that the variable can be updated. If an argument may differ between replicas, makes sure that each
- * replica has its own copy. The caller has the turn. */
-static ditto_status prepare(const struct updating *u)
+ * replica has its own copy. Copies the arguments that are components of the variable. The caller has the
+ * turn. */
+static ditto_status prepare(struct updating *u)
 {
     ditto_variable *v = u->variable;
     bool may_differ = false;
@@ -78,6 +84,9 @@ static ditto_status prepare(const struct updating *u)
     if (may_differ)
         DTI_TRY(dti_variable_check_each(v));
     DTI_TRY(dti_variable_check_whole(v, "an update of"));
+    /* Before the split, so that nothing has changed if there is no memory. */
+    for (uint32_t k = 0; k < u->request->count; k++)
+        DTI_TRY(dti_inspect_copy_component(u->arguments[k], v, &u->copied[k]));
     return may_differ && v->mirrored ? dti_variable_split(v) : DITTO_OK;
 }
 
@@ -105,8 +114,11 @@ static ditto_status call_on_copy(struct dti_replica *r, void *context)
     dti_changed(u->variable, r->id);
     if (!dti_owns_copy(u->variable, r->id))
         return DITTO_OK;
-    for (uint32_t k = 0; k < u->request->count; k++)
+    for (uint32_t k = 0; k < u->request->count; k++) {
         DTI_TRY(dti_inspect_component(u->arguments[k], r->id, &arguments[k]));
+        if (u->copied[k] != NULL)
+            arguments[k].data = u->copied[k];
+    }
     DTI_TRY(call_function(r, u->variable, u->request, arguments, &result));
     return u->results != NULL && result.dtype != 0 ? keep_result(u, r->id, &result) : DITTO_OK;
 }
@@ -143,13 +155,15 @@ static ditto_status call_on_all_copies(struct updating *u)
         dti_team_renew(team); /* is enough, because the job uses no collectives */
     }
     dti_cross_leave(team, &frame);
+    for (uint32_t k = 0; k < u->request->count; k++)
+        free(u->copied[k]);
     return status;
 }
 
 ditto_status dti_update_cross(ditto_variable *v, const struct dti_update_request *request,
                               const ditto_value *const *arguments, ditto_value **results)
 {
-    struct updating u = { v, request, arguments, NULL };
+    struct updating u = { .variable = v, .request = request, .arguments = arguments };
     bool any = false;
     DTI_LEAVES_GATES(held);
     for (uint32_t k = 0; k < request->count; k++) {

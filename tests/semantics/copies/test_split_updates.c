@@ -345,6 +345,56 @@ static void lookups_gathers_and_indexed_updates_see_the_components_of_a_split_va
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* -- components of a variable as values -- */
+
+struct adding_component {
+    uint32_t of;           /* the replica whose component is the argument */
+    _Atomic bool is_added; /* its copy has been changed */
+};
+
+/* Adds the argument to the copy. The copy of replica `of` is changed before the others read the argument. */
+static ditto_status add_component(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                  void *user, ditto_tensor *result)
+{
+    struct adding_component *a = user;
+    bool first = ditto_get_update_replica() == (int)a->of;
+    for (int ms = 0; !first && !a->is_added && ms < 60000; ms++)
+        sleep_ms(1);
+    ditto_status status = add_argument(copy, arguments, count, NULL, result);
+    if (first)
+        a->is_added = true;
+    return status;
+}
+
+static void update_with_component(uint32_t n, ditto_copies copies, uint32_t of)
+{
+    ditto_strategy *s = make_strategy(n, NULL);
+    ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, copies);
+    struct adding_component a = { .of = of };
+    ditto_value *value, *part[8];
+    uint32_t count;
+    split(s, v);
+    assert_ok(ditto_variable_value(v, &value));
+    assert_ok(ditto_strategy_local_results(s, value, part, &count));
+    assert_ok(
+        ditto_variable_update(v, add_component, &a, (const ditto_value *[]){ part[of] }, 1, NULL, NULL));
+    expect_components(v, n, of + 2.0, 1);
+    for (uint32_t r = 0; r < n; r++)
+        assert_ok(ditto_value_destroy(part[r]));
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_variable_destroy(v));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void rule_7_3_a_component_of_the_updated_variable_is_an_argument_as_it_was_before(void **state)
+{
+    (void)state;
+    for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++)
+        for (uint32_t n = 1; n <= 3; n++)
+            for (uint32_t of = 0; of < n; of++)
+                update_with_component(n, (ditto_copies)copies, of);
+}
+
 /* -- assignments make components equal -- */
 
 struct assigning {
@@ -439,6 +489,7 @@ int main(void)
         cmocka_unit_test(rule_8_7_an_add_in_a_run_changes_each_component_that_differs),
         cmocka_unit_test(rule_8_6_a_write_from_components_that_differ_splits),
         cmocka_unit_test(lookups_gathers_and_indexed_updates_see_the_components_of_a_split_variable),
+        cmocka_unit_test(rule_7_3_a_component_of_the_updated_variable_is_an_argument_as_it_was_before),
         cmocka_unit_test(rule_8_0_an_assignment_makes_components_equal_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
