@@ -217,9 +217,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_destroy(ditto_value *value);
 /** @name Reading values
  *
  *  These functions may be called in any context, unless they say otherwise. Pointers that they return are
- *  valid as long as the value, and as the tensor or variable that it refers to. Functions that return a
- *  status return DITTO_ERR_INVALID for a NULL pointer, and DITTO_ERR_CONTEXT if the value's strategy was
- *  destroyed.
+ *  valid as long as the value, and as the tensor or variable that it refers to. Pointers into a variable are
+ *  also only valid until its copies are split (see ditto_copies). The value itself then refers to the new
+ *  copies. Functions that return a status return DITTO_ERR_INVALID for a NULL pointer, and DITTO_ERR_CONTEXT
+ *  if the value's strategy was destroyed.
  *  @{ */
 
 /** Returns the kind of a value.

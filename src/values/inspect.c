@@ -26,6 +26,9 @@ bool dti_value_part(const ditto_value *v, uint32_t replica, ditto_tensor *out)
     switch (v->kind) {
     case DITTO_VALUE_PLAIN:
         *out = v->plain;
+        /* A split may have given the replica another copy since the value was taken. */
+        if (v->on_variables)
+            out->data = dti_variable_component(v->container->variable, v->replica);
         return true;
     case DITTO_VALUE_PER_REPLICA:
         *out = v->part[replica];

@@ -40,7 +40,8 @@ struct ditto_value {
     /* For DITTO_VALUE_VARIABLE, a counted reference. It stays valid when the variable is destroyed. */
     ditto_variable *variable;
 
-    /* For DITTO_VALUE_PLAIN, the tensor. */
+    /* For DITTO_VALUE_PLAIN, the tensor. If the value was taken from a variable, `data` is only the address
+     * at that time, and dti_value_part returns the present one. */
     ditto_tensor plain;
     void *memory;                        /* memory that the value owns for `plain`, or NULL */
     size_t capacity;                     /* of `memory`, in bytes */

@@ -336,9 +336,11 @@ static void rule_8_0_without_memory_a_split_fails_on_all_replicas_and_changes_no
 
 struct watching {
     ditto_variable *v;
+    ditto_value *part; /* the value of the component of replica 3 */
     _Atomic bool ready, over;
     int failures;
-    const void *last; /* the address that it read last */
+    const void *last;  /* the address that it read last */
+    ditto_tensor seen; /* the tensor of `part` that it read last */
 };
 
 static void *watch(void *argument)
@@ -350,7 +352,9 @@ static void *watch(void *argument)
         over = w->over;
         if (ditto_variable_component(w->v, 3, &w->last) != DITTO_OK ||
             ((const volatile double *)w->last)[0] != 1 ||
-            ditto_variable_describe(w->v, text, sizeof text, NULL) != DITTO_OK)
+            ditto_variable_describe(w->v, text, sizeof text, NULL) != DITTO_OK ||
+            ditto_value_tensor(w->part, &w->seen) != DITTO_OK ||
+            ((const volatile double *)w->seen.data)[0] != 1)
             w->failures++;
         w->ready = true;
     } while (!over);
@@ -372,7 +376,12 @@ static void a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_on
     for (int trial = 0; trial < test_trials(20); trial++) {
         struct watching w = { .v = make(s, 1, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
         pthread_t thread;
+        ditto_value *value, *part[4];
+        uint32_t count;
         const double *shared = component(w.v, 3);
+        assert_ok(ditto_variable_value(w.v, &value));
+        assert_ok(ditto_strategy_local_results(s, value, part, &count));
+        w.part = part[3];
         assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
         while (!w.ready)
             sched_yield();
@@ -383,6 +392,10 @@ static void a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_on
         assert_int_equal(w.failures, 0);
         assert_ptr_not_equal(w.last, shared);
         assert_ptr_equal(w.last, component(w.v, 3));
+        assert_ptr_equal(w.seen.data, component(w.v, 3));
+        for (uint32_t r = 0; r < count; r++)
+            assert_ok(ditto_value_destroy(part[r]));
+        assert_ok(ditto_value_destroy(value));
         assert_ok(ditto_variable_destroy(w.v));
     }
     assert_ok(ditto_value_destroy(ids));

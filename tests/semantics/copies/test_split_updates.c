@@ -395,6 +395,74 @@ static void rule_7_3_a_component_of_the_updated_variable_is_an_argument_as_it_wa
                 update_with_component(n, (ditto_copies)copies, of);
 }
 
+struct seeing {
+    struct report report;
+    ditto_variable *v;
+    ditto_value *part[8];
+    bool updates; /* each replica adds its id + 1 to its component first */
+};
+
+/* Fails if the values of the components are not 1, 2, 3, ... */
+static ditto_status see_components(ditto_replica *self, void *argument)
+{
+    struct seeing *s = argument;
+    double mine = ditto_replica_id(self) + 1.0;
+    ditto_tensor t = { .data = &mine, .dtype = DITTO_F64 };
+    if (s->updates)
+        DITTO_TRY(ditto_update(self, s->v, add_argument, NULL, &t, 1, NULL));
+    for (uint32_t r = 0; r < ditto_num_replicas(self); r++) {
+        DITTO_TRY(ditto_local(self, s->part[r], &t));
+        EXPECT(&s->report, ((const double *)t.data)[0] == r + 1);
+    }
+    return DITTO_OK;
+}
+
+/* Checks what calls outside of runs read from the value of a component. */
+static void expect_component(ditto_strategy *s, const ditto_value *part, ditto_variable *v, uint32_t r)
+{
+    ditto_variable *to = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
+    ditto_value *mean;
+    ditto_tensor t;
+    assert_ok(ditto_value_tensor(part, &t));
+    assert_ptr_equal(t.data, component(v, r));
+    assert_ok(ditto_value_component(part, 0, &t)); /* one value has the same tensor for all replicas */
+    assert_ptr_equal(t.data, component(v, r));
+    assert_ok(ditto_strategy_reduce(s, DITTO_MEAN, part, NULL, 0, &mean));
+    assert_ok(ditto_value_tensor(mean, &t));
+    assert_true(((const double *)t.data)[0] == r + 1);
+    assert_ok(ditto_variable_assign_value(to, part));
+    expect_components(to, 4, r + 1, 0);
+    assert_ok(update_with(to, part));
+    expect_components(to, 4, 2 * (r + 1), 0);
+    assert_ok(ditto_value_destroy(mean));
+    assert_ok(ditto_variable_destroy(to));
+}
+
+static void rule_8_0_the_value_of_a_component_is_that_of_its_replica_after_a_split(void **state)
+{
+    (void)state;
+    for (int in_run = 0; in_run < 2; in_run++) {
+        ditto_strategy *s = make_on_two_nodes(4);
+        struct seeing seeing = { .v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT),
+                                 .updates = in_run };
+        ditto_value *value;
+        uint32_t count;
+        assert_ok(ditto_variable_value(seeing.v, &value));
+        assert_ok(ditto_strategy_local_results(s, value, seeing.part, &count));
+        assert_int_equal(count_copies(seeing.v, 4), 2);
+        if (!in_run)
+            split(s, seeing.v);
+        run_all(s, see_components, &seeing, &seeing.report);
+        for (uint32_t r = 0; r < 4; r++) {
+            expect_component(s, seeing.part[r], seeing.v, r);
+            assert_ok(ditto_value_destroy(seeing.part[r]));
+        }
+        assert_ok(ditto_value_destroy(value));
+        assert_ok(ditto_variable_destroy(seeing.v));
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
 /* -- assignments make components equal -- */
 
 struct assigning {
@@ -490,6 +558,7 @@ int main(void)
         cmocka_unit_test(rule_8_6_a_write_from_components_that_differ_splits),
         cmocka_unit_test(lookups_gathers_and_indexed_updates_see_the_components_of_a_split_variable),
         cmocka_unit_test(rule_7_3_a_component_of_the_updated_variable_is_an_argument_as_it_was_before),
+        cmocka_unit_test(rule_8_0_the_value_of_a_component_is_that_of_its_replica_after_a_split),
         cmocka_unit_test(rule_8_0_an_assignment_makes_components_equal_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
