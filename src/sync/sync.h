@@ -148,10 +148,10 @@ struct dti_target_reduction {
     const struct dti_target *target;
 };
 
-/* When it returns DITTO_OK, all copies are written and visible to all replicas. Fails as a collective
- * does. */
-ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted,
-                                  struct dti_deadline *deadline);
+/* When it returns DITTO_OK, all copies are written and visible to all replicas. Fails as a collective does.
+ * The time limit of its meetings is that of the strategy. It begins in this function, so that work of the
+ * caller before it, and earlier calls of the same public function, do not count. */
+ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted);
 
 /* Reports which replica calls `finish` for which elements, if the op is not 0. Each range is reported once,
  * in ascending order. The caller allocates the data that `finish` needs near that replica. Any context. */
@@ -175,8 +175,8 @@ struct dti_joint_work {
     void *context;
 };
 
-ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request,
-                               struct dti_deadline *deadline);
+/* The time limit of the meetings is as in dti_target_reduction. */
+ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request);
 
 /* -- Pure. Any thread, in the default floating-point environment -- */
 

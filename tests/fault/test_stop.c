@@ -4,6 +4,7 @@
  * during a run. */
 #include "fault/late.h"
 #include "support/support.h"
+#include "vars/vars.h"
 
 #include <stdatomic.h>
 
@@ -169,6 +170,163 @@ static void a_late_replica_is_named(void **state)
     (void)state;
     try_fault(one_is_late, DITTO_ERR_TIMED_OUT, 300, 3, "waited 300 ms in ditto_all_reduce",
               DITTO_CALLER_DEFAULT);
+}
+
+/* -- Work of replica 0 before a meeting -- */
+
+/* Replica 0 works for longer than timeout_ms before it arrives at a meeting of the call, and the others arrive
+ * a little later than that. No replica then waits for as long as timeout_ms. run_timeout_ms is set, because
+ * replica 0 then computes its deadlines when it does not wait yet. */
+struct early_work {
+    ditto_status (*call)(ditto_replica *self, struct early_work *work);
+    ditto_variable *variable;
+    uint32_t timeout_ms;
+    _Atomic int has_worked;
+};
+
+enum { ARRIVES_LATER_MS = 20 };
+
+/* Set on the thread of replica 0 until it has worked, and on the other threads until they have waited. */
+static _Thread_local struct early_work *own_work, *own_wait;
+
+static void work_long(void)
+{
+    struct early_work *work = own_work;
+    if (work == NULL)
+        return;
+    own_work = NULL;
+    sleep_ms(work->timeout_ms + work->timeout_ms / 2);
+    atomic_store(&work->has_worked, 1);
+}
+
+static void arrive_later(void)
+{
+    struct early_work *work = own_wait;
+    if (work == NULL)
+        return;
+    own_wait = NULL;
+    while (atomic_load(&work->has_worked) == 0)
+        sleep_ms(1);
+    sleep_ms(ARRIVES_LATER_MS);
+}
+
+/* The linker replaces these functions of the library (meson.build). Work of replica 0 takes place in the
+ * first two. The others arrive later because of the third one, which they call after the pause of an
+ * update. */
+ditto_status __real_dti_variable_split(ditto_variable *v);
+ditto_status __wrap_dti_variable_split(ditto_variable *v);
+ditto_status __wrap_dti_variable_split(ditto_variable *v)
+{
+    work_long();
+    return __real_dti_variable_split(v);
+}
+
+ditto_status __real_dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t alignment, void **out);
+ditto_status __wrap_dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t alignment, void **out);
+ditto_status __wrap_dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t alignment, void **out)
+{
+    work_long();
+    return __real_dti_replica_alloc(r, bytes, alignment, out);
+}
+
+ditto_status __real_dti_variable_check_whole(const ditto_variable *v, const char *what);
+ditto_status __wrap_dti_variable_check_whole(const ditto_variable *v, const char *what);
+ditto_status __wrap_dti_variable_check_whole(const ditto_variable *v, const char *what)
+{
+    arrive_later();
+    return __real_dti_variable_check_whole(v, what);
+}
+
+static ditto_status work_on_device(uint32_t device, void *unused)
+{
+    (void)device, (void)unused;
+    work_long();
+    return DITTO_OK;
+}
+
+static ditto_status merge_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *unused, ditto_value **result)
+{
+    (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
+    return DITTO_OK;
+}
+
+/* The function on device 0 runs in the join of the merge_call. */
+static ditto_status merge_after_a_device(ditto_replica *self, struct early_work *work)
+{
+    (void)work;
+    if (ditto_replica_id(self) == 0)
+        DITTO_TRY(ditto_on_logical_device(self, 0, work_on_device, NULL));
+    arrive_later();
+    return ditto_merge_call(self, merge_nothing, NULL, NULL, 0, NULL);
+}
+
+static ditto_status change_nothing(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                   void *unused, ditto_tensor *result)
+{
+    (void)copy, (void)arguments, (void)count, (void)unused, (void)result;
+    return DITTO_OK;
+}
+
+/* Replica 0 splits the copies in a pause of the update. */
+static ditto_status update_after_a_split(ditto_replica *self, struct early_work *work)
+{
+    float mine = 1;
+    ditto_tensor t = { .data = &mine, .dtype = DITTO_F32 };
+    return ditto_update(self, work->variable, change_nothing, NULL, &t, 1, NULL);
+}
+
+/* The value is the variable itself, so replica 0 copies it first. */
+static ditto_status add_after_a_copy(ditto_replica *self, struct early_work *work)
+{
+    const void *own_copy;
+    DITTO_TRY(ditto_read(self, work->variable, &own_copy));
+    arrive_later();
+    return ditto_assign_add(self, work->variable, own_copy);
+}
+
+static ditto_status work_early(ditto_replica *self, void *argument)
+{
+    struct early_work *work = argument;
+    *(ditto_replica_id(self) == 0 ? &own_work : &own_wait) = work;
+    ditto_status status = work->call(self, work);
+    own_work = own_wait = NULL;
+    return status;
+}
+
+/* On a busy machine the others may arrive too late. The test then tries again with a longer limit. */
+static void try_early_work(ditto_status (*call)(ditto_replica *, struct early_work *),
+                           ditto_aggregation aggregation)
+{
+    for (uint32_t n = 2; n <= 3; n++)
+        for (uint32_t timeout_ms = 100;; timeout_ms *= 4) {
+            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+            ditto_variable_options variable_options = DITTO_VARIABLE_OPTIONS_INIT;
+            struct early_work work = { .call = call, .timeout_ms = timeout_ms };
+            float zero = 0;
+            ditto_tensor initial = { .data = &zero, .dtype = DITTO_F32 };
+            options.timeout_ms = timeout_ms;
+            options.run_timeout_ms = 10 * LONGEST_LIMIT_MS;
+            variable_options.aggregation = aggregation;
+            ditto_strategy *strategy = make_strategy(n, &options);
+            assert_ok(ditto_variable_create(strategy, &initial, &variable_options, &work.variable));
+            ditto_status status = ditto_strategy_run(strategy, work_early, &work);
+            assert_int_equal(atomic_load(&work.has_worked), 1);
+            if (status != DITTO_ERR_TIMED_OUT || timeout_ms > 5000)
+                assert_status(status, DITTO_OK);
+            assert_ok(ditto_variable_destroy(work.variable));
+            assert_ok(ditto_strategy_destroy(strategy));
+            if (status == DITTO_OK)
+                break;
+        }
+}
+
+static void the_time_limit_of_a_meeting_begins_after_the_work_before_it(void **state)
+{
+    (void)state;
+    try_early_work(merge_after_a_device, DITTO_AGGREGATE_NONE);
+    try_early_work(update_after_a_split, DITTO_AGGREGATE_NONE);
+    try_early_work(add_after_a_copy, DITTO_AGGREGATE_ONLY_FIRST_REPLICA);
 }
 
 static ditto_status fail_without_message(ditto_replica *self, void *argument)
@@ -433,6 +591,7 @@ int main(void)
         cmocka_unit_test(a_replica_that_returns_while_others_wait_has_diverged),
         cmocka_unit_test(replicas_that_make_different_calls_have_diverged),
         cmocka_unit_test(a_late_replica_is_named),
+        cmocka_unit_test(the_time_limit_of_a_meeting_begins_after_the_work_before_it),
         cmocka_unit_test(an_error_without_a_message_gets_one),
         cmocka_unit_test(a_positive_status_is_no_error),
         cmocka_unit_test(a_replica_that_never_returns_poisons_the_strategy),

@@ -151,7 +151,6 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
     ditto_strategy *strategy = dti_team_strategy(r->team);
     if (call == NULL)
         return merge_plain(merge, arguments, result);
-    struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     ditto_value **merged = &strategy->merged[call->level];
     struct dti_matched_call matched = { .name = merge->name,
                                         .object = merge->object,
@@ -162,6 +161,8 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
     strategy->merging[r->id].arguments = arguments;
     if (r->id == 0)
         dti_pause_announce(r);
+    /* Functions on devices may take any time, so the time limit of the meeting begins after the join. */
+    struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     ditto_status status = dti_sync_meet(r, &matched, &deadline);
     if (status != DITTO_OK) {
         dti_pause_refuse(r);

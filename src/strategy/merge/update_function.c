@@ -258,7 +258,6 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
                                  const struct dti_matched_call *matched, ditto_tensor *result)
 {
     struct dti_merge_part *merging = dti_team_strategy(r->team)->merging;
-    struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     const ditto_tensor *theirs = &merging[dti_copy_of(v, r->id)->owner].result;
     ditto_tensor own_result = { .data = NULL };
     if (!any_result(v)) {
@@ -273,6 +272,8 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
         if (copied != DITTO_OK)
             return fail_update(r, copied);
     }
+    /* Copying a result may take any time, so the time limit of the meeting begins after it. */
+    struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     ditto_status status = dti_sync_meet(r, matched, &deadline); /* after an error no replica reads results */
     if (status == DITTO_OK && result != NULL)
         *result = own_result;
@@ -339,7 +340,6 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
                                    const struct dti_update_request *request, const ditto_tensor *arguments,
                                    ditto_tensor *result)
 {
-    struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     struct dti_matched_call matched = { .name = "ditto_update",
                                         .object = v->name,
                                         .arguments = request->count,
@@ -352,6 +352,8 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     /* The result of the previous update must stay until all replicas have met, because a slower replica may
      * still read it. */
     dti_team_strategy(r->team)->merging[r->id].arguments = arguments;
+    /* Splitting may take any time, so the time limit of the meeting begins after it. */
+    struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     DTI_TRY(dti_sync_meet(r, &matched, &deadline));
     /* If copies are shared, each owner of a copy calls the function with the arguments of replica 0, which
      * must not leave the call meanwhile. Otherwise each replica uses its own arguments, so no replica has to

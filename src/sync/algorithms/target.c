@@ -28,14 +28,14 @@ static struct dti_call call_of(const struct dti_target_reduction *targeted)
     return call;
 }
 
-ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted,
-                                  struct dti_deadline *deadline)
+ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted)
 {
     struct dti_call call = call_of(targeted);
+    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     DTI_TRY(dti_check_outside_function(self, targeted->name));
     const char **calling = &self->sync->state[self->id].calling;
     *calling = targeted->target->calls ? targeted->name : NULL;
-    ditto_status status = dti_collective(self, &call, targeted->target, deadline);
+    ditto_status status = dti_collective(self, &call, targeted->target, &deadline);
     *calling = NULL;
     return status;
 }
@@ -96,10 +96,10 @@ static ditto_status work_with_access(struct dti_replica *self, uint32_t seq, voi
     return joint->request->work(self, joint->contributed, joint->request->context);
 }
 
-ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request,
-                               struct dti_deadline *deadline)
+ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request)
 {
     struct joint_call joint = { .request = request };
+    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     struct dti_call call = { .name = request->name,
                              .object = request->object,
                              .root = DTI_NO_ROOT,
@@ -111,7 +111,7 @@ ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, &call);
     *calling = request->calls ? request->name : NULL;
-    ditto_status status = dti_collective_with_access(self, &call, work_with_access, &joint, deadline);
+    ditto_status status = dti_collective_with_access(self, &call, work_with_access, &joint, &deadline);
     *calling = NULL;
     dti_call_ends(self, &call);
     dti_fenv_leave(saved);

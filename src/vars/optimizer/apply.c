@@ -120,7 +120,6 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
                                 double *norm)
 {
     ditto_optimizer *o = a->optimizer;
-    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     struct dti_target target = { .finish = finish,
                                  .context = a,
                                  .copy_set = o->copies_of_item,
@@ -139,11 +138,11 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
         dti_changed(o->slot[i], self->id);
     dti_changed(o->iterations, self->id);
     if (o->options.clip_norm > 0)
-        return dti_apply_clipped(self, a, &targeted, &deadline, norm);
+        return dti_apply_clipped(self, a, &targeted, norm);
     double gradient_norm = 0;
     if (norm != NULL)
-        DTI_TRY(dti_measure_norm(self, a, &deadline, &gradient_norm));
-    DTI_TRY(dti_target_reduction(self, &targeted, &deadline));
+        DTI_TRY(dti_measure_norm(self, a, &gradient_norm));
+    DTI_TRY(dti_target_reduction(self, &targeted));
     if (norm != NULL)
         *norm = gradient_norm;
     return DITTO_OK;

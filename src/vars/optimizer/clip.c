@@ -119,8 +119,7 @@ static double add_up(const double *block_sum, size_t count)
 
 /* Collective. add_up may read the sums of all blocks here, because no replica writes one before all replicas
  * have arrived at the next meeting. */
-static ditto_status norm_of(struct dti_replica *self, struct measuring *measuring,
-                            struct dti_deadline *deadline, double *norm)
+static ditto_status norm_of(struct dti_replica *self, struct measuring *measuring, double *norm)
 {
     const struct dti_applying *a = measuring->applying;
     struct dti_joint_work joint = { .name = "ditto_apply",
@@ -128,16 +127,15 @@ static ditto_status norm_of(struct dti_replica *self, struct measuring *measurin
                                     .contributed = a->gradient,
                                     .work = measure,
                                     .context = measuring };
-    DTI_TRY(dti_do_joint_work(self, &joint, deadline));
+    DTI_TRY(dti_do_joint_work(self, &joint));
     *norm = sqrt(add_up(a->optimizer->block_sum, a->optimizer->blocks));
     return DITTO_OK;
 }
 
-ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, struct dti_deadline *deadline,
-                              double *norm)
+ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, double *norm)
 {
     struct measuring measuring = { a, aggregate };
-    return norm_of(self, &measuring, deadline, norm);
+    return norm_of(self, &measuring, norm);
 }
 
 /* -- apply -- */
@@ -207,8 +205,7 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *contr
 }
 
 ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
-                               const struct dti_target_reduction *targeted, struct dti_deadline *deadline,
-                               double *norm)
+                               const struct dti_target_reduction *targeted, double *norm)
 {
     ditto_optimizer *o = a->optimizer;
     struct dti_target target = { .finish = keep, .context = a, .copy_set = o->no_copies };
@@ -221,14 +218,14 @@ ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
                                        .context = &scaling,
                                        .calls = o->options.rule == DITTO_RULE_FUNCTION };
     reducing.target = &target;
-    DTI_TRY(dti_target_reduction(self, &reducing, deadline));
+    DTI_TRY(dti_target_reduction(self, &reducing));
     double gradient_norm;
-    DTI_TRY(norm_of(self, &measuring, deadline, &gradient_norm));
+    DTI_TRY(norm_of(self, &measuring, &gradient_norm));
     /* The condition is also true if the norm is a NaN, so that the NaN reaches the variables and is
      * noticed. */
     if (!(gradient_norm <= o->options.clip_norm))
         scaling.factor = o->options.clip_norm / gradient_norm;
-    DTI_TRY(dti_do_joint_work(self, &applying, deadline));
+    DTI_TRY(dti_do_joint_work(self, &applying));
     if (norm != NULL)
         *norm = gradient_norm;
     return DITTO_OK;

@@ -82,13 +82,11 @@ ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto
 /* Takes one step with clipping by the global norm. Stores the aggregated gradients in the optimizer's `sum`,
  * computes their norm, and then updates the variables. Collective, in clip.c. */
 ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
-                               const struct dti_target_reduction *targeted, struct dti_deadline *deadline,
-                               double *norm);
+                               const struct dti_target_reduction *targeted, double *norm);
 
 /* Computes the norm of the aggregated gradients without storing them. It has the same bits as with clipping.
  * Collective, in clip.c. */
-ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, struct dti_deadline *deadline,
-                              double *norm);
+ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, double *norm);
 
 /* Creates an optimizer. Cross context. The arguments have been checked. The errors are those of
  * ditto_optimizer_create. */

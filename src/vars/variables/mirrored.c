@@ -39,7 +39,7 @@ static ditto_status check_aggregation(const ditto_variable *v)
 
 /* Writes a variable of several pieces. Each piece is an item of one reduction. */
 static ditto_status write_pieces(struct dti_replica *self, const struct dti_target_reduction *request,
-                                 const ditto_variable *v, const void *value, struct dti_deadline *deadline)
+                                 const ditto_variable *v, const void *value)
 {
     struct dti_target_reduction targeted = *request;
     void *memory;
@@ -52,7 +52,7 @@ static ditto_status write_pieces(struct dti_replica *self, const struct dti_targ
                                      .dtype = v->spec.dtype };
     targeted.item = item;
     targeted.items = v->pieces;
-    ditto_status status = dti_target_reduction(self, &targeted, deadline);
+    ditto_status status = dti_target_reduction(self, &targeted);
     dti_replica_free(self, memory);
     return status;
 }
@@ -94,7 +94,7 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
 }
 
 static ditto_status write_each(struct dti_replica *self, const struct dti_target_reduction *targeted,
-                               ditto_variable *v, enum dti_rule rule, struct dti_deadline *deadline)
+                               ditto_variable *v, enum dti_rule rule)
 {
     struct write_each context = { v, rule, targeted->op };
     struct dti_joint_work joint = { .name = targeted->name,
@@ -102,7 +102,7 @@ static ditto_status write_each(struct dti_replica *self, const struct dti_target
                                     .contributed = targeted->item->src,
                                     .work = write_each_part,
                                     .context = &context };
-    return dti_do_joint_work(self, &joint, deadline);
+    return dti_do_joint_work(self, &joint);
 }
 
 /* Returns true if the value lies in a copy of the variable, or overlaps one. For a variable of several pieces
@@ -119,17 +119,17 @@ static bool overlaps_copy(const ditto_variable *v, const void *value)
 }
 
 static ditto_status write_value(struct dti_replica *self, const struct dti_target_reduction *targeted,
-                                const ditto_variable *v, struct dti_deadline *deadline)
+                                const ditto_variable *v)
 {
-    return v->pieces == 1 ? dti_target_reduction(self, targeted, deadline)
-                          : write_pieces(self, targeted, v, targeted->item->src, deadline);
+    return v->pieces == 1 ? dti_target_reduction(self, targeted)
+                          : write_pieces(self, targeted, v, targeted->item->src);
 }
 
 /* Writes replica 0's value, which lies in one of the variable's copies. A group of replicas that is late
  * would read elements that another group has already overwritten. Replica 0 therefore copies the value first,
  * and all replicas read from that copy. */
 static ditto_status write_from_copy(struct dti_replica *self, const struct dti_target_reduction *request,
-                                    const ditto_variable *v, struct dti_deadline *deadline)
+                                    const ditto_variable *v)
 {
     struct dti_target_reduction targeted = *request;
     ditto_list_item item = *request->item;
@@ -138,7 +138,7 @@ static ditto_status write_from_copy(struct dti_replica *self, const struct dti_t
     memcpy(value, item.src, v->bytes);
     item.src = value;
     targeted.item = &item;
-    ditto_status status = write_value(self, &targeted, v, deadline);
+    ditto_status status = write_value(self, &targeted, v);
     dti_replica_free(self, value);
     return status;
 }
@@ -161,14 +161,13 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
                                              .name = names[rule],
                                              .object = v->name,
                                              .target = &target };
-    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     DTI_TRY(check_aggregation(v));
     dti_changed(v, self->id); /* also if the write fails, because it may have changed something */
     if (v->may_differ)
-        return write_each(self, &targeted, v, rule, &deadline);
+        return write_each(self, &targeted, v, rule);
     if (targeted.op == 0 && rule != DTI_RULE_ASSIGN && self->id == 0 && overlaps_copy(v, value))
-        return write_from_copy(self, &targeted, v, &deadline);
-    return write_value(self, &targeted, v, &deadline);
+        return write_from_copy(self, &targeted, v);
+    return write_value(self, &targeted, v);
 }
 
 /* -- Cross-replica context. dti_share divides the work among the replicas if that is faster. -- */

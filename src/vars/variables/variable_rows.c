@@ -139,11 +139,10 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
     struct dti_joint_work joint = {
         .name = names[rule], .object = v->name, .contributed = slices, .work = scatter, .context = &s
     };
-    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     begin(&s, v, rule);
     s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->num_replicas : 1;
     dti_changed(v, self->id);
-    DTI_TRY(dti_do_joint_work(self, &joint, &deadline));
+    DTI_TRY(dti_do_joint_work(self, &joint));
     return s.check_status;
 }
 
