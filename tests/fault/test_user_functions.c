@@ -83,6 +83,53 @@ static void a_combining_function_may_start_no_collective_on_any_replica(void **s
             }
 }
 
+/* -- Functions that combine and fail -- */
+
+struct failing_function {
+    ditto_status returned; /* by the function, on each replica */
+    struct report report;
+};
+
+static ditto_status fail_to_combine(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    const struct failing_function *f = user;
+    (void)out, (void)left, (void)right, (void)count;
+    return f->returned;
+}
+
+static ditto_status combine_in_vain(ditto_replica *self, void *argument)
+{
+    struct failing_function *f = argument;
+    int *memory = calloc(2 * LARGE, sizeof *memory);
+    (void)!ditto_fail(self, 1, "an error before");
+    ditto_status status = ditto_all_reduce_with(self, memory, memory + LARGE, LARGE, sizeof *memory,
+                                                fail_to_combine, f, NULL);
+    free(memory);
+    const ditto_error *error = ditto_last_error();
+    ditto_status expected = f->returned > 0 ? DITTO_ERR_USER : f->returned;
+    EXPECT(&f->report, status == expected || status == DITTO_ERR_PEER_STOPPED);
+    EXPECT(&f->report, error->status == status && strcmp(error->function, "ditto_all_reduce_with") == 0);
+    EXPECT(&f->report, error->replica == (int32_t)ditto_replica_id(self));
+    EXPECT(&f->report, strstr(error->message, "the function given to ditto_all_reduce_with") != NULL);
+    return status;
+}
+
+static void a_combining_function_that_fails_on_several_replicas_is_an_error_on_each(void **state)
+{
+    static const ditto_status returned[] = { 7, DITTO_END_OF_INPUT, DITTO_ERR_IO };
+    (void)state;
+    for (uint32_t n = 2; n <= 3; n++) {
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        for (int i = 0; i < test_trials(500); i++) {
+            struct failing_function f = { .returned = returned[i % 3] };
+            ditto_status status = ditto_strategy_run(strategy, combine_in_vain, &f);
+            assert_string_equal(f.report.first_failure, "");
+            assert_status(status, f.returned > 0 ? DITTO_ERR_USER : f.returned);
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 /* -- Calls inside functions that change variables -- */
 
 /* The replica whose function runs on this thread. */
@@ -567,6 +614,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_combining_function_may_start_no_collective_on_any_replica),
+        cmocka_unit_test(a_combining_function_that_fails_on_several_replicas_is_an_error_on_each),
         cmocka_unit_test(an_optimizers_function_may_start_no_collective),
         cmocka_unit_test(the_function_of_an_update_may_start_no_collective),
         cmocka_unit_test(an_update_that_fails_keeps_no_memory),

@@ -32,11 +32,10 @@ ditto_status dti_collective_with_access(struct dti_replica *self, const struct d
         return dti_leave_collective(self, dti_team_stop_status(self->team));
     ditto_status status = work(self, seq, context);
     dti_access_end(self);
-    if (status != DITTO_OK) {
-        if (!dti_stopped(self->stop))
-            status = dti_fail_function(self, call, status, serial);
-        return dti_leave_collective(self, status);
-    }
+    /* Errors of the library have a record already. If another replica has stopped the run, a status of the
+     * user's function still becomes an error with a record of this replica. */
+    if (status != DITTO_OK)
+        return dti_leave_collective(self, dti_fail_function(self, call, status, serial));
     /* The second meeting has its own deadline, because the work between the meetings may take long. */
     *deadline = dti_replica_deadline(self, deadline->timeout_ms);
     arrival.goes_on = true;
