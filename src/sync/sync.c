@@ -1,5 +1,6 @@
 /* src/sync/sync.c - creates, resets and destroys the state of a team's collectives. */
 #include "sync/sync.h"
+#include "replicas/memory/arena.h"
 #include "sync/algorithms/exchange.h"
 #include "sync/algorithms/helper_work.h"
 #include "sync/pending/pending.h"
@@ -25,6 +26,13 @@ ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *wor
     return dti_replica_alloc(r, DTI_WORKSPACE_BYTES, DTI_CACHE_LINE_PAIR, &workspace->scratch);
 }
 
+void dti_workspace_free(struct dti_replica *r, struct dti_workspace *workspace)
+{
+    dti_arena_free_remote(r->arena, workspace->source);
+    dti_arena_free_remote(r->arena, workspace->destination);
+    dti_arena_free_remote(r->arena, workspace->scratch);
+}
+
 /* Makes this replica's part of a plan. The list of representatives is in its own memory. */
 static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *rounds,
                                struct dti_rounds_view *route)
@@ -48,6 +56,13 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
     return DITTO_OK;
 }
 
+/* Also of a part of which only some rounds have been made. */
+static void free_route(struct dti_replica *r, struct dti_rounds_view *route)
+{
+    for (uint32_t round = 0; round < route->rounds; round++)
+        dti_arena_free_remote(r->arena, (void *)route->view[round].representative);
+}
+
 /* Runs on each replica's own thread, so that its mailboxes and scratch memory are on its node. */
 static ditto_status allocate_state(struct dti_replica *r, void *argument)
 {
@@ -62,6 +77,21 @@ static ditto_status allocate_state(struct dti_replica *r, void *argument)
     DTI_TRY(dti_exchange_buffers_make(r, sync));
     DTI_TRY(dti_helper_work_make(r, sync));
     return dti_pending_make(r, sync);
+}
+
+/* Frees what allocate_state has allocated, also if that has failed. The replica does not use it. */
+static void free_state(struct dti_replica *r, struct dti_sync *sync)
+{
+    struct dti_replica_state *state = &sync->state[r->id];
+    dti_arena_free_remote(r->arena, state->mailbox);
+    dti_arena_free_remote(r->arena, state->announcement);
+    dti_workspace_free(r, &state->workspace);
+    for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
+        free_route(r, &state->route[i]);
+    dti_exchange_buffers_free(r, sync);
+    dti_helper_work_free(r, sync);
+    dti_arena_free_remote(r->arena, state->pending);
+    dti_arena_free_remote(r->arena, state->payloads);
 }
 
 /* Resets what runs leave behind. */
@@ -203,6 +233,10 @@ static ditto_status make_inner(struct dti_team *team)
     inner->small_started = outer->small_started;
     ditto_status status = plan_and_allocate(inner);
     if (status != DITTO_OK) {
+        /* A program may handle the error and try again any number of times, so nothing is left to the end of
+         * the arenas. All replicas have finished the job. */
+        for (uint32_t i = 0; i < inner->num_replicas && !dti_team_forked(team); i++)
+            free_state(dti_team_replica(team, i), inner);
         release(inner);
         return status;
     }

@@ -244,6 +244,9 @@ void *dti_allocate_zeroed(struct dti_replica *r, size_t bytes);
 
 /* Allocates a workspace. Must be called on the replica's own thread. Fails with NO_MEMORY. */
 ditto_status dti_workspace_make(struct dti_replica *r, struct dti_workspace *workspace);
+/* Frees what dti_workspace_make has allocated, also if that has failed. Any thread, when the replica does not
+ * use it. */
+void dti_workspace_free(struct dti_replica *r, struct dti_workspace *workspace);
 
 /* True if the two replicas are in different groups (groups.h). */
 static inline bool dti_is_far(const struct dti_sync *sync, uint32_t a, uint32_t b)

@@ -1,7 +1,9 @@
 /* tests/fault/test_limits.c - limits of the operating system: refused threads, bindings, address space and
  * mbind, children of fork, and what remains after many strategies have been created and destroyed. It also
  * has a late inner run and wrong options of strategies. */
+#include "base/errors/status.h"
 #include "fault/late.h"
+#include "replicas/memory/arena.h"
 #include "support/support.h"
 
 #include <errno.h>
@@ -150,6 +152,98 @@ static void refused_address_space_is_an_error_and_no_thread_remains(void **state
     if (SANITIZED)
         skip();
     assert_int_equal(in_child(address_space_refused, NULL, 180), 0);
+}
+
+/* -- Memory for the state of inner runs is refused -- */
+
+enum { ATTEMPTS = 20, LAST_REPLICA = 2 };
+
+/* The number of allocations after which the next one is refused on this thread, or -1. */
+static _Thread_local int allowed = -1;
+static _Thread_local bool was_refused;
+
+/* The linker replaces this function of the library (meson.build). */
+ditto_status __real_dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t alignment, void **out);
+ditto_status __wrap_dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t alignment, void **out);
+ditto_status __wrap_dti_replica_alloc(struct dti_replica *r, size_t bytes, size_t alignment, void **out)
+{
+    if (allowed >= 0 && allowed-- == 0) {
+        was_refused = true;
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "the test refuses %zu bytes", bytes);
+    }
+    return __real_dti_replica_alloc(r, bytes, alignment, out);
+}
+
+struct refused_state {
+    ditto_strategy *strategy;
+    struct report report;
+    int allowed; /* how many allocations of the last replica succeed */
+    _Atomic bool was_refused;
+};
+
+static ditto_status do_nothing(ditto_replica *self, void *unused)
+{
+    (void)self, (void)unused;
+    return DITTO_OK;
+}
+
+/* Handles the errors of inner runs. */
+static ditto_status try_inner_runs(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                   void *user, ditto_value **result)
+{
+    struct refused_state *c = user;
+    (void)arguments, (void)count, (void)result;
+    ditto_status status = ditto_strategy_run(strategy, do_nothing, NULL);
+    EXPECT(&c->report, status == DITTO_OK || status == DITTO_ERR_NO_MEMORY);
+    return DITTO_OK;
+}
+
+static ditto_status merge_with_refusals(ditto_replica *self, void *argument)
+{
+    struct refused_state *c = argument;
+    bool is_last = ditto_replica_id(self) == LAST_REPLICA;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        allowed = is_last ? c->allowed : -1;
+        was_refused = false;
+        ditto_status status = ditto_merge_call(self, try_inner_runs, c, NULL, 0, NULL);
+        allowed = -1;
+        if (is_last)
+            atomic_store(&c->was_refused, was_refused);
+        DITTO_TRY(status);
+    }
+    return DITTO_OK;
+}
+
+static uint64_t arena_bytes(const ditto_strategy *strategy)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i <= LAST_REPLICA; i++)
+        bytes += dti_arena_inspect(dti_team_replica(dti_team_of(strategy), i)->arena).mapped_bytes;
+    return bytes;
+}
+
+static void attempts_to_make_the_state_of_inner_runs_leak_nothing(void **state)
+{
+    (void)state;
+    /* With several groups of near replicas the state has more parts. */
+    ditto_tuning tuning = DITTO_TUNING_INIT;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    tuning.near_replicas = 2;
+    options.tuning = &tuning;
+    struct refused_state c = { .strategy = make_wide_strategy(LAST_REPLICA + 1, 2, &options) };
+    uint64_t before = 0;
+    do {
+        run_all(c.strategy, merge_with_refusals, &c, &c.report);
+        if (c.allowed++ == 0)
+            before = arena_bytes(c.strategy);
+    } while (atomic_load(&c.was_refused));
+    print_message(
+        "  each of %d allocations was refused %d times: the arenas have %llu KiB, and had %llu KiB\n",
+        c.allowed - 1, ATTEMPTS, (unsigned long long)arena_bytes(c.strategy) >> 10,
+        (unsigned long long)before >> 10);
+    assert_true(c.allowed > 5);
+    assert_true(arena_bytes(c.strategy) <= before + before / 2);
+    assert_ok(ditto_strategy_destroy(c.strategy));
 }
 
 /* -- mbind is refused, as in default containers -- */
@@ -504,6 +598,7 @@ int main(void)
         cmocka_unit_test(refused_threads_are_an_error_and_no_thread_remains),
         cmocka_unit_test(helpers_that_cannot_be_bound_are_an_error_and_no_thread_remains),
         cmocka_unit_test(refused_address_space_is_an_error_and_no_thread_remains),
+        cmocka_unit_test(attempts_to_make_the_state_of_inner_runs_leak_nothing),
         cmocka_unit_test(refused_mbind_becomes_first_touch_and_is_reported),
         cmocka_unit_test(a_strategy_cannot_be_used_in_a_child_process),
         cmocka_unit_test(a_scope_of_the_parent_does_not_disturb_the_child),

@@ -1,6 +1,7 @@
 /* src/sync/algorithms/exchange.c - groups combine, exchange and write. The argument is in exchange.h. */
 #include "sync/algorithms/exchange.h"
 #include "base/waiting/stop.h"
+#include "replicas/memory/arena.h"
 #include "sync/meeting/failure.h"
 
 #include <string.h>
@@ -30,6 +31,15 @@ ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync
         exchange_buffers[i].results = exchange_buffers[i].partials + 2 * g->most_parts * block;
     }
     return DITTO_OK;
+}
+
+void dti_exchange_buffers_free(struct dti_replica *replica, struct dti_sync *sync)
+{
+    const struct dti_groups *g = &sync->groups;
+    struct dti_exchange_buffers *exchange_buffers = sync->state[replica->id].exchange_buffers;
+    for (uint32_t i = 0; exchange_buffers != NULL && i < most_ranges_of_member(g, g->of[replica->id]); i++)
+        dti_arena_free_remote(replica->arena, exchange_buffers[i].partials);
+    dti_arena_free_remote(replica->arena, exchange_buffers);
 }
 
 void dti_exchange_buffers_renew(struct dti_sync *sync, uint32_t replica)

@@ -50,6 +50,10 @@ struct dti_exchange_buffers {
  * replica's own thread. Fails with NO_MEMORY. */
 ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync *sync);
 
+/* Frees what dti_exchange_buffers_make has allocated, also if that has failed. Any thread, when the replica
+ * does not use it. */
+void dti_exchange_buffers_free(struct dti_replica *replica, struct dti_sync *sync);
+
 /* Resets the words of a replica. All replicas are parked. */
 void dti_exchange_buffers_renew(struct dti_sync *sync, uint32_t replica);
 

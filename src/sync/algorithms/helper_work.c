@@ -1,6 +1,7 @@
 /* src/sync/algorithms/helper_work.c - pieces of a replica's part, for its helpers. See helper_work.h. */
 #include "sync/algorithms/helper_work.h"
 #include "replicas/helpers/crew.h"
+#include "replicas/memory/arena.h"
 
 #include <sched.h>
 
@@ -25,13 +26,25 @@ ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *syn
     struct dti_helper_work *helper_work;
     if (devices == 1)
         return DITTO_OK;
-    if ((helper_work = dti_allocate_zeroed(self, sizeof *helper_work)) == NULL ||
-        (helper_work->workspace = dti_allocate_zeroed(self, devices * sizeof(struct dti_workspace))) == NULL)
+    if ((helper_work = dti_allocate_zeroed(self, sizeof *helper_work)) == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    sync->state[self->id].helper_work = helper_work;
+    if ((helper_work->workspace = dti_allocate_zeroed(self, devices * sizeof(struct dti_workspace))) == NULL)
         return DITTO_ERR_NO_MEMORY;
     for (uint32_t d = 1; d < devices; d++)
         DTI_TRY(dti_workspace_make(self, &helper_work->workspace[d]));
-    sync->state[self->id].helper_work = helper_work;
     return DITTO_OK;
+}
+
+void dti_helper_work_free(struct dti_replica *replica, struct dti_sync *sync)
+{
+    struct dti_helper_work *helper_work = sync->state[replica->id].helper_work;
+    if (helper_work == NULL)
+        return;
+    for (uint32_t d = 1; helper_work->workspace != NULL && d < replica->crew->devices; d++)
+        dti_workspace_free(replica, &helper_work->workspace[d]);
+    dti_arena_free_remote(replica->arena, helper_work->workspace);
+    dti_arena_free_remote(replica->arena, helper_work);
 }
 
 /* Claims pieces and works on them until all are claimed. */

@@ -20,12 +20,12 @@ ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync)
     void *payload;
     if (ring == NULL)
         return DITTO_ERR_NO_MEMORY;
+    sync->state[self->id].pending = ring;
     /* The payloads are not zeroed, so that no pages are touched before they are used. Most strategies start
      * few operations, and there may be a thousand replicas. */
     DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_PAYLOAD_BYTES, DTI_CACHE_LINE_PAIR,
                               &payload));
     sync->state[self->id].payloads = payload;
-    sync->state[self->id].pending = ring;
     return DITTO_OK;
 }
 
