@@ -416,25 +416,44 @@ static void a_replica_that_never_returns_poisons_the_strategy(void **state)
         assert_int_equal(in_child(poison, &(ditto_caller){ (ditto_caller)caller }, 240), 0);
 }
 
-static _Atomic int merge_has_begun;
+enum { OTHERS = 2, VALUE = 77 };
+
+static _Atomic int merge_has_begun, num_left, value_has_changed;
 
 static ditto_status merge_stuck(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                 void *unused, ditto_value **result)
 {
-    (void)strategy, (void)arguments, (void)count, (void)unused, (void)result;
+    const int *value[OTHERS];
+    (void)strategy, (void)count, (void)unused, (void)result;
+    for (uint32_t i = 0; i < OTHERS; i++) {
+        ditto_tensor part;
+        DITTO_TRY(ditto_value_component(arguments[0], 1 + i, &part));
+        value[i] = part.data;
+    }
     atomic_store(&merge_has_begun, 1);
     while (atomic_load(&release_stuck) == 0)
         sleep_ms(1);
+    for (uint32_t i = 0; i < OTHERS; i++)
+        if (*value[i] != VALUE)
+            atomic_store(&value_has_changed, 1);
     return DITTO_OK;
 }
 
 static ditto_status all_merge(ditto_replica *self, void *unused)
 {
+    int *value = malloc(sizeof *value);
+    ditto_tensor argument = { .data = value, .dtype = DITTO_I32 };
     (void)unused;
-    return ditto_merge_call(self, merge_stuck, NULL, NULL, 0, NULL);
+    *value = VALUE;
+    ditto_status status = ditto_merge_call(self, merge_stuck, NULL, &argument, 1, NULL);
+    *value = 0;
+    free(value);
+    atomic_fetch_add(&num_left, 1);
+    return status;
 }
 
-/* The strategy is destroyed before the pause ends. The replicas that wait in the pause end nevertheless. */
+/* The strategy is destroyed before the pause ends. The replicas that wait in the pause stay there until the
+ * merge function has returned, because it may use their arguments. Then they end. */
 static int destroy_in_a_pause(void *unused)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
@@ -451,11 +470,17 @@ static int destroy_in_a_pause(void *unused)
             break;
         REQUIRE(await_all_returned(strategy));
         REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+        atomic_store(&num_left, 0);
     }
     REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
     printf("  %s\n", ditto_last_error()->message);
+    /* Gives the replicas time to leave, which would be wrong. If they need more, the test shows nothing. */
+    for (int ms = 0; ms < 200 && atomic_load(&num_left) < OTHERS; ms++)
+        sleep_ms(1);
+    REQUIRE(atomic_load(&num_left) == 0);
     atomic_store(&release_stuck, 1);
     REQUIRE(await_threads(threads));
+    REQUIRE(atomic_load(&num_left) == 1 + OTHERS && atomic_load(&value_has_changed) == 0);
     return 0;
 }
 

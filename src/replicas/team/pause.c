@@ -51,11 +51,13 @@ void dti_pause_end(struct dti_replica *self)
     dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team->n));
 }
 
-/* Returns true if a serving replica has a job to execute, or may leave because the run is stopped. */
+/* Returns true if a serving replica has a job to execute, or may leave because the run is stopped. The end of
+ * the team is no reason to leave. A team that ends inside a pause is poisoned and its run is stopped, but
+ * replica 0 may still use the memory of the others, until it ends the pause. */
 static bool is_called(void *argument)
 {
     const struct dti_replica *r = argument;
-    return dti_team_go_changed(argument) || dti_team_is_ending(r->team) ||
+    return dti_team_go_changed(argument) ||
            /* relaxed: `refuse` reads the state again */
            (dti_stopped(&r->team->stop) &&
             atomic_load_explicit(state_of(r), memory_order_relaxed) != DTI_PAUSE_BEGUN);
@@ -84,7 +86,7 @@ bool dti_pause_serve(struct dti_replica *self)
                  self);
         uint64_t number = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
         if (number == self->seen) {
-            if (dti_team_is_ending(team) || refuse(self))
+            if (refuse(self))
                 return false;
             continue;
         }

@@ -92,7 +92,7 @@ bool dti_team_go_changed(void *argument)
     return atomic_load_explicit(&r->team->go, memory_order_acquire) != r->seen; /* G1 */
 }
 
-bool dti_team_is_ending(const struct dti_team *team)
+static bool is_ending(const struct dti_team *team)
 {
     /* acquire: pairs with the release in dti_team_end_threads */
     return atomic_load_explicit(&team->ending, memory_order_acquire);
@@ -101,7 +101,7 @@ bool dti_team_is_ending(const struct dti_team *team)
 static bool is_called(void *argument)
 {
     const struct dti_replica *r = argument;
-    return dti_team_go_changed(argument) || dti_team_is_ending(r->team);
+    return dti_team_go_changed(argument) || is_ending(r->team);
 }
 
 /* Waits for the next job, whose number is then in r->seen. Returns false if there will be none. */
@@ -111,7 +111,7 @@ static bool await_go(struct dti_replica *r)
     dti_wait(&team->wait_queue, r->id, DTI_AWAITS_GO(team->n), &r->wait_policy,
              &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, is_called, r);
     r->seen = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
-    return !dti_team_is_ending(team);
+    return !is_ending(team);
 }
 
 void *dti_team_thread_main(void *argument)
@@ -155,7 +155,7 @@ void dti_team_post(struct dti_team *team, uint64_t number)
 
 void dti_team_end_threads(struct dti_team *team)
 {
-    /* release: pairs with the acquire in dti_team_is_ending */
+    /* release: pairs with the acquire in is_ending */
     atomic_store_explicit(&team->ending, true, memory_order_release);
     dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_GO(team->n));
 }
@@ -312,7 +312,7 @@ static ditto_status finish_run(struct dti_team *team, struct run *run)
 }
 
 /* Runs a job in a pause inside another run. Replicas do not return from that run before this job has ended,
- * unless a poisoned team is being destroyed. A run of the user has the time limit of the outer run. An
+ * because they leave no pause that has begun. A run of the user has the time limit of the outer run. An
  * internal job has no limit, because the other replicas serve and so will execute it, and because its
  * argument may be on the stack of this thread. */
 static ditto_status run_inside(struct dti_team *team, struct run *run)

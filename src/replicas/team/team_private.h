@@ -125,7 +125,6 @@ enum dti_pause_state { DTI_PAUSE_OPEN, DTI_PAUSE_BEGUN, DTI_PAUSE_DECLINED };
 /* Returns true if the go number differs from the last one on which `replica` (a struct dti_replica) has
  * acted. */
 bool dti_team_go_changed(void *replica);
-bool dti_team_is_ending(const struct dti_team *team);
 /* Executes the posted job on this replica. */
 void dti_team_work(struct dti_replica *r, uint64_t number);
 /* The main function of a leader's thread. */
