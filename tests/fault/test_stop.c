@@ -174,9 +174,9 @@ static void a_late_replica_is_named(void **state)
 
 /* -- Work of replica 0 before a meeting -- */
 
-/* Replica 0 works for longer than timeout_ms before it arrives at a meeting of the call, and the others arrive
- * a little later than that. No replica then waits for as long as timeout_ms. run_timeout_ms is set, because
- * replica 0 then computes its deadlines when it does not wait yet. */
+/* Replica 0 works for longer than timeout_ms before it arrives at a meeting of the call, and the others
+ * arrive a little later than that. No replica then waits for as long as timeout_ms. run_timeout_ms is set,
+ * because replica 0 then computes its deadlines when it does not wait yet. */
 struct early_work {
     ditto_status (*call)(ditto_replica *self, struct early_work *work);
     ditto_variable *variable;
@@ -356,6 +356,135 @@ static void a_positive_status_is_no_error(void **state)
     (void)state;
     assert_int_equal(ditto_strategy_run(strategy, return_end_of_input, NULL), DITTO_END_OF_INPUT);
     assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- A replica that is late for a merge_call, while its last peer arrives -- */
+
+/* Replica 1 has waited too long in the meeting of a merge_call. Before it stops the run, the others arrive,
+ * and the merge function begins a run inside. */
+struct late_merge {
+    ditto_strategy *strategy;
+    bool inner_fails; /* and not because of replica 1 */
+    uint32_t timeout_ms;
+    _Atomic int is_late, inner_has_begun, inner_has_failed, num_left;
+    ditto_status status[3]; /* of the merge_call on each replica */
+};
+
+static _Thread_local struct late_merge *own_merge;
+
+/* The linker replaces this function of the library (meson.build). */
+void __real_dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadline *deadline);
+void __wrap_dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadline *deadline);
+void __wrap_dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadline *deadline)
+{
+    struct late_merge *m = own_merge;
+    if (m != NULL) {
+        atomic_store(&m->is_late, 1);
+        /* On a busy machine another replica may be late too. Then no inner run begins. */
+        while (atomic_load(m->inner_fails ? &m->inner_has_failed : &m->inner_has_begun) == 0 &&
+               atomic_load(&m->num_left) == 0 && !dti_team_is_stopped(r->team))
+            sleep_ms(1);
+        while (m->inner_fails && atomic_load(&m->inner_has_failed) != 0 && !dti_team_is_stopped(r->team))
+            sleep_ms(1);
+    }
+    __real_dti_replica_stop_late(r, deadline);
+}
+
+static ditto_status inner_of_late_merge(ditto_replica *self, void *argument)
+{
+    struct late_merge *m = argument;
+    if (ditto_replica_id(self) != 0)
+        return DITTO_OK;
+    atomic_store(&m->inner_has_begun, 1);
+    if (m->inner_fails) {
+        atomic_store(&m->inner_has_failed, 1);
+        return ditto_fail(self, 5, "the inner run fails");
+    }
+    while (!dti_team_is_stopped(dti_team_of(m->strategy)))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static ditto_status return_at_once(ditto_replica *self, void *unused)
+{
+    (void)self, (void)unused;
+    return DITTO_OK;
+}
+
+/* Handles the error of the inner run. */
+static ditto_status run_in_late_merge(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                      void *user, ditto_value **result)
+{
+    (void)arguments, (void)count, (void)result;
+    (void)!ditto_strategy_run(strategy, inner_of_late_merge, user);
+    return DITTO_OK;
+}
+
+static ditto_status run_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                void *unused, ditto_value **result)
+{
+    (void)arguments, (void)count, (void)unused, (void)result;
+    return ditto_strategy_run(strategy, return_at_once, NULL);
+}
+
+static ditto_status merge_before(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    return ditto_merge_call(self, run_nothing, NULL, NULL, 0, NULL);
+}
+
+static ditto_status merge_late(ditto_replica *self, void *argument)
+{
+    struct late_merge *m = argument;
+    uint32_t id = ditto_replica_id(self);
+    if (id == 1)
+        own_merge = m;
+    while (id != 1 && atomic_load(&m->is_late) == 0)
+        sleep_ms(1);
+    m->status[id] = ditto_merge_call(self, run_in_late_merge, m, NULL, 0, NULL);
+    own_merge = NULL;
+    atomic_fetch_add(&m->num_left, 1);
+    return DITTO_OK; /* handles the error, too */
+}
+
+static void try_late_merge(uint32_t n, bool inner_fails)
+{
+    bool begun = false;
+    for (uint32_t timeout_ms = 50; !begun; timeout_ms *= 2) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        struct late_merge m = { .inner_fails = inner_fails };
+        char late[60];
+        assert_true(timeout_ms <= LONGEST_LIMIT_MS);
+        options.timeout_ms = timeout_ms;
+        m.strategy = make_strategy(n, &options);
+        /* The first inner run makes the state of inner runs on every replica, so replica 0 cannot begin it
+         * alone. It is repeated on a busy machine. */
+        ditto_status status = DITTO_ERR_TIMED_OUT;
+        for (int tries = 0; status == DITTO_ERR_TIMED_OUT && tries < 100; tries++)
+            status = ditto_strategy_run(m.strategy, merge_before, NULL);
+        assert_status(status, DITTO_OK);
+        status = ditto_strategy_run(m.strategy, merge_late, &m);
+        begun = atomic_load(&m.inner_has_begun) != 0;
+        snprintf(late, sizeof late, "replica 1 waited %u ms in ditto_merge_call", timeout_ms);
+        for (uint32_t i = 0; begun && i < n; i++)
+            assert_int_equal(m.status[i], inner_fails ? DITTO_OK
+                                          : i == 1    ? DITTO_ERR_TIMED_OUT
+                                                      : DITTO_ERR_PEER_STOPPED);
+        assert_status(status, begun && inner_fails ? DITTO_OK : DITTO_ERR_TIMED_OUT);
+        if (begun && !inner_fails)
+            assert_message(late);
+        assert_ok(ditto_strategy_destroy(m.strategy));
+    }
+}
+
+static void a_replica_that_is_late_for_a_merge_call_does_not_stop_a_run_inside_it(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= 3; n++) {
+        try_late_merge(n, false);
+        /* The run inside has ended, so nothing stops the outer run. */
+        try_late_merge(n, true);
+    }
 }
 
 /* -- Time limits of runs -- */
@@ -617,6 +746,7 @@ int main(void)
         cmocka_unit_test(replicas_that_make_different_calls_have_diverged),
         cmocka_unit_test(a_late_replica_is_named),
         cmocka_unit_test(the_time_limit_of_a_meeting_begins_after_the_work_before_it),
+        cmocka_unit_test(a_replica_that_is_late_for_a_merge_call_does_not_stop_a_run_inside_it),
         cmocka_unit_test(an_error_without_a_message_gets_one),
         cmocka_unit_test(a_positive_status_is_no_error),
         cmocka_unit_test(a_replica_that_never_returns_poisons_the_strategy),

@@ -111,7 +111,7 @@ static ditto_status fail_starved(struct dti_replica *self, uint32_t left)
              "replica %u waits in ditto_next, but replica %u has returned from its function and does not "
              "empty its queue, so no row can come: every replica must take the same number of batches",
              self->id, left);
-    dti_team_stop(self->team);
+    dti_replica_stop(self);
     return dti_team_stop_status(self->team);
 }
 

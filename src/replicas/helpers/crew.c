@@ -36,7 +36,7 @@ static void fail(struct dti_device *d, ditto_status status, uint32_t serial_befo
                  "with ditto_fail",
                  d->index, crew->replica->id, ditto_status_name(status), (int)status);
     dti_stop_now(&crew->failed, dti_error_get(), 0); /* 0, because no runs nest here */
-    dti_team_stop(crew->replica->team);
+    dti_replica_stop(crew->replica);
 }
 
 struct call {

@@ -99,11 +99,11 @@ bool dti_pause_serve(struct dti_replica *self)
     }
 }
 
-void dti_pause_refuse(struct dti_replica *self)
+bool dti_pause_refuse(struct dti_replica *self)
 {
     /* No pause begins without replica 0. If the run goes on, this replica never arrived at the meeting,
      * because it is in a child process or inside a function that may call no collective. Then no pause can
      * begin without it either. */
-    if (self->id != 0 && !dti_team_forked(self->team) && dti_stopped(&self->team->stop))
-        (void)dti_pause_serve(self);
+    return self->id != 0 && !dti_team_forked(self->team) && dti_stopped(&self->team->stop) &&
+           dti_pause_serve(self);
 }

@@ -36,9 +36,10 @@ void dti_pause_end(struct dti_replica *self);
 /* Called by the other replicas. Returns false if the pause was refused, if the run was given up, or in a
  * child process. */
 bool dti_pause_serve(struct dti_replica *self);
-/* Called by a replica that left the meeting with an error. Does nothing if the run goes on, because then the
- * replica never arrived at the meeting: dti_meet refuses in a child process before it announces anything, and
- * dti_sync_meet refuses inside a combining function. */
-void dti_pause_refuse(struct dti_replica *self);
+/* Called by a replica that left the meeting with an error. Returns true if the pause took place nevertheless,
+ * because the meeting succeeded on replica 0. The replica has then served to its end. Does nothing if the run
+ * goes on, because then the replica never arrived at the meeting: dti_meet refuses in a child process before
+ * it announces anything, and dti_sync_meet refuses inside a combining function. */
+bool dti_pause_refuse(struct dti_replica *self);
 
 #endif

@@ -61,6 +61,10 @@ struct dti_replica {
     /* The number of pauses around the run that the replica is in. Only its own thread uses it. */
     uint32_t depth;
 
+    /* The number of the run whose job the replica executes, or DTI_GO_NONE. Only its own thread writes it,
+     * and not while its helpers run a function of the user's. */
+    uint64_t run;
+
     /* The last go number on which the replica has acted. Only its own thread uses it. */
     uint64_t seen;
 
@@ -111,6 +115,11 @@ static inline struct dti_deadline dti_replica_deadline(const struct dti_replica 
 }
 /* Returns true if a deadline is the deadline of the run. Messages then name run_timeout_ms. */
 bool dti_deadline_is_of_run(const struct dti_replica *replica, const struct dti_deadline *deadline);
+/* Ends the run whose job the replica executes, with the error record of the calling thread. The first error
+ * counts. Wakes every sleeper. That run need not be the innermost one: the replica may still be leaving the
+ * meeting before a pause, in which replica 0 has posted a run already. Also called by the replica's
+ * helpers. */
+void dti_replica_stop(const struct dti_replica *replica);
 /* Ends the run with the error record of the calling thread, because a wait that this replica makes has
  * reached its deadline. If that is the deadline of the outermost run, it ends all runs. */
 void dti_replica_stop_late(const struct dti_replica *replica, const struct dti_deadline *deadline);

@@ -51,9 +51,11 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
 {
     struct dti_team *team = r->team;
     int32_t outer_replica = dti_error_replica; /* the value outside this run */
+    uint64_t outer_run = r->run;
     if (r->load_epoch != dti_load_epoch())
         set_wait_policy(r);
     dti_error_replica = (int32_t)r->id;
+    r->run = number;
     const char *outer_function = dti_public_enter(team->function);
     uint32_t serial = dti_error_serial;
     ditto_status status = team->job(r, team->argument);
@@ -68,7 +70,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
         r->outcome = outcome;
     if (status < 0) {
         dti_replica_ensure_record(r, status, serial);
-        dti_team_stop(team);
+        dti_replica_stop(r);
         /* The error has been recorded already. The join only waits for functions that have begun, so that
          * none of them runs after the run has ended. */
         if (has_unjoined(r))
@@ -76,6 +78,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     }
     dti_public_leave(&outer_function);
     dti_error_replica = outer_replica;
+    r->run = outer_run;
     /* release: pairs with the acquire in dti_team_any_returned, which waiters in a meeting call */
     if (team->oversubscribed)
         atomic_fetch_add_explicit(&team->returned, 1, memory_order_release);
@@ -350,7 +353,7 @@ ditto_status dti_team_run(struct dti_team *team, dti_job job, void *argument, ui
 
 void dti_team_renew(struct dti_team *team)
 {
-    if (dti_team_forked(team)) /* as in dti_team_stop */
+    if (dti_team_forked(team)) /* as in dti_replica_stop */
         return;
     if (team->pauses != 0)
         dti_stop_renew(&team->stop, team->ended);
@@ -366,13 +369,14 @@ uint64_t dti_team_run_number(const struct dti_team *team)
 
 /* -- stopping -- */
 
-void dti_team_stop(struct dti_team *team)
+void dti_replica_stop(const struct dti_replica *r)
 {
+    struct dti_team *team = r->team;
     /* In a child process there is no other thread to stop, and a claim of the stop word that another thread
      * had begun would never end. */
     if (dti_team_forked(team))
         return;
-    if (dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
+    if (dti_stop_now(&team->stop, dti_error_get(), r->run))
         dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
 }
 
@@ -391,7 +395,7 @@ void dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadlin
     if (dti_deadline_is_of_run(r, deadline))
         dti_team_expire(r->team);
     else
-        dti_team_stop(r->team);
+        dti_replica_stop(r);
 }
 
 ditto_status dti_team_stop_status(const struct dti_team *team)

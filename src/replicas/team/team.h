@@ -229,11 +229,8 @@ static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate *
     dti_team_hold_itself(dti_team_of(strategy), &held_strategy_)
 
 /* -- Any thread -- */
-/* Ends the innermost run with the error record of the calling thread. The first error counts. Wakes every
- * sleeper. */
-void dti_team_stop(struct dti_team *team);
-/* The same when run_timeout_ms has passed. It ends all runs, and the poster of an inner run cannot clear the
- * stop. */
+/* Ends all runs with the error record of the calling thread, because run_timeout_ms has passed. The first
+ * error counts. The poster of an inner run cannot clear the stop. Wakes every sleeper. */
 void dti_team_expire(struct dti_team *team);
 /* Returns PEER_STOPPED with the first error in its message, and the replica that failed if there is one. If
  * the first error was DIVERGED it returns DIVERGED, because that error concerns all replicas. In a child

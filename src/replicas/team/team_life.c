@@ -199,7 +199,7 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         struct dti_replica *r = &team->replica[i];
         atomic_init(&r->done, DTI_GO_NONE);
         r->outcome = DITTO_OK;
-        r->seen = DTI_GO_NONE;
+        r->run = r->seen = DTI_GO_NONE;
         r->depth = 0;
         r->id = i;
         r->team = team;

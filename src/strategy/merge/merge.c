@@ -117,8 +117,34 @@ static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, d
     *merged = NULL;
     ditto_status status = work_alone(dti_team_strategy(r->team), merge, false, merged);
     if (status != DITTO_OK)
-        dti_team_stop(r->team);
+        dti_replica_stop(r);
     dti_pause_end(r);
+    return status;
+}
+
+/* Executes the pause after a meeting that has failed on this replica. If the pause took place and the run is
+ * not stopped, the meeting was complete: the replica was stopped by an error of a run inside the pause, or it
+ * was late after such an error, and that run has ended. The call has then succeeded. Otherwise returns
+ * `status`, with its record. */
+static ditto_status recover(struct dti_replica *r, ditto_status status)
+{
+    ditto_error error = *dti_error_get();
+    if (dti_pause_refuse(r) && !dti_stopped(r->stop))
+        return DITTO_OK;
+    dti_error_set(&error);
+    return status;
+}
+
+/* Executes the pause after a meeting that has succeeded on this replica. */
+static ditto_status execute_pause(struct dti_replica *r, const struct dti_merge *merge, ditto_value **merged)
+{
+    ditto_status status = DITTO_OK;
+    dti_trace_begin(r, DTI_TRACE_PAUSE, "pause");
+    if (r->id == 0)
+        status = lead(r, merge, merged);
+    else if (!dti_pause_serve(r))
+        status = dti_team_stop_status(r->team);
+    dti_trace_end(r, 0);
     return status;
 }
 
@@ -164,17 +190,7 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
     /* Functions on devices may take any time, so the time limit of the meeting begins after the join. */
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     ditto_status status = dti_sync_meet(r, &matched, &deadline);
-    if (status != DITTO_OK) {
-        dti_pause_refuse(r);
-        return status;
-    }
-    dti_trace_begin(r, DTI_TRACE_PAUSE, "pause");
-    if (r->id == 0)
-        status = lead(r, merge, merged);
-    else if (!dti_pause_serve(r))
-        status = dti_team_stop_status(r->team);
-    dti_trace_end(r, 0);
-    DTI_TRY(status);
+    DTI_TRY(status == DITTO_OK ? execute_pause(r, merge, merged) : recover(r, status));
     if (dti_stopped(r->stop))
         return dti_team_stop_status(r->team);
     if (result != NULL)

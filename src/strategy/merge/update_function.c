@@ -240,7 +240,7 @@ static ditto_status copy_theirs(struct dti_replica *r, const ditto_tensor *from,
  * others. */
 static ditto_status fail_update(struct dti_replica *r, ditto_status status)
 {
-    dti_team_stop(r->team);
+    dti_replica_stop(r);
     return dti_leave_collective(r, status);
 }
 

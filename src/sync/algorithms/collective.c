@@ -17,7 +17,7 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
         DTI_FAIL(status,
                  "the function given to %s returned %s (%d) without a message: set one with ditto_fail",
                  call->name, ditto_status_name(status), (int)status);
-    dti_team_stop(self->team);
+    dti_replica_stop(self);
     return status;
 }
 

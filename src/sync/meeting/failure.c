@@ -56,7 +56,7 @@ ditto_status dti_fail_left(struct dti_replica *self, const char *waits_in, const
 {
     DTI_FAIL(DITTO_ERR_DIVERGED, "replica %u waits in %s for %s: every replica must make the same calls",
              self->id, waits_in, awaited);
-    dti_team_stop(self->team);
+    dti_replica_stop(self);
     return dti_team_stop_status(self->team);
 }
 

@@ -63,7 +63,7 @@ static ditto_status check_can_finish(struct dti_replica *self, uint64_t number)
                  "replica %u started %s, but replica %u started %s: every replica must make the same "
                  "calls",
                  self->id, mine, other, theirs);
-        dti_team_stop(self->team);
+        dti_replica_stop(self);
         return dti_team_stop_status(self->team);
     }
     dti_describe_replica(sync, other, &text);
@@ -153,7 +153,7 @@ uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uin
 ditto_status dti_pending_abandon(struct dti_replica *self, ditto_status status)
 {
     struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
-    dti_team_stop(self->team);
+    dti_replica_stop(self);
     status = dti_leave_collective(self, status);
     for (uint32_t i = 0; i < DITTO_MAX_PENDING; i++)
         ring->open[i].number = 0;
