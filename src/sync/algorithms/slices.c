@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-/* The number of bytes of accumulators that are merged at a time. With this size the scratch memory is enough
- * for the tree over any number of rows. */
-#define TILE_BYTES ((size_t)DTI_TILE_BYTES / 2)
+/* The workspace holds a sum, the old elements of a dense row, and the scratch memory of the tree. */
+_Static_assert(2 * (size_t)DTI_TILE_BYTES + DTI_MERGE_SCRATCH_BYTES <= DTI_WORKSPACE_BYTES,
+               "a workspace must hold what merging needs");
 
 struct slices_reduction {
     struct dti_replica *self;
@@ -55,7 +55,7 @@ static void copy_values(struct slices_reduction *g, const char *from, size_t cou
 {
     struct dti_reduction *r = &g->reduction;
     char *tile = g->self->sync->state[g->self->id].workspace.scratch;
-    size_t chunk = TILE_BYTES / r->accumulator_bytes;
+    size_t chunk = DTI_MERGE_TILE_BYTES / r->accumulator_bytes;
     if (r->kernel->divide == NULL) {
         if (count != 0)
             memcpy(to, from, count * r->element_bytes);
@@ -121,13 +121,7 @@ static void merge_tile(struct slices_reduction *g, size_t first, size_t end, siz
                        char *out, char *scratch)
 {
     struct dti_reduction *r = &g->reduction;
-    const struct dti_tree_value *next = g->value;
-    for (size_t k = first; k < end; k++)
-        g->value[k - first] = (struct dti_tree_value){ k - first, k - first + 1,
-                                                       g->indexed[k].values + at * r->element_bytes };
-    const void *sum = dti_fold(r, (struct dti_span){ 0, end - first }, &next, count, out, scratch);
-    if (sum != out)
-        memcpy(out, sum, count * r->accumulator_bytes);
+    dti_indexed_rows_fold(r, g->indexed + first, end - first, at, count, g->value, out, scratch);
     if (r->kernel->divide != NULL)
         r->kernel->divide(out, count, g->self->num_replicas);
 }
@@ -153,7 +147,7 @@ static void put_tile(const struct slices_reduction *g, char *sum, size_t count, 
 static ditto_status merge(struct slices_reduction *g)
 {
     char *tile = g->self->sync->state[g->self->id].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
-    size_t chunk = TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
+    size_t chunk = DTI_MERGE_TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
     DTI_TRY(sort_rows(g));
     DTI_TRY(check_capacities(g, g->own_slices->out != NULL ? dti_indexed_rows_distinct(g->indexed, g->total)
                                                            : 0));

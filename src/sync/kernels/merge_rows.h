@@ -1,10 +1,16 @@
-/* src/sync/kernels/merge_rows.h - sorts rows by their index, so that rows with equal indices can be merged.
- * Pure. */
+/* src/sync/kernels/merge_rows.h - sorts rows by their index, and combines rows with equal indices. Pure. */
 #ifndef DTI_MERGE_ROWS_H
 #define DTI_MERGE_ROWS_H
 
+#include "sync/kernels/reduction.h"
+
 #include <stddef.h>
 #include <stdint.h>
+
+/* Rows are combined in tiles of this number of bytes of accumulators. Their scratch memory is enough for a
+ * tree of 48 levels. No address space holds the indices of 2^48 rows. */
+#define DTI_MERGE_TILE_BYTES    ((size_t)DTI_TILE_BYTES / 2)
+#define DTI_MERGE_SCRATCH_BYTES (48 * DTI_MERGE_TILE_BYTES)
 
 /* A row of the slices of any replica. */
 struct dti_indexed_row {
@@ -27,5 +33,11 @@ static inline size_t dti_indexed_rows_end(const struct dti_indexed_row *row, siz
 
 /* Returns the number of different indices of sorted rows. */
 size_t dti_indexed_rows_distinct(const struct dti_indexed_row *row, size_t count);
+
+/* Combines elements [at, at + count) of `rows` rows along the tree over these rows. `count` is at most a
+ * merge tile. Stores accumulators, not yet divided, in `out`. `value` has room for `rows` values, and
+ * `scratch` has DTI_MERGE_SCRATCH_BYTES. The reduction has a kernel. */
+void dti_indexed_rows_fold(struct dti_reduction *r, const struct dti_indexed_row *row, size_t rows, size_t at,
+                           size_t count, struct dti_tree_value *value, void *out, void *scratch);
 
 #endif

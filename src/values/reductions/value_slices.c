@@ -2,8 +2,7 @@
  * arrays of them. One thread does all the work.
  *
  * A dense mean of f16 or bf16 is rounded twice here: first the sum, then the quotient. The collective
- * reduction of slices (src/sync/algorithms/slices.c) rounds once. The two therefore share the code that sorts
- * rows, but not the code that combines them. */
+ * reduction of slices (src/sync/algorithms/slices.c) rounds once. */
 #include "sync/kernels/merge_rows.h"
 #include "sync/sync.h"
 #include "values/reductions/reductions.h"
@@ -88,14 +87,16 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_val
 /* The rows of all parts, sorted by their index. */
 struct sorted {
     struct dti_indexed_row *indexed;
-    const void **source; /* [rows]: the inputs of one reduction */
+    struct dti_tree_value *value; /* [rows]: the inputs of one reduction */
+    char *tile;                   /* a merge tile, and behind it the scratch memory of the tree */
     size_t rows;
 };
 
 static void release(struct sorted *s)
 {
     free(s->indexed);
-    free(s->source);
+    free(s->value);
+    free(s->tile);
 }
 
 static ditto_status sort(const ditto_value *v, struct sorted *s)
@@ -105,8 +106,9 @@ static ditto_status sort(const ditto_value *v, struct sorted *s)
     for (uint32_t i = 0; i < parts_of(v); i++)
         s->rows += v->part[i].shape[0];
     s->indexed = malloc((s->rows + 1) * sizeof *s->indexed);
-    s->source = malloc((s->rows + 1) * sizeof *s->source);
-    if (s->indexed == NULL || s->source == NULL) {
+    s->value = malloc((s->rows + 1) * sizeof *s->value);
+    s->tile = malloc(DTI_MERGE_TILE_BYTES + DTI_MERGE_SCRATCH_BYTES);
+    if (s->indexed == NULL || s->value == NULL || s->tile == NULL) {
         release(s);
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to sort %zu slices", s->rows);
     }
@@ -119,25 +121,28 @@ static ditto_status sort(const ditto_value *v, struct sorted *s)
 }
 
 /* Adds the rows of one index in the order of the reduction tree. */
-static ditto_status add_rows(const struct sorted *s, size_t first, size_t end, ditto_dtype dtype,
-                             size_t row_count, void *dst)
+static void add_rows(const struct sorted *s, struct dti_reduction *r, size_t first, size_t end,
+                     size_t row_count, char *dst)
 {
-    for (size_t k = first; k < end; k++)
-        s->source[k - first] = s->indexed[k].values;
-    return dti_reduce_local(dtype, DITTO_SUM, s->source, (uint32_t)(end - first), row_count, dst);
+    size_t chunk = DTI_MERGE_TILE_BYTES / r->accumulator_bytes;
+    for (size_t at = 0; at < row_count; at += chunk) {
+        size_t count = row_count - at < chunk ? row_count - at : chunk;
+        dti_indexed_rows_fold(r, s->indexed + first, end - first, at, count, s->value, s->tile,
+                              s->tile + DTI_MERGE_TILE_BYTES);
+        dti_finish(r, 1, s->tile, s->tile, count, dst + at * r->element_bytes);
+    }
 }
 
 /* Writes one row for each index. */
-static ditto_status merge_rows(const struct sorted *s, const ditto_slices *merged)
+static void merge_rows(const struct sorted *s, const ditto_slices *merged)
 {
-    size_t row_bytes = merged->row_count * ditto_dtype_bytes(merged->dtype), row = 0;
+    struct dti_reduction sum = dti_reduction_of(dti_kernels_best(), merged->dtype, DITTO_SUM);
+    size_t row_bytes = merged->row_count * sum.element_bytes, row = 0;
     for (size_t first = 0, end; first < s->rows; first = end, row++) {
         end = dti_indexed_rows_end(s->indexed, s->rows, first);
         merged->indices[row] = s->indexed[first].index;
-        DTI_TRY(add_rows(s, first, end, merged->dtype, merged->row_count,
-                         (char *)merged->values + row * row_bytes));
+        add_rows(s, &sum, first, end, merged->row_count, (char *)merged->values + row * row_bytes);
     }
-    return DITTO_OK;
 }
 
 ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
@@ -149,7 +154,8 @@ ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
     ditto_status status = make_slices(v, dti_indexed_rows_distinct(sorted.indexed, sorted.rows), &slices);
     if (status == DITTO_OK) {
         ditto_slices merged = dti_slices_of(slices, 0);
-        status = dti_value_finish(slices, merge_rows(&sorted, &merged), out);
+        merge_rows(&sorted, &merged);
+        status = dti_value_finish(slices, DITTO_OK, out);
     }
     release(&sorted);
     return status;
@@ -163,6 +169,7 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
     size_t row_count = v->part[0].shape[1], row_bytes = row_count * ditto_dtype_bytes(v->part[0].dtype);
     DTI_TRY(check_op(v, op));
     DTI_TRY(sort(v, &sorted));
+    struct dti_reduction r = dti_reduction_of(dti_kernels_best(), v->part[0].dtype, DITTO_SUM);
     ditto_status status = DITTO_OK;
     if (sorted.rows != 0 && (uint64_t)sorted.indexed[sorted.rows - 1].index >= rows)
         status = DTI_FAIL(DITTO_ERR_RANGE, "a slice of row %lld: the destination has rows 0 to %zu",
@@ -172,8 +179,8 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
     for (size_t first = 0, end; first < sorted.rows && status == DITTO_OK; first = end) {
         end = dti_indexed_rows_end(sorted.indexed, sorted.rows, first);
         char *row = (char *)dst + (size_t)sorted.indexed[first].index * row_bytes;
-        status = add_rows(&sorted, first, end, v->part[0].dtype, row_count, row);
-        if (status == DITTO_OK && op == DITTO_MEAN && parts_of(v) > 1)
+        add_rows(&sorted, &r, first, end, row_count, row);
+        if (op == DITTO_MEAN && parts_of(v) > 1)
             dti_divide(v->part[0].dtype, row, row, row_count, dti_base_of(v->strategy)->num_replicas);
     }
     release(&sorted);

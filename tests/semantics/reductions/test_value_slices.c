@@ -156,12 +156,146 @@ static void rule_4_8_slices_stay_sparse_without_a_known_dense_destination(void *
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* -- Compared with the collectives of ditto/slices.h, bit for bit -- */
+
+enum { TABLE_ROWS = 4 };
+
+struct compared {
+    struct report report;
+    ditto_op op;
+    ditto_slices in[64]; /* the input of each replica, which the test allocates */
+
+    /* The results of ditto_all_reduce_slices with DITTO_SLICES_MERGE and of ditto_all_reduce_slices_into on
+     * replica 0. The second one has TABLE_ROWS rows. */
+    int64_t indices[TABLE_ROWS];
+    char *merged;
+    char *table;
+};
+
+static ditto_status reduce_on_replica(ditto_replica *self, void *argument)
+{
+    struct compared *c = argument;
+    const ditto_slices *in = &c->in[ditto_replica_id(self)];
+    size_t bytes = TABLE_ROWS * in->row_count * ditto_dtype_bytes(in->dtype);
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    int64_t indices[TABLE_ROWS];
+    char *merged = calloc(1, bytes), *table = calloc(1, bytes);
+    ditto_slices out = { indices, merged, TABLE_ROWS, in->row_count, in->dtype };
+    options.flags = DITTO_SLICES_MERGE;
+    ditto_status of_merge = ditto_all_reduce_slices(self, in, &out, c->op, &options),
+                 of_table = ditto_all_reduce_slices_into(self, in, table, TABLE_ROWS, c->op, NULL);
+    if (ditto_replica_id(self) == 0) {
+        memcpy(c->indices, indices, sizeof indices);
+        memcpy(c->merged, merged, bytes);
+        memcpy(c->table, table, bytes);
+    }
+    free(merged);
+    free(table);
+    EXPECT(&c->report, of_merge == DITTO_OK);
+    EXPECT(&c->report, of_table == DITTO_OK);
+    return DITTO_OK;
+}
+
+/* Writes numbers whose sums need rounding and stay finite. No sum is -0, which an addition to 0 would
+ * change. */
+static void fill(ditto_dtype dtype, size_t count, uint64_t *seed, void *out)
+{
+    size_t parts = dtype == DITTO_C128 ? 2 * count : count;
+    for (size_t i = 0; i < parts; i++) {
+        uint64_t bits = test_random(seed);
+        if (dtype == DITTO_F16)
+            ((uint16_t *)out)[i] = (uint16_t)((bits & 0x8000) | (0x2800 + bits % 0x1000));
+        else if (dtype == DITTO_BF16)
+            ((uint16_t *)out)[i] = (uint16_t)((bits & 0x8000) | (0x3d00 + bits % 0x280));
+        else
+            ((double *)out)[i] = (double)(bits >> 11) * 0x1p-53 - 0.25;
+    }
+}
+
+/* Gives the replicas `rows` slices of row 1 in all, and each replica also one of row 3. */
+static void make_compared(struct compared *c, uint32_t n, size_t rows, size_t row_count, ditto_dtype dtype,
+                          uint64_t *seed)
+{
+    size_t element_bytes = ditto_dtype_bytes(dtype);
+    for (uint32_t r = 0; r < n; r++) {
+        size_t own = rows / n + (r == 0 ? rows % n : 0) + 1;
+        c->in[r] = (ditto_slices){ malloc(own * sizeof(int64_t)), malloc(own * row_count * element_bytes),
+                                   own, row_count, dtype };
+        for (size_t k = 0; k < own; k++)
+            c->in[r].indices[k] = k == own / 2 ? 3 : 1;
+        fill(dtype, own * row_count, seed, c->in[r].values);
+    }
+    c->merged = malloc(TABLE_ROWS * row_count * element_bytes);
+    c->table = malloc(TABLE_ROWS * row_count * element_bytes);
+}
+
+static void free_compared(struct compared *c, uint32_t n)
+{
+    for (uint32_t r = 0; r < n; r++) {
+        free(c->in[r].indices);
+        free(c->in[r].values);
+    }
+    free(c->merged);
+    free(c->table);
+}
+
+/* Merges the slices, makes a dense array of them by SUM and by MEAN, and compares the results. */
+static void compare(ditto_strategy *strategy, struct compared *c)
+{
+    ditto_value *value, *merged, *dense;
+    ditto_slices s;
+    ditto_tensor t;
+    size_t bytes = c->in[0].row_count * ditto_dtype_bytes(c->in[0].dtype);
+    assert_ok(ditto_strategy_value_from_slices(strategy, c->in, TABLE_ROWS, &value));
+    for (c->op = DITTO_SUM; c->op <= (c->in[0].dtype == DITTO_F16 ? DITTO_SUM : DITTO_MEAN); c->op++) {
+        run_all(strategy, reduce_on_replica, c, &c->report);
+        assert_ok(
+            ditto_strategy_reduce_to(strategy, c->op, value, (ditto_destination){ .replica = 0 }, &dense));
+        assert_ok(ditto_value_tensor(dense, &t));
+        assert_int_equal(t.shape[0], TABLE_ROWS);
+        assert_memory_equal(t.data, c->table, TABLE_ROWS * bytes);
+        assert_ok(ditto_value_destroy(dense));
+        if (c->op != DITTO_SUM)
+            continue;
+        assert_ok(ditto_strategy_merge_slices(strategy, value, &merged));
+        assert_ok(ditto_value_slices(merged, 0, &s, NULL));
+        assert_int_equal(s.rows, 2);
+        assert_memory_equal(s.indices, c->indices, 2 * sizeof *s.indices);
+        assert_memory_equal(s.values, c->merged, 2 * bytes);
+        assert_ok(ditto_value_destroy(merged));
+    }
+    assert_ok(ditto_value_destroy(value));
+}
+
+static void rule_4_8_any_number_of_slices_may_have_one_index(void **state)
+{
+    static const size_t rows[] = { 1, 2, 5, 1024, 1025, 5000, 70000 };
+    static const ditto_dtype dtypes[] = { DITTO_F64, DITTO_F16, DITTO_C128 };
+    uint64_t seed = test_seed(48);
+    (void)state;
+    for (uint32_t n = 1; n <= 2; n++) {
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+            for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
+                for (size_t row_count = 1; row_count <= 2000; row_count += 1999) {
+                    struct compared c = { 0 };
+                    if (row_count > 1 && rows[i] > 1025) /* would need too much memory */
+                        continue;
+                    make_compared(&c, n, rows[i], row_count, dtypes[d], &seed);
+                    compare(strategy, &c);
+                    free_compared(&c, n);
+                }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_4_8_slices_are_concatenated_and_stay_sparse),
         cmocka_unit_test(rule_4_8_slices_are_added_row_by_row_to_a_dense_destination),
         cmocka_unit_test(rule_4_8_slices_stay_sparse_without_a_known_dense_destination),
+        cmocka_unit_test(rule_4_8_any_number_of_slices_may_have_one_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
