@@ -1,8 +1,5 @@
 /* src/values/reductions/value_slices.c - concatenates and merges the slices of all replicas, and makes dense
- * arrays of them. One thread does all the work.
- *
- * A dense mean of f16 or bf16 is rounded twice here: first the sum, then the quotient. The collective
- * reduction of slices (src/sync/algorithms/slices.c) rounds once. */
+ * arrays of them. One thread does all the work. */
 #include "sync/kernels/merge_rows.h"
 #include "sync/sync.h"
 #include "values/reductions/reductions.h"
@@ -120,16 +117,17 @@ static ditto_status sort(const ditto_value *v, struct sorted *s)
     return DITTO_OK;
 }
 
-/* Adds the rows of one index in the order of the reduction tree. */
-static void add_rows(const struct sorted *s, struct dti_reduction *r, size_t first, size_t end,
-                     size_t row_count, char *dst)
+/* Combines the rows of one index in the order of the reduction tree. For MEAN the result is divided by
+ * `divisor` before it is rounded, so that a sum that the dtype cannot represent does no harm. */
+static void combine_rows(const struct sorted *s, struct dti_reduction *r, size_t first, size_t end,
+                         uint32_t divisor, size_t row_count, char *dst)
 {
     size_t chunk = DTI_MERGE_TILE_BYTES / r->accumulator_bytes;
     for (size_t at = 0; at < row_count; at += chunk) {
         size_t count = row_count - at < chunk ? row_count - at : chunk;
         dti_indexed_rows_fold(r, s->indexed + first, end - first, at, count, s->value, s->tile,
                               s->tile + DTI_MERGE_TILE_BYTES);
-        dti_finish(r, 1, s->tile, s->tile, count, dst + at * r->element_bytes);
+        dti_finish(r, divisor, s->tile, s->tile, count, dst + at * r->element_bytes);
     }
 }
 
@@ -141,7 +139,7 @@ static void merge_rows(const struct sorted *s, const ditto_slices *merged)
     for (size_t first = 0, end; first < s->rows; first = end, row++) {
         end = dti_indexed_rows_end(s->indexed, s->rows, first);
         merged->indices[row] = s->indexed[first].index;
-        add_rows(s, &sum, first, end, merged->row_count, (char *)merged->values + row * row_bytes);
+        combine_rows(s, &sum, first, end, 1, merged->row_count, (char *)merged->values + row * row_bytes);
     }
 }
 
@@ -169,7 +167,7 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
     size_t row_count = v->part[0].shape[1], row_bytes = row_count * ditto_dtype_bytes(v->part[0].dtype);
     DTI_TRY(check_op(v, op));
     DTI_TRY(sort(v, &sorted));
-    struct dti_reduction r = dti_reduction_of(dti_kernels_best(), v->part[0].dtype, DITTO_SUM);
+    struct dti_reduction r = dti_reduction_of(dti_kernels_best(), v->part[0].dtype, op);
     ditto_status status = DITTO_OK;
     if (sorted.rows != 0 && (uint64_t)sorted.indexed[sorted.rows - 1].index >= rows)
         status = DTI_FAIL(DITTO_ERR_RANGE, "a slice of row %lld: the destination has rows 0 to %zu",
@@ -179,9 +177,7 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
     for (size_t first = 0, end; first < sorted.rows && status == DITTO_OK; first = end) {
         end = dti_indexed_rows_end(sorted.indexed, sorted.rows, first);
         char *row = (char *)dst + (size_t)sorted.indexed[first].index * row_bytes;
-        add_rows(&sorted, &r, first, end, row_count, row);
-        if (op == DITTO_MEAN && parts_of(v) > 1)
-            dti_divide(v->part[0].dtype, row, row, row_count, dti_base_of(v->strategy)->num_replicas);
+        combine_rows(&sorted, &r, first, end, parts_of(v), row_count, row);
     }
     release(&sorted);
     return status;

@@ -247,7 +247,7 @@ static void compare(ditto_strategy *strategy, struct compared *c)
     ditto_tensor t;
     size_t bytes = c->in[0].row_count * ditto_dtype_bytes(c->in[0].dtype);
     assert_ok(ditto_strategy_value_from_slices(strategy, c->in, TABLE_ROWS, &value));
-    for (c->op = DITTO_SUM; c->op <= (c->in[0].dtype == DITTO_F16 ? DITTO_SUM : DITTO_MEAN); c->op++) {
+    for (c->op = DITTO_SUM; c->op <= DITTO_MEAN; c->op++) {
         run_all(strategy, reduce_on_replica, c, &c->report);
         assert_ok(
             ditto_strategy_reduce_to(strategy, c->op, value, (ditto_destination){ .replica = 0 }, &dense));
@@ -289,6 +289,48 @@ static void rule_4_8_any_number_of_slices_may_have_one_index(void **state)
     }
 }
 
+static void rule_4_8_a_dense_mean_of_halves_is_rounded_once(void **state)
+{
+    uint64_t seed = test_seed(49);
+    (void)state;
+    for (size_t i = 0; i < replica_counts_length; i++) {
+        uint32_t n = replica_counts[i];
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        for (int d = 0; d < 2; d++) {
+            struct compared c = { 0 };
+            make_compared(&c, n, 3 * (size_t)n, 500, d == 0 ? DITTO_F16 : DITTO_BF16, &seed);
+            compare(strategy, &c);
+            free_compared(&c, n);
+        }
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static void rule_4_8_a_dense_mean_of_f16_is_finite_if_only_its_sum_is_too_large(void **state)
+{
+    const uint16_t most = 0x7bff; /* 65504, the largest f16 */
+    (void)state;
+    for (size_t i = 0; i < replica_counts_length; i++) {
+        uint32_t n = replica_counts[i];
+        ditto_strategy *strategy = make_strategy(n, NULL);
+        ditto_slices in[64];
+        int64_t index = 0;
+        uint16_t number = most;
+        ditto_value *value, *dense;
+        ditto_tensor t;
+        for (uint32_t r = 0; r < n; r++)
+            in[r] = (ditto_slices){ &index, &number, 1, 1, DITTO_F16 };
+        assert_ok(ditto_strategy_value_from_slices(strategy, in, 1, &value));
+        assert_ok(ditto_strategy_reduce_to(strategy, DITTO_MEAN, value, (ditto_destination){ .replica = 0 },
+                                           &dense));
+        assert_ok(ditto_value_tensor(dense, &t));
+        assert_memory_equal(t.data, &most, sizeof most);
+        assert_ok(ditto_value_destroy(dense));
+        assert_ok(ditto_value_destroy(value));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +338,8 @@ int main(void)
         cmocka_unit_test(rule_4_8_slices_are_added_row_by_row_to_a_dense_destination),
         cmocka_unit_test(rule_4_8_slices_stay_sparse_without_a_known_dense_destination),
         cmocka_unit_test(rule_4_8_any_number_of_slices_may_have_one_index),
+        cmocka_unit_test(rule_4_8_a_dense_mean_of_halves_is_rounded_once),
+        cmocka_unit_test(rule_4_8_a_dense_mean_of_f16_is_finite_if_only_its_sum_is_too_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
