@@ -1,5 +1,5 @@
 /* src/values/reductions/value_slices.c - concatenates and merges the slices of all replicas, and makes dense
- * arrays of them. One thread does all the work. */
+ * arrays of them. The calling thread does all the work, in the library's floating-point environment. */
 #include "sync/kernels/merge_rows.h"
 #include "sync/sync.h"
 #include "values/reductions/reductions.h"
@@ -74,8 +74,10 @@ ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_val
         }
         rows += part_slices.rows;
     }
+    struct dti_fenv saved = dti_fenv_enter();
     if (op == DITTO_MEAN && parts > 1)
         dti_divide(joined.dtype, joined.values, joined.values, rows * joined.row_count, parts);
+    dti_fenv_leave(saved);
     return DITTO_OK;
 }
 
@@ -152,7 +154,9 @@ ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
     ditto_status status = make_slices(v, dti_indexed_rows_distinct(sorted.indexed, sorted.rows), &slices);
     if (status == DITTO_OK) {
         ditto_slices merged = dti_slices_of(slices, 0);
+        struct dti_fenv saved = dti_fenv_enter();
         merge_rows(&sorted, &merged);
+        dti_fenv_leave(saved);
         status = dti_value_finish(slices, DITTO_OK, out);
     }
     release(&sorted);
@@ -174,11 +178,13 @@ ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows,
                           (long long)sorted.indexed[sorted.rows - 1].index, rows - 1);
     if (status == DITTO_OK && rows * row_bytes != 0)
         memset(dst, 0, rows * row_bytes);
+    struct dti_fenv saved = dti_fenv_enter();
     for (size_t first = 0, end; first < sorted.rows && status == DITTO_OK; first = end) {
         end = dti_indexed_rows_end(sorted.indexed, sorted.rows, first);
         char *row = (char *)dst + (size_t)sorted.indexed[first].index * row_bytes;
         combine_rows(&sorted, &r, first, end, parts_of(v), row_count, row);
     }
+    dti_fenv_leave(saved);
     release(&sorted);
     return status;
 }

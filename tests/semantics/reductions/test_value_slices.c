@@ -1,6 +1,8 @@
 /* tests/semantics/reductions/test_value_slices.c - docs/semantics.md, rule 4.8: reductions of slices. */
 #include "semantics/reductions/make_values.h"
 
+#include <fenv.h>
+
 static void rule_4_8_slices_are_concatenated_and_stay_sparse(void **state)
 {
     static const int64_t want[] = { 0, 1, 1, 1, 2, 1 };
@@ -331,6 +333,43 @@ static void rule_4_8_a_dense_mean_of_f16_is_finite_if_only_its_sum_is_too_large(
     }
 }
 
+/* The mean is a third, and 1 + 2^-60 is the sum, so the bits of all three results depend on the rounding. */
+static void slices_have_the_same_bits_if_the_caller_rounds_upward(void **state)
+{
+    int64_t indices[2] = { 0, 1 };
+    double values[3][2] = { { 1, 1 }, { 0x1p-60, 0 }, { 0, 0 } };
+    ditto_slices in[3], s;
+    ditto_value *value, *mean, *merged, *dense;
+    ditto_tensor t;
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL);
+    for (int r = 0; r < 3; r++)
+        in[r] = (ditto_slices){ indices, values[r], 2, 1, DITTO_F64 };
+    assert_ok(ditto_strategy_value_from_slices(strategy, in, 2, &value));
+    int before = fegetround();
+    assert_int_equal(fesetround(FE_UPWARD), 0);
+    ditto_status reduced = ditto_strategy_reduce(strategy, DITTO_MEAN, value, NULL, 0, &mean),
+                 merging = ditto_strategy_merge_slices(strategy, value, &merged),
+                 to_dense = ditto_strategy_reduce_to(strategy, DITTO_SUM, value,
+                                                     (ditto_destination){ .replica = 0 }, &dense);
+    int after = fegetround();
+    fesetround(before);
+    assert_int_equal(after, FE_UPWARD);
+    assert_ok(reduced);
+    assert_ok(merging);
+    assert_ok(to_dense);
+    assert_ok(ditto_value_slices(mean, 0, &s, NULL));
+    assert_true(((double *)s.values)[0] == 0x1.5555555555555p-2);
+    assert_ok(ditto_value_slices(merged, 0, &s, NULL));
+    assert_true(((double *)s.values)[0] == 1);
+    assert_ok(ditto_value_tensor(dense, &t));
+    assert_true(((double *)t.data)[0] == 1);
+    ditto_value *made[] = { value, mean, merged, dense };
+    for (int i = 0; i < 4; i++)
+        assert_ok(ditto_value_destroy(made[i]));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +379,7 @@ int main(void)
         cmocka_unit_test(rule_4_8_any_number_of_slices_may_have_one_index),
         cmocka_unit_test(rule_4_8_a_dense_mean_of_halves_is_rounded_once),
         cmocka_unit_test(rule_4_8_a_dense_mean_of_f16_is_finite_if_only_its_sum_is_too_large),
+        cmocka_unit_test(slices_have_the_same_bits_if_the_caller_rounds_upward),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
