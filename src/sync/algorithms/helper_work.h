@@ -26,8 +26,8 @@
  * Fails with NO_MEMORY. */
 ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *sync);
 
-/* Frees what dti_helper_work_make has allocated, also if that has failed. Any thread, when neither the replica
- * nor its helpers use it. */
+/* Frees what dti_helper_work_make has allocated, also if that has failed. Any thread, when neither the
+ * replica nor its helpers use it. */
 void dti_helper_work_free(struct dti_replica *replica, struct dti_sync *sync);
 
 /* As dti_flow_range, with helpers. Returns false, without doing anything, if the replica has no helpers, if
