@@ -254,7 +254,8 @@ ditto_status dti_iterator_end(ditto_iterator *it)
     return dti_own(dti_error_get()->status);
 }
 
-/* Waits for the replica's next batch. Does not take it, so that it stays the next one. */
+/* Waits for the replica's next batch. Does not take it, so that it stays the next one. Sets *found only if it
+ * returns DITTO_OK. */
 static ditto_status find_next(struct dti_replica *self, ditto_iterator *it,
                               const struct dti_batch_slot **found)
 {
@@ -298,7 +299,7 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
     DTI_PROBE1(queue_get_begin, self->id);
     dti_trace_begin(self, DTI_TRACE_INPUT, "ditto_next");
     ditto_status status = find_next(self, it, &slot);
-    if (status == DITTO_OK) {
+    if (slot != NULL) {
         struct dti_consumer *c = &it->consumer[self->id];
         bytes = describe_batch(it, slot, out);
         if (!c->traced)
