@@ -416,6 +416,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard_data(ditto_variable 
  *  The functions are called on the replica's own thread. They return DITTO_ERR_CONTEXT for a variable of
  *  another strategy or of one that was destroyed, and if self is not the calling thread's replica. They
  *  return DITTO_ERR_INVALID if self or the variable is NULL.
+ *
+ *  Outside of runs several threads may call them on one variable of the default strategy. Their writes are
+ *  served one after the other. An access through an address that ditto_read or ditto_component returned is
+ *  not, and must not be made while another thread writes. With a self of the parent process, from before
+ *  fork, the functions may return DITTO_ERR_FORKED.
  *  @{ */
 
 /** Creates one variable from inside a run. The call is collective.

@@ -2,8 +2,9 @@
  * only replica is the thread itself.
  *
  * There is one default strategy in the process. It owns variables and values, and has one turn for the cross
- * calls of all threads. Each thread that asks for its replica gets its own team, so that threads do not wait
- * for each other. That team is destroyed when the thread ends. */
+ * calls of all threads. Each thread that asks for its replica gets its own team, so that the collectives of
+ * threads do not wait for each other. The team is destroyed when the thread ends. Replica calls that access
+ * the variables, which all threads share, take the turn (DTI_USE_OWN_VARIABLE). */
 #include "replicas/machine/topology.h"
 #include "strategy/strategy.h"
 #include "sync/sync.h"

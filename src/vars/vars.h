@@ -153,15 +153,40 @@ ditto_status dti_variable_hold(const ditto_variable *v, struct dti_gate **held);
  * variable itself was destroyed. Returns DITTO_ERR_NO_MEMORY if there is no memory for the list of gates. */
 ditto_status dti_variable_hold_kept(const ditto_variable *v, struct dti_gates *held);
 
-/* Stands at the beginning of each public function that takes a variable in replica context. It does what
- * DTI_HOLD_VARIABLE does, and also fails with DITTO_ERR_CONTEXT if the variable belongs to another strategy
- * than the replica. A replica in a run enters no gate, because the run has the turn. A thread's replica of
- * the default strategy enters the gate. */
+/* Stands at the beginning of each public function that takes a variable in replica context and does not
+ * access its elements. It does what DTI_HOLD_VARIABLE does, and also fails with DITTO_ERR_CONTEXT if the
+ * variable belongs to another strategy than the replica. A replica in a run enters no gate, because the run
+ * has the turn. A thread's replica of the default strategy enters the gate. */
 #define DTI_HOLD_OWN_VARIABLE(r, v)        \
     DTI_LEAVES_GATE(held_variable_, NULL); \
     DTI_TRY(dti_variable_hold_own((r), (v), &held_variable_))
 ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v,
                                    struct dti_gate **held);
+
+/* What a call in replica context holds while it accesses the elements of a variable. A replica in a run holds
+ * nothing, and `gate` is NULL. */
+struct dti_variable_use {
+    struct dti_gate *gate;
+    bool has_frame;
+    struct dti_frame frame; /* pushed if has_frame is true, and otherwise not initialised */
+};
+
+/* Stands at the beginning of each public function that accesses the elements of a variable in replica
+ * context. It does what DTI_HOLD_OWN_VARIABLE does. Each thread has its own replica of the default strategy,
+ * but all threads share the variables. A thread's replica of the default strategy therefore also takes the
+ * turn until the function returns, or fails with DITTO_ERR_FORKED. A replica in a run has no cost of this,
+ * because it executes as many branches as DTI_HOLD_OWN_VARIABLE. */
+#define DTI_USE_OWN_VARIABLE(r, v)                                                                \
+    __attribute__((cleanup(dti_variable_release), unused)) struct dti_variable_use use_variable_; \
+    use_variable_.gate = NULL;                                                                    \
+    DTI_TRY(dti_variable_use((r), (v), &use_variable_))
+ditto_status dti_variable_use(struct dti_replica *r, const ditto_variable *v, struct dti_variable_use *use);
+void dti_variable_leave(struct dti_variable_use *use);
+static inline void dti_variable_release(struct dti_variable_use *use)
+{
+    if (use->gate != NULL)
+        dti_variable_leave(use);
+}
 
 /* Returns DITTO_ERR_UNSUPPORTED if the variable has several pieces, because then no component is contiguous
  * in memory. The message begins with `what`, which names the operation that was asked for. */

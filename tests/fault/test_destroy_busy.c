@@ -161,82 +161,86 @@ static void destroying_a_variable_is_busy_while_a_colocated_one_waits_to_be_crea
 
 /* -- Calls in replica context of the default strategy, outside any run -- */
 
-static _Atomic int is_inside, may_return;
-
-static ditto_status stay_inside(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
-                                void *unused, ditto_tensor *result)
+static ditto_status call_destroy_variable(struct waiting *w)
 {
-    (void)copy, (void)arguments, (void)count, (void)unused, (void)result;
-    atomic_store(&is_inside, 1);
-    while (!atomic_load(&may_return))
-        sleep_ms(1);
-    return DITTO_OK;
+    return ditto_variable_destroy(w->variable);
 }
 
-static ditto_status call_update_here(struct waiting *w)
+/* Begins the call of the other thread, which waits for its turn. Returns false if it does not. */
+static bool let_the_other_wait(struct waiting *w)
 {
-    return ditto_update(ditto_get_replica_context(), w->variable, stay_inside, NULL, NULL, 0, NULL);
+    atomic_store(&w->may_begin, 1);
+    return await_sleep(&w->thread_id);
 }
 
+static ditto_status destroy_in_update(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                                      void *user, ditto_tensor *result)
+{
+    struct waiting *w = user;
+    (void)copy, (void)arguments, (void)count, (void)result;
+    w->destroy_status = ditto_variable_destroy(w->variable);
+    return let_the_other_wait(w) ? DITTO_OK : DITTO_ERR_USER;
+}
+
+/* The other thread destroys the variable when the update has given back the turn. The update may still be in
+ * the gate of the variable then. */
 static int destroy_under_update(void *unused)
 {
-    struct waiting w = { .strategy = ditto_get_strategy(), .call = call_update_here };
+    struct waiting w = { .strategy = ditto_get_strategy(), .call = call_destroy_variable };
     pthread_t thread;
     (void)unused;
     REQUIRE(make_variable(w.strategy, &w.variable));
-    REQUIRE(pthread_create(&thread, NULL, call_and_return, &w) == 0);
-    while (!atomic_load(&is_inside))
-        sleep_ms(1);
-    REQUIRE(ditto_variable_destroy(w.variable) == DITTO_ERR_BUSY);
-    atomic_store(&may_return, 1);
+    REQUIRE(pthread_create(&thread, NULL, begin_call, &w) == 0);
+    ditto_replica *self = ditto_get_replica_context();
+    REQUIRE(ditto_update(self, w.variable, destroy_in_update, &w, NULL, 0, NULL) == DITTO_OK);
     pthread_join(thread, NULL);
-    REQUIRE(w.status == DITTO_OK);
-    REQUIRE(ditto_variable_destroy(w.variable) == DITTO_OK);
+    REQUIRE(w.destroy_status == DITTO_ERR_BUSY);
+    REQUIRE(w.status == DITTO_OK || w.status == DITTO_ERR_BUSY);
+    REQUIRE(w.status == DITTO_OK || ditto_variable_destroy(w.variable) == DITTO_OK);
     return 0;
 }
 
 struct applying {
+    struct waiting waiting;
     ditto_optimizer *optimizer;
-    ditto_status status;
+    bool the_other_waited;
 };
 
-static void stay_in_rule(const ditto_rule_range *range, void *unused)
+static ditto_status call_destroy_optimizer(struct waiting *w)
 {
-    (void)range, (void)unused;
-    atomic_store(&is_inside, 1);
-    while (!atomic_load(&may_return))
-        sleep_ms(1);
+    return ditto_optimizer_destroy(((struct applying *)(void *)w)->optimizer);
 }
 
-static void *apply(void *argument)
+static void destroy_in_rule(const ditto_rule_range *range, void *user)
 {
-    struct applying *a = argument;
-    float ones[4] = { 1, 1, 1, 1 };
-    ditto_tensor gradient = { .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
-    a->status = ditto_apply(ditto_get_replica_context(), a->optimizer, &gradient, NULL);
-    return NULL;
+    struct applying *a = user;
+    (void)range;
+    a->waiting.destroy_status = ditto_optimizer_destroy(a->optimizer);
+    a->the_other_waited = let_the_other_wait(&a->waiting);
 }
 
 static int destroy_under_apply(void *unused)
 {
-    struct applying a = { .optimizer = NULL };
-    ditto_variable *variable;
+    struct applying a = { .waiting.call = call_destroy_optimizer };
+    struct waiting *w = &a.waiting;
     ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
+    float ones[4] = { 1, 1, 1, 1 };
+    ditto_tensor gradient = { .data = ones, .dtype = DITTO_F32, .rank = 1, .shape = { 4 } };
     pthread_t thread;
     (void)unused;
     options.rule = DITTO_RULE_FUNCTION;
-    options.function = stay_in_rule;
+    options.function = destroy_in_rule;
+    options.user = &a;
     options.num_slots = 1;
-    REQUIRE(make_variable(ditto_get_strategy(), &variable));
-    REQUIRE(ditto_optimizer_create(&variable, 1, &options, &a.optimizer) == DITTO_OK);
-    REQUIRE(pthread_create(&thread, NULL, apply, &a) == 0);
-    while (!atomic_load(&is_inside))
-        sleep_ms(1);
-    REQUIRE(ditto_optimizer_destroy(a.optimizer) == DITTO_ERR_BUSY);
-    atomic_store(&may_return, 1);
+    REQUIRE(make_variable(ditto_get_strategy(), &w->variable));
+    REQUIRE(ditto_optimizer_create(&w->variable, 1, &options, &a.optimizer) == DITTO_OK);
+    REQUIRE(pthread_create(&thread, NULL, begin_call, w) == 0);
+    REQUIRE(ditto_apply(ditto_get_replica_context(), a.optimizer, &gradient, NULL) == DITTO_OK);
     pthread_join(thread, NULL);
-    REQUIRE(a.status == DITTO_OK);
-    REQUIRE(ditto_optimizer_destroy(a.optimizer) == DITTO_OK && ditto_variable_destroy(variable) == DITTO_OK);
+    REQUIRE(a.the_other_waited && w->destroy_status == DITTO_ERR_BUSY);
+    REQUIRE(w->status == DITTO_OK || w->status == DITTO_ERR_BUSY);
+    REQUIRE(w->status == DITTO_OK || ditto_optimizer_destroy(a.optimizer) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(w->variable) == DITTO_OK);
     return 0;
 }
 

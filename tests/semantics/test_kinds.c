@@ -1,5 +1,5 @@
 /* tests/semantics/test_kinds.c - docs/semantics.md, "Contexts" and "Losses, random numbers": the default
- * strategy (rules 1.1 to 1.3 and 1.7), the kinds of strategy (8.15), and losses (11.1). */
+ * strategy (rules 1.1 to 1.3, 1.7 and 6.4), the kinds of strategy (8.15), and losses (11.1). */
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"
@@ -305,6 +305,125 @@ static void rule_1_7_the_default_strategy_is_the_identity(void **state)
     assert_ok(ditto_variable_destroy(variable));
 }
 
+/* The variables that threads without a strategy share. Each round of a thread adds 1 to each of them several
+ * times. */
+struct shared {
+    ditto_variable *mirrored, *on_read, *rows, *trained;
+    ditto_optimizer *optimizer;
+    pthread_barrier_t all_threads;
+    int rounds;
+};
+
+static void count_step(const ditto_rule_range *range, void *user)
+{
+    (void)user;
+    for (size_t i = 0; i < range->count; i++) {
+        ((double *)range->slot[0])[i] += 1;
+        ((double *)range->value)[i] -= ((const double *)range->gradient)[i];
+    }
+}
+
+static ditto_status add_one_to_copy(const ditto_tensor *copy, const ditto_tensor *arguments,
+                                    uint32_t num_arguments, void *user, ditto_tensor *result)
+{
+    (void)arguments, (void)num_arguments, (void)user, (void)result;
+    *(double *)copy->data += 1;
+    return DITTO_OK;
+}
+
+static int write_shared(struct shared *s)
+{
+    ditto_replica *self = ditto_get_replica_context();
+    double one = 1, minus_one = -1, found, norm;
+    int64_t row = 1;
+    ditto_slices slices = { .indices = &row, .values = &one, .rows = 1, .row_count = 1, .dtype = DITTO_F64 };
+    ditto_tensor gradient = { .data = &minus_one, .dtype = DITTO_F64 };
+    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+    void *component;
+    options.norm = &norm;
+    pthread_barrier_wait(&s->all_threads);
+    for (int i = 0; i < s->rounds; i++) {
+        REQUIRE(ditto_assign_add(self, s->mirrored, &one) == DITTO_OK);
+        REQUIRE(ditto_variable_assign_add(s->mirrored, &one, sizeof one) == DITTO_OK);
+        REQUIRE(ditto_update(self, s->mirrored, add_one_to_copy, NULL, NULL, 0, NULL) == DITTO_OK);
+        REQUIRE(ditto_variable_read(s->mirrored, &found, sizeof found) == DITTO_OK && found >= 3 * (i + 1));
+        REQUIRE(ditto_assign_add(self, s->on_read, &one) == DITTO_OK);
+        REQUIRE(ditto_component(self, s->on_read, &component) == DITTO_OK);
+        REQUIRE(ditto_scatter(self, s->rows, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
+        REQUIRE(ditto_lookup(self, s->rows, &row, 1, &found) == DITTO_OK && found >= i + 1);
+        REQUIRE(ditto_apply(self, s->optimizer, &gradient, &options) == DITTO_OK && norm == 1);
+    }
+    return 0;
+}
+
+static void *write_shared_on_thread(void *shared)
+{
+    return write_shared(shared) == 0 ? shared : NULL;
+}
+
+static void make_shared(struct shared *s, uint32_t num_threads)
+{
+    double zeros[2] = { 0, 0 };
+    ditto_tensor scalar = { .data = zeros, .dtype = DITTO_F64 },
+                 pair = { .data = zeros, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } };
+    ditto_strategy *plain = ditto_get_strategy();
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    assert_ok(ditto_variable_create(plain, &scalar, &options, &s->mirrored));
+    assert_ok(ditto_variable_create(plain, &pair, &options, &s->rows));
+    assert_ok(ditto_variable_create(plain, &scalar, &options, &s->trained));
+    options.synchronization = DITTO_ON_READ;
+    assert_ok(ditto_variable_create(plain, &scalar, &options, &s->on_read));
+    rule.rule = DITTO_RULE_FUNCTION;
+    rule.function = count_step;
+    rule.num_slots = 1;
+    rule.clip_norm = 2; /* more than the norm of the gradients */
+    assert_ok(ditto_optimizer_create(&s->trained, 1, &rule, &s->optimizer));
+    s->rounds = test_trials(5000);
+    assert_int_equal(pthread_barrier_init(&s->all_threads, NULL, num_threads), 0);
+}
+
+/* Checks that the variable, of one or two f64, ends with this value. Then destroys it. */
+static void expect_last(ditto_variable *variable, double expected)
+{
+    double found[2];
+    ditto_tensor spec = spec_of(variable);
+    size_t count = ditto_tensor_count(&spec);
+    assert_ok(ditto_variable_read(variable, found, count * sizeof(double)));
+    assert_true(found[count - 1] == expected);
+    assert_ok(ditto_variable_destroy(variable));
+}
+
+static void rule_6_4_threads_without_a_strategy_lose_no_write_to_a_shared_variable(void **state)
+{
+    (void)state;
+    for (uint32_t num_threads = 2; num_threads <= 8; num_threads *= 4) {
+        struct shared s;
+        pthread_t thread[8];
+        void *worked[8];
+        int64_t steps;
+        make_shared(&s, num_threads);
+        for (uint32_t i = 0; i < num_threads; i++)
+            assert_int_equal(pthread_create(&thread[i], NULL, write_shared_on_thread, &s), 0);
+        for (uint32_t i = 0; i < num_threads; i++)
+            pthread_join(thread[i], &worked[i]);
+        for (uint32_t i = 0; i < num_threads; i++)
+            assert_ptr_equal(worked[i], &s);
+        double writes = (double)num_threads * s.rounds;
+        ditto_variable *iterations;
+        assert_ok(ditto_optimizer_iterations(s.optimizer, &iterations));
+        assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
+        assert_true((double)steps == writes);
+        assert_ok(ditto_optimizer_destroy(s.optimizer));
+        expect_last(s.mirrored, 3 * writes);
+        expect_last(s.on_read, writes);
+        expect_last(s.rows, writes);
+        expect_last(s.trained, writes);
+        pthread_barrier_destroy(&s.all_threads);
+    }
+}
+
 static void the_default_strategy_is_not_counted_as_sharing_pus(void **state)
 {
     (void)state;
@@ -320,6 +439,10 @@ static void the_default_strategy_is_not_counted_as_sharing_pus(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* The replica of the parent's thread. In the child no call may wait for the turn, because the thread that has
+ * it may not exist there. */
+static ditto_replica *parents_self;
+
 /* The new strategy may have the address of the parent's, which is freed. So the test compares what belongs to
  * them. */
 static int use_default_strategy(void *parents_variable)
@@ -327,6 +450,7 @@ static int use_default_strategy(void *parents_variable)
     double number = 5;
     ditto_tensor t = { .data = &number, .dtype = DITTO_F64 };
     ditto_variable *own;
+    REQUIRE(ditto_assign_add(parents_self, parents_variable, &number) == DITTO_ERR_FORKED);
     REQUIRE(ditto_variable_read(parents_variable, &number, sizeof number) == DITTO_ERR_FORKED);
     ditto_strategy *fresh = ditto_get_strategy();
     REQUIRE(fresh != NULL && ditto_strategy_num_replicas(fresh) == 1);
@@ -345,7 +469,8 @@ static void after_fork_there_is_another_default_strategy(void **state)
     double three = 3, number = 0;
     ditto_tensor t = { .data = &three, .dtype = DITTO_F64 };
     ditto_variable *variable;
-    assert_non_null(ditto_get_replica_context());
+    parents_self = ditto_get_replica_context();
+    assert_non_null(parents_self);
     assert_ok(ditto_variable_create(ditto_get_strategy(), &t, NULL, &variable));
     assert_int_equal(in_child(use_default_strategy, variable, 60), 0);
     assert_ok(ditto_variable_read(variable, &number, sizeof number));
@@ -520,6 +645,7 @@ int main(void)
         cmocka_unit_test(rule_1_3_a_default_ends_with_its_thread),
         cmocka_unit_test(rule_1_2_a_scope_that_a_function_leaves_open_ends_with_the_call),
         cmocka_unit_test(rule_1_7_the_default_strategy_is_the_identity),
+        cmocka_unit_test(rule_6_4_threads_without_a_strategy_lose_no_write_to_a_shared_variable),
         cmocka_unit_test(the_default_strategy_is_not_counted_as_sharing_pus),
         cmocka_unit_test(after_fork_there_is_another_default_strategy),
         cmocka_unit_test(rule_8_15_central_storage_keeps_one_copy),

@@ -212,7 +212,7 @@ ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_te
     DTI_LEAVES_GATE(held, NULL);
     if (!dti_dependent_hold(&o->dependent, &held))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the optimizer's strategy has been destroyed");
-    DTI_HOLD_OWN_VARIABLE(r, o->iterations);
+    DTI_USE_OWN_VARIABLE(r, o->iterations);
     DTI_TRY(dti_not_null(gradients, "gradients"));
     DTI_TRY(read_options(o, options, &known));
     for (uint32_t k = 0; k < o->count; k++)

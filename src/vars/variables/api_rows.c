@@ -75,7 +75,7 @@ ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_HOLD_OWN_VARIABLE(r, v);
+    DTI_USE_OWN_VARIABLE(r, v);
     DTI_TRY(check_kind(v));
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
@@ -95,7 +95,7 @@ ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const in
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_HOLD_OWN_VARIABLE(r, v);
+    DTI_USE_OWN_VARIABLE(r, v);
     DTI_TRY(check_rows(v));
     if (count == 0)
         return DITTO_OK;

@@ -322,15 +322,47 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t 
 
 /* -- Replica context -- */
 
-ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v,
-                                   struct dti_gate **held)
+static ditto_status check_strategy(const struct dti_replica *r, const ditto_variable *v)
 {
-    DTI_TRY(dti_variable_hold(v, held));
     if (dti_team_strategy(v->team) != dti_team_strategy(r->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "mixing strategies: \"%s\" belongs to another strategy than replica %u", v->name,
                         r->id);
     return DITTO_OK;
+}
+
+ditto_status dti_variable_hold_own(const struct dti_replica *r, const ditto_variable *v,
+                                   struct dti_gate **held)
+{
+    DTI_TRY(dti_variable_hold(v, held));
+    return check_strategy(r, v);
+}
+
+ditto_status dti_variable_use(struct dti_replica *r, const ditto_variable *v, struct dti_variable_use *use)
+{
+    use->has_frame = false;
+    DTI_TRY(dti_variable_hold(v, &use->gate));
+    if (v->team == r->team) /* in a run of the variable's strategy, which has the turn */
+        return DITTO_OK;
+    DTI_TRY(check_strategy(r, v));
+    /* This is a thread's replica of the default strategy. Without a gate it has the turn already, because it
+     * is in a function of the user that another of these calls executes. */
+    if (use->gate == NULL)
+        return DITTO_OK;
+    DTI_TRY(dti_cross_enter(v->team, &use->frame, DTI_CALLER_KEEPS_AFFINITY));
+    use->has_frame = true;
+    /* Functions of the user that the call executes stay in replica context. */
+    use->frame.kind = DTI_CONTEXT_REPLICA;
+    use->frame.replica = r;
+    use->frame.self = dti_plain_self;
+    return DITTO_OK;
+}
+
+void dti_variable_leave(struct dti_variable_use *use)
+{
+    if (use->has_frame)
+        dti_cross_leave(use->frame.team, &use->frame);
+    dti_gate_leave(use->gate);
 }
 
 ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, const void **data)
@@ -350,7 +382,7 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
     DTI_ENTER();
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_HOLD_OWN_VARIABLE(r, variable);
+    DTI_USE_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_not_null(data, "data"));
     if (variable->mirrored)
         return DTI_FAIL(DITTO_ERR_INVALID,
@@ -378,7 +410,7 @@ static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum d
 {
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
-    DTI_HOLD_OWN_VARIABLE(r, v);
+    DTI_USE_OWN_VARIABLE(r, v);
     DTI_TRY(dti_buffer_check(value, v->bytes, v->spec.dtype, "value"));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
     return v->kind->write(r, v, rule, value);
