@@ -305,6 +305,120 @@ static void rule_1_7_the_default_strategy_is_the_identity(void **state)
     assert_ok(ditto_variable_destroy(variable));
 }
 
+/* Checks a plain value that is not `of` itself, and destroys its handle. */
+static void expect_new_plain(ditto_value *result, const ditto_value *of, ditto_dtype dtype, double first)
+{
+    ditto_tensor t;
+    assert_ptr_not_equal(result, of);
+    assert_int_equal(ditto_value_kind_of(result), DITTO_VALUE_PLAIN);
+    assert_ok(ditto_value_tensor(result, &t));
+    assert_int_equal(t.dtype, dtype);
+    assert_true((dtype == DITTO_I32 ? *(int32_t *)t.data : *(double *)t.data) == first);
+    assert_ok(ditto_value_destroy(result));
+}
+
+/* Checks that the only local result of `value` is a plain value that was taken from it. */
+static void expect_one_local_result(ditto_strategy *strategy, const ditto_value *value, ditto_dtype dtype,
+                                    double first)
+{
+    ditto_value *local[1];
+    uint32_t count;
+    assert_ok(ditto_strategy_local_results(strategy, value, local, &count));
+    assert_int_equal(count, 1);
+    assert_ptr_equal(ditto_value_container(local[0]), value);
+    expect_new_plain(local[0], value, dtype, first);
+}
+
+static void expect_per_replica_values_have_results(ditto_strategy *strategy)
+{
+    double x[2] = { 3, 4 };
+    int32_t three = 3;
+    ditto_tensor number = { .data = x, .dtype = DITTO_F64 }, integer = { .data = &three, .dtype = DITTO_I32 },
+                 pair = { .data = x, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } };
+    ditto_value *value, *result;
+    assert_ok(ditto_strategy_value_from_tensors(strategy, &number, 1, &value));
+    assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &result));
+    expect_new_plain(result, value, DITTO_F64, 3);
+    assert_status(ditto_strategy_gather(strategy, value, 0, &result), DITTO_ERR_SHAPE);
+    expect_one_local_result(strategy, value, DITTO_F64, 3);
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, &pair, 1, &value));
+    assert_ok(ditto_strategy_gather(strategy, value, 0, &result));
+    expect_new_plain(result, value, DITTO_F64, 3);
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, &integer, 1, &value));
+    assert_ok(ditto_strategy_reduce(strategy, DITTO_MEAN, value, NULL, 0, &result));
+    expect_new_plain(result, value, DITTO_F64, 3);
+    assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &result));
+    expect_new_plain(result, value, DITTO_I32, 3);
+    assert_ok(ditto_value_destroy(value));
+}
+
+static void expect_variables_have_results(ditto_strategy *strategy)
+{
+    double x[2] = { 3, 4 };
+    ditto_tensor pair = { .data = x, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } };
+    ditto_variable *variable;
+    ditto_value *value, *result;
+    assert_ok(ditto_variable_create(strategy, &pair, NULL, &variable));
+    assert_ok(ditto_variable_value(variable, &value));
+    assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &result));
+    expect_new_plain(result, value, DITTO_F64, 3);
+    assert_ok(ditto_strategy_gather(strategy, value, 0, &result));
+    x[0] = 5;
+    assert_ok(ditto_variable_assign(variable, x, sizeof x));
+    expect_new_plain(result, value, DITTO_F64, 3); /* a copy, which the assignment does not change */
+    expect_one_local_result(strategy, value, DITTO_F64, 5);
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_variable_destroy(variable));
+}
+
+static void expect_member(const ditto_value *nest, const char *name, const ditto_value *member, bool same)
+{
+    const ditto_value *found;
+    ditto_tensor t;
+    assert_ok(ditto_value_member(nest, name, &found));
+    assert_int_equal(found == member, same);
+    assert_ok(ditto_value_tensor(found, &t));
+    assert_true(*(double *)t.data == 3);
+}
+
+static void expect_nests_have_results(ditto_strategy *strategy)
+{
+    static const char *const names[] = { "plain", "per_replica" };
+    double x[2] = { 3, 4 };
+    ditto_tensor pair = { .data = x, .dtype = DITTO_F64, .rank = 1, .shape = { 2 } };
+    ditto_value *member[2], *nest, *result[3];
+    uint32_t count;
+    assert_ok(ditto_strategy_value(strategy, &pair, &member[0]));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, &pair, 1, &member[1]));
+    assert_ok(ditto_strategy_nest(strategy, names, (const ditto_value *const *)member, 2, &nest));
+    assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, nest, NULL, 0, &result[0]));
+    assert_ok(ditto_strategy_gather(strategy, nest, 0, &result[1]));
+    assert_ok(ditto_strategy_local_results(strategy, nest, &result[2], &count));
+    assert_int_equal(count, 1);
+    for (int i = 0; i < 3; i++) {
+        expect_member(result[i], names[0], member[0], true);
+        expect_member(result[i], names[1], member[1], false);
+        assert_ok(ditto_value_destroy(result[i]));
+    }
+    assert_ok(ditto_value_destroy(nest));
+    assert_ok(ditto_value_destroy(member[0]));
+    assert_ok(ditto_value_destroy(member[1]));
+}
+
+static void rule_1_7_the_default_strategy_treats_values_as_any_strategy_of_one_replica(void **state)
+{
+    (void)state;
+    ditto_strategy *one = make_strategy(1, NULL), *strategies[2] = { ditto_get_strategy(), one };
+    for (int i = 0; i < 2; i++) {
+        expect_per_replica_values_have_results(strategies[i]);
+        expect_variables_have_results(strategies[i]);
+        expect_nests_have_results(strategies[i]);
+    }
+    assert_ok(ditto_strategy_destroy(one));
+}
+
 /* The variables that threads without a strategy share. Each round of a thread adds 1 to each of them several
  * times. */
 struct shared {
@@ -645,6 +759,7 @@ int main(void)
         cmocka_unit_test(rule_1_3_a_default_ends_with_its_thread),
         cmocka_unit_test(rule_1_2_a_scope_that_a_function_leaves_open_ends_with_the_call),
         cmocka_unit_test(rule_1_7_the_default_strategy_is_the_identity),
+        cmocka_unit_test(rule_1_7_the_default_strategy_treats_values_as_any_strategy_of_one_replica),
         cmocka_unit_test(rule_6_4_threads_without_a_strategy_lose_no_write_to_a_shared_variable),
         cmocka_unit_test(the_default_strategy_is_not_counted_as_sharing_pus),
         cmocka_unit_test(after_fork_there_is_another_default_strategy),
