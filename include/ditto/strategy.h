@@ -262,10 +262,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_strategy_kind
  *
  *  Objects that were created with it (variables, values, optimizers, iterators, checkpointers) may be
  *  destroyed before or after it. Other calls on them return DITTO_ERR_CONTEXT after it, unless they say
- *  otherwise. In a child process after fork the function also ends the strategy's scopes on this thread,
- *  frees the memory, and returns DITTO_OK. In a function that ditto has called in a context of the strategy
- *  (a merge function, for example), the memory, the objects and the scopes around that context stay in the
- *  child, because the function may return there. Calls on the objects return DITTO_ERR_FORKED.
+ *  otherwise.
+ *
+ *  In a child process after fork the function also ends the strategy's scopes on this thread, frees the
+ *  memory, and returns DITTO_OK. If the child calls it inside a function of the program that a call on the
+ *  strategy executes (for example a merge function, or a variable's initialize), that function may return to
+ *  the call. The memory, the objects and the scopes around the call then stay until the child ends. Calls on
+ *  the objects return DITTO_ERR_FORKED.
  *
  *  @param strategy  the strategy; NULL is allowed
  *  @retval DITTO_OK            the strategy is destroyed

@@ -168,7 +168,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
                                                              ditto_variable **out);
 
 /** Destroys a variable. It may be called after the variable's strategy was destroyed. If another thread is in
- *  a run of the strategy, the call waits for the end of the run.
+ *  a run of the strategy, the call waits for the end of the run. In a child process after fork, a variable
+ *  may be destroyed inside a function that a call on its strategy executes. Its memory then stays until the
+ *  strategy is destroyed.
  *
  *  @param variable  the variable; NULL is allowed
  *  @retval DITTO_OK           the variable is destroyed
@@ -417,10 +419,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard_data(ditto_variable 
  *  another strategy or of one that was destroyed, and if self is not the calling thread's replica. They
  *  return DITTO_ERR_INVALID if self or the variable is NULL.
  *
- *  Outside of runs several threads may call them on one variable of the default strategy. Their writes are
- *  served one after the other. An access through an address that ditto_read or ditto_component returned is
- *  not, and must not be made while another thread writes. With a self of the parent process, from before
- *  fork, the functions may return DITTO_ERR_FORKED.
+ *  Outside of runs several threads may call them on one variable of the default strategy. Calls that access
+ *  elements (all but ditto_read) are served one after the other. They also wait for a run or another call of
+ *  the default strategy that is in progress on another thread, for example for a ditto_next that waits for
+ *  rows. An access through an address that ditto_read or ditto_component returned does not wait, and must not
+ *  be made while another thread writes. With a self of the parent process, from before fork, the functions
+ *  may return DITTO_ERR_FORKED.
  *  @{ */
 
 /** Creates one variable from inside a run. The call is collective.

@@ -205,9 +205,10 @@ static ditto_status destroy_in_child(ditto_strategy *strategy)
     dti_scope_forget(team);
     if (!dti_context_is_of(team))
         return end(strategy);
-    /* The thread is in a function that a call on the strategy has called. Later calls compare the contexts of
-     * the thread with their own team and ask whether they are of a parent process, and the function may
-     * return to that call. The team and its objects therefore stay as they are. */
+    /* The thread is in a function that a call on the strategy executes, or in a scope inside such a function.
+     * The function may return to the call. Later calls compare the contexts of the thread with their own
+     * team, and ask whether these belong to a parent process. The team and its objects therefore stay as they
+     * are. */
     dti_team_uncount(team);
     keep(strategy);
     return DITTO_OK;

@@ -459,6 +459,41 @@ static ditto_status call_a_function_of_a_value(struct destroying *d)
     return ditto_value_destroy(value);
 }
 
+static ditto_status destroy_in_initialize(const ditto_tensor *value, size_t first_row, void *user)
+{
+    (void)first_row;
+    memset(value->data, 0, ditto_tensor_bytes(value));
+    return fork_and_destroy(user);
+}
+
+static ditto_status call_initialize(struct destroying *d)
+{
+    ditto_tensor initial = { .dtype = DITTO_F32 };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_variable *variable;
+    options.initialize = destroy_in_initialize;
+    options.initialize_user = d;
+    DITTO_TRY(ditto_variable_create(d->strategy, &initial, &options, &variable));
+    return ditto_variable_destroy(variable);
+}
+
+static ditto_status destroy_in_a_function_of_datasets(const ditto_input_context *context, void *user,
+                                                      ditto_dataset **out)
+{
+    ditto_dataset *range;
+    DITTO_TRY(ditto_dataset_from_range(0, 100, 1, &range));
+    DITTO_TRY(ditto_dataset_batch(range, 1, 0, out));
+    return context->pipeline == 0 ? fork_and_destroy(user) : DITTO_OK;
+}
+
+static ditto_status call_a_function_of_datasets(struct destroying *d)
+{
+    ditto_iterator *iterator;
+    DITTO_TRY(ditto_strategy_iterate_from_function(d->strategy, destroy_in_a_function_of_datasets, d, NULL,
+                                                   &iterator));
+    return ditto_iterator_destroy(iterator);
+}
+
 struct destroying_case {
     uint32_t replicas;
     bool must_return;
@@ -487,7 +522,8 @@ static int destroy_inside_a_call(void *argument)
 static void a_child_replaces_the_strategy_inside_a_function_that_the_strategy_calls(void **state)
 {
     static ditto_status (*const calls[])(struct destroying *) = { call_a_merge_function,
-                                                                  call_a_function_of_a_value };
+                                                                  call_a_function_of_a_value, call_initialize,
+                                                                  call_a_function_of_datasets };
     (void)state;
     for (size_t i = 0; i < (SANITIZED ? 1 : COUNTS); i++)
         for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
@@ -495,6 +531,58 @@ static void a_child_replaces_the_strategy_inside_a_function_that_the_strategy_ca
                 struct destroying_case k = { counts[i], variant % 2 != 0, variant / 2 != 0, calls[c] };
                 assert_int_equal(in_child(destroy_inside_a_call, &k, 120), 0);
             }
+}
+
+struct colocation {
+    pid_t parent;
+    ditto_variable *variable;
+    int code; /* the exit status of the child */
+};
+
+static ditto_status destroy_the_colocated(const ditto_tensor *value, size_t first_row, void *user)
+{
+    struct colocation *c = user;
+    (void)first_row;
+    memset(value->data, 0, ditto_tensor_bytes(value));
+    pid_t child = fork();
+    if (child != 0) {
+        c->code = await_child(child);
+        return DITTO_OK;
+    }
+    watch_free(c->variable);
+    return ditto_variable_destroy(c->variable);
+}
+
+/* The call that creates a variable uses the variable with which it is colocated until it returns. */
+static int destroy_a_colocated_variable(void *unused)
+{
+    struct colocation c = { .parent = getpid(), .code = -1 };
+    float zero = 0;
+    ditto_tensor first = { .data = &zero, .dtype = DITTO_F32 }, initial = { .dtype = DITTO_F32 };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_strategy *strategy = make_two();
+    ditto_variable *created;
+    (void)unused;
+    REQUIRE(strategy != NULL);
+    REQUIRE(ditto_variable_create(strategy, &first, NULL, &c.variable) == DITTO_OK);
+    options.initialize = destroy_the_colocated;
+    options.initialize_user = &c;
+    options.colocate_with = c.variable;
+    ditto_status status = ditto_variable_create(strategy, &initial, &options, &created);
+    if (getpid() != c.parent) {
+        bool is_right = status == DITTO_ERR_FORKED && !was_freed();
+        _exit(is_right && ditto_strategy_destroy(strategy) == DITTO_OK && was_freed() ? 0 : 1);
+    }
+    REQUIRE(status == DITTO_OK && c.code == 0);
+    REQUIRE(ditto_variable_destroy(created) == DITTO_OK && ditto_variable_destroy(c.variable) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    return 0;
+}
+
+static void a_child_destroys_a_variable_inside_a_function_of_a_call_that_uses_it(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_a_colocated_variable, NULL, 120), 0);
 }
 
 /* -- A fork while another thread writes the error of a run -- */
@@ -687,6 +775,7 @@ int main(void)
         cmocka_unit_test(a_child_makes_strategies_whatever_other_threads_did_at_the_fork),
         cmocka_unit_test(a_child_does_not_wait_for_the_end_of_a_destroy_in_its_parent),
         cmocka_unit_test(a_child_replaces_the_strategy_inside_a_function_that_the_strategy_calls),
+        cmocka_unit_test(a_child_destroys_a_variable_inside_a_function_of_a_call_that_uses_it),
         cmocka_unit_test(a_child_does_not_wait_for_an_error_that_its_parent_was_writing),
         cmocka_unit_test(a_child_uses_a_failed_queue_whatever_other_threads_did_at_the_fork),
     };

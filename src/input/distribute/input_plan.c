@@ -154,17 +154,17 @@ static ditto_status check_alike(const ditto_dataset *first, const ditto_dataset 
     return dti_dataset_check_alike(first, "pipeline 0", dataset, name);
 }
 
-static DTI_GUARDED ditto_status make_one(ditto_dataset_fn function, void *user,
+static DTI_GUARDED ditto_status make_one(const struct dti_team *team, ditto_dataset_fn function, void *user,
                                          const ditto_input_context *context, ditto_dataset **out)
 {
     uint32_t serial = dti_error_serial;
-    struct dti_frame frame;
+    struct dti_same_context same;
     *out = NULL;
-    dti_frame_push_same(&frame);
+    dti_frame_push_same(&same, team);
     DTI_GUARD("a function that makes datasets (ditto_strategy_iterate_from_function)");
     ditto_status status = function(context, user, out);
     DTI_GUARD_END();
-    dti_frame_pop_same(&frame);
+    dti_frame_pop_same(&same);
     if (status == DITTO_OK && *out == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the function that makes datasets returned DITTO_OK but no dataset, for pipeline %u",
@@ -200,7 +200,7 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
                               ? DITTO_OK
                               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
     for (uint32_t w = 0; w < plan->pipelines && status == DITTO_OK; w++) {
-        status = make_one(function, user,
+        status = make_one(team, function, user,
                           &(ditto_input_context){ plan->pipelines, w, dti_team_num_replicas(team) },
                           &(*datasets)[w]);
         if (status == DITTO_OK)

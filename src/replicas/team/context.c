@@ -55,9 +55,16 @@ void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team)
     dti_frame_push(frame);
 }
 
-void dti_frame_push_same(struct dti_frame *frame)
+/* The innermost one of this thread, or NULL. */
+static _Thread_local const struct dti_same_context *same_top;
+
+void dti_frame_push_same(struct dti_same_context *same, const struct dti_team *team)
 {
     const struct dti_frame *top = dti_frame_top;
+    struct dti_frame *frame = &same->frame;
+    same->team = team;
+    same->outer = same_top;
+    same_top = same;
     fill(frame, DTI_CONTEXT_CROSS, NULL);
     if (top == NULL)
         return; /* no frame stands for the context outside all scopes and runs */
@@ -72,10 +79,11 @@ void dti_frame_push_same(struct dti_frame *frame)
     dti_frame_push(frame);
 }
 
-void dti_frame_pop_same(struct dti_frame *frame)
+void dti_frame_pop_same(struct dti_same_context *same)
 {
-    if (frame->team != NULL) {
-        dti_frame_pop(frame);
+    same_top = same->outer;
+    if (same->frame.team != NULL) {
+        dti_frame_pop(&same->frame);
         return;
     }
     while (dti_frame_top != NULL && !dti_frame_top->standing)
@@ -119,9 +127,12 @@ const struct dti_mask *dti_context_saved_mask(void)
 bool dti_context_is_of(const struct dti_team *team)
 {
     const struct dti_frame *frame = dti_frame_top;
+    const struct dti_same_context *same = same_top;
     while (frame != NULL && frame->team != team)
         frame = frame->below;
-    return frame != NULL;
+    while (same != NULL && same->team != team)
+        same = same->outer;
+    return frame != NULL || same != NULL;
 }
 
 /* Returns true in a child process if the frame's team was created before fork. In input context there may be

@@ -82,12 +82,21 @@ void dti_frame_end_scope(void);
 /* Pushes cross context of a team. The frame need not be initialised. */
 void dti_frame_push_cross(struct dti_frame *frame, struct dti_team *team);
 
-/* Surround a function of the user that is in the context of the call that calls it, whatever that is. Scopes
- * that the function has entered end with it, except one of ditto_set_default. It cannot leave a scope that
- * the thread was in before. In such a scope the call has entered no gate (dti_team_hold_itself), so the
- * strategy could be destroyed under it. The frame need not be initialised. */
-void dti_frame_push_same(struct dti_frame *frame);
-void dti_frame_pop_same(struct dti_frame *frame);
+/* A function of the user that is in the context of the call that calls it, and not in one of its own. */
+struct dti_same_context {
+    struct dti_frame frame;
+
+    /* The team of the call. It differs from the frame's team if the thread is in another context. */
+    const struct dti_team *team;
+    const struct dti_same_context *outer;
+};
+
+/* Surround such a function, which a call on `team` calls. Scopes that the function has entered end with it,
+ * except one of ditto_set_default. It cannot leave a scope that the thread was in before. In such a scope the
+ * call has entered no gate (dti_team_hold_itself), so the strategy could be destroyed under it. `same` need
+ * not be initialised. */
+void dti_frame_push_same(struct dti_same_context *same, const struct dti_team *team);
+void dti_frame_pop_same(struct dti_same_context *same);
 
 /* Called before a function of the user on the thread of a replica or of a device. Enters the context of the
  * function and its floating-point environment, which is the one that ditto promises, or the host's if the
@@ -150,7 +159,8 @@ DTI_COMPANION ditto_status dti_context_check_outside(const char *what);
  * In a child process it may wait. */
 DTI_COMPANION ditto_status dti_context_check_not_input(const char *what);
 
-/* Returns true if a frame of this thread is of `team`. It need not be the top frame. */
+/* Returns true if a frame of this thread is of `team`, or if a call on `team` executes a function of the user
+ * in the caller's context. The frame need not be the top frame. */
 bool dti_context_is_of(const struct dti_team *team);
 
 /* Checks that this thread may make a cross call on `team`. Returns CONTEXT on a replica's thread, in the

@@ -84,6 +84,17 @@ static bool leave_team(struct dti_dependent *dependent, enum dti_team_end end)
     return dependent->freed_by == DTI_FREED_BY_DESTROY;
 }
 
+/* Destroys a dependent in a child process, in which the threads of other calls do not exist. If a function
+ * that a call of this thread executes destroys the dependent, the function may return to the call. The
+ * dependent then stays until its team ends. Returns true if the caller must free it. */
+static bool leave_in_child(struct dti_dependent *dependent, struct dti_team *team)
+{
+    if (!dti_context_is_of(team))
+        return leave_team(dependent, DTI_TEAM_IS_FORKED);
+    dependent->freed_by = DTI_FREED_BY_TEAM;
+    return false;
+}
+
 ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
 {
     if (!dti_gate_enter(&dependent->gate)) {
@@ -105,7 +116,7 @@ ditto_status dti_dependent_destroy(struct dti_dependent *dependent)
     if (status != DITTO_OK)
         dti_gate_leave(&dependent->gate);
     else if (forked)
-        must_release = leave_team(dependent, DTI_TEAM_IS_FORKED);
+        must_release = leave_in_child(dependent, team);
     else
         must_release = leave_team(dependent, team->poisoned ? DTI_TEAM_IS_LEFT : DTI_TEAM_ENDS);
     dti_team_give_turn(team, taken);

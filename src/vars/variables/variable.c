@@ -87,12 +87,12 @@ static DTI_GUARDED ditto_status call_initializer(const ditto_variable *v, const 
                                                  const ditto_tensor *shard, size_t first_row)
 {
     uint32_t serial = dti_error_serial;
-    struct dti_frame frame;
-    dti_frame_push_same(&frame);
+    struct dti_same_context same;
+    dti_frame_push_same(&same, v->team);
     DTI_GUARD("the initialize function of a variable");
     ditto_status status = o->initialize(shard, first_row, o->initialize_user);
     DTI_GUARD_END();
-    dti_frame_pop_same(&frame);
+    dti_frame_pop_same(&same);
     status = status > 0 ? DITTO_ERR_USER : status; /* with a positive status there is no value */
     if (status != DITTO_OK && !dti_wrote_record(status, serial))
         DTI_FAIL(status, "the initializer of \"%s\" failed with %s", v->name, ditto_status_name(status));
