@@ -365,9 +365,11 @@ static void a_positive_status_is_no_error(void **state)
 struct late_merge {
     ditto_strategy *strategy;
     bool inner_fails; /* and not because of replica 1 */
+    bool merge_fails; /* with its own error, after it has handled that of the inner run */
     uint32_t timeout_ms;
     _Atomic int is_late, inner_has_begun, inner_has_failed, num_left;
     ditto_status status[3]; /* of the merge_call on each replica */
+    bool names_the_merge[3];
 };
 
 static _Thread_local struct late_merge *own_merge;
@@ -415,9 +417,10 @@ static ditto_status return_at_once(ditto_replica *self, void *unused)
 static ditto_status run_in_late_merge(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
                                       void *user, ditto_value **result)
 {
+    const struct late_merge *m = user;
     (void)arguments, (void)count, (void)result;
     (void)!ditto_strategy_run(strategy, inner_of_late_merge, user);
-    return DITTO_OK;
+    return m->merge_fails ? DITTO_ERR_IO : DITTO_OK;
 }
 
 static ditto_status run_nothing(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
@@ -442,17 +445,18 @@ static ditto_status merge_late(ditto_replica *self, void *argument)
     while (id != 1 && atomic_load(&m->is_late) == 0)
         sleep_ms(1);
     m->status[id] = ditto_merge_call(self, run_in_late_merge, m, NULL, 0, NULL);
+    m->names_the_merge[id] = strstr(ditto_last_error()->message, "DITTO_ERR_IO") != NULL;
     own_merge = NULL;
     atomic_fetch_add(&m->num_left, 1);
     return DITTO_OK; /* handles the error, too */
 }
 
-static void try_late_merge(uint32_t n, bool inner_fails)
+static void try_late_merge(uint32_t n, bool inner_fails, bool merge_fails)
 {
     bool begun = false;
     for (uint32_t timeout_ms = 50; !begun; timeout_ms *= 2) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-        struct late_merge m = { .inner_fails = inner_fails };
+        struct late_merge m = { .inner_fails = inner_fails, .merge_fails = merge_fails };
         char late[60];
         assert_true(timeout_ms <= LONGEST_LIMIT_MS);
         options.timeout_ms = timeout_ms;
@@ -466,11 +470,17 @@ static void try_late_merge(uint32_t n, bool inner_fails)
         status = ditto_strategy_run(m.strategy, merge_late, &m);
         begun = atomic_load(&m.inner_has_begun) != 0;
         snprintf(late, sizeof late, "replica 1 waited %u ms in ditto_merge_call", timeout_ms);
-        for (uint32_t i = 0; begun && i < n; i++)
-            assert_int_equal(m.status[i], inner_fails ? DITTO_OK
-                                          : i == 1    ? DITTO_ERR_TIMED_OUT
-                                                      : DITTO_ERR_PEER_STOPPED);
-        assert_status(status, begun && inner_fails ? DITTO_OK : DITTO_ERR_TIMED_OUT);
+        for (uint32_t i = 0; begun && i < n; i++) {
+            ditto_status of_merge = i == 0 ? DITTO_ERR_IO : DITTO_ERR_PEER_STOPPED;
+            assert_int_equal(m.status[i], merge_fails   ? of_merge
+                                          : inner_fails ? DITTO_OK
+                                          : i == 1      ? DITTO_ERR_TIMED_OUT
+                                                        : DITTO_ERR_PEER_STOPPED);
+            assert_int_equal(m.names_the_merge[i], merge_fails);
+        }
+        assert_status(status, !begun || !inner_fails ? DITTO_ERR_TIMED_OUT
+                              : merge_fails          ? DITTO_ERR_IO
+                                                     : DITTO_OK);
         if (begun && !inner_fails)
             assert_message(late);
         assert_ok(ditto_strategy_destroy(m.strategy));
@@ -481,9 +491,11 @@ static void a_replica_that_is_late_for_a_merge_call_does_not_stop_a_run_inside_i
 {
     (void)state;
     for (uint32_t n = 2; n <= 3; n++) {
-        try_late_merge(n, false);
+        try_late_merge(n, false, false);
         /* The run inside has ended, so nothing stops the outer run. */
-        try_late_merge(n, true);
+        try_late_merge(n, true, false);
+        /* The merge function stops it, and its error is the one that replica 1 gets. */
+        try_late_merge(n, true, true);
     }
 }
 

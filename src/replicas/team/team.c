@@ -413,6 +413,11 @@ ditto_status dti_team_stop_status(const struct dti_team *team)
                     ditto_status_name(first->status), first->message);
 }
 
+bool dti_replica_was_first(const struct dti_replica *r)
+{
+    return r->team->stop.error.replica == (int32_t)r->id;
+}
+
 bool dti_team_has_left(const struct dti_team *team, uint32_t replica)
 {
     return is_done(&(struct run_wait){ &team->replica[replica], team->outermost });

@@ -236,6 +236,8 @@ void dti_team_expire(struct dti_team *team);
  * the first error was DIVERGED it returns DIVERGED, because that error concerns all replicas. In a child
  * process it returns FORKED. */
 ditto_status dti_team_stop_status(const struct dti_team *team);
+/* Returns true if an error of this replica was the first one. The caller has seen the stop. */
+bool dti_replica_was_first(const struct dti_replica *r);
 /* Returns true if all replicas have returned from the last outermost run. Having returned from a run inside
  * it is not enough. */
 bool dti_team_all_returned(const struct dti_team *team);

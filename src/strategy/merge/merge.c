@@ -122,15 +122,21 @@ static ditto_status lead(struct dti_replica *r, const struct dti_merge *merge, d
     return status;
 }
 
-/* Executes the pause after a meeting that has failed on this replica. If the pause took place and the run is
- * not stopped, the meeting was complete: the replica was stopped by an error of a run inside the pause, or it
- * was late after such an error, and that run has ended. The call has then succeeded. Otherwise returns
- * `status`, with its record. */
+/* Executes the pause after a meeting that has failed on this replica with `status`.
+ *
+ * If the pause takes place, the meeting was complete. The replica was then stopped by an error of a run
+ * inside the pause, or it was late after such an error. That run has ended, and the merge function has
+ * handled the error. The call succeeds, unless the run is stopped, too. If no pause takes place, or if this
+ * replica has stopped the run, the call fails with `status` and the record that belongs to it. */
 static ditto_status recover(struct dti_replica *r, ditto_status status)
 {
     ditto_error error = *dti_error_get();
-    if (dti_pause_refuse(r) && !dti_stopped(r->stop))
-        return DITTO_OK;
+    if (dti_pause_refuse(r)) {
+        if (!dti_stopped(r->stop))
+            return DITTO_OK;
+        if (!dti_replica_was_first(r))
+            return dti_team_stop_status(r->team);
+    }
     dti_error_set(&error);
     return status;
 }
