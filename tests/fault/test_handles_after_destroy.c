@@ -560,6 +560,34 @@ static int destroy_with_a_call_inside(void *unused)
     return 0;
 }
 
+static int destroy_an_optimizer_with_a_call_inside(void *unused)
+{
+    ditto_strategy *strategy;
+    ditto_variable *variable, *slot;
+    ditto_optimizer *optimizer;
+    ditto_optimizer_options adam = DITTO_OPTIMIZER_OPTIONS_INIT;
+    (void)unused;
+    adam.rule = DITTO_RULE_ADAM;
+    REQUIRE(make(1, DITTO_CALLER_DEFAULT, 0, &strategy) && make_named(strategy, &variable));
+    REQUIRE(ditto_optimizer_create(&variable, 1, &adam, &optimizer) == DITTO_OK);
+    REQUIRE(ditto_optimizer_slot(optimizer, 0, "m", &slot) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_OK);
+    struct dti_gate *gate = NULL;
+    REQUIRE(!dti_dependent_hold((struct dti_dependent *)(void *)slot, &gate));
+    REQUIRE(ditto_optimizer_destroy(optimizer) == DITTO_ERR_BUSY);
+    REQUIRE(gate != NULL);
+    dti_gate_leave(gate);
+    REQUIRE(ditto_optimizer_destroy(optimizer) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(variable) == DITTO_OK);
+    return 0;
+}
+
+static void after_its_strategy_an_optimizer_is_busy_while_a_refused_call_is_in_a_slot(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(destroy_an_optimizer_with_a_call_inside, NULL, 60), 0);
+}
+
 static void after_its_strategy_a_variable_is_busy_while_a_refused_call_is_in_it(void **state)
 {
     (void)state;
@@ -672,6 +700,7 @@ int main(void)
         cmocka_unit_test(an_optimizer_can_be_destroyed_while_its_strategy_is),
         cmocka_unit_test(an_iterator_can_be_destroyed_while_its_strategy_is),
         cmocka_unit_test(after_its_strategy_a_variable_is_busy_while_a_refused_call_is_in_it),
+        cmocka_unit_test(after_its_strategy_an_optimizer_is_busy_while_a_refused_call_is_in_a_slot),
 #if SINGLE_STEPS
         cmocka_unit_test(after_its_strategy_a_variable_is_destroyed_safely_beside_a_refused_call),
 #endif

@@ -190,9 +190,10 @@ static const char *name_of(const struct dti_dependent *dependent)
     return ((const ditto_optimizer *)dependent)->name;
 }
 
-static ditto_status check_slot(const ditto_variable *v)
+static ditto_status check_slot(const ditto_variable *v, bool is_closed)
 {
-    if (dti_gate_calls(&v->dependent.gate) == 0)
+    const struct dti_gate *gate = &v->dependent.gate;
+    if (is_closed ? dti_gate_is_empty(gate) : dti_gate_calls(gate) == 0)
         return DITTO_OK;
     return DTI_FAIL(
         DITTO_ERR_BUSY,
@@ -208,14 +209,15 @@ static ditto_status check_slots(const struct dti_dependent *dependent)
     const ditto_optimizer *o = (const ditto_optimizer *)dependent;
     /* relaxed: entering the optimizer's gate (O1 in gate.h) orders it. When a team ends, its dependents lose
      * their team, the newest first, and so the optimizer before its slots. Therefore the optimizer's own team
-     * is read. Without a team there are no calls. */
+     * is read. After the end of the team the gates are closed, and refused calls may still be in them. */
     const struct dti_team *team = atomic_load_explicit(&dependent->team, memory_order_relaxed);
     /* In a child process the gates may count calls of threads that do not exist there. */
-    if (team == NULL || dti_team_forked(team))
+    bool is_closed = team == NULL;
+    if (!is_closed && dti_team_forked(team))
         return DITTO_OK;
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
-        DTI_TRY(check_slot(o->slot[i]));
-    return check_slot(o->iterations);
+        DTI_TRY(check_slot(o->slot[i], is_closed));
+    return check_slot(o->iterations, is_closed);
 }
 
 static void unregister(ditto_variable *v)
