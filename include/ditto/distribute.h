@@ -313,7 +313,8 @@ typedef struct ditto_batch {
  *  @param self      the calling replica. Outside of runs and scopes it may be the replica of the default
  *                   strategy (ditto_get_replica_context), with an iterator of that strategy. Threads that
  *                   share such an iterator receive its batches in turn, and each call ends the validity of
- *                   the batch before it
+ *                   the batch before it. Other threads' calls on the default strategy, also those that access
+ *                   its variables, wait until this call returns
  *  @param iterator  an iterator of the replica's strategy
  *  @param out       [out] the batch; set only on DITTO_OK
  *  @return DITTO_OK, another error that reading the dataset returned, or one of:

@@ -174,8 +174,8 @@ struct dti_variable_use {
 /* Stands at the beginning of each public function that accesses the elements of a variable in replica
  * context. It does what DTI_HOLD_OWN_VARIABLE does. Each thread has its own replica of the default strategy,
  * but all threads share the variables. A thread's replica of the default strategy therefore also takes the
- * turn until the function returns, or fails with DITTO_ERR_FORKED. A replica in a run has no cost of this,
- * because it executes as many branches as DTI_HOLD_OWN_VARIABLE. */
+ * turn until the function returns, or fails with DITTO_ERR_FORKED. For a replica in a run the macro costs as
+ * much as DTI_HOLD_OWN_VARIABLE. */
 #define DTI_USE_OWN_VARIABLE(r, v)                                                                \
     __attribute__((cleanup(dti_variable_release), unused)) struct dti_variable_use use_variable_; \
     use_variable_.gate = NULL;                                                                    \

@@ -70,7 +70,8 @@ void dti_gate_close_in_child(struct dti_gate *gate)
 
 bool dti_gate_is_empty(const struct dti_gate *gate)
 {
-    /* relaxed: the process was stored before the gate was closed, and this thread has seen that (O1). */
+    /* relaxed: this thread has seen the gate closed (O1), by a thread that had shut it and had stored the
+     * process before. */
     return dti_process_differs(atomic_load_explicit(&gate->process, memory_order_relaxed)) ||
            atomic_load_explicit(&gate->word, memory_order_acquire) / DTI_GATE_CALL == 0; /* N1 */
 }

@@ -76,8 +76,8 @@ bool dti_gate_close_alone(struct dti_gate *gate);
  * threads that do not exist there. */
 void dti_gate_close_in_child(struct dti_gate *gate);
 
-/* Returns true if all calls have left a closed gate. Calls that the parent process made before a fork do not
- * count. */
+/* Returns true if all calls have left a closed gate. In a child of the process that closed the gate the
+ * answer is always true, because calls of the parent cannot be told from calls of the child there. */
 bool dti_gate_is_empty(const struct dti_gate *gate);
 
 /* Returns the number of calls that are in the gate. It may change at any time. */

@@ -131,7 +131,8 @@ static bool batch_ready(void *argument)
 
 static void add_to(_Atomic uint64_t *total, uint64_t more)
 {
-    /* relaxed: only the replica writes it, other threads read it for statistics */
+    /* relaxed: other threads read it for statistics. Only the replica writes it, or between two of its jobs
+     * the thread that posts them (dti_iterator_take_peeked). */
     atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + more,
                           memory_order_relaxed);
 }
@@ -305,7 +306,7 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
         if (!c->traced)
             dti_trace_filled(self, slot->producer, slot->begin_ns, slot->end_ns, bytes);
         traced_bytes = c->traced ? 0 : bytes;
-        c->traced = true;
+        c->traced = c->traced || self->tracer != NULL;
         if (takes)
             take(c, slot, bytes);
     }

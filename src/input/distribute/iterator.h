@@ -62,7 +62,8 @@ struct dti_consumer {
     /* A position. The replica waits until all pipelines have handed over the batches below it. */
     uint64_t limit;
 
-    /* Statistics. Only the replica writes them. */
+    /* Statistics. Only the replica writes them, or the thread that posts its jobs
+     * (dti_iterator_take_peeked). */
     _Atomic uint64_t wait_ns, taken, rows, bytes, ready;
 };
 

@@ -40,7 +40,8 @@ struct dti_batch_slot {
 };
 
 struct dti_ring {
-    /* Written by the consumer only. Other threads read `next` only when no run is active. */
+    /* Written by the consumer only, or between two of its jobs by the thread that posts them. Other threads
+     * read `next` only when no run is active. */
     alignas(DTI_CACHE_LINE_PAIR) uint64_t next; /* ticket that it takes next */
 
     /* The consumer has taken ticket next - 1 and not released it. */

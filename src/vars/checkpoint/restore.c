@@ -161,15 +161,20 @@ static ditto_status assign_value(const struct restored_value *m)
     return DTI_OWN(ditto_variable_assign(m->variable, m->value, bytes));
 }
 
-/* Writes the values. Values without a variable are stored first, because storing them may run out of memory.
- * Assigning to existing variables allocates nothing. */
+/* Writes the values. If it fails, nothing has changed. Values without a variable are stored first, because
+ * storing them may run out of memory. After that nothing can fail: assigning to existing variables allocates
+ * nothing, and the thread already has the turn and is pinned. */
 static ditto_status write_values(const struct restoring *r)
 {
-    DTI_TRY(hold_values(r));
-    for (size_t i = 0; i < r->num_values; i++)
+    struct dti_team *team = dti_team_of(r->strategy);
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
+    ditto_status status = hold_values(r);
+    for (size_t i = 0; i < r->num_values && status == DITTO_OK; i++)
         if (r->value[i].variable != NULL)
-            DTI_TRY(assign_value(&r->value[i]));
-    return DITTO_OK;
+            status = assign_value(&r->value[i]);
+    dti_cross_leave(team, &frame);
+    return status;
 }
 
 static ditto_status restore(struct restoring *r)
