@@ -26,6 +26,9 @@ struct pool {
 
     /* Threads sleep here while other contenders are measured. */
     sem_t awake[MOST];
+
+    pid_t id[MOST];               /* of each thread */
+    const struct worker *counted; /* the workers of the last batch */
 };
 static struct pool pool;
 
@@ -53,6 +56,7 @@ static void *pool_thread(void *argument)
 {
     uint32_t id = (uint32_t)(uintptr_t)argument;
     pin_to_part(id, team);
+    pool.id[id] = counters_this_thread();
     sem_wait(&pool.awake[id]);
     for (uint32_t round = 1;; round++) {
         pool_wait(&pool.go.word, round);
@@ -106,16 +110,22 @@ static bool does(const struct form *form, const struct work *work)
            !(form->out_of_place && work->in_place) && loops_can(work);
 }
 
-/* Each repetition is a fork and a join, with a loop between them if there is one. */
-static double forks(const struct work *work)
+/* Each repetition is a fork and a join, with a loop between them if there is one. Sets the counts of
+ * `clocks`. */
+static double forks(const struct work *work, struct worker *clocks)
 {
     pool.work = work->bytes > 0 && work->kind == BENCH_PARALLEL_FOR ? work : NULL;
     pool.loop = pool.work != NULL;
+    counters_start_all();
     double begin = now_seconds();
     for (uint64_t rep = 0; rep < work->reps; rep++)
         fork_join();
+    double seconds = now_seconds() - begin;
+    counters_stop_all();
     pool.loop = false;
-    return now_seconds() - begin;
+    for (uint32_t i = 0; i < work->replicas; i++)
+        counters_read(pool.id[i], &clocks[i].counts);
+    return seconds;
 }
 
 static struct timing bound_batch(void *state, const struct work *work, bool baseline)
@@ -134,12 +144,19 @@ static struct timing bound_batch(void *state, const struct work *work, bool base
     wake_pool();
     fork_join();
     if (forking)
-        timing = (struct timing){ forks(work), 0 };
+        timing = (struct timing){ forks(work, clocks), 0 };
     else
         timing = work_timing(pool.workers, work->replicas);
+    pool.counted = forking ? clocks : pool.workers;
     rest_pool();
     sched_setaffinity(0, sizeof before, &before);
     return timing;
+}
+
+static const struct counts *bound_counts(void *form, uint32_t replica)
+{
+    (void)form;
+    return &pool.counted[replica].counts;
 }
 
 static bool bound_prepare(void *state, const struct work *work)
@@ -180,6 +197,7 @@ uint32_t bound_open(struct contender *out, enum bench_kind kind, uint32_t replic
     pin_to_part(0, 1); /* the first call reads the PUs of the process */
     sched_setaffinity(0, sizeof before, &before);
     team = replicas;
+    pool.id[0] = counters_this_thread();
     oversubscribed = replicas > (uint32_t)CPU_COUNT(&before);
     for (uint32_t i = 1; i < replicas; i++)
         if (sem_init(&pool.awake[i], 0, 0) != 0 ||
@@ -192,7 +210,8 @@ uint32_t bound_open(struct contender *out, enum bench_kind kind, uint32_t replic
                                                .state = (void *)(uintptr_t)&bound_forms[i],
                                                .batch = bound_batch,
                                                .prepare = bound_prepare,
-                                               .finish = bound_finish };
+                                               .finish = bound_finish,
+                                               .counts = bound_counts };
     return count;
 }
 

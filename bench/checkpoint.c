@@ -11,6 +11,7 @@
  *
  * The measurements are interleaved, and the figures are medians. The disk is shared, and its samples spread
  * widely. */
+#include "alone.h"
 #include "harness.h"
 #include "samples.h"
 
@@ -28,11 +29,28 @@ enum { SAMPLES = 7, VARIABLES = 4 };
 #define EACH  (BYTES / VARIABLES)
 #define BLOCK ((size_t)4 << 20)
 
+/* The operations of ditto that are measured. */
+enum operation { SAVE, STALL, CHECK, RESTORE, OPERATIONS };
+static struct alone_counts counts[OPERATIONS];
+
+static double end(enum operation operation, double begin)
+{
+    double seconds = now_seconds() - begin;
+    alone_stop(&counts[operation], 1);
+    return seconds;
+}
+
+static double begin_counting(enum operation operation)
+{
+    alone_start(&counts[operation]);
+    return now_seconds();
+}
+
 static double save(ditto_strategy *strategy, const char *path)
 {
-    double begin = now_seconds();
+    double begin = begin_counting(SAVE);
     must(ditto_checkpoint_save(strategy, path, NULL));
-    return now_seconds() - begin;
+    return end(SAVE, begin);
 }
 
 /* Writes a new file and renames it over the last one, like a save. So both need new pages, which a virtual
@@ -55,9 +73,9 @@ static double write_plainly(const char *path, const char *bytes)
  * disturbed. */
 static double stall(ditto_checkpointer *checkpointer)
 {
-    double begin = now_seconds();
+    double begin = begin_counting(STALL);
     must(ditto_checkpointer_save(checkpointer, NULL));
-    double seconds = now_seconds() - begin;
+    double seconds = end(STALL, begin);
     must(ditto_checkpointer_wait(checkpointer));
     return seconds;
 }
@@ -72,29 +90,39 @@ static double copy(char *to, const char *from)
 static double check(const char *path)
 {
     ditto_checkpoint *file;
-    double begin = now_seconds();
+    double begin = begin_counting(CHECK);
     must(ditto_checkpoint_open(path, &file));
     must(ditto_checkpoint_close(file));
-    return now_seconds() - begin;
+    return end(CHECK, begin);
 }
 
 static double restore(ditto_strategy *strategy, const char *path)
 {
-    double begin = now_seconds();
+    double begin = begin_counting(RESTORE);
     must(ditto_checkpoint_restore(strategy, path, NULL, NULL));
-    return now_seconds() - begin;
+    return end(RESTORE, begin);
 }
 
-static void row(const char *algorithm, uint32_t replicas, double seconds, double bound, const char *words,
+static void row(enum operation operation, uint32_t replicas, double seconds, double bound, const char *words,
                 bool csv)
 {
+    static const char *const names[OPERATIONS] = { "save", "stall", "check", "restore" };
     if (csv)
-        printf("checkpoint,%s,%u,f32,,0,%zu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", algorithm, replicas, BYTES,
-               SAMPLES, seconds * 1e9, seconds * 1e9, seconds * 1e9, (double)BYTES / seconds * 1e-9,
-               bound * 1e9);
+        alone_csv(&(struct alone_row){ .bench = "checkpoint",
+                                       .algorithm = names[operation],
+                                       .replicas = replicas,
+                                       .dtype = "f32",
+                                       .bytes = BYTES,
+                                       .reps = SAMPLES,
+                                       .min_ns = seconds * 1e9,
+                                       .median_ns = seconds * 1e9,
+                                       .p95_ns = seconds * 1e9,
+                                       .bound_ns = bound * 1e9,
+                                       .counts = &counts[operation] });
     else
-        printf("checkpoint %-12s %3u %11zu %9.1f ms %8.0f MB/s  %s\n", algorithm, replicas, BYTES,
+        printf("checkpoint %-12s %3u %11zu %9.1f ms %8.0f MB/s  %s\n", names[operation], replicas, BYTES,
                seconds * 1e3, (double)BYTES / seconds * 1e-6, words);
+    alone_table(&counts[operation]);
 }
 
 struct samples {
@@ -117,6 +145,7 @@ static void sample(ditto_strategy *strategy, const char *folder, struct samples 
     options.keep = 1;
     must(ditto_checkpointer_create(strategy, folder, &options, &checkpointer));
     (void)stall(checkpointer); /* allocates the memory of the checkpointer */
+    alone_forget(&counts[STALL]);
     for (int i = 0; i < SAMPLES; i++) {
         s->save[i] = save(strategy, path);
         s->plain[i] = write_plainly(plain, from);
@@ -142,14 +171,14 @@ static void print(uint32_t replicas, struct samples *s, bool csv)
     snprintf(words, sizeof words,
              "as dd does it %.1f ms; %.2f of its speed, at least 0.70; %.1f ms are reading back", plain * 1e3,
              plain / seconds, check * 1e3);
-    row("save", replicas, seconds, plain / 0.7, words, csv);
+    row(SAVE, replicas, seconds, plain / 0.7, words, csv);
     seconds = median_of(s->stall, SAMPLES);
     double memory = median_of(s->copy, SAMPLES);
     snprintf(words, sizeof words, "a copy in memory %.1f ms; %.2f, at most 1.2", memory * 1e3,
              seconds / memory);
-    row("stall", replicas, seconds, memory * 1.2, words, csv);
-    row("check", replicas, check, 0, "", csv);
-    row("restore", replicas, median_of(s->restore, SAMPLES), 0, "", csv);
+    row(STALL, replicas, seconds, memory * 1.2, words, csv);
+    row(CHECK, replicas, check, 0, "", csv);
+    row(RESTORE, replicas, median_of(s->restore, SAMPLES), 0, "", csv);
 }
 
 void bench_checkpoint(uint32_t replicas, bool csv)

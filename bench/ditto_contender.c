@@ -1,5 +1,6 @@
 /* bench/ditto_contender.c - measures ditto through its public interface. */
 #include "harness.h"
+#include "perf_control.h"
 #include "samples.h"
 
 #include <ditto.h>
@@ -12,8 +13,9 @@ struct ditto_state {
     struct worker *workers;
     const struct work *work;
     bool baseline;
-    struct timing loops; /* of the last batch of loops */
-    bool plain;          /* does the plain all-reduce instead of its variants */
+    struct timing loops;          /* of the last batch of loops */
+    const struct worker *counted; /* the workers of the last batch */
+    bool plain;                   /* does the plain all-reduce instead of its variants */
 };
 
 /* The handle of the replica that runs on this thread. */
@@ -105,16 +107,59 @@ static ditto_status piece(size_t begin, size_t end, uint32_t device, void *argum
     return DITTO_OK;
 }
 
+/* For work that no worker measures. */
+static struct worker clocks[WORK_MOST_REPLICAS];
+
+/* Begin and end counting on the thread of each replica, or of each device. If the main thread did it for all,
+ * the others would wait, and perhaps sleep, while they count. */
+static ditto_status start_on_replica(ditto_replica *self, void *unused)
+{
+    (void)self, (void)unused;
+    counters_start_own();
+    return DITTO_OK;
+}
+
+static ditto_status stop_on_replica(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    counters_stop_own(&clocks[ditto_replica_id(self)].counts);
+    return DITTO_OK;
+}
+
+static ditto_status start_on_device(size_t begin, size_t end, uint32_t device, void *unused)
+{
+    (void)begin, (void)end, (void)device, (void)unused;
+    counters_start_own();
+    return DITTO_OK;
+}
+
+static ditto_status stop_on_device(size_t begin, size_t end, uint32_t device, void *unused)
+{
+    (void)begin, (void)end, (void)unused;
+    counters_stop_own(&clocks[device].counts);
+    return DITTO_OK;
+}
+
+static void on_devices(ditto_replica *self, const struct ditto_state *s, ditto_range_fn function)
+{
+    if (counters_events > 0)
+        must(ditto_parallel_for(self, function, NULL, 0, s->work->replicas, 1, DITTO_SCHEDULE_STATIC));
+}
+
 /* Runs parallel loops. A loop with an empty body has one index for each device. */
 static ditto_status loops(ditto_replica *self, void *argument)
 {
     struct ditto_state *s = argument;
     size_t count = s->work->bytes > 0 ? s->work->bytes / sizeof(float) : s->work->replicas;
+    on_devices(self, s, start_on_device);
+    perf_control_enable();
     double begin = now_seconds();
     for (uint64_t rep = 0; rep < s->work->reps; rep++)
         must(
             ditto_parallel_for(self, piece, s, 0, count, s->work->bytes > 0 ? 16 : 1, DITTO_SCHEDULE_STATIC));
     s->loops = (struct timing){ now_seconds() - begin, 0 };
+    perf_control_disable();
+    on_devices(self, s, stop_on_device);
     return DITTO_OK;
 }
 
@@ -124,35 +169,59 @@ static ditto_status touch_loop(ditto_replica *self, void *argument)
     return ditto_parallel_for(self, piece, s, 0, s->work->bytes / sizeof(float), 16, DITTO_SCHEDULE_STATIC);
 }
 
+static void on_replicas(ditto_strategy *strategy, ditto_replica_fn function)
+{
+    if (counters_events > 0)
+        must(ditto_strategy_run(strategy, function, NULL));
+}
+
 /* Runs an empty function `reps` times. */
 static struct timing runs(ditto_strategy *strategy, uint64_t reps)
 {
+    on_replicas(strategy, start_on_replica);
+    perf_control_enable();
     double begin = now_seconds();
     for (uint64_t rep = 0; rep < reps; rep++)
         must(ditto_strategy_run(strategy, nothing, NULL));
-    return (struct timing){ now_seconds() - begin, 0 };
+    struct timing timing = { now_seconds() - begin, 0 };
+    perf_control_disable();
+    on_replicas(strategy, stop_on_replica);
+    return timing;
+}
+
+/* Executes a batch of runs or loops. */
+static struct timing forks(struct ditto_state *s, const struct work *work)
+{
+    counters_find_threads();
+    s->counted = clocks;
+    if (work->kind == BENCH_RUN)
+        return runs(s->strategy, work->reps);
+    must(ditto_strategy_run(s->strategy, loops, s));
+    return s->loops;
+}
+
+static const struct counts *counts(void *state, uint32_t replica)
+{
+    const struct ditto_state *s = state;
+    return &s->counted[replica].counts;
 }
 
 static struct timing batch(void *state, const struct work *work, bool baseline)
 {
     struct ditto_state *s = state;
-    static struct worker clocks[WORK_MOST_REPLICAS];
     struct worker *buffers = s->workers;
     struct work this_work = *work;
     s->work = &this_work;
     s->baseline = baseline;
-    if (work->kind == BENCH_RUN)
-        return runs(s->strategy, work->reps);
-    if (work->kind == BENCH_PARALLEL_FOR) {
-        must(ditto_strategy_run(s->strategy, loops, s));
-        return s->loops;
-    }
+    if (work->kind == BENCH_RUN || work->kind == BENCH_PARALLEL_FOR)
+        return forks(s, work);
     if (work->kind == BENCH_BARRIER)
         s->workers = clocks;
     else if (s->plain)
         this_work.kind = BENCH_ALL_REDUCE;
     must(ditto_strategy_run(s->strategy, batch_on_replica, s));
     struct timing timing = work_timing(s->workers, work->replicas);
+    s->counted = s->workers;
     s->workers = buffers;
     return timing;
 }
@@ -224,9 +293,13 @@ static void close_first(void *state)
 
 static struct contender contender(const char *name, struct ditto_state *s, void (*close)(void *))
 {
-    return (struct contender){
-        .name = name, .state = s, .prepare = prepare, .batch = batch, .finish = finish, .close = close
-    };
+    return (struct contender){ .name = name,
+                               .state = s,
+                               .prepare = prepare,
+                               .batch = batch,
+                               .finish = finish,
+                               .close = close,
+                               .counts = counts };
 }
 
 uint32_t ditto_contender_open(struct contender *out, enum bench_kind kind, uint32_t replicas)

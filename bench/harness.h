@@ -19,6 +19,9 @@ struct contender {
     struct timing (*batch)(void *state, const struct work *work, bool baseline);
     void (*finish)(void *state, const struct work *work);
     void (*close)(void *state); /* may be NULL */
+
+    /* Returns what a replica counted in the last batch. */
+    const struct counts *(*counts)(void *state, uint32_t replica);
 };
 
 struct result {
@@ -31,6 +34,9 @@ struct result {
 
     /* True if the middle half of the samples spreads over more than 15 % of median_ns. */
     bool noisy;
+
+    /* [replicas] The mean of all batches. NULL if nothing is counted. Valid until the next measurement. */
+    struct rates *rates;
 };
 
 /* Measures all contenders on one work and fills result[count]. Batches of different contenders are

@@ -18,6 +18,7 @@
  * (ditto_iterator_stats). The time of npy is that of the whole pass. These three files are in the page cache
  * after two passes that are not counted. One replica takes the batches, except in range and shared. The
  * figures are medians, and each pass begins with the first row. */
+#include "alone.h"
 #include "harness.h"
 #include "samples.h"
 
@@ -41,15 +42,23 @@ enum { SAMPLES = 7, MOST_STEPS = 1 << 20 };
 #define SHARED_STEPS 300
 
 static void row(const char *name, uint32_t replicas, uint64_t bytes, double seconds, double per_second,
-                const char *unit, const char *words, double bound, bool csv)
+                const char *unit, const char *words, double bound, struct alone_counts *counts, bool csv)
 {
     if (csv)
-        printf("input,%s,%u,,,0,%llu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", name, replicas,
-               (unsigned long long)bytes, SAMPLES, seconds * 1e9, seconds * 1e9, seconds * 1e9,
-               (double)bytes / seconds * 1e-9, bound);
+        alone_csv(&(struct alone_row){ .bench = "input",
+                                       .algorithm = name,
+                                       .replicas = replicas,
+                                       .bytes = bytes,
+                                       .reps = SAMPLES,
+                                       .min_ns = seconds * 1e9,
+                                       .median_ns = seconds * 1e9,
+                                       .p95_ns = seconds * 1e9,
+                                       .bound_ns = bound,
+                                       .counts = counts });
     else
         printf("input   %-12s %3u %11llu %10.1f %s  %s\n", name, replicas, (unsigned long long)bytes,
                per_second, unit, words);
+    alone_table(counts);
 }
 
 /* -- files -- */
@@ -181,16 +190,19 @@ static ditto_status take_all(ditto_replica *self, void *argument)
 }
 
 static double run_pass(ditto_strategy *strategy, ditto_dataset *dataset, uint64_t batch, uint32_t producers,
-                       double compute, uint64_t steps, ditto_iterator_counters *stats)
+                       double compute, uint64_t steps, ditto_iterator_counters *stats,
+                       struct alone_counts *counts)
 {
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     struct taking taking = { .compute = compute, .steps = steps };
     options.global_batch = batch;
     options.num_producers = producers;
     must(ditto_strategy_iterate(strategy, dataset, &options, &taking.iterator));
+    alone_start(counts);
     double begin = now_seconds();
     must(ditto_strategy_run(strategy, take_all, &taking));
     double seconds = now_seconds() - begin;
+    alone_stop(counts, 1);
     must(ditto_iterator_stats(taking.iterator, DITTO_ALL_REPLICAS, stats));
     must(ditto_iterator_destroy(taking.iterator));
     return seconds;
@@ -198,10 +210,11 @@ static double run_pass(ditto_strategy *strategy, ditto_dataset *dataset, uint64_
 
 /* Returns the time that the only producer spent in choosing and filling. If `whole` is true, returns the time
  * of the pass. It is used for large batches, because passing them on takes little of it. */
-static double pass_seconds(ditto_strategy *one, ditto_dataset *dataset, bool whole)
+static double pass_seconds(ditto_strategy *one, ditto_dataset *dataset, bool whole,
+                           struct alone_counts *counts)
 {
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
-    double seconds = run_pass(one, dataset, 256, 1, 0, MOST_STEPS, &stats);
+    double seconds = run_pass(one, dataset, 256, 1, 0, MOST_STEPS, &stats, counts);
     return whole ? seconds : (double)(stats.choosing_ns + stats.filling_ns) * 1e-9;
 }
 
@@ -246,6 +259,7 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
     ditto_dataset *dataset[3] = { open_csv(file[0].path), open_tfrecord(file[1].path),
                                   open_npy(file[2].path) };
     double seconds[3][SAMPLES], copied[SAMPLES];
+    struct alone_counts counts[3] = { { .threads = 0 } };
     char words[120], *from = malloc(NPY_ROWS * ROW_BYTES), *to = malloc(3 * 256 * ROW_BYTES);
     if (from == NULL || to == NULL)
         exit(1);
@@ -255,7 +269,7 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
      * another list. */
     for (int i = -2; i < SAMPLES; i++) {
         for (int k = 0; k < 3; k++) {
-            double taken = pass_seconds(one, dataset[k], k == 2);
+            double taken = pass_seconds(one, dataset[k], k == 2, i >= 0 ? &counts[k] : NULL);
             if (i >= 0)
                 seconds[k][i] = taken;
         }
@@ -273,7 +287,8 @@ static void bench_files(ditto_strategy *one, const char *folder, bool csv)
                      (double)file[2].bytes / median_of(copied, SAMPLES) * 1e-6,
                      median_of(copied, SAMPLES) / took);
         row(name[k], 1, file[k].bytes, took, rate, "MB/s  ", words,
-            k < 2 ? (double)file[k].bytes / least[k] * 1e3 : median_of(copied, SAMPLES) / 0.8 * 1e9, csv);
+            k < 2 ? (double)file[k].bytes / least[k] * 1e3 : median_of(copied, SAMPLES) / 0.8 * 1e9,
+            &counts[k], csv);
         must(ditto_dataset_destroy(dataset[k]));
         unlink(file[k].path);
     }
@@ -307,21 +322,22 @@ static void bench_range(ditto_strategy *strategy, bool csv)
     ditto_dataset *range, *mapped;
     double seconds[SAMPLES];
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
+    struct alone_counts counts = { .threads = 0 };
     char words[160];
     long grown = 0;
     must(ditto_dataset_from_range(0, RANGE_ROWS, 1, &range));
     must(ditto_dataset_map(range, double_it, NULL, NULL, &mapped));
-    (void)run_pass(strategy, mapped, 256, 1, 0, 100, &stats);
+    (void)run_pass(strategy, mapped, 256, 1, 0, 100, &stats, NULL);
     for (int i = 0; i < SAMPLES; i++) {
         long before = resident_kib();
-        seconds[i] = run_pass(strategy, mapped, 256, 0, 0, MOST_STEPS, &stats);
+        seconds[i] = run_pass(strategy, mapped, 256, 0, 0, MOST_STEPS, &stats, &counts);
         grown = resident_kib() - before > grown ? resident_kib() - before : grown;
     }
     double took = median_of(seconds, SAMPLES);
     snprintf(words, sizeof words, "at least 20; memory grew by %ld KiB, queues have %.0f KiB", grown,
              (double)stats.queue_bytes / 1024);
     row("range", ditto_strategy_num_replicas(strategy), RANGE_ROWS * 8ull, took, RANGE_ROWS / took * 1e-6,
-        "Mrows/s", words, RANGE_ROWS / 20e6 * 1e9, csv);
+        "Mrows/s", words, RANGE_ROWS / 20e6 * 1e9, &counts, csv);
     must(ditto_dataset_destroy(mapped));
     must(ditto_dataset_destroy(range));
 }
@@ -345,14 +361,15 @@ static void bench_hidden(ditto_strategy *one, bool csv)
     ditto_dataset *range, *slow;
     double ratio[SAMPLES], step[SAMPLES], slept = 0;
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
+    struct alone_counts counts = { .threads = 0 };
     char words[160];
     must(ditto_dataset_from_range(0, HIDDEN_STEPS, 1, &range));
     must(ditto_dataset_map(range, nap, &slept, NULL, &slow));
-    (void)run_pass(one, slow, 1, 1, 0, MOST_STEPS, &stats);
+    (void)run_pass(one, slow, 1, 1, 0, MOST_STEPS, &stats, NULL);
     for (int i = 0; i < SAMPLES; i++) {
         double compute = slept / HIDDEN_STEPS; /* the measured time of a nap */
         slept = 0;
-        step[i] = run_pass(one, slow, 1, 1, compute, MOST_STEPS, &stats) / HIDDEN_STEPS;
+        step[i] = run_pass(one, slow, 1, 1, compute, MOST_STEPS, &stats, &counts) / HIDDEN_STEPS;
         double longer = slept / HIDDEN_STEPS > compute ? slept / HIDDEN_STEPS : compute;
         ratio[i] = step[i] / longer;
     }
@@ -360,7 +377,7 @@ static void bench_hidden(ditto_strategy *one, bool csv)
              median_of(ratio, SAMPLES));
     double took = median_of(step, SAMPLES);
     row("hidden", 1, 8, took, took * 1e6, "us/step", words, took / median_of(ratio, SAMPLES) * 1.1 * 1e9,
-        csv);
+        &counts, csv);
     must(ditto_dataset_destroy(slow));
     must(ditto_dataset_destroy(range));
 }
@@ -373,12 +390,13 @@ static void bench_shared(ditto_strategy *strategy, const char *folder, bool csv)
     double step[SAMPLES], alone[SAMPLES], parsing[SAMPLES];
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     ditto_dataset *range;
+    struct alone_counts counts = { .threads = 0 };
     char words[200];
     must(ditto_dataset_from_range(0, (int64_t)SHARED_STEPS * 64 * n, 1, &range));
     for (int i = 0; i < SAMPLES; i++) {
-        step[i] = run_pass(strategy, rows, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats) / SHARED_STEPS;
+        step[i] = run_pass(strategy, rows, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats, &counts) / SHARED_STEPS;
         parsing[i] = (double)(stats.choosing_ns + stats.filling_ns) * 1e-9 / SHARED_STEPS / n;
-        alone[i] = run_pass(strategy, range, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats) / SHARED_STEPS;
+        alone[i] = run_pass(strategy, range, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats, NULL) / SHARED_STEPS;
     }
     double took = median_of(step, SAMPLES), without = median_of(alone, SAMPLES),
            parse = median_of(parsing, SAMPLES);
@@ -386,7 +404,7 @@ static void bench_shared(ditto_strategy *strategy, const char *folder, bool csv)
              "numbers from a range %.1f us; parsing took %.1f us for each replica's batch of 64 rows of %d "
              "columns",
              without * 1e6, parse * 1e6, COLUMNS);
-    row("shared", n, file.bytes, took, took * 1e6, "us/step", words, without * 1e9, csv);
+    row("shared", n, file.bytes, took, took * 1e6, "us/step", words, without * 1e9, &counts, csv);
     must(ditto_dataset_destroy(range));
     must(ditto_dataset_destroy(rows));
     unlink(file.path);

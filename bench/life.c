@@ -5,6 +5,7 @@
  *         after a run. Bound: 10 ms.
  *
  * There is no hand-written form to compare with. */
+#include "alone.h"
 #include "harness.h"
 #include "samples.h"
 
@@ -41,15 +42,26 @@ static double cpu_seconds(void)
            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
 }
 
+static struct alone_counts counts;
+
 static void print(const char *name, const char *what, uint32_t replicas, bool csv, double low, double middle,
                   double high, double limit)
 {
-    if (csv)
-        printf("%s,ditto,%u,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1,,,,\n", name, replicas, low * 1e9,
-               middle * 1e9, high * 1e9, limit * 1e9);
-    else
-        printf("%-10s %3u %s: %.2f ms (min %.2f, p95 %.2f); at most %.0f ms\n", name, replicas, what,
-               middle * 1e3, low * 1e3, high * 1e3, limit * 1e3);
+    if (csv) {
+        alone_csv(&(struct alone_row){ .bench = name,
+                                       .algorithm = "ditto",
+                                       .replicas = replicas,
+                                       .reps = 1,
+                                       .min_ns = low * 1e9,
+                                       .median_ns = middle * 1e9,
+                                       .p95_ns = high * 1e9,
+                                       .bound_ns = limit * 1e9,
+                                       .counts = &counts });
+        return;
+    }
+    printf("%-10s %3u %s: %.2f ms (min %.2f, p95 %.2f); at most %.0f ms\n", name, replicas, what,
+           middle * 1e3, low * 1e3, high * 1e3, limit * 1e3);
+    alone_table(&counts);
 }
 
 void bench_create(uint32_t replicas, bool csv)
@@ -57,9 +69,11 @@ void bench_create(uint32_t replicas, bool csv)
     enum { ROUNDS = 51 };
     double seconds[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
+        alone_start(&counts); /* counts this thread only, because the others are created later */
         double begin = now_seconds();
         must(ditto_strategy_destroy(create(replicas)));
         seconds[i] = now_seconds() - begin;
+        alone_stop(&counts, 1);
     }
     sort_samples(seconds, ROUNDS);
     print("create", "create and destroy", replicas, csv, seconds[0], seconds[ROUNDS / 2],
@@ -70,9 +84,11 @@ void bench_rest(uint32_t replicas, bool csv)
 {
     ditto_strategy *strategy = create(replicas);
     must(ditto_strategy_run(strategy, nothing, NULL));
+    alone_start(&counts);
     double begin = cpu_seconds();
     sleep(1);
     double used = cpu_seconds() - begin;
+    alone_stop(&counts, 1);
     print("rest", "CPU time in 1 s at rest", replicas, csv, used, used, used, 0.010);
     must(ditto_strategy_destroy(strategy));
 }

@@ -1,5 +1,6 @@
 /* bench/main.c - the program ditto-bench, which measures one kind of work and prints a row for each size. See
  * request.c for its command line. */
+#include "perf_control.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -84,7 +85,9 @@ int main(int count, char **word)
     if (without_peers[q.kind] != NULL) {
         if (q.csv)
             report_heading(&q);
+        perf_control_show(true);
         without_peers[q.kind](q.replicas, q.csv);
+        counters_say_missing(stderr);
         return 0;
     }
 #ifndef WITH_CHECKPOINTS
@@ -94,7 +97,9 @@ int main(int count, char **word)
         return 2;
     }
 #endif
-    if (measure_all(&q))
+    bool sound = measure_all(&q);
+    counters_say_missing(stderr);
+    if (sound)
         return 0;
     fprintf(stderr,
             "ditto-bench: in a row above, ditto took less than 0.97 of the time of the fastest hand-written "

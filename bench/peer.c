@@ -26,6 +26,8 @@ struct peer {
     uint32_t count;
     int to, from;
     bool lost;
+    uint32_t replicas;
+    struct counts counts[WORK_MOST_REPLICAS]; /* of the last batch */
 };
 
 /* -- starting -- */
@@ -78,6 +80,8 @@ static void become(const struct launch *launch, char *program, uint32_t replicas
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("OMP_PROC_BIND", "true", 1); /* threads are bound, like those of ditto */
+    if (counters_list != NULL)
+        setenv(COUNTERS_VARIABLE, counters_list, 1);
     execvp(word[0], word);
     fprintf(stderr, "ditto-bench: %s: %s\n", word[0], strerror(errno));
     _exit(127);
@@ -150,10 +154,28 @@ static const char *read_line(struct peer *p, char *line, size_t size, int second
     return "talks too much";
 }
 
+/* Reads the counts that follow the times in an answer, those of replica 0 first. What is missing in the
+ * answer is not counted. */
+static void read_counts(struct peer *p, char *words)
+{
+    for (uint32_t r = 0; r < p->replicas; r++)
+        for (uint32_t e = 0; e < counters_events; e++) {
+            char *end = words;
+            struct count count = { strtod(words, &end), 1, 0 };
+            bool found = end != words;
+            count.enabled_ns = found ? strtod(end, &end) : 1;
+            count.running_ns = found ? strtod(end, &words) : 0;
+            p->counts[r].of[e] = count;
+        }
+}
+
+/* An answer has room for 64 characters of each count. */
+static char line[WORK_MOST_REPLICAS * MOST_EVENTS * 64 + 256];
+
 __attribute__((format(printf, 2, 3))) static struct timing ask(struct peer *p, const char *format, ...)
 {
     struct timing timing = TIMING_NONE;
-    char line[256];
+    int used = 0;
     va_list words;
     if (p->lost)
         return timing;
@@ -164,19 +186,19 @@ __attribute__((format(printf, 2, 3))) static struct timing ask(struct peer *p, c
     const char *reason = write(p->to, line, (size_t)length) == length ? NULL : "has exited";
     if (reason == NULL)
         reason = read_line(p, line, sizeof line, ANSWER_SECONDS);
-    if (reason == NULL && sscanf(line, "%lf %lf", &timing.seconds, &timing.cpu_seconds) != 2)
+    if (reason == NULL && sscanf(line, "%lf %lf%n", &timing.seconds, &timing.cpu_seconds, &used) != 2)
         reason = "sent a line that is not in the protocol";
     if (reason != NULL) {
         drop_peer(p, reason);
         return TIMING_NONE;
     }
     send_to_all(p, SIGSTOP);
+    read_counts(p, line + used);
     return timing;
 }
 
 static bool read_greeting(struct peer *p)
 {
-    static char line[WORK_MOST_REPLICAS * 12];
     const char *reason = read_line(p, line, sizeof line, ANSWER_SECONDS);
     if (reason == NULL && strncmp(line, "hello ", 6) != 0)
         reason = "sent a line that is not in the protocol";
@@ -211,10 +233,14 @@ static void finish(void *state, const struct work *work)
     ask(state, "finish\n");
 }
 
+static const struct counts *counts(void *state, uint32_t replica)
+{
+    return &((const struct peer *)state)->counts[replica];
+}
+
 static void end(void *state)
 {
     struct peer *p = state;
-    char line[256];
     if (!p->lost) {
         send_to_all(p, SIGCONT);
         close(p->to); /* The peer ends at the end of its input. */
@@ -241,6 +267,7 @@ uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_
             continue;
         }
         p->name = launches[i].name;
+        p->replicas = replicas;
         if (!read_greeting(p)) {
             free(p);
             continue;
@@ -251,6 +278,7 @@ uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_
                                            .prepare = prepare,
                                            .batch = batch,
                                            .finish = finish,
+                                           .counts = counts,
                                            .close = end };
     }
     return count;

@@ -14,6 +14,7 @@
  *
  * Each figure is the median of 51 repetitions, which are interleaved with those of the peer. In hand-off,
  * stream and crowd, each repetition has different items, and they are checked. */
+#include "alone.h"
 #include "harness.h"
 #include "samples.h"
 
@@ -92,7 +93,7 @@ struct rep {
     /* The number of the first item, which is different in each repetition. In the rows `asleep` it is the sum
      * of the delays in ns. */
     uint64_t first;
-    _Atomic uint32_t num_ready, go;
+    _Atomic uint32_t num_ready, go, over;
 };
 struct helper {
     struct rep *rep;
@@ -106,6 +107,25 @@ static void start_line(struct rep *rep)
         sched_yield();
 }
 
+/* Points to `counts` while ditto is measured. A peer is not counted. */
+static struct alone_counts counts, *counting;
+
+/* The end of each helper. It stays until its counts have been read, because an ended thread has no
+ * statistics. */
+static void *finish_line(struct rep *rep)
+{
+    while (counting != NULL && atomic_load_explicit(&rep->over, memory_order_acquire) == 0)
+        sched_yield();
+    return NULL;
+}
+
+/* Called by the main thread after `operations` operations. */
+static void end_rep(struct rep *rep, uint64_t operations)
+{
+    alone_stop(counting, operations);
+    atomic_store_explicit(&rep->over, 1, memory_order_release);
+}
+
 static void begin_rep(struct rep *rep, struct helper *helper, pthread_t *thread, uint32_t others,
                       void *(*body)(void *helper))
 {
@@ -115,6 +135,7 @@ static void begin_rep(struct rep *rep, struct helper *helper, pthread_t *thread,
     }
     while (atomic_load_explicit(&rep->num_ready, memory_order_acquire) != others)
         sched_yield();
+    alone_start(counting);
     atomic_store_explicit(&rep->go, 1, memory_order_release);
 }
 
@@ -155,7 +176,7 @@ static void *answer(void *argument)
     start_line(h->rep);
     for (uint64_t i = 0; i < h->rep->items; i++)
         put(h->rep->queue[1], 0, get(h->rep->queue[0]));
-    return NULL;
+    return finish_line(h->rep);
 }
 
 static double hand_off(uint64_t first)
@@ -170,6 +191,7 @@ static double hand_off(uint64_t first)
         check(get(rep.queue[1]) == first + i, "another item");
     }
     double seconds = now_seconds() - begin;
+    end_rep(&rep, 2 * TRIPS);
     pthread_join(thread, NULL);
     check(ditto_queue_destroy(rep.queue[0]) == DITTO_OK, "ditto_queue_destroy");
     check(ditto_queue_destroy(rep.queue[1]) == DITTO_OK, "ditto_queue_destroy");
@@ -194,7 +216,7 @@ static void *echo(void *argument)
             ;
         atomic_store_explicit(back, step * i + step, memory_order_release);
     }
-    return NULL;
+    return finish_line(h->rep);
 }
 
 static double line_by(bool one_word)
@@ -215,6 +237,7 @@ static double line_by(bool one_word)
             ;
     }
     double seconds = now_seconds() - begin;
+    end_rep(&rep, 2 * TRIPS);
     pthread_join(thread, NULL);
     return seconds / TRIPS / 2;
 }
@@ -242,7 +265,7 @@ static void *produce(void *argument)
     start_line(r);
     for (uint64_t i = 0; i < r->items; i++)
         put(r->queue[0], h->id, r->first + h->id * r->items + i);
-    return NULL;
+    return finish_line(r);
 }
 
 /* Takes all items of `producers` threads with `take`, and checks the sum of their numbers. Returns the
@@ -258,6 +281,7 @@ static double consume(struct rep *rep, uint32_t producers, void *(*body)(void *)
     for (uint64_t i = 0; i < all; i++)
         sum += take(rep->queue[0]);
     double seconds = now_seconds() - begin;
+    end_rep(rep, all);
     for (uint32_t i = 0; i < producers; i++)
         pthread_join(thread[i], NULL);
     check(sum == rep->first * all + all * (all - 1) / 2, "other items");
@@ -378,7 +402,7 @@ static void *late_consumer(void *argument)
         uint64_t then = get(r->queue[0]);
         r->first += now_ns() - then;
     }
-    return NULL;
+    return finish_line(r);
 }
 
 static double wake_consumer(uint64_t first)
@@ -392,6 +416,7 @@ static double wake_consumer(uint64_t first)
         rest();
         put(rep.queue[0], 0, now_ns());
     }
+    end_rep(&rep, SLEEPS);
     pthread_join(thread, NULL);
     check(ditto_queue_destroy(rep.queue[0]) == DITTO_OK, "ditto_queue_destroy");
     return (double)rep.first * 1e-9 / SLEEPS;
@@ -410,7 +435,7 @@ static void *late_producer(void *argument)
         put(r->queue[0], 0, i);
         r->first += now_ns() - atomic_load(then);
     }
-    return NULL;
+    return finish_line(r);
 }
 
 static double wake_producer(uint64_t first)
@@ -426,6 +451,7 @@ static double wake_producer(uint64_t first)
         atomic_store(&then, now_ns());
         (void)get(rep.queue[0]);
     }
+    end_rep(&rep, SLEEPS);
     pthread_join(thread, NULL);
     check(ditto_queue_destroy(rep.queue[0]) == DITTO_OK, "ditto_queue_destroy");
     return (double)rep.first * 1e-9 / SLEEPS;
@@ -456,9 +482,19 @@ static void print(const struct row *row, const double *ditto_seconds, double pee
     double low = ditto_seconds[0] * 1e9, middle = ditto_seconds[ROUNDS / 2] * 1e9,
            high = ditto_seconds[ROUNDS * 95 / 100] * 1e9;
     if (csv) {
-        printf("queue %s,ditto,2,,,,0,1,%.0f,%.0f,%.0f,0.000,%.0f,0,%.3f,%s,1,,,,\n", row->name, low, middle,
-               high, peer_seconds * row->limit * 1e9, peer_seconds * 1e9 / middle,
-               row->peer != NULL ? row->peer : "");
+        char name[32];
+        snprintf(name, sizeof name, "queue %s", row->name);
+        alone_csv(&(struct alone_row){ .bench = name,
+                                       .algorithm = "ditto",
+                                       .replicas = 2,
+                                       .reps = 1,
+                                       .min_ns = low,
+                                       .median_ns = middle,
+                                       .p95_ns = high,
+                                       .bound_ns = peer_seconds * row->limit * 1e9,
+                                       .peer_ratio = peer_seconds * 1e9 / middle,
+                                       .peer = row->peer,
+                                       .counts = &counts });
         return;
     }
     printf("queue      %-15s %8.1f ns (min %.1f, p95 %.1f)", row->name, middle, low, high);
@@ -468,6 +504,7 @@ static void print(const struct row *row, const double *ditto_seconds, double pee
         printf("; %s %.1f ns: %.2f of it, at most %.2f", row->peer, peer_seconds * 1e9,
                middle / (peer_seconds * 1e9), row->limit);
     printf("\n");
+    alone_table(&counts);
 }
 
 void bench_queue(uint32_t replicas, bool csv)
@@ -484,8 +521,10 @@ void bench_queue(uint32_t replicas, bool csv)
         double ditto_seconds[ROUNDS], peer_seconds[ROUNDS] = { 0 };
         for (int i = -1; i < ROUNDS; i++) { /* the first repetition is not counted */
             uint64_t first = (uint64_t)(i + 2) << 40;
-            double of_ditto = rows[k].of_ditto(first),
-                   of_peer = rows[k].of_peer != NULL ? rows[k].of_peer(first) : 0;
+            counting = i >= 0 ? &counts : NULL;
+            double of_ditto = rows[k].of_ditto(first);
+            counting = NULL;
+            double of_peer = rows[k].of_peer != NULL ? rows[k].of_peer(first) : 0;
             if (i >= 0)
                 ditto_seconds[i] = of_ditto, peer_seconds[i] = of_peer;
         }

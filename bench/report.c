@@ -88,6 +88,28 @@ static double ns_of(const struct result *r, int which)
     return which < 0 ? 0 : r[which].median_ns;
 }
 
+/* -- counters -- */
+
+/* Appends a column for each event. It has the rates of all replicas, with semicolons between them. */
+static void csv_rates(const struct rates *rates, uint32_t replicas)
+{
+    for (uint32_t e = 0; e < counters_events; e++)
+        for (uint32_t r = 0; r < replicas; r++) {
+            printf("%s", r == 0 ? "," : ";");
+            counters_print(rates[r].of[e]);
+        }
+}
+
+/* Prints a line for each replica of a contender. */
+static void table_rates(const char *name, const struct rates *rates, uint32_t replicas)
+{
+    char thread[64];
+    for (uint32_t r = 0; r < replicas && counters_events > 0; r++) {
+        snprintf(thread, sizeof thread, "%s, replica %u", name, r);
+        counters_print_line(thread, &rates[r]);
+    }
+}
+
 /* -- CSV: the first fourteen columns are fixed, and new ones are appended -- */
 
 static void csv_row(const struct request *q, const struct work *work, const struct contender *c,
@@ -105,7 +127,9 @@ static void csv_row(const struct request *q, const struct work *work, const stru
         printf("%u,%.3f,%.3f,", work->skew_ns / 1000, r->cpu_share, r->cpu_ratio);
     else
         printf(",,,");
-    printf("%s\n", q->turns ? "1" : "");
+    printf("%s", q->turns ? "1" : "");
+    csv_rates(r->rates, work->replicas);
+    printf("\n");
 }
 
 /* -- a table -- */
@@ -188,6 +212,9 @@ static void table_row(const struct request *q, const struct work *work, const st
     for (int i = 0; i < (q->peers ? FAMILIES : 1); i++)
         ratio_cell(ns, ns_of(r, best(c, r, count, families[i])));
     remarks(q, work, c, r, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (r[i].median_ns > 0 && (!c[i].is_bound || (int)i == bound))
+            table_rates(c[i].name, r[i].rates, work->replicas);
 }
 
 /* -- both -- */
@@ -197,7 +224,10 @@ void report_heading(const struct request *q)
     if (q->csv) {
         printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,"
                "noisy,"
-               "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns\n");
+               "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns");
+        for (uint32_t e = 0; e < counters_events; e++)
+            printf(",%s", counters_event[e].name);
+        printf("\n");
         return;
     }
     report_machine();

@@ -1,6 +1,8 @@
 /* bench/request.c - reads the command line, see request.h. */
 #include "request.h"
+#include "perf_control.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,9 @@ static void usage(const char *reason, const char *word)
         "           [--skew 0,20,200 (us; of skew)] [--devices N (of parallel-for)] [--peers] [--csv]\n"
         "           [--turns (of broadcast and reduce: each replica in turn is the root)]\n"
         "           [--forms (CSV with a row for every form of the bound that came near)]\n"
+        "           [--counters [EVENT,EVENT,...] (what each replica's thread counted for one operation)]\n"
+        "           [--perf-control CTL[,ACK] (pipes of `perf stat --control`: only ditto's batches are "
+        "counted)]\n"
         "bytes: of all-reduce, reduce, broadcast the message; of reduce-scatter a replica's whole input, of\n"
         "all-gather its whole output; of list all tensors together; of parallel-for the array\n");
     exit(2);
@@ -141,6 +146,23 @@ static bool has_root(const struct bench_facts *facts)
     return facts->input == EXTENT_WHOLE_AT_ROOT || facts->output == EXTENT_WHOLE_AT_ROOT;
 }
 
+/* The list may be missing. Returns the number of words that were used. */
+static int parse_counters(struct request *r, const char *value)
+{
+    char why[256];
+    bool has_list = value != NULL && strncmp(value, "--", 2) != 0;
+    r->counters = has_list ? value : "";
+    if (!counters_choose(r->counters, why, sizeof why))
+        usage(why, "--counters");
+    return has_list ? 2 : 1;
+}
+
+static void open_pipes(const char *paths)
+{
+    if (!perf_control_open(paths))
+        usage(strerror(errno), paths);
+}
+
 /* Reads one word, and its value if it has one. Returns the number of words that were used. */
 static int parse_word(struct request *r, const char *word, const char *value)
 {
@@ -155,6 +177,8 @@ static int parse_word(struct request *r, const char *word, const char *value)
         r->peers = true;
     else if (strcmp(word, "--forms") == 0)
         r->forms = r->csv = true;
+    else if (strcmp(word, "--counters") == 0)
+        return parse_counters(r, value);
     else if (value == NULL)
         usage("is not an option of this bench, or lacks its value", word);
     else if (strcmp(word, "--replicas") == 0 ||
@@ -162,6 +186,8 @@ static int parse_word(struct request *r, const char *word, const char *value)
         return r->replicas = parse_count(value), 2;
     else if (strcmp(word, "--bytes") == 0 && facts->sizes != NULL)
         return parse_sizes(r, value), 2;
+    else if (strcmp(word, "--perf-control") == 0)
+        return open_pipes(value), 2;
     else if (strcmp(word, "--skew") == 0 && r->kind == BENCH_SKEW)
         return parse_skews(r, value), 2;
     else if (strcmp(word, "--dtype") == 0 && facts->collective)

@@ -16,6 +16,7 @@ struct request {
     ditto_dtype dtype;
     ditto_op op;
     bool in_place, turns, csv, peers, forms, machine;
+    const char *counters; /* the list of events, which may be empty, or NULL */
 };
 
 /* Reads the command line. Ends the program with a usage message if it is wrong. */

@@ -1,17 +1,19 @@
 #!/bin/sh
 # Measures and prints the table of `./run bench`.
-#     [--peers] [--csv]             the rows for each release, with bounds and OpenMP, or with all peers
+#     [--peers] [--csv] [--counters]
+#                                   the rows for each release, with bounds and OpenMP, or with all peers
 #     [--peers] NAME words          calls ditto-bench once
 #     --graph FILE.svg [FILE.csv]   draws the time of all-reduce against its size. The data is read from
 #                                   FILE.csv, or measured and written to it if the file does not exist.
 set -u
 cd "$(dirname "$0")/.." || exit
 bench=build/bench/ditto-bench
-peers='' csv='' graph=''
+peers='' csv='' graph='' counters=''
 while [ $# -gt 0 ]; do
     case $1 in
     --peers) peers=--peers ;;
     --csv) csv=--csv ;;
+    --counters) counters=--counters ;;
     --graph) graph=${2:?--graph needs a file}; shift ;;
     *) break ;;
     esac
@@ -23,7 +25,7 @@ worst=0 header=yes
 row() {
     log=$(mktemp)
     # shellcheck disable=SC2086 # words, or none
-    "$bench" "$@" $peers $csv >"$log" || worst=$?
+    "$bench" "$@" $peers $csv $counters >"$log" || worst=$?
     if [ $header = yes ]; then cat "$log"; else grep -v -e '^#' -e '^bench[ ,]' "$log"; fi
     rm -f "$log"
     header=no

@@ -9,6 +9,7 @@
  *                not. No bound.
  *
  * The figures are medians of batches. Batches of both sides are interleaved, in the scope of the strategy. */
+#include "alone.h"
 #include "harness.h"
 #include "samples.h"
 
@@ -26,13 +27,17 @@ struct pair {
     ditto_value *value;
     double (*subject)(struct pair *pair), (*base)(struct pair *pair); /* return seconds of REPS calls */
     double subject_ns[SAMPLES], base_ns[SAMPLES];
-    double inside; /* the seconds that were measured inside a run */
+    double inside;              /* the seconds that were measured inside a run */
+    struct alone_counts counts; /* of the subject */
 };
 
 static void sample(struct pair *pair)
 {
     for (int i = -1; i < SAMPLES; i++) { /* the first sample is overwritten */
-        double subject = pair->subject(pair), base = pair->base(pair);
+        alone_start(i < 0 ? NULL : &pair->counts);
+        double subject = pair->subject(pair);
+        alone_stop(i < 0 ? NULL : &pair->counts, REPS);
+        double base = pair->base(pair);
         pair->subject_ns[i < 0 ? 0 : i] = subject * 1e9 / REPS;
         pair->base_ns[i < 0 ? 0 : i] = base * 1e9 / REPS;
     }
@@ -195,18 +200,31 @@ static ditto_value *make_arguments(ditto_strategy *strategy)
 }
 
 /* Prints a row. Its limit is the median of the base * factor + more ns. There is none if that is 0. */
-static void print(const char *name, uint32_t replicas, size_t bytes, const struct pair *p,
-                  const char *base_name, double factor, double more, bool csv)
+static void print(const char *name, uint32_t replicas, size_t bytes, struct pair *p, const char *base_name,
+                  double factor, double more, bool csv)
 {
     double subject = p->subject_ns[SAMPLES / 2], base = p->base_ns[SAMPLES / 2], limit = base * factor + more;
-    if (csv)
-        printf("%s,ditto,%u,f64,SUM,0,%zu,%d,%.0f,%.0f,%.0f,0.000,%.0f,0,0.000,,1,,,,\n", name, replicas,
-               bytes, REPS, p->subject_ns[0], subject, p->subject_ns[SAMPLES * 95 / 100], limit);
-    else if (limit > 0)
+    if (csv) {
+        alone_csv(&(struct alone_row){ .bench = name,
+                                       .algorithm = "ditto",
+                                       .replicas = replicas,
+                                       .dtype = "f64",
+                                       .op = "SUM",
+                                       .bytes = bytes,
+                                       .reps = REPS,
+                                       .min_ns = p->subject_ns[0],
+                                       .median_ns = subject,
+                                       .p95_ns = p->subject_ns[SAMPLES * 95 / 100],
+                                       .bound_ns = limit,
+                                       .counts = &p->counts });
+        return;
+    }
+    if (limit > 0)
         printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns; at most %.0f ns\n", name, replicas, bytes, subject,
                base_name, base, limit);
     else
         printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns\n", name, replicas, bytes, subject, base_name, base);
+    alone_table(&p->counts);
 }
 
 static struct pair open_pair(uint32_t replicas)

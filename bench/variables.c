@@ -14,6 +14,7 @@
  * and reads one word of each cache line of the new value. The time of doing that with a barrier in between is
  * subtracted. Scalar adds are not measured in this way. The figures are medians of interleaved batches,
  * measured on replica 0. */
+#include "alone.h"
 #include "harness.h"
 #include "samples.h"
 
@@ -43,6 +44,7 @@ struct bench {
     volatile float sink[MOST]; /* keeps the compiler from removing the reads */
     double begin, seconds;
     uint64_t reps;
+    struct alone_counts *counts; /* of this batch, or NULL */
     void (*side)(ditto_replica *self, struct bench *b, uint32_t id);
 };
 
@@ -224,12 +226,17 @@ static const float *result_of(const struct bench *b, ditto_replica *self, uint32
 
 /* -- measuring -- */
 
+/* Of the batches since the last row. */
+static struct alone_counts counts;
+
 /* Runs one batch. Each repetition rewrites the gradient, calls the side, and reads the result. */
 static ditto_status batch(ditto_replica *self, void *argument)
 {
     struct bench *b = argument;
     uint32_t id = ditto_replica_id(self);
     float sum = 0;
+    if (id == 0)
+        alone_start(b->counts);
     must(ditto_barrier(self, NULL));
     if (id == 0)
         b->begin = now_seconds();
@@ -243,8 +250,10 @@ static ditto_status batch(ditto_replica *self, void *argument)
             sum += result[i];
     }
     must(ditto_barrier(self, NULL));
-    if (id == 0)
+    if (id == 0) {
         b->seconds = now_seconds() - b->begin;
+        alone_stop(b->counts, b->reps);
+    }
     b->sink[id] = sum;
     return DITTO_OK;
 }
@@ -265,8 +274,11 @@ static void measure_sides(struct bench *b, side_fn *const *side, int sides, doub
     while (b->reps < 1u << 16 && run_batch(b, side[0]) * (double)b->reps < 4e6)
         b->reps *= 2;
     for (int i = -1; i < SAMPLES; i++)
-        for (int s = 0; s <= sides; s++)
+        for (int s = 0; s <= sides; s++) {
+            /* Only ditto's side is counted, with rewriting and reading. */
+            b->counts = i >= 0 && s == 0 ? &counts : NULL;
             sample[s][i < 0 ? 0 : i] = run_batch(b, s < sides ? side[s] : side_barrier);
+        }
     for (int s = 0; s <= sides; s++)
         sort_samples(sample[s], SAMPLES);
     for (int s = 0; s < sides; s++)
@@ -352,11 +364,23 @@ static void close_bench(struct bench *b)
 static void row(const char *bench, const char *algorithm, uint32_t replicas, size_t bytes, double ns,
                 double bound, const char *words, bool csv)
 {
-    if (csv)
-        printf("%s,%s,%u,f32,SUM,0,%zu,%d,%.0f,%.0f,%.0f,%.3f,%.0f,0\n", bench, algorithm, replicas, bytes,
-               SAMPLES, ns, ns, ns, (double)bytes / ns, bound);
-    else
-        printf("%-7s %-22s %3u %11zu %12.2f us  %s\n", bench, algorithm, replicas, bytes, ns * 1e-3, words);
+    if (csv) {
+        alone_csv(&(struct alone_row){ .bench = bench,
+                                       .algorithm = algorithm,
+                                       .replicas = replicas,
+                                       .dtype = "f32",
+                                       .op = "SUM",
+                                       .bytes = bytes,
+                                       .reps = SAMPLES,
+                                       .min_ns = ns,
+                                       .median_ns = ns,
+                                       .p95_ns = ns,
+                                       .bound_ns = bound,
+                                       .counts = &counts });
+        return;
+    }
+    printf("%-7s %-22s %3u %11zu %12.2f us  %s\n", bench, algorithm, replicas, bytes, ns * 1e-3, words);
+    alone_table(&counts);
 }
 
 void bench_apply(uint32_t replicas, bool csv)
@@ -382,7 +406,7 @@ void bench_apply(uint32_t replicas, bool csv)
             if (i == 0) {
                 measure_sides(&b, lists, 2, ns);
                 snprintf(words, sizeof words, "one %.2f (%.2f, at most 1.5)", ns[1] * 1e-3, ns[0] / ns[1]);
-                row("apply", adam ? "Adam, 100 variables" : "momentum, 100 variables", replicas, sizes[i],
+                row("apply", adam ? "Adam of 100 variables" : "momentum of 100 variables", replicas, sizes[i],
                     ns[0], ns[1] * 1.5, words, csv);
             }
             close_bench(&b);
@@ -396,6 +420,7 @@ static double local_seconds[2];
 static ditto_status add_locally(ditto_replica *self, void *argument)
 {
     enum { REPS = 1000000 };
+    uint32_t id = ditto_replica_id(self);
     double one = 1;
     void *data;
     must(ditto_component(self, argument, &data));
@@ -403,11 +428,18 @@ static ditto_status add_locally(ditto_replica *self, void *argument)
     for (int i = 0; i < REPS; i++)
         *(volatile double *)data += one;
     double middle = now_seconds();
+    if (id == 0)
+        alone_start(&counts);
+    must(ditto_barrier(self, NULL));
+    double again = now_seconds();
     for (int i = 0; i < REPS; i++)
         must(ditto_assign_add(self, argument, &one));
-    if (ditto_replica_id(self) == 0) {
+    double end = now_seconds();
+    must(ditto_barrier(self, NULL));
+    if (id == 0) {
+        alone_stop(&counts, REPS);
         local_seconds[0] = (middle - begin) / REPS;
-        local_seconds[1] = (now_seconds() - middle) / REPS;
+        local_seconds[1] = (end - again) / REPS;
     }
     return DITTO_OK;
 }
@@ -436,7 +468,7 @@ static void bench_local(uint32_t replicas, bool csv)
     double pointer = sample[0][SAMPLES / 2] * 1e9, call = sample[1][SAMPLES / 2] * 1e9;
     snprintf(words, sizeof words, "%.2f ns; through the pointer %.2f ns (%.1f, at most 10)", call, pointer,
              call / pointer);
-    row("assign", "local add, call", replicas, 8, call, pointer * 10, words, csv);
+    row("assign", "local add by call", replicas, 8, call, pointer * 10, words, csv);
     must(ditto_variable_destroy(v));
     must(ditto_strategy_destroy(strategy));
 }
@@ -455,7 +487,7 @@ void bench_assign(uint32_t replicas, bool csv)
         snprintf(words, sizeof words,
                  "all-reduce in place %.2f (%.2f, at most 1.1 of 64 MiB); loop %.2f (%.2f)", ns[1] * 1e-3,
                  ns[0] / ns[1], ns[2] * 1e-3, ns[0] / ns[2]);
-        row("assign", "add, one copy", replicas, sizes[i], ns[0], ns[1] * 1.1, words, csv);
+        row("assign", "add to one copy", replicas, sizes[i], ns[0], ns[1] * 1.1, words, csv);
         close_bench(&b);
     }
 }

@@ -1,5 +1,6 @@
 /* bench/work.c - the measured work, see work.h. */
 #include "work.h"
+#include "perf_control.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,6 +227,19 @@ static uint64_t warmups(const struct work *work, bool baseline)
     return baseline || rounds < 1 ? 1 : rounds < most ? rounds : most;
 }
 
+/* Begins to count on each thread of the batch, and in an outer perf. */
+static void start_counters(const struct work *work, uint32_t id, const struct contender_ops *ops,
+                           void *context)
+{
+    ops->barrier(context, id); /* all threads exist */
+    if (id == 0 || work->in_processes)
+        counters_find_threads();
+    if (id == 0)
+        perf_control_enable();
+    ops->barrier(context, id);
+    counters_start_own();
+}
+
 void work_batch(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
                 void *context, bool baseline)
 {
@@ -233,6 +247,8 @@ void work_batch(const struct work *work, struct worker *workers, uint32_t id, co
     if (bench_facts[work->kind].collective)
         for (uint64_t i = warmups(work, baseline); i > 0; i--)
             check(work, workers, id, ops, context);
+    if (counters_events > 0 || perf_control_is_shown())
+        start_counters(work, id, ops, context);
     ops->barrier(context, id);
     double begin = now_seconds(), cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     if (bench_facts[work->kind].collective)
@@ -242,6 +258,9 @@ void work_batch(const struct work *work, struct worker *workers, uint32_t id, co
             ops->barrier(context, id);
     w->timing.cpu_seconds = seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu;
     w->timing.seconds = now_seconds() - begin;
+    counters_stop_own(&w->counts);
+    if (id == 0)
+        perf_control_disable();
     ops->barrier(context, id);
 }
 

@@ -14,6 +14,8 @@
 #ifndef WORK_H
 #define WORK_H
 
+#include "counters.h"
+
 #include <ditto/collective.h>
 
 #include <stdbool.h>
@@ -80,6 +82,9 @@ struct work {
     ditto_op op;
     bool in_place;
 
+    /* Each replica is a process of its own. */
+    bool in_processes;
+
     /* Each repetition has the next replica as its root, so that no replica can run ahead of the others. */
     bool turns;
     uint32_t root; /* of this repetition */
@@ -103,6 +108,7 @@ struct timing {
 struct worker {
     char *src, *dst;      /* of work->bytes each, equal if in place */
     struct timing timing; /* of the last batch */
+    struct counts counts; /* of the last batch, if anything is counted */
     uint32_t seen;        /* keeps the compiler from removing the reads */
     char apart[128];
 };

@@ -149,12 +149,12 @@ static void collective(void *, uint32_t id, const struct work *now, struct worke
     replicas[id].call(int(now->root));
 }
 
-static timing batch(bool baseline)
+static void answer_batch(bool baseline)
 {
     static const contender_ops ops = { barrier, collective };
     struct worker *used = bench_facts[work.kind].collective ? workers : clocks;
     on_all([=](uint32_t id) { work_batch(&work, used, id, &ops, nullptr, baseline); });
-    return work_timing(used, work.replicas);
+    answer(work_timing(used, work.replicas), &used->counts, sizeof *used, work.replicas);
 }
 
 static void connect(uint32_t count)
@@ -173,6 +173,7 @@ static void connect(uint32_t count)
 
 int main(int count, char **word)
 {
+    choose_counters();
     pin_to_part(0, 1); // reads the PUs of the process before any thread is bound
     connect(count > 1 ? uint32_t(atoi(word[1])) : 2);
     printf("hello %d\n", int(getpid()));
@@ -186,7 +187,7 @@ int main(int count, char **word)
         case ORDER_BATCH:
             work.kind = order.work.kind;
             work.reps = order.work.reps;
-            answer(batch(order.baseline != 0));
+            answer_batch(order.baseline != 0);
             break;
         case ORDER_FINISH:
             finish();

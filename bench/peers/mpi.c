@@ -11,6 +11,7 @@
 
 static struct worker clocks[WORK_MOST_REPLICAS], *workers;
 static struct work work;
+static struct counts gathered[WORK_MOST_REPLICAS]; /* of all ranks, in rank 0 */
 static int rank, ranks;
 
 /* Returns MPI_DATATYPE_NULL if reductions of the dtype are not measured in MPI. Copies use MPI_BYTE. */
@@ -103,6 +104,7 @@ static bool prepare(const struct work *wanted)
     const struct bench_facts *facts = &bench_facts[wanted->kind];
     work = *wanted;
     work.replicas = (uint32_t)ranks;
+    work.in_processes = true;
     if (wanted->kind != BENCH_BARRIER && !facts->collective)
         return false;
     if (facts->reduces && (type_of(work.dtype) == MPI_DATATYPE_NULL || op_of(work.op) == MPI_OP_NULL))
@@ -115,14 +117,18 @@ static bool prepare(const struct work *wanted)
     return true;
 }
 
+/* Executes a batch. Rank 0 gets the time of all ranks, and `gathered` gets their counts. */
 static struct timing batch(bool baseline)
 {
     struct worker *used = bench_facts[work.kind].collective ? workers : clocks;
     struct timing all = { 0, 0 }, mine;
+    struct counts *counts = &used[rank].counts;
     work_batch(&work, used, (uint32_t)rank, &ops, NULL, baseline);
     mine = used[rank].timing;
     MPI_Reduce(&mine.seconds, &all.seconds, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&mine.cpu_seconds, &all.cpu_seconds, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Gather(counts, (int)sizeof *counts, MPI_BYTE, gathered, (int)sizeof *counts, MPI_BYTE, 0,
+               MPI_COMM_WORLD);
     return all;
 }
 
@@ -160,7 +166,7 @@ static bool execute(const struct order *order)
         work.skew_ns = order->work.skew_ns;
         timing = batch(order->baseline != 0);
         if (rank == 0)
-            answer(timing);
+            answer(timing, gathered, sizeof gathered[0], work.replicas);
         return true;
     case ORDER_FINISH:
         work_free(&work, workers);
@@ -177,6 +183,7 @@ int main(int count, char **word)
     struct order order;
     /* Ends this process even if it is stopped when its parent dies. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    choose_counters();
     MPI_Init(&count, &word);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

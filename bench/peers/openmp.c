@@ -28,25 +28,32 @@ static struct work work;
 /* Each repetition is a parallel region, which is empty or contains a loop. */
 static struct timing regions(bool loop)
 {
+    counters_find_threads();
 #pragma omp parallel
-    {
-        __asm__ volatile("" ::: "memory"); /* keeps the compiler from removing the region */
-    }
+    counters_start_own();
     double begin = now_seconds();
     for (uint64_t rep = 0; rep < work.reps; rep++) {
 #pragma omp parallel
         {
-            __asm__ volatile("" ::: "memory");
+            __asm__ volatile("" ::: "memory"); /* keeps the compiler from removing the region */
             if (loop)
                 work_loop_part(&work, workers, (uint32_t)omp_get_thread_num());
         }
     }
-    return (struct timing){ now_seconds() - begin, 0 };
+    struct timing timing = { now_seconds() - begin, 0 };
+#pragma omp parallel
+    counters_stop_own(&workers_without_buffers[omp_get_thread_num()].counts);
+    return timing;
+}
+
+static struct worker *used_workers(void)
+{
+    return bench_facts[work.kind].collective ? workers : workers_without_buffers;
 }
 
 static struct timing batch(bool baseline)
 {
-    struct worker *used = bench_facts[work.kind].collective ? workers : workers_without_buffers;
+    struct worker *used = used_workers();
     if (work.kind == BENCH_RUN || work.kind == BENCH_PARALLEL_FOR)
         return regions(work.kind == BENCH_PARALLEL_FOR && work.bytes > 0);
 #pragma omp parallel
@@ -72,6 +79,7 @@ static bool prepare(const struct work *wanted)
 int main(int count, char **word)
 {
     work.replicas = count > 1 ? (uint32_t)atoi(word[1]) : 2;
+    choose_counters();
     omp_set_dynamic(0);
     omp_set_num_threads((int)work.replicas);
     printf("hello %d\n", (int)getpid());
@@ -86,7 +94,7 @@ int main(int count, char **word)
             work.kind = order.work.kind;
             work.reps = order.work.reps;
             work.skew_ns = order.work.skew_ns;
-            answer(batch(order.baseline != 0));
+            answer(batch(order.baseline != 0), &used_workers()->counts, sizeof *workers, work.replicas);
             break;
         case ORDER_FINISH:
             work_free(&work, workers);

@@ -1,7 +1,8 @@
 /* bench/peers/protocol.h - the lines that a peer's process reads from its standard input, and its answers.
  *
  *     prepare KIND BYTES DTYPE OP IN_PLACE TURNS      1 0, or 0 0 if the peer cannot do such work
- *     batch KIND REPS SKEW_NS BASELINE                seconds of the slowest replica, CPU seconds of all
+ *     batch KIND REPS SKEW_NS BASELINE                seconds of the slowest replica, CPU seconds of all,
+ *                                                     and the counts of replica 0, 1, ...
  *     finish                                          1 0
  *
  * KIND is a number of bench/work.h. DTYPE and OP are those of ditto. Before the first line the peer prints
@@ -13,6 +14,7 @@
 #include "../work.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum order_kind { ORDER_PREPARE, ORDER_BATCH, ORDER_FINISH, ORDER_END };
 struct order {
@@ -45,6 +47,7 @@ static inline struct order read_order(FILE *from)
     order.work.dtype = (ditto_dtype)dtype;
     order.work.op = (ditto_op)op;
     order.work.in_place = in_place != 0;
+    order.work.in_processes = false;
     order.work.turns = turns != 0;
     order.work.root = 0;
     order.work.skew_ns = skew_ns;
@@ -53,9 +56,25 @@ static inline struct order read_order(FILE *from)
     return order;
 }
 
-static inline void answer(struct timing timing)
+/* Chooses the events that ditto-bench counts. */
+static inline void choose_counters(void)
 {
-    printf("%.12g %.12g\n", timing.seconds, timing.cpu_seconds);
+    char why[256];
+    const char *list = getenv(COUNTERS_VARIABLE);
+    if (list != NULL && !counters_choose(list, why, sizeof why))
+        fprintf(stderr, "ditto-bench: %s\n", why);
+}
+
+/* The counts are in an array of structs of `stride` bytes, one for each replica. */
+static inline void answer(struct timing timing, const struct counts *counts, size_t stride, uint32_t replicas)
+{
+    printf("%.12g %.12g", timing.seconds, timing.cpu_seconds);
+    for (uint32_t r = 0; r < replicas && counters_events > 0; r++) {
+        const struct counts *c = (const struct counts *)(const void *)((const char *)counts + r * stride);
+        for (uint32_t e = 0; e < counters_events; e++)
+            printf(" %.12g %.12g %.12g", c->of[e].value, c->of[e].enabled_ns, c->of[e].running_ns);
+    }
+    printf("\n");
     fflush(stdout);
 }
 
