@@ -160,8 +160,8 @@ static int one_call_refused(void *argument)
 }
 
 /* Calls of creation, runs and input. futex, exit and rseq are not among them, because the threads of the C
- * library do not work without them. Nor is brk. The kernel never returns an error from it, only the old end of
- * the heap, so the C library takes an error number for an address, and the next malloc crashes. */
+ * library do not work without them. Nor is brk. The kernel never returns an error from it, only the old
+ * end of the heap, so the C library takes an error number for an address, and the next malloc crashes. */
 static void every_refused_call_leads_to_success_or_an_error(void **state)
 {
     static const struct call calls[] = {
