@@ -33,6 +33,9 @@ enum { SAMPLES = 7, VARIABLES = 4 };
 enum operation { SAVE, STALL, CHECK, RESTORE, OPERATIONS };
 static struct alone_counts counts[OPERATIONS];
 
+static struct rounds rounds; /* seconds of each operation, and of what it is compared with */
+enum column { PLAIN = OPERATIONS, COPY, COLUMNS };
+
 static double end(enum operation operation, double begin)
 {
     double seconds = now_seconds() - begin;
@@ -103,33 +106,36 @@ static double restore(ditto_strategy *strategy, const char *path)
     return end(RESTORE, begin);
 }
 
-static void row(enum operation operation, uint32_t replicas, double seconds, double bound, const char *words,
+static double median(uint32_t column, uint32_t mode)
+{
+    return rounds_figures(&rounds, column, mode).median;
+}
+
+static void row(enum operation operation, uint32_t replicas, uint32_t mode, double bound, const char *words,
                 bool csv)
 {
     static const char *const names[OPERATIONS] = { "save", "stall", "check", "restore" };
-    if (csv)
+    double ns = median(operation, mode);
+    if (csv) {
         alone_csv(&(struct alone_row){ .bench = "checkpoint",
                                        .algorithm = names[operation],
                                        .replicas = replicas,
                                        .dtype = "f32",
                                        .bytes = BYTES,
                                        .reps = SAMPLES,
-                                       .min_ns = seconds * 1e9,
-                                       .median_ns = seconds * 1e9,
-                                       .p95_ns = seconds * 1e9,
-                                       .bound_ns = bound * 1e9,
+                                       .rounds = &rounds,
+                                       .column = operation,
+                                       .mode = mode,
+                                       .bound_ns = bound,
                                        .counts = &counts[operation] });
-    else
-        printf("checkpoint %-12s %3u %11zu %9.1f ms %8.0f MB/s  %s\n", names[operation], replicas, BYTES,
-               seconds * 1e3, (double)BYTES / seconds * 1e-6, words);
-    alone_table(&counts[operation]);
+        return;
+    }
+    printf("checkpoint %-12s %3u %11zu %9.1f ms %8.0f MB/s;  %s", names[operation], replicas, BYTES,
+           ns * 1e-6, (double)BYTES / ns * 1e3, words);
+    alone_end_row(&rounds, operation, mode, &counts[operation]);
 }
 
-struct samples {
-    double save[SAMPLES], plain[SAMPLES], stall[SAMPLES], copy[SAMPLES], check[SAMPLES], restore[SAMPLES];
-};
-
-static void sample(ditto_strategy *strategy, const char *folder, struct samples *s)
+static void measure_all(ditto_strategy *strategy, const char *folder)
 {
     ditto_checkpointer_options options = DITTO_CHECKPOINTER_OPTIONS_INIT;
     ditto_checkpointer *checkpointer;
@@ -144,15 +150,14 @@ static void sample(ditto_strategy *strategy, const char *folder, struct samples 
     options.background = 1;
     options.keep = 1;
     must(ditto_checkpointer_create(strategy, folder, &options, &checkpointer));
-    (void)stall(checkpointer); /* allocates the memory of the checkpointer */
-    alone_forget(&counts[STALL]);
-    for (int i = 0; i < SAMPLES; i++) {
-        s->save[i] = save(strategy, path);
-        s->plain[i] = write_plainly(plain, from);
-        s->stall[i] = stall(checkpointer);
-        s->copy[i] = copy(to, from);
-        s->check[i] = check(path);
-        s->restore[i] = restore(strategy, path);
+    rounds_begin(&rounds, COLUMNS, SAMPLES);
+    while (rounds_next(&rounds)) {
+        rounds_put(&rounds, SAVE, save(strategy, path) * 1e9);
+        rounds_put(&rounds, PLAIN, write_plainly(plain, from) * 1e9);
+        rounds_put(&rounds, STALL, stall(checkpointer) * 1e9);
+        rounds_put(&rounds, COPY, copy(to, from) * 1e9);
+        rounds_put(&rounds, CHECK, check(path) * 1e9);
+        rounds_put(&rounds, RESTORE, restore(strategy, path) * 1e9);
     }
     must(ditto_checkpointer_destroy(checkpointer));
     unlink(path);
@@ -163,27 +168,23 @@ static void sample(ditto_strategy *strategy, const char *folder, struct samples 
     free(to);
 }
 
-static void print(uint32_t replicas, struct samples *s, bool csv)
+static void print(uint32_t replicas, uint32_t mode, bool csv)
 {
     char words[160];
-    double seconds = median_of(s->save, SAMPLES), plain = median_of(s->plain, SAMPLES);
-    double check = median_of(s->check, SAMPLES);
+    double save = median(SAVE, mode), plain = median(PLAIN, mode), memory = median(COPY, mode);
     snprintf(words, sizeof words,
-             "as dd does it %.1f ms; %.2f of its speed, at least 0.70; %.1f ms are reading back", plain * 1e3,
-             plain / seconds, check * 1e3);
-    row(SAVE, replicas, seconds, plain / 0.7, words, csv);
-    seconds = median_of(s->stall, SAMPLES);
-    double memory = median_of(s->copy, SAMPLES);
-    snprintf(words, sizeof words, "a copy in memory %.1f ms; %.2f, at most 1.2", memory * 1e3,
-             seconds / memory);
-    row(STALL, replicas, seconds, memory * 1.2, words, csv);
-    row(CHECK, replicas, check, 0, "", csv);
-    row(RESTORE, replicas, median_of(s->restore, SAMPLES), 0, "", csv);
+             "as dd does it %.1f ms; %.2f of its speed, at least 0.70; %.1f ms are reading back;",
+             plain * 1e-6, plain / save, median(CHECK, mode) * 1e-6);
+    row(SAVE, replicas, mode, plain / 0.7, words, csv);
+    snprintf(words, sizeof words, "a copy in memory %.1f ms; %.2f, at most 1.2;", memory * 1e-6,
+             median(STALL, mode) / memory);
+    row(STALL, replicas, mode, memory * 1.2, words, csv);
+    row(CHECK, replicas, mode, 0, "", csv);
+    row(RESTORE, replicas, mode, 0, "", csv);
 }
 
 void bench_checkpoint(uint32_t replicas, bool csv)
 {
-    static struct samples samples;
     char folder[] = "./ditto-bench-XXXXXX";
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
@@ -201,8 +202,12 @@ void bench_checkpoint(uint32_t replicas, bool csv)
         named.name = name;
         must(ditto_variable_create(strategy, &zeros, &named, &v[k]));
     }
-    sample(strategy, folder, &samples);
-    print(replicas, &samples, csv);
+    measure_all(strategy, folder);
+    for (uint32_t mode = 0; mode < rounds.modes.count; mode++)
+        print(replicas, mode, csv);
+    rounds_end(&rounds);
+    for (int k = 0; k < OPERATIONS; k++)
+        alone_forget(&counts[k]);
     for (int k = 0; k < VARIABLES; k++)
         must(ditto_variable_destroy(v[k]));
     must(ditto_strategy_scope_leave(strategy));

@@ -2,6 +2,7 @@
 #ifndef HARNESS_H
 #define HARNESS_H
 
+#include "rounds.h"
 #include "work.h"
 
 /* An implementation that can do the work: ditto, a form of the bound, or a peer's process. */
@@ -30,18 +31,29 @@ struct result {
 
     /* For skew: CPU seconds per second, and CPU seconds per CPU second of the work without the collective. */
     double cpu_share, cpu_ratio;
-    uint64_t reps; /* per batch */
+    uint64_t reps;    /* per batch */
+    uint32_t batches; /* in this mode */
 
     /* True if the middle half of the samples spreads over more than 15 % of median_ns. */
     bool noisy;
 
-    /* [replicas] The mean of all batches. NULL if nothing is counted. Valid until the next measurement. */
+    /* [replicas] The mean of the batches in this mode. NULL if nothing is counted. Valid until the next
+     * measurement. */
     struct rates *rates;
 };
 
-/* Measures all contenders on one work and fills result[count]. Batches of different contenders are
- * interleaved. */
-void measure(struct contender *contenders, uint32_t count, struct work work, struct result *result);
+/* A row in one mode of the machine (modes.h). */
+struct measured {
+    double hand_over_ns;         /* the median of the mode */
+    uint32_t batches, disturbed; /* of the first contender: in this mode, and in none */
+    bool too_few;                /* a contender has fewer than ROUNDS_ENOUGH batches in this mode */
+    struct result *result;       /* [contenders] */
+};
+
+/* Measures all contenders on one work. Batches of different contenders are interleaved. Writes one row for
+ * each mode in which the machine was to row[MODES_MOST], and returns their number, which is at least 1. They
+ * are valid until the next measurement. */
+uint32_t measure(struct contender *contenders, uint32_t count, struct work work, struct measured *row);
 
 /* ditto_contender.c: makes a strategy of `replicas` replicas, or, for a parallel-for, of one replica with as
  * many PUs. For BENCH_LIST and BENCH_ASYNC there is a second contender, which does the plain all-reduce.

@@ -31,7 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SAMPLES = 7, MOST_STEPS = 1 << 20 };
+enum { SAMPLES = 15, MOST_STEPS = 1 << 20 };
 #define COLUMNS      64
 #define CSV_ROWS     40000u
 #define RECORDS      ((size_t)65536)
@@ -41,24 +41,43 @@ enum { SAMPLES = 7, MOST_STEPS = 1 << 20 };
 #define HIDDEN_STEPS 400
 #define SHARED_STEPS 300
 
-static void row(const char *name, uint32_t replicas, uint64_t bytes, double seconds, double per_second,
-                const char *unit, const char *words, double bound, struct alone_counts *counts, bool csv)
+/* The row that is measured. The figures are nanoseconds, but for a ratio in `hidden`. */
+static struct rounds rounds;
+
+static double median(uint32_t column, uint32_t mode)
 {
-    if (csv)
+    return rounds_figures(&rounds, column, mode).median;
+}
+
+/* What a row of one mode shows, beside its column of the rounds. */
+struct row {
+    const char *name;
+    uint32_t replicas, column;
+    uint64_t bytes;
+    double per_second; /* in the unit */
+    const char *unit, *words;
+    double bound_ns;
+    const struct alone_counts *counts;
+};
+
+static void print(const struct row *row, uint32_t mode, bool csv)
+{
+    if (csv) {
         alone_csv(&(struct alone_row){ .bench = "input",
-                                       .algorithm = name,
-                                       .replicas = replicas,
-                                       .bytes = bytes,
+                                       .algorithm = row->name,
+                                       .replicas = row->replicas,
+                                       .bytes = row->bytes,
                                        .reps = SAMPLES,
-                                       .min_ns = seconds * 1e9,
-                                       .median_ns = seconds * 1e9,
-                                       .p95_ns = seconds * 1e9,
-                                       .bound_ns = bound,
-                                       .counts = counts });
-    else
-        printf("input   %-12s %3u %11llu %10.1f %s  %s\n", name, replicas, (unsigned long long)bytes,
-               per_second, unit, words);
-    alone_table(counts);
+                                       .rounds = &rounds,
+                                       .column = row->column,
+                                       .mode = mode,
+                                       .bound_ns = row->bound_ns,
+                                       .counts = row->counts });
+        return;
+    }
+    printf("input   %-12s %3u %11llu %10.1f %s  %s;", row->name, row->replicas,
+           (unsigned long long)row->bytes, row->per_second, row->unit, row->words);
+    alone_end_row(&rounds, row->column, mode, row->counts);
 }
 
 /* -- files -- */
@@ -208,14 +227,13 @@ static double run_pass(ditto_strategy *strategy, ditto_dataset *dataset, uint64_
     return seconds;
 }
 
-/* Returns the time that the only producer spent in choosing and filling. If `whole` is true, returns the time
- * of the pass. It is used for large batches, because passing them on takes little of it. */
-static double pass_seconds(ditto_strategy *one, ditto_dataset *dataset, bool whole,
-                           struct alone_counts *counts)
+/* Returns the nanoseconds that the only producer spent in choosing and filling. If `whole` is true, returns
+ * those of the pass. It is used for large batches, because passing them on takes little of it. */
+static double pass_ns(ditto_strategy *one, ditto_dataset *dataset, bool whole, struct alone_counts *counts)
 {
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     double seconds = run_pass(one, dataset, 256, 1, 0, MOST_STEPS, &stats, counts);
-    return whole ? seconds : (double)(stats.choosing_ns + stats.filling_ns) * 1e-9;
+    return whole ? seconds * 1e9 : (double)(stats.choosing_ns + stats.filling_ns);
 }
 
 static ditto_dataset *open_csv(const char *path)
@@ -253,47 +271,72 @@ static double copy_seconds(const char *from, char *to)
     return now_seconds() - begin;
 }
 
-static void bench_files(ditto_strategy *one, const char *folder, bool csv)
+enum { CSV, TFRECORD, NPY, FILES, COPY = FILES, FILE_COLUMNS };
+
+static void measure_files(ditto_strategy *one, ditto_dataset *const *dataset, struct alone_counts *counts)
 {
-    struct file file[3] = { write_csv(folder), write_tfrecord(folder), write_npy(folder) };
-    ditto_dataset *dataset[3] = { open_csv(file[0].path), open_tfrecord(file[1].path),
-                                  open_npy(file[2].path) };
-    double seconds[3][SAMPLES], copied[SAMPLES];
-    struct alone_counts counts[3] = { { .threads = 0 } };
-    char words[120], *from = malloc(NPY_ROWS * ROW_BYTES), *to = malloc(3 * 256 * ROW_BYTES);
+    char *from = malloc(NPY_ROWS * ROW_BYTES), *to = malloc(3 * 256 * ROW_BYTES);
     if (from == NULL || to == NULL)
         exit(1);
     memset(from, 1, NPY_ROWS * ROW_BYTES);
     memset(to, 1, 3 * 256 * ROW_BYTES);
-    /* Two passes are not counted. The first reads from the disk. In the second, the kernel moves the pages to
-     * another list. */
-    for (int i = -2; i < SAMPLES; i++) {
-        for (int k = 0; k < 3; k++) {
-            double taken = pass_seconds(one, dataset[k], k == 2, i >= 0 ? &counts[k] : NULL);
-            if (i >= 0)
-                seconds[k][i] = taken;
-        }
-        if (i >= 0)
-            copied[i] = copy_seconds(from, to);
-    }
-    static const char *const name[] = { "csv", "tfrecord", "npy" };
-    static const double least[] = { 200, 1500 };
-    for (int k = 0; k < 3; k++) {
-        double took = median_of(seconds[k], SAMPLES), rate = (double)file[k].bytes / took * 1e-6;
-        if (k < 2)
-            snprintf(words, sizeof words, "per core, at least %.0f", least[k]);
-        else
-            snprintf(words, sizeof words, "copying %.1f MB/s (%.2f, at least 0.80)",
-                     (double)file[2].bytes / median_of(copied, SAMPLES) * 1e-6,
-                     median_of(copied, SAMPLES) / took);
-        row(name[k], 1, file[k].bytes, took, rate, "MB/s  ", words,
-            k < 2 ? (double)file[k].bytes / least[k] * 1e3 : median_of(copied, SAMPLES) / 0.8 * 1e9,
-            &counts[k], csv);
-        must(ditto_dataset_destroy(dataset[k]));
-        unlink(file[k].path);
+    /* Two passes do not count, this one and the first round. The first pass reads from the disk. In the
+     * second, the kernel moves the pages to another list. */
+    for (int k = 0; k < FILES; k++)
+        (void)pass_ns(one, dataset[k], true, NULL);
+    rounds_begin(&rounds, FILE_COLUMNS, SAMPLES);
+    while (rounds_next(&rounds)) {
+        for (uint32_t k = 0; k < FILES; k++)
+            rounds_put(&rounds, k, pass_ns(one, dataset[k], k == NPY, &counts[k]));
+        rounds_put(&rounds, COPY, copy_seconds(from, to) * 1e9);
     }
     free(from);
     free(to);
+}
+
+/* Prints the row of a file in one mode. */
+static void print_file(uint32_t k, const struct file *file, const struct alone_counts *counts, uint32_t mode,
+                       bool csv)
+{
+    static const char *const name[] = { "csv", "tfrecord", "npy" };
+    static const double least[] = { 200, 1500 };
+    double ns = median(k, mode), copied = median(COPY, mode), bytes = (double)file->bytes;
+    char words[120];
+    struct row row = { .name = name[k],
+                       .replicas = 1,
+                       .column = k,
+                       .bytes = file->bytes,
+                       .words = words,
+                       .per_second = bytes / ns * 1e3,
+                       .unit = "MB/s  ",
+                       .counts = counts };
+    if (k < NPY) {
+        snprintf(words, sizeof words, "per core, at least %.0f", least[k]);
+        row.bound_ns = bytes / least[k] * 1e3;
+    } else {
+        snprintf(words, sizeof words, "copying %.1f MB/s (%.2f, at least 0.80)", bytes / copied * 1e3,
+                 copied / ns);
+        row.bound_ns = copied / 0.8;
+    }
+    print(&row, mode, csv);
+}
+
+static void bench_files(ditto_strategy *one, const char *folder, bool csv)
+{
+    struct file file[FILES] = { write_csv(folder), write_tfrecord(folder), write_npy(folder) };
+    ditto_dataset *dataset[FILES] = { open_csv(file[CSV].path), open_tfrecord(file[TFRECORD].path),
+                                      open_npy(file[NPY].path) };
+    struct alone_counts counts[FILES] = { { .threads = 0 } };
+    measure_files(one, dataset, counts);
+    for (uint32_t mode = 0; mode < rounds.modes.count; mode++)
+        for (uint32_t k = 0; k < FILES; k++)
+            print_file(k, &file[k], &counts[k], mode, csv);
+    rounds_end(&rounds);
+    for (uint32_t k = 0; k < FILES; k++) {
+        alone_forget(&counts[k]);
+        must(ditto_dataset_destroy(dataset[k]));
+        unlink(file[k].path);
+    }
 }
 
 /* -- rows of a range -- */
@@ -320,7 +363,6 @@ static long resident_kib(void)
 static void bench_range(ditto_strategy *strategy, bool csv)
 {
     ditto_dataset *range, *mapped;
-    double seconds[SAMPLES];
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     struct alone_counts counts = { .threads = 0 };
     char words[160];
@@ -328,16 +370,27 @@ static void bench_range(ditto_strategy *strategy, bool csv)
     must(ditto_dataset_from_range(0, RANGE_ROWS, 1, &range));
     must(ditto_dataset_map(range, double_it, NULL, NULL, &mapped));
     (void)run_pass(strategy, mapped, 256, 1, 0, 100, &stats, NULL);
-    for (int i = 0; i < SAMPLES; i++) {
+    rounds_begin(&rounds, 1, SAMPLES);
+    while (rounds_next(&rounds)) {
         long before = resident_kib();
-        seconds[i] = run_pass(strategy, mapped, 256, 0, 0, MOST_STEPS, &stats, &counts);
+        double seconds = run_pass(strategy, mapped, 256, 0, 0, MOST_STEPS, &stats, &counts);
         grown = resident_kib() - before > grown ? resident_kib() - before : grown;
+        rounds_put(&rounds, 0, seconds * 1e9);
     }
-    double took = median_of(seconds, SAMPLES);
     snprintf(words, sizeof words, "at least 20; memory grew by %ld KiB, queues have %.0f KiB", grown,
              (double)stats.queue_bytes / 1024);
-    row("range", ditto_strategy_num_replicas(strategy), RANGE_ROWS * 8ull, took, RANGE_ROWS / took * 1e-6,
-        "Mrows/s", words, RANGE_ROWS / 20e6 * 1e9, &counts, csv);
+    for (uint32_t mode = 0; mode < rounds.modes.count; mode++)
+        print(&(struct row){ .name = "range",
+                             .replicas = ditto_strategy_num_replicas(strategy),
+                             .bytes = RANGE_ROWS * 8ull,
+                             .per_second = RANGE_ROWS / median(0, mode) * 1e3,
+                             .unit = "Mrows/s",
+                             .words = words,
+                             .bound_ns = RANGE_ROWS / 20e6 * 1e9,
+                             .counts = &counts },
+              mode, csv);
+    rounds_end(&rounds);
+    alone_forget(&counts);
     must(ditto_dataset_destroy(mapped));
     must(ditto_dataset_destroy(range));
 }
@@ -356,55 +409,89 @@ static ditto_status nap(const ditto_tensor *in, const ditto_tensor *out, ditto_r
     return DITTO_OK;
 }
 
+static void print_hidden(const struct alone_counts *counts, uint32_t mode, bool csv)
+{
+    double step = median(0, mode), ratio = median(1, mode);
+    char words[160];
+    snprintf(words, sizeof words, "%.2f of the longer of computing and sleeping, at most 1.1", ratio);
+    print(&(struct row){ .name = "hidden",
+                         .replicas = 1,
+                         .bytes = 8,
+                         .per_second = step * 1e-3,
+                         .unit = "us/step",
+                         .words = words,
+                         .bound_ns = step / ratio * 1.1,
+                         .counts = counts },
+          mode, csv);
+}
+
 static void bench_hidden(ditto_strategy *one, bool csv)
 {
     ditto_dataset *range, *slow;
-    double ratio[SAMPLES], step[SAMPLES], slept = 0;
+    double slept = 0;
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
     struct alone_counts counts = { .threads = 0 };
-    char words[160];
     must(ditto_dataset_from_range(0, HIDDEN_STEPS, 1, &range));
     must(ditto_dataset_map(range, nap, &slept, NULL, &slow));
     (void)run_pass(one, slow, 1, 1, 0, MOST_STEPS, &stats, NULL);
-    for (int i = 0; i < SAMPLES; i++) {
+    rounds_begin(&rounds, 2, SAMPLES); /* a step, and its ratio */
+    while (rounds_next(&rounds)) {
         double compute = slept / HIDDEN_STEPS; /* the measured time of a nap */
         slept = 0;
-        step[i] = run_pass(one, slow, 1, 1, compute, MOST_STEPS, &stats, &counts) / HIDDEN_STEPS;
+        double step = run_pass(one, slow, 1, 1, compute, MOST_STEPS, &stats, &counts) / HIDDEN_STEPS;
         double longer = slept / HIDDEN_STEPS > compute ? slept / HIDDEN_STEPS : compute;
-        ratio[i] = step[i] / longer;
+        rounds_put(&rounds, 0, step * 1e9);
+        rounds_put_also(&rounds, 1, 0, step / longer);
     }
-    snprintf(words, sizeof words, "%.2f of the longer of computing and sleeping, at most 1.1",
-             median_of(ratio, SAMPLES));
-    double took = median_of(step, SAMPLES);
-    row("hidden", 1, 8, took, took * 1e6, "us/step", words, took / median_of(ratio, SAMPLES) * 1.1 * 1e9,
-        &counts, csv);
+    for (uint32_t mode = 0; mode < rounds.modes.count; mode++)
+        print_hidden(&counts, mode, csv);
+    rounds_end(&rounds);
+    alone_forget(&counts);
     must(ditto_dataset_destroy(slow));
     must(ditto_dataset_destroy(range));
+}
+
+static void print_shared(uint32_t replicas, uint64_t bytes, const struct alone_counts *counts, uint32_t mode,
+                         bool csv)
+{
+    char words[200];
+    double step = median(0, mode), alone = median(1, mode), parsing = median(2, mode);
+    snprintf(words, sizeof words,
+             "numbers from a range %.1f us; parsing took %.1f us for each replica's batch of 64 rows of %d "
+             "columns",
+             alone * 1e-3, parsing * 1e-3, COLUMNS);
+    print(&(struct row){ .name = "shared",
+                         .replicas = replicas,
+                         .bytes = bytes,
+                         .per_second = step * 1e-3,
+                         .unit = "us/step",
+                         .words = words,
+                         .bound_ns = alone,
+                         .counts = counts },
+          mode, csv);
 }
 
 static void bench_shared(ditto_strategy *strategy, const char *folder, bool csv)
 {
     struct file file = write_csv(folder);
-    ditto_dataset *rows = open_csv(file.path);
+    ditto_dataset *rows = open_csv(file.path), *range;
     uint32_t n = ditto_strategy_num_replicas(strategy);
-    double step[SAMPLES], alone[SAMPLES], parsing[SAMPLES];
     ditto_iterator_counters stats = DITTO_ITERATOR_COUNTERS_INIT;
-    ditto_dataset *range;
     struct alone_counts counts = { .threads = 0 };
-    char words[200];
+    double scale = 1e9 / SHARED_STEPS;
     must(ditto_dataset_from_range(0, (int64_t)SHARED_STEPS * 64 * n, 1, &range));
-    for (int i = 0; i < SAMPLES; i++) {
-        step[i] = run_pass(strategy, rows, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats, &counts) / SHARED_STEPS;
-        parsing[i] = (double)(stats.choosing_ns + stats.filling_ns) * 1e-9 / SHARED_STEPS / n;
-        alone[i] = run_pass(strategy, range, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats, NULL) / SHARED_STEPS;
+    rounds_begin(&rounds, 3, SAMPLES); /* a step, one without parsing, and the time of parsing */
+    while (rounds_next(&rounds)) {
+        rounds_put(&rounds, 0,
+                   run_pass(strategy, rows, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats, &counts) * scale);
+        rounds_put_also(&rounds, 2, 0, (double)(stats.choosing_ns + stats.filling_ns) / SHARED_STEPS / n);
+        rounds_put(&rounds, 1,
+                   run_pass(strategy, range, 64ull * n, 0, 1e-3, SHARED_STEPS, &stats, NULL) * scale);
     }
-    double took = median_of(step, SAMPLES), without = median_of(alone, SAMPLES),
-           parse = median_of(parsing, SAMPLES);
-    snprintf(words, sizeof words,
-             "numbers from a range %.1f us; parsing took %.1f us for each replica's batch of 64 rows of %d "
-             "columns",
-             without * 1e6, parse * 1e6, COLUMNS);
-    row("shared", n, file.bytes, took, took * 1e6, "us/step", words, without * 1e9, &counts, csv);
+    for (uint32_t mode = 0; mode < rounds.modes.count; mode++)
+        print_shared(n, file.bytes, &counts, mode, csv);
+    rounds_end(&rounds);
+    alone_forget(&counts);
     must(ditto_dataset_destroy(range));
     must(ditto_dataset_destroy(rows));
     unlink(file.path);

@@ -44,40 +44,46 @@ static double cpu_seconds(void)
 
 static struct alone_counts counts;
 
-static void print(const char *name, const char *what, uint32_t replicas, bool csv, double low, double middle,
-                  double high, double limit)
+/* Prints a row. Without rounds it has only one sample. */
+static void print(const char *name, const char *what, uint32_t replicas, bool csv,
+                  const struct rounds *rounds, uint32_t mode, double only_ns, double limit_ms)
 {
+    struct figures f = { only_ns, only_ns, only_ns, 1 };
+    if (rounds != NULL)
+        f = rounds_figures(rounds, 0, mode);
     if (csv) {
         alone_csv(&(struct alone_row){ .bench = name,
                                        .algorithm = "ditto",
                                        .replicas = replicas,
                                        .reps = 1,
-                                       .min_ns = low * 1e9,
-                                       .median_ns = middle * 1e9,
-                                       .p95_ns = high * 1e9,
-                                       .bound_ns = limit * 1e9,
+                                       .rounds = rounds,
+                                       .mode = mode,
+                                       .only_ns = only_ns,
+                                       .bound_ns = limit_ms * 1e6,
                                        .counts = &counts });
         return;
     }
-    printf("%-10s %3u %s: %.2f ms (min %.2f, p95 %.2f); at most %.0f ms\n", name, replicas, what,
-           middle * 1e3, low * 1e3, high * 1e3, limit * 1e3);
-    alone_table(&counts);
+    printf("%-10s %3u %s: %.2f ms (min %.2f, p95 %.2f); at most %.0f ms;", name, replicas, what,
+           f.median * 1e-6, f.min * 1e-6, f.p95 * 1e-6, limit_ms);
+    alone_end_row(rounds, 0, mode, &counts);
 }
 
 void bench_create(uint32_t replicas, bool csv)
 {
-    enum { ROUNDS = 51 };
-    double seconds[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) {
+    struct rounds rounds;
+    rounds_begin(&rounds, 1, 51);
+    while (rounds_next(&rounds)) {
         alone_start(&counts); /* counts this thread only, because the others are created later */
         double begin = now_seconds();
         must(ditto_strategy_destroy(create(replicas)));
-        seconds[i] = now_seconds() - begin;
+        double seconds = now_seconds() - begin;
         alone_stop(&counts, 1);
+        rounds_put(&rounds, 0, seconds * 1e9);
     }
-    sort_samples(seconds, ROUNDS);
-    print("create", "create and destroy", replicas, csv, seconds[0], seconds[ROUNDS / 2],
-          seconds[ROUNDS * 95 / 100], 0.020);
+    for (uint32_t mode = 0; mode < rounds.modes.count; mode++)
+        print("create", "create and destroy", replicas, csv, &rounds, mode, 0, 20);
+    rounds_end(&rounds);
+    alone_forget(&counts);
 }
 
 void bench_rest(uint32_t replicas, bool csv)
@@ -89,6 +95,7 @@ void bench_rest(uint32_t replicas, bool csv)
     sleep(1);
     double used = cpu_seconds() - begin;
     alone_stop(&counts, 1);
-    print("rest", "CPU time in 1 s at rest", replicas, csv, used, used, used, 0.010);
+    print("rest", "CPU time in 1 s at rest", replicas, csv, NULL, 0, used * 1e9, 10);
+    alone_forget(&counts);
     must(ditto_strategy_destroy(strategy));
 }

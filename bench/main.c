@@ -1,5 +1,6 @@
 /* bench/main.c - the program ditto-bench, which measures one kind of work and prints a row for each size. See
  * request.c for its command line. */
+#include "hand_over.h"
 #include "perf_control.h"
 #include "report.h"
 
@@ -39,10 +40,26 @@ static void close_all(struct contender *contenders, uint32_t count)
     bound_close();
 }
 
+enum { MOST_TRIES = 3 };
+
+/* Measures a work and prints its rows. If ditto was faster than the bound, it is measured again, because
+ * only a bound that is too slow three times in a row is wrong. Returns false in that case. */
+static bool measure_work(const struct request *q, struct contender *contenders, uint32_t count,
+                         const struct work *work)
+{
+    struct measured row[MODES_MOST];
+    for (int try = 0; try < MOST_TRIES; try++) {
+        uint32_t modes = measure(contenders, count, *work, row);
+        report_rows(q, work, contenders, row, modes, count);
+        if (report_is_sound(contenders, row, modes, count))
+            return true;
+    }
+    return false;
+}
+
 static bool measure_all(const struct request *q)
 {
     static struct contender contenders[MOST_CONTENDERS];
-    static struct result result[MOST_CONTENDERS];
     uint32_t count = open_all(q, contenders);
     bool sound = true;
     report_heading(q);
@@ -56,10 +73,10 @@ static bool measure_all(const struct request *q)
                                  .in_place = q->in_place,
                                  .turns = q->turns,
                                  .skew_ns = q->skew_us[k] * 1000 };
-            measure(contenders, count, work, result);
-            sound &= report_row(q, &work, contenders, result, count);
+            sound &= measure_work(q, contenders, count, &work);
         }
     close_all(contenders, count);
+    hand_over_close();
     return sound;
 }
 
@@ -82,6 +99,7 @@ int main(int count, char **word)
         report_machine();
         return 0;
     }
+    hand_over_open();
     if (without_peers[q.kind] != NULL) {
         if (q.csv)
             report_heading(&q);
@@ -103,6 +121,7 @@ int main(int count, char **word)
         return 0;
     fprintf(stderr,
             "ditto-bench: in a row above, ditto took less than 0.97 of the time of the fastest hand-written "
-            "form, so this form is no bound: add a faster one to bench/bound_forms.c\n");
+            "form, three times in a row, so this form is no bound: add a faster one to "
+            "bench/bound_forms.c\n");
     return 1;
 }

@@ -1,22 +1,33 @@
 #!/bin/sh
-# Writes the figures and predictions between the markers of docs/performance.md and README.md, and
-# docs/all-reduce.svg, so that no numbers are copied by hand.
-#     bench/performance.sh                        measures all rows, which takes 20 minutes on a quiet machine
-#     bench/performance.sh TABLE.csv GRAPH.csv    uses earlier measurements, which are kept in build/bench/
-# TABLE.csv contains the lines of `ditto-bench machine`, and then the output of `./run bench --peers --csv`.
+# Measures all rows on this machine, and writes the figures and predictions between the markers of
+# docs/performance.md and README.md, and docs/all-reduce.svg, so that no numbers are copied by hand.
+#     bench/performance.sh [RUNS]     measures RUNS times (1), which takes half an hour each
+#     bench/performance.sh 0          uses the measurements that are there
+# The measurements of this kind of processor replace those in docs/figures/CPU.csv. The tables are made of all
+# files in that folder, so the figures of other machines stay. The data of the graph is in build/bench/.
 set -eu
 cd "$(dirname "$0")/.."
-table=${1:-build/bench/performance.csv}
-graph=${2:-build/bench/graph.csv}
-if [ $# -eq 0 ]; then
+runs=${1:-1}
+graph=build/bench/graph.csv
+
+# The vendor, family and model of the processor, or its architecture where the kernel does not say them.
+processor=$(awk -F ': ' '/^vendor_id/ { v = $2 } /^cpu family/ { f = $2 } /^model\t/ { m = $2 }
+    /^$/ { exit } END { if (v != "") print v "-" f "-" m }' /proc/cpuinfo)
+table=docs/figures/${processor:-$(uname -m)}.csv
+
+if [ "$runs" -gt 0 ]; then
     ./run build
     rm -f "$graph"
-    build/bench/ditto-bench machine >"$table"
-    ./run bench --peers --csv >>"$table" ||
-        echo "performance: ditto-bench complained; its figures follow anyway" >&2
+    build/bench/ditto-bench machine >"$table.part"
+    for run in $(seq "$runs"); do
+        echo "performance: run $run of $runs" >&2
+        ./run bench --peers --csv >>"$table.part" ||
+            echo "performance: ditto-bench complained; its figures follow anyway" >&2
+    done
+    mv "$table.part" "$table"
+    sh bench/table.sh --peers --graph docs/all-reduce.svg "$graph" ||
+        echo "performance: ditto-bench complained; the graph follows anyway" >&2
 fi
-sh bench/table.sh --peers --graph docs/all-reduce.svg "$graph" ||
-    echo "performance: ditto-bench complained; the graph follows anyway" >&2
 
 text=$(mktemp)
 # fill PAGE NAME TEXT: replaces the lines between the page's markers of this name with the text
@@ -28,17 +39,10 @@ fill() {
     ' "$1" >"$1.part"
     mv "$1.part" "$1"
 }
-awk -f bench/performance.awk "$table" >"$text.all"
-# The README gets the main rows, with the columns work, replicas, ditto, bound, and the ratios to bound, MPI
-# and OpenMP.
-awk -F ' [|] ' '/^[|] work [|] replicas/ { rows = 1 } /^$/ { rows = 0 }
-    rows && /^[|] (work|---|barrier|run|all-reduce [^,]*,|parallel-for)/ && !/MiB (f64|i32|bf16)|1 MiB/ {
-        sub(/^[|] /, "", $1)
-        print "| " $1 " | " $2 " | " $3 " | " $4 " | " $11 " | " $12 " | " $13 " |"
-    }' "$text.all" >"$text.main"
-build/tests/test_plans 2>/dev/null >"$text.plans"
-grep '^|' "$text.plans" >"$text"
-fill docs/performance.md figures "$text.all"
+python3 bench/figures.py all docs/figures/*.csv >"$text"
+fill docs/performance.md figures "$text"
+python3 bench/figures.py main docs/figures/*.csv >"$text"
+fill README.md figures "$text"
+build/tests/test_plans 2>/dev/null | grep '^|' >"$text"
 fill docs/performance.md predictions "$text"
-fill README.md figures "$text.main"
-rm -f "$text" "$text.all" "$text.main" "$text.plans"
+rm -f "$text"

@@ -477,34 +477,53 @@ static const struct row rows[] = {
     { "producer asleep", NULL, wake_producer, NULL, 0 },
 };
 
-static void print(const struct row *row, const double *ditto_seconds, double peer_seconds, bool csv)
+enum side { DITTO, PEER, SIDES };
+
+/* Prints a row for each mode. */
+static void print(const struct row *row, const struct rounds *rounds, bool csv)
 {
-    double low = ditto_seconds[0] * 1e9, middle = ditto_seconds[ROUNDS / 2] * 1e9,
-           high = ditto_seconds[ROUNDS * 95 / 100] * 1e9;
-    if (csv) {
-        char name[32];
-        snprintf(name, sizeof name, "queue %s", row->name);
-        alone_csv(&(struct alone_row){ .bench = name,
-                                       .algorithm = "ditto",
-                                       .replicas = 2,
-                                       .reps = 1,
-                                       .min_ns = low,
-                                       .median_ns = middle,
-                                       .p95_ns = high,
-                                       .bound_ns = peer_seconds * row->limit * 1e9,
-                                       .peer_ratio = peer_seconds * 1e9 / middle,
-                                       .peer = row->peer,
-                                       .counts = &counts });
-        return;
+    for (uint32_t mode = 0; mode < rounds->modes.count; mode++) {
+        struct figures f = rounds_figures(rounds, DITTO, mode);
+        double peer_ns = rounds_figures(rounds, PEER, mode).median;
+        if (csv) {
+            char name[32];
+            snprintf(name, sizeof name, "queue %s", row->name);
+            alone_csv(&(struct alone_row){ .bench = name,
+                                           .algorithm = "ditto",
+                                           .replicas = 2,
+                                           .reps = 1,
+                                           .rounds = rounds,
+                                           .column = DITTO,
+                                           .mode = mode,
+                                           .bound_ns = peer_ns * row->limit,
+                                           .peer_ratio = peer_ns / f.median,
+                                           .peer = row->peer,
+                                           .counts = &counts });
+            continue;
+        }
+        printf("queue      %-15s %8.1f ns (min %.1f, p95 %.1f);", row->name, f.median, f.min, f.p95);
+        if (row->peer != NULL && row->of_peer == NULL)
+            printf(" %s: not found when this was built;", row->peer);
+        else if (row->peer != NULL)
+            printf(" %s %.1f ns: %.2f of it, at most %.2f;", row->peer, peer_ns, f.median / peer_ns,
+                   row->limit);
+        alone_end_row(rounds, DITTO, mode, &counts);
     }
-    printf("queue      %-15s %8.1f ns (min %.1f, p95 %.1f)", row->name, middle, low, high);
-    if (row->peer != NULL && row->of_peer == NULL)
-        printf("; %s: not found when this was built", row->peer);
-    else if (row->peer != NULL)
-        printf("; %s %.1f ns: %.2f of it, at most %.2f", row->peer, peer_seconds * 1e9,
-               middle / (peer_seconds * 1e9), row->limit);
-    printf("\n");
-    alone_table(&counts);
+}
+
+/* Measures one row. */
+static void measure_row(const struct row *row, struct rounds *rounds)
+{
+    rounds_begin(rounds, SIDES, ROUNDS);
+    while (rounds_next(rounds)) {
+        uint64_t first = (uint64_t)(rounds->count + 1) << 40;
+        counting = &counts;
+        double of_ditto = row->of_ditto(first);
+        counting = NULL;
+        rounds_put(rounds, DITTO, of_ditto * 1e9);
+        if (row->of_peer != NULL)
+            rounds_put(rounds, PEER, row->of_peer(first) * 1e9);
+    }
 }
 
 void bench_queue(uint32_t replicas, bool csv)
@@ -518,19 +537,11 @@ void bench_queue(uint32_t replicas, bool csv)
     }
     stay_on(0);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
-        double ditto_seconds[ROUNDS], peer_seconds[ROUNDS] = { 0 };
-        for (int i = -1; i < ROUNDS; i++) { /* the first repetition is not counted */
-            uint64_t first = (uint64_t)(i + 2) << 40;
-            counting = i >= 0 ? &counts : NULL;
-            double of_ditto = rows[k].of_ditto(first);
-            counting = NULL;
-            double of_peer = rows[k].of_peer != NULL ? rows[k].of_peer(first) : 0;
-            if (i >= 0)
-                ditto_seconds[i] = of_ditto, peer_seconds[i] = of_peer;
-        }
-        sort_samples(ditto_seconds, ROUNDS);
-        sort_samples(peer_seconds, ROUNDS);
-        print(&rows[k], ditto_seconds, peer_seconds[ROUNDS / 2], csv);
+        struct rounds rounds;
+        measure_row(&rows[k], &rounds);
+        print(&rows[k], &rounds, csv);
+        rounds_end(&rounds);
+        alone_forget(&counts);
         fflush(stdout);
     }
     sched_setaffinity(0, sizeof before, &before);

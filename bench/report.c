@@ -113,7 +113,8 @@ static void table_rates(const char *name, const struct rates *rates, uint32_t re
 /* -- CSV: the first fourteen columns are fixed, and new ones are appended -- */
 
 static void csv_row(const struct request *q, const struct work *work, const struct contender *c,
-                    const struct result *r, double bound_ns, const char *form, double openmp_ns)
+                    const struct measured *row, const struct result *r, double bound_ns, const char *form,
+                    double openmp_ns)
 {
     const struct bench_facts *facts = &bench_facts[q->kind];
     bool loop = q->kind == BENCH_PARALLEL_FOR, skew = q->kind == BENCH_SKEW;
@@ -127,7 +128,7 @@ static void csv_row(const struct request *q, const struct work *work, const stru
         printf("%u,%.3f,%.3f,", work->skew_ns / 1000, r->cpu_share, r->cpu_ratio);
     else
         printf(",,,");
-    printf("%s", q->turns ? "1" : "");
+    printf("%s,%.1f,%u,%u", q->turns ? "1" : "", row->hand_over_ns, r->batches, row->disturbed);
     csv_rates(r->rates, work->replicas);
     printf("\n");
 }
@@ -173,10 +174,11 @@ static double ns_of_name(const struct contender *c, const struct result *r, uint
     return 0;
 }
 
-/* Prints what only some kinds of work have. */
+/* Prints what only some kinds of work have, and the mode. */
 static void remarks(const struct request *q, const struct work *work, const struct contender *c,
-                    const struct result *r, uint32_t count)
+                    const struct measured *row, uint32_t count)
 {
+    const struct result *r = row->result;
     double plain_ns = ns_of_name(c, r, count, "ditto-plain");
     if (q->dtype != DITTO_F32 || q->op != DITTO_SUM)
         printf(" %s %s", ditto_dtype_name(q->dtype),
@@ -188,12 +190,17 @@ static void remarks(const struct request *q, const struct work *work, const stru
     for (uint32_t i = 0; i < count && q->kind == BENCH_SKEW; i++)
         if (!c[i].is_bound && r[i].median_ns > 0)
             printf(" %s %.2f", c[i].name, r[i].cpu_ratio);
-    printf("%s\n", r[0].noisy ? " noisy" : "");
+    printf(" hand-over %.0f ns%s%s", row->hand_over_ns, row->too_few ? ", too few batches" : "",
+           r[0].noisy ? ", noisy" : "");
+    if (row->disturbed > 0)
+        printf(", disturbed: %u", row->disturbed);
+    printf("\n");
 }
 
 static void table_row(const struct request *q, const struct work *work, const struct contender *c,
-                      const struct result *r, uint32_t count, int bound)
+                      const struct measured *row, uint32_t count, int bound)
 {
+    const struct result *r = row->result;
     double ns = r[0].median_ns, bound_ns = ns_of(r, bound);
     printf("%-14s %3u %9zu %-4s", bench_facts[q->kind].name, q->replicas, work->bytes,
            bench_facts[q->kind].collective ? (q->turns      ? "turn"
@@ -211,7 +218,7 @@ static void table_row(const struct request *q, const struct work *work, const st
         ns_cell(ns_of_name(c, r, count, peers[i]));
     for (int i = 0; i < (q->peers ? FAMILIES : 1); i++)
         ratio_cell(ns, ns_of(r, best(c, r, count, families[i])));
-    remarks(q, work, c, r, count);
+    remarks(q, work, c, row, count);
     for (uint32_t i = 0; i < count; i++)
         if (r[i].median_ns > 0 && (!c[i].is_bound || (int)i == bound))
             table_rates(c[i].name, r[i].rates, work->replicas);
@@ -222,9 +229,10 @@ static void table_row(const struct request *q, const struct work *work, const st
 void report_heading(const struct request *q)
 {
     if (q->csv) {
-        printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,"
-               "noisy,"
-               "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns");
+        printf(
+            "bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,"
+            "noisy,"
+            "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns,hand_over_ns,batches,disturbed");
         for (uint32_t e = 0; e < counters_events; e++)
             printf(",%s", counters_event[e].name);
         printf("\n");
@@ -234,18 +242,37 @@ void report_heading(const struct request *q)
     heading_of_table(q);
 }
 
-bool report_row(const struct request *q, const struct work *work, const struct contender *c,
-                const struct result *r, uint32_t count)
+static void print_row(const struct request *q, const struct work *work, const struct contender *c,
+                      const struct measured *row, uint32_t count)
 {
+    const struct result *r = row->result;
     int bound = best(c, r, count, NULL);
     double openmp_ns = ns_of(r, best(c, r, count, "OpenMP"));
-    if (q->csv) {
-        for (uint32_t i = 0; i < count; i++)
-            if ((!c[i].is_bound || q->forms) && r[i].median_ns > 0)
-                csv_row(q, work, &c[i], &r[i], ns_of(r, bound), bound >= 0 ? c[bound].name : "", openmp_ns);
-    } else {
-        table_row(q, work, c, r, count, bound);
+    if (!q->csv) {
+        table_row(q, work, c, row, count, bound);
+        return;
     }
+    for (uint32_t i = 0; i < count; i++)
+        if ((!c[i].is_bound || q->forms) && r[i].median_ns > 0)
+            csv_row(q, work, &c[i], row, &r[i], ns_of(r, bound), bound >= 0 ? c[bound].name : "", openmp_ns);
+}
+
+void report_rows(const struct request *q, const struct work *work, const struct contender *c,
+                 const struct measured *row, uint32_t modes, uint32_t count)
+{
+    for (uint32_t m = 0; m < modes; m++)
+        print_row(q, work, c, &row[m], count);
     fflush(stdout);
-    return bound < 0 || r[0].median_ns < 0 || r[0].median_ns >= 0.97 * r[bound].median_ns || r[0].noisy;
+}
+
+bool report_is_sound(const struct contender *c, const struct measured *row, uint32_t modes, uint32_t count)
+{
+    for (uint32_t m = 0; m < modes; m++) {
+        const struct result *r = row[m].result;
+        int bound = best(c, r, count, NULL);
+        if (bound >= 0 && r[0].median_ns > 0 && r[0].median_ns < 0.97 * r[bound].median_ns && !r[0].noisy &&
+            !row[m].too_few)
+            return false;
+    }
+    return true;
 }

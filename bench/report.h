@@ -8,9 +8,12 @@
 /* Prints the version, commit, compiler, date, CPU, PUs, nodes, SMT, governor and kernel. */
 void report_machine(void);
 void report_heading(const struct request *q);
-/* Prints a row. c[0] is ditto. Returns false if ditto takes less than 0.97 of the time of each form of the
- * bound and its samples are not noisy, because then the bound is wrong. */
-bool report_row(const struct request *q, const struct work *work, const struct contender *c,
-                const struct result *r, uint32_t count);
+/* Prints the rows of a work, one for each mode. c[0] is ditto. */
+void report_rows(const struct request *q, const struct work *work, const struct contender *c,
+                 const struct measured *row, uint32_t modes, uint32_t count);
+
+/* Returns false if ditto takes less than 0.97 of the time of each form of the bound in a mode, and its
+ * samples are neither noisy nor too few. Then the bound may be wrong. */
+bool report_is_sound(const struct contender *c, const struct measured *row, uint32_t modes, uint32_t count);
 
 #endif

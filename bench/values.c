@@ -26,23 +26,23 @@ struct pair {
     ditto_strategy *strategy;
     ditto_value *value;
     double (*subject)(struct pair *pair), (*base)(struct pair *pair); /* return seconds of REPS calls */
-    double subject_ns[SAMPLES], base_ns[SAMPLES];
+    struct rounds rounds;       /* the ns of a call: of the subject, and of the base */
     double inside;              /* the seconds that were measured inside a run */
     struct alone_counts counts; /* of the subject */
 };
 
-static void sample(struct pair *pair)
+enum side { SUBJECT, BASE, SIDES };
+
+static void measure_pair(struct pair *pair)
 {
-    for (int i = -1; i < SAMPLES; i++) { /* the first sample is overwritten */
-        alone_start(i < 0 ? NULL : &pair->counts);
+    rounds_begin(&pair->rounds, SIDES, SAMPLES);
+    while (rounds_next(&pair->rounds)) {
+        alone_start(&pair->counts);
         double subject = pair->subject(pair);
-        alone_stop(i < 0 ? NULL : &pair->counts, REPS);
-        double base = pair->base(pair);
-        pair->subject_ns[i < 0 ? 0 : i] = subject * 1e9 / REPS;
-        pair->base_ns[i < 0 ? 0 : i] = base * 1e9 / REPS;
+        alone_stop(&pair->counts, REPS);
+        rounds_put(&pair->rounds, SUBJECT, subject * 1e9 / REPS);
+        rounds_put(&pair->rounds, BASE, pair->base(pair) * 1e9 / REPS);
     }
-    sort_samples(pair->subject_ns, SAMPLES);
-    sort_samples(pair->base_ns, SAMPLES);
 }
 
 /* -- run -- */
@@ -199,32 +199,34 @@ static ditto_value *make_arguments(ditto_strategy *strategy)
     return nest;
 }
 
-/* Prints a row. Its limit is the median of the base * factor + more ns. There is none if that is 0. */
+/* Prints a row for each mode. Its limit is the median of the base * factor + more ns. There is none if
+ * that is 0. */
 static void print(const char *name, uint32_t replicas, size_t bytes, struct pair *p, const char *base_name,
                   double factor, double more, bool csv)
 {
-    double subject = p->subject_ns[SAMPLES / 2], base = p->base_ns[SAMPLES / 2], limit = base * factor + more;
-    if (csv) {
-        alone_csv(&(struct alone_row){ .bench = name,
-                                       .algorithm = "ditto",
-                                       .replicas = replicas,
-                                       .dtype = "f64",
-                                       .op = "SUM",
-                                       .bytes = bytes,
-                                       .reps = REPS,
-                                       .min_ns = p->subject_ns[0],
-                                       .median_ns = subject,
-                                       .p95_ns = p->subject_ns[SAMPLES * 95 / 100],
-                                       .bound_ns = limit,
-                                       .counts = &p->counts });
-        return;
+    for (uint32_t mode = 0; mode < p->rounds.modes.count; mode++) {
+        double subject = rounds_figures(&p->rounds, SUBJECT, mode).median;
+        double base = rounds_figures(&p->rounds, BASE, mode).median, limit = base * factor + more;
+        if (csv) {
+            alone_csv(&(struct alone_row){ .bench = name,
+                                           .algorithm = "ditto",
+                                           .replicas = replicas,
+                                           .dtype = "f64",
+                                           .op = "SUM",
+                                           .bytes = bytes,
+                                           .reps = REPS,
+                                           .rounds = &p->rounds,
+                                           .column = SUBJECT,
+                                           .mode = mode,
+                                           .bound_ns = limit,
+                                           .counts = &p->counts });
+            continue;
+        }
+        printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns;", name, replicas, bytes, subject, base_name, base);
+        if (limit > 0)
+            printf(" at most %.0f ns;", limit);
+        alone_end_row(&p->rounds, SUBJECT, mode, &p->counts);
     }
-    if (limit > 0)
-        printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns; at most %.0f ns\n", name, replicas, bytes, subject,
-               base_name, base, limit);
-    else
-        printf("%-14s %3u %9zu %12.0f ns; %s %.0f ns\n", name, replicas, bytes, subject, base_name, base);
-    alone_table(&p->counts);
 }
 
 static struct pair open_pair(uint32_t replicas)
@@ -239,6 +241,8 @@ static struct pair open_pair(uint32_t replicas)
 
 static void close_pair(struct pair *pair)
 {
+    alone_forget(&pair->counts);
+    rounds_end(&pair->rounds);
     must(ditto_value_destroy(pair->value));
     must(ditto_strategy_scope_leave(pair->strategy));
     must(ditto_strategy_destroy(pair->strategy));
@@ -250,7 +254,7 @@ void bench_run_values(uint32_t replicas, bool csv)
     pair.value = make_arguments(pair.strategy);
     pair.subject = runs_with_values;
     pair.base = bare_runs;
-    sample(&pair);
+    measure_pair(&pair);
     print("run-values", replicas, 24, &pair, "a bare run", 1, 1000, csv);
     close_pair(&pair);
 }
@@ -263,7 +267,7 @@ void bench_reduce_values(uint32_t replicas, bool csv)
         pair.value = make_value(pair.strategy, counts[i]);
         pair.subject = reductions;
         pair.base = barriers;
-        sample(&pair);
+        measure_pair(&pair);
         print("reduce-values", replicas, 8 * counts[i], &pair, "a barrier", counts[i] == 1 ? 5 : 0, 0, csv);
         close_pair(&pair);
     }
@@ -274,7 +278,7 @@ void bench_merge_call(uint32_t replicas, bool csv)
     struct pair pair = open_pair(replicas);
     pair.subject = merges;
     pair.base = barriers;
-    sample(&pair);
+    measure_pair(&pair);
     print("merge-call", replicas, 0, &pair, "a barrier", 2.5, 0, csv);
     close_pair(&pair);
 }
@@ -284,7 +288,7 @@ void bench_trace(uint32_t replicas, bool csv)
     struct pair pair = open_pair(replicas);
     pair.subject = traced;
     pair.base = untraced;
-    sample(&pair);
+    measure_pair(&pair);
     print("trace", replicas, 8, &pair, "untraced", 0, 0, csv);
     close_pair(&pair);
 }

@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES = 21, MANY = 100, SIDES = 4, MOST = 64, PIECE = 256 };
+enum { SAMPLES = 21, MANY = 100, MOST = 64, PIECE = 256 };
 
 /* The data of all replicas. Each array has `count` floats. */
 struct bench {
@@ -226,8 +226,9 @@ static const float *result_of(const struct bench *b, ditto_replica *self, uint32
 
 /* -- measuring -- */
 
-/* Of the batches since the last row. */
+/* Of the batches of the row that is measured. */
 static struct alone_counts counts;
+static struct rounds rounds;
 
 /* Runs one batch. Each repetition rewrites the gradient, calls the side, and reads the result. */
 static ditto_status batch(ditto_replica *self, void *argument)
@@ -266,23 +267,34 @@ static double run_batch(struct bench *b, side_fn *side)
     return b->seconds * 1e9 / (double)b->reps;
 }
 
-/* Sets ns to the median of each side. The time of the same repetition with a barrier is subtracted. */
-static void measure_sides(struct bench *b, side_fn *const *side, int sides, double *ns)
+/* Measures a row. The last column of the rounds is the same repetition with a barrier. */
+static void measure_sides(struct bench *b, side_fn *const *side, uint32_t sides)
 {
-    double sample[SIDES + 1][SAMPLES];
     b->reps = 1;
+    b->counts = NULL;
     while (b->reps < 1u << 16 && run_batch(b, side[0]) * (double)b->reps < 4e6)
         b->reps *= 2;
-    for (int i = -1; i < SAMPLES; i++)
-        for (int s = 0; s <= sides; s++) {
+    rounds_begin(&rounds, sides + 1, SAMPLES);
+    while (rounds_next(&rounds))
+        for (uint32_t s = 0; s <= sides; s++) {
             /* Only ditto's side is counted, with rewriting and reading. */
-            b->counts = i >= 0 && s == 0 ? &counts : NULL;
-            sample[s][i < 0 ? 0 : i] = run_batch(b, s < sides ? side[s] : side_barrier);
+            b->counts = s == 0 ? &counts : NULL;
+            rounds_put(&rounds, s, run_batch(b, s < sides ? side[s] : side_barrier));
         }
-    for (int s = 0; s <= sides; s++)
-        sort_samples(sample[s], SAMPLES);
-    for (int s = 0; s < sides; s++)
-        ns[s] = sample[s][SAMPLES / 2] - sample[sides][SAMPLES / 2];
+}
+
+/* Sets ns to the median of each side in a mode. The time with a barrier is subtracted. */
+static void reduce_sides(uint32_t sides, uint32_t mode, double *ns)
+{
+    double base = rounds_figures(&rounds, sides, mode).median;
+    for (uint32_t s = 0; s < sides; s++)
+        ns[s] = rounds_figures(&rounds, s, mode).median - base;
+}
+
+static void end_measurement(void)
+{
+    rounds_end(&rounds);
+    alone_forget(&counts);
 }
 
 static float *floats(size_t count)
@@ -361,10 +373,12 @@ static void close_bench(struct bench *b)
 
 /* -- rows -- */
 
+/* Prints a row of one mode. */
 static void row(const char *bench, const char *algorithm, uint32_t replicas, size_t bytes, double ns,
-                double bound, const char *words, bool csv)
+                double bound, const char *words, uint32_t mode, bool csv)
 {
     if (csv) {
+        /* The barrier is subtracted from each figure. */
         alone_csv(&(struct alone_row){ .bench = bench,
                                        .algorithm = algorithm,
                                        .replicas = replicas,
@@ -372,15 +386,44 @@ static void row(const char *bench, const char *algorithm, uint32_t replicas, siz
                                        .op = "SUM",
                                        .bytes = bytes,
                                        .reps = SAMPLES,
-                                       .min_ns = ns,
-                                       .median_ns = ns,
-                                       .p95_ns = ns,
+                                       .rounds = &rounds,
+                                       .mode = mode,
+                                       .less_ns = rounds_figures(&rounds, 0, mode).median - ns,
                                        .bound_ns = bound,
                                        .counts = &counts });
         return;
     }
-    printf("%-7s %-22s %3u %11zu %12.2f us  %s\n", bench, algorithm, replicas, bytes, ns * 1e-3, words);
-    alone_table(&counts);
+    printf("%-7s %-22s %3u %11zu %12.2f us  %s;", bench, algorithm, replicas, bytes, ns * 1e-3, words);
+    alone_end_row(&rounds, 0, mode, &counts);
+}
+
+static void print_apply(const struct bench *b, bool csv)
+{
+    /* Each gradient is read. The value and the slots are read and written. */
+    size_t bytes = b->count * sizeof(float), moved = bytes * (b->replicas + (b->adam ? 6u : 4u));
+    char words[200];
+    double ns[4];
+    for (uint32_t mode = 0; mode < rounds.modes.count; mode++) {
+        reduce_sides(4, mode, ns);
+        double bound = ns[2] < ns[3] ? ns[2] : ns[3];
+        snprintf(words, sizeof words,
+                 "loop %.2f (%.2f, at most 1.25; %zu bytes moved); all-reduce and update %.2f (%.2f, at "
+                 "least 1.6)",
+                 bound * 1e-3, ns[0] / bound, moved, ns[1] * 1e-3, ns[1] / ns[0]);
+        row("apply", b->adam ? "Adam" : "momentum", b->replicas, bytes, ns[0], bound, words, mode, csv);
+    }
+}
+
+static void print_list(const struct bench *b, bool csv)
+{
+    char words[100];
+    double ns[2];
+    for (uint32_t mode = 0; mode < rounds.modes.count; mode++) {
+        reduce_sides(2, mode, ns);
+        snprintf(words, sizeof words, "one %.2f (%.2f, at most 1.5)", ns[1] * 1e-3, ns[0] / ns[1]);
+        row("apply", b->adam ? "Adam of 100 variables" : "momentum of 100 variables", b->replicas,
+            b->count * sizeof(float), ns[0], ns[1] * 1.5, words, mode, csv);
+    }
 }
 
 void bench_apply(uint32_t replicas, bool csv)
@@ -388,26 +431,17 @@ void bench_apply(uint32_t replicas, bool csv)
     static const size_t sizes[] = { (size_t)400 << 10, (size_t)4 << 20, (size_t)64 << 20 };
     static side_fn *const sides[] = { side_apply, side_separate, side_loop, side_fetching_loop };
     static side_fn *const lists[] = { side_list, side_apply };
-    char words[200];
-    double ns[SIDES];
     struct bench b;
     for (int adam = 0; adam <= 1; adam++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-            /* Each gradient is read. The value and the slots are read and written. */
-            size_t moved = sizes[i] * (replicas + (adam ? 6u : 4u));
             open_bench(&b, replicas, sizes[i], adam);
-            measure_sides(&b, sides, 4, ns);
-            double bound = ns[2] < ns[3] ? ns[2] : ns[3];
-            snprintf(words, sizeof words,
-                     "loop %.2f (%.2f, at most 1.25; %zu bytes moved); all-reduce and update %.2f (%.2f, at "
-                     "least 1.6)",
-                     bound * 1e-3, ns[0] / bound, moved, ns[1] * 1e-3, ns[1] / ns[0]);
-            row("apply", adam ? "Adam" : "momentum", replicas, sizes[i], ns[0], bound, words, csv);
+            measure_sides(&b, sides, 4);
+            print_apply(&b, csv);
+            end_measurement();
             if (i == 0) {
-                measure_sides(&b, lists, 2, ns);
-                snprintf(words, sizeof words, "one %.2f (%.2f, at most 1.5)", ns[1] * 1e-3, ns[0] / ns[1]);
-                row("apply", adam ? "Adam of 100 variables" : "momentum of 100 variables", replicas, sizes[i],
-                    ns[0], ns[1] * 1.5, words, csv);
+                measure_sides(&b, lists, 2);
+                print_list(&b, csv);
+                end_measurement();
             }
             close_bench(&b);
         }
@@ -446,7 +480,6 @@ static ditto_status add_locally(ditto_replica *self, void *argument)
 
 static void bench_local(uint32_t replicas, bool csv)
 {
-    double sample[2][SAMPLES];
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_variable_options on_read = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor scalar = { .dtype = DITTO_F64 };
@@ -458,36 +491,49 @@ static void bench_local(uint32_t replicas, bool csv)
     on_read.aggregation = DITTO_AGGREGATE_SUM;
     must(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     must(ditto_variable_create(strategy, &scalar, &on_read, &v));
-    for (int i = 0; i < SAMPLES; i++) {
+    rounds_begin(&rounds, 2, SAMPLES);
+    while (rounds_next(&rounds)) {
         must(ditto_strategy_run(strategy, add_locally, v));
-        sample[0][i] = local_seconds[0];
-        sample[1][i] = local_seconds[1];
+        rounds_put(&rounds, 0, local_seconds[1] * 1e9);
+        rounds_put_also(&rounds, 1, 0, local_seconds[0] * 1e9);
     }
-    for (int k = 0; k < 2; k++)
-        sort_samples(sample[k], SAMPLES);
-    double pointer = sample[0][SAMPLES / 2] * 1e9, call = sample[1][SAMPLES / 2] * 1e9;
-    snprintf(words, sizeof words, "%.2f ns; through the pointer %.2f ns (%.1f, at most 10)", call, pointer,
-             call / pointer);
-    row("assign", "local add by call", replicas, 8, call, pointer * 10, words, csv);
+    for (uint32_t mode = 0; mode < rounds.modes.count; mode++) {
+        double call = rounds_figures(&rounds, 0, mode).median,
+               pointer = rounds_figures(&rounds, 1, mode).median;
+        snprintf(words, sizeof words, "%.2f ns; through the pointer %.2f ns (%.1f, at most 10)", call,
+                 pointer, call / pointer);
+        row("assign", "local add by call", replicas, 8, call, pointer * 10, words, mode, csv);
+    }
+    end_measurement();
     must(ditto_variable_destroy(v));
     must(ditto_strategy_destroy(strategy));
+}
+
+static void print_assign(const struct bench *b, bool csv)
+{
+    char words[160];
+    double ns[3];
+    for (uint32_t mode = 0; mode < rounds.modes.count; mode++) {
+        reduce_sides(3, mode, ns);
+        snprintf(words, sizeof words,
+                 "all-reduce in place %.2f (%.2f, at most 1.1 of 64 MiB); loop %.2f (%.2f)", ns[1] * 1e-3,
+                 ns[0] / ns[1], ns[2] * 1e-3, ns[0] / ns[2]);
+        row("assign", "add to one copy", b->replicas, b->count * sizeof(float), ns[0], ns[1] * 1.1, words,
+            mode, csv);
+    }
 }
 
 void bench_assign(uint32_t replicas, bool csv)
 {
     static const size_t sizes[] = { 4096, (size_t)256 << 10, (size_t)4 << 20, (size_t)64 << 20 };
     static side_fn *const sides[] = { side_add, side_all_reduce, side_adding_loop };
-    char words[160];
-    double ns[SIDES];
     struct bench b;
     bench_local(replicas, csv);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         open_bench(&b, replicas, sizes[i], false);
-        measure_sides(&b, sides, 3, ns);
-        snprintf(words, sizeof words,
-                 "all-reduce in place %.2f (%.2f, at most 1.1 of 64 MiB); loop %.2f (%.2f)", ns[1] * 1e-3,
-                 ns[0] / ns[1], ns[2] * 1e-3, ns[0] / ns[2]);
-        row("assign", "add to one copy", replicas, sizes[i], ns[0], ns[1] * 1.1, words, csv);
+        measure_sides(&b, sides, 3);
+        print_assign(&b, csv);
+        end_measurement();
         close_bench(&b);
     }
 }

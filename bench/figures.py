@@ -1,0 +1,249 @@
+"""bench/figures.py - makes the Markdown tables of docs/performance.md and README.md of docs/figures/*.csv.
+
+    python3 bench/figures.py all FILE...     the tables of docs/performance.md
+    python3 bench/figures.py main FILE...    the table of README.md
+
+Each file has the measurements of one kind of processor: lines that begin with #, which describe the machine,
+and the output of one or more `./run bench --peers --csv`. Columns are found by name. If a row was measured
+several times in a mode, the table has the medians of its figures. Modes are explained in bench/modes.h."""
+import csv
+import statistics
+import sys
+
+GAP = 1.6  # the same as MODES_GAP
+PEERS = ["libgomp", "libomp", "openmpi", "mpich", "gloo"]
+MPI, OPENMP = ["openmpi", "mpich"], ["libgomp", "libomp"]
+KEY = ["bench", "replicas", "dtype", "op", "in_place", "bytes", "devices", "skew_us", "turns"]
+LIFE = ["create", "rest"]
+
+
+class Machine:
+    """The measurements of one file."""
+
+    def __init__(self, path):
+        lines = open(path, encoding="utf-8").read().splitlines()
+        self.header = [line[2:] for line in lines if line.startswith("#")]
+        rows, columns = [], None
+        for cells in csv.reader(line for line in lines if not line.startswith("#")):
+            if cells[0] == "bench":
+                columns = cells
+            else:
+                rows.append(dict(zip(columns, cells)))
+        self.name = self.header[1].split(",")[0] if len(self.header) > 1 else path
+        self.modes = modes_of([float(row["hand_over_ns"]) for row in rows if row.get("hand_over_ns")])
+        self.cells = {}  # (key, mode) -> contender -> its rows
+        self.keys = []
+        for row in rows:
+            key = tuple(row.get(name, "") for name in KEY)
+            if key not in self.keys:
+                self.keys.append(key)
+            mode = self.mode_of(row.get("hand_over_ns"))
+            self.cells.setdefault((key, mode), {}).setdefault(row["algorithm"], []).append(row)
+
+    def mode_of(self, hand_over):
+        for number, mode in enumerate(self.modes):
+            if hand_over and mode[0] <= float(hand_over) <= mode[-1]:
+                return number
+        return 0
+
+    def mode_name(self, mode):
+        if not self.modes:
+            return "hand-over unknown"
+        return f"hand-over {statistics.median(self.modes[mode]):.0f} ns"
+
+    def mode_numbers(self):
+        return range(max(1, len(self.modes)))
+
+    def figure(self, key, mode, contender, column="ns_median"):
+        """Returns the median over all measurements, or None."""
+        rows = self.cells.get((key, mode), {}).get(contender, [])
+        figures = [float(row[column]) for row in rows if row.get(column) not in (None, "")]
+        figure = statistics.median(figures) if figures else 0
+        return figure if figure > 0 else None
+
+    def text(self, key, mode, column):
+        rows = self.cells.get((key, mode), {}).get("ditto", [])
+        return rows[-1].get(column, "") if rows else ""
+
+    def least(self, key, mode, contenders):
+        found = [f for f in (self.figure(key, mode, c) for c in contenders) if f]
+        return min(found) if found else None
+
+    def has(self, key, mode):
+        return (key, mode) in self.cells
+
+    def runs(self):
+        return max(len(rows) for cell in self.cells.values() for rows in cell.values())
+
+
+def modes_of(readings):
+    """Returns lists of the readings between which the gap is too large."""
+    modes = []
+    for reading in sorted(readings):
+        if modes and reading <= GAP * modes[-1][-1]:
+            modes[-1].append(reading)
+        else:
+            modes.append([reading])
+    return modes
+
+
+# -- cells --
+
+def us(ns):
+    """Returns nanoseconds as microseconds with two or three digits."""
+    if ns is None:
+        return ""
+    value = ns / 1000
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def ratio(a, b, bad=lambda value: False):
+    """Returns a quotient, in bold if it is bad."""
+    if not a or not b:
+        return ""
+    text = f"{a / b:.2g}" if a / b < 0.1 else f"{a / b:.2f}"
+    return f"**{text}**" if bad(a / b) else text
+
+
+def size_of(size):
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size / unit:g} {name}"
+    return f"{size} B"
+
+
+def work_of(key):
+    name, _, dtype, _, in_place, size, devices, _, turns = key
+    text = name
+    if size not in ("", "0"):
+        text += " " + size_of(int(size))
+    if dtype not in ("", "f32"):
+        text += " " + dtype
+    if in_place != "" and name != "broadcast":
+        text += ", in place" if in_place == "1" else ", out of place"
+    if turns == "1":
+        text += ", roots in turn"
+    if name == "parallel-for":
+        text += f", {devices} PU" + ("s" if devices != "1" else "")
+    return text
+
+
+def below(value):
+    return value < 0.85
+
+
+def slower(value):
+    return value > 1
+
+
+def ratios(machine, key, mode):
+    """bound / ditto, ditto / best MPI, ditto / best OpenMP"""
+    ditto = machine.figure(key, mode, "ditto")
+    return [ratio(machine.figure(key, mode, "ditto", "bound_ns"), ditto, below),
+            ratio(ditto, machine.least(key, mode, MPI), slower),
+            ratio(ditto, machine.least(key, mode, OPENMP), slower)]
+
+
+def table(heading, rows):
+    lines = ["| " + " | ".join(cells) + " |" for cells in [heading, ["---"] * len(heading)] + rows]
+    return "\n".join(lines) + "\n"
+
+
+# -- tables --
+
+def is_main(key):
+    """Rows that the README shows too."""
+    return key[0] in ("barrier", "run", "all-reduce", "parallel-for") and key[2] in ("", "f32") and \
+        key[5] != str(1 << 20)
+
+
+def side_by_side(machines, wanted):
+    """A table with a group of columns for each mode of each machine."""
+    keys, heading, places = [], ["work", "replicas"], []
+    for number, machine in enumerate(machines):
+        keys += [key for key in machine.keys if key not in keys and key[0] not in LIFE + ["skew"]]
+        for mode in machine.mode_numbers():
+            places.append((machine, mode))
+            mark = chr(ord("A") + number) + (str(mode + 1) if len(machine.modes) > 1 else "")
+            heading += [f"{mark}: us", "of bound", "of MPI", "of OpenMP"]
+    rows = []
+    for key in keys:
+        if wanted(key):
+            row = [work_of(key), key[1]]
+            for machine, mode in places:
+                row += [us(machine.figure(key, mode, "ditto"))] + ratios(machine, key, mode)
+            rows.append(row)
+    return table(heading, rows)
+
+
+def legend(machines):
+    """Names the letters of side_by_side."""
+    lines = []
+    for number, machine in enumerate(machines):
+        letter = chr(ord("A") + number)
+        modes = "; ".join(f"{letter}{m + 1 if len(machine.modes) > 1 else ''}: {machine.mode_name(m)}"
+                          for m in machine.mode_numbers())
+        lines.append(f"- {letter} is {machine.header[1]}. {machine.header[0]}. {modes}.")
+    return "\n".join(lines) + "\n"
+
+
+def remark(machine, key, mode):
+    words = []
+    if machine.text(key, mode, "noisy") == "1":
+        words.append("noisy")
+    batches = machine.text(key, mode, "batches")
+    if batches and int(batches) < 15 and key[0] not in LIFE + ["checkpoint"]:
+        words.append(f"only {batches} batches")
+    plain = machine.figure(key, mode, "ditto-plain")
+    if plain:
+        words.append(ratio(machine.figure(key, mode, "ditto"), plain) + " of the plain call")
+    return ", ".join(words)
+
+
+def main_row(machine, key, mode):
+    ditto = machine.figure(key, mode, "ditto")
+    return [work_of(key), key[1], us(ditto), us(machine.figure(key, mode, "ditto", "bound_ns")),
+            machine.text(key, mode, "bound_form")] + \
+        [us(machine.figure(key, mode, peer)) for peer in PEERS] + ratios(machine, key, mode) + \
+        [ratio(ditto, machine.figure(key, mode, "gloo")), remark(machine, key, mode)]
+
+
+def skew_row(machine, key, mode):
+    # gloo is left out, because the CPU seconds of its own threads would be missing.
+    contenders = ["ditto"] + PEERS[:-1]
+    shares = [machine.figure(key, mode, c, "cpu_ratio") for c in contenders]
+    return [work_of(key), key[7]] + [us(machine.figure(key, mode, c)) for c in contenders] + \
+        [f"{share:.2f}" if share else "" for share in shares]
+
+
+def of_machine(machine, mode):
+    """Returns all tables of a machine in a mode."""
+    keys = [key for key in machine.keys if machine.has(key, mode)]
+    peers = ["libgomp", "libomp", "Open MPI", "MPICH"]
+    parts = [f"### {machine.name}, {machine.mode_name(mode)}\n",
+             "```text\n" + "\n".join(machine.header) + "\n```\n"]
+    parts.append(table(["work", "replicas", "ditto", "bound", "its form"] + peers +
+                       ["gloo", "bound / ditto", "ditto / best MPI", "ditto / best OpenMP", "ditto / gloo",
+                        " "],
+                       [main_row(machine, key, mode) for key in keys if key[0] not in LIFE + ["skew"]]))
+    skews = [skew_row(machine, key, mode) for key in keys if key[0] == "skew"]
+    if skews:
+        parts.append(table(["work", "late by (us)", "ditto"] + peers + ["CPU: ditto"] + peers, skews))
+    lives = [["create and destroy" if key[0] == "create" else "CPU time in one second at rest", key[1],
+              f"{machine.figure(key, mode, 'ditto') / 1e6:.2f}"] for key in keys if key[0] in LIFE]
+    if lives:
+        parts.append(table(["a strategy's life", "replicas", "ms"], lives))
+    return "\n".join(parts)
+
+
+def main():
+    what, machines = sys.argv[1], [Machine(path) for path in sorted(sys.argv[2:])]
+    print(legend(machines))
+    print(side_by_side(machines, is_main if what == "main" else lambda key: True))
+    if what == "all":
+        for machine in machines:
+            for mode in machine.mode_numbers():
+                print(of_machine(machine, mode))
+
+
+main()
