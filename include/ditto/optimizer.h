@@ -22,12 +22,13 @@ DITTO_BEGIN
 /** An optimizer of several variables. */
 typedef struct ditto_optimizer ditto_optimizer;
 
-/** How an optimizer computes the new value of an element x from its gradient g, which is aggregated over the
- *  replicas.
+/* * How an optimizer computes the new value of an element x from its gradient g, which is aggregated over the
+ * replicas.
  *
  *  The arithmetic is that of the variable's dtype, from left to right. Each operation is rounded, and none
- *  are fused. Terms in brackets are computed in f64 and then rounded to the dtype. The bits are therefore the
- *  same for every placement, and after a restore. */
+ * are fused. Terms in brackets are computed in f64 and then rounded to the dtype. The bits are therefore
+ * the  same for every placement, and after a restore. `rate` is the learning rate of the step, times the
+ * factor of  the variable if there is one, computed in f64 and rounded to the dtype. */
 typedef enum ditto_rule {
     DITTO_RULE_ASSIGN = 1, /**< x = g */
     DITTO_RULE_ADD = 2,    /**< x = x + g */
@@ -73,7 +74,7 @@ typedef struct ditto_rule_range {
      *  i >= num_slots. */
     void *slot[DITTO_MAX_OPTIMIZER_SLOTS];
 
-    double learning_rate; /**< learning rate of this step */
+    double learning_rate; /**< learning rate of this step and variable */
     int64_t step;         /**< number of this step, counted from 1 */
 } ditto_rule_range;
 
@@ -144,6 +145,16 @@ typedef struct ditto_optimizer_options {
     /** The number of slots of FUNCTION, at most DITTO_MAX_OPTIMIZER_SLOTS. They are called "slot0", "slot1",
      *  and so on. */
     uint32_t num_slots;
+
+    /* * [num_variables] For SGD, ADAM and FUNCTION: the learning rate of variable i is the step's learning
+     * rate  times rate_factors[i]. 0 leaves the values of the variable as they are, although its slots
+     * change. NULL  means 1 for all. The array is copied. */
+    const double *rate_factors;
+
+    /* * [num_variables] For SGD and ADAM: the decay of variable i is weight_decays[i]. Models usually have
+     * none  for biases and for the scales of normalizations. NULL means weight_decay for all. If it is
+     * set,  weight_decay must be 0. The array is copied. */
+    const double *weight_decays;
 } ditto_optimizer_options;
 
 /** Initial value of ditto_optimizer_options: the defaults, without a rule. */
@@ -161,7 +172,8 @@ typedef struct ditto_optimizer_options {
  *  @retval DITTO_ERR_INVALID      a NULL pointer; no variables; a variable that is given twice, is
  *                                 sync-on-read, or is a slot of an optimizer; FUNCTION without a function;
  *                                 the strategy has an optimizer of this name; a value that was restored for a
- *                                 slot has another dtype (ditto_strategy_restore_value)
+ *                                 slot has another dtype (ditto_strategy_restore_value); rate_factors or
+ *                                 weight_decays for a rule that has none; weight_decay and weight_decays
  *  @retval DITTO_ERR_SHAPE        a value that was restored for a slot has another shape
  *  @retval DITTO_ERR_RANGE        an unknown rule; an op other than SUM and MEAN; a number that is negative
  *                                 or not finite; momentum or a beta that is 1 or more; more than

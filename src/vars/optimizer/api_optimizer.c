@@ -44,6 +44,35 @@ static ditto_status check_numbers(const ditto_optimizer_options *o)
     return DITTO_OK;
 }
 
+/* Checks one of the arrays with a number for each variable. `what` is the name of the option. */
+static ditto_status check_each(const char *what, const double *number, uint32_t count)
+{
+    for (uint32_t k = 0; number != NULL && k < count; k++)
+        if (!(number[k] >= 0 && number[k] < INFINITY))
+            return DTI_FAIL(DITTO_ERR_RANGE, "%s[%u] = %g: it must be at least 0 and finite", what, k,
+                            number[k]);
+    return DITTO_OK;
+}
+
+/* Checks the settings of single variables. */
+static ditto_status check_settings(const ditto_optimizer_options *o, uint32_t count)
+{
+    bool descends = o->rule == DITTO_RULE_SGD || o->rule == DITTO_RULE_ADAM;
+    if (o->rate_factors != NULL && !descends && o->rule != DITTO_RULE_FUNCTION)
+        return DTI_FAIL(DITTO_ERR_INVALID, "rate_factors are set, but rule %d has no learning rate",
+                        (int)o->rule);
+    if (o->weight_decays != NULL && !descends)
+        return DTI_FAIL(DITTO_ERR_INVALID, "weight_decays are set, but only SGD and ADAM have weight decay");
+    if (o->weight_decays != NULL && o->weight_decay != 0)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "weight_decay = %g and weight_decays are both set: set the array alone, with a number "
+            "for each variable",
+            o->weight_decay);
+    DTI_TRY(check_each("rate_factors", o->rate_factors, count));
+    return check_each("weight_decays", o->weight_decays, count);
+}
+
 static ditto_status check_options(const ditto_optimizer_options *o)
 {
     if (o->rule < DITTO_RULE_ASSIGN || o->rule > DITTO_RULE_FUNCTION)
@@ -112,6 +141,7 @@ ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t n
         return DTI_FAIL(DITTO_ERR_INVALID, "an optimizer needs at least one variable");
     fill_defaults(&known);
     DTI_TRY(check_options(&known));
+    DTI_TRY(check_settings(&known, num_variables));
     DTI_LEAVES_GATES(held);
     for (uint32_t k = 0; k < num_variables; k++) {
         DTI_TRY_OF(hold_variable(variables[k], &held), "variables[%u]", k);

@@ -11,6 +11,17 @@ static const struct dti_variable_piece *piece_of(const ditto_optimizer *o, size_
     return &o->variable[o->item[item].variable]->piece[o->item[item].piece];
 }
 
+const struct dti_optimizer_step *dti_applying_step(const struct dti_applying *a, size_t item,
+                                                   struct dti_optimizer_step *own)
+{
+    const ditto_optimizer *o = a->optimizer;
+    uint32_t k = o->item[item].variable;
+    if (o->rate_factor == NULL)
+        return &a->step;
+    *own = dti_optimizer_step_with(&a->step, o->rate_factor[k], o->weight_decay[k]);
+    return own;
+}
+
 void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end,
                         ditto_rule_range *range)
 {
@@ -18,11 +29,9 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
     uint32_t k = o->item[item].variable;
     ditto_dtype dtype = o->variable[k]->spec.dtype;
     size_t base = piece_of(o, item)->first;
-    *range = (ditto_rule_range){ .variable = k,
-                                 .dtype = dtype,
-                                 .first = base + first,
-                                 .learning_rate = a->step.learning_rate,
-                                 .step = a->step.number };
+    *range = (ditto_rule_range){
+        .variable = k, .dtype = dtype, .first = base + first, .step = a->step.number
+    };
     for (uint32_t s = 0; s < o->slots; s++) { /* all slots of a variable have the same pieces */
         const ditto_variable *slot = o->slot[(size_t)k * o->slots + s];
         uint32_t p = dti_variable_piece_of(slot, base + first);
@@ -40,18 +49,18 @@ void dti_applying_range(const struct dti_applying *a, size_t item, size_t first,
 /* Updates every copy of a range. The steps of all copies must start from the same slots. Therefore the steps
  * of all copies but the first change buffers to which the slots were copied. The step of the first copy,
  * which is replica 0's, comes last and changes the slots themselves. */
-static void step_each(const struct dti_applying *a, const struct dti_copy_set *copy_set, size_t first,
-                      const ditto_rule_range *range)
+static void step_each(const struct dti_optimizer_step *step, uint32_t slots,
+                      const struct dti_copy_set *copy_set, size_t first, const ditto_rule_range *range)
 {
     alignas(DTI_CACHE_LINE) char slot[DITTO_MAX_OPTIMIZER_SLOTS][EACH_BYTES];
     size_t element_bytes = ditto_dtype_bytes(range->dtype);
     for (uint32_t c = copy_set->copies; c-- > 0;) {
         ditto_rule_range range_of_copy = *range;
         char *value = (char *)copy_set->copy[c].data + first * element_bytes;
-        for (uint32_t s = 0; c > 0 && s < a->optimizer->slots; s++)
+        for (uint32_t s = 0; c > 0 && s < slots; s++)
             /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a range has all of its rule's slots */
             range_of_copy.slot[s] = memcpy(slot[s], range->slot[s], range->count * element_bytes);
-        dti_optimizer_step_apply(&a->step, &range_of_copy, value, value);
+        dti_optimizer_step_apply(step, &range_of_copy, value, value);
     }
 }
 
@@ -61,12 +70,14 @@ void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, 
     const ditto_optimizer *o = a->optimizer;
     const ditto_variable *v = o->variable[o->item[item].variable];
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), part_count = EACH_BYTES / element_bytes;
+    struct dti_optimizer_step own;
+    const struct dti_optimizer_step *step = dti_applying_step(a, item, &own);
     for (size_t at = first, stop; at < end; at = stop) {
         ditto_rule_range range;
         stop = end - at < part_count ? end : at + part_count;
         dti_applying_range(a, item, at, &stop, &range);
         range.gradient = (const char *)gradient + (at - first) * element_bytes;
-        step_each(a, &v->copies_of_piece[o->item[item].piece], at, &range);
+        step_each(step, o->slots, &v->copies_of_piece[o->item[item].piece], at, &range);
     }
 }
 
@@ -77,12 +88,14 @@ static void step_all(const struct dti_applying *a, uint32_t replica, size_t item
     const ditto_variable *v = o->variable[o->item[item].variable];
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     const char *old = dti_nearest(v, o->item[item].piece, replica);
+    struct dti_optimizer_step own;
+    const struct dti_optimizer_step *step = dti_applying_step(a, item, &own);
     for (size_t at = first, end; at < first + count; at = end) {
         ditto_rule_range range;
         end = first + count;
         dti_applying_range(a, item, at, &end, &range);
         range.gradient = (const char *)tile + (at - first) * element_bytes;
-        dti_optimizer_step_apply(&a->step, &range, old + at * element_bytes,
+        dti_optimizer_step_apply(step, &range, old + at * element_bytes,
                                  (char *)out + (at - first) * element_bytes);
     }
 }

@@ -164,6 +164,8 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
     const ditto_variable *v = o->variable[i->variable];
     size_t base = v->piece[i->piece].first, element_bytes = ditto_dtype_bytes(v->spec.dtype);
     const char *old = dti_nearest(v, i->piece, replica);
+    struct dti_optimizer_step own;
+    const struct dti_optimizer_step *step = dti_applying_step(s->applying, item, &own);
     for (size_t at = first, stop; at < end; at = stop) {
         ditto_rule_range range;
         stop = end - at < sizeof tile / element_bytes ? end : at + sizeof tile / element_bytes;
@@ -176,7 +178,7 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
             continue;
         }
         range.gradient = tile;
-        dti_optimizer_step_apply(&s->applying->step, &range, old + at * element_bytes, tile);
+        dti_optimizer_step_apply(step, &range, old + at * element_bytes, tile);
         dti_copies_write(v, DTI_RULE_ASSIGN, base + at, base + stop, tile);
     }
 }

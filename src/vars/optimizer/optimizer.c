@@ -256,6 +256,8 @@ static void release(struct dti_dependent *dependent)
     free(o->slot);
     free(o->sum);
     free(o->variable);
+    free(o->rate_factor);
+    free(o->weight_decay);
     free(o->name);
     free(o);
 }
@@ -267,6 +269,25 @@ static const struct dti_dependent_kind kind = {
     .leave = leave,
     .release = release,
 };
+
+/* Allocates and fills the settings of each variable, if the options have them. Returns false if there is no
+ * memory. */
+static bool copy_settings(ditto_optimizer *o)
+{
+    const double *factors = o->options.rate_factors, *decays = o->options.weight_decays;
+    o->options.rate_factors = o->options.weight_decays = NULL; /* the caller's */
+    if (factors == NULL && decays == NULL)
+        return true;
+    o->rate_factor = calloc(o->count, sizeof *o->rate_factor);
+    o->weight_decay = calloc(o->count, sizeof *o->weight_decay);
+    if (o->rate_factor == NULL || o->weight_decay == NULL)
+        return false;
+    for (uint32_t k = 0; k < o->count; k++) {
+        o->rate_factor[k] = factors != NULL ? factors[k] : 1;
+        o->weight_decay[k] = decays != NULL ? decays[k] : o->options.weight_decay;
+    }
+    return true;
+}
 
 static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t count,
                                  const ditto_optimizer_options *options)
@@ -285,7 +306,7 @@ static ditto_optimizer *allocate(ditto_variable *const *variables, uint32_t coun
     o->variable = calloc(count, sizeof(ditto_variable *));
     o->slot = calloc((size_t)count * o->slots + 1, sizeof(ditto_variable *));
     o->sum = calloc(count, sizeof(ditto_variable *));
-    if (o->name == NULL || o->variable == NULL || o->slot == NULL || o->sum == NULL) {
+    if (o->name == NULL || o->variable == NULL || o->slot == NULL || o->sum == NULL || !copy_settings(o)) {
         release(&o->dependent);
         return NULL;
     }

@@ -37,6 +37,9 @@ struct ditto_optimizer {
 
     uint32_t slots; /* of each variable */
 
+    /* [count] The settings of each variable. Both are NULL if all variables have those of the options. */
+    double *rate_factor, *weight_decay;
+
     /* The variable that counts the steps. Its team is NULL after the strategy was destroyed. */
     ditto_variable *iterations;
 
@@ -63,7 +66,11 @@ struct dti_applying {
     const ditto_tensor *gradient; /* [count], this replica's */
 };
 
-/* Fills in `range` for elements [first, *end) of an item, except the members `gradient` and `value`. The
+/* Returns the step of the variable of an item: &a->step, or *own if variables differ in their settings. */
+const struct dti_optimizer_step *dti_applying_step(const struct dti_applying *a, size_t item,
+                                                   struct dti_optimizer_step *own);
+
+/* Fills in `range` for elements [first, *end) of an item, except the members that the step sets. The
  * elements of each slot must be contiguous, so *end is reduced to the end of the piece of a slot if that
  * comes first. */
 void dti_applying_range(const struct dti_applying *a, size_t item, size_t first, size_t *end,

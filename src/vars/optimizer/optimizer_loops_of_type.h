@@ -62,7 +62,7 @@ static void OF(adapt)(const struct dti_optimizer_step *s, const ditto_rule_range
 static void OF(decay)(const struct dti_optimizer_step *s, const ditto_rule_range *range, const void *old,
                       void *new)
 {
-    const TYPE *x = old, part = (TYPE)(s->learning_rate * s->options->weight_decay);
+    const TYPE *x = old, part = (TYPE)(s->learning_rate * s->weight_decay);
     TYPE *y = new;
     DTI_INDEPENDENT
     for (size_t i = 0; i < range->count; i++)

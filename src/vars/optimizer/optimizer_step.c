@@ -31,13 +31,24 @@ struct dti_optimizer_step dti_optimizer_step_of(const ditto_optimizer_options *o
 {
     struct dti_optimizer_step step = { .options = options,
                                        .loops = dti_optimizer_loops_of(dti_kernels_best_set()),
-                                       .learning_rate = learning_rate,
-                                       .number = number };
+                                       .number = number,
+                                       .correction1 = 1 };
     if (options->rule == DITTO_RULE_ADAM) {
-        step.rate1 = learning_rate / (1 - dti_power(options->beta1, (uint64_t)number));
+        step.correction1 = 1 - dti_power(options->beta1, (uint64_t)number);
         step.scale2 = 1 / sqrt(1 - dti_power(options->beta2, (uint64_t)number));
     }
-    return step;
+    step.learning_rate = learning_rate;
+    return dti_optimizer_step_with(&step, 1, options->weight_decay);
+}
+
+struct dti_optimizer_step dti_optimizer_step_with(const struct dti_optimizer_step *step, double rate_factor,
+                                                  double weight_decay)
+{
+    struct dti_optimizer_step own = *step;
+    own.learning_rate = step->learning_rate * rate_factor;
+    own.rate1 = own.learning_rate / step->correction1;
+    own.weight_decay = weight_decay;
+    return own;
 }
 
 ditto_status dti_optimizer_rule_check(ditto_rule rule, ditto_dtype dtype)
@@ -92,6 +103,7 @@ static DTI_GUARDED void call_function(const struct dti_optimizer_step *s, const 
     for (size_t at = 0; at < range->count; at += part_count) {
         ditto_rule_range part = cut(range, at, part_count);
         part.value = value;
+        part.learning_rate = s->learning_rate;
         memcpy(value, (const char *)old + at * element_bytes, part.count * element_bytes);
         DTI_GUARD("the function of an optimizer's own rule");
         s->options->function(&part, s->options->user);
@@ -139,7 +151,7 @@ void dti_optimizer_step_apply(const struct dti_optimizer_step *s, const ditto_ru
         break;
     case DITTO_RULE_SGD:
     case DITTO_RULE_ADAM:
-        if (s->options->weight_decay != 0)
+        if (s->weight_decay != 0)
             decay_and_step(s, range, old, new);
         else
             loop_of(s, range->dtype)(s, range, old, new);

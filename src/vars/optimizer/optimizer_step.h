@@ -25,15 +25,20 @@ const struct dti_optimizer_loops *dti_optimizer_loops_of(ditto_kernels which);
 struct dti_optimizer_step {
     const ditto_optimizer_options *options;
     const struct dti_optimizer_loops *loops;
-    double learning_rate;
-    int64_t number; /* 1 in the first step */
-    double rate1;   /* for Adam: learning_rate / (1 - beta1^number) */
-    double scale2;  /* for Adam: 1 / sqrt(1 - beta2^number) */
+    double learning_rate, weight_decay;
+    int64_t number;     /* 1 in the first step */
+    double correction1; /* for Adam: 1 - beta1^number, otherwise 1 */
+    double rate1;       /* learning_rate / correction1 */
+    double scale2;      /* for Adam: 1 / sqrt(1 - beta2^number) */
 };
 
 /* Computes the parameters of step `number`. */
 struct dti_optimizer_step dti_optimizer_step_of(const ditto_optimizer_options *options, double learning_rate,
                                                 int64_t number);
+
+/* Returns the same step with the learning rate and decay of one variable. */
+struct dti_optimizer_step dti_optimizer_step_with(const struct dti_optimizer_step *step, double rate_factor,
+                                                  double weight_decay);
 
 /* Returns DITTO_ERR_UNSUPPORTED if the rule cannot update variables of the dtype. */
 ditto_status dti_optimizer_rule_check(ditto_rule rule, ditto_dtype dtype);

@@ -69,6 +69,11 @@ static void check_values(struct training *t, const ditto_optimizer_options *o, u
         const char *name = o->rule == DITTO_RULE_ADAM       ? "m"
                            : o->rule == DITTO_RULE_FUNCTION ? "slot0"
                                                             : "momentum";
+        ditto_optimizer_options own = *o; /* of this variable */
+        if (o->rate_factors != NULL)
+            own.learning_rate = o->learning_rate * o->rate_factors[k];
+        if (o->weight_decays != NULL)
+            own.weight_decay = o->weight_decays[k];
         bool has_slot = ditto_optimizer_slot(t->optimizer, k, name, &slot) == DITTO_OK;
         assert_int_equal(has_slot,
                          o->rule == DITTO_RULE_ADAM || o->rule == DITTO_RULE_FUNCTION || o->momentum != 0);
@@ -81,7 +86,7 @@ static void check_values(struct training *t, const ditto_optimizer_options *o, u
                 double gradient = summed(step, n, k, i);
                 if (o->op == DITTO_MEAN)
                     gradient = t->dtype == DITTO_F32 ? (double)((float)gradient / (float)n) : gradient / n;
-                (t->dtype == DITTO_F32 ? expect_float : expect_double)(&e, o, gradient, step);
+                (t->dtype == DITTO_F32 ? expect_float : expect_double)(&e, &own, gradient, step);
             }
             if (get(t->dtype, found, i) != e.value ||
                 (has_slot && get(t->dtype, slot_values, i) != e.slot[0]))
@@ -116,6 +121,8 @@ static void train(uint32_t n, uint32_t near, ditto_dtype dtype, const ditto_opti
     destroy_all(s, &t);
 }
 
+static const double factors[VARIABLES] = { 0.1, 1, 0, 3 }, decays[VARIABLES] = { 0, 0.1, 0.25, 0 };
+
 static const ditto_optimizer_options rules[] = {
     { .rule = DITTO_RULE_ASSIGN, .learning_rate = 0.5 },
     { .rule = DITTO_RULE_ADD, .learning_rate = 0.5, .op = DITTO_MEAN },
@@ -131,6 +138,15 @@ static const ditto_optimizer_options rules[] = {
       .epsilon = 1e-3,
       .weight_decay = 0.1 },
     { .rule = DITTO_RULE_FUNCTION, .learning_rate = 0.1, .function = own_rule, .num_slots = 1 },
+    { .rule = DITTO_RULE_SGD, .learning_rate = 0.1, .rate_factors = factors, .weight_decay = 0.25 },
+    { .rule = DITTO_RULE_SGD, .learning_rate = 0.1, .momentum = 0.9, .weight_decays = decays },
+    { .rule = DITTO_RULE_ADAM,
+      .learning_rate = 0.1,
+      .beta1 = 0.9,
+      .beta2 = 0.999,
+      .epsilon = 1e-8,
+      .rate_factors = factors,
+      .weight_decays = decays },
 };
 
 static void every_rule_computes_its_formula(void **state)
@@ -175,6 +191,94 @@ static void the_loops_of_all_instruction_sets_give_the_same_bits(void **state)
                 assert_memory_equal(found[0], found[1], sizeof found[0]);
             }
     }
+}
+
+/* -- settings of single variables -- */
+
+/* x = x - rate g */
+static void descend(const ditto_rule_range *range, void *user)
+{
+    (void)user;
+    for (size_t i = 0; i < range->count; i++)
+        put(range->dtype, range->value, i,
+            get(range->dtype, range->value, i) -
+                range->learning_rate * get(range->dtype, range->gradient, i));
+}
+
+/* Makes a step, and checks that each variable moved with its own rate. With clipping, the gradients of all
+ * variables have been scaled by one factor. */
+static void step_with_factors(uint32_t n, ditto_rule rule, double clip)
+{
+    static struct training t;
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    double squares = 0, own_factors[VARIABLES];
+    ditto_strategy *s = make_strategy(n, NULL);
+    t = (struct training){ .dtype = DITTO_F64, .step = 1 };
+    create_variables(s, &t);
+    memcpy(own_factors, factors, sizeof factors);
+    o.rule = rule;
+    o.function = rule == DITTO_RULE_FUNCTION ? descend : NULL;
+    o.learning_rate = 0.5;
+    o.rate_factors = own_factors;
+    o.clip_norm = clip;
+    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    memset(own_factors, 0, sizeof own_factors); /* they were copied */
+    run_all(s, take_step, &t, &t.report);
+    for (uint32_t k = 0; k < VARIABLES; k++)
+        for (size_t i = 0; i < rows[k] * 2; i++)
+            squares += summed(1, n, k, i) * summed(1, n, k, i);
+    double scale = clip > 0 && sqrt(squares) > clip ? clip / sqrt(squares) : 1;
+    for (uint32_t k = 0; k < VARIABLES; k++)
+        for (size_t i = 0; i < rows[k] * 2; i += 7)
+            assert_true(value_at(&t, k, i) ==
+                        first_value(k, i) - 0.5 * factors[k] * (summed(1, n, k, i) * scale));
+    destroy_all(s, &t);
+}
+
+static void each_variable_has_its_own_rate_and_all_have_one_norm(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (int clips = 0; clips < 2; clips++) {
+            step_with_factors(replica_counts[k], DITTO_RULE_SGD, clips ? 2.5 : 0);
+            step_with_factors(replica_counts[k], DITTO_RULE_FUNCTION, clips ? 2.5 : 0);
+        }
+}
+
+static void wrong_settings_of_variables_are_refused(void **state)
+{
+    static struct training t;
+    double numbers[VARIABLES] = { 1, 1, 1, 1 };
+    ditto_optimizer_options o = DITTO_OPTIMIZER_OPTIONS_INIT;
+    (void)state;
+    ditto_strategy *s = make_strategy(2, NULL);
+    t = (struct training){ .dtype = DITTO_F64 };
+    create_variables(s, &t);
+    o.rule = DITTO_RULE_ADD;
+    o.rate_factors = numbers;
+    assert_status(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer), DITTO_ERR_INVALID);
+    assert_message("rate_factors are set, but rule 2 has no learning rate");
+    o.rule = DITTO_RULE_SGD;
+    numbers[2] = -1;
+    assert_status(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer), DITTO_ERR_RANGE);
+    assert_message("rate_factors[2] = -1: it must be at least 0 and finite");
+    o.rate_factors = NULL;
+    o.weight_decays = numbers;
+    numbers[2] = NAN;
+    assert_status(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer), DITTO_ERR_RANGE);
+    assert_message("weight_decays[2] = ");
+    numbers[2] = 0;
+    o.weight_decay = 0.5;
+    assert_status(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer), DITTO_ERR_INVALID);
+    assert_message("weight_decay = 0.5 and weight_decays are both set");
+    o.weight_decay = 0;
+    o.rule = DITTO_RULE_FUNCTION;
+    o.function = descend;
+    assert_status(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer), DITTO_ERR_INVALID);
+    assert_message("weight_decays are set, but only SGD and ADAM");
+    o.rule = DITTO_RULE_SGD;
+    assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    destroy_all(s, &t);
 }
 
 /* -- options that are set to 0 -- */
@@ -418,6 +522,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_computes_its_formula),
         cmocka_unit_test(the_loops_of_all_instruction_sets_give_the_same_bits),
+        cmocka_unit_test(each_variable_has_its_own_rate_and_all_have_one_norm),
+        cmocka_unit_test(wrong_settings_of_variables_are_refused),
         cmocka_unit_test(a_learning_rate_can_be_set_to_0),
         cmocka_unit_test(betas_and_epsilon_can_be_set_to_0),
         cmocka_unit_test(two_optimizers_of_one_name_are_refused),
