@@ -61,8 +61,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy 
 typedef struct ditto_operation_counters {
     size_t struct_size; /**< set by DITTO_OPERATION_COUNTERS_INIT */
 
-    /** "run", "pause" (of a merge_call), or a function such as "ditto_all_reduce" or "ditto_next". The string
-     *  is constant. */
+    /** "run", "pause" (of a merge_call), "join" (of functions on devices), or a function such as
+     *  "ditto_all_reduce", "ditto_next" or "ditto_parallel_for". The string is constant. */
     const char *name;
 
     /** Number of calls, of the replica that made the most. A list that is cut into packs counts once for
@@ -76,13 +76,13 @@ typedef struct ditto_operation_counters {
     /** Time from begin to end, summed over the calls, as the mean of the replicas. */
     uint64_t time_ns;
 
-    /** The part of time_ns in which the replica waited in meetings, or for a batch, as the mean of the
-     *  replicas. It is 0 for ditto_wait, because a replica works on started operations in it, and for
-     *  "pause". */
+    /* * The part of time_ns in which the replica waited in meetings, for a batch, or for its devices, as
+     * the  mean of the replicas. It is 0 for ditto_wait, because a replica works on started operations in
+     * it, and for  "pause". */
     uint64_t wait_ns;
 
     /** The part of time_ns outside of other operations, as the mean of the replicas. For "run" it is the
-     *  computation. */
+     *  computation outside of loops. */
     uint64_t own_ns;
 
     /** Id of the replica that the others waited for. For "run" and "pause" it is the one with the largest own
@@ -106,8 +106,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_stats(ditto_stra
                                                                       uint32_t index,
                                                                       ditto_operation_counters *out);
 
-/** Writes a table of the times of all operations, and of the shares of a run's time: computation,
- *  collectives, waiting in collectives, ditto_next, and merge functions.
+/** Writes a table of the times of all operations, and of the shares of a run's time: computation, waiting for
+ *  devices, collectives, waiting in collectives, ditto_next, and merge functions.
  *
  *  @param strategy  the strategy
  *  @param buffer    [out] memory for the text, as in ditto_strategy_describe

@@ -85,14 +85,16 @@ ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_
 /* -- the table -- */
 
 struct shares {
-    uint64_t computing, in_collectives, waiting, input, pausing;
+    uint64_t computing, for_devices, in_collectives, waiting, input, pausing;
 };
 
 static void add_share(struct shares *s, enum dti_trace_kind kind, const ditto_operation_counters *t)
 {
     switch (kind) {
     case DTI_TRACE_RUN:
-        s->computing += t->own_ns;
+    case DTI_TRACE_LOOP:
+        s->computing += t->own_ns > t->wait_ns ? t->own_ns - t->wait_ns : 0;
+        s->for_devices += t->wait_ns;
         break;
     case DTI_TRACE_COLLECTIVE:
         s->in_collectives += t->own_ns > t->wait_ns ? t->own_ns - t->wait_ns : 0;
@@ -116,11 +118,12 @@ static double ms(uint64_t ns)
 
 static void write_shares(const struct shares *s, struct dti_text *text)
 {
-    uint64_t all = s->computing + s->in_collectives + s->waiting + s->input + s->pausing;
+    uint64_t all = s->computing + s->for_devices + s->in_collectives + s->waiting + s->input + s->pausing;
     const struct {
         const char *name;
         uint64_t ns;
     } lines[] = { { "computing", s->computing },
+                  { "waiting for devices", s->for_devices },
                   { "in collectives", s->in_collectives },
                   { "waiting in collectives", s->waiting },
                   { "in ditto_next", s->input },
@@ -168,7 +171,7 @@ static void write_track(FILE *file, uint32_t track, const char *what, uint32_t n
 
 static void write_event(FILE *file, uint32_t track, const struct dti_event *e, uint64_t origin)
 {
-    static const char *const kinds[] = { "run", "collective", "input", "pause", "filling" };
+    static const char *const kinds[] = { "run", "collective", "input", "pause", "loop", "filling" };
     fprintf(file, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":\"%s\",\"cat\":\"%s\",", (int)getpid(),
             track, e->name, kinds[e->kind]);
     write_us(file, "ts", e->begin_ns - origin);

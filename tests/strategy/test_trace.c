@@ -4,6 +4,7 @@
 #include "replicas/team/recorder.h"
 #include "replicas/team/team.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -192,6 +193,66 @@ static void a_pause_lasts_until_its_merge_function_returns(void **state)
     }
 }
 
+/* -- devices -- */
+
+struct late_device {
+    struct report report;
+    _Atomic int leader; /* the leader's thread, when its own part is done */
+};
+
+/* Device 1 computes for DELAY_MS after the leader has begun to wait for it. */
+static ditto_status wait_for_leader(uint32_t device, void *argument)
+{
+    struct late_device *l = argument;
+    if (device == 0)
+        return DITTO_OK;
+    while (atomic_load(&l->leader) == 0)
+        sched_yield();
+    EXPECT(&l->report, await_sleep(&l->leader));
+    sleep_ms(DELAY_MS);
+    return DITTO_OK;
+}
+
+static ditto_status run_part(size_t begin, size_t end, uint32_t device, void *argument)
+{
+    (void)begin;
+    (void)end;
+    if (device == 0)
+        atomic_store(&((struct late_device *)argument)->leader, (int)syscall(SYS_gettid));
+    return wait_for_leader(device, argument);
+}
+
+static ditto_status wait_for_devices(ditto_replica *self, void *argument)
+{
+    struct late_device *l = argument;
+    EXPECT(&l->report, ditto_parallel_for(self, run_part, l, 0, 2, 1, DITTO_SCHEDULE_STATIC) == DITTO_OK);
+    EXPECT(&l->report, ditto_on_logical_device(self, 1, wait_for_leader, l) == DITTO_OK);
+    EXPECT(&l->report, ditto_join(self) == DITTO_OK);
+    EXPECT(&l->report, ditto_join(self) == DITTO_OK); /* there is nothing to wait for */
+    return DITTO_OK;
+}
+
+static void waiting_for_devices_is_not_computing(void **state)
+{
+    static struct late_device late;
+    char text[4000];
+    (void)state;
+    ditto_strategy *s = make_wide_strategy(1, 2, NULL);
+    assert_ok(ditto_strategy_trace_start(s, NULL));
+    run_all(s, wait_for_devices, &late, &late.report);
+    assert_ok(ditto_strategy_trace_stop(s));
+    ditto_operation_counters loop = times_of(s, "ditto_parallel_for"), join = times_of(s, "join"),
+                             run = times_of(s, "run");
+    assert_int_equal(loop.calls, 1);
+    assert_int_equal(join.calls, 1);
+    assert_true(loop.wait_ns >= DELAY_NS && loop.wait_ns <= loop.time_ns);
+    assert_true(join.wait_ns >= DELAY_NS && join.wait_ns <= join.time_ns);
+    assert_true(run.own_ns + loop.time_ns + join.time_ns <= run.time_ns);
+    assert_ok(ditto_strategy_trace_describe(s, text, sizeof text, NULL));
+    assert_non_null(strstr(text, "waiting for devices"));
+    assert_ok(ditto_strategy_destroy(s));
+}
+
 static void events_are_kept_up_to_the_capacity(void **state)
 {
     (void)state;
@@ -378,6 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_are_counted_and_timed),
         cmocka_unit_test(a_pause_lasts_until_its_merge_function_returns),
+        cmocka_unit_test(waiting_for_devices_is_not_computing),
         cmocka_unit_test(events_are_kept_up_to_the_capacity),
         cmocka_unit_test(batches_are_shown_on_their_producers_tracks),
         cmocka_unit_test(tracing_does_not_begin_inside_a_run),

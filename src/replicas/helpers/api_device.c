@@ -19,6 +19,15 @@ static size_t default_grain(size_t length, uint32_t devices, ditto_schedule sche
     return schedule == DITTO_SCHEDULE_DYNAMIC && share > 1 ? share : 1;
 }
 
+static ditto_status check_schedule(ditto_schedule schedule)
+{
+    if (schedule != DITTO_SCHEDULE_STATIC && schedule != DITTO_SCHEDULE_DYNAMIC)
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "%d is not a schedule: use DITTO_SCHEDULE_STATIC or DITTO_SCHEDULE_DYNAMIC",
+                        (int)schedule);
+    return DITTO_OK;
+}
+
 ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, void *user, size_t begin,
                                 size_t end, size_t grain, ditto_schedule schedule)
 {
@@ -30,10 +39,7 @@ ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, vo
                         "function is NULL: give the function that is called for every piece");
     if (end < begin)
         return DTI_FAIL(DITTO_ERR_RANGE, "the loop ends at %zu, before it begins at %zu", end, begin);
-    if (schedule != DITTO_SCHEDULE_STATIC && schedule != DITTO_SCHEDULE_DYNAMIC)
-        return DTI_FAIL(DITTO_ERR_RANGE,
-                        "%d is not a schedule: use DITTO_SCHEDULE_STATIC or DITTO_SCHEDULE_DYNAMIC",
-                        (int)schedule);
+    DTI_TRY(check_schedule(schedule));
     struct dti_loop loop = { .function = function,
                              .argument = user,
                              .range = { begin, end, grain },
@@ -43,6 +49,78 @@ ditto_status ditto_parallel_for(ditto_replica *self, ditto_range_fn function, vo
         loop.range.grain = default_grain(end - begin, r->crew->devices, schedule);
     return dti_crew_loop(r, &loop);
 }
+
+/* -- loops over two dimensions -- */
+
+struct tiling {
+    ditto_tile_fn function;
+    void *user;
+    ditto_tile range;
+    size_t size[2]; /* of a tile */
+    size_t across;  /* the number of tiles in a row of tiles */
+};
+
+static ditto_status run_tiles(size_t first, size_t end, uint32_t device, void *argument)
+{
+    const struct tiling *t = argument;
+    for (size_t number = first; number < end; number++) {
+        size_t at[2] = { number / t->across, number % t->across };
+        ditto_tile tile;
+        for (int d = 0; d < 2; d++) {
+            tile.begin[d] = t->range.begin[d] + at[d] * t->size[d];
+            size_t left = t->range.end[d] - tile.begin[d];
+            tile.end[d] = tile.begin[d] + (left < t->size[d] ? left : t->size[d]);
+        }
+        ditto_status status = t->function(&tile, device, t->user);
+        if (status < 0)
+            return status;
+    }
+    return DITTO_OK;
+}
+
+/* Fills in the size of the tiles, and counts them. */
+static ditto_status make_tiling(struct tiling *t, const size_t tile_size[2], size_t *tiles)
+{
+    size_t along[2];
+    for (int d = 0; d < 2; d++) {
+        size_t length = t->range.end[d] - t->range.begin[d];
+        if (t->range.end[d] < t->range.begin[d])
+            return DTI_FAIL(DITTO_ERR_RANGE, "dimension %d of the loop ends at %zu, before it begins at %zu",
+                            d, t->range.end[d], t->range.begin[d]);
+        t->size[d] = tile_size[d] != 0 ? tile_size[d] : length;
+        along[d] = length != 0 ? (length - 1) / t->size[d] + 1 : 0;
+    }
+    t->across = along[1];
+    if (__builtin_mul_overflow(along[0], along[1], tiles))
+        return DTI_FAIL(DITTO_ERR_RANGE, "%zu x %zu tiles are too many: use larger tiles", along[0],
+                        along[1]);
+    return DITTO_OK;
+}
+
+ditto_status ditto_parallel_for_2d(ditto_replica *self, ditto_tile_fn function, void *user,
+                                   const ditto_tile *range, const size_t tile_size[2],
+                                   ditto_schedule schedule)
+{
+    size_t tiles;
+    DTI_ENTER();
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
+    if (function == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "function is NULL: give the function that is called for every tile");
+    DTI_TRY(dti_not_null(range, "range"));
+    DTI_TRY(dti_not_null(tile_size, "tile_size"));
+    DTI_TRY(check_schedule(schedule));
+    struct tiling tiling = { .function = function, .user = user, .range = *range };
+    DTI_TRY(make_tiling(&tiling, tile_size, &tiles));
+    return dti_crew_loop(r, &(struct dti_loop){ .function = run_tiles,
+                                                .argument = &tiling,
+                                                .range = { 0, tiles, 1 },
+                                                .dynamic = schedule == DITTO_SCHEDULE_DYNAMIC,
+                                                .caller = dti_public_function });
+}
+
+/* -- functions -- */
 
 ditto_status ditto_on_logical_device(ditto_replica *self, uint32_t device, ditto_device_fn function,
                                      void *user)

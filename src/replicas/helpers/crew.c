@@ -5,6 +5,7 @@
 #include "replicas/machine/thread.h"
 #include "replicas/memory/arena.h"
 #include "replicas/placement/placement.h"
+#include "replicas/team/recorder.h"
 #include "replicas/team/replica.h"
 #include "replicas/team/team.h"
 
@@ -209,7 +210,10 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
     struct device_wait w = { &crew->device[device], number };
     struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER),
                         none = { .timeout_ms = DITTO_FOREVER };
-    if (dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &limit, condition, &w))
+    uint64_t since = dti_trace_wait(r);
+    bool in_time = dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &limit, condition, &w);
+    dti_trace_waited(r, since);
+    if (in_time)
         return;
     DTI_FAIL(DITTO_ERR_TIMED_OUT,
              "run_timeout_ms = %u passed, and logical device %u of replica %u had not returned",
@@ -244,7 +248,7 @@ static ditto_status outcome(struct dti_replica *r)
     return dti_stopped(r->stop) ? dti_team_stop_status(r->team) : DITTO_OK;
 }
 
-ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
+static ditto_status run_loop(struct dti_replica *r, const struct dti_loop *loop)
 {
     struct dti_crew *crew = r->crew;
     DTI_TRY(check_not_forked(r));
@@ -270,6 +274,14 @@ ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
     for (uint32_t i = 1; i < crew->devices; i++)
         await(r, i, loop_is_done, go);
     return outcome(r);
+}
+
+ditto_status dti_crew_loop(struct dti_replica *r, const struct dti_loop *loop)
+{
+    dti_trace_begin(r, DTI_TRACE_LOOP, loop->caller);
+    ditto_status status = run_loop(r, loop);
+    dti_trace_end(r, 0);
+    return status;
 }
 
 /* Puts a function into the ring of the device. Waits if the ring is full. */
@@ -340,9 +352,11 @@ ditto_status dti_crew_join(struct dti_replica *r)
     struct dti_crew *crew = r->crew;
     DTI_TRY(check_not_forked(r));
     if (crew->outstanding) {
+        dti_trace_begin(r, DTI_TRACE_LOOP, "join");
         drain(&crew->device[0]);
         for (uint32_t i = 1; i < crew->devices; i++)
             dti_crew_await(r, i);
+        dti_trace_end(r, 0);
     }
     return outcome(r);
 }

@@ -13,6 +13,7 @@ enum dti_trace_kind {
     DTI_TRACE_COLLECTIVE,
     DTI_TRACE_INPUT,
     DTI_TRACE_PAUSE,
+    DTI_TRACE_LOOP, /* on the replica's devices, or a join */
     DTI_TRACE_FILLING
 };
 

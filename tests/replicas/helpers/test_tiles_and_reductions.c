@@ -1,0 +1,299 @@
+/* tests/replicas/helpers/test_tiles_and_reductions.c - the claims of include/ditto/device.h about loops
+ * over two dimensions and about loops whose parts are combined. */
+#include "support/support.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+static const uint32_t device_counts[] = { 1, 2, 3, 8 };
+
+/* -- tiles -- */
+
+#define MOST_SIDE 64
+
+struct tiles {
+    struct report report;
+    _Atomic uint8_t hits[3][MOST_SIDE][MOST_SIDE];
+    _Atomic uint32_t wrong, calls;
+    uint32_t replica, devices;
+    ditto_tile range;
+    size_t size[2]; /* as the function should see it */
+};
+
+static ditto_status hit_tile(const ditto_tile *tile, uint32_t device, void *user)
+{
+    struct tiles *t = user;
+    atomic_fetch_add(&t->calls, 1);
+    for (int d = 0; d < 2; d++)
+        if (tile->begin[d] >= tile->end[d] || (tile->begin[d] - t->range.begin[d]) % t->size[d] != 0 ||
+            (tile->end[d] != t->range.end[d] && tile->end[d] - tile->begin[d] != t->size[d]) ||
+            tile->end[d] - tile->begin[d] > t->size[d])
+            atomic_fetch_add(&t->wrong, 1);
+    if (device >= t->devices)
+        atomic_fetch_add(&t->wrong, 1);
+    for (size_t i = tile->begin[0]; i < tile->end[0]; i++)
+        for (size_t j = tile->begin[1]; j < tile->end[1]; j++)
+            atomic_fetch_add(&t->hits[t->replica][i][j], 1);
+    return DITTO_OK;
+}
+
+/* Replica 0 runs loops, and the others return. */
+static ditto_status try_tiles(ditto_replica *self, void *argument)
+{
+    struct tiles *t = argument;
+    uint64_t random = 5;
+    if (ditto_replica_id(self) != 0)
+        return DITTO_OK;
+    for (int round = 0; round < 200; round++) {
+        size_t given[2], tiles = 1;
+        memset(t->hits, 0, sizeof t->hits);
+        atomic_store(&t->calls, 0);
+        for (int d = 0; d < 2; d++) {
+            t->range.begin[d] = test_random(&random) % 8;
+            t->range.end[d] = t->range.begin[d] + test_random(&random) % (MOST_SIDE - 8);
+            size_t length = t->range.end[d] - t->range.begin[d];
+            given[d] = test_random(&random) % 4 == 0 ? 0 : 1 + test_random(&random) % 70;
+            t->size[d] = given[d] != 0 ? given[d] : length;
+            tiles *= length == 0 ? 0 : (length + t->size[d] - 1) / t->size[d];
+        }
+        ditto_schedule schedule = (ditto_schedule)(test_random(&random) % 2);
+        EXPECT(&t->report, ditto_parallel_for_2d(self, hit_tile, t, &t->range, given, schedule) == DITTO_OK);
+        EXPECT(&t->report, t->wrong == 0);
+        EXPECT(&t->report, t->calls == tiles);
+        for (size_t i = 0; i < MOST_SIDE; i++)
+            for (size_t j = 0; j < MOST_SIDE; j++)
+                EXPECT(&t->report, t->hits[0][i][j] == (i >= t->range.begin[0] && i < t->range.end[0] &&
+                                                        j >= t->range.begin[1] && j < t->range.end[1]));
+    }
+    return DITTO_OK;
+}
+
+static void every_pair_of_indices_runs_once(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 3; n += 2)
+        for (size_t k = 0; k < 4; k++) {
+            struct tiles *t = calloc(1, sizeof *t);
+            ditto_strategy *s = make_wide_strategy(n, device_counts[k], NULL);
+            t->devices = device_counts[k];
+            run_all(s, try_tiles, t, &t->report);
+            assert_ok(ditto_strategy_destroy(s));
+            free(t);
+        }
+}
+
+static ditto_status fail_tile(const ditto_tile *tile, uint32_t device, void *user)
+{
+    (void)device;
+    (void)user;
+    return tile->begin[0] == 3 ? ditto_fail(NULL, 7, "row %zu has failed", tile->begin[0]) : DITTO_OK;
+}
+
+static ditto_status run_failing_tiles(ditto_replica *self, void *unused)
+{
+    static const size_t size[2] = { 1, 0 };
+    ditto_tile range = { { 0, 0 }, { 5, 4 } };
+    (void)unused;
+    return ditto_parallel_for_2d(self, fail_tile, NULL, &range, size, DITTO_SCHEDULE_STATIC);
+}
+
+static void an_error_of_a_tile_is_returned(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 4; k++) {
+        ditto_strategy *s = make_wide_strategy(1, device_counts[k], NULL);
+        assert_status(ditto_strategy_run(s, run_failing_tiles, NULL), DITTO_ERR_USER);
+        assert_message("row 3 has failed");
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
+/* -- reductions -- */
+
+enum { VALUES = 10000, WIDE = 500 };
+static float values[VALUES];
+
+struct sums {
+    struct report report;
+    uint32_t devices;
+    float sum[8];
+    double wide[WIDE];
+    _Atomic uint32_t wrong;
+};
+
+static ditto_status add_part(size_t begin, size_t end, uint32_t device, void *partial, void *user)
+{
+    const struct sums *s = user;
+    float sum = 0;
+    for (size_t i = begin; i < end; i++)
+        sum += values[i];
+    *(float *)partial = sum;
+    return device < s->devices && (uintptr_t)partial % 64 == 0 ? DITTO_OK : DITTO_ERR_INVALID;
+}
+
+/* The rule of the header, for one thread. */
+static float expected_sum(size_t begin, size_t end, size_t grain)
+{
+    float part[256] = { 0 };
+    size_t each = grain != 0 ? grain : 1, parts = (end - begin + each - 1) / each;
+    if (parts > 256) {
+        each *= (parts + 255) / 256;
+        parts = (end - begin + each - 1) / each;
+    }
+    for (size_t p = 0; p < parts; p++)
+        for (size_t i = begin + p * each; i < end && i < begin + (p + 1) * each; i++)
+            part[p] += values[i];
+    for (size_t half; parts > 1; parts = half) {
+        half = (parts + 1) / 2;
+        for (size_t j = 0; j + half < parts; j++)
+            part[j] += part[j + half];
+    }
+    return part[0];
+}
+
+static const size_t lengths[] = { 0, 1, 2, 255, 256, 257, 1000, 9000 };
+static const size_t grains[] = { 0, 1, 7, 100, 100000 };
+
+static ditto_status try_sums(ditto_replica *self, void *argument)
+{
+    struct sums *s = argument;
+    for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++)
+        for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++) {
+            size_t begin = 100 * k, end = begin + lengths[k];
+            float sum = -1, wanted = expected_sum(begin, end, grains[g]);
+            EXPECT(&s->report, ditto_parallel_reduce(self, add_part, s, begin, end, grains[g], DITTO_F32,
+                                                     DITTO_SUM, 1, &sum) == DITTO_OK);
+            EXPECT(&s->report, memcmp(&sum, &wanted, sizeof sum) == 0);
+        }
+    return DITTO_OK;
+}
+
+static void a_sum_has_the_same_bits_with_any_number_of_devices(void **state)
+{
+    uint64_t random = test_seed(23);
+    (void)state;
+    for (size_t i = 0; i < VALUES; i++)
+        values[i] = (float)(test_random(&random) % 1000003) / 977;
+    for (uint32_t n = 1; n <= 3; n += 2)
+        for (size_t k = 0; k < 4; k++) {
+            struct sums s = { .devices = device_counts[k] };
+            ditto_strategy *strategy = make_wide_strategy(n, device_counts[k], NULL);
+            run_all(strategy, try_sums, &s, &s.report);
+            assert_ok(ditto_strategy_destroy(strategy));
+        }
+}
+
+/* Contributes WIDE numbers, which do not fit in 16 KiB for all parts. */
+static ditto_status largest(size_t begin, size_t end, uint32_t device, void *partial, void *user)
+{
+    double *out = partial;
+    (void)device;
+    (void)user;
+    for (size_t k = 0; k < WIDE; k++) {
+        out[k] = -INFINITY;
+        for (size_t i = begin; i < end; i++)
+            out[k] = fmax(out[k], (double)(i * (k + 1) % 1009));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status try_wide(ditto_replica *self, void *argument)
+{
+    struct sums *s = argument;
+    DITTO_TRY(ditto_parallel_reduce(self, largest, NULL, 0, 300, 1, DITTO_F64, DITTO_MAX, WIDE, s->wide));
+    for (size_t k = 0; k < WIDE; k++) {
+        double wanted = -INFINITY;
+        for (size_t i = 0; i < 300; i++)
+            wanted = fmax(wanted, (double)(i * (k + 1) % 1009));
+        EXPECT(&s->report, s->wide[k] == wanted);
+    }
+    return DITTO_OK;
+}
+
+static void large_contributions_are_combined_elementwise(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 4; k++) {
+        struct sums s = { .devices = device_counts[k] };
+        ditto_strategy *strategy = make_wide_strategy(1, device_counts[k], NULL);
+        run_all(strategy, try_wide, &s, &s.report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static ditto_status fail_part(size_t begin, size_t end, uint32_t device, void *partial, void *user)
+{
+    (void)end;
+    (void)device;
+    (void)user;
+    *(float *)partial = 0;
+    return begin == 2 ? ditto_fail(NULL, 8, "part %zu has failed", begin) : DITTO_OK;
+}
+
+/* -- refused -- */
+
+static ditto_status try_refused(ditto_replica *self, void *argument)
+{
+    struct sums *s = argument;
+    static const size_t size[2] = { 1, 1 };
+    ditto_tile range = { { 0, 0 }, { SIZE_MAX, SIZE_MAX } }, backwards = { { 0, 3 }, { 1, 2 } };
+    float result[2] = { 5, 5 };
+    struct report *r = &s->report;
+    EXPECT(r,
+           ditto_parallel_for_2d(self, hit_tile, s, &range, size, DITTO_SCHEDULE_STATIC) == DITTO_ERR_RANGE);
+    EXPECT(r, strstr(ditto_last_error()->message, "tiles are too many") != NULL);
+    EXPECT(r, ditto_parallel_for_2d(self, hit_tile, s, &backwards, size, DITTO_SCHEDULE_STATIC) ==
+                  DITTO_ERR_RANGE);
+    EXPECT(r, strstr(ditto_last_error()->message, "dimension 1 of the loop ends at 2") != NULL);
+    EXPECT(r, ditto_parallel_for_2d(self, hit_tile, s, &range, size, (ditto_schedule)9) == DITTO_ERR_RANGE);
+    EXPECT(r, ditto_parallel_for_2d(self, NULL, s, &range, size, DITTO_SCHEDULE_STATIC) == DITTO_ERR_INVALID);
+    EXPECT(r,
+           ditto_parallel_for_2d(self, hit_tile, s, NULL, size, DITTO_SCHEDULE_STATIC) == DITTO_ERR_INVALID);
+    EXPECT(r, ditto_parallel_for_2d(self, hit_tile, s, &range, NULL, DITTO_SCHEDULE_STATIC) ==
+                  DITTO_ERR_INVALID);
+    EXPECT(r, ditto_parallel_reduce(self, NULL, s, 0, 1, 1, DITTO_F32, DITTO_SUM, 1, result) ==
+                  DITTO_ERR_INVALID);
+    EXPECT(r, ditto_parallel_reduce(self, add_part, s, 2, 1, 1, DITTO_F32, DITTO_SUM, 1, result) ==
+                  DITTO_ERR_RANGE);
+    EXPECT(r, ditto_parallel_reduce(self, add_part, s, 0, 1, 1, DITTO_F32, DITTO_MEAN, 1, result) ==
+                  DITTO_ERR_UNSUPPORTED);
+    EXPECT(r, ditto_parallel_reduce(self, add_part, s, 0, 1, 1, DITTO_F32, DITTO_XOR, 1, result) ==
+                  DITTO_ERR_UNSUPPORTED);
+    EXPECT(r, ditto_parallel_reduce(self, add_part, s, 0, 1, 1, (ditto_dtype)99, DITTO_SUM, 1, result) ==
+                  DITTO_ERR_INVALID);
+    EXPECT(r, ditto_parallel_reduce(self, add_part, s, 0, 1, 1, DITTO_F32, DITTO_SUM, SIZE_MAX, result) ==
+                  DITTO_ERR_RANGE);
+    EXPECT(r, ditto_parallel_reduce(self, add_part, s, 0, 1, 1, DITTO_F32, DITTO_SUM, 1, NULL) ==
+                  DITTO_ERR_INVALID);
+    EXPECT(r, ditto_parallel_reduce(self, add_part, s, 0, 1, 1, DITTO_F32, DITTO_SUM, 1,
+                                    (char *)result + 1) == DITTO_ERR_INVALID);
+    ditto_status status = ditto_parallel_reduce(self, fail_part, s, 0, 5, 1, DITTO_F32, DITTO_SUM, 1, result);
+    EXPECT(r, status == DITTO_ERR_USER);
+    EXPECT(r, strstr(ditto_last_error()->message, "part 2 has failed") != NULL);
+    EXPECT(r, result[0] == 5 && result[1] == 5); /* results are set only on DITTO_OK */
+    return status;
+}
+
+static void wrong_arguments_are_refused_and_errors_returned(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 4; k++) {
+        struct sums s = { .devices = device_counts[k] };
+        ditto_strategy *strategy = make_wide_strategy(1, device_counts[k], NULL);
+        assert_status(ditto_strategy_run(strategy, try_refused, &s), DITTO_ERR_USER);
+        assert_int_equal(s.report.claimed, 0);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pair_of_indices_runs_once),
+        cmocka_unit_test(an_error_of_a_tile_is_returned),
+        cmocka_unit_test(a_sum_has_the_same_bits_with_any_number_of_devices),
+        cmocka_unit_test(large_contributions_are_combined_elementwise),
+        cmocka_unit_test(wrong_arguments_are_refused_and_errors_returned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
