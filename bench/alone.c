@@ -144,10 +144,10 @@ void alone_csv(const struct alone_row *row)
            (double)row->bytes / (f.median - less), row->bound_ns);
     printf("%.3f,%s,1,,,,,", row->peer_ratio, or_empty(row->peer));
     if (row->rounds != NULL)
-        printf("%.1f,%u,%u", row->rounds->modes.mode[row->mode].median_ns, f.batches,
+        printf("%.1f,%u,%u,", row->rounds->modes.mode[row->mode].median_ns, f.batches,
                rounds_disturbed(row->rounds, row->column));
     else
-        printf(",1,0");
+        printf(",1,0,");
     csv_counts(row);
     printf("\n");
 }

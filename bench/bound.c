@@ -144,7 +144,7 @@ static struct timing bound_batch(void *state, const struct work *work, bool base
     wake_pool();
     fork_join();
     if (forking)
-        timing = (struct timing){ forks(work, clocks), 0 };
+        timing = (struct timing){ forks(work, clocks), 0, 0 };
     else
         timing = work_timing(pool.workers, work->replicas);
     pool.counted = forking ? clocks : pool.workers;

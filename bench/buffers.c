@@ -9,11 +9,16 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
+static size_t buffer_bytes(const struct work *work)
+{
+    return work->kind == BENCH_CG ? cg_buffer_bytes(work) : work->bytes;
+}
+
 /* Rounds up to whole huge pages. Otherwise the contender that allocates first would get better pages and be
  * faster. */
 static size_t padded_bytes(const struct work *work)
 {
-    return (work->bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    return (buffer_bytes(work) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 }
 
 static char *map_bytes(const struct work *work)
@@ -81,8 +86,8 @@ void work_touch(const struct work *work, struct worker *workers, uint32_t id)
         work_loop_part(work, workers, id);
         return;
     }
-    memset(workers[id].src, 0, work->bytes);
-    memset(workers[id].dst, 0, work->bytes);
+    memset(workers[id].src, 0, buffer_bytes(work));
+    memset(workers[id].dst, 0, buffer_bytes(work));
 }
 
 void work_free(const struct work *work, struct worker *workers)

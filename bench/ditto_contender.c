@@ -157,7 +157,7 @@ static ditto_status loops(ditto_replica *self, void *argument)
     for (uint64_t rep = 0; rep < s->work->reps; rep++)
         must(
             ditto_parallel_for(self, piece, s, 0, count, s->work->bytes > 0 ? 16 : 1, DITTO_SCHEDULE_STATIC));
-    s->loops = (struct timing){ now_seconds() - begin, 0 };
+    s->loops = (struct timing){ now_seconds() - begin, 0, 0 };
     perf_control_disable();
     on_devices(self, s, stop_on_device);
     return DITTO_OK;
@@ -183,7 +183,7 @@ static struct timing runs(ditto_strategy *strategy, uint64_t reps)
     double begin = now_seconds();
     for (uint64_t rep = 0; rep < reps; rep++)
         must(ditto_strategy_run(strategy, nothing, NULL));
-    struct timing timing = { now_seconds() - begin, 0 };
+    struct timing timing = { now_seconds() - begin, 0, 0 };
     perf_control_disable();
     on_replicas(strategy, stop_on_replica);
     return timing;

@@ -23,7 +23,7 @@ static double quantile(double *sorted, uint32_t count, double q)
 
 /* The figures of a contender in each round. The first three are seconds of batches, which are counted
  * apart. */
-enum figure { WHOLE, BASELINE, BARRIER, COUNTED, CPU_SHARE = COUNTED, CPU_RATIO, FIGURES };
+enum figure { WHOLE, BASELINE, BARRIER, COUNTED, CPU_SHARE = COUNTED, CPU_RATIO, OPERATIONS, FIGURES };
 
 struct samples {
     uint64_t reps, barrier_reps; /* per batch */
@@ -171,7 +171,7 @@ static void sample(struct contender *c, struct samples *s, struct work work, str
     work.reps = s->reps;
     barrier.reps = s->barrier_reps;
     perf_control_show(column == 0); /* ditto is the first */
-    struct timing whole = batch(c, s, &work, false), baseline = { 0, 0 };
+    struct timing whole = batch(c, s, &work, false), baseline = { 0, 0, 0 };
     perf_control_show(false);
     if (s->out)
         return;
@@ -188,6 +188,7 @@ static void sample(struct contender *c, struct samples *s, struct work work, str
     }
     rounds_put_also(rounds, column + CPU_SHARE, column + WHOLE, whole.cpu_seconds / whole.seconds);
     rounds_put_also(rounds, column + CPU_RATIO, column + WHOLE, whole.cpu_seconds / baseline.cpu_seconds);
+    rounds_put_also(rounds, column + OPERATIONS, column + WHOLE, whole.operation_seconds / whole.seconds);
 }
 
 /* -- results -- */
@@ -211,6 +212,8 @@ static struct result reduce_samples(const struct samples *s, enum bench_kind kin
         base = median_in(rounds, column + BASELINE, mode) -
                median_in(rounds, column + BARRIER, mode) / (double)s->barrier_reps * (double)s->reps;
     }
+    if (work_is_program(kind))
+        r.operation_share = median_in(rounds, column + OPERATIONS, mode);
     r.batches = rounds_pick(rounds, column + WHOLE, mode, figure);
     if (s->out || r.batches == 0)
         return r;

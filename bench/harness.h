@@ -31,8 +31,9 @@ struct result {
 
     /* For skew: CPU seconds per second, and CPU seconds per CPU second of the work without the collective. */
     double cpu_share, cpu_ratio;
-    uint64_t reps;    /* per batch */
-    uint32_t batches; /* in this mode */
+    double operation_share; /* of a program: the share of its time in collectives */
+    uint64_t reps;          /* per batch */
+    uint32_t batches;       /* in this mode */
 
     /* True if the middle half of the samples spreads over more than 15 % of median_ns. */
     bool noisy;

@@ -186,7 +186,8 @@ __attribute__((format(printf, 2, 3))) static struct timing ask(struct peer *p, c
     const char *reason = write(p->to, line, (size_t)length) == length ? NULL : "has exited";
     if (reason == NULL)
         reason = read_line(p, line, sizeof line, ANSWER_SECONDS);
-    if (reason == NULL && sscanf(line, "%lf %lf%n", &timing.seconds, &timing.cpu_seconds, &used) != 2)
+    if (reason == NULL && sscanf(line, "%lf %lf %lf%n", &timing.seconds, &timing.cpu_seconds,
+                                 &timing.operation_seconds, &used) != 3)
         reason = "sent a line that is not in the protocol";
     if (reason != NULL) {
         drop_peer(p, reason);

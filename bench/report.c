@@ -128,7 +128,9 @@ static void csv_row(const struct request *q, const struct work *work, const stru
         printf("%u,%.3f,%.3f,", work->skew_ns / 1000, r->cpu_share, r->cpu_ratio);
     else
         printf(",,,");
-    printf("%s,%.1f,%u,%u", q->turns ? "1" : "", row->hand_over_ns, r->batches, row->disturbed);
+    printf("%s,%.1f,%u,%u,", q->turns ? "1" : "", row->hand_over_ns, r->batches, row->disturbed);
+    if (work_is_program(q->kind))
+        printf("%.3f", r->operation_share);
     csv_rates(r->rates, work->replicas);
     printf("\n");
 }
@@ -187,6 +189,11 @@ static void remarks(const struct request *q, const struct work *work, const stru
         printf(" %.2f of the plain call", r[0].median_ns / plain_ns);
     if (q->kind == BENCH_SKEW)
         printf(" late by %u us, CPU seconds of those of the work:", work->skew_ns / 1000);
+    if (work_is_program(q->kind))
+        printf(" share of collectives:");
+    for (uint32_t i = 0; i < count && work_is_program(q->kind); i++)
+        if (r[i].median_ns > 0)
+            printf(" %s %.2f", c[i].name, r[i].operation_share);
     for (uint32_t i = 0; i < count && q->kind == BENCH_SKEW; i++)
         if (!c[i].is_bound && r[i].median_ns > 0)
             printf(" %s %.2f", c[i].name, r[i].cpu_ratio);
@@ -229,10 +236,10 @@ static void table_row(const struct request *q, const struct work *work, const st
 void report_heading(const struct request *q)
 {
     if (q->csv) {
-        printf(
-            "bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,"
-            "noisy,"
-            "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns,hand_over_ns,batches,disturbed");
+        printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,"
+               "noisy,"
+               "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns,hand_over_ns,batches,"
+               "disturbed,operation_share");
         for (uint32_t e = 0; e < counters_events; e++)
             printf(",%s", counters_event[e].name);
         printf("\n");

@@ -25,6 +25,7 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_ASYNC] = { "async", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "8..8M" },
     [BENCH_SKEW] = { "skew", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "32K" },
     [BENCH_PARALLEL_FOR] = { .name = "parallel-for", .like = BENCH_PARALLEL_FOR, .sizes = "0,256M" },
+    [BENCH_CG] = { .name = "cg", .like = BENCH_CG, .sizes = "192K,2M,64M", .one_buffer = true },
     [BENCH_CREATE] = { .name = "create", .like = BENCH_CREATE },
     [BENCH_REST] = { .name = "rest", .like = BENCH_REST },
     [BENCH_RUN_VALUES] = { .name = "run-values", .like = BENCH_RUN_VALUES },
@@ -251,7 +252,9 @@ void work_batch(const struct work *work, struct worker *workers, uint32_t id, co
         start_counters(work, id, ops, context);
     ops->barrier(context, id);
     double begin = now_seconds(), cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
-    if (bench_facts[work->kind].collective)
+    if (work->kind == BENCH_CG)
+        w->timing.operation_seconds = cg_run(work, workers, id, ops, context);
+    else if (bench_facts[work->kind].collective)
         repeat(work, workers, id, ops, context, baseline);
     else
         for (uint64_t rep = 0; rep < work->reps; rep++)
@@ -266,10 +269,11 @@ void work_batch(const struct work *work, struct worker *workers, uint32_t id, co
 
 struct timing work_timing(const struct worker *workers, uint32_t replicas)
 {
-    struct timing all = { 0, 0 };
+    struct timing all = { 0, 0, 0 };
     for (uint32_t i = 0; i < replicas; i++) {
         all.seconds = workers[i].timing.seconds > all.seconds ? workers[i].timing.seconds : all.seconds;
         all.cpu_seconds += workers[i].timing.cpu_seconds;
+        all.operation_seconds += workers[i].timing.operation_seconds / replicas;
     }
     return all;
 }

@@ -38,6 +38,7 @@ enum bench_kind {
     BENCH_ASYNC, /* an all-reduce that is started and then waited for */
     BENCH_SKEW,  /* an all-reduce to which one replica comes late */
     BENCH_PARALLEL_FOR,
+    BENCH_CG, /* iterations of conjugate gradients */
 
     /* These and the following have no contenders. */
     BENCH_CREATE,
@@ -66,6 +67,12 @@ struct bench_facts {
     const char *sizes; /* the default of --bytes, or NULL without sizes */
 };
 extern const struct bench_facts bench_facts[BENCH_KINDS];
+
+/* A program has data of its own, and meets inside. */
+static inline bool work_is_program(enum bench_kind kind)
+{
+    return kind == BENCH_CG;
+}
 
 enum { WORK_TENSORS = 100, WORK_MOST_REPLICAS = 1024 };
 
@@ -101,8 +108,11 @@ struct timing {
     /* The time of the slowest replica. It is negative if the work cannot be done. */
     double seconds;
     double cpu_seconds; /* of all replicas */
+
+    /* Of a program: the time in operations, as the mean of the replicas. */
+    double operation_seconds;
 };
-#define TIMING_NONE ((struct timing){ -1, 0 })
+#define TIMING_NONE ((struct timing){ -1, 0, 0 })
 
 /* The buffers and times of one replica. Workers do not share cache lines. */
 struct worker {
@@ -118,6 +128,17 @@ struct contender_ops {
     void (*barrier)(void *context, uint32_t id);
     void (*collective)(void *context, uint32_t id, const struct work *work, struct worker *workers);
 };
+
+/* cg.c: the bytes of a replica's buffer, and work->reps iterations. cg_run returns the seconds in operations.
+ * work->bytes is the size of one vector of a replica, a multiple of 8192. */
+size_t cg_buffer_bytes(const struct work *work);
+double cg_run(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
+              void *context);
+
+/* Set by a contender whose replicas cannot read each other's memory. Sends the first `count` of
+ * own[length] to the replica before this one and the last ones to the next replica, and receives theirs:
+ * halo[0..count) are those of the replica before, and halo[count..2 count) those of the next one. */
+extern void (*cg_exchange)(uint32_t id, const double *own, size_t length, double *halo, size_t count);
 
 /* Runs a batch of `reps` repetitions on replica `id`. If `baseline` is true, there is a barrier instead of
  * the collective. */

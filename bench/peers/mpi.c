@@ -97,6 +97,16 @@ static void collective(void *context, uint32_t id, const struct work *w, struct 
     }
 }
 
+static void exchange(uint32_t id, const double *own, size_t length, double *halo, size_t count)
+{
+    int before = id > 0 ? (int)id - 1 : MPI_PROC_NULL,
+        next = (int)id + 1 < ranks ? (int)id + 1 : MPI_PROC_NULL;
+    MPI_Sendrecv(own, (int)count, MPI_DOUBLE, before, 0, halo + count, (int)count, MPI_DOUBLE, next, 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(own + length - count, (int)count, MPI_DOUBLE, next, 1, halo, (int)count, MPI_DOUBLE, before,
+                 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 static const struct contender_ops ops = { barrier, collective };
 
 static bool prepare(const struct work *wanted)
@@ -105,7 +115,7 @@ static bool prepare(const struct work *wanted)
     work = *wanted;
     work.replicas = (uint32_t)ranks;
     work.in_processes = true;
-    if (wanted->kind != BENCH_BARRIER && !facts->collective)
+    if (wanted->kind != BENCH_BARRIER && !facts->collective && !work_is_program(wanted->kind))
         return false;
     if (facts->reduces && (type_of(work.dtype) == MPI_DATATYPE_NULL || op_of(work.op) == MPI_OP_NULL))
         return false;
@@ -120,13 +130,16 @@ static bool prepare(const struct work *wanted)
 /* Executes a batch. Rank 0 gets the time of all ranks, and `gathered` gets their counts. */
 static struct timing batch(bool baseline)
 {
-    struct worker *used = bench_facts[work.kind].collective ? workers : clocks;
-    struct timing all = { 0, 0 }, mine;
+    const struct bench_facts *facts = &bench_facts[work.kind];
+    struct worker *used = facts->collective || work_is_program(work.kind) ? workers : clocks;
+    struct timing all = { 0, 0, 0 }, mine;
     struct counts *counts = &used[rank].counts;
     work_batch(&work, used, (uint32_t)rank, &ops, NULL, baseline);
     mine = used[rank].timing;
     MPI_Reduce(&mine.seconds, &all.seconds, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&mine.cpu_seconds, &all.cpu_seconds, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&mine.operation_seconds, &all.operation_seconds, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    all.operation_seconds /= ranks;
     MPI_Gather(counts, (int)sizeof *counts, MPI_BYTE, gathered, (int)sizeof *counts, MPI_BYTE, 0,
                MPI_COMM_WORLD);
     return all;
@@ -190,6 +203,7 @@ int main(int count, char **word)
     if (count > 2 && strcmp(word[2], "bind") == 0)
         pin_to_part((uint32_t)rank, (uint32_t)ranks);
     hello();
+    cg_exchange = exchange;
     do {
         if (rank == 0)
             order = read_order(stdin);

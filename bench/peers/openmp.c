@@ -40,7 +40,7 @@ static struct timing regions(bool loop)
                 work_loop_part(&work, workers, (uint32_t)omp_get_thread_num());
         }
     }
-    struct timing timing = { now_seconds() - begin, 0 };
+    struct timing timing = { now_seconds() - begin, 0, 0 };
 #pragma omp parallel
     counters_stop_own(&workers_without_buffers[omp_get_thread_num()].counts);
     return timing;
@@ -48,7 +48,8 @@ static struct timing regions(bool loop)
 
 static struct worker *used_workers(void)
 {
-    return bench_facts[work.kind].collective ? workers : workers_without_buffers;
+    const struct bench_facts *facts = &bench_facts[work.kind];
+    return facts->collective || work_is_program(work.kind) ? workers : workers_without_buffers;
 }
 
 static struct timing batch(bool baseline)

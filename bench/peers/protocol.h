@@ -1,9 +1,10 @@
 /* bench/peers/protocol.h - the lines that a peer's process reads from its standard input, and its answers.
  *
- *     prepare KIND BYTES DTYPE OP IN_PLACE TURNS      1 0, or 0 0 if the peer cannot do such work
+ *     prepare KIND BYTES DTYPE OP IN_PLACE TURNS      1 0 0, or 0 0 0 if the peer cannot do such work
  *     batch KIND REPS SKEW_NS BASELINE                seconds of the slowest replica, CPU seconds of all,
- *                                                     and the counts of replica 0, 1, ...
- *     finish                                          1 0
+ *                                                     seconds in operations, and the counts of replica 0,
+ *                                                     1, ...
+ *     finish                                          1 0 0
  *
  * KIND is a number of bench/work.h. DTYPE and OP are those of ditto. Before the first line the peer prints
  * `hello` and the ids of all its processes. These are stopped while another contender is measured, because
@@ -68,7 +69,7 @@ static inline void choose_counters(void)
 /* The counts are in an array of structs of `stride` bytes, one for each replica. */
 static inline void answer(struct timing timing, const struct counts *counts, size_t stride, uint32_t replicas)
 {
-    printf("%.12g %.12g", timing.seconds, timing.cpu_seconds);
+    printf("%.12g %.12g %.12g", timing.seconds, timing.cpu_seconds, timing.operation_seconds);
     for (uint32_t r = 0; r < replicas && counters_events > 0; r++) {
         const struct counts *c = (const struct counts *)(const void *)((const char *)counts + r * stride);
         for (uint32_t e = 0; e < counters_events; e++)
@@ -80,7 +81,7 @@ static inline void answer(struct timing timing, const struct counts *counts, siz
 
 static inline void answer_yes(bool yes)
 {
-    printf("%d 0\n", (int)yes);
+    printf("%d 0 0\n", (int)yes);
     fflush(stdout);
 }
 
