@@ -11,7 +11,9 @@
 
 static size_t buffer_bytes(const struct work *work)
 {
-    return work->kind == BENCH_CG ? cg_buffer_bytes(work) : work->bytes;
+    return work->kind == BENCH_CG      ? cg_buffer_bytes(work)
+           : work->kind == BENCH_TRAIN ? train_buffer_bytes(work)
+                                       : work->bytes;
 }
 
 /* Rounds up to whole huge pages. Otherwise the contender that allocates first would get better pages and be

@@ -194,6 +194,9 @@ def remark(machine, key, mode):
     batches = machine.text(key, mode, "batches")
     if batches and int(batches) < 15 and key[0] not in LIFE + ["checkpoint"]:
         words.append(f"only {batches} batches")
+    share = machine.figure(key, mode, "ditto", "operation_share")
+    if share:
+        words.append(f"{share:.2f} in collectives")
     plain = machine.figure(key, mode, "ditto-plain")
     if plain:
         words.append(ratio(machine.figure(key, mode, "ditto"), plain) + " of the plain call")

@@ -137,6 +137,8 @@ static void check_size(const struct request *r, size_t bytes)
         usage("a message has bytes", text);
     if (r->kind == BENCH_CG && (bytes == 0 || bytes % 8192 != 0))
         usage("vectors are multiples of 8K, a plane of the grid", text);
+    if (r->kind == BENCH_TRAIN && (bytes < 1024 || bytes % 64 != 0))
+        usage("gradients have at least 1K, and a multiple of 64", text);
     if (r->kind == BENCH_LIST && bytes < (size_t)WORK_TENSORS * 64)
         usage("a list of 100 tensors has at least 6400 bytes", text);
     if (bytes > (size_t)1 << 32)

@@ -47,6 +47,10 @@ table() {
     row list --bytes 400K --in-place
     row async --bytes $sizes --in-place
     row skew --bytes 32K --skew 0,20,200 --in-place
+    for program in cg train; do
+        row $program
+        for replicas in 4 8; do row $program --replicas $replicas; done
+    done
     row parallel-for --devices 2
     row parallel-for --devices 1
     for name in run-values reduce-values merge-call trace; do row $name; done

@@ -26,6 +26,7 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_SKEW] = { "skew", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "32K" },
     [BENCH_PARALLEL_FOR] = { .name = "parallel-for", .like = BENCH_PARALLEL_FOR, .sizes = "0,256M" },
     [BENCH_CG] = { .name = "cg", .like = BENCH_CG, .sizes = "192K,2M,64M", .one_buffer = true },
+    [BENCH_TRAIN] = { .name = "train", .like = BENCH_TRAIN, .sizes = "64K,512K,4M", .one_buffer = true },
     [BENCH_CREATE] = { .name = "create", .like = BENCH_CREATE },
     [BENCH_REST] = { .name = "rest", .like = BENCH_REST },
     [BENCH_RUN_VALUES] = { .name = "run-values", .like = BENCH_RUN_VALUES },
@@ -254,6 +255,8 @@ void work_batch(const struct work *work, struct worker *workers, uint32_t id, co
     double begin = now_seconds(), cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     if (work->kind == BENCH_CG)
         w->timing.operation_seconds = cg_run(work, workers, id, ops, context);
+    else if (work->kind == BENCH_TRAIN)
+        w->timing.operation_seconds = train_run(work, workers, id, ops, context);
     else if (bench_facts[work->kind].collective)
         repeat(work, workers, id, ops, context, baseline);
     else

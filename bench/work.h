@@ -38,7 +38,8 @@ enum bench_kind {
     BENCH_ASYNC, /* an all-reduce that is started and then waited for */
     BENCH_SKEW,  /* an all-reduce to which one replica comes late */
     BENCH_PARALLEL_FOR,
-    BENCH_CG, /* iterations of conjugate gradients */
+    BENCH_CG,    /* iterations of conjugate gradients */
+    BENCH_TRAIN, /* steps of training a network */
 
     /* These and the following have no contenders. */
     BENCH_CREATE,
@@ -71,7 +72,7 @@ extern const struct bench_facts bench_facts[BENCH_KINDS];
 /* A program has data of its own, and meets inside. */
 static inline bool work_is_program(enum bench_kind kind)
 {
-    return kind == BENCH_CG;
+    return kind == BENCH_CG || kind == BENCH_TRAIN;
 }
 
 enum { WORK_TENSORS = 100, WORK_MOST_REPLICAS = 1024 };
@@ -134,6 +135,11 @@ struct contender_ops {
 size_t cg_buffer_bytes(const struct work *work);
 double cg_run(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
               void *context);
+
+/* train.c: the same. work->bytes is the size of the gradients, a multiple of 64. */
+size_t train_buffer_bytes(const struct work *work);
+double train_run(const struct work *work, struct worker *workers, uint32_t id,
+                 const struct contender_ops *ops, void *context);
 
 /* Set by a contender whose replicas cannot read each other's memory. Sends the first `count` of
  * own[length] to the replica before this one and the last ones to the next replica, and receives theirs:
