@@ -3,12 +3,18 @@
 #include "replicas/helpers/crew.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/limits.h"
+#include "replicas/machine/run_delay.h"
 #include "replicas/memory/remote_memory.h"
 #include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
 #include "vars/vars.h"
 
 #include <stdio.h>
+
+/* Less waiting for PUs than this, or than 1 of so many nanoseconds, is normal: a few short threads of the
+ * system run everywhere. */
+#define LEAST_DELAY_NS    20000000u
+#define LEAST_DELAY_SHARE 10
 
 static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
 {
@@ -100,6 +106,24 @@ static void write_pus(const ditto_strategy *strategy, uint32_t replica, char *bu
     dti_number_list_fit(&text);
 }
 
+/* If other programs have used the PUs of a replica, writes for which share of the time its threads could have
+ * run, but waited for their PUs. The thread that calls run is left out, because it also worked elsewhere. */
+static void describe_foreign_load(const ditto_strategy *strategy, uint32_t replica, struct dti_text *text)
+{
+    const struct dti_replica *r = dti_team_replica(strategy->base.team, replica);
+    uint64_t ran_ns = 0, delayed_ns = 0;
+    if (r->tid >= 0)
+        dti_run_delay_add(r->tid, &ran_ns, &delayed_ns);
+    for (uint32_t d = 1; d < r->crew->devices; d++)
+        dti_run_delay_add(r->crew->device[d].tid, &ran_ns, &delayed_ns);
+    if (delayed_ns >= LEAST_DELAY_NS && delayed_ns >= (ran_ns + delayed_ns) / LEAST_DELAY_SHARE)
+        dti_text_add(text, ", waited %.0f %% of its time for PUs that other programs used%s",
+                     100 * (double)delayed_ns / (double)(ran_ns + delayed_ns),
+                     dti_team_options(strategy->base.team)->pin
+                         ? ": give it other PUs, or do not pin threads (DITTO_PIN_NONE)"
+                         : "");
+}
+
 static void describe_replica(const ditto_strategy *strategy, const ditto_replica_info *i,
                              struct dti_text *text)
 {
@@ -122,10 +146,13 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
         snprintf(misplaced, sizeof misplaced, ", %u helpers not on their PUs",
                  helpers_off_their_pu(strategy, i->planned.replica));
     write_pus(strategy, i->planned.replica, pus, sizeof pus);
-    dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages on other nodes%s%s\n",
+    dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages on other nodes%s%s",
                  i->planned.replica, pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node,
                  pus, cpu, thread, i->num_devices, binding_name(i->binding), node,
                  (unsigned long long)i->remote_pages, shared, misplaced);
+    if (own_threads <= 1 && i->num_foreign_threads == 0)
+        describe_foreign_load(strategy, i->planned.replica, text);
+    dti_text_add(text, "\n");
 }
 
 /* Writes limits and settings of the process that a user may not expect. */
