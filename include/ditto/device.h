@@ -99,20 +99,25 @@ typedef struct ditto_tile {
  *  @return as in ditto_device_fn */
 typedef ditto_status (*ditto_tile_fn)(const ditto_tile *tile, uint32_t device, void *user);
 
-/* * Runs a loop over two dimensions on all devices of the replica, tile by tile, and waits until all have
- * finished. Each pair of indices is executed once. Otherwise it is like ditto_parallel_for.
+/** Runs a loop over two dimensions on all devices of the replica, tile by tile, and waits until all have
+ *  finished. Each pair of indices is executed once. Otherwise it is like ditto_parallel_for.
  *
  *  Tiles are numbered in row-major order. With DITTO_SCHEDULE_STATIC, each device gets neighbouring tiles.
- * With  DITTO_SCHEDULE_DYNAMIC, a device that is free gets the next tile.
+ *  With DITTO_SCHEDULE_DYNAMIC, a device that is free gets the next tile.
  *
- *  @param self       the calling replica  @param function   computes one tile  @param user       given to
- * the function  @param range      all indices; read only during the call  @param tile_size  the size of a
- * tile in each dimension. 0 means the whole dimension. Tiles at the end of a                    dimension
- * may be smaller  @param schedule   how tiles are assigned to devices  @return DITTO_OK, the first error
- * that a function returned on a device, an error of ditto_parallel_for, or:  @retval DITTO_ERR_RANGE    in
- * a dimension, `end` is below `begin`; there are more than SIZE_MAX tiles  @retval DITTO_ERR_INVALID
- * `self`, `function`, `range` or `tile_size` is NULL  @par Cost  As ditto_parallel_for, and a call of the
- * function for each tile. */
+ *  @param self       the calling replica
+ *  @param function   computes one tile
+ *  @param user       given to the function
+ *  @param range      all indices; read only during the call
+ *  @param tile_size  the size of a tile in each dimension. 0 means the whole dimension. Tiles at the end of a
+ *                    dimension may be smaller
+ *  @param schedule   how tiles are assigned to devices
+ *  @return DITTO_OK, the first error that a function returned on a device, an error of ditto_parallel_for,
+ *          or:
+ *  @retval DITTO_ERR_RANGE    in a dimension, `end` is below `begin`; there are more than SIZE_MAX tiles
+ *  @retval DITTO_ERR_INVALID  `self`, `function`, `range` or `tile_size` is NULL
+ *  @par Cost
+ *  As ditto_parallel_for, and a call of the function for each tile. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for_2d(ditto_replica *self, ditto_tile_fn function,
                                                              void *user, const ditto_tile *range,
                                                              const size_t tile_size[2],
@@ -130,27 +135,34 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_for_2d(ditto_replica *self
 typedef ditto_status (*ditto_partial_fn)(size_t begin, size_t end, uint32_t device, void *partial,
                                          void *user);
 
-/* * Runs a loop on all devices of the replica, and combines what its parts contribute, for example a sum.
+/** Runs a loop on all devices of the replica, and combines what its parts contribute, for example a sum.
  *
  *  The loop is cut into at most 256 parts of equal size, whose number depends only on `begin`, `end` and
- * `grain`. The contributions are combined in a fixed order: of m of them, number j + ceil(m / 2) is combined
- * with number j, and this is repeated until one is left. The bits of the result therefore do not depend on
- * the number of devices, nor on which device computes which part. Otherwise it is like ditto_parallel_for
- * with  DITTO_SCHEDULE_STATIC.
+ *  `grain`. The contributions are combined in a fixed order: of m of them, number j + ceil(m / 2) is combined
+ *  with number j, and this is repeated until one is left. The bits of the result therefore do not depend on
+ *  the number of devices, nor on which device computes which part. Otherwise it is like ditto_parallel_for
+ *  with DITTO_SCHEDULE_STATIC.
  *
- *  @param self      the calling replica  @param function  computes the contribution of one part  @param
- * user      given to the function  @param begin     the first index  @param end       the end, which is
- * not included  @param grain     parts have a multiple of so many indices, except the last one. 0 means 1
- * @param dtype     dtype of the contributions and the result  @param op        how they are combined; any
- * but DITTO_MEAN  @param count     number of elements of a contribution, and of the result  @param result
- * [out] shape [count]; set only on DITTO_OK  @return DITTO_OK, the first error that a function returned on
- * a device, an error of ditto_parallel_for, or:  @retval DITTO_ERR_UNSUPPORTED  the dtype has no such op;
- * DITTO_MEAN: use DITTO_SUM and divide  @retval DITTO_ERR_INVALID      a pointer is NULL, or `result` is
- * misaligned; the dtype is unknown  @retval DITTO_ERR_RANGE        `end` is below `begin`; the op is
- * unknown; count is too large  @retval DITTO_ERR_NO_MEMORY    the contributions need more than 16 KiB, and
- * the replica's arena has no                                 memory for them  @par Cost  As
- * ditto_parallel_for, a call of the function for each part, and on the leader the combining of at most 256
- * contributions. */
+ *  @param self      the calling replica
+ *  @param function  computes the contribution of one part
+ *  @param user      given to the function
+ *  @param begin     the first index
+ *  @param end       the end, which is not included
+ *  @param grain     parts have a multiple of so many indices, except the last one. 0 means 1
+ *  @param dtype     dtype of the contributions and the result
+ *  @param op        how they are combined; any but DITTO_MEAN
+ *  @param count     number of elements of a contribution, and of the result, at least 1
+ *  @param result    [out] shape [count]; set only on DITTO_OK
+ *  @return DITTO_OK, the first error that a function returned on a device, an error of ditto_parallel_for,
+ *          or:
+ *  @retval DITTO_ERR_UNSUPPORTED  the dtype has no such op; DITTO_MEAN: use DITTO_SUM and divide
+ *  @retval DITTO_ERR_INVALID      a pointer is NULL, or `result` is misaligned; the dtype is unknown
+ *  @retval DITTO_ERR_RANGE        `end` is below `begin`; the op is unknown; count is 0 or too large
+ *  @retval DITTO_ERR_NO_MEMORY    the contributions need more than 16 KiB, and the replica's arena has no
+ *                                 memory for them
+ *  @par Cost
+ *  As ditto_parallel_for, a call of the function for each part, and on the leader the combining of at most
+ *  256 contributions. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_parallel_reduce(ditto_replica *self, ditto_partial_fn function,
                                                              void *user, size_t begin, size_t end,
                                                              size_t grain, ditto_dtype dtype, ditto_op op,

@@ -22,13 +22,13 @@ DITTO_BEGIN
 /** An optimizer of several variables. */
 typedef struct ditto_optimizer ditto_optimizer;
 
-/* * How an optimizer computes the new value of an element x from its gradient g, which is aggregated over the
- * replicas.
+/** How an optimizer computes the new value of an element x from its gradient g, which is aggregated over the
+ *  replicas.
  *
  *  The arithmetic is that of the variable's dtype, from left to right. Each operation is rounded, and none
- * are fused. Terms in brackets are computed in f64 and then rounded to the dtype. The bits are therefore
- * the  same for every placement, and after a restore. `rate` is the learning rate of the step, times the
- * factor of  the variable if there is one, computed in f64 and rounded to the dtype. */
+ *  are fused. Terms in brackets are computed in f64 and then rounded to the dtype. `rate` is the learning
+ *  rate of the step, times the factor of the variable if there is one. It is an f64, and rounded to the dtype
+ *  where it is not in brackets. The bits are therefore the same for every placement, and after a restore. */
 typedef enum ditto_rule {
     DITTO_RULE_ASSIGN = 1, /**< x = g */
     DITTO_RULE_ADD = 2,    /**< x = x + g */
@@ -146,14 +146,15 @@ typedef struct ditto_optimizer_options {
      *  and so on. */
     uint32_t num_slots;
 
-    /* * [num_variables] For SGD, ADAM and FUNCTION: the learning rate of variable i is the step's learning
-     * rate  times rate_factors[i]. 0 leaves the values of the variable as they are, although its slots
-     * change. NULL  means 1 for all. The array is copied. */
+    /** [num_variables] For SGD, ADAM and FUNCTION: the learning rate of variable i is the step's learning
+     *  rate times rate_factors[i]. With a factor of 0, gradients do not move the variable. Its slots still
+     *  change, and a momentum that it had before still moves it. NULL means 1 for all. The array is
+     *  copied. */
     const double *rate_factors;
 
-    /* * [num_variables] For SGD and ADAM: the decay of variable i is weight_decays[i]. Models usually have
-     * none  for biases and for the scales of normalizations. NULL means weight_decay for all. If it is
-     * set,  weight_decay must be 0. The array is copied. */
+    /** [num_variables] For SGD and ADAM: the decay of variable i is weight_decays[i]. Models usually have
+     *  none for biases and for the scales of normalizations. NULL means weight_decay for all. If it is set,
+     *  weight_decay must be 0. The array is copied. */
     const double *weight_decays;
 } ditto_optimizer_options;
 
@@ -260,7 +261,8 @@ typedef struct ditto_apply_options {
  *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
  *  @retval DITTO_ERR_INVALID      a NULL or misaligned pointer; a gradient has another dtype than its
  *                                 variable, or an invalid rank
- *  @retval DITTO_ERR_RANGE        a learning rate that is negative or not finite
+ *  @retval DITTO_ERR_RANGE        a learning rate that is negative or not finite, also when it is multiplied
+ *                                 by a variable's factor
  *  @retval DITTO_ERR_SHAPE        a gradient has another shape than its variable
  *  @retval DITTO_ERR_CONTEXT      an optimizer of another strategy, or of one that was destroyed
  *  @retval DITTO_ERR_DIVERGED     optimizers or learning rates differ between replicas; without clip_norm,

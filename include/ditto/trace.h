@@ -76,9 +76,9 @@ typedef struct ditto_operation_counters {
     /** Time from begin to end, summed over the calls, as the mean of the replicas. */
     uint64_t time_ns;
 
-    /* * The part of time_ns in which the replica waited in meetings, for a batch, or for its devices, as
-     * the  mean of the replicas. It is 0 for ditto_wait, because a replica works on started operations in
-     * it, and for  "pause". */
+    /** The part of time_ns in which the replica waited in meetings, for a batch, or for its devices, as the
+     *  mean of the replicas. It is 0 for ditto_wait, because a replica works on started operations in it, and
+     *  for "pause". For "run" it is the time of waiting for devices outside of loops and joins. */
     uint64_t wait_ns;
 
     /** The part of time_ns outside of other operations, as the mean of the replicas. For "run" it is the
@@ -86,7 +86,7 @@ typedef struct ditto_operation_counters {
     uint64_t own_ns;
 
     /** Id of the replica that the others waited for. For "run" and "pause" it is the one with the largest own
-     *  time, otherwise the one that waited least. */
+     *  time, for loops and joins the one with the largest time, otherwise the one that waited least. */
     uint32_t slowest;
 } ditto_operation_counters;
 

@@ -38,10 +38,12 @@ static const struct dti_total *operation_at(const struct dti_team *team, uint32_
 }
 
 /* Returns true if the replica of `a` counts as slower than that of `than`. In runs and pauses this is the
- * replica that works longer itself. In collectives it is the replica that waits less, because the one that
+ * replica that works longer itself, and in loops on devices the one that takes longer. In collectives it is the replica that waits less, because the one that
  * arrives last waits least. */
 static bool is_slower(const struct dti_total *a, const struct dti_total *than)
 {
+    if (a->kind == DTI_TRACE_LOOP)
+        return a->ns > than->ns;
     bool by_own_time = a->kind == DTI_TRACE_RUN || a->kind == DTI_TRACE_PAUSE;
     return by_own_time ? a->own_ns > than->own_ns : a->waited_ns < than->waited_ns;
 }

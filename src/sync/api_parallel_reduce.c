@@ -22,13 +22,14 @@ struct reducing {
     struct dti_loop_range range; /* its grain is the size of a part */
     size_t parts;                /* at least 1 */
     char *partials;
+    const struct dti_stop *stop;
     size_t stride; /* bytes from one contribution to the next, a multiple of a cache line */
 };
 
 static ditto_status compute_parts(size_t first, size_t end, uint32_t device, void *argument)
 {
     const struct reducing *r = argument;
-    for (size_t part = first; part < end; part++) {
+    for (size_t part = first; part < end && !dti_stopped(r->stop); part++) {
         ditto_status status = r->function(dti_loop_range_start(&r->range, part),
                                           dti_loop_range_start(&r->range, part + 1), device,
                                           r->partials + part * r->stride, r->user);
@@ -64,6 +65,8 @@ static ditto_status check(ditto_partial_fn function, const struct dti_loop_range
     if (op == DITTO_MEAN)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "MEAN of the parts of a loop, which differ in size: use SUM, and divide the result");
+    if (count == 0)
+        return DTI_FAIL(DITTO_ERR_RANGE, "count is 0: a contribution has at least one element");
     DTI_TRY(dti_buffer_bytes(count, dtype, bytes));
     return dti_buffer_check(result, *bytes, dtype, "result");
 }
@@ -93,6 +96,7 @@ ditto_status ditto_parallel_reduce(ditto_replica *self, ditto_partial_fn functio
     DTI_TRY(dti_self(self, &replica));
     DTI_TRY(check(function, &r.range, dtype, op, count, result, &bytes));
     cut(&r);
+    r.stop = replica->stop;
     r.stride = (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
     if (__builtin_mul_overflow(r.parts, r.stride, &all))
         return DTI_FAIL(DITTO_ERR_RANGE, "%zu contributions of %zu bytes are too large", r.parts, bytes);

@@ -4,6 +4,7 @@
 #include "replicas/helpers/crew.h"
 #include "replicas/helpers/device_tensor.h"
 #include "replicas/team/context.h"
+#include "replicas/team/replica.h"
 
 uint32_t ditto_num_logical_devices(const ditto_replica *self)
 {
@@ -58,12 +59,13 @@ struct tiling {
     ditto_tile range;
     size_t size[2]; /* of a tile */
     size_t across;  /* the number of tiles in a row of tiles */
+    const struct dti_stop *stop;
 };
 
 static ditto_status run_tiles(size_t first, size_t end, uint32_t device, void *argument)
 {
     const struct tiling *t = argument;
-    for (size_t number = first; number < end; number++) {
+    for (size_t number = first; number < end && !dti_stopped(t->stop); number++) {
         size_t at[2] = { number / t->across, number % t->across };
         ditto_tile tile;
         for (int d = 0; d < 2; d++) {
@@ -111,7 +113,7 @@ ditto_status ditto_parallel_for_2d(ditto_replica *self, ditto_tile_fn function, 
     DTI_TRY(dti_not_null(range, "range"));
     DTI_TRY(dti_not_null(tile_size, "tile_size"));
     DTI_TRY(check_schedule(schedule));
-    struct tiling tiling = { .function = function, .user = user, .range = *range };
+    struct tiling tiling = { .function = function, .user = user, .range = *range, .stop = r->stop };
     DTI_TRY(make_tiling(&tiling, tile_size, &tiles));
     return dti_crew_loop(r, &(struct dti_loop){ .function = run_tiles,
                                                 .argument = &tiling,

@@ -54,7 +54,8 @@ static bool stopped(const struct dti_device *d)
 static DTI_GUARDED ditto_status call_function(const struct dti_device *d, const struct call *call)
 {
     ditto_status status;
-    DTI_GUARD("a function given to a logical device (ditto_on_logical_device, ditto_parallel_for)");
+    DTI_GUARD("a function given to a logical device (ditto_on_logical_device, ditto_parallel_for, "
+              "ditto_parallel_reduce)");
     if (call->task != NULL)
         status = call->task->function(d->index, call->task->argument);
     else
@@ -210,6 +211,8 @@ static void await(struct dti_replica *r, uint32_t device, dti_condition *conditi
     struct device_wait w = { &crew->device[device], number };
     struct dti_deadline limit = dti_replica_deadline(r, DITTO_FOREVER),
                         none = { .timeout_ms = DITTO_FOREVER };
+    if (condition(&w))
+        return;
     uint64_t since = dti_trace_wait(r);
     bool in_time = dti_wait(&crew->wait_queue, 0, device, &r->wait_policy, &limit, condition, &w);
     dti_trace_waited(r, since);

@@ -228,6 +228,10 @@ static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_opt
     if (!(out->learning_rate >= 0 && out->learning_rate < INFINITY))
         return DTI_FAIL(DITTO_ERR_RANGE, "learning_rate = %g: it must be at least 0 and finite",
                         out->learning_rate);
+    if (!isfinite(out->learning_rate * o->largest_factor))
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "learning_rate = %g times the largest of rate_factors, %g, is infinite",
+                        out->learning_rate, o->largest_factor);
     return out->norm != NULL ? check_norm(o) : DITTO_OK;
 }
 

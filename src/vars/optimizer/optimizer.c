@@ -6,6 +6,7 @@
 #include "vars/variables/copies.h"
 #include "vars/vars.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,6 +277,7 @@ static bool copy_settings(ditto_optimizer *o)
 {
     const double *factors = o->options.rate_factors, *decays = o->options.weight_decays;
     o->options.rate_factors = o->options.weight_decays = NULL; /* the caller's */
+    o->largest_factor = 1;
     if (factors == NULL && decays == NULL)
         return true;
     o->rate_factor = calloc(o->count, sizeof *o->rate_factor);
@@ -284,6 +286,7 @@ static bool copy_settings(ditto_optimizer *o)
         return false;
     for (uint32_t k = 0; k < o->count; k++) {
         o->rate_factor[k] = factors != NULL ? factors[k] : 1;
+        o->largest_factor = fmax(o->largest_factor, o->rate_factor[k]);
         o->weight_decay[k] = decays != NULL ? decays[k] : o->options.weight_decay;
     }
     return true;

@@ -39,6 +39,7 @@ struct ditto_optimizer {
 
     /* [count] The settings of each variable. Both are NULL if all variables have those of the options. */
     double *rate_factor, *weight_decay;
+    double largest_factor; /* of the learning rate; 1 if there are none */
 
     /* The variable that counts the steps. Its team is NULL after the strategy was destroyed. */
     ditto_variable *iterations;

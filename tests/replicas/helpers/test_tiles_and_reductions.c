@@ -230,6 +230,73 @@ static ditto_status fail_part(size_t begin, size_t end, uint32_t device, void *p
     return begin == 2 ? ditto_fail(NULL, 8, "part %zu has failed", begin) : DITTO_OK;
 }
 
+/* -- stops -- */
+
+enum { MANY = 1000000 };
+
+struct stopping {
+    _Atomic uint32_t begun;
+    ditto_status status[2]; /* of replica 1's two loops */
+    _Atomic uint32_t tiles, parts;
+};
+
+static ditto_status wait_for_stop(struct stopping *s)
+{
+    (void)s;
+    sleep_ms(1); /* so that MANY calls would take minutes */
+    return DITTO_OK;
+}
+
+static ditto_status slow_tile(const ditto_tile *tile, uint32_t device, void *user)
+{
+    struct stopping *s = user;
+    (void)tile, (void)device;
+    atomic_store(&s->begun, 1);
+    atomic_fetch_add(&s->tiles, 1);
+    return wait_for_stop(s);
+}
+
+static ditto_status slow_part(size_t begin, size_t end, uint32_t device, void *partial, void *user)
+{
+    struct stopping *s = user;
+    (void)begin, (void)end, (void)device;
+    *(float *)partial = 0;
+    atomic_fetch_add(&s->parts, 1);
+    return wait_for_stop(s);
+}
+
+/* Replica 0 fails when replica 1 is in its loop. */
+static ditto_status stop_loops(ditto_replica *self, void *argument)
+{
+    static const size_t size[2] = { 1, 1 };
+    static const ditto_tile range = { { 0, 0 }, { MANY, 1 } };
+    struct stopping *s = argument;
+    float result;
+    if (ditto_replica_id(self) == 0) {
+        while (atomic_load(&s->begun) == 0)
+            sleep_ms(1);
+        return ditto_fail(self, 9, "replica 0 has failed");
+    }
+    s->status[0] = ditto_parallel_for_2d(self, slow_tile, s, &range, size, DITTO_SCHEDULE_STATIC);
+    s->status[1] = ditto_parallel_reduce(self, slow_part, s, 0, 200, 1, DITTO_F32, DITTO_SUM, 1, &result);
+    return s->status[0];
+}
+
+static void a_stop_ends_both_loops_between_two_calls(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        struct stopping s = { 0 };
+        ditto_strategy *strategy = make_wide_strategy(2, device_counts[k], NULL);
+        assert_status(ditto_strategy_run(strategy, stop_loops, &s), DITTO_ERR_USER);
+        assert_int_equal(s.status[0], DITTO_ERR_PEER_STOPPED);
+        assert_int_equal(s.status[1], DITTO_ERR_PEER_STOPPED);
+        assert_true(s.tiles >= 1 && s.tiles < MANY);
+        assert_int_equal(s.parts, 0);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 /* -- refused -- */
 
 static ditto_status try_refused(ditto_replica *self, void *argument)
@@ -263,6 +330,8 @@ static ditto_status try_refused(ditto_replica *self, void *argument)
                   DITTO_ERR_INVALID);
     EXPECT(r, ditto_parallel_reduce(self, add_part, s, 0, 1, 1, DITTO_F32, DITTO_SUM, SIZE_MAX, result) ==
                   DITTO_ERR_RANGE);
+    EXPECT(r, ditto_parallel_reduce(self, add_part, s, 0, 1, 1, DITTO_F32, DITTO_SUM, 0, NULL) ==
+                  DITTO_ERR_RANGE);
     EXPECT(r, ditto_parallel_reduce(self, add_part, s, 0, 1, 1, DITTO_F32, DITTO_SUM, 1, NULL) ==
                   DITTO_ERR_INVALID);
     EXPECT(r, ditto_parallel_reduce(self, add_part, s, 0, 1, 1, DITTO_F32, DITTO_SUM, 1,
@@ -293,6 +362,7 @@ int main(void)
         cmocka_unit_test(an_error_of_a_tile_is_returned),
         cmocka_unit_test(a_sum_has_the_same_bits_with_any_number_of_devices),
         cmocka_unit_test(large_contributions_are_combined_elementwise),
+        cmocka_unit_test(a_stop_ends_both_loops_between_two_calls),
         cmocka_unit_test(wrong_arguments_are_refused_and_errors_returned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

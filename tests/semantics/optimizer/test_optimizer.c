@@ -277,7 +277,14 @@ static void wrong_settings_of_variables_are_refused(void **state)
     assert_status(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer), DITTO_ERR_INVALID);
     assert_message("weight_decays are set, but only SGD and ADAM");
     o.rule = DITTO_RULE_SGD;
+    o.weight_decays = NULL;
+    o.rate_factors = numbers;
+    o.learning_rate = 1e300;
+    numbers[2] = 1e300; /* each is finite, but not their product */
     assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
+    t.step = 1;
+    assert_status(ditto_strategy_run(s, take_step, &t), DITTO_ERR_RANGE);
+    assert_message("times the largest of rate_factors, 1e+300, is infinite");
     destroy_all(s, &t);
 }
 
