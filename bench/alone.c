@@ -143,10 +143,11 @@ void alone_csv(const struct alone_row *row)
            (unsigned long long)row->reps, f.min - less, f.median - less, f.p95 - less,
            (double)row->bytes / (f.median - less), row->bound_ns);
     printf("%.3f,%s,1,,,,,", row->peer_ratio, or_empty(row->peer));
-    if (row->rounds != NULL)
-        printf("%.1f,%u,%u,", row->rounds->modes.mode[row->mode].median_ns, f.batches,
-               rounds_disturbed(row->rounds, row->column));
-    else
+    if (row->rounds != NULL) {
+        if (!row->rounds->disturbed)
+            printf("%.1f", row->rounds->modes.mode[row->mode].median_ns);
+        printf(",%u,%u,", rounds_fewest(row->rounds, row->mode), rounds_disturbed(row->rounds, row->column));
+    } else
         printf(",1,0,");
     csv_counts(row);
     printf("\n");
@@ -156,8 +157,11 @@ void alone_end_row(const struct rounds *rounds, uint32_t column, uint32_t mode,
                    const struct alone_counts *counts)
 {
     if (rounds != NULL) {
-        printf(" hand-over %.0f ns%s", rounds->modes.mode[mode].median_ns,
-               rounds_too_few(rounds, mode) ? ", too few batches" : "");
+        if (rounds->disturbed)
+            printf(" all batches were disturbed");
+        else
+            printf(" hand-over %.0f ns%s", rounds->modes.mode[mode].median_ns,
+                   rounds_too_few(rounds, mode) ? ", too few batches" : "");
         if (rounds_disturbed(rounds, column) > 0)
             printf(", disturbed: %u", rounds_disturbed(rounds, column));
     }

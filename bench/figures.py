@@ -157,6 +157,11 @@ def is_main(key):
         key[5] != str(1 << 20)
 
 
+def mark(machine, key, mode):
+    """A sign behind figures that are not certain."""
+    return " ~" if remark_of_quality(machine, key, mode) else ""
+
+
 def side_by_side(machines, wanted):
     """A table with a group of columns for each mode of each machine."""
     keys, heading, places = [], ["work", "replicas"], []
@@ -171,7 +176,8 @@ def side_by_side(machines, wanted):
         if wanted(key):
             row = [work_of(key), key[1]]
             for machine, mode in places:
-                row += [us(machine.figure(key, mode, "ditto"))] + ratios(machine, key, mode)
+                row += [us(machine.figure(key, mode, "ditto")) + mark(machine, key, mode)] + \
+                    ratios(machine, key, mode)
             rows.append(row)
     return table(heading, rows)
 
@@ -184,16 +190,24 @@ def legend(machines):
         modes = "; ".join(f"{letter}{m + 1 if len(machine.modes) > 1 else ''}: {machine.mode_name(m)}"
                           for m in machine.mode_numbers())
         lines.append(f"- {letter} is {machine.header[1]}. {machine.header[0]}. {modes}.")
+    lines.append("- A figure with ~ is not certain: its batches spread over more than 15 %, or there are fewer "
+                 "than 15 of them.")
     return "\n".join(lines) + "\n"
 
 
-def remark(machine, key, mode):
+def remark_of_quality(machine, key, mode):
+    """Says why the figures of a row are not certain."""
     words = []
     if machine.text(key, mode, "noisy") == "1":
         words.append("noisy")
     batches = machine.text(key, mode, "batches")
     if batches and int(batches) < 15 and key[0] not in LIFE + ["checkpoint"]:
         words.append(f"only {batches} batches")
+    return words
+
+
+def remark(machine, key, mode):
+    words = remark_of_quality(machine, key, mode)
     share = machine.figure(key, mode, "ditto", "operation_share")
     if share:
         words.append(f"{share:.2f} in collectives")

@@ -23,7 +23,17 @@ static double quantile(double *sorted, uint32_t count, double q)
 
 /* The figures of a contender in each round. The first three are seconds of batches, which are counted
  * apart. */
-enum figure { WHOLE, BASELINE, BARRIER, COUNTED, CPU_SHARE = COUNTED, CPU_RATIO, OPERATIONS, FIGURES };
+enum figure {
+    WHOLE,
+    BASELINE,
+    BARRIER,
+    COUNTED,
+    CPU_SHARE = COUNTED,
+    CPU,
+    BASELINE_CPU,
+    OPERATIONS,
+    FIGURES
+};
 
 struct samples {
     uint64_t reps, barrier_reps; /* per batch */
@@ -137,22 +147,26 @@ static uint64_t calibrate(struct contender *c, struct samples *s, struct work wo
     return work.reps;
 }
 
-/* Drops the forms of the bound that are much slower than the fastest after a few batches, because there are
- * many forms. */
+/* Drops the forms of the bound that are much slower than the fastest one in each heat, because there are many
+ * forms. The mode of the machine may change within a heat, but hardly in all of them. */
 static void heats(struct contender *contenders, uint32_t count, struct work work)
 {
-    double best[MOST_CONTENDERS], fastest = 1e9;
-    for (uint32_t c = 0; c < count; c++) {
-        best[c] = 1e9;
-        work.reps = samples[c].reps;
-        for (int i = 0; i < HEATS && contenders[c].is_bound && !samples[c].out; i++) {
-            double seconds = batch(&contenders[c], &samples[c], &work, false).seconds / (double)work.reps;
-            best[c] = seconds < best[c] ? seconds : best[c];
+    double seconds[MOST_CONTENDERS];
+    bool is_near[MOST_CONTENDERS] = { false };
+    for (int i = 0; i < HEATS; i++) {
+        double fastest = 1e9;
+        for (uint32_t c = 0; c < count; c++) {
+            if (!contenders[c].is_bound || samples[c].out)
+                continue;
+            work.reps = samples[c].reps;
+            seconds[c] = batch(&contenders[c], &samples[c], &work, false).seconds / (double)work.reps;
+            fastest = seconds[c] < fastest ? seconds[c] : fastest;
         }
-        fastest = best[c] < fastest ? best[c] : fastest;
+        for (uint32_t c = 0; c < count; c++)
+            is_near[c] |= contenders[c].is_bound && !samples[c].out && seconds[c] <= SLOW_FORM * fastest;
     }
     for (uint32_t c = 0; c < count; c++)
-        samples[c].out |= contenders[c].is_bound && best[c] > SLOW_FORM * fastest;
+        samples[c].out |= contenders[c].is_bound && !is_near[c];
 }
 
 static struct work barrier_like(const struct work *work)
@@ -187,7 +201,9 @@ static void sample(struct contender *c, struct samples *s, struct work work, str
         keep_counts(c, s, round, BARRIER, replicas);
     }
     rounds_put_also(rounds, column + CPU_SHARE, column + WHOLE, whole.cpu_seconds / whole.seconds);
-    rounds_put_also(rounds, column + CPU_RATIO, column + WHOLE, whole.cpu_seconds / baseline.cpu_seconds);
+    rounds_put_also(rounds, column + CPU, column + WHOLE, whole.cpu_seconds);
+    if (collective)
+        rounds_put_also(rounds, column + BASELINE_CPU, column + BASELINE, baseline.cpu_seconds);
     rounds_put_also(rounds, column + OPERATIONS, column + WHOLE, whole.operation_seconds / whole.seconds);
 }
 
@@ -207,7 +223,7 @@ static struct result reduce_samples(const struct samples *s, enum bench_kind kin
     double base = 0, scale = 1e9 / (double)s->reps;
     if (kind == BENCH_SKEW) { /* nothing is subtracted: the lateness is included */
         r.cpu_share = median_in(rounds, column + CPU_SHARE, mode);
-        r.cpu_ratio = median_in(rounds, column + CPU_RATIO, mode);
+        r.cpu_ratio = median_in(rounds, column + CPU, mode) / median_in(rounds, column + BASELINE_CPU, mode);
     } else if (bench_facts[kind].collective) {
         base = median_in(rounds, column + BASELINE, mode) -
                median_in(rounds, column + BARRIER, mode) / (double)s->barrier_reps * (double)s->reps;
@@ -256,7 +272,8 @@ static struct measured row_of(uint32_t count, const struct work *work, const str
                                                                          mode, work);
     }
     row.too_few = rounds_too_few(rounds, mode);
-    row.batches = row.result[0].batches;
+    row.batches = rounds_fewest(rounds, mode);
+    row.is_disturbed = rounds->disturbed;
     return row;
 }
 

@@ -45,10 +45,12 @@ struct result {
 
 /* A row in one mode of the machine (modes.h). */
 struct measured {
-    double hand_over_ns;         /* the median of the mode */
-    uint32_t batches, disturbed; /* of the first contender: in this mode, and in none */
-    bool too_few;                /* a contender has fewer than ROUNDS_ENOUGH batches in this mode */
-    struct result *result;       /* [contenders] */
+    double hand_over_ns;   /* the median of the mode */
+    uint32_t batches;      /* in this mode, of the contender that has the fewest */
+    uint32_t disturbed;    /* of the first contender: batches in no mode */
+    bool too_few;          /* a contender has fewer than ROUNDS_ENOUGH batches in this mode */
+    bool is_disturbed;     /* the row has no mode, because its batches were disturbed */
+    struct result *result; /* [contenders] */
 };
 
 /* Measures all contenders on one work. Batches of different contenders are interleaved. Writes one row for

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_READINGS = 3, LEAST_SHARE = 20 };
+enum { LEAST_READINGS = 3, SPARSE_SHARE = 50 };
+#define NEAR 1.25
 
 /* Readings [first, end) of the sorted ones. */
 struct group {
@@ -29,6 +30,33 @@ static void add(struct group *group, uint32_t *count, struct group more)
     memmove(&group[smallest], &group[smallest + 1], (--*count - smallest) * sizeof *group);
 }
 
+/* Returns true if few of the sorted readings are near reading i. */
+static bool is_sparse(const double *sorted, uint32_t count, uint32_t i)
+{
+    uint32_t first = i, end = i;
+    while (first > 0 && sorted[first - 1] * NEAR >= sorted[i])
+        first--;
+    while (end < count && sorted[end] <= sorted[i] * NEAR)
+        end++;
+    return (end - first) * SPARSE_SHARE < count;
+}
+
+/* Moves the readings that are not sparse to the front of the array. Returns their number. */
+static uint32_t drop_sparse(double *sorted, uint32_t count)
+{
+    uint32_t kept = 0;
+    bool *sparse = calloc(count + 1, sizeof *sparse);
+    if (sparse == NULL)
+        exit(1);
+    for (uint32_t i = 0; i < count; i++)
+        sparse[i] = is_sparse(sorted, count, i);
+    for (uint32_t i = 0; i < count; i++)
+        if (!sparse[i])
+            sorted[kept++] = sorted[i];
+    free(sparse);
+    return kept;
+}
+
 struct modes modes_find(const double *reading, uint32_t count)
 {
     struct group group[MODES_MOST + 1], now = { 0, 0 };
@@ -38,11 +66,12 @@ struct modes modes_find(const double *reading, uint32_t count)
         exit(1);
     memcpy(sorted, reading, count * sizeof *sorted);
     sort_samples(sorted, count);
+    count = drop_sparse(sorted, count);
     for (uint32_t i = 0; i < count; i++) {
         now.end = i + 1;
         if (i + 1 < count && sorted[i + 1] <= MODES_GAP * sorted[i])
             continue;
-        if (size_of(now) >= LEAST_READINGS && size_of(now) * LEAST_SHARE >= count)
+        if (size_of(now) >= LEAST_READINGS)
             add(group, &modes.count, now);
         now.first = i + 1;
     }

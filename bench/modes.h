@@ -5,8 +5,8 @@
  * by a factor of two to ten, and so does the time of each small collective. Therefore the hand-over is
  * measured before and after each batch, and batches of different modes are never put into one median.
  *
- * Modes are not known in advance. They are the groups of this run's readings between which neighbouring
- * readings differ by a factor of more than MODES_GAP. */
+ * Modes are not known in advance. They are the groups of a row's readings between which neighbouring readings
+ * differ by a factor of more than MODES_GAP, after single readings without others near them were left out. */
 #ifndef MODES_H
 #define MODES_H
 
@@ -35,9 +35,10 @@ struct conditions {
     bool disturbed;
 };
 
-/* Finds the modes of some readings. A group with less than 1 of 20 readings, or with less than three, is no
- * mode: these readings were disturbed. Of more than MODES_MOST groups the largest are modes. If the process
- * has only one PU, all readings are 0, and there is one mode. */
+/* Finds the modes of some readings. Readings near which (within a factor of 1.25) there are less than 1 of 50
+ * are left out, because one reading between two modes would join them. A group with less than three readings
+ * is no mode. Of more than MODES_MOST groups the largest are modes. If the process has only one PU, all
+ * readings are 0, and there is one mode. */
 struct modes modes_find(const double *reading, uint32_t count);
 
 /* Returns the mode in which the batch was, or -1 if it was disturbed or the mode changed. */

@@ -128,7 +128,10 @@ static void csv_row(const struct request *q, const struct work *work, const stru
         printf("%u,%.3f,%.3f,", work->skew_ns / 1000, r->cpu_share, r->cpu_ratio);
     else
         printf(",,,");
-    printf("%s,%.1f,%u,%u,", q->turns ? "1" : "", row->hand_over_ns, r->batches, row->disturbed);
+    printf("%s,", q->turns ? "1" : "");
+    if (!row->is_disturbed)
+        printf("%.1f", row->hand_over_ns);
+    printf(",%u,%u,", row->batches, row->disturbed);
     if (work_is_program(q->kind))
         printf("%.3f", r->operation_share);
     csv_rates(r->rates, work->replicas);
@@ -197,8 +200,11 @@ static void remarks(const struct request *q, const struct work *work, const stru
     for (uint32_t i = 0; i < count && q->kind == BENCH_SKEW; i++)
         if (!c[i].is_bound && r[i].median_ns > 0)
             printf(" %s %.2f", c[i].name, r[i].cpu_ratio);
-    printf(" hand-over %.0f ns%s%s", row->hand_over_ns, row->too_few ? ", too few batches" : "",
-           r[0].noisy ? ", noisy" : "");
+    if (row->is_disturbed)
+        printf(" all batches were disturbed");
+    else
+        printf(" hand-over %.0f ns%s", row->hand_over_ns, row->too_few ? ", too few batches" : "");
+    printf("%s", r[0].noisy ? ", noisy" : "");
     if (row->disturbed > 0)
         printf(", disturbed: %u", row->disturbed);
     printf("\n");

@@ -19,28 +19,9 @@ static void nap(void)
 static const struct rounds_machine real = { hand_over_ns, stolen_ticks, now_seconds, nap };
 static const struct rounds_machine *machine = &real;
 
-/* All hand-overs that this process has measured beside batches. Those of waiting are left out, because they
- * would outweigh the mode that is waited for. */
-static struct {
-    double *reading;
-    uint32_t count, capacity;
-} run;
-
-static void remember(double reading)
-{
-    if (run.count == run.capacity) {
-        run.capacity = 2 * run.capacity + 1024;
-        run.reading = realloc(run.reading, run.capacity * sizeof *run.reading);
-        if (run.reading == NULL)
-            exit(1);
-    }
-    run.reading[run.count++] = reading;
-}
-
 void rounds_use(const struct rounds_machine *other)
 {
     machine = other != NULL ? other : &real;
-    run.count = 0;
 }
 
 static void look_at_machine(struct rounds *r)
@@ -75,8 +56,6 @@ void rounds_put(struct rounds *r, uint32_t column, double figure)
     double before = r->hand_over_ns;
     uint64_t stolen = r->stolen;
     look_at_machine(r);
-    remember(before);
-    remember(r->hand_over_ns);
     *batch_of(r, r->count - 1, column) = (struct rounds_batch){
         .figure = figure,
         .conditions = { before, r->hand_over_ns, .disturbed = r->stolen != stolen || r->count == 1 },
@@ -113,9 +92,7 @@ static uint32_t count_in(const struct rounds *r, uint32_t column, uint32_t mode)
     return found;
 }
 
-/* Returns the number of batches in the mode, of the column that has the fewest. Columns without any batch,
- * whose contender cannot do the work, do not count. */
-static uint32_t fewest_in(const struct rounds *r, uint32_t mode)
+uint32_t rounds_fewest(const struct rounds *r, uint32_t mode)
 {
     uint32_t fewest = UINT32_MAX;
     for (uint32_t c = 0; c < r->columns; c++) {
@@ -128,28 +105,45 @@ static uint32_t fewest_in(const struct rounds *r, uint32_t mode)
     return fewest;
 }
 
-/* Finds the modes of the run in which this row has batches. */
+/* Returns the number of batches in the mode, of the column that has the most. */
+static uint32_t most_in(const struct rounds *r, uint32_t mode)
+{
+    uint32_t most = 0;
+    for (uint32_t c = 0; c < r->columns; c++) {
+        uint32_t found = count_in(r, c, mode);
+        most = found > most ? found : most;
+    }
+    return most;
+}
+
+/* Finds the modes in which this row has batches. The readings beside its batches decide, but not those of
+ * disturbed ones. */
 static void find_modes(struct rounds *r)
 {
-    struct modes of_run = modes_find(run.reading, run.count);
-    uint32_t kept = 0;
-    r->modes = of_run;
-    for (uint32_t m = 0; m < of_run.count; m++) {
-        uint32_t most = 0;
-        for (uint32_t c = 0; c < r->columns; c++) {
-            uint32_t found = count_in(r, c, m);
-            most = found > most ? found : most;
+    size_t all = (size_t)r->count * r->columns;
+    double *reading = calloc(2 * all + 1, sizeof *reading);
+    uint32_t count = 0, kept = 0;
+    if (reading == NULL)
+        exit(1);
+    for (size_t i = 0; i < all; i++)
+        if (r->batch[i].exists && !r->batch[i].conditions.disturbed) {
+            reading[count++] = r->batch[i].conditions.before_ns;
+            reading[count++] = r->batch[i].conditions.after_ns;
         }
-        if (most >= APPEARED)
-            of_run.mode[kept++] = of_run.mode[m];
-    }
-    of_run.count = kept;
-    r->modes = of_run;
+    r->modes = modes_find(reading, count);
+    free(reading);
+    struct modes found = r->modes;
+    for (uint32_t m = 0; m < found.count; m++)
+        if (most_in(r, m) >= APPEARED)
+            found.mode[kept++] = found.mode[m];
+    found.count = kept;
+    r->modes = found;
 }
 
 bool rounds_too_few(const struct rounds *r, uint32_t mode)
 {
-    return r->disturbed || fewest_in(r, mode) < (r->least < ROUNDS_ENOUGH ? r->least : ROUNDS_ENOUGH);
+    uint32_t enough = r->least < ROUNDS_ENOUGH ? r->least : ROUNDS_ENOUGH;
+    return r->disturbed || rounds_fewest(r, mode) < enough;
 }
 
 /* Returns true if a batch that began and ended now would be in a mode that has too few. If the machine is in
@@ -190,6 +184,21 @@ static bool wait_for_mode(struct rounds *r)
     }
 }
 
+/* Drops modes in which a column has hardly any batches, because figures that are made of several columns
+ * would be wrong there. */
+static void drop_incomplete(struct rounds *r)
+{
+    struct modes all = r->modes;
+    uint32_t kept = 0;
+    bool keeps[MODES_MOST];
+    for (uint32_t m = 0; m < all.count; m++)
+        keeps[m] = rounds_fewest(r, m) >= APPEARED;
+    for (uint32_t m = 0; m < all.count; m++)
+        if (keeps[m])
+            r->modes.mode[kept++] = all.mode[m];
+    r->modes.count = kept;
+}
+
 bool rounds_next(struct rounds *r)
 {
     double now = machine->now_seconds();
@@ -202,12 +211,14 @@ bool rounds_next(struct rounds *r)
     }
     if (more) {
         begin_round(r);
-    } else if (r->modes.count == 0) {
-        r->disturbed = true;
-        r->modes = (struct modes){ .mode = { { r->hand_over_ns, r->hand_over_ns, r->hand_over_ns } },
-                                   .count = 1 };
+        return true;
     }
-    return more;
+    drop_incomplete(r);
+    if (r->modes.count == 0) {
+        r->disturbed = true;
+        r->modes = (struct modes){ .count = 1 };
+    }
+    return false;
 }
 
 uint32_t rounds_pick(const struct rounds *r, uint32_t column, uint32_t mode, double *out)

@@ -48,10 +48,12 @@ struct rounds {
     /* The number of rounds that have begun. The first round warms up, and does not count. */
     uint32_t count;
 
-    /* The modes of the row. They are known when rounds_next has returned false. There is at least one. */
+    /* The modes of the row. They are known when rounds_next has returned false. There is at least one. In
+     * each, every column that has batches has at least three. */
     struct modes modes;
 
-    /* True if no mode has three batches, because all were disturbed. All batches are then in mode 0. */
+    /* True if there is no such mode, because batches were disturbed. All batches are then in mode 0, which
+     * has no hand-over. */
     bool disturbed;
 
     struct rounds_batch *batch; /* [count][columns] */
@@ -85,6 +87,10 @@ uint32_t rounds_pick(const struct rounds *rounds, uint32_t column, uint32_t mode
 
 struct figures rounds_figures(const struct rounds *rounds, uint32_t column, uint32_t mode);
 
+/* Returns the number of batches in the mode, of the column that has the fewest. Columns without any batch,
+ * whose contender cannot do the work, do not count. */
+uint32_t rounds_fewest(const struct rounds *rounds, uint32_t mode);
+
 /* Returns true if a column has fewer batches in the mode than a row needs. */
 bool rounds_too_few(const struct rounds *rounds, uint32_t mode);
 
@@ -94,7 +100,7 @@ uint32_t rounds_disturbed(const struct rounds *rounds, uint32_t column);
 /* Frees the batches. The modes stay. */
 void rounds_end(struct rounds *rounds);
 
-/* NULL stands for the real machine. Forgets all readings. */
+/* NULL stands for the real machine. */
 void rounds_use(const struct rounds_machine *machine);
 
 #endif

@@ -34,8 +34,8 @@ struct train {
     float *active, *back; /* [ROWS][hidden] */
     float input[ROWS][INPUTS];
     int label[ROWS];
-    float loss, first_loss;
-    double seconds_in_operations;
+    float loss, first_loss; /* of this step, and of the first one */
+    struct program_times seconds;
 };
 
 /* The gradients of each replica, which the collectives use. */
@@ -43,7 +43,7 @@ static struct worker shared[WORK_MOST_REPLICAS];
 
 static size_t hidden_of(const struct work *work)
 {
-    return (work->bytes / sizeof(float) - OUTPUTS) / (INPUTS + 1 + OUTPUTS);
+    return (work->bytes / sizeof(float) - OUTPUTS - 1) / (INPUTS + 1 + OUTPUTS);
 }
 
 static size_t parameter_count(size_t hidden)
@@ -87,9 +87,10 @@ static void restart(struct train *t)
 {
     uint32_t random = 7;
     float *w = t->weights.w1;
+    double begin = now_seconds();
     for (size_t i = 0; i < parameter_count(t->hidden); i++)
         w[i] = 0.2f * next_random(&random);
-    t->first_loss = 0;
+    t->seconds.restarts += now_seconds() - begin;
 }
 
 static void forward(struct train *t, int b)
@@ -151,8 +152,9 @@ static void step(struct train *t)
     float derivative[OUTPUTS], *w = t->weights.w1, *g = t->gradients.w1;
     struct work sum = *t->work;
     sum.kind = BENCH_ALL_REDUCE;
-    sum.bytes = count * sizeof(float);
+    sum.bytes = (count + 1) * sizeof(float);
     memset(g, 0, count * sizeof *g);
+    g[count] = 1; /* its sum is the number of replicas, which is checked */
     t->loss = 0;
     for (int b = 0; b < ROWS; b++) {
         forward(t, b);
@@ -161,14 +163,19 @@ static void step(struct train *t)
     }
     double begin = now_seconds();
     t->ops->collective(t->context, t->id, &sum, shared);
-    t->seconds_in_operations += now_seconds() - begin;
+    t->seconds.operations += now_seconds() - begin;
+    if (g[count] != (float)t->work->replicas || !isfinite(t->loss)) {
+        fprintf(stderr, "bench: train: replica %u: the sum is %g, and the loss %g\n", t->id, (double)g[count],
+                (double)t->loss);
+        exit(1);
+    }
     float rate = RATE / (float)(ROWS * t->work->replicas);
     for (size_t i = 0; i < count; i++)
         w[i] -= rate * g[i];
 }
 
-double train_run(const struct work *work, struct worker *workers, uint32_t id,
-                 const struct contender_ops *ops, void *context)
+struct program_times train_run(const struct work *work, struct worker *workers, uint32_t id,
+                               const struct contender_ops *ops, void *context)
 {
     static _Thread_local struct train t;
     size_t hidden = hidden_of(work);
@@ -185,15 +192,16 @@ double train_run(const struct work *work, struct worker *workers, uint32_t id,
     shared[id].src = shared[id].dst = workers[id].src;
     make_rows(&t);
     for (uint64_t rep = 0; rep < work->reps; rep++) {
-        if (rep % TRAIN_RESTART == 0)
+        uint64_t number = rep % TRAIN_RESTART;
+        if (number == 0)
             restart(&t);
         step(&t);
-        t.first_loss = rep % TRAIN_RESTART == 0 ? t.loss : t.first_loss;
+        t.first_loss = number == 0 ? t.loss : t.first_loss;
+        if (number == TRAIN_RESTART - 1 && t.loss >= t.first_loss) {
+            fprintf(stderr, "bench: train: the loss of replica %u is %g, and was %g\n", id, (double)t.loss,
+                    (double)t.first_loss);
+            exit(1);
+        }
     }
-    if (!isfinite(t.loss) || (work->reps % TRAIN_RESTART > 32 && t.loss >= t.first_loss)) {
-        fprintf(stderr, "bench: train: the loss of replica %u is %g, and was %g\n", id, (double)t.loss,
-                (double)t.first_loss);
-        exit(1);
-    }
-    return t.seconds_in_operations;
+    return t.seconds;
 }

@@ -130,16 +130,21 @@ struct contender_ops {
     void (*collective)(void *context, uint32_t id, const struct work *work, struct worker *workers);
 };
 
-/* cg.c: the bytes of a replica's buffer, and work->reps iterations. cg_run returns the seconds in operations.
- * work->bytes is the size of one vector of a replica, a multiple of 8192. */
+/* Seconds in collectives and barriers, and seconds that are not measured, because the program began anew. */
+struct program_times {
+    double operations, restarts;
+};
+
+/* cg.c: the bytes of a replica's buffer, and work->reps iterations. work->bytes is the size of one vector
+ * of a replica, a multiple of 8192. */
 size_t cg_buffer_bytes(const struct work *work);
-double cg_run(const struct work *work, struct worker *workers, uint32_t id, const struct contender_ops *ops,
-              void *context);
+struct program_times cg_run(const struct work *work, struct worker *workers, uint32_t id,
+                            const struct contender_ops *ops, void *context);
 
 /* train.c: the same. work->bytes is the size of the gradients, a multiple of 64. */
 size_t train_buffer_bytes(const struct work *work);
-double train_run(const struct work *work, struct worker *workers, uint32_t id,
-                 const struct contender_ops *ops, void *context);
+struct program_times train_run(const struct work *work, struct worker *workers, uint32_t id,
+                               const struct contender_ops *ops, void *context);
 
 /* Set by a contender whose replicas cannot read each other's memory. Sends the first `count` of
  * own[length] to the replica before this one and the last ones to the next replica, and receives theirs:

@@ -41,14 +41,30 @@ static void few_readings_are_no_mode(void **state)
     double reading[100];
     (void)state;
     for (int i = 0; i < 100; i++)
-        reading[i] = i < 4 ? 5000 : 100;
-    struct modes modes = modes_find(reading, 100); /* 4 of 100 are disturbed */
+        reading[i] = i < 1 ? 5000 : 100;
+    struct modes modes = modes_find(reading, 100); /* 1 of 100 is disturbed */
     assert_int_equal(modes.count, 1);
     assert_true(modes.mode[0].high_ns == 100);
-    reading[4] = 5000;
+    reading[1] = reading[2] = 5000;
     assert_int_equal(modes_find(reading, 100).count, 2);
     assert_int_equal(modes_find(reading + 3, 2).count, 0); /* fewer than three */
     assert_int_equal(modes_find(reading, 0).count, 0);
+}
+
+/* The modes are 25 to 50 ns and 110 to 240 ns. One reading of 74 ns is within the gap of both. */
+static void a_single_reading_does_not_join_two_modes(void **state)
+{
+    double reading[201];
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        reading[i] = 25 + 0.25 * i;
+        reading[100 + i] = 110 + 1.3 * i;
+    }
+    reading[200] = 74;
+    struct modes modes = modes_find(reading, 201);
+    assert_int_equal(modes.count, 2);
+    assert_true(modes.mode[0].high_ns < 50 && modes.mode[1].low_ns >= 110);
+    assert_int_equal(modes_of(&modes, &(struct conditions){ 74, 74, false }), -1);
 }
 
 static void of_too_many_groups_the_largest_are_modes(void **state)
@@ -225,6 +241,26 @@ static void batches_with_steal_time_are_disturbed(void **state)
     rounds_end(&r);
 }
 
+/* 25 ns from the beginning of a round to the end of its first batch, then 100 ns. */
+static double changes_in_each_round(double now)
+{
+    double in_round = now - 0.2 * (double)(int)(now / 0.2 + 1e-9);
+    return in_round < 0.15 ? 25 : 100;
+}
+
+/* Figures that are made of both columns would be wrong in a mode in which only one has batches. */
+static void a_mode_without_batches_of_a_column_is_not_shown(void **state)
+{
+    (void)state;
+    struct rounds r = measure(changes_in_each_round, 0, 2, 31, 0.1);
+    assert_true(r.disturbed);
+    assert_int_equal(r.modes.count, 1);
+    assert_true(r.modes.mode[0].median_ns == 0);
+    assert_true(rounds_figures(&r, 1, 0).batches >= 31);
+    assert_true(rounds_too_few(&r, 0));
+    rounds_end(&r);
+}
+
 static void a_contender_that_is_dropped_is_not_waited_for(void **state)
 {
     struct rounds r;
@@ -273,6 +309,7 @@ int main(void)
         cmocka_unit_test(a_gap_separates_two_modes),
         cmocka_unit_test(neighbours_that_differ_by_less_than_the_gap_stay_together),
         cmocka_unit_test(few_readings_are_no_mode),
+        cmocka_unit_test(a_single_reading_does_not_join_two_modes),
         cmocka_unit_test(of_too_many_groups_the_largest_are_modes),
         cmocka_unit_test(one_pu_is_one_mode),
         cmocka_unit_test(a_batch_is_in_a_mode_if_both_readings_are),
@@ -281,6 +318,7 @@ int main(void)
         cmocka_unit_test(a_row_is_completed_in_each_mode_and_no_figure_is_in_the_wrong_one),
         cmocka_unit_test(a_mode_that_does_not_come_again_has_too_few),
         cmocka_unit_test(batches_with_steal_time_are_disturbed),
+        cmocka_unit_test(a_mode_without_batches_of_a_column_is_not_shown),
         cmocka_unit_test(a_contender_that_is_dropped_is_not_waited_for),
         cmocka_unit_test(another_figure_of_a_batch_has_its_conditions),
     };
