@@ -157,7 +157,7 @@ def is_main(key):
         key[5] != str(1 << 20)
 
 
-def mark(machine, key, mode):
+def doubt(machine, key, mode):
     """A sign behind figures that are not certain."""
     return " ~" if remark_of_quality(machine, key, mode) else ""
 
@@ -176,7 +176,7 @@ def side_by_side(machines, wanted):
         if wanted(key):
             row = [work_of(key), key[1]]
             for machine, mode in places:
-                row += [us(machine.figure(key, mode, "ditto")) + mark(machine, key, mode)] + \
+                row += [us(machine.figure(key, mode, "ditto")) + doubt(machine, key, mode)] + \
                     ratios(machine, key, mode)
             rows.append(row)
     return table(heading, rows)

@@ -241,18 +241,18 @@ static void batches_with_steal_time_are_disturbed(void **state)
     rounds_end(&r);
 }
 
-/* 25 ns from the beginning of a round to the end of its first batch, then 100 ns. */
+/* 100 ns at the end of the second of three batches in each round, otherwise 25 ns. */
 static double changes_in_each_round(double now)
 {
-    double in_round = now - 0.2 * (double)(int)(now / 0.2 + 1e-9);
-    return in_round < 0.15 ? 25 : 100;
+    double in_round = now - 0.3 * (double)(int)(now / 0.3 + 1e-9);
+    return in_round > 0.15 && in_round < 0.25 ? 100 : 25;
 }
 
-/* Figures that are made of both columns would be wrong in a mode in which only one has batches. */
+/* Figures that are made of several columns would be wrong in a mode in which only one of them has batches. */
 static void a_mode_without_batches_of_a_column_is_not_shown(void **state)
 {
     (void)state;
-    struct rounds r = measure(changes_in_each_round, 0, 2, 31, 0.1);
+    struct rounds r = measure(changes_in_each_round, 0, 3, 31, 0.1);
     assert_true(r.disturbed);
     assert_int_equal(r.modes.count, 1);
     assert_true(r.modes.mode[0].median_ns == 0);
