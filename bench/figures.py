@@ -9,6 +9,7 @@ several times in a mode, the table has the medians of its figures. Modes are exp
 import csv
 import statistics
 import sys
+import textwrap
 
 GAP = 1.6  # the same as MODES_GAP
 PEERS = ["libgomp", "libomp", "openmpi", "mpich", "gloo"]
@@ -189,9 +190,10 @@ def legend(machines):
         letter = chr(ord("A") + number)
         modes = "; ".join(f"{letter}{m + 1 if len(machine.modes) > 1 else ''}: {machine.mode_name(m)}"
                           for m in machine.mode_numbers())
-        lines.append(f"- {letter} is {machine.header[1]}. {machine.header[0]}. {modes}.")
-    lines.append("- A figure with ~ is not certain: its batches spread over more than 15 %, or there are fewer "
-                 "than 15 of them.")
+        item = f"- {letter} is {machine.header[1]}. {machine.header[0]}. {modes}."
+        lines.append(textwrap.fill(item, 110, subsequent_indent="  ", break_on_hyphens=False))
+    lines.append("- A figure with ~ is not certain: its batches spread over more than 15 %, or there are\n"
+                 "  fewer than 15 of them.")
     return "\n".join(lines) + "\n"
 
 

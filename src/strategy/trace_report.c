@@ -38,8 +38,8 @@ static const struct dti_total *operation_at(const struct dti_team *team, uint32_
 }
 
 /* Returns true if the replica of `a` counts as slower than that of `than`. In runs and pauses this is the
- * replica that works longer itself, and in loops on devices the one that takes longer. In collectives it is the replica that waits less, because the one that
- * arrives last waits least. */
+ * replica that works longer itself, and in loops on devices the one that takes longer. In collectives it
+ * is the replica that waits less, because the one that arrives last waits least. */
 static bool is_slower(const struct dti_total *a, const struct dti_total *than)
 {
     if (a->kind == DTI_TRACE_LOOP)
@@ -124,12 +124,9 @@ static void write_shares(const struct shares *s, struct dti_text *text)
     const struct {
         const char *name;
         uint64_t ns;
-    } lines[] = { { "computing", s->computing },
-                  { "waiting for devices", s->for_devices },
-                  { "in collectives", s->in_collectives },
-                  { "waiting in collectives", s->waiting },
-                  { "in ditto_next", s->input },
-                  { "in merge functions", s->pausing } };
+    } lines[] = { { "computing", s->computing },           { "waiting for devices", s->for_devices },
+                  { "in collectives", s->in_collectives }, { "waiting in collectives", s->waiting },
+                  { "in ditto_next", s->input },           { "in merge functions", s->pausing } };
     dti_text_add(text, "%-30s %10s  %6s\n", "of a replica's time in runs", "ms", "share");
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         dti_text_add(text, "%-30s %10.3f  %5.1f%%\n", lines[i].name, ms(lines[i].ns),
