@@ -49,6 +49,8 @@ static void halve_and_add(const ditto_rule_range *range, void *user)
     }
 }
 
+static const double half[] = { 0.5 }, tenth[] = { 0.1 };
+
 static const struct {
     ditto_optimizer_options options;
     const char *slot;
@@ -59,6 +61,8 @@ static const struct {
     { { .rule = DITTO_RULE_FUNCTION, .learning_rate = 0.1, .function = halve_and_add, .num_slots = 1 },
       "slot0" },
     { { .rule = DITTO_RULE_ADAM, .learning_rate = 0.1, .clip_norm = 3 }, "m" },
+    { { .rule = DITTO_RULE_SGD, .learning_rate = 0.2, .rate_factors = half, .weight_decays = tenth }, NULL },
+    { { .rule = DITTO_RULE_ADAM, .learning_rate = 0.2, .rate_factors = half, .clip_norm = 3 }, "v" },
 };
 
 /* Trains a variable of a strategy of one replica, whose elements begin as `start`. Returns its value, and its
