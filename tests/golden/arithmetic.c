@@ -109,37 +109,37 @@ static void hash_quotients(uint64_t *c64_hash, uint64_t *c128_hash)
     }
 }
 
-#define STEPS(type, which)                                                                       \
-    static uint64_t hash_steps_##type(void)                                                      \
-    {                                                                                            \
-        static type value[COUNT], gradient[COUNT], m[COUNT], v[COUNT];                           \
-        ditto_optimizer_options options = {                                                      \
-            .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8                       \
-        };                                                                                       \
-        options.weight_decay = 0.01;                                                             \
-        struct dti_optimizer_step step = {                                                       \
-            .options = &options, .learning_rate = 0.1, .rate1 = 0.37, .scale2 = 5.1              \
-        };                                                                                       \
-        const struct dti_optimizer_loops *loops = &DTI_OPTIMIZER_LOOPS;                          \
-        dti_optimizer_loop *const all[] = { loops->descend[which], loops->momentum[which],       \
-                                            loops->nesterov[which], loops->adapt[which],         \
-                                            loops->decay[which] };                               \
-        uint64_t state = 5, hash = BASIS;                                                        \
-        for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {                                \
-            ditto_rule_range range = { .count = COUNT, .gradient = gradient, .slot = { m, v } }; \
-            for (int i = 0; i < COUNT; i++) {                                                    \
-                value[i] = (type)golden_number(&state);                                          \
-                gradient[i] = (type)golden_number(&state);                                       \
-                m[i] = (type)golden_number(&state);                                              \
-                v[i] = (type)golden_number(&state);                                              \
-                v[i] = v[i] < 0 ? -v[i] : v[i];                                                  \
-            }                                                                                    \
-            all[k](&step, &range, value, value);                                                 \
-            hash = golden_hash(hash, value, sizeof value);                                       \
-            hash = golden_hash(hash, m, sizeof m);                                               \
-            hash = golden_hash(hash, v, sizeof v);                                               \
-        }                                                                                        \
-        return hash;                                                                             \
+#define STEPS(type, which)                                                                                \
+    static uint64_t hash_steps_##type(void)                                                               \
+    {                                                                                                     \
+        static type value[COUNT], gradient[COUNT], m[COUNT], v[COUNT];                                    \
+        ditto_optimizer_options options = {                                                               \
+            .momentum = 0.9, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8                                \
+        };                                                                                                \
+        options.weight_decay = 0.01;                                                                      \
+        struct dti_optimizer_step step = {                                                                \
+            .options = &options, .learning_rate = 0.1, .weight_decay = 0.01, .rate1 = 0.37, .scale2 = 5.1 \
+        };                                                                                                \
+        const struct dti_optimizer_loops *loops = &DTI_OPTIMIZER_LOOPS;                                   \
+        dti_optimizer_loop *const all[] = { loops->descend[which], loops->momentum[which],                \
+                                            loops->nesterov[which], loops->adapt[which],                  \
+                                            loops->decay[which] };                                        \
+        uint64_t state = 5, hash = BASIS;                                                                 \
+        for (size_t k = 0; k < sizeof all / sizeof all[0]; k++) {                                         \
+            ditto_rule_range range = { .count = COUNT, .gradient = gradient, .slot = { m, v } };          \
+            for (int i = 0; i < COUNT; i++) {                                                             \
+                value[i] = (type)golden_number(&state);                                                   \
+                gradient[i] = (type)golden_number(&state);                                                \
+                m[i] = (type)golden_number(&state);                                                       \
+                v[i] = (type)golden_number(&state);                                                       \
+                v[i] = v[i] < 0 ? -v[i] : v[i];                                                           \
+            }                                                                                             \
+            all[k](&step, &range, value, value);                                                          \
+            hash = golden_hash(hash, value, sizeof value);                                                \
+            hash = golden_hash(hash, m, sizeof m);                                                        \
+            hash = golden_hash(hash, v, sizeof v);                                                        \
+        }                                                                                                 \
+        return hash;                                                                                      \
     }
 STEPS(float, 0)
 STEPS(double, 1)
