@@ -35,6 +35,9 @@ class Machine:
         self.cells = {}  # (key, mode) -> contender -> its rows
         self.keys = []
         for row in rows:
+            # Batches of a row without a hand-over were disturbed, unless nothing in the file has one.
+            if self.modes and not row.get("hand_over_ns") and row["bench"] not in LIFE:
+                continue
             key = tuple(row.get(name, "") for name in KEY)
             if key not in self.keys:
                 self.keys.append(key)
@@ -72,9 +75,6 @@ class Machine:
 
     def has(self, key, mode):
         return (key, mode) in self.cells
-
-    def runs(self):
-        return max(len(rows) for cell in self.cells.values() for rows in cell.values())
 
 
 def modes_of(readings):

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Measures all rows on this machine, and writes the figures and predictions between the markers of
 # docs/performance.md and README.md, and docs/all-reduce.svg, so that no numbers are copied by hand.
-#     bench/performance.sh [RUNS]     measures RUNS times (1), which takes half an hour each
+#     bench/performance.sh [RUNS]     measures RUNS times (1)
 #     bench/performance.sh 0          uses the measurements that are there
 # The measurements of this kind of processor replace those in docs/figures/CPU.csv. The tables are made of all
 # files in that folder, so the figures of other machines stay. The data of the graph is in build/bench/.

@@ -47,10 +47,10 @@ table() {
     row list --bytes 400K --in-place
     row async --bytes $sizes --in-place
     row skew --bytes 32K --skew 0,20,200 --in-place
-    for program in cg train; do
-        row $program
-        for replicas in 4 8; do row $program --replicas $replicas; done
-    done
+    row cg # the same grids for each number of replicas
+    row cg --replicas 4 --bytes 96K,1M,32M
+    row cg --replicas 8 --bytes 48K,512K,16M
+    for replicas in 2 4 8; do row train --replicas $replicas; done
     row parallel-for --devices 2
     row parallel-for --devices 1
     for name in run-values reduce-values merge-call trace; do row $name; done

@@ -174,7 +174,8 @@ typedef struct ditto_optimizer_options {
  *                                 sync-on-read, or is a slot of an optimizer; FUNCTION without a function;
  *                                 the strategy has an optimizer of this name; a value that was restored for a
  *                                 slot has another dtype (ditto_strategy_restore_value); rate_factors or
- *                                 weight_decays for a rule that has none; weight_decay and weight_decays
+ *                                 weight_decays for a rule that has none; both weight_decay and
+ *                                 weight_decays
  *  @retval DITTO_ERR_SHAPE        a value that was restored for a slot has another shape
  *  @retval DITTO_ERR_RANGE        an unknown rule; an op other than SUM and MEAN; a number that is negative
  *                                 or not finite; momentum or a beta that is 1 or more; more than

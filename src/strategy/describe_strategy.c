@@ -106,8 +106,9 @@ static void write_pus(const ditto_strategy *strategy, uint32_t replica, char *bu
     dti_number_list_fit(&text);
 }
 
-/* If other programs have used the PUs of a replica, writes for which share of the time its threads could have
- * run, but waited for their PUs. The thread that calls run is left out, because it also worked elsewhere. */
+/* If other threads have used the PUs of a replica, of other programs or of this one, writes for which
+ * share of the time its threads could have run, but waited for their PUs. The thread that calls run is
+ * left out, because it also worked elsewhere. */
 static void describe_foreign_load(const ditto_strategy *strategy, uint32_t replica, struct dti_text *text)
 {
     const struct dti_replica *r = dti_team_replica(strategy->base.team, replica);
@@ -117,7 +118,7 @@ static void describe_foreign_load(const ditto_strategy *strategy, uint32_t repli
     for (uint32_t d = 1; d < r->crew->devices; d++)
         dti_run_delay_add(r->crew->device[d].tid, &ran_ns, &delayed_ns);
     if (delayed_ns >= LEAST_DELAY_NS && delayed_ns >= (ran_ns + delayed_ns) / LEAST_DELAY_SHARE)
-        dti_text_add(text, ", waited %.0f %% of its time for PUs that other programs used%s",
+        dti_text_add(text, ", waited %.0f %% of its time for PUs that other threads used%s",
                      100 * (double)delayed_ns / (double)(ran_ns + delayed_ns),
                      dti_team_options(strategy->base.team)->pin
                          ? ": give it other PUs, or do not pin threads (DITTO_PIN_NONE)"

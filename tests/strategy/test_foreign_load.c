@@ -57,10 +57,10 @@ static void a_description_says_that_other_programs_use_a_pu(void **state)
     do {
         assert_ok(ditto_strategy_run(s, compute, NULL));
         assert_ok(ditto_strategy_describe(s, text, sizeof text, NULL));
-    } while (strstr(text, "time for PUs that other programs used") == NULL && time(NULL) < end);
+    } while (strstr(text, "time for PUs that other threads used") == NULL && time(NULL) < end);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    assert_non_null(strstr(text, "time for PUs that other programs used"));
+    assert_non_null(strstr(text, "time for PUs that other threads used"));
     assert_ok(ditto_strategy_destroy(s));
 }
 

@@ -31,13 +31,13 @@ struct dti_optimizer_step dti_optimizer_step_of(const ditto_optimizer_options *o
 {
     struct dti_optimizer_step step = { .options = options,
                                        .loops = dti_optimizer_loops_of(dti_kernels_best_set()),
+                                       .learning_rate = learning_rate,
                                        .number = number,
                                        .correction1 = 1 };
     if (options->rule == DITTO_RULE_ADAM) {
         step.correction1 = 1 - dti_power(options->beta1, (uint64_t)number);
         step.scale2 = 1 / sqrt(1 - dti_power(options->beta2, (uint64_t)number));
     }
-    step.learning_rate = learning_rate;
     return dti_optimizer_step_with(&step, 1, options->weight_decay);
 }
 
