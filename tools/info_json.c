@@ -4,6 +4,7 @@
 #include "survey.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* Returns the separator before an element: "" before the first one. */
 static const char *comma(uint32_t index)
@@ -116,6 +117,21 @@ static void print_limits(const struct survey *s)
     printf(" },\n");
 }
 
+/* Prints the variables that are set. */
+static void print_environment(void)
+{
+    uint32_t printed = 0;
+    printf("  \"environment\": {");
+    for (uint32_t i = 0; i < VARIABLES; i++) {
+        const char *value = getenv(variable_name[i]);
+        if (value == NULL)
+            continue;
+        printf("%s \"%s\": ", comma(printed++), variable_name[i]);
+        print_string(value);
+    }
+    printf(" },\n");
+}
+
 static void print_warnings(const struct survey *s)
 {
     printf("  \"warnings\": [");
@@ -186,6 +202,7 @@ void print_json(const struct survey *s)
            s->live ? "true" : "false");
     print_machine(s);
     print_limits(s);
+    print_environment();
     print_warnings(s);
     print_replicas(s);
     if (s->request->measure)

@@ -222,6 +222,14 @@ static void print_limits(const struct survey *s)
     printf("; huge pages: %s\n", huge_pages_name(l->huge_pages));
 }
 
+/* Prints the variables that are set. */
+static void print_environment(void)
+{
+    for (uint32_t i = 0; i < VARIABLES; i++)
+        if (getenv(variable_name[i]) != NULL)
+            printf("  environment: %s=%s\n", variable_name[i], getenv(variable_name[i]));
+}
+
 static void print_warnings(const struct survey *s)
 {
     if (s->warnings > 0)
@@ -277,6 +285,7 @@ void print_text(const struct survey *s)
     print_machine(s);
     print_nodes(s);
     print_limits(s);
+    print_environment();
     print_warnings(s);
     if (s->live)
         print_read_back(s);

@@ -38,7 +38,7 @@ may_include() {
 shown_headers() {
     case $1 in
     replicas) echo helpers/crew.h machine/affinity.h machine/limits.h machine/mask.h \
-        machine/numa_node.h machine/run_delay.h machine/thread.h machine/topology.h memory/arena.h \
+        machine/numa_node.h machine/thread.h machine/topology.h memory/arena.h \
         memory/remote_memory.h placement/placement.h \
         team/context.h team/dependent.h team/pause.h team/recorder.h team/replica.h team/team.h ;;
     sync) echo sync.h kernels/kernel.h kernels/merge_rows.h kernels/tree.h meeting/access.h ;;

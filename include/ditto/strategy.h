@@ -113,6 +113,23 @@ typedef enum ditto_floating {
     DITTO_FLOATING_CALLER = 2,
 } ditto_floating;
 
+/** How a thread of a strategy waits for another one: for how long it polls before it sleeps. A thread that
+ *  polls continues at once, but uses its PU. A thread that sleeps continues after a wake-up, which takes 5 to
+ *  100 us. */
+typedef enum ditto_wait_policy {
+    /** A thread learns for how long polling pays: for about 8 times the time of a wake-up on this machine (the
+     *  first waits poll for 50 us). If its waits are longer, or if other threads want its PU, it sleeps
+     *  almost at once. */
+    DITTO_WAIT_DEFAULT = 0,
+
+    /** A thread polls for 10 s before it sleeps. A strategy at rest uses its PUs for that time. This is the
+     *  fastest on PUs that nothing else uses, and by far the slowest on PUs that others use too. */
+    DITTO_WAIT_ACTIVE = 1,
+
+    /** A thread polls for 3 us, or not at all if threads share PUs, and then sleeps. */
+    DITTO_WAIT_PASSIVE = 2,
+} ditto_wait_policy;
+
 /** How a strategy is created. Start from DITTO_STRATEGY_OPTIONS_INIT. A field that is 0 means its default. */
 typedef struct ditto_strategy_options {
     size_t struct_size; /**< set by DITTO_STRATEGY_OPTIONS_INIT */
@@ -194,9 +211,10 @@ typedef struct ditto_strategy_options {
      *  this. */
     uint32_t run_timeout_ms;
 
-    /** How long a waiting thread spins before it sleeps, in microseconds. 0 means the default, 50, unless
-     *  has_spin_us is set. Threads do not spin if they share PUs, or if the strategies of the process have
-     *  more threads than the CPU quota allows or, with DITTO_PIN_NONE, than there are PUs. */
+    /** How long a waiting thread spins before it sleeps, in microseconds. 0 means that `wait` says it, unless
+     *  has_spin_us is set. At most one of this and `wait` may be given. Threads do not spin if they share
+     *  PUs, or if the strategies of the process have more threads than the CPU quota allows or, with
+     *  DITTO_PIN_NONE, than there are PUs. They yield instead (sched_yield). */
     uint32_t spin_us;
 
     /** If not 0, spin_us is used as it stands, and 0 there means that no thread spins. */
@@ -220,6 +238,10 @@ typedef struct ditto_strategy_options {
 
     /** The floating-point environment of functions on replicas. */
     ditto_floating floating;
+
+    /** How a thread waits. If neither this nor spin_us is given, the environment variable DITTO_WAIT says it
+     *  (default, active or passive), or DITTO_SPIN_US (a number, as spin_us). */
+    ditto_wait_policy wait;
 } ditto_strategy_options;
 
 /** Initial value of ditto_strategy_options: the defaults. */
@@ -238,8 +260,9 @@ typedef struct ditto_strategy_options {
  *                                 DITTO_TUNING; no PU that the process may use; a PU of the placement that it
  *                                 may not use; a parameter_node whose memory it may not use
  *  @retval DITTO_ERR_INVALID      out is NULL; a struct_size is not set; options contradict each other; more
- *                                 than one replica for DITTO_ONE_DEVICE; DITTO_TIMEOUT_MS or DITTO_TUNING is
- *                                 not valid; a placement that was built for another machine; environment
+ *                                 than one replica for DITTO_ONE_DEVICE; DITTO_TIMEOUT_MS, DITTO_TUNING,
+ *                                 DITTO_WAIT or DITTO_SPIN_US is not valid, or the last two contradict each
+ *                                 other; a placement that was built for another machine; environment
  *                                 variables make hwloc describe another machine
  *  @retval DITTO_ERR_SYSTEM       the system refused a thread (RLIMIT_NPROC, pids cgroup), or its pinning;
  *                                 the machine could not be read; strict memory was asked for, and mbind is

@@ -3,7 +3,7 @@
 #include "replicas/helpers/crew.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/limits.h"
-#include "replicas/machine/run_delay.h"
+#include "base/waiting/run_delay.h"
 #include "replicas/memory/remote_memory.h"
 #include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
@@ -187,6 +187,7 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
                      : "");
     if (dti_vars_storage(team)->central)
         dti_text_add(text, "variables have one copy, on NUMA node %u\n", dti_vars_storage(team)->node);
+    dti_waiting_describe(team, text);
     describe_limits(strategy, text);
     dti_text_add(text, "replica  package  node        PUs    runs on    thread  devices  memory\n");
     for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {

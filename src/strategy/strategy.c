@@ -68,7 +68,6 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
         .helpers = o->helpers != DITTO_SWITCH_OFF,
         .timeout_ms = o->timeout_ms,
         .run_timeout_ms = o->run_timeout_ms != 0 ? o->run_timeout_ms : DITTO_FOREVER,
-        .spin_us = o->spin_us != 0 || o->has_spin_us ? o->spin_us : DTI_DEFAULT_SPIN_US,
         .stack_bytes = o->stack_bytes,
         .thread_start = o->thread_start,
         .thread_stop = o->thread_stop,
@@ -76,6 +75,7 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
         .plain = plain,
         .host_floating = o->floating == DITTO_FLOATING_CALLER,
     };
+    DTI_TRY(dti_waiting_read(o, &options));
     if (options.timeout_ms == 0)
         DTI_TRY(default_timeout(&options.timeout_ms));
     return dti_team_create(&options, out);

@@ -77,6 +77,13 @@ struct ditto_strategy {
 ditto_status dti_strategy_make_placement(const struct dti_strategy_kind *kind,
                                          const ditto_strategy_options *options,
                                          ditto_topology_counts *machine, ditto_placement **out);
+/* Sets `wait`, `spin_us` and `has_spin_us` from the options and the environment. Fails with RANGE or
+ * INVALID if one of them is not valid, or if they contradict each other. */
+ditto_status dti_waiting_read(const ditto_strategy_options *options, struct dti_team_options *out);
+
+/* Writes a line that says how the threads of a team wait. */
+void dti_waiting_describe(const struct dti_team *team, struct dti_text *text);
+
 ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *options,
                                  ditto_strategy **out);
 /* Returns NULL if the kind cannot be created. */

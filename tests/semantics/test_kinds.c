@@ -695,7 +695,8 @@ static void spinning_can_be_set_to_0_us(void **state)
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         options.has_spin_us = has_zero;
         ditto_strategy *strategy = make_strategy(2, &options);
-        assert_int_equal(dti_team_of(strategy)->options.spin_us, has_zero ? 0 : 50);
+        assert_int_equal(dti_team_of(strategy)->options.has_spin_us, has_zero);
+        assert_int_equal(dti_team_of(strategy)->options.spin_us, 0);
         assert_ok(ditto_strategy_run(strategy, nothing, NULL));
         assert_ok(ditto_strategy_destroy(strategy));
     }

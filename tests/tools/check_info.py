@@ -41,11 +41,11 @@ def problems(value, schema, path):
             yield from problems(item, schema["items"], f"{path}[{index}]")
 
 
-def run(program, words):
+def run(program, words, **variables):
     # ditto-info reports the signal that ended its child, so a sanitizer must not handle signals.
     options = {name: os.environ.get(name, "") + ":handle_segv=0" for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
     return subprocess.run([program, *words], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, **options})
+                          env={**os.environ, **options, **variables})
 
 
 def main(program, schema_path):
@@ -84,6 +84,16 @@ def main(program, schema_path):
         text = run(program, ["--placement", "--synthetic", "pack:1 [numa] core:8 pu:1", option, "1,1,2,1"])
         if text.stdout.count("replica ") != 1:
             found.append(f"{option} without --replicas printed {text.stdout!r}")
+    active = run(program, ["--json"], DITTO_WAIT="active")
+    if json.loads(active.stdout)["environment"].get("DITTO_WAIT") != "active":
+        found.append(f"--json with DITTO_WAIT=active printed {active.stdout!r}")
+    active = run(program, [], DITTO_WAIT="active")
+    for line in ("  environment: DITTO_WAIT=active", ", and do not sleep"):
+        if line not in active.stdout:
+            found.append(f"with DITTO_WAIT=active, {line!r} is not in {active.stdout!r}")
+    lazy = run(program, [], DITTO_WAIT="lazy")
+    if lazy.returncode != 1 or "DITTO_WAIT" not in lazy.stderr:
+        found.append(f"with DITTO_WAIT=lazy: exit {lazy.returncode}, stderr {lazy.stderr!r}")
     print("\n".join(found) if found else "the output of ditto-info follows its schema")
     return 1 if found else 0
 

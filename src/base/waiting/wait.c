@@ -15,6 +15,7 @@ bool dti_wait_queue_init(struct dti_wait_queue *queue, uint32_t waiters)
     for (uint32_t i = 0; i < waiters; i++) {
         atomic_init(&queue->waiter[i].state, AWAKE);
         atomic_init(&queue->waiter[i].awaits, DTI_EVERYONE);
+        atomic_init(&queue->waiter[i].woken_at_ns, 0);
     }
     atomic_init(&queue->parked, 0);
     queue->waiters = waiters;
@@ -39,13 +40,17 @@ void dti_wait_queue_wake(struct dti_wait_queue *queue, uint32_t from)
             continue;
         /* W2. relaxed: the condition has its own order. Because of the exchange, only one waker makes a
          * system call. */
-        if (atomic_exchange_explicit(&waiter->state, AWAKE, memory_order_relaxed) == SLEEPING)
+        if (atomic_exchange_explicit(&waiter->state, AWAKE, memory_order_relaxed) == SLEEPING) {
+            /* relaxed: the sleeper only measures with it. */
+            atomic_store_explicit(&waiter->woken_at_ns, dti_now_ns(), memory_order_relaxed);
             dti_futex_wake(&waiter->state);
+        }
     }
 }
 
 bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
-                          struct dti_deadline *deadline, dti_condition *condition, void *argument)
+                          struct dti_deadline *deadline, dti_condition *condition, void *argument,
+                          uint64_t *wake_ns)
 {
     uint64_t deadline_ns = dti_deadline_at(deadline);
     struct dti_waiter *waiter = &queue->waiter[waiter_index];
@@ -55,6 +60,8 @@ bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, u
     /* relaxed: the heavy fence below orders it. */
     atomic_fetch_add_explicit(&queue->parked, 1, memory_order_relaxed);
     for (;;) {
+        /* relaxed: as its store in dti_wait_queue_wake. */
+        atomic_store_explicit(&waiter->woken_at_ns, 0, memory_order_relaxed);
         /* S0. release: pairs with the acquire in dti_wait_queue_wake. */
         atomic_store_explicit(&waiter->state, SLEEPING, memory_order_release);
         dti_fence_heavy();           /* pairs with dti_fence_light of a signaller */
@@ -66,34 +73,38 @@ bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, u
         if (holds)
             break;
     }
+    uint64_t woken_at_ns = atomic_load_explicit(&waiter->woken_at_ns, memory_order_relaxed);
+    *wake_ns = woken_at_ns != 0 ? dti_now_ns() - woken_at_ns : 0;
     atomic_store_explicit(&waiter->state, AWAKE, memory_order_relaxed);
     atomic_fetch_sub_explicit(&queue->parked, 1, memory_order_relaxed);
     return holds;
 }
 
 /* Polls until `end_ns` or the deadline. It reads the clock rarely, because that costs as much as a dozen
- * polls. */
-static bool spin(uint64_t end_ns, struct dti_deadline *deadline, dti_condition *condition, void *argument)
+ * polls. *now_ns is the current time before the call, and the last one that was read after it. */
+static bool spin(uint64_t *now_ns, uint64_t end_ns, struct dti_deadline *deadline, dti_condition *condition,
+                 void *argument)
 {
-    uint64_t now;
     do {
         for (uint32_t check = 0; check < 64; check++) {
             dti_pause();
             if (condition(argument))
                 return true;
         }
-        now = dti_now_ns();
-    } while (now < end_ns && now < dti_deadline_at(deadline));
+        *now_ns = dti_now_ns();
+    } while (*now_ns < end_ns && *now_ns < dti_deadline_at(deadline));
     return false;
 }
 
-static bool yield(uint64_t end_ns, dti_condition *condition, void *argument)
+static bool yield(uint64_t end_ns, struct dti_deadline *deadline, dti_condition *condition, void *argument)
 {
+    uint64_t now;
     do {
         sched_yield();
         if (condition(argument))
             return true;
-    } while (dti_now_ns() < end_ns);
+        now = dti_now_ns();
+    } while (now < end_ns && now < dti_deadline_at(deadline));
     return false;
 }
 
@@ -101,17 +112,19 @@ bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t
                    struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
                    dti_condition *condition, void *argument)
 {
-    uint64_t begin = dti_now_ns(), budget = wait_policy->spin_ns;
-    bool spins_in_full = wait_policy->long_waits % DTI_SPIN_EVERY == 0;
+    uint64_t begin = dti_now_ns(), now = begin, budget = wait_policy->spin_ns, wake_ns;
+    bool spins_in_full = dti_wait_policy_spins_in_full(wait_policy);
     if (!spins_in_full && budget > DTI_SPIN_LEAST_NS)
         budget = DTI_SPIN_LEAST_NS;
-    if (budget != 0 && spin(begin + budget, deadline, condition, argument)) {
-        wait_policy->long_waits = spins_in_full ? 0 : wait_policy->long_waits;
+    if (budget != 0 && spin(&now, begin + budget, deadline, condition, argument)) {
+        dti_wait_policy_after_spin(wait_policy, spins_in_full, now - begin);
         return true;
     }
-    if (wait_policy->yield_ns != 0 && yield(dti_now_ns() + wait_policy->yield_ns, condition, argument))
+    if (wait_policy->yield_ns != 0 &&
+        yield(dti_now_ns() + wait_policy->yield_ns, deadline, condition, argument))
         return true;
-    bool holds = dti_wait_queue_sleep(queue, waiter_index, awaits, deadline, condition, argument);
-    wait_policy->long_waits = dti_now_ns() - begin > wait_policy->spin_ns ? wait_policy->long_waits + 1 : 0;
+    dti_wait_policy_before_sleep(wait_policy);
+    bool holds = dti_wait_queue_sleep(queue, waiter_index, awaits, deadline, condition, argument, &wake_ns);
+    dti_wait_policy_after_sleep(wait_policy, dti_now_ns() - begin, wake_ns);
     return holds;
 }

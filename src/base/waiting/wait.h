@@ -26,9 +26,7 @@
 #define DTI_WAIT_H
 
 #include "base/waiting/futex.h"
-
-/* How long a thread spins before it sleeps, if the user's options do not say it. */
-#define DTI_DEFAULT_SPIN_US 50u
+#include "base/waiting/wait_policy.h"
 
 /* How long a thread yields before it sleeps, if there are more threads than CPUs. Four producers of a queue
  * on two cores take 65 ns per item with it, and 190 ns with 0. */
@@ -43,6 +41,10 @@ struct dti_waiter {
 
     /* The thread that the waiter awaits, or DTI_EVERYONE. */
     _Atomic uint32_t awaits;
+
+    /* When a waker has begun to wake this waiter, or 0. The sleeper measures with it. A waker that was delayed
+     * after W2 may store an old time during a later sleep, which is then measured as too long. */
+    _Atomic uint64_t woken_at_ns;
 };
 
 struct dti_wait_queue {
@@ -52,25 +54,6 @@ struct dti_wait_queue {
     uint32_t waiters;
     struct dti_waiter *waiter;
 };
-
-/* How long a thread polls a condition before it sleeps. Only the waiting thread uses its policy, so nothing
- * is atomic. */
-struct dti_wait_policy {
-    /* How long to poll with the pause instruction. */
-    uint64_t spin_ns;
-
-    /* How long to poll with sched_yield, so that other threads of the same CPU run between two polls. */
-    uint64_t yield_ns;
-
-    /* The number of consecutive waits that took longer than spin_ns, for which spinning was useless. If it is
-     * not 0, the next waits spin for DTI_SPIN_LEAST_NS only. Every DTI_SPIN_EVERY-th wait spins for spin_ns
-     * again, because a thread that sleeps cannot distinguish a long wait from a short one with a slow
-     * wake-up. This was measured with ditto-bench skew, where peers are 200 us late. A broadcast of 1 MiB
-     * whose root is late by about spin_ns takes 75 us, and took 104 us before. */
-    uint32_t long_waits;
-};
-#define DTI_SPIN_LEAST_NS 3000u
-#define DTI_SPIN_EVERY    16u
 
 /* Allocates the waiters, each on cache lines of its own. Returns false if there is no memory. */
 bool dti_wait_queue_init(struct dti_wait_queue *queue, uint32_t waiters);
@@ -96,9 +79,11 @@ static inline void dti_wait_queue_signal(struct dti_wait_queue *queue, uint32_t 
 
 /* -- The thread to which the waiter belongs. `waiter_index` is the number of the waiter -- */
 
-/* Sleeps until the condition holds or the deadline passes. Returns true if the condition holds. */
+/* Sleeps until the condition holds or the deadline passes. Returns true if the condition holds. *wake_ns gets
+ * the time from the waker's call until this thread ran, or 0 if no waker has called it. */
 bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
-                          struct dti_deadline *deadline, dti_condition *condition, void *argument);
+                          struct dti_deadline *deadline, dti_condition *condition, void *argument,
+                          uint64_t *wake_ns);
 
 /* The slow part of dti_wait. */
 bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,

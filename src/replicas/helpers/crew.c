@@ -157,7 +157,8 @@ static void *helper_main(void *argument)
     dti_thread_hook(o->thread_start, r->id, o->thread_user);
     for (;;) {
         if (d->load_epoch != dti_load_epoch())
-            d->wait_policy = dti_team_wait_policy(r->team, d->pu.number, &d->load_epoch);
+            dti_wait_policy_replace(&d->wait_policy,
+                                    dti_team_wait_policy(r->team, d->pu.number, &d->load_epoch));
         dti_wait(&crew->wait_queue, d->index, work_event(d), &d->wait_policy,
                  &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, has_work, &wait);
         /* L1. It is read before the ring (I2). */

@@ -16,6 +16,9 @@
 #define GRACE_LEAST_MS 250u
 #define GRACE_MOST_MS  1000u
 
+/* How long a thread of a strategy with DITTO_WAIT_ACTIVE polls before it sleeps. */
+#define ACTIVE_NS 10000000000u
+
 /* -- the run of one replica -- */
 
 struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
@@ -25,13 +28,22 @@ struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_
     *epoch = dti_load_epoch();
     bool oversubscribed = team->oversubscribed ||
                           dti_load_is_oversubscribed(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
-    return (struct dti_wait_policy){ .spin_ns = oversubscribed ? 0 : (uint64_t)o->spin_us * 1000u,
-                                     .yield_ns = oversubscribed ? team->yield_ns : 0 };
+    if (o->has_spin_us)
+        return (struct dti_wait_policy){ .spin_ns = oversubscribed ? 0 : (uint64_t)o->spin_us * 1000u,
+                                         .yield_ns = oversubscribed ? team->yield_ns : 0 };
+    if (o->wait == DITTO_WAIT_PASSIVE)
+        return (struct dti_wait_policy){ .spin_ns = oversubscribed ? 0 : DTI_SPIN_LEAST_NS };
+    if (o->wait == DITTO_WAIT_ACTIVE)
+        return (struct dti_wait_policy){ .spin_ns = oversubscribed ? 0 : ACTIVE_NS,
+                                         .yield_ns = oversubscribed ? ACTIVE_NS : 0 };
+    if (oversubscribed)
+        return (struct dti_wait_policy){ .yield_ns = team->yield_ns };
+    return dti_wait_policy_adapting();
 }
 
 static void set_wait_policy(struct dti_replica *r)
 {
-    r->wait_policy = dti_team_wait_policy(r->team, r->pu.number, &r->load_epoch);
+    dti_wait_policy_replace(&r->wait_policy, dti_team_wait_policy(r->team, r->pu.number, &r->load_epoch));
 }
 
 void dti_replica_ensure_record(const struct dti_replica *r, ditto_status status, uint32_t serial_before)

@@ -54,7 +54,12 @@ struct dti_team_options {
     /* DITTO_FOREVER in a timeout means that there is no limit. */
     uint32_t timeout_ms;
     uint32_t run_timeout_ms;
+
+    /* How threads wait. If has_spin_us is set, `wait` is DITTO_WAIT_DEFAULT, and they spin for spin_us. */
+    ditto_wait_policy wait;
     uint32_t spin_us;
+    bool has_spin_us;
+
     size_t stack_bytes;
     void (*thread_start)(uint32_t replica, void *user);
     void (*thread_stop)(uint32_t replica, void *user);

@@ -73,6 +73,7 @@ static void no_wake_up_is_lost_between_spinning_and_sleeping(void **state)
     (void)state;
     play_with((struct dti_wait_policy){ .spin_ns = 2000 });
     play_with((struct dti_wait_policy){ .yield_ns = 2000 });
+    play_with(dti_wait_policy_adapting());
 }
 
 static void no_wake_up_is_lost_without_membarrier(void **state)
@@ -104,6 +105,18 @@ static void a_deadline_ends_the_wait(void **state)
     dti_wait_queue_free(&queue);
 }
 
+/* A thread that yields must look at the deadline too. Without that, this test would take 10 minutes. */
+static void a_deadline_ends_yielding(void **state)
+{
+    struct dti_wait_queue queue;
+    struct dti_wait_policy yields = { .yield_ns = 600000000000u };
+    struct dti_deadline deadline = { .timeout_ms = 20 };
+    (void)state;
+    assert_true(dti_wait_queue_init(&queue, 1));
+    assert_false(dti_wait(&queue, 0, DTI_EVERYONE, &yields, &deadline, never, NULL));
+    dti_wait_queue_free(&queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +124,7 @@ int main(void)
         cmocka_unit_test(no_wake_up_is_lost_between_spinning_and_sleeping),
         cmocka_unit_test(no_wake_up_is_lost_without_membarrier),
         cmocka_unit_test(a_deadline_ends_the_wait),
+        cmocka_unit_test(a_deadline_ends_yielding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

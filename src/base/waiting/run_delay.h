@@ -1,4 +1,4 @@
-/* src/replicas/machine/run_delay.h - how long a thread has waited for a PU. */
+/* src/base/waiting/run_delay.h - how long a thread has waited for a PU. */
 #ifndef DTI_RUN_DELAY_H
 #define DTI_RUN_DELAY_H
 

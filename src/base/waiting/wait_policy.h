@@ -1,0 +1,91 @@
+/* src/base/waiting/wait_policy.h - for how long a thread polls a condition before it sleeps.
+ *
+ * A thread that spins notices the condition at once, but uses its CPU. A thread that sleeps pays a wake-up,
+ * which takes 5 to 100 us. A policy that adapts learns three things:
+ *
+ * - How long a wake-up takes here. A thread spins for DTI_SPIN_WAKES of them. A wait that lasts longer is
+ *   made little longer by one wake-up. The program loses at most a tenth of its time to wake-ups, and uses at
+ *   most twice the CPU time that it would need if it knew each wait beforehand (Karlin et al., "Empirical
+ *   studies of competitive spinning", SOSP 1991, prove the factor 2 for one wake-up).
+ * - Whether spinning has been in vain. After a wait that was longer than the time for which the thread
+ *   spins, the next waits spin for DTI_SPIN_LEAST_NS only.
+ * - Whether other threads want the CPU. The kernel counts for how long a thread was ready to run but had no
+ *   CPU. If that is a fifth of its time, the thread spins for DTI_SPIN_LEAST_NS only. Its spinning would
+ *   use up the time slices which it needs for its work, while those for which it waits have no CPU either.
+ *
+ * The functions here are arithmetic on durations that the caller has measured, except
+ * dti_wait_policy_before_sleep. Only the thread that waits uses its policy, so nothing is atomic. */
+#ifndef DTI_WAIT_POLICY_H
+#define DTI_WAIT_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How long a thread spins before it sleeps, if nothing else says it. A policy that adapts begins with it. */
+#define DTI_DEFAULT_SPIN_US 50u
+
+/* How long a thread spins if spinning is not likely to pay. */
+#define DTI_SPIN_LEAST_NS 3000u
+
+/* After waits for which spinning was in vain, every DTI_SPIN_EVERY-th wait spins for the full time again. */
+#define DTI_SPIN_EVERY 16u
+
+struct dti_wait_policy {
+    /* How long to poll with the pause instruction. If the policy adapts, this changes. */
+    uint64_t spin_ns;
+
+    /* How long to poll with sched_yield, so that other threads of the same CPU run between two polls. */
+    uint64_t yield_ns;
+
+    /* The number of consecutive waits that took longer than spin_ns, for which spinning was in vain. If it is
+     * not 0, the next waits spin for DTI_SPIN_LEAST_NS only. Every DTI_SPIN_EVERY-th wait spins for spin_ns
+     * again, because a thread that sleeps cannot distinguish a long wait from a short one with a slow
+     * wake-up. This was measured with ditto-bench skew, where peers are 200 us late. A broadcast of 1 MiB
+     * whose root is late by about spin_ns takes 75 us, and took 104 us before. */
+    uint32_t long_waits;
+
+    /* True if the policy learns. The members from here on are used only then. */
+    bool adapts;
+
+    /* True if other threads want the CPU. */
+    bool crowded;
+
+    /* The median of the times from a waker's call until the sleeper runs. */
+    uint64_t wake_ns;
+
+    /* For how long the thread has spun in all waits since its last sleep. */
+    uint64_t spun_ns;
+
+    /* The number of sleeps since the kernel's counters were read. */
+    uint32_t sleeps;
+
+    /* When the kernel's counters were read, and what they said. read_at_ns is 0 if they were not read yet. */
+    uint64_t read_at_ns, ran_ns, delayed_ns;
+};
+
+/* Returns a policy that adapts, and has learned nothing yet. */
+struct dti_wait_policy dti_wait_policy_adapting(void);
+
+/* Replaces a policy by another one, but keeps what it has learned if both adapt. */
+void dti_wait_policy_replace(struct dti_wait_policy *policy, struct dti_wait_policy other);
+
+/* Returns true if the next wait should spin for the full time, and not for DTI_SPIN_LEAST_NS. */
+bool dti_wait_policy_spins_in_full(const struct dti_wait_policy *policy);
+
+/* A wait has ended while the thread spun, for spun_ns so far. */
+void dti_wait_policy_after_spin(struct dti_wait_policy *policy, bool spun_in_full, uint64_t spun_ns);
+
+/* The thread is about to sleep. Reads the kernel's counters if that is not done more often than every 10 ms:
+ * the time for that (about 10 us) is lost while there is nothing to do. */
+void dti_wait_policy_before_sleep(struct dti_wait_policy *policy);
+
+/* A wait with a sleep has ended. waited_ns is the time of the whole wait. wake_ns is the time from the
+ * waker's call until the thread ran, or 0 if no waker has called it. */
+void dti_wait_policy_after_sleep(struct dti_wait_policy *policy, uint64_t waited_ns, uint64_t wake_ns);
+
+/* Learns from the kernel's counters: in a time in which the thread slept so many times, it ran for ran_ns,
+ * and was ready but had no CPU for delayed_ns. */
+void dti_wait_policy_learn_delay(struct dti_wait_policy *policy, uint64_t ran_ns, uint64_t delayed_ns,
+                                 uint32_t sleeps);
+
+#endif

@@ -1,0 +1,91 @@
+/* src/strategy/waiting.c - finds how the threads of a strategy wait: an option wins over the environment,
+ * and the environment over the default. */
+#include "strategy/strategy.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define MOST_SPIN_US 1000000000
+
+static const char *const names[] = {
+    [DITTO_WAIT_DEFAULT] = "default", [DITTO_WAIT_ACTIVE] = "active", [DITTO_WAIT_PASSIVE] = "passive"
+};
+enum { POLICIES = sizeof names / sizeof names[0] };
+
+/* What the environment says. */
+struct environment {
+    bool has_wait, has_spin_us;
+    ditto_wait_policy wait;
+    uint32_t spin_us;
+};
+
+static ditto_status read_wait(struct environment *e)
+{
+    const char *text = getenv("DITTO_WAIT");
+    e->has_wait = text != NULL;
+    for (int i = 0; text != NULL && i < POLICIES; i++)
+        if (strcasecmp(text, names[i]) == 0) {
+            e->wait = (ditto_wait_policy)i;
+            return DITTO_OK;
+        }
+    if (text == NULL)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "the environment variable DITTO_WAIT is \"%s\": it must be default, active or passive",
+                    text);
+}
+
+static ditto_status read_spin(struct environment *e)
+{
+    const char *text = getenv("DITTO_SPIN_US");
+    int64_t value = 0;
+    e->has_spin_us = text != NULL;
+    if (text != NULL && (!dti_parse_i64(text, strlen(text), &value) || value < 0 || value > MOST_SPIN_US))
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "the environment variable DITTO_SPIN_US is \"%s\": it must be microseconds, 0 to %d",
+                        text, MOST_SPIN_US);
+    e->spin_us = (uint32_t)value;
+    return DITTO_OK;
+}
+
+ditto_status dti_waiting_read(const ditto_strategy_options *o, struct dti_team_options *out)
+{
+    struct environment e = { .wait = DITTO_WAIT_DEFAULT };
+    bool has_spin_us = o->spin_us != 0 || o->has_spin_us;
+    if ((int)o->wait < 0 || (int)o->wait >= POLICIES)
+        return DTI_FAIL(DITTO_ERR_RANGE, "wait = %d is not a value of its enum", (int)o->wait);
+    if (has_spin_us && o->wait != DITTO_WAIT_DEFAULT)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "spin_us = %u and wait = %s contradict each other: set only one of them", o->spin_us,
+                        names[o->wait]);
+    DTI_TRY(read_wait(&e));
+    DTI_TRY(read_spin(&e));
+    if (e.has_spin_us && e.wait != DITTO_WAIT_DEFAULT)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the environment variables DITTO_SPIN_US = %u and DITTO_WAIT = %s contradict each other: "
+            "set only one of them",
+            e.spin_us, names[e.wait]);
+    bool has_option = has_spin_us || o->wait != DITTO_WAIT_DEFAULT;
+    out->wait = has_option ? o->wait : e.wait;
+    out->has_spin_us = has_option ? has_spin_us : e.has_spin_us;
+    out->spin_us = has_option ? o->spin_us : e.spin_us;
+    return DITTO_OK;
+}
+
+void dti_waiting_describe(const struct dti_team *team, struct dti_text *text)
+{
+    const struct dti_team_options *o = dti_team_options(team);
+    const char *polls = dti_team_is_oversubscribed(team) ? "yield" : "spin";
+    if (o->wait == DITTO_WAIT_ACTIVE)
+        dti_text_add(text, "waiting threads %s, and do not sleep\n", polls);
+    else if (o->wait == DITTO_WAIT_PASSIVE)
+        dti_text_add(text, "waiting threads sleep\n");
+    else if (dti_team_is_oversubscribed(team))
+        dti_text_add(text, "waiting threads yield for a short time, then sleep\n");
+    else if (o->has_spin_us)
+        dti_text_add(text, "waiting threads spin for %u us, then sleep\n", o->spin_us);
+    else
+        dti_text_add(text, "waiting threads spin for as long as that pays, then sleep\n");
+}

@@ -1,0 +1,151 @@
+/* tests/base/waiting/test_wait_policy.c - what a policy learns (src/base/waiting/wait_policy.h). */
+#include "support/support.h"
+
+#include "base/waiting/wait_policy.h"
+
+#define US 1000u
+#define MS 1000000u
+
+/* A policy that has learned from many sleeps whose wake-ups took wake_ns. */
+static struct dti_wait_policy experienced(uint64_t wake_ns)
+{
+    struct dti_wait_policy p = dti_wait_policy_adapting();
+    for (int i = 0; i < 1000; i++)
+        dti_wait_policy_after_sleep(&p, 0, wake_ns);
+    return p;
+}
+
+static void it_begins_with_50_us(void **state)
+{
+    struct dti_wait_policy p = dti_wait_policy_adapting();
+    (void)state;
+    assert_int_equal(p.spin_ns, 50 * US);
+    assert_true(dti_wait_policy_spins_in_full(&p));
+}
+
+static void it_spins_for_some_wake_ups(void **state)
+{
+    (void)state;
+    for (uint64_t wake = 10 * US; wake <= 200 * US; wake *= 2) {
+        struct dti_wait_policy p = experienced(wake);
+        assert_in_range(p.spin_ns, 7 * wake, 9 * wake);
+    }
+}
+
+static void what_it_learns_is_bounded(void **state)
+{
+    (void)state;
+    assert_in_range(experienced(1).spin_ns, 45 * US, 50 * US);
+    assert_in_range(experienced(1000 * MS).spin_ns, 2 * MS, 22 * MS / 10);
+}
+
+static void one_slow_wake_up_has_no_weight(void **state)
+{
+    struct dti_wait_policy p = experienced(40 * US);
+    uint64_t before = p.spin_ns;
+    (void)state;
+    dti_wait_policy_after_sleep(&p, 0, 500 * MS);
+    assert_in_range(p.spin_ns, before, before + before / 8);
+}
+
+static void a_sleep_without_a_waker_teaches_nothing(void **state)
+{
+    struct dti_wait_policy p = experienced(40 * US);
+    uint64_t before = p.spin_ns;
+    (void)state;
+    dti_wait_policy_after_sleep(&p, 0, 0);
+    assert_int_equal(p.spin_ns, before);
+}
+
+static void after_a_long_wait_every_16th_wait_spins_in_full(void **state)
+{
+    struct dti_wait_policy p = dti_wait_policy_adapting();
+    (void)state;
+    for (int i = 0; i < 48; i++) {
+        assert_int_equal(dti_wait_policy_spins_in_full(&p), i % 16 == 0);
+        dti_wait_policy_after_sleep(&p, 10 * MS, 0);
+    }
+    assert_true(dti_wait_policy_spins_in_full(&p));
+    dti_wait_policy_after_spin(&p, true, 10 * US);
+    assert_true(dti_wait_policy_spins_in_full(&p));
+}
+
+static void a_thread_that_never_sleeps_tries_it_now_and_then(void **state)
+{
+    struct dti_wait_policy p = experienced(40 * US);
+    uint64_t spun_us = 0;
+    (void)state;
+    for (; dti_wait_policy_spins_in_full(&p) && spun_us < 1000000; spun_us += 10)
+        dti_wait_policy_after_spin(&p, true, 10 * US);
+    assert_in_range(spun_us, 35000, 45000); /* 1000 wake-ups */
+    dti_wait_policy_after_sleep(&p, 0, 40 * US);
+    assert_true(dti_wait_policy_spins_in_full(&p));
+}
+
+static void on_a_crowded_cpu_it_does_not_spin(void **state)
+{
+    struct dti_wait_policy p = experienced(40 * US);
+    uint64_t before = p.spin_ns;
+    (void)state;
+    dti_wait_policy_learn_delay(&p, 5 * MS, 5 * MS, 10);
+    assert_false(dti_wait_policy_spins_in_full(&p));
+    /* The late wake-ups there do not say what a wake-up costs. */
+    dti_wait_policy_after_sleep(&p, 0, 4 * MS);
+    assert_int_equal(p.spin_ns, before);
+    dti_wait_policy_learn_delay(&p, 10 * MS, 0, 10);
+    assert_true(dti_wait_policy_spins_in_full(&p));
+}
+
+static void wake_ups_alone_do_not_make_a_cpu_crowded(void **state)
+{
+    struct dti_wait_policy p = dti_wait_policy_adapting();
+    (void)state;
+    /* A thread that works for 5 us and then sleeps: each wake-up takes 60 us, and counts as a delay. */
+    dti_wait_policy_learn_delay(&p, 100 * 5 * US, 100 * 60 * US, 100);
+    assert_true(dti_wait_policy_spins_in_full(&p));
+}
+
+static void a_new_policy_keeps_what_was_learned(void **state)
+{
+    struct dti_wait_policy p = experienced(100 * US), fixed = { .spin_ns = 7 * US };
+    uint64_t learned = p.spin_ns;
+    (void)state;
+    dti_wait_policy_replace(&p, dti_wait_policy_adapting());
+    assert_int_equal(p.spin_ns, learned);
+    dti_wait_policy_replace(&p, fixed);
+    assert_int_equal(p.spin_ns, 7 * US);
+    dti_wait_policy_replace(&p, dti_wait_policy_adapting());
+    assert_int_equal(p.spin_ns, 50 * US);
+}
+
+static void a_policy_that_does_not_adapt_stays_as_it_is(void **state)
+{
+    struct dti_wait_policy p = { .spin_ns = 7 * US };
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        assert_true(dti_wait_policy_spins_in_full(&p));
+        dti_wait_policy_after_spin(&p, true, 10 * US);
+        dti_wait_policy_before_sleep(&p);
+        dti_wait_policy_after_sleep(&p, 0, 100 * US);
+    }
+    assert_int_equal(p.spin_ns, 7 * US);
+    assert_int_equal(p.read_at_ns, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_begins_with_50_us),
+        cmocka_unit_test(it_spins_for_some_wake_ups),
+        cmocka_unit_test(what_it_learns_is_bounded),
+        cmocka_unit_test(one_slow_wake_up_has_no_weight),
+        cmocka_unit_test(a_sleep_without_a_waker_teaches_nothing),
+        cmocka_unit_test(after_a_long_wait_every_16th_wait_spins_in_full),
+        cmocka_unit_test(a_thread_that_never_sleeps_tries_it_now_and_then),
+        cmocka_unit_test(on_a_crowded_cpu_it_does_not_spin),
+        cmocka_unit_test(wake_ups_alone_do_not_make_a_cpu_crowded),
+        cmocka_unit_test(a_new_policy_keeps_what_was_learned),
+        cmocka_unit_test(a_policy_that_does_not_adapt_stays_as_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+/* tests/strategy/test_waiting.c - how the threads of a strategy wait: options, environment, description, and
+ * whether they sleep. */
+#include "support/support.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { TRIALS = 50 };
+
+/* -- options and environment -- */
+
+static void set_environment(const char *wait, const char *spin_us)
+{
+    if (wait != NULL)
+        setenv("DITTO_WAIT", wait, 1);
+    else
+        unsetenv("DITTO_WAIT");
+    if (spin_us != NULL)
+        setenv("DITTO_SPIN_US", spin_us, 1);
+    else
+        unsetenv("DITTO_SPIN_US");
+}
+
+static int clear_environment(void **state)
+{
+    (void)state;
+    set_environment(NULL, NULL);
+    return 0;
+}
+
+/* Fails the test if the description of a strategy with these options has no such line. Its one replica does
+ * not share a PU. */
+static void expect_line(const ditto_strategy_options *options, const char *line)
+{
+    char text[4000];
+    ditto_strategy *s = make_strategy(1, options);
+    assert_ok(ditto_strategy_describe(s, text, sizeof text, NULL));
+    if (strstr(text, line) == NULL)
+        fail_msg("\"%s\" is not in:\n%s", line, text);
+    assert_ok(ditto_strategy_destroy(s));
+}
+
+static void the_default_adapts(void **state)
+{
+    (void)state;
+    expect_line(NULL, "waiting threads spin for as long as that pays, then sleep\n");
+}
+
+static void the_environment_wins_over_the_default(void **state)
+{
+    (void)state;
+    set_environment("active", NULL);
+    expect_line(NULL, "waiting threads spin, and do not sleep\n");
+    set_environment("PASSIVE", NULL);
+    expect_line(NULL, "waiting threads sleep\n");
+    set_environment(NULL, "70");
+    expect_line(NULL, "waiting threads spin for 70 us, then sleep\n");
+    set_environment("default", "0");
+    expect_line(NULL, "waiting threads spin for 0 us, then sleep\n");
+}
+
+static void an_option_wins_over_the_environment(void **state)
+{
+    ditto_strategy_options waits = DITTO_STRATEGY_OPTIONS_INIT, spins = DITTO_STRATEGY_OPTIONS_INIT;
+    (void)state;
+    waits.wait = DITTO_WAIT_ACTIVE;
+    spins.spin_us = 30;
+    set_environment("passive", NULL);
+    expect_line(&waits, "waiting threads spin, and do not sleep\n");
+    expect_line(&spins, "waiting threads spin for 30 us, then sleep\n");
+    set_environment(NULL, "70");
+    expect_line(&waits, "waiting threads spin, and do not sleep\n");
+    expect_line(&spins, "waiting threads spin for 30 us, then sleep\n");
+    spins.spin_us = 0;
+    spins.has_spin_us = 1;
+    expect_line(&spins, "waiting threads spin for 0 us, then sleep\n");
+}
+
+static void expect_refusal(const ditto_strategy_options *options, ditto_status status, const char *words)
+{
+    ditto_strategy *s = NULL;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, options, &s), status);
+    if (strstr(ditto_last_error()->message, words) == NULL)
+        fail_msg("\"%s\" is not in: %s", words, ditto_last_error()->message);
+    assert_null(s);
+}
+
+static void wrong_values_are_errors(void **state)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    static const char *const not_a_policy[] = { "", "lazy", "active ", "1" };
+    static const char *const not_a_time[] = { "", "-1", "50us", "1.5", "1000000001", "99999999999999999999" };
+    (void)state;
+    for (size_t i = 0; i < sizeof not_a_policy / sizeof not_a_policy[0]; i++) {
+        set_environment(not_a_policy[i], NULL);
+        expect_refusal(NULL, DITTO_ERR_INVALID, "it must be default, active or passive");
+    }
+    for (size_t i = 0; i < sizeof not_a_time / sizeof not_a_time[0]; i++) {
+        set_environment(NULL, not_a_time[i]);
+        expect_refusal(NULL, DITTO_ERR_INVALID, "it must be microseconds");
+    }
+    /* A wrong value is an error even if an option wins over it. */
+    options.wait = DITTO_WAIT_PASSIVE;
+    expect_refusal(&options, DITTO_ERR_INVALID, "DITTO_SPIN_US");
+    set_environment("active", "70");
+    expect_refusal(NULL, DITTO_ERR_INVALID, "contradict each other");
+    set_environment(NULL, NULL);
+    options.spin_us = 5;
+    expect_refusal(&options, DITTO_ERR_INVALID, "spin_us = 5 and wait = passive contradict each other");
+    options.spin_us = 0;
+    options.has_spin_us = 1;
+    expect_refusal(&options, DITTO_ERR_INVALID, "contradict each other");
+    options.has_spin_us = 0;
+    options.wait = (ditto_wait_policy)3;
+    expect_refusal(&options, DITTO_ERR_RANGE, "wait = 3");
+}
+
+/* -- sleeping -- */
+
+/* In a trial, replica 0 is late and replica 1 counts how often it gave up its PU until both had arrived. */
+struct sleeps {
+    struct report report;
+    long count;
+};
+
+static long voluntary_switches(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
+static ditto_status meet_late(ditto_replica *self, void *argument)
+{
+    struct sleeps *s = argument;
+    EXPECT(&s->report, ditto_barrier(self, NULL) == DITTO_OK);
+    long before = voluntary_switches();
+    if (ditto_replica_id(self) == 0)
+        usleep(5000);
+    EXPECT(&s->report, ditto_barrier(self, NULL) == DITTO_OK);
+    if (ditto_replica_id(self) == 1)
+        s->count = voluntary_switches() - before;
+    return DITTO_OK;
+}
+
+/* Returns true if replica 1 has slept at least once (`sleeps`), or not at all, in one of the trials. */
+static bool some_trial_sleeps(ditto_wait_policy wait, bool sleeps)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    bool found = false;
+    options.wait = wait;
+    ditto_strategy *strategy = make_strategy(2, &options);
+    for (int trial = 0; trial < TRIALS && !found; trial++) {
+        struct sleeps s = { .count = 0 };
+        run_all(strategy, meet_late, &s, &s.report);
+        found = sleeps == (s.count > 0);
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+    return found;
+}
+
+static void passive_threads_sleep(void **state)
+{
+    (void)state;
+    assert_true(some_trial_sleeps(DITTO_WAIT_PASSIVE, true));
+}
+
+static void threads_sleep_in_long_waits(void **state)
+{
+    (void)state;
+    assert_true(some_trial_sleeps(DITTO_WAIT_DEFAULT, true));
+}
+
+static void active_threads_do_not_sleep(void **state)
+{
+    (void)state;
+    assert_true(some_trial_sleeps(DITTO_WAIT_ACTIVE, false));
+}
+
+/* -- waits meet limits and errors -- */
+
+struct vain {
+    struct report report;
+    _Atomic int gave_up; /* how many replicas no longer wait for replica 0 */
+};
+
+/* Replica 0 does not come before all others have given up. */
+static ditto_status wait_in_vain(ditto_replica *self, void *argument)
+{
+    ditto_reduce_options limit = DITTO_REDUCE_OPTIONS_INIT;
+    struct vain *v = argument;
+    limit.timeout_ms = 50;
+    if (ditto_replica_id(self) != 0) {
+        ditto_status status = ditto_barrier(self, &limit);
+        v->gave_up++;
+        return status;
+    }
+    for (int ms = 0; ms < 60000 && v->gave_up < (int)ditto_num_replicas(self) - 1; ms++)
+        usleep(1000);
+    EXPECT(&v->report, v->gave_up == (int)ditto_num_replicas(self) - 1);
+    return DITTO_OK;
+}
+
+static ditto_status fail_late(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    if (ditto_replica_id(self) == 0) {
+        usleep(5000);
+        return ditto_fail(self, 1, "as asked");
+    }
+    return ditto_barrier(self, NULL);
+}
+
+static void every_policy_ends_at_a_limit_and_at_an_error(void **state)
+{
+    (void)state;
+    for (int wait = DITTO_WAIT_DEFAULT; wait <= DITTO_WAIT_PASSIVE; wait++)
+        for (size_t i = 1; i < replica_counts_length; i++) {
+            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+            struct vain vain = { .gave_up = 0 };
+            options.wait = (ditto_wait_policy)wait;
+            ditto_strategy *s = make_strategy(replica_counts[i], &options);
+            assert_status(ditto_strategy_run(s, wait_in_vain, &vain), DITTO_ERR_TIMED_OUT);
+            assert_string_equal(vain.report.first_failure, "");
+            assert_status(ditto_strategy_run(s, fail_late, NULL), DITTO_ERR_USER);
+            assert_ok(ditto_strategy_destroy(s));
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(the_default_adapts, clear_environment),
+        cmocka_unit_test_teardown(the_environment_wins_over_the_default, clear_environment),
+        cmocka_unit_test_teardown(an_option_wins_over_the_environment, clear_environment),
+        cmocka_unit_test_teardown(wrong_values_are_errors, clear_environment),
+        cmocka_unit_test(passive_threads_sleep),
+        cmocka_unit_test(threads_sleep_in_long_waits),
+        cmocka_unit_test(active_threads_do_not_sleep),
+        cmocka_unit_test(every_policy_ends_at_a_limit_and_at_an_error),
+    };
+    clear_environment(NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
