@@ -146,9 +146,9 @@ void alone_csv(const struct alone_row *row)
     if (row->rounds != NULL) {
         if (!row->rounds->disturbed)
             printf("%.1f", row->rounds->modes.mode[row->mode].median_ns);
-        printf(",%u,%u,", rounds_fewest(row->rounds, row->mode), rounds_disturbed(row->rounds, row->column));
+        printf(",%u,%u,,", rounds_fewest(row->rounds, row->mode), rounds_disturbed(row->rounds, row->column));
     } else {
-        printf(",1,0,");
+        printf(",1,0,,");
     }
     csv_counts(row);
     printf("\n");

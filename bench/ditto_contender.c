@@ -16,6 +16,7 @@ struct ditto_state {
     struct timing loops;          /* of the last batch of loops */
     const struct worker *counted; /* the workers of the last batch */
     bool plain;                   /* does the plain all-reduce instead of its variants */
+    ditto_wait_policy wait;       /* of a contender that makes its strategy in `prepare` */
 };
 
 /* The handle of the replica that runs on this thread. */
@@ -317,4 +318,40 @@ uint32_t ditto_contender_open(struct contender *out, enum bench_kind kind, uint3
         return 1;
     out[1] = contender("ditto-plain", new_state(s->strategy), free);
     return 2;
+}
+
+/* -- ways to wait -- */
+
+static bool prepare_waiting(void *state, const struct work *work)
+{
+    struct ditto_state *s = state;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.num_replicas = work->replicas;
+    options.wait = s->wait;
+    must(ditto_strategy_create(DITTO_MIRRORED, &options, &s->strategy));
+    must(ditto_strategy_scope_enter(s->strategy));
+    return prepare(state, work);
+}
+
+static void finish_waiting(void *state, const struct work *work)
+{
+    struct ditto_state *s = state;
+    finish(state, work);
+    must(ditto_strategy_scope_leave(s->strategy));
+    must(ditto_strategy_destroy(s->strategy));
+    s->strategy = NULL;
+}
+
+uint32_t waiting_dittos_open(struct contender *out)
+{
+    static const char *const names[] = { "ditto", "ditto-active", "ditto-passive" };
+    static const ditto_wait_policy policies[] = { DITTO_WAIT_DEFAULT, DITTO_WAIT_ACTIVE, DITTO_WAIT_PASSIVE };
+    for (int i = 0; i < 3; i++) {
+        struct ditto_state *s = new_state(NULL);
+        s->wait = policies[i];
+        out[i] = contender(names[i], s, free);
+        out[i].prepare = prepare_waiting;
+        out[i].finish = finish_waiting;
+    }
+    return 3;
 }

@@ -14,8 +14,12 @@ import textwrap
 GAP = 1.6  # the same as MODES_GAP
 PEERS = ["libgomp", "libomp", "openmpi", "mpich", "gloo"]
 MPI, OPENMP = ["openmpi", "mpich"], ["libgomp", "libomp"]
-KEY = ["bench", "replicas", "dtype", "op", "in_place", "bytes", "devices", "skew_us", "turns"]
+KEY = ["bench", "replicas", "dtype", "op", "in_place", "bytes", "devices", "skew_us", "turns",
+       "load"]
 LIFE = ["create", "rest"]
+WITHOUT_MODES = LIFE + ["wait"]
+WAITS = ["ditto", "ditto-active", "ditto-passive", "libgomp", "libgomp-active", "libgomp-passive", "libomp",
+         "libomp-active", "libomp-passive", "openmpi", "openmpi-yield", "mpich"]
 
 
 class Machine:
@@ -36,9 +40,9 @@ class Machine:
         self.keys = []
         for row in rows:
             # Batches of a row without a hand-over were disturbed, unless nothing in the file has one.
-            if self.modes and not row.get("hand_over_ns") and row["bench"] not in LIFE:
+            if self.modes and not row.get("hand_over_ns") and row["bench"] not in WITHOUT_MODES:
                 continue
-            key = tuple(row.get(name, "") for name in KEY)
+            key = tuple(row.get(name) or "" for name in KEY)
             if key not in self.keys:
                 self.keys.append(key)
             mode = self.mode_of(row.get("hand_over_ns"))
@@ -114,7 +118,7 @@ def size_of(size):
 
 
 def work_of(key):
-    name, _, dtype, _, in_place, size, devices, _, turns = key
+    name, _, dtype, _, in_place, size, devices, _, turns, _ = key
     text = name
     if size not in ("", "0"):
         text += " " + size_of(int(size))
@@ -167,7 +171,7 @@ def side_by_side(machines, wanted):
     """A table with a group of columns for each mode of each machine."""
     keys, heading, places = [], ["work", "replicas"], []
     for number, machine in enumerate(machines):
-        keys += [key for key in machine.keys if key not in keys and key[0] not in LIFE + ["skew"]]
+        keys += [key for key in machine.keys if key not in keys and key[0] not in WITHOUT_MODES + ["skew"]]
         for mode in machine.mode_numbers():
             places.append((machine, mode))
             mark = chr(ord("A") + number) + (str(mode + 1) if len(machine.modes) > 1 else "")
@@ -235,6 +239,28 @@ def skew_row(machine, key, mode):
         [f"{share:.2f}" if share else "" for share in shares]
 
 
+def wait_row(machine, key):
+    """Times and CPU times of each contender, and how ditto compares with the best of them."""
+    def time(contender):
+        return machine.figure(key, 0, contender)
+
+    def cpu(contender):
+        share = machine.figure(key, 0, contender, "cpu_share")
+        return time(contender) * share if share else None
+
+    def best(of, contenders):
+        return min((of(c) for c in contenders if of(c)), default=None)
+
+    default = ["libgomp", "libomp", "openmpi", "mpich"]
+    cells = [f"{us(time(c))} / {us(cpu(c))}" if time(c) else "" for c in WAITS]
+    return [key[9], key[7]] + cells + [ratio(of("ditto"), best(of, which), bad)
+                                       for of in (time, cpu)
+                                       for which, bad in ((default, lambda value: value > 1.05),
+                                                          (WAITS[3:], lambda value: value > 1.25))] + \
+        [ratio(time("ditto" + how), best(time, ["libgomp" + how, "libomp" + how]), lambda value: value > 1.05)
+         for how in ("-active", "-passive")]
+
+
 def of_machine(machine, mode):
     """Returns all tables of a machine in a mode."""
     keys = [key for key in machine.keys if machine.has(key, mode)]
@@ -244,10 +270,16 @@ def of_machine(machine, mode):
     parts.append(table(["work", "replicas", "ditto", "bound", "its form"] + peers +
                        ["gloo", "bound / ditto", "ditto / best MPI", "ditto / best OpenMP", "ditto / gloo",
                         " "],
-                       [main_row(machine, key, mode) for key in keys if key[0] not in LIFE + ["skew"]]))
+                       [main_row(machine, key, mode) for key in keys if key[0] not in WITHOUT_MODES + ["skew"]]))
     skews = [skew_row(machine, key, mode) for key in keys if key[0] == "skew"]
     if skews:
         parts.append(table(["work", "late by (us)", "ditto"] + peers + ["CPU: ditto"] + peers, skews))
+    waits = [wait_row(machine, key) for key in keys if key[0] == "wait"]
+    if waits:
+        parts.append("Waiting, microseconds of a repetition / of CPU time:\n")
+        parts.append(table(["load", "late by (us)"] + WAITS +
+                           ["time: of the best default", "of the best", "CPU: of the best default",
+                            "of the best", "active / peers' active", "passive / peers' passive"], waits))
     lives = [["create and destroy" if key[0] == "create" else "CPU time in one second at rest", key[1],
               f"{machine.figure(key, mode, 'ditto') / 1e6:.2f}"] for key in keys if key[0] in LIFE]
     if lives:

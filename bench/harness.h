@@ -2,6 +2,7 @@
 #ifndef HARNESS_H
 #define HARNESS_H
 
+#include "request.h"
 #include "rounds.h"
 #include "work.h"
 
@@ -70,6 +71,16 @@ void bound_close(void);
  * peers/protocol.h. If `all` is false, only the first is started. Returns the number of contenders that were
  * written to out. */
 uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas);
+
+/* The same for BENCH_WAIT: each peer with each of its ways to wait. The family is "default" or "other". If
+ * `all` is false, only the first peer is started. */
+uint32_t waiting_peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas);
+/* ditto_contender.c: contenders with each way to wait. Each creates its strategy in `prepare`, and
+ * destroys it in `finish`. */
+uint32_t waiting_dittos_open(struct contender *out);
+
+/* wait.c: measures and prints the rows of BENCH_WAIT. */
+void bench_wait(const struct request *request, const char *folder);
 
 /* Rows without contenders: life.c, values.c, variables.c, checkpoint.c, queue.c, input.c. */
 typedef void bench_alone(uint32_t replicas, bool csv);

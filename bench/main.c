@@ -99,6 +99,13 @@ int main(int count, char **word)
         report_machine();
         return 0;
     }
+    if (q.kind == BENCH_WAIT) {
+        char folder[4096];
+        own_folder(folder, sizeof folder);
+        report_heading(&q);
+        bench_wait(&q, folder);
+        return 0;
+    }
     hand_over_open();
     if (without_peers[q.kind] != NULL) {
         if (q.csv)

@@ -42,15 +42,34 @@ struct launch {
 
     /* With more replicas per PU the rows would take minutes. 0 means no limit. */
     uint32_t most_per_pu;
+
+    /* A variable of the environment and its value, for a setting that is not the default. */
+    const char *variable, *value;
 };
+#define OPENMPI                                                                 \
+    "peer-openmpi", "mpirun.openmpi --allow-run-as-root -np %N --bind-to core", \
+        "mpirun.openmpi --allow-run-as-root -np %N --bind-to none --oversubscribe", 4
+#define MPICH "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to none", 4
+
 static const struct launch launches[] = {
-    { "libgomp", "OpenMP", "peer-libgomp", "", "", 0 },
-    { "libomp", "OpenMP", "peer-libomp", "", "", 0 },
-    { "openmpi", "MPI", "peer-openmpi", "mpirun.openmpi --allow-run-as-root -np %N --bind-to core",
-      "mpirun.openmpi --allow-run-as-root -np %N --bind-to none --oversubscribe", 4 },
-    { "mpich", "MPI", "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to none",
-      4 },
-    { "gloo", "gloo", "peer-gloo", "", "", 4 },
+    { "libgomp", "OpenMP", "peer-libgomp", "", "", 0, NULL, NULL },
+    { "libomp", "OpenMP", "peer-libomp", "", "", 0, NULL, NULL },
+    { "openmpi", "MPI", OPENMPI, NULL, NULL },
+    { "mpich", "MPI", MPICH, NULL, NULL },
+    { "gloo", "gloo", "peer-gloo", "", "", 4, NULL, NULL },
+};
+
+/* Ways to wait. gloo is left out, because its own threads wait, whose CPU time is not counted. */
+static const struct launch waiting_launches[] = {
+    { "libgomp", "default", "peer-libgomp", "", "", 0, NULL, NULL },
+    { "libgomp-active", "other", "peer-libgomp", "", "", 0, "OMP_WAIT_POLICY", "ACTIVE" },
+    { "libgomp-passive", "other", "peer-libgomp", "", "", 0, "OMP_WAIT_POLICY", "PASSIVE" },
+    { "libomp", "default", "peer-libomp", "", "", 0, NULL, NULL },
+    { "libomp-active", "other", "peer-libomp", "", "", 0, "OMP_WAIT_POLICY", "ACTIVE" },
+    { "libomp-passive", "other", "peer-libomp", "", "", 0, "OMP_WAIT_POLICY", "PASSIVE" },
+    { "openmpi", "default", OPENMPI, NULL, NULL },
+    { "openmpi-yield", "other", OPENMPI, "OMPI_MCA_mpi_yield_when_idle", "1" },
+    { "mpich", "default", MPICH, NULL, NULL },
 };
 
 static uint32_t count_pus(void)
@@ -79,6 +98,8 @@ static void become(const struct launch *launch, char *program, uint32_t replicas
     word[count] = NULL;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (launch->variable != NULL)
+        setenv(launch->variable, launch->value, 1);
     setenv("OMP_PROC_BIND", "true", 1); /* threads are bound, like those of ditto */
     if (counters_list != NULL)
         setenv(COUNTERS_VARIABLE, counters_list, 1);
@@ -253,34 +274,53 @@ static void end(void *state)
     free(p);
 }
 
-uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas)
+/* Returns NULL if the peer cannot be started. */
+static struct peer *open_peer(const struct launch *launch, const char *folder, uint32_t replicas)
+{
+    char program[4096];
+    struct peer *p = calloc(1, sizeof *p);
+    snprintf(program, sizeof program, "%s/%s", folder, launch->program);
+    if (p == NULL || access(program, X_OK) != 0 || !start(p, launch, program, replicas)) {
+        free(p);
+        return NULL;
+    }
+    p->name = launch->name;
+    p->replicas = replicas;
+    if (read_greeting(p))
+        return p;
+    free(p);
+    return NULL;
+}
+
+static uint32_t open_list(struct contender *out, const struct launch *launch, size_t launches_count,
+                          const char *folder, uint32_t replicas)
 {
     uint32_t count = 0;
-    char program[4096];
     signal(SIGPIPE, SIG_IGN);
-    for (size_t i = 0; i < (all ? sizeof launches / sizeof launches[0] : 1); i++) {
-        if (launches[i].most_per_pu != 0 && replicas > launches[i].most_per_pu * count_pus())
+    for (size_t i = 0; i < launches_count; i++) {
+        if (launch[i].most_per_pu != 0 && replicas > launch[i].most_per_pu * count_pus())
             continue;
-        struct peer *p = calloc(1, sizeof *p);
-        snprintf(program, sizeof program, "%s/%s", folder, launches[i].program);
-        if (p == NULL || access(program, X_OK) != 0 || !start(p, &launches[i], program, replicas)) {
-            free(p);
-            continue;
-        }
-        p->name = launches[i].name;
-        p->replicas = replicas;
-        if (!read_greeting(p)) {
-            free(p);
-            continue;
-        }
-        out[count++] = (struct contender){ .name = p->name,
-                                           .family = launches[i].family,
-                                           .state = p,
-                                           .prepare = prepare,
-                                           .batch = batch,
-                                           .finish = finish,
-                                           .counts = counts,
-                                           .close = end };
+        struct peer *p = open_peer(&launch[i], folder, replicas);
+        if (p != NULL)
+            out[count++] = (struct contender){ .name = p->name,
+                                               .family = launch[i].family,
+                                               .state = p,
+                                               .prepare = prepare,
+                                               .batch = batch,
+                                               .finish = finish,
+                                               .counts = counts,
+                                               .close = end };
     }
     return count;
+}
+
+uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas)
+{
+    return open_list(out, launches, all ? sizeof launches / sizeof launches[0] : 1, folder, replicas);
+}
+
+uint32_t waiting_peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas)
+{
+    size_t count = sizeof waiting_launches / sizeof waiting_launches[0];
+    return open_list(out, waiting_launches, all ? count : 3, folder, replicas);
 }

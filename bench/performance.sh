@@ -24,6 +24,9 @@ if [ "$runs" -gt 0 ]; then
         ./run bench --peers --csv >>"$table.part" ||
             echo "performance: ditto-bench complained; its figures follow anyway" >&2
     done
+    for load in 0 1 2; do # an hour
+        build/bench/ditto-bench wait --peers --csv --load "$load" >>"$table.part"
+    done
     mv "$table.part" "$table"
     sh bench/table.sh --peers --graph docs/all-reduce.svg "$graph" ||
         echo "performance: ditto-bench complained; the graph follows anyway" >&2

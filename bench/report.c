@@ -134,6 +134,7 @@ static void csv_row(const struct request *q, const struct work *work, const stru
     printf(",%u,%u,", row->batches, row->disturbed);
     if (work_is_program(q->kind))
         printf("%.3f", r->operation_share);
+    printf(",");
     csv_rates(r->rates, work->replicas);
     printf("\n");
 }
@@ -245,7 +246,7 @@ void report_heading(const struct request *q)
         printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,"
                "noisy,"
                "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns,hand_over_ns,batches,"
-               "disturbed,operation_share");
+               "disturbed,operation_share,load");
         for (uint32_t e = 0; e < counters_events; e++)
             printf(",%s", counters_event[e].name);
         printf("\n");

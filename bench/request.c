@@ -18,7 +18,9 @@ static void usage(const char *reason, const char *word)
         stderr,
         "\n"
         "           [--replicas N] [--bytes 8,4K,1M or 8..128M] [--dtype f32] [--op SUM] [--in-place]\n"
-        "           [--skew 0,20,200 (us; of skew)] [--devices N (of parallel-for)] [--peers] [--csv]\n"
+        "           [--skew 0,20,200 (us; of skew and wait)] [--load N (of wait: busy processes on each "
+        "PU)]\n"
+        "           [--devices N (of parallel-for)] [--peers] [--csv]\n"
         "           [--turns (of broadcast and reduce: each replica in turn is the root)]\n"
         "           [--forms (CSV with a row for every form of the bound that came near)]\n"
         "           [--counters [EVENT,EVENT,...] (what each replica's thread counted for one operation)]\n"
@@ -81,6 +83,14 @@ static uint32_t parse_count(const char *value)
     if (count < 1 || count > WORK_MOST_REPLICAS)
         usage("is no number from 1 to 1024", value);
     return (uint32_t)count;
+}
+
+static uint32_t parse_load(const char *value)
+{
+    int load = atoi(value);
+    if (load < 0 || load > 8 || (load == 0 && strcmp(value, "0") != 0))
+        usage("is no number from 0 to 8", value);
+    return (uint32_t)load;
 }
 
 static ditto_dtype parse_dtype(const char *value)
@@ -192,8 +202,10 @@ static int parse_word(struct request *r, const char *word, const char *value)
         return parse_sizes(r, value), 2;
     else if (strcmp(word, "--perf-control") == 0)
         return open_pipes(value), 2;
-    else if (strcmp(word, "--skew") == 0 && r->kind == BENCH_SKEW)
+    else if (strcmp(word, "--skew") == 0 && (r->kind == BENCH_SKEW || r->kind == BENCH_WAIT))
         return parse_skews(r, value), 2;
+    else if (strcmp(word, "--load") == 0 && r->kind == BENCH_WAIT)
+        return r->load = parse_load(value), 2;
     else if (strcmp(word, "--dtype") == 0 && facts->collective)
         return r->dtype = parse_dtype(value), 2;
     else if (strcmp(word, "--op") == 0 && facts->reduces)
@@ -211,8 +223,12 @@ struct request request_parse(int count, char **word)
     parse_name(&r, word[1]);
     if (bench_facts[r.kind].sizes != NULL)
         parse_sizes(&r, bench_facts[r.kind].sizes);
+    if (r.kind == BENCH_WAIT)
+        parse_sizes(&r, "8");
     if (r.kind == BENCH_SKEW)
         parse_skews(&r, "0,20,200");
+    if (r.kind == BENCH_WAIT)
+        parse_skews(&r, "0,20,50,150,200,1000");
     for (int i = 2; i < count;)
         i += parse_word(&r, word[i], i + 1 < count ? word[i + 1] : NULL);
     r.in_place |= bench_facts[r.kind].one_buffer;

@@ -13,6 +13,7 @@ struct request {
     uint32_t sizes;
     uint32_t skew_us[MOST_SKEWS];
     uint32_t skews;
+    uint32_t load; /* of wait: busy processes on each PU */
     ditto_dtype dtype;
     ditto_op op;
     bool in_place, turns, csv, peers, forms, machine;

@@ -24,6 +24,7 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_LIST] = { "list", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "400K" },
     [BENCH_ASYNC] = { "async", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "8..8M" },
     [BENCH_SKEW] = { "skew", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "32K" },
+    [BENCH_WAIT] = { "wait", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, NULL },
     [BENCH_PARALLEL_FOR] = { .name = "parallel-for", .like = BENCH_PARALLEL_FOR, .sizes = "0,256M" },
     [BENCH_CG] = { .name = "cg", .like = BENCH_CG, .sizes = "192K,2M,64M", .one_buffer = true },
     [BENCH_TRAIN] = { .name = "train", .like = BENCH_TRAIN, .sizes = "64K,512K,4M", .one_buffer = true },
@@ -136,6 +137,24 @@ static void compute(uint32_t ns)
     double end = now_seconds() + ns * 1e-9;
     while (now_seconds() < end)
         ;
+}
+
+/* Uses CPU time. If other programs use the PU too, this takes longer. */
+static void use_cpu(uint32_t ns)
+{
+    double end = seconds_of(CLOCK_THREAD_CPUTIME_ID) + ns * 1e-9;
+    while (seconds_of(CLOCK_THREAD_CPUTIME_ID) < end)
+        ;
+}
+
+/* Works and meets. The replicas take turns to be late. */
+static void work_and_meet(const struct work *work, struct worker *workers, uint32_t id,
+                          const struct contender_ops *ops, void *context)
+{
+    for (uint64_t rep = 0; rep < work->reps; rep++) {
+        use_cpu(WAIT_WORK_NS + (rep % work->replicas == id ? work->skew_ns : 0));
+        ops->collective(context, id, work, workers);
+    }
 }
 
 static void repeat(const struct work *work, struct worker *workers, uint32_t id,
@@ -258,6 +277,8 @@ void work_batch(const struct work *work, struct worker *workers, uint32_t id, co
         program = cg_run(work, workers, id, ops, context);
     else if (work->kind == BENCH_TRAIN)
         program = train_run(work, workers, id, ops, context);
+    else if (work->kind == BENCH_WAIT)
+        work_and_meet(work, workers, id, ops, context);
     else if (bench_facts[work->kind].collective)
         repeat(work, workers, id, ops, context, baseline);
     else

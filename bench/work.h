@@ -37,6 +37,7 @@ enum bench_kind {
     BENCH_LIST,  /* one call that all-reduces WORK_TENSORS tensors */
     BENCH_ASYNC, /* an all-reduce that is started and then waited for */
     BENCH_SKEW,  /* an all-reduce to which one replica comes late */
+    BENCH_WAIT,  /* the same after WAIT_WORK_NS of work, and without data */
     BENCH_PARALLEL_FOR,
     BENCH_CG,    /* iterations of conjugate gradients */
     BENCH_TRAIN, /* steps of training a network */
@@ -76,6 +77,9 @@ static inline bool work_is_program(enum bench_kind kind)
 }
 
 enum { WORK_TENSORS = 100, WORK_MOST_REPLICAS = 1024 };
+
+/* The CPU time that each replica uses between two meetings of BENCH_WAIT. */
+#define WAIT_WORK_NS 300000u
 
 struct work {
     enum bench_kind kind;
