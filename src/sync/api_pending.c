@@ -6,7 +6,7 @@
 static ditto_status start(struct dti_arguments *a, ditto_pending *out)
 {
     uint64_t number;
-    DTI_TRY(dti_pending_start(a->replica, &a->call, &a->deadline, &number));
+    DTI_TRY(dti_pending_start(a->replica, &a->call, NULL, &a->deadline, &number));
     *out = (ditto_pending){ .number = number,
                             .replica = a->replica,
                             .run = (uint32_t)dti_team_run_number(a->replica->team) };

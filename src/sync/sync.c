@@ -278,6 +278,19 @@ void dti_sync_function_begins(struct dti_replica *self)
     dti_number_run(dti_replica_state_of(self), dti_team_run_number(self->team));
 }
 
+uint64_t dti_sync_run_number(const struct dti_replica *self)
+{
+    return atomic_load_explicit(&dti_replica_state_of(self)->run, memory_order_relaxed);
+}
+
+bool dti_sync_is_in_run(const struct dti_replica *self, uint64_t run)
+{
+    const struct dti_sync *sync = self->sync;
+    while (sync != NULL && atomic_load_explicit(&sync->state[self->id].run, memory_order_relaxed) != run)
+        sync = sync->outer;
+    return sync != NULL;
+}
+
 /* A job of the library in which replicas meet. */
 struct meeting_job {
     dti_job job;

@@ -111,17 +111,17 @@ struct dti_copy_set {
     const struct dti_copy *copy;
 };
 
+/* Processes a tile of results before it is written. Elements [first, first + count) of the item are in `tile`,
+ * which may be overwritten. The function writes its result to `out`, which is the tile itself or an address in
+ * the only copy that the calling thread writes. The function is called once in the whole strategy for each
+ * element, on any thread of any replica. If the values of replica 0 are used as they are (op 0), it may be
+ * called once in each group of replicas that has copies, for the copies of that group. */
+typedef void dti_target_finish_fn(void *context, uint32_t replica, size_t item, size_t first, size_t count,
+                                  void *tile, void *out);
+
 /* Destinations that are not the callers' buffers. */
 struct dti_target {
-    /* Processes each tile of results before it is written. May be NULL. Elements [first, first + count) of
-     * the item are in `tile`, which may be overwritten. The function writes its result to `out`, which is the
-     * tile itself or an address in the only copy that the calling thread writes. The function is called once
-     * in the whole strategy for each element, on any thread of any replica. If the values of replica 0 are
-     * used as they are (op 0), it may be called once in each group of replicas that has copies, for the
-     * copies of that group. */
-    void (*finish)(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
-                   void *out);
-
+    dti_target_finish_fn *finish; /* may be NULL */
     void *context;
     const struct dti_copy_set *copy_set; /* [items] */
 
@@ -152,6 +152,22 @@ struct dti_target_reduction {
  * The time limit of its meetings is that of the strategy. It begins in this function, so that work of the
  * caller before it, and earlier calls of the same public function, do not count. */
 ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted);
+
+/* The same, started now and waited for later, as the operations of ditto/pending.h are. Until it has been
+ * waited for, the items, what they point to, the target and its context must stay valid. The target must not
+ * call a function of the user's. *number names the operation. Fails as ditto_all_reduce_start does. */
+ditto_status dti_target_reduction_start(struct dti_replica *self, const struct dti_target_reduction *targeted,
+                                        uint64_t *number);
+ditto_status dti_target_reduction_wait(struct dti_replica *self, uint64_t number);
+
+/* Returns true if no operation can be started before operation `number` has been waited for. */
+bool dti_started_is_oldest(const struct dti_replica *self, uint64_t number);
+
+/* Returns the number of the run that the replica is in. */
+uint64_t dti_sync_run_number(const struct dti_replica *self);
+
+/* Returns true if the replica is in this run, or in a run inside it. */
+bool dti_sync_is_in_run(const struct dti_replica *self, uint64_t run);
 
 /* Reports which replica calls `finish` for which elements, if the op is not 0. Each range is reported once,
  * in ascending order. The caller allocates the data that `finish` needs near that replica. Any context. */

@@ -5,6 +5,7 @@
 #include "sync/algorithms/exchange.h"
 #include "sync/call_arguments.h"
 #include "sync/meeting/access.h"
+#include "sync/pending/pending.h"
 
 static struct dti_call call_of(const struct dti_target_reduction *targeted)
 {
@@ -38,6 +39,26 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
     ditto_status status = dti_collective(self, &call, targeted->target, &deadline);
     *calling = NULL;
     return status;
+}
+
+ditto_status dti_target_reduction_start(struct dti_replica *self, const struct dti_target_reduction *targeted,
+                                        uint64_t *number)
+{
+    struct dti_call call = call_of(targeted);
+    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
+    DTI_TRY(dti_check_outside_function(self, targeted->name));
+    return dti_pending_start(self, &call, targeted->target, &deadline, number);
+}
+
+ditto_status dti_target_reduction_wait(struct dti_replica *self, uint64_t number)
+{
+    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
+    return dti_pending_wait(self, number, &deadline);
+}
+
+bool dti_started_is_oldest(const struct dti_replica *self, uint64_t number)
+{
+    return dti_replica_state_of(self)->started + 1 >= number + DITTO_MAX_PENDING;
 }
 
 /* -- which replica finishes which elements -- */

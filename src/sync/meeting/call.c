@@ -122,7 +122,7 @@ void dti_call_difference(const struct dti_call *a, const struct dti_call *b, uin
         return;
     if (!describe_counts(a, b, n, text) && a->hash != b->hash)
         dti_text_add(text, a->pattern == DTI_PATTERN_LIST     ? " (their bytes_per_pack differs)"
-                           : a->pattern == DTI_PATTERN_TARGET ? " (their learning rates differ)"
+                           : a->pattern == DTI_PATTERN_TARGET ? " (their learning rates or variables differ)"
                            : a->pattern == DTI_PATTERN_SLICES ? " (their flags or numbers of rows differ)"
                                                               : " (their functions differ)");
 }

@@ -53,6 +53,7 @@ static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
                              .me = &sync->state[self->id],
                              .workspace = &sync->state[self->id].workspace,
                              .call = &operation->call,
+                             .target = operation->target,
                              .pending_number = number,
                              .from_mailboxes = operation->small,
                              .payload_bytes = operation->bytes };

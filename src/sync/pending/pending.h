@@ -30,6 +30,7 @@
 
 #include <ditto/pending.h>
 
+#include "sync/sync.h"
 #include "sync/sync_state.h"
 
 /* An entry of a replica's ring. */
@@ -38,6 +39,9 @@ struct dti_pending_operation {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t word;
     unsigned char inline_payload[DTI_INLINE_PAYLOAD_BYTES];
     alignas(DTI_CACHE_LINE_PAIR) struct dti_call call;
+
+    /* For DTI_PATTERN_TARGET, and otherwise NULL. Each replica works with its own. */
+    const struct dti_target *target;
 
     /* The number of bytes that a replica contributes (dti_call_size). */
     size_t bytes;
@@ -114,10 +118,11 @@ bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint6
 /* Allocates the replica's ring. Called when the state of the collectives is made (sync.c). Errors:
  * NO_MEMORY. */
 ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync);
-/* Announces an operation. *out is its number. Returns RANGE if the operation that would share the entry,
+/* Announces an operation. `target` is NULL except for DTI_PATTERN_TARGET, and must stay valid until the
+ * operation has been waited for. *out is its number. Returns RANGE if the operation that would share the entry,
  * DITTO_MAX_PENDING before, has not been waited for. Other errors: those of dti_meet. */
 ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call,
-                               struct dti_deadline *deadline, uint64_t *out);
+                               const struct dti_target *target, struct dti_deadline *deadline, uint64_t *out);
 /* Waits until the operation is consumed, and works on operations meanwhile. If deadline is NULL it does not
  * wait, and returns DITTO_PENDING if the operation is not finished. */
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline);

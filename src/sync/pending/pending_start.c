@@ -120,7 +120,7 @@ static void fetch_next(const struct dti_replica *self, size_t bytes)
 }
 
 static ditto_status start(struct dti_replica *self, const struct dti_call *call,
-                          struct dti_deadline *deadline, uint64_t *out)
+                          const struct dti_target *target, struct dti_deadline *deadline, uint64_t *out)
 {
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
@@ -142,7 +142,8 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     if (number > DITTO_MAX_PENDING)
         DTI_TRY(await_ring_space(self, before, deadline));
     dti_number_call(me, call->name);
-    bool small = is_small(sync, &size);
+    /* Each element goes through a target once, and not once on each replica. */
+    bool small = target == NULL && is_small(sync, &size);
     /* An equal call is not written again, so the cache line stays with the peers. */
     if (!dti_call_identical(&operation->call, call) || operation->small != small) {
         operation->call = *call;
@@ -150,6 +151,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
         operation->small = small;
         operation->digest = dti_call_digest(call);
     }
+    operation->target = target;
     if (small && size.own != 0)
         memcpy(dti_pending_payload(sync, self->id, number, size.own), call->src, size.own);
     if (!small) {
@@ -171,10 +173,10 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
 }
 
 ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call,
-                               struct dti_deadline *deadline, uint64_t *out)
+                               const struct dti_target *target, struct dti_deadline *deadline, uint64_t *out)
 {
     dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
-    ditto_status status = start(self, call, deadline, out);
+    ditto_status status = start(self, call, target, deadline, out);
     dti_trace_end(self, 0); /* no bytes, because the replicas that wait move them */
     return status;
 }

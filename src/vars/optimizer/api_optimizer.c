@@ -235,21 +235,73 @@ static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_opt
     return out->norm != NULL ? check_norm(o) : DITTO_OK;
 }
 
+/* Stands at the beginning of each function that takes a step, or a part of one. */
+#define USE_OPTIMIZER(self, r, o)                                                          \
+    DTI_TRY(dti_self((self), &(r)));                                                       \
+    DTI_TRY(dti_not_null((o), "optimizer"));                                               \
+    DTI_LEAVES_GATE(held, NULL);                                                           \
+    if (!dti_dependent_hold(&(o)->dependent, &held))                                       \
+        return DTI_FAIL(DITTO_ERR_CONTEXT, "the optimizer's strategy has been destroyed"); \
+    DTI_USE_OWN_VARIABLE((r), (o)->iterations)
+
+/* Checks the gradients of variables [first, first + count). */
+static ditto_status check_gradients(const ditto_optimizer *o, uint32_t first, uint32_t count,
+                                    const ditto_tensor *gradients)
+{
+    DTI_TRY(dti_not_null(gradients, "gradients"));
+    for (uint32_t k = 0; k < count; k++)
+        DTI_TRY_OF(check_gradient(o->variable[first + k], &gradients[k]), "gradients[%u]", k);
+    return DITTO_OK;
+}
+
 ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                          const ditto_apply_options *options)
 {
     ditto_apply_options known;
-    DTI_ENTER();
     struct dti_replica *r;
-    DTI_TRY(dti_self(self, &r));
-    DTI_TRY(dti_not_null(o, "optimizer"));
-    DTI_LEAVES_GATE(held, NULL);
-    if (!dti_dependent_hold(&o->dependent, &held))
-        return DTI_FAIL(DITTO_ERR_CONTEXT, "the optimizer's strategy has been destroyed");
-    DTI_USE_OWN_VARIABLE(r, o->iterations);
-    DTI_TRY(dti_not_null(gradients, "gradients"));
+    DTI_ENTER();
+    USE_OPTIMIZER(self, r, o);
     DTI_TRY(read_options(o, options, &known));
-    for (uint32_t k = 0; k < o->count; k++)
-        DTI_TRY_OF(check_gradient(o->variable[k], &gradients[k]), "gradients[%u]", k);
+    DTI_TRY(check_gradients(o, 0, o->count, gradients));
+    DTI_TRY(dti_step_check_none(r, o));
     return dti_apply(r, o, gradients, known.learning_rate, known.norm);
+}
+
+ditto_status ditto_apply_start(ditto_replica *self, ditto_optimizer *o, uint32_t first,
+                               uint32_t num_variables, const ditto_tensor *gradients,
+                               const ditto_apply_options *options)
+{
+    ditto_apply_options known;
+    struct dti_replica *r;
+    DTI_ENTER();
+    USE_OPTIMIZER(self, r, o);
+    DTI_TRY(read_options(o, options, &known));
+    if (known.norm != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "options->norm is set, but only ditto_apply_finish can return the norm");
+    if (num_variables == 0 || first >= o->count || num_variables > o->count - first)
+        return DTI_FAIL(
+            DITTO_ERR_RANGE,
+            "first = %u and num_variables = %u: the optimizer has %u variables, and a part has at "
+            "least one",
+            first, num_variables, o->count);
+    DTI_TRY(check_gradients(o, first, num_variables, gradients));
+    return dti_step_start(r, o, first, num_variables, gradients, known.learning_rate);
+}
+
+ditto_status ditto_apply_finish(ditto_replica *self, ditto_optimizer *o, const ditto_apply_options *options)
+{
+    ditto_apply_options known;
+    struct dti_replica *r;
+    DTI_ENTER();
+    USE_OPTIMIZER(self, r, o);
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_apply_options"));
+    if (known.learning_rate != 0 || known.has_learning_rate != 0)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "options->learning_rate is set, but the step was started with its learning rate: give "
+            "it to ditto_apply_start");
+    if (known.norm != NULL)
+        DTI_TRY(check_norm(o));
+    return dti_step_finish(r, o, known.norm);
 }

@@ -1,5 +1,6 @@
 /* src/vars/optimizer/apply.c - one step of an optimizer. Without clipping, one pass reduces the gradients,
- * updates every element and writes it to all copies. A step with clipping continues in clip.c. */
+ * updates every element and writes it to all copies. A step with clipping continues in clip.c. A step in parts
+ * is in started_step.c. */
 #include "replicas/memory/remote_memory.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
@@ -102,11 +103,12 @@ static void step_all(const struct dti_applying *a, uint32_t replica, size_t item
 
 /* Each element is in exactly one call, on the replica that reduces the element. All replicas have arrived, so
  * no other replica reads the old value any more. */
-static void finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
-                   void *out)
+void dti_applying_finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
+                         void *out)
 {
     const struct dti_applying *a = context;
     const ditto_optimizer *o = a->optimizer;
+    item += a->first_item;
     if (o->variable[o->item[item].variable]->may_differ)
         dti_apply_to_each(a, item, first, first + count, tile);
     else
@@ -115,13 +117,12 @@ static void finish(void *context, uint32_t replica, size_t item, size_t first, s
         *(int64_t *)o->iterations->copy[0].data = a->step.number;
 }
 
-/* Fills in the list of items with this replica's gradients. */
-static void fill_items(const struct dti_applying *a, ditto_list_item *list)
+void dti_applying_fill(const struct dti_applying *a, size_t count, ditto_list_item *list)
 {
     const ditto_optimizer *o = a->optimizer;
-    for (size_t i = 0; i < o->items; i++) {
-        const ditto_tensor *gradient = &a->gradient[o->item[i].variable];
-        const struct dti_variable_piece *piece = piece_of(o, i);
+    for (size_t i = 0; i < count; i++) {
+        const ditto_tensor *gradient = &a->gradient[o->item[a->first_item + i].variable];
+        const struct dti_variable_piece *piece = piece_of(o, a->first_item + i);
         list[i] = (ditto_list_item){ .src = (const char *)gradient->data +
                                             piece->first * ditto_dtype_bytes(gradient->dtype),
                                      .count = piece->count,
@@ -129,14 +130,25 @@ static void fill_items(const struct dti_applying *a, ditto_list_item *list)
     }
 }
 
+void dti_optimizer_changes(const struct dti_replica *self, const ditto_optimizer *o, uint32_t first,
+                           uint32_t count)
+{
+    for (uint32_t k = first; k < first + count; k++)
+        dti_changed(o->variable[k], self->id);
+    for (uint32_t i = first * o->slots; i < (first + count) * o->slots; i++)
+        dti_changed(o->slot[i], self->id);
+    dti_changed(o->iterations, self->id);
+}
+
 static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a, ditto_list_item *list,
                                 double *norm)
 {
     ditto_optimizer *o = a->optimizer;
-    struct dti_target target = { .finish = finish,
+    bool clips = o->options.clip_norm > 0;
+    struct dti_target target = { .finish = clips ? dti_applying_keep : dti_applying_finish,
                                  .context = a,
-                                 .copy_set = o->copies_of_item,
-                                 .calls = o->options.rule == DITTO_RULE_FUNCTION };
+                                 .copy_set = clips ? o->no_copies : o->copies_of_item,
+                                 .calls = !clips && o->options.rule == DITTO_RULE_FUNCTION };
     struct dti_target_reduction targeted = { .item = list,
                                              .items = o->items,
                                              .op = o->options.op,
@@ -144,18 +156,14 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
                                              .object = o->name,
                                              .target = &target };
     memcpy(&targeted.hash, &a->step.learning_rate, sizeof targeted.hash);
-    fill_items(a, list);
-    for (uint32_t k = 0; k < o->count; k++)
-        dti_changed(o->variable[k], self->id);
-    for (uint32_t i = 0; i < o->count * o->slots; i++)
-        dti_changed(o->slot[i], self->id);
-    dti_changed(o->iterations, self->id);
-    if (o->options.clip_norm > 0)
-        return dti_apply_clipped(self, a, &targeted, norm);
+    dti_applying_fill(a, o->items, list);
+    dti_optimizer_changes(self, o, 0, o->count);
     double gradient_norm = 0;
-    if (norm != NULL)
+    if (norm != NULL && !clips)
         DTI_TRY(dti_measure_norm(self, a, &gradient_norm));
     DTI_TRY(dti_target_reduction(self, &targeted));
+    if (clips)
+        return dti_apply_kept(self, a, norm);
     if (norm != NULL)
         *norm = gradient_norm;
     return DITTO_OK;

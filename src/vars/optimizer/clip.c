@@ -36,12 +36,12 @@ ditto_status dti_clip_make(ditto_optimizer *o)
 
 /* -- reduce -- */
 
-static void keep(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
-                 void *out)
+void dti_applying_keep(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
+                       void *out)
 {
     const struct dti_applying *a = context;
     const ditto_optimizer *o = a->optimizer;
-    const struct dti_optimizer_item *i = &o->item[item];
+    const struct dti_optimizer_item *i = &o->item[a->first_item + item];
     first += o->variable[i->variable]->piece[i->piece].first;
     (void)replica, (void)out;
     dti_copies_write(o->sum[i->variable], DTI_RULE_ASSIGN, first, first + count, tile);
@@ -59,7 +59,7 @@ static double squares(ditto_dtype dtype, const void *values, size_t count)
     return total;
 }
 
-/* Reads elements [first, end) of variable k's aggregated gradient, which keep() has stored. */
+/* Reads elements [first, end) of variable k's aggregated gradient, which dti_applying_keep has stored. */
 static ditto_status read_kept(const struct dti_applying *a, const void *const *contributed, uint32_t k,
                               size_t first, size_t end, void *values)
 {
@@ -206,12 +206,9 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *contr
     return DITTO_OK;
 }
 
-ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
-                               const struct dti_target_reduction *targeted, double *norm)
+ditto_status dti_apply_kept(struct dti_replica *self, struct dti_applying *a, double *norm)
 {
     ditto_optimizer *o = a->optimizer;
-    struct dti_target target = { .finish = keep, .context = a, .copy_set = o->no_copies };
-    struct dti_target_reduction reducing = *targeted;
     struct measuring measuring = { a, read_kept };
     struct scaling scaling = { a, 1 };
     struct dti_joint_work applying = { .name = "ditto_apply",
@@ -219,8 +216,6 @@ ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
                                        .work = apply_own,
                                        .context = &scaling,
                                        .calls = o->options.rule == DITTO_RULE_FUNCTION };
-    reducing.target = &target;
-    DTI_TRY(dti_target_reduction(self, &reducing));
     double gradient_norm;
     DTI_TRY(norm_of(self, &measuring, &gradient_norm));
     /* The condition is also true if the norm is a NaN, so that the NaN reaches the variables and is

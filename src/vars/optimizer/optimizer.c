@@ -28,14 +28,20 @@ static ditto_status make_items(ditto_optimizer *o)
     o->item = calloc(o->items, sizeof *o->item);
     o->copies_of_item = calloc(o->items, sizeof *o->copies_of_item);
     o->no_copies = calloc(o->items, sizeof *o->no_copies);
-    if (o->item == NULL || o->copies_of_item == NULL || o->no_copies == NULL)
+    o->first_item = calloc(o->count + 1, sizeof *o->first_item);
+    o->replicas = o->variable[0]->num_replicas;
+    o->started = calloc(o->replicas, sizeof(struct dti_started_step *));
+    if (o->item == NULL || o->copies_of_item == NULL || o->no_copies == NULL || o->first_item == NULL ||
+        o->started == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count);
     size_t at = 0;
-    for (uint32_t k = 0; k < o->count; k++)
+    for (uint32_t k = 0; k < o->count; k++) {
         for (uint32_t p = 0; p < o->variable[k]->pieces; p++, at++) {
             o->item[at] = (struct dti_optimizer_item){ k, p };
             o->copies_of_item[at] = copies_of(o, &o->item[at]);
         }
+        o->first_item[k + 1] = at;
+    }
     while (o->first_nonempty_item < o->items && o->variable[o->item[o->first_nonempty_item].variable]
                                                         ->piece[o->item[o->first_nonempty_item].piece]
                                                         .count == 0)
@@ -203,9 +209,9 @@ static ditto_status check_slot(const ditto_variable *v, bool is_closed)
         v->name);
 }
 
-/* Returns DITTO_ERR_BUSY if a call is in the gate of a slot or of `iterations`, because that variable cannot
- * be destroyed yet. */
-static ditto_status check_slots(const struct dti_dependent *dependent)
+/* Returns DITTO_ERR_BUSY if a step has been started, or if a call is in the gate of a slot or of `iterations`,
+ * because that variable cannot be destroyed yet. */
+static ditto_status check_users(const struct dti_dependent *dependent)
 {
     const ditto_optimizer *o = (const ditto_optimizer *)dependent;
     /* relaxed: entering the optimizer's gate (O1 in gate.h) orders it. When a team ends, its dependents lose
@@ -216,6 +222,12 @@ static ditto_status check_slots(const struct dti_dependent *dependent)
     bool is_closed = team == NULL;
     if (!is_closed && dti_team_forked(team))
         return DITTO_OK;
+    if (!is_closed && dti_step_is_open(o))
+        return DTI_FAIL(
+            DITTO_ERR_BUSY,
+            "a step of optimizer \"%s\" has been started: destroy the optimizer after all replicas "
+            "have called ditto_apply_finish",
+            o->name);
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
         DTI_TRY(check_slot(o->slot[i], is_closed));
     return check_slot(o->iterations, is_closed);
@@ -249,8 +261,12 @@ static void release(struct dti_dependent *dependent)
     ditto_optimizer *o = (ditto_optimizer *)dependent;
     destroy_variables(o->slot, (size_t)o->count * o->slots);
     destroy_variables(o->sum, o->count);
+    for (uint32_t i = 0; o->started != NULL && i < o->replicas; i++)
+        dti_step_free(o->started[i]);
     destroy_variables(&o->iterations, 1);
+    free(o->started);
     free(o->block_sum);
+    free(o->first_item);
     free(o->item);
     free(o->copies_of_item);
     free(o->no_copies);
@@ -266,7 +282,7 @@ static void release(struct dti_dependent *dependent)
 static const struct dti_dependent_kind kind = {
     .what = "the optimizer",
     .name = name_of,
-    .check = check_slots,
+    .check = check_users,
     .leave = leave,
     .release = release,
 };

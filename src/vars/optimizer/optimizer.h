@@ -16,6 +16,8 @@ struct dti_optimizer_item {
  * updates each copy from that copy's own value. */
 #define DTI_COPIES_WRITTEN_BY_FINISH ((struct dti_copy_set){ 0, NULL })
 
+struct dti_started_step; /* started_step.c */
+
 struct ditto_optimizer {
     /* Must be the first member. Through it the team notifies the optimizer of the strategy's end. */
     struct dti_dependent dependent;
@@ -46,6 +48,7 @@ struct ditto_optimizer {
 
     size_t items;
     struct dti_optimizer_item *item;     /* [items] */
+    size_t *first_item;                  /* [count + 1] The items of variable k begin at first_item[k]. */
     struct dti_copy_set *copies_of_item; /* [items] */
     struct dti_copy_set *no_copies;      /* [items], all empty */
 
@@ -58,6 +61,11 @@ struct ditto_optimizer {
     double *block_sum;
 
     size_t blocks; /* of all variables together */
+
+    /* [replicas] The step that each replica has started, or NULL. Only the replica itself uses it, except in
+     * cross-replica context. */
+    struct dti_started_step **started;
+    uint32_t replicas;
 };
 
 /* One step of the optimizer, on one replica. */
@@ -65,7 +73,22 @@ struct dti_applying {
     ditto_optimizer *optimizer;
     struct dti_optimizer_step step;
     const ditto_tensor *gradient; /* [count], this replica's */
+
+    /* The items that are reduced together begin with this one. */
+    size_t first_item;
 };
+
+/* -- apply.c -- */
+
+/* Fills in the list with this replica's gradients of items [first_item, first_item + count). */
+void dti_applying_fill(const struct dti_applying *a, size_t count, ditto_list_item *list);
+
+/* Counts a change of variables [first, first + count) and of their slots. */
+void dti_optimizer_changes(const struct dti_replica *self, const ditto_optimizer *o, uint32_t first,
+                           uint32_t count);
+
+/* The `finish` of a target: updates elements of an item. */
+dti_target_finish_fn dti_applying_finish;
 
 /* Returns the step of the variable of an item: &a->step, or *own if variables differ in their settings. */
 const struct dti_optimizer_step *dti_applying_step(const struct dti_applying *a, size_t item,
@@ -87,14 +110,43 @@ void dti_apply_to_each(const struct dti_applying *a, size_t item, size_t first, 
 ditto_status dti_apply(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                        double learning_rate, double *norm);
 
-/* Takes one step with clipping by the global norm. Stores the aggregated gradients in the optimizer's `sum`,
- * computes their norm, and then updates the variables. Collective, in clip.c. */
-ditto_status dti_apply_clipped(struct dti_replica *self, struct dti_applying *a,
-                               const struct dti_target_reduction *targeted, double *norm);
+/* -- clip.c -- */
+
+/* The `finish` of a target without copies: stores elements of the aggregated gradients in the optimizer's
+ * `sum`. */
+dti_target_finish_fn dti_applying_keep;
+
+/* The rest of a step with clipping by the global norm: computes the norm of the stored gradients, and then
+ * updates the variables. Collective. */
+ditto_status dti_apply_kept(struct dti_replica *self, struct dti_applying *a, double *norm);
 
 /* Computes the norm of the aggregated gradients without storing them. It has the same bits as with clipping.
- * Collective, in clip.c. */
+ * Collective. */
 ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, double *norm);
+
+/* -- started_step.c: a step whose parts are started one by one -- */
+
+/* Starts the part of a step that updates variables [first, first + count). Collective. The arguments have
+ * been checked. `gradients` are those of these variables. Other errors: those of ditto_apply_start. */
+ditto_status dti_step_start(struct dti_replica *self, ditto_optimizer *o, uint32_t first, uint32_t count,
+                            const ditto_tensor *gradients, double learning_rate);
+
+/* Waits for all parts, and clips and updates if the optimizer clips. Collective. */
+ditto_status dti_step_finish(struct dti_replica *self, ditto_optimizer *o, double *norm);
+
+/* Returns INVALID if the replica has started a step of the optimizer and not finished it. */
+ditto_status dti_step_check_none(const struct dti_replica *self, const ditto_optimizer *o);
+
+/* Returns INVALID if the replica has started a step that updates the variable, and not finished it. */
+ditto_status dti_step_check_variable(const struct dti_replica *self, const ditto_variable *v);
+
+/* Returns true if some replica is in a run in which it has started a step of the optimizer, and has not
+ * finished it. The caller has the turn. */
+bool dti_step_is_open(const ditto_optimizer *o);
+
+void dti_step_free(struct dti_started_step *s);
+
+/* -- optimizer.c -- */
 
 /* Creates an optimizer. Cross context. The arguments have been checked. The errors are those of
  * ditto_optimizer_create. */

@@ -72,6 +72,8 @@ static ditto_value *value;
     X(ditto_optimizer_slot, (NULL, 0, NULL, NULL))                                                \
     X(ditto_optimizer_iterations, (NULL, NULL))                                                   \
     X(ditto_apply, (NULL, NULL, NULL, NULL))                                                      \
+    X(ditto_apply_start, (NULL, NULL, 0, 0, NULL, NULL))                                          \
+    X(ditto_apply_finish, (NULL, NULL, NULL))                                                     \
     X(ditto_all_reduce_start, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL))            \
     X(ditto_reduce_scatter_start, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL))        \
     X(ditto_all_gather_start, (NULL, NULL, NULL, 0, DITTO_F64, NULL, NULL))                       \
