@@ -262,8 +262,8 @@ typedef struct ditto_apply_options {
  *  @param options    NULL for the defaults
  *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
  *  @retval DITTO_ERR_INVALID      a NULL or misaligned pointer; a gradient has another dtype than its
- *                                 variable, or an invalid rank; a step was started with ditto_apply_start, and
- *                                 not finished
+ *                                 variable, or an invalid rank; a step was started with ditto_apply_start,
+ *                                 and not finished
  *  @retval DITTO_ERR_RANGE        a learning rate that is negative or not finite, also when it is multiplied
  *                                 by a variable's factor
  *  @retval DITTO_ERR_SHAPE        a gradient has another shape than its variable
@@ -283,10 +283,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_apply(ditto_replica *self, ditto_op
                                                    const ditto_apply_options *options);
 
 /** Starts a part of a step, with the gradients of some of the optimizer's variables. The gradients of the
- *  last layers can so be aggregated while a replica still computes those of the first layers. Each variable is
- *  given once in a step, in parts of any size and in any order, and then ditto_apply_finish ends the step. The
- *  variables then have the same bits as after one ditto_apply with all gradients. The call is collective, and
- *  is made in replica context: every replica starts the same parts in the same order.
+ *  last layers can so be aggregated while a replica still computes those of the first layers. Each variable
+ *  is given once in a step, in parts of any size and in any order, and then ditto_apply_finish ends the step.
+ *  The variables then have the same bits as after one ditto_apply with all gradients. The call is collective,
+ *  and is made in replica context: every replica starts the same parts in the same order.
  *
  *  There is no background thread. The replicas work on the parts that all of them have started while they
  *  wait in any collective, as for the operations of ditto/pending.h. With clip_norm the gradients are
@@ -307,12 +307,12 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_apply(ditto_replica *self, ditto_op
  *  @param options        NULL for the defaults. The learning rate must be the same for all parts of a step.
  *                        norm must be NULL
  *  @return DITTO_OK, an error of ditto_apply or of ditto_all_reduce_start, or one of:
- *  @retval DITTO_ERR_INVALID    a variable was given to this step before; the learning rate is not that of the
- *                               step; options->norm is set; a step was started in the run around this one;
- *                               with the default strategy, another thread has started a step
+ *  @retval DITTO_ERR_INVALID    a variable was given to this step before; the learning rate is not that of
+ *                               the step; options->norm is set; a step was started in the run around this
+ *                               one; with the default strategy, another thread has started a step
  *  @retval DITTO_ERR_RANGE      the optimizer has no such variables; DITTO_MAX_PENDING operations are open
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the list of parts, which is kept until the optimizer is
- *                               destroyed
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the list of parts, which is kept until the optimizer
+ *                               is destroyed
  *  @par Cost
  *  As ditto_all_reduce_start. Each part is a pending operation until ditto_apply_finish. If the replica has
  *  started DITTO_MAX_PENDING operations since its oldest part, it waits for this part first. */
@@ -321,8 +321,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_apply_start(ditto_replica *self, di
                                                          const ditto_tensor *gradients,
                                                          const ditto_apply_options *options);
 
-/** Finishes a step whose parts were started with ditto_apply_start. When it returns DITTO_OK, the step is made
- *  as by ditto_apply. The call is collective, and is made in replica context.
+/** Finishes a step whose parts were started with ditto_apply_start. When it returns DITTO_OK, the step is
+ *  made as by ditto_apply. The call is collective, and is made in replica context.
  *
  *  @param self       the calling replica
  *  @param optimizer  the optimizer

@@ -117,8 +117,8 @@ typedef enum ditto_floating {
  *  polls continues at once, but uses its PU. A thread that sleeps continues after a wake-up, which takes 5 to
  *  100 us. */
 typedef enum ditto_wait_policy {
-    /** A thread learns for how long polling pays: for about 8 times the time of a wake-up on this machine (the
-     *  first waits poll for 50 us). If its waits are longer, or if other threads want its PU, it sleeps
+    /** A thread learns for how long polling pays: for about 8 times the time of a wake-up on this machine
+     *  (the first waits poll for 50 us). If its waits are longer, or if other threads want its PU, it sleeps
      *  almost at once. */
     DITTO_WAIT_DEFAULT = 0,
 

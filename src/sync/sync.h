@@ -111,11 +111,11 @@ struct dti_copy_set {
     const struct dti_copy *copy;
 };
 
-/* Processes a tile of results before it is written. Elements [first, first + count) of the item are in `tile`,
- * which may be overwritten. The function writes its result to `out`, which is the tile itself or an address in
- * the only copy that the calling thread writes. The function is called once in the whole strategy for each
- * element, on any thread of any replica. If the values of replica 0 are used as they are (op 0), it may be
- * called once in each group of replicas that has copies, for the copies of that group. */
+/* Processes a tile of results before it is written. Elements [first, first + count) of the item are in
+ * `tile`, which may be overwritten. The function writes its result to `out`, which is the tile itself or an
+ * address in the only copy that the calling thread writes. The function is called once in the whole strategy
+ * for each element, on any thread of any replica. If the values of replica 0 are used as they are (op 0), it
+ * may be called once in each group of replicas that has copies, for the copies of that group. */
 typedef void dti_target_finish_fn(void *context, uint32_t replica, size_t item, size_t first, size_t count,
                                   void *tile, void *out);
 

@@ -42,8 +42,8 @@ struct dti_waiter {
     /* The thread that the waiter awaits, or DTI_EVERYONE. */
     _Atomic uint32_t awaits;
 
-    /* When a waker has begun to wake this waiter, or 0. The sleeper measures with it. A waker that was delayed
-     * after W2 may store an old time during a later sleep, which is then measured as too long. */
+    /* When a waker has begun to wake this waiter, or 0. The sleeper measures with it. A waker that was
+     * delayed after W2 may store an old time during a later sleep, which is then measured as too long. */
     _Atomic uint64_t woken_at_ns;
 };
 

@@ -119,8 +119,8 @@ bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint6
  * NO_MEMORY. */
 ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync);
 /* Announces an operation. `target` is NULL except for DTI_PATTERN_TARGET, and must stay valid until the
- * operation has been waited for. *out is its number. Returns RANGE if the operation that would share the entry,
- * DITTO_MAX_PENDING before, has not been waited for. Other errors: those of dti_meet. */
+ * operation has been waited for. *out is its number. Returns RANGE if the operation that would share the
+ * entry, DITTO_MAX_PENDING before, has not been waited for. Other errors: those of dti_meet. */
 ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call,
                                const struct dti_target *target, struct dti_deadline *deadline, uint64_t *out);
 /* Waits until the operation is consumed, and works on operations meanwhile. If deadline is NULL it does not

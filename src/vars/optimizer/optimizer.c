@@ -209,8 +209,8 @@ static ditto_status check_slot(const ditto_variable *v, bool is_closed)
         v->name);
 }
 
-/* Returns DITTO_ERR_BUSY if a step has been started, or if a call is in the gate of a slot or of `iterations`,
- * because that variable cannot be destroyed yet. */
+/* Returns DITTO_ERR_BUSY if a step has been started, or if a call is in the gate of a slot or of
+ * `iterations`, because that variable cannot be destroyed yet. */
 static ditto_status check_users(const struct dti_dependent *dependent)
 {
     const ditto_optimizer *o = (const ditto_optimizer *)dependent;

@@ -3,8 +3,8 @@
  * Each part is a started operation (sync/pending/pending.h), which reduces the gradients of some variables
  * into a target. Without clipping the target updates the variables. With clipping it stores the aggregated
  * gradients, and dti_step_finish does the rest of the step. The user's own rule is called in dti_step_finish
- * only, because a started operation may be worked on in any call that waits. Its parts reduce nothing, so that
- * the replicas' calls are still compared. */
+ * only, because a started operation may be worked on in any call that waits. Its parts reduce nothing, so
+ * that the replicas' calls are still compared. */
 #include "base/numbers/checksum.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/registry/registry.h"
