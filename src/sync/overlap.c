@@ -1,7 +1,6 @@
 /* src/sync/overlap.c - checks that buffers do not overlap. */
 #include "sync/overlap.h"
 #include "base/errors/status.h"
-#include "base/numbers/checksum.h"
 #include "replicas/memory/arena.h"
 #include "sync/sync_state.h"
 
@@ -88,29 +87,15 @@ static ditto_status sweep(const struct buffer *buffer, size_t count)
     return DITTO_OK;
 }
 
-static uint64_t hash_of(const ditto_list_item *list, size_t length)
-{
-    uint64_t hash = length;
-    for (size_t i = 0; i < length; i++) {
-        hash = dti_hash_word(hash, (uint64_t)(uintptr_t)list[i].src);
-        hash = dti_hash_word(hash, (uint64_t)(uintptr_t)list[i].dst);
-        hash = dti_hash_word(hash, list[i].count << 8 | (unsigned)list[i].dtype);
-    }
-    return hash;
-}
-
 ditto_status dti_check_list(struct dti_replica *self, const ditto_list_item *list, size_t length)
 {
-    uint64_t hash = hash_of(list, length), *checked = &self->sync->state[self->id].checked_list;
     void *memory;
-    if (length < 2 || hash == *checked)
+    if (length < 2)
         return DITTO_OK;
     DTI_TRY(dti_replica_alloc(self, 2 * length * sizeof(struct buffer), alignof(struct buffer), &memory));
     size_t count = collect(list, length, memory);
     qsort(memory, count, sizeof(struct buffer), by_address);
     ditto_status status = sweep(memory, count);
     dti_arena_free(self->arena, memory);
-    if (status == DITTO_OK)
-        *checked = hash;
     return status;
 }

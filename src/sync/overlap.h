@@ -21,8 +21,7 @@ ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void
                                const void *allowed);
 
 /* Fails with INVALID if the destination of an item overlaps a buffer of another item. Must be called on the
- * replica's own thread. The addresses are sorted in the replica's arena (NO_MEMORY). A list with the same
- * addresses, counts and dtypes as the last list that passed is not checked again. */
+ * replica's own thread. The addresses are sorted in the replica's arena (NO_MEMORY). */
 ditto_status dti_check_list(struct dti_replica *self, const ditto_list_item *list, size_t length);
 
 #endif

@@ -102,14 +102,20 @@ struct dti_pending_ring;     /* pending.h */
 struct dti_exchange_buffers; /* exchange.c */
 struct dti_helper_work;      /* helper_work.c */
 
+/* Hashes of a list and its op: of everything that is checked, and of what must be equal on all replicas. */
+struct dti_checked_list {
+    uint64_t identity;
+    uint64_t hash;
+};
+
 /* The state of one replica. */
 struct dti_replica_state {
     /* The number of the last meeting that the replica entered. Mailboxes hold the lower half of it. This
      * member and the plain members below are not atomic, because only the replica itself uses them. */
     alignas(DTI_CACHE_LINE_PAIR) uint64_t seq;
 
-    /* A hash of the last list that passed the overlap check (overlap.c). */
-    uint64_t checked_list;
+    /* The last list that passed all checks (call_arguments.c). An equal one is not checked again. */
+    struct dti_checked_list checked_list;
 
     /* The public name of the collective in which a function of the user's may be running now, or NULL. Such a
      * function may start no other collective. */

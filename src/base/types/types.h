@@ -18,6 +18,17 @@ enum { DTI_NUM_DTYPES = 0 DITTO_DTYPE_LIST(DTI_COUNT_ONE) };
 
 bool dti_dtype_valid(ditto_dtype dtype);
 
+/* Returns the number of bytes of an element, a power of two, for a dtype that has been checked. For loops over
+ * the items of a list, in which a call of ditto_dtype_bytes would take longer than all else. */
+static inline size_t dti_element_bytes(ditto_dtype dtype)
+{
+    static const uint8_t element_bytes[DTI_NUM_DTYPES + 1] = {
+#define DTI_ELEMENT_BYTES(name, value, bytes, text) [value] = bytes,
+        DITTO_DTYPE_LIST(DTI_ELEMENT_BYTES)
+    };
+    return element_bytes[dtype];
+}
+
 /* What the elements of a dtype are. Code asks this, and never relies on the order of the dtypes' numbers. */
 enum dti_dtype_class {
     DTI_CLASS_REAL = 1,    /* a floating-point number that is computed in its own type */

@@ -100,6 +100,12 @@ bool dti_flow_begin(struct dti_flow *flow, struct dti_segment *segment)
     return fill_in(flow, segment);
 }
 
+void dti_flow_item(struct dti_flow *flow, struct dti_segment *segment, size_t item)
+{
+    *segment = (struct dti_segment){ .index = item };
+    (void)fill_in(flow, segment);
+}
+
 bool dti_flow_next(struct dti_flow *flow, struct dti_segment *segment)
 {
     segment->src_first += shape_of[flow->call->pattern].cut_src ? segment->count : 0;
@@ -129,6 +135,12 @@ bool dti_flow_cut(const struct dti_flow *flow, const struct dti_segment *segment
 
 size_t dti_flow_all_grains(const struct dti_flow *flow)
 {
+    if (dti_call_has_items(flow->call)) {
+        size_t sum = 0;
+        for (size_t i = 0; i < flow->call->count; i++)
+            sum += dti_item_grains(&flow->call->list[i]);
+        return sum;
+    }
     struct dti_flow walk = *flow; /* a copy, because the walk changes its reduction */
     struct dti_segment segment;
     size_t grains = 0;

@@ -101,8 +101,18 @@ static inline size_t dti_flow_grain(const struct dti_flow *flow)
  * of 16. */
 static inline size_t dti_item_bytes(const ditto_list_item *item)
 {
-    return (item->count * ditto_dtype_bytes(item->dtype) + 15) / 16 * 16;
+    return (item->count * dti_element_bytes(item->dtype) + 15) / 16 * 16;
 }
+
+/* Returns the number of grains of an item, whose elements have a power of two of bytes. */
+static inline size_t dti_item_grains(const ditto_list_item *item)
+{
+    return (item->count * dti_element_bytes(item->dtype) + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE;
+}
+
+/* Sets the segment of an item of the call, and the reduction of the flow. The item's place in a mailbox is
+ * not set. */
+void dti_flow_item(struct dti_flow *flow, struct dti_segment *segment, size_t item);
 
 /* Return the number of grains of a segment, and of all segments. */
 size_t dti_flow_grains(const struct dti_flow *flow, const struct dti_segment *segment);

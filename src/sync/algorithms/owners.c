@@ -211,7 +211,26 @@ void dti_flow_whole(struct dti_flow *flow, uint32_t group_first, uint32_t group_
     }
 }
 
-void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first, uint32_t group_end)
+/* The same as dti_flow_range for a call with items, of which most are short. Items outside the range cost
+ * little. */
+static void items_in_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first,
+                           uint32_t group_end)
+{
+    struct dti_segment segment;
+    size_t base = 0;
+    for (size_t i = 0; i < flow->call->count && base < to && flow->reduction.failed == DITTO_OK; i++) {
+        size_t grains = dti_item_grains(&flow->call->list[i]), first, count;
+        if (base + grains > from) {
+            dti_flow_item(flow, &segment, i);
+            if (dti_flow_cut(flow, &segment, base, from, to, &first, &count))
+                walk_range(flow, &segment, group_first, group_end, first, first + count);
+        }
+        base += grains;
+    }
+}
+
+static void segments_in_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first,
+                              uint32_t group_end)
 {
     struct dti_segment segment;
     size_t base = 0;
@@ -225,6 +244,14 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
             break;
         base += dti_flow_grains(flow, &segment);
     }
+}
+
+void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t group_first, uint32_t group_end)
+{
+    if (dti_call_has_items(flow->call))
+        items_in_range(flow, from, to, group_first, group_end);
+    else
+        segments_in_range(flow, from, to, group_first, group_end);
     if (flow->streams)
         dti_stream_end();
 }
