@@ -126,7 +126,8 @@ typedef enum ditto_wait_policy {
      *  fastest on PUs that nothing else uses, and by far the slowest on PUs that others use too. */
     DITTO_WAIT_ACTIVE = 1,
 
-    /** A thread polls for 3 us, or not at all if threads share PUs, and then sleeps. */
+    /** A thread polls for 3 us and then sleeps. Where threads of other options yield (see spin_us), it sleeps
+     *  at once. */
     DITTO_WAIT_PASSIVE = 2,
 } ditto_wait_policy;
 
@@ -240,7 +241,8 @@ typedef struct ditto_strategy_options {
     ditto_floating floating;
 
     /** How a thread waits. If neither this nor spin_us is given, the environment variable DITTO_WAIT says it
-     *  (default, active or passive), or DITTO_SPIN_US (a number, as spin_us). */
+     *  (default, active or passive), or DITTO_SPIN_US (a number, as spin_us). DITTO_WAIT_DEFAULT counts as not
+     *  given. Queues of ditto/queue.h and the producers of datasets have waits of their own. */
     ditto_wait_policy wait;
 } ditto_strategy_options;
 

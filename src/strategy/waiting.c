@@ -6,8 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define MOST_SPIN_US 1000000000
-
 static const char *const names[] = {
     [DITTO_WAIT_DEFAULT] = "default", [DITTO_WAIT_ACTIVE] = "active", [DITTO_WAIT_PASSIVE] = "passive"
 };
@@ -41,10 +39,10 @@ static ditto_status read_spin(struct environment *e)
     const char *text = getenv("DITTO_SPIN_US");
     int64_t value = 0;
     e->has_spin_us = text != NULL;
-    if (text != NULL && (!dti_parse_i64(text, strlen(text), &value) || value < 0 || value > MOST_SPIN_US))
+    if (text != NULL && (!dti_parse_i64(text, strlen(text), &value) || value < 0 || value > UINT32_MAX))
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "the environment variable DITTO_SPIN_US is \"%s\": it must be microseconds, 0 to %d",
-                        text, MOST_SPIN_US);
+                        "the environment variable DITTO_SPIN_US is \"%s\": it must be microseconds, 0 to %u",
+                        text, UINT32_MAX);
     e->spin_us = (uint32_t)value;
     return DITTO_OK;
 }
@@ -74,18 +72,28 @@ ditto_status dti_waiting_read(const ditto_strategy_options *o, struct dti_team_o
     return DITTO_OK;
 }
 
+/* Returns the number of replicas whose threads do not spin now, because they share PUs. */
+static uint32_t count_crowded(const struct dti_team *team)
+{
+    uint32_t count = 0, epoch;
+    for (uint32_t i = 0; i < dti_team_num_replicas(team); i++)
+        count += dti_team_wait_policy(team, dti_team_replica(team, i)->pu.number, &epoch).spin_ns == 0;
+    return count;
+}
+
 void dti_waiting_describe(const struct dti_team *team, struct dti_text *text)
 {
     const struct dti_team_options *o = dti_team_options(team);
-    const char *polls = dti_team_is_oversubscribed(team) ? "yield" : "spin";
-    if (o->wait == DITTO_WAIT_ACTIVE)
-        dti_text_add(text, "waiting threads %s, and do not sleep\n", polls);
-    else if (o->wait == DITTO_WAIT_PASSIVE)
-        dti_text_add(text, "waiting threads sleep\n");
-    else if (dti_team_is_oversubscribed(team))
-        dti_text_add(text, "waiting threads yield for a short time, then sleep\n");
-    else if (o->has_spin_us)
-        dti_text_add(text, "waiting threads spin for %u us, then sleep\n", o->spin_us);
+    bool has_time = o->has_spin_us, spins = !has_time || o->spin_us != 0;
+    uint32_t crowded = count_crowded(team), n = dti_team_num_replicas(team);
+    if (o->wait == DITTO_WAIT_PASSIVE || !spins)
+        dti_text_add(text, "waiting threads sleep at once");
+    else if (has_time)
+        dti_text_add(text, "waiting threads spin for %u us, then sleep", o->spin_us);
     else
-        dti_text_add(text, "waiting threads spin for as long as that pays, then sleep\n");
+        dti_text_add(text, "waiting threads spin for %s, then sleep",
+                     o->wait == DITTO_WAIT_ACTIVE ? "10 s" : "as long as that pays");
+    if (crowded > 0 && spins && o->wait != DITTO_WAIT_PASSIVE)
+        dti_text_add(text, " (those of %u of %u replicas yield instead, because they share PUs)", crowded, n);
+    dti_text_add(text, "\n");
 }

@@ -2,7 +2,11 @@
  * whether they sleep. */
 #include "support/support.h"
 
+#include "replicas/team/replica.h"
+#include "replicas/team/team.h"
+
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { TRIALS = 50 };
@@ -50,13 +54,13 @@ static void the_environment_wins_over_the_default(void **state)
 {
     (void)state;
     set_environment("active", NULL);
-    expect_line(NULL, "waiting threads spin, and do not sleep\n");
+    expect_line(NULL, "waiting threads spin for 10 s, then sleep\n");
     set_environment("PASSIVE", NULL);
-    expect_line(NULL, "waiting threads sleep\n");
+    expect_line(NULL, "waiting threads sleep at once\n");
     set_environment(NULL, "70");
     expect_line(NULL, "waiting threads spin for 70 us, then sleep\n");
     set_environment("default", "0");
-    expect_line(NULL, "waiting threads spin for 0 us, then sleep\n");
+    expect_line(NULL, "waiting threads sleep at once\n");
 }
 
 static void an_option_wins_over_the_environment(void **state)
@@ -66,14 +70,14 @@ static void an_option_wins_over_the_environment(void **state)
     waits.wait = DITTO_WAIT_ACTIVE;
     spins.spin_us = 30;
     set_environment("passive", NULL);
-    expect_line(&waits, "waiting threads spin, and do not sleep\n");
+    expect_line(&waits, "waiting threads spin for 10 s, then sleep\n");
     expect_line(&spins, "waiting threads spin for 30 us, then sleep\n");
     set_environment(NULL, "70");
-    expect_line(&waits, "waiting threads spin, and do not sleep\n");
+    expect_line(&waits, "waiting threads spin for 10 s, then sleep\n");
     expect_line(&spins, "waiting threads spin for 30 us, then sleep\n");
     spins.spin_us = 0;
     spins.has_spin_us = 1;
-    expect_line(&spins, "waiting threads spin for 0 us, then sleep\n");
+    expect_line(&spins, "waiting threads sleep at once\n");
 }
 
 static void expect_refusal(const ditto_strategy_options *options, ditto_status status, const char *words)
@@ -89,7 +93,7 @@ static void wrong_values_are_errors(void **state)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     static const char *const not_a_policy[] = { "", "lazy", "active ", "1" };
-    static const char *const not_a_time[] = { "", "-1", "50us", "1.5", "1000000001", "99999999999999999999" };
+    static const char *const not_a_time[] = { "", "-1", "50us", "1.5", "4294967296", "99999999999999999999" };
     (void)state;
     for (size_t i = 0; i < sizeof not_a_policy / sizeof not_a_policy[0]; i++) {
         set_environment(not_a_policy[i], NULL);
@@ -120,6 +124,7 @@ static void wrong_values_are_errors(void **state)
 /* In a trial, replica 0 is late and replica 1 counts how often it gave up its PU until both had arrived. */
 struct sleeps {
     struct report report;
+    uint32_t late_us;
     long count;
 };
 
@@ -130,13 +135,22 @@ static long voluntary_switches(void)
     return usage.ru_nvcsw;
 }
 
+static void compute(uint32_t us)
+{
+    struct timespec begin, now;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000000 + (now.tv_nsec - begin.tv_nsec) / 1000 < (long)us);
+}
+
 static ditto_status meet_late(ditto_replica *self, void *argument)
 {
     struct sleeps *s = argument;
     EXPECT(&s->report, ditto_barrier(self, NULL) == DITTO_OK);
     long before = voluntary_switches();
     if (ditto_replica_id(self) == 0)
-        usleep(5000);
+        compute(s->late_us);
     EXPECT(&s->report, ditto_barrier(self, NULL) == DITTO_OK);
     if (ditto_replica_id(self) == 1)
         s->count = voluntary_switches() - before;
@@ -144,14 +158,14 @@ static ditto_status meet_late(ditto_replica *self, void *argument)
 }
 
 /* Returns true if replica 1 has slept at least once (`sleeps`), or not at all, in one of the trials. */
-static bool some_trial_sleeps(ditto_wait_policy wait, bool sleeps)
+static bool some_trial_sleeps(ditto_wait_policy wait, uint32_t late_us, bool sleeps)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     bool found = false;
     options.wait = wait;
     ditto_strategy *strategy = make_strategy(2, &options);
     for (int trial = 0; trial < TRIALS && !found; trial++) {
-        struct sleeps s = { .count = 0 };
+        struct sleeps s = { .late_us = late_us };
         run_all(strategy, meet_late, &s, &s.report);
         found = sleeps == (s.count > 0);
     }
@@ -159,22 +173,53 @@ static bool some_trial_sleeps(ditto_wait_policy wait, bool sleeps)
     return found;
 }
 
+/* -- what the threads of a team do -- */
+
+static struct dti_wait_policy policy_of(const ditto_strategy_options *options)
+{
+    uint32_t epoch;
+    ditto_strategy *s = make_strategy(1, options);
+    const struct dti_team *team = dti_team_of(s);
+    struct dti_wait_policy policy = dti_team_wait_policy(team, dti_team_replica(team, 0)->pu.number, &epoch);
+    assert_ok(ditto_strategy_destroy(s));
+    return policy;
+}
+
+static void options_and_environment_reach_the_threads(void **state)
+{
+    ditto_strategy_options active = DITTO_STRATEGY_OPTIONS_INIT, fixed = DITTO_STRATEGY_OPTIONS_INIT;
+    (void)state;
+    active.wait = DITTO_WAIT_ACTIVE;
+    fixed.spin_us = 30;
+    assert_true(policy_of(NULL).adapts);
+    assert_int_equal(policy_of(&fixed).spin_ns, 30000);
+    assert_int_equal(policy_of(&active).spin_ns, 10000000000u);
+    set_environment("passive", NULL);
+    assert_false(policy_of(NULL).adapts);
+    assert_in_range(policy_of(NULL).spin_ns, 1, 5000);
+    assert_int_equal(policy_of(&active).spin_ns, 10000000000u);
+    set_environment(NULL, "70");
+    assert_int_equal(policy_of(NULL).spin_ns, 70000);
+    assert_int_equal(policy_of(&fixed).spin_ns, 30000);
+}
+
+/* In a wait that is shorter than those in which threads of the default policy sleep. */
 static void passive_threads_sleep(void **state)
 {
     (void)state;
-    assert_true(some_trial_sleeps(DITTO_WAIT_PASSIVE, true));
+    assert_true(some_trial_sleeps(DITTO_WAIT_PASSIVE, 30, true));
 }
 
 static void threads_sleep_in_long_waits(void **state)
 {
     (void)state;
-    assert_true(some_trial_sleeps(DITTO_WAIT_DEFAULT, true));
+    assert_true(some_trial_sleeps(DITTO_WAIT_DEFAULT, 5000, true));
 }
 
 static void active_threads_do_not_sleep(void **state)
 {
     (void)state;
-    assert_true(some_trial_sleeps(DITTO_WAIT_ACTIVE, false));
+    assert_true(some_trial_sleeps(DITTO_WAIT_ACTIVE, 5000, false));
 }
 
 /* -- waits meet limits and errors -- */
@@ -234,6 +279,7 @@ int main(void)
         cmocka_unit_test_teardown(the_environment_wins_over_the_default, clear_environment),
         cmocka_unit_test_teardown(an_option_wins_over_the_environment, clear_environment),
         cmocka_unit_test_teardown(wrong_values_are_errors, clear_environment),
+        cmocka_unit_test_teardown(options_and_environment_reach_the_threads, clear_environment),
         cmocka_unit_test(passive_threads_sleep),
         cmocka_unit_test(threads_sleep_in_long_waits),
         cmocka_unit_test(active_threads_do_not_sleep),

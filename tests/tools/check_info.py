@@ -88,7 +88,7 @@ def main(program, schema_path):
     if json.loads(active.stdout)["environment"].get("DITTO_WAIT") != "active":
         found.append(f"--json with DITTO_WAIT=active printed {active.stdout!r}")
     active = run(program, [], DITTO_WAIT="active")
-    for line in ("  environment: DITTO_WAIT=active", ", and do not sleep"):
+    for line in ("  environment: DITTO_WAIT=active", " spin for 10 s, then sleep"):
         if line not in active.stdout:
             found.append(f"with DITTO_WAIT=active, {line!r} is not in {active.stdout!r}")
     lazy = run(program, [], DITTO_WAIT="lazy")

@@ -18,8 +18,8 @@ enum { DTI_NUM_DTYPES = 0 DITTO_DTYPE_LIST(DTI_COUNT_ONE) };
 
 bool dti_dtype_valid(ditto_dtype dtype);
 
-/* Returns the number of bytes of an element, a power of two, for a dtype that has been checked. For loops over
- * the items of a list, in which a call of ditto_dtype_bytes would take longer than all else. */
+/* Returns the number of bytes of an element, a power of two, for a dtype that has been checked. For loops
+ * over the items of a list, in which a call of ditto_dtype_bytes would take longer than all else. */
 static inline size_t dti_element_bytes(ditto_dtype dtype)
 {
     static const uint8_t element_bytes[DTI_NUM_DTYPES + 1] = {

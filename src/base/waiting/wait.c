@@ -49,8 +49,8 @@ void dti_wait_queue_wake(struct dti_wait_queue *queue, uint32_t from)
 }
 
 bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
-                          struct dti_deadline *deadline, dti_condition *condition, void *argument,
-                          uint64_t *wake_ns)
+                          struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
+                          dti_condition *condition, void *argument, uint64_t *wake_ns)
 {
     uint64_t deadline_ns = dti_deadline_at(deadline);
     struct dti_waiter *waiter = &queue->waiter[waiter_index];
@@ -68,6 +68,7 @@ bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, u
         holds = condition(argument); /* S1 */
         if (holds || dti_now_ns() >= deadline_ns)
             break;
+        dti_wait_policy_before_sleep(wait_policy);
         dti_futex_sleep(&waiter->state, SLEEPING, deadline_ns);
         holds = condition(argument);
         if (holds)
@@ -112,19 +113,16 @@ bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t
                    struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
                    dti_condition *condition, void *argument)
 {
-    uint64_t begin = dti_now_ns(), now = begin, budget = wait_policy->spin_ns, wake_ns;
-    bool spins_in_full = dti_wait_policy_spins_in_full(wait_policy);
-    if (!spins_in_full && budget > DTI_SPIN_LEAST_NS)
-        budget = DTI_SPIN_LEAST_NS;
+    uint64_t begin = dti_now_ns(), now = begin, budget = dti_wait_policy_spin_ns(wait_policy), wake_ns;
     if (budget != 0 && spin(&now, begin + budget, deadline, condition, argument)) {
-        dti_wait_policy_after_spin(wait_policy, spins_in_full, now - begin);
+        dti_wait_policy_after_spin(wait_policy, budget, now - begin);
         return true;
     }
     if (wait_policy->yield_ns != 0 &&
         yield(dti_now_ns() + wait_policy->yield_ns, deadline, condition, argument))
         return true;
-    dti_wait_policy_before_sleep(wait_policy);
-    bool holds = dti_wait_queue_sleep(queue, waiter_index, awaits, deadline, condition, argument, &wake_ns);
+    bool holds = dti_wait_queue_sleep(queue, waiter_index, awaits, wait_policy, deadline, condition, argument,
+                                      &wake_ns);
     dti_wait_policy_after_sleep(wait_policy, dti_now_ns() - begin, wake_ns);
     return holds;
 }

@@ -79,11 +79,12 @@ static inline void dti_wait_queue_signal(struct dti_wait_queue *queue, uint32_t 
 
 /* -- The thread to which the waiter belongs. `waiter_index` is the number of the waiter -- */
 
-/* Sleeps until the condition holds or the deadline passes. Returns true if the condition holds. *wake_ns gets
- * the time from the waker's call until this thread ran, or 0 if no waker has called it. */
+/* Sleeps until the condition holds or the deadline passes, and tells the policy before each sleep. Returns
+ * true if the condition holds. *wake_ns gets the time from the waker's call until this thread ran, or 0 if no
+ * waker has called it. */
 bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,
-                          struct dti_deadline *deadline, dti_condition *condition, void *argument,
-                          uint64_t *wake_ns);
+                          struct dti_wait_policy *wait_policy, struct dti_deadline *deadline,
+                          dti_condition *condition, void *argument, uint64_t *wake_ns);
 
 /* The slow part of dti_wait. */
 bool dti_wait_long(struct dti_wait_queue *queue, uint32_t waiter_index, uint32_t awaits,

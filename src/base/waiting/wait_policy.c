@@ -23,9 +23,10 @@
 /* How often the kernel's counters are read at most. */
 #define READ_EVERY_NS 10000000u
 
-/* Others want the CPU if a thread waits for it for one part in so many of its time. Each wake-up may take
- * WAKE_DELAY_NS even on an idle CPU. */
+/* Others want the CPU if a thread waits for it for one part in CROWDED_PART of its time, and no longer if that
+ * falls below one part in FREE_PART. Each wake-up may take WAKE_DELAY_NS even on an idle CPU. */
 #define CROWDED_PART  5u
+#define FREE_PART     10u
 #define WAKE_DELAY_NS 100000u
 
 struct dti_wait_policy dti_wait_policy_adapting(void)
@@ -41,17 +42,38 @@ void dti_wait_policy_replace(struct dti_wait_policy *policy, struct dti_wait_pol
         *policy = other;
 }
 
-bool dti_wait_policy_spins_in_full(const struct dti_wait_policy *p)
+/* Returns for how long a thread spins after waits for which spinning was in vain. */
+static uint64_t short_spin_ns(const struct dti_wait_policy *p)
 {
-    return p->long_waits % DTI_SPIN_EVERY == 0 && !p->crowded && p->spun_ns <= SLEEP_AFTER_WAKES * p->wake_ns;
+    uint64_t ns = p->crowded || p->short_ns * 2 < DTI_SPIN_LEAST_NS ? DTI_SPIN_LEAST_NS : p->short_ns * 2;
+    return ns < p->spin_ns ? ns : p->spin_ns;
 }
 
-void dti_wait_policy_after_spin(struct dti_wait_policy *p, bool spun_in_full, uint64_t spun_ns)
+uint64_t dti_wait_policy_spin_ns(const struct dti_wait_policy *p)
 {
-    if (spun_in_full)
+    bool tries_to_sleep = p->spun_ns > SLEEP_AFTER_WAKES * p->wake_ns;
+    if (p->is_fixed || (p->long_waits % DTI_SPIN_EVERY == 0 && !p->crowded && !tries_to_sleep))
+        return p->spin_ns;
+    return short_spin_ns(p);
+}
+
+/* Moves short_ns towards the length of a wait, by an eighth of the difference. */
+static void learn_short(struct dti_wait_policy *p, uint64_t waited_ns)
+{
+    if (waited_ns > p->short_ns)
+        p->short_ns += (waited_ns - p->short_ns) / 8;
+    else
+        p->short_ns -= (p->short_ns - waited_ns) / 8;
+}
+
+void dti_wait_policy_after_spin(struct dti_wait_policy *p, uint64_t budget_ns, uint64_t spun_ns)
+{
+    if (budget_ns == p->spin_ns)
         p->long_waits = 0;
-    if (p->adapts)
-        p->spun_ns += spun_ns;
+    if (!p->adapts)
+        return;
+    p->spun_ns += spun_ns;
+    learn_short(p, spun_ns);
 }
 
 /* Moves wake_ns towards the median of all wake-ups. Each one changes it by a sixteenth at most, so a single
@@ -68,11 +90,14 @@ static void learn_wake(struct dti_wait_policy *p, uint64_t took_ns)
 
 void dti_wait_policy_after_sleep(struct dti_wait_policy *p, uint64_t waited_ns, uint64_t wake_ns)
 {
-    p->long_waits = waited_ns > p->spin_ns ? p->long_waits + 1 : 0;
+    bool was_long = waited_ns > p->spin_ns;
+    p->long_waits = was_long ? p->long_waits + 1 : 0;
     if (!p->adapts)
         return;
-    p->spun_ns = 0;
-    p->sleeps++;
+    if (was_long)
+        p->short_ns -= p->short_ns / 64; /* it is forgotten if there are no short waits any more */
+    else
+        learn_short(p, waited_ns > wake_ns ? waited_ns - wake_ns : 0);
     /* On a crowded CPU a wake-up says how long other threads run, and not what a wake-up costs. */
     if (wake_ns != 0 && !p->crowded)
         learn_wake(p, wake_ns);
@@ -83,18 +108,25 @@ void dti_wait_policy_learn_delay(struct dti_wait_policy *p, uint64_t ran_ns, uin
 {
     uint64_t of_wakes = (uint64_t)sleeps * WAKE_DELAY_NS;
     uint64_t by_others = delayed_ns > of_wakes ? delayed_ns - of_wakes : 0;
-    p->crowded = by_others * CROWDED_PART > ran_ns + delayed_ns;
+    p->crowded = by_others * (p->crowded ? FREE_PART : CROWDED_PART) > ran_ns + delayed_ns;
 }
 
 void dti_wait_policy_before_sleep(struct dti_wait_policy *p)
 {
-    uint64_t now = p->adapts ? dti_now_ns() : 0, ran = 0, delayed = 0;
-    if (!p->adapts || now - p->read_at_ns < READ_EVERY_NS ||
-        !dti_run_delay_add((int32_t)syscall(SYS_gettid), &ran, &delayed))
+    if (!p->adapts)
         return;
-    if (p->read_at_ns != 0)
-        dti_wait_policy_learn_delay(p, ran - p->ran_ns, delayed - p->delayed_ns, p->sleeps);
+    p->spun_ns = 0;
+    p->sleeps++;
+    uint64_t now = dti_now_ns(), ran = 0, delayed = 0;
+    if (p->read_at_ns != 0 && now - p->read_at_ns < READ_EVERY_NS)
+        return;
+    int32_t tid = (int32_t)syscall(SYS_gettid);
     p->read_at_ns = now;
+    if (!dti_run_delay_add(tid, &ran, &delayed))
+        tid = 0;
+    if (tid != 0 && tid == p->tid)
+        dti_wait_policy_learn_delay(p, ran - p->ran_ns, delayed - p->delayed_ns, p->sleeps);
+    p->tid = tid;
     p->ran_ns = ran;
     p->delayed_ns = delayed;
     p->sleeps = 0;

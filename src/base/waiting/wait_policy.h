@@ -1,14 +1,14 @@
 /* src/base/waiting/wait_policy.h - for how long a thread polls a condition before it sleeps.
  *
  * A thread that spins notices the condition at once, but uses its CPU. A thread that sleeps pays a wake-up,
- * which takes 5 to 100 us. A policy that adapts learns three things:
+ * which takes 5 to 100 us. A policy that adapts learns four things:
  *
- * - How long a wake-up takes here. A thread spins for DTI_SPIN_WAKES of them. A wait that lasts longer is
- *   made little longer by one wake-up. The program loses at most a tenth of its time to wake-ups, and uses at
- *   most twice the CPU time that it would need if it knew each wait beforehand (Karlin et al., "Empirical
- *   studies of competitive spinning", SOSP 1991, prove the factor 2 for one wake-up).
- * - Whether spinning has been in vain. After a wait that was longer than the time for which the thread
- *   spins, the next waits spin for DTI_SPIN_LEAST_NS only.
+ * - How long a wake-up takes here. A thread spins for some of them (SPIN_WAKES in wait_policy.c). A wait that
+ *   lasts longer is made little longer by one wake-up.
+ * - Whether spinning has been in vain. After a wait that was longer than the time for which the thread spins,
+ *   the next waits spin for a short time only.
+ * - How long that short time must be. It is twice the typical length of the waits that were short enough to
+ *   spin, so that a thread whose waits are long and short in turn still spins in the short ones.
  * - Whether other threads want the CPU. The kernel counts for how long a thread was ready to run but had no
  *   CPU. If that is a fifth of its time, the thread spins for DTI_SPIN_LEAST_NS only. Its spinning would
  *   use up the time slices which it needs for its work, while those for which it waits have no CPU either.
@@ -37,8 +37,11 @@ struct dti_wait_policy {
     /* How long to poll with sched_yield, so that other threads of the same CPU run between two polls. */
     uint64_t yield_ns;
 
+    /* True if every wait spins for spin_ns, because the user has chosen this time. */
+    bool is_fixed;
+
     /* The number of consecutive waits that took longer than spin_ns, for which spinning was in vain. If it is
-     * not 0, the next waits spin for DTI_SPIN_LEAST_NS only. Every DTI_SPIN_EVERY-th wait spins for spin_ns
+     * not 0, the next waits spin for a short time only. Every DTI_SPIN_EVERY-th wait spins for spin_ns
      * again, because a thread that sleeps cannot distinguish a long wait from a short one with a slow
      * wake-up. This was measured with ditto-bench skew, where peers are 200 us late. A broadcast of 1 MiB
      * whose root is late by about spin_ns takes 75 us, and took 104 us before. */
@@ -53,14 +56,22 @@ struct dti_wait_policy {
     /* The median of the times from a waker's call until the sleeper runs. */
     uint64_t wake_ns;
 
+    /* The typical length of the waits that were not longer than spin_ns. */
+    uint64_t short_ns;
+
     /* For how long the thread has spun in all waits since its last sleep. */
     uint64_t spun_ns;
 
     /* The number of sleeps since the kernel's counters were read. */
     uint32_t sleeps;
 
-    /* When the kernel's counters were read, and what they said. read_at_ns is 0 if they were not read yet. */
-    uint64_t read_at_ns, ran_ns, delayed_ns;
+    /* When the kernel's counters were read last, or could not be read. 0 if neither has happened yet. */
+    uint64_t read_at_ns;
+
+    /* What they said, and of which thread, because different threads may call run as replica 0. `tid` is 0 if
+     * they were not read. */
+    int32_t tid;
+    uint64_t ran_ns, delayed_ns;
 };
 
 /* Returns a policy that adapts, and has learned nothing yet. */
@@ -69,18 +80,17 @@ struct dti_wait_policy dti_wait_policy_adapting(void);
 /* Replaces a policy by another one, but keeps what it has learned if both adapt. */
 void dti_wait_policy_replace(struct dti_wait_policy *policy, struct dti_wait_policy other);
 
-/* Returns true if the next wait should spin for the full time, and not for DTI_SPIN_LEAST_NS. */
-bool dti_wait_policy_spins_in_full(const struct dti_wait_policy *policy);
+/* Returns for how long the next wait spins. */
+uint64_t dti_wait_policy_spin_ns(const struct dti_wait_policy *policy);
 
-/* A wait has ended while the thread spun, for spun_ns so far. */
-void dti_wait_policy_after_spin(struct dti_wait_policy *policy, bool spun_in_full, uint64_t spun_ns);
+/* A wait has ended while the thread spun, after spun_ns of the budget_ns for which it would have spun. */
+void dti_wait_policy_after_spin(struct dti_wait_policy *policy, uint64_t budget_ns, uint64_t spun_ns);
 
-/* The thread is about to sleep. Reads the kernel's counters if that is not done more often than every 10 ms:
- * the time for that (about 10 us) is lost while there is nothing to do. */
+/* The thread sleeps now. Reads the kernel's counters, at most every 10 ms. This takes about 10 us. */
 void dti_wait_policy_before_sleep(struct dti_wait_policy *policy);
 
-/* A wait with a sleep has ended. waited_ns is the time of the whole wait. wake_ns is the time from the
- * waker's call until the thread ran, or 0 if no waker has called it. */
+/* A wait that was too long for spinning has ended. waited_ns is the time of the whole wait. wake_ns is the
+ * time from the waker's call until the thread ran, or 0 if no waker has called it. */
 void dti_wait_policy_after_sleep(struct dti_wait_policy *policy, uint64_t waited_ns, uint64_t wake_ns);
 
 /* Learns from the kernel's counters: in a time in which the thread slept so many times, it ran for ran_ns,

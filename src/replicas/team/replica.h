@@ -52,10 +52,12 @@ struct dti_replica {
     /* Memory on other nodes, for the devices of the replica there. NULL if there is none. */
     struct dti_remote_memory *remote_memory;
 
-    /* Written by the replica itself when a run starts and the load has changed. */
+    /* How the replica waits in a run, and for the next run. The two are apart because waits between runs are
+     * often much longer. Written by the replica itself when a run starts and the load has changed. */
     struct dti_wait_policy wait_policy;
+    struct dti_wait_policy rest_policy;
 
-    /* The epoch of the load for which wait_policy was computed. */
+    /* The epoch of the load for which the policies were computed. */
     uint32_t load_epoch;
 
     /* The number of pauses around the run that the replica is in. Only its own thread uses it. */

@@ -29,12 +29,14 @@ struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_
     bool oversubscribed = team->oversubscribed ||
                           dti_load_is_oversubscribed(o->pin ? pu : DTI_NO_PU, o->pus, o->cpu_quota);
     if (o->has_spin_us)
-        return (struct dti_wait_policy){ .spin_ns = oversubscribed ? 0 : (uint64_t)o->spin_us * 1000u,
+        return (struct dti_wait_policy){ .is_fixed = true,
+                                         .spin_ns = oversubscribed ? 0 : (uint64_t)o->spin_us * 1000u,
                                          .yield_ns = oversubscribed ? team->yield_ns : 0 };
     if (o->wait == DITTO_WAIT_PASSIVE)
         return (struct dti_wait_policy){ .spin_ns = oversubscribed ? 0 : DTI_SPIN_LEAST_NS };
     if (o->wait == DITTO_WAIT_ACTIVE)
-        return (struct dti_wait_policy){ .spin_ns = oversubscribed ? 0 : ACTIVE_NS,
+        return (struct dti_wait_policy){ .is_fixed = true,
+                                         .spin_ns = oversubscribed ? 0 : ACTIVE_NS,
                                          .yield_ns = oversubscribed ? ACTIVE_NS : 0 };
     if (oversubscribed)
         return (struct dti_wait_policy){ .yield_ns = team->yield_ns };
@@ -43,7 +45,9 @@ struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_
 
 static void set_wait_policy(struct dti_replica *r)
 {
-    dti_wait_policy_replace(&r->wait_policy, dti_team_wait_policy(r->team, r->pu.number, &r->load_epoch));
+    struct dti_wait_policy policy = dti_team_wait_policy(r->team, r->pu.number, &r->load_epoch);
+    dti_wait_policy_replace(&r->wait_policy, policy);
+    dti_wait_policy_replace(&r->rest_policy, policy);
 }
 
 void dti_replica_ensure_record(const struct dti_replica *r, ditto_status status, uint32_t serial_before)
@@ -123,7 +127,7 @@ static bool is_called(void *argument)
 static bool await_go(struct dti_replica *r)
 {
     struct dti_team *team = r->team;
-    dti_wait(&team->wait_queue, r->id, DTI_AWAITS_GO(team->n), &r->wait_policy,
+    dti_wait(&team->wait_queue, r->id, DTI_AWAITS_GO(team->n), &r->rest_policy,
              &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, is_called, r);
     r->seen = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
     return !is_ending(team);

@@ -219,7 +219,7 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         dti_mask_clear(&r->mask);
         for (uint32_t d = 0; d < (team->options.helpers ? 1 : r->pus); d++)
             dti_mask_add(&r->mask, dti_placement_pu(placement, i, d)->is.number);
-        r->wait_policy = dti_team_wait_policy(team, r->pu.number, &r->load_epoch);
+        r->wait_policy = r->rest_policy = dti_team_wait_policy(team, r->pu.number, &r->load_epoch);
         r->tid = r->cpu = -1;
     }
 }

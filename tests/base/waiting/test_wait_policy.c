@@ -1,10 +1,19 @@
 /* tests/base/waiting/test_wait_policy.c - what a policy learns (src/base/waiting/wait_policy.h). */
 #include "support/support.h"
 
+#include "base/waiting/futex.h"
 #include "base/waiting/wait_policy.h"
+
+#include <pthread.h>
+#include <unistd.h>
 
 #define US 1000u
 #define MS 1000000u
+
+static bool in_full(const struct dti_wait_policy *p)
+{
+    return dti_wait_policy_spin_ns(p) == p->spin_ns;
+}
 
 /* A policy that has learned from many sleeps whose wake-ups took wake_ns. */
 static struct dti_wait_policy experienced(uint64_t wake_ns)
@@ -20,7 +29,7 @@ static void it_begins_with_50_us(void **state)
     struct dti_wait_policy p = dti_wait_policy_adapting();
     (void)state;
     assert_int_equal(p.spin_ns, 50 * US);
-    assert_true(dti_wait_policy_spins_in_full(&p));
+    assert_true(in_full(&p));
 }
 
 static void it_spins_for_some_wake_ups(void **state)
@@ -62,12 +71,12 @@ static void after_a_long_wait_every_16th_wait_spins_in_full(void **state)
     struct dti_wait_policy p = dti_wait_policy_adapting();
     (void)state;
     for (int i = 0; i < 48; i++) {
-        assert_int_equal(dti_wait_policy_spins_in_full(&p), i % 16 == 0);
+        assert_int_equal(in_full(&p), i % 16 == 0);
         dti_wait_policy_after_sleep(&p, 10 * MS, 0);
     }
-    assert_true(dti_wait_policy_spins_in_full(&p));
-    dti_wait_policy_after_spin(&p, true, 10 * US);
-    assert_true(dti_wait_policy_spins_in_full(&p));
+    assert_true(in_full(&p));
+    dti_wait_policy_after_spin(&p, p.spin_ns, 10 * US);
+    assert_true(in_full(&p));
 }
 
 static void a_thread_that_never_sleeps_tries_it_now_and_then(void **state)
@@ -75,11 +84,42 @@ static void a_thread_that_never_sleeps_tries_it_now_and_then(void **state)
     struct dti_wait_policy p = experienced(40 * US);
     uint64_t spun_us = 0;
     (void)state;
-    for (; dti_wait_policy_spins_in_full(&p) && spun_us < 1000000; spun_us += 10)
-        dti_wait_policy_after_spin(&p, true, 10 * US);
+    for (; in_full(&p) && spun_us < 1000000; spun_us += 10)
+        dti_wait_policy_after_spin(&p, p.spin_ns, 10 * US);
     assert_in_range(spun_us, 35000, 45000); /* 1000 wake-ups */
-    dti_wait_policy_after_sleep(&p, 0, 40 * US);
-    assert_true(dti_wait_policy_spins_in_full(&p));
+    dti_wait_policy_before_sleep(&p);
+    assert_true(in_full(&p));
+}
+
+static void short_waits_among_long_ones_are_spun(void **state)
+{
+    struct dti_wait_policy p = experienced(40 * US);
+    uint64_t wasted = 0;
+    (void)state;
+    for (int i = 0; i < 1600; i++) {
+        bool is_long = i % 2 == 0;
+        uint64_t budget = dti_wait_policy_spin_ns(&p), wait = is_long ? 5 * MS : 10 * US;
+        if (wait <= budget)
+            dti_wait_policy_after_spin(&p, budget, wait);
+        else
+            dti_wait_policy_after_sleep(&p, wait + 40 * US, 40 * US);
+        /* After some waits, the short ones are spun, and the long ones rarely spin for long. */
+        if (i >= 160 && !is_long)
+            assert_true(wait <= budget);
+        if (i >= 160 && is_long)
+            wasted += budget;
+    }
+    assert_in_range(wasted / 720, 10 * US, 60 * US);
+}
+
+static void a_fixed_time_stays_after_long_waits(void **state)
+{
+    struct dti_wait_policy p = { .is_fixed = true, .spin_ns = 70 * US };
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(dti_wait_policy_spin_ns(&p), 70 * US);
+        dti_wait_policy_after_sleep(&p, 100 * MS, 40 * US);
+    }
 }
 
 static void on_a_crowded_cpu_it_does_not_spin(void **state)
@@ -88,12 +128,62 @@ static void on_a_crowded_cpu_it_does_not_spin(void **state)
     uint64_t before = p.spin_ns;
     (void)state;
     dti_wait_policy_learn_delay(&p, 5 * MS, 5 * MS, 10);
-    assert_false(dti_wait_policy_spins_in_full(&p));
+    assert_false(in_full(&p));
     /* The late wake-ups there do not say what a wake-up costs. */
     dti_wait_policy_after_sleep(&p, 0, 4 * MS);
     assert_int_equal(p.spin_ns, before);
     dti_wait_policy_learn_delay(&p, 10 * MS, 0, 10);
-    assert_true(dti_wait_policy_spins_in_full(&p));
+    assert_true(in_full(&p));
+}
+
+static void a_cpu_is_free_again_below_a_tenth(void **state)
+{
+    struct dti_wait_policy p = dti_wait_policy_adapting();
+    (void)state;
+    dti_wait_policy_learn_delay(&p, 85 * MS, 15 * MS, 0);
+    assert_false(p.crowded);
+    dti_wait_policy_learn_delay(&p, 75 * MS, 25 * MS, 0);
+    assert_true(p.crowded);
+    dti_wait_policy_learn_delay(&p, 85 * MS, 15 * MS, 0);
+    assert_true(p.crowded);
+    dti_wait_policy_learn_delay(&p, 95 * MS, 5 * MS, 0);
+    assert_false(p.crowded);
+}
+
+static void the_kernels_counters_are_read_every_10_ms(void **state)
+{
+    struct dti_wait_policy p = dti_wait_policy_adapting();
+    uint64_t begin = dti_now_ns(), before = 0, reads = 0;
+    (void)state;
+    while (dti_now_ns() - begin < 45 * MS) {
+        dti_wait_policy_before_sleep(&p);
+        reads += p.read_at_ns != before;
+        before = p.read_at_ns;
+    }
+    assert_in_range(reads, 2, (dti_now_ns() - begin) / (10 * MS) + 1);
+}
+
+static void *sleep_as_another_thread(void *argument)
+{
+    usleep(12000);
+    dti_wait_policy_before_sleep(argument);
+    return NULL;
+}
+
+/* Different threads may call run as replica 0. The counters of one say nothing about the other. */
+static void the_counters_of_two_threads_are_not_compared(void **state)
+{
+    struct dti_wait_policy p = dti_wait_policy_adapting();
+    pthread_t other;
+    (void)state;
+    dti_wait_policy_before_sleep(&p);
+    if (p.tid == 0)
+        skip();                               /* the kernel does not count */
+    p.ran_ns = p.delayed_ns = UINT64_MAX / 2; /* differences with these would be huge */
+    pthread_create(&other, NULL, sleep_as_another_thread, &p);
+    pthread_join(other, NULL);
+    assert_false(p.crowded);
+    assert_true(p.ran_ns < UINT64_MAX / 2);
 }
 
 static void wake_ups_alone_do_not_make_a_cpu_crowded(void **state)
@@ -102,7 +192,7 @@ static void wake_ups_alone_do_not_make_a_cpu_crowded(void **state)
     (void)state;
     /* A thread that works for 5 us and then sleeps: each wake-up takes 60 us, and counts as a delay. */
     dti_wait_policy_learn_delay(&p, 100 * 5 * US, 100 * 60 * US, 100);
-    assert_true(dti_wait_policy_spins_in_full(&p));
+    assert_true(in_full(&p));
 }
 
 static void a_new_policy_keeps_what_was_learned(void **state)
@@ -123,8 +213,8 @@ static void a_policy_that_does_not_adapt_stays_as_it_is(void **state)
     struct dti_wait_policy p = { .spin_ns = 7 * US };
     (void)state;
     for (int i = 0; i < 1000; i++) {
-        assert_true(dti_wait_policy_spins_in_full(&p));
-        dti_wait_policy_after_spin(&p, true, 10 * US);
+        assert_true(in_full(&p));
+        dti_wait_policy_after_spin(&p, p.spin_ns, 10 * US);
         dti_wait_policy_before_sleep(&p);
         dti_wait_policy_after_sleep(&p, 0, 100 * US);
     }
@@ -142,7 +232,12 @@ int main(void)
         cmocka_unit_test(a_sleep_without_a_waker_teaches_nothing),
         cmocka_unit_test(after_a_long_wait_every_16th_wait_spins_in_full),
         cmocka_unit_test(a_thread_that_never_sleeps_tries_it_now_and_then),
+        cmocka_unit_test(short_waits_among_long_ones_are_spun),
+        cmocka_unit_test(a_fixed_time_stays_after_long_waits),
         cmocka_unit_test(on_a_crowded_cpu_it_does_not_spin),
+        cmocka_unit_test(a_cpu_is_free_again_below_a_tenth),
+        cmocka_unit_test(the_kernels_counters_are_read_every_10_ms),
+        cmocka_unit_test(the_counters_of_two_threads_are_not_compared),
         cmocka_unit_test(wake_ups_alone_do_not_make_a_cpu_crowded),
         cmocka_unit_test(a_new_policy_keeps_what_was_learned),
         cmocka_unit_test(a_policy_that_does_not_adapt_stays_as_it_is),
