@@ -252,7 +252,11 @@ def wait_row(machine, key):
         return min((of(c) for c in contenders if of(c)), default=None)
 
     default = ["libgomp", "libomp", "openmpi", "mpich"]
-    cells = [f"{us(time(c))} / {us(cpu(c))}" if time(c) else "" for c in WAITS]
+    def doubtful(contender):
+        rows = machine.cells[(key, 0)].get(contender, [])
+        return " ~" if any(row["noisy"] == "1" for row in rows) else ""
+
+    cells = [f"{us(time(c))} / {us(cpu(c))}{doubtful(c)}" if time(c) else "" for c in WAITS]
     return [key[9], key[7]] + cells + [ratio(of("ditto"), best(of, which), bad)
                                        for of in (time, cpu)
                                        for which, bad in ((default, lambda value: value > 1.05),

@@ -45,6 +45,9 @@ struct launch {
 
     /* A variable of the environment and its value, for a setting that is not the default. */
     const char *variable, *value;
+
+    /* True if the peer must not see the user's own settings of how to wait. */
+    bool forgets_waiting;
 };
 #define OPENMPI                                                                 \
     "peer-openmpi", "mpirun.openmpi --allow-run-as-root -np %N --bind-to core", \
@@ -52,25 +55,28 @@ struct launch {
 #define MPICH "peer-mpich", "mpirun.mpich -n %N -bind-to core", "mpirun.mpich -n %N -bind-to none", 4
 
 static const struct launch launches[] = {
-    { "libgomp", "OpenMP", "peer-libgomp", "", "", 0, NULL, NULL },
-    { "libomp", "OpenMP", "peer-libomp", "", "", 0, NULL, NULL },
-    { "openmpi", "MPI", OPENMPI, NULL, NULL },
-    { "mpich", "MPI", MPICH, NULL, NULL },
-    { "gloo", "gloo", "peer-gloo", "", "", 4, NULL, NULL },
+    { "libgomp", "OpenMP", "peer-libgomp", "", "", 0, NULL, NULL, false },
+    { "libomp", "OpenMP", "peer-libomp", "", "", 0, NULL, NULL, false },
+    { "openmpi", "MPI", OPENMPI, NULL, NULL, false },
+    { "mpich", "MPI", MPICH, NULL, NULL, false },
+    { "gloo", "gloo", "peer-gloo", "", "", 4, NULL, NULL, false },
 };
 
 /* Ways to wait. gloo is left out, because its own threads wait, whose CPU time is not counted. */
 static const struct launch waiting_launches[] = {
-    { "libgomp", "default", "peer-libgomp", "", "", 0, NULL, NULL },
-    { "libgomp-active", "other", "peer-libgomp", "", "", 0, "OMP_WAIT_POLICY", "ACTIVE" },
-    { "libgomp-passive", "other", "peer-libgomp", "", "", 0, "OMP_WAIT_POLICY", "PASSIVE" },
-    { "libomp", "default", "peer-libomp", "", "", 0, NULL, NULL },
-    { "libomp-active", "other", "peer-libomp", "", "", 0, "OMP_WAIT_POLICY", "ACTIVE" },
-    { "libomp-passive", "other", "peer-libomp", "", "", 0, "OMP_WAIT_POLICY", "PASSIVE" },
-    { "openmpi", "default", OPENMPI, NULL, NULL },
-    { "openmpi-yield", "other", OPENMPI, "OMPI_MCA_mpi_yield_when_idle", "1" },
-    { "mpich", "default", MPICH, NULL, NULL },
+    { "libgomp", "default", "peer-libgomp", "", "", 0, NULL, NULL, true },
+    { "libgomp-active", "other", "peer-libgomp", "", "", 0, "OMP_WAIT_POLICY", "ACTIVE", true },
+    { "libgomp-passive", "other", "peer-libgomp", "", "", 0, "OMP_WAIT_POLICY", "PASSIVE", true },
+    { "libomp", "default", "peer-libomp", "", "", 0, NULL, NULL, true },
+    { "libomp-active", "other", "peer-libomp", "", "", 0, "OMP_WAIT_POLICY", "ACTIVE", true },
+    { "libomp-passive", "other", "peer-libomp", "", "", 0, "OMP_WAIT_POLICY", "PASSIVE", true },
+    { "openmpi", "default", OPENMPI, NULL, NULL, true },
+    { "openmpi-yield", "other", OPENMPI, "OMPI_MCA_mpi_yield_when_idle", "1", true },
+    { "mpich", "default", MPICH, NULL, NULL, true },
 };
+
+static const char *const waiting_variables[] = { "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME",
+                                                 "KMP_LIBRARY", "OMPI_MCA_mpi_yield_when_idle" };
 
 static uint32_t count_pus(void)
 {
@@ -98,6 +104,9 @@ static void become(const struct launch *launch, char *program, uint32_t replicas
     word[count] = NULL;
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (size_t i = 0; launch->forgets_waiting && i < sizeof waiting_variables / sizeof waiting_variables[0];
+         i++)
+        unsetenv(waiting_variables[i]);
     if (launch->variable != NULL)
         setenv(launch->variable, launch->value, 1);
     setenv("OMP_PROC_BIND", "true", 1); /* threads are bound, like those of ditto */

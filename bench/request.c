@@ -181,6 +181,7 @@ static void open_pipes(const char *paths)
 static int parse_word(struct request *r, const char *word, const char *value)
 {
     const struct bench_facts *facts = &bench_facts[r->kind];
+    bool counts = r->kind != BENCH_WAIT; /* its rows have no bound and no counters */
     if (strcmp(word, "--in-place") == 0 && facts->collective)
         r->in_place = true;
     else if (strcmp(word, "--turns") == 0 && has_root(facts))
@@ -189,9 +190,9 @@ static int parse_word(struct request *r, const char *word, const char *value)
         r->csv = true;
     else if (strcmp(word, "--peers") == 0)
         r->peers = true;
-    else if (strcmp(word, "--forms") == 0)
+    else if (strcmp(word, "--forms") == 0 && counts)
         r->forms = r->csv = true;
-    else if (strcmp(word, "--counters") == 0)
+    else if (strcmp(word, "--counters") == 0 && counts)
         return parse_counters(r, value);
     else if (value == NULL)
         usage("is not an option of this bench, or lacks its value", word);
@@ -200,7 +201,7 @@ static int parse_word(struct request *r, const char *word, const char *value)
         return r->replicas = parse_count(value), 2;
     else if (strcmp(word, "--bytes") == 0 && facts->sizes != NULL)
         return parse_sizes(r, value), 2;
-    else if (strcmp(word, "--perf-control") == 0)
+    else if (strcmp(word, "--perf-control") == 0 && counts)
         return open_pipes(value), 2;
     else if (strcmp(word, "--skew") == 0 && (r->kind == BENCH_SKEW || r->kind == BENCH_WAIT))
         return parse_skews(r, value), 2;

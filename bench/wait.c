@@ -26,29 +26,38 @@ enum { RUNS = 5, MOST_LOAD = 8 };
 /* -- load -- */
 
 static struct {
-    pid_t process[WORK_MOST_REPLICAS * MOST_LOAD];
+    pid_t process[CPU_SETSIZE * MOST_LOAD];
     uint32_t count;
 } load;
 
-static void add_load(uint32_t pu, uint32_t pus)
+static void add_load(size_t pu)
 {
     pid_t child = fork();
     if (child < 0)
         exit(1);
     if (child == 0) {
+        cpu_set_t one;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        pin_to_part(pu, pus);
+        CPU_ZERO(&one);
+        CPU_SET(pu, &one);
+        if (sched_setaffinity(0, sizeof one, &one) != 0)
+            _exit(1);
         for (volatile uint64_t i = 0;; i++)
             ;
     }
     load.process[load.count++] = child;
 }
 
-/* Starts busy processes on the PU of each replica. */
-static void start_load(uint32_t replicas, uint32_t per_pu)
+/* Starts busy processes on each PU of this process. */
+static void start_load(uint32_t per_pu)
 {
-    for (uint32_t i = 0; i < replicas * per_pu; i++)
-        add_load(i / per_pu, replicas);
+    cpu_set_t all;
+    CPU_ZERO(&all);
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        exit(1);
+    for (size_t pu = 0; pu < CPU_SETSIZE; pu++)
+        for (uint32_t i = 0; CPU_ISSET(pu, &all) && i < per_pu; i++)
+            add_load(pu);
 }
 
 static void stop_load(void)
@@ -74,7 +83,8 @@ static struct timing run_for(struct contender *c, struct waits *w, struct work w
 {
     struct timing all = { 0, 0, 0 };
     *reps = 0;
-    work.reps = 200;
+    /* A batch takes about a fifth of a second, or more if there is load. */
+    work.reps = 200000000u / (WAIT_WORK_NS + work.skew_ns) + 1;
     while (all.seconds < seconds && !w->out) {
         struct timing batch = c->batch(c->state, &work, false);
         w->out = batch.seconds < 0;
@@ -127,10 +137,10 @@ static void print(const struct request *q, const struct contender *c, struct wai
         if (w[i].out)
             continue;
         if (q->csv)
-            printf("wait,%s,%u,,,,0,%d,%.0f,%.0f,%.0f,,,0,%.3f,,1,%u,%.3f,%.3f,,,%d,0,,%u\n", c[i].name,
+            printf("wait,%s,%u,,,,0,%d,%.0f,%.0f,%.0f,,,%d,%.3f,,1,%u,%.3f,%.3f,,,%d,0,,%u\n", c[i].name,
                    q->replicas, RUNS, w[i].time[0] * 1e3, time * 1e3, w[i].time[RUNS - 1] * 1e3,
-                   time_default / time, late_us, cpu / time,
-                   cpu / (WAIT_WORK_NS * 1e-3 * q->replicas + late_us), RUNS, per_pu);
+                   w[i].time[RUNS * 3 / 4] - w[i].time[RUNS / 4] > 0.15 * time, time_default / time, late_us,
+                   cpu / time, cpu / (WAIT_WORK_NS * 1e-3 * q->replicas + late_us), RUNS, per_pu);
         else
             printf(
                 "wait %-16s %3u load %u late %4u us: %8.1f us (%.2f of the best default, %.2f of the best), "
@@ -151,7 +161,7 @@ static void measure_row(const struct request *q, struct contender *c, uint32_t c
                          .op = DITTO_SUM,
                          .skew_ns = late_us * 1000 };
     memset(waits, 0, sizeof waits);
-    start_load(q->replicas, q->load);
+    start_load(q->load);
     for (int run = 0; run < RUNS; run++)
         for (uint32_t i = 0; i < count; i++)
             measure_run(&c[i], &waits[i], work, run);
@@ -176,6 +186,8 @@ static void warn_of_autogroups(void)
 
 void bench_wait(const struct request *q, const char *folder)
 {
+    unsetenv("DITTO_WAIT");
+    unsetenv("DITTO_SPIN_US");
     if (q->load > 0 && q->peers)
         warn_of_autogroups();
     static struct contender contenders[MOST_CONTENDERS];

@@ -24,7 +24,7 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_LIST] = { "list", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "400K" },
     [BENCH_ASYNC] = { "async", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "8..8M" },
     [BENCH_SKEW] = { "skew", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, "32K" },
-    [BENCH_WAIT] = { "wait", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, true, true, false, NULL },
+    [BENCH_WAIT] = { "wait", BENCH_ALL_REDUCE, EXTENT_WHOLE, EXTENT_WHOLE, false, false, false, NULL },
     [BENCH_PARALLEL_FOR] = { .name = "parallel-for", .like = BENCH_PARALLEL_FOR, .sizes = "0,256M" },
     [BENCH_CG] = { .name = "cg", .like = BENCH_CG, .sizes = "192K,2M,64M", .one_buffer = true },
     [BENCH_TRAIN] = { .name = "train", .like = BENCH_TRAIN, .sizes = "64K,512K,4M", .one_buffer = true },

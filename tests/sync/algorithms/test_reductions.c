@@ -83,6 +83,9 @@ static ditto_status bad_lists(ditto_replica *self, void *argument)
     /* Sources may overlap. */
     item[1] = (ditto_list_item){ a + 1, c, 4, DITTO_F32 };
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_OK);
+    /* The list has been accepted, but not for this op. */
+    EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_AND, NULL) == DITTO_ERR_UNSUPPORTED);
+    EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_MAX, NULL) == DITTO_OK);
     item[1].dst = b + 3;
     EXPECT(r, ditto_all_reduce_list(self, item, 2, DITTO_SUM, NULL) == DITTO_ERR_INVALID);
     item[1].dtype = DITTO_BOOL;
