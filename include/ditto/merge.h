@@ -71,7 +71,8 @@ typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *co
  *                        ditto_merge_call or ditto_create_variable of this run, or the end of the run
  *  @return DITTO_OK, an error of ditto_barrier, ditto_join or the function, or one of:
  *  @retval DITTO_ERR_DIVERGED   another replica has another function or number of arguments
- *  @retval DITTO_ERR_INVALID    function is NULL; an argument is not a valid tensor. Or arguments differ in
+ *  @retval DITTO_ERR_INVALID    function is NULL; a step was started with ditto_apply_start and not finished;
+ *                               an argument is not a valid tensor. Or arguments differ in
  *                               dtype or rank between replicas, which is treated as a failure of the function
  *  @retval DITTO_ERR_RANGE      num_arguments is above DITTO_MAX_MERGE_ARGUMENTS; the size of an argument
  *                               overflows

@@ -201,8 +201,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
  *  @retval DITTO_OK           the optimizer is destroyed
  *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was done
  *  @retval DITTO_ERR_BUSY     a call on the optimizer or on one of its slots has not returned, for
- *                             example one that saves or restores the slot; a step was started, and not
- *                             finished, in the run in which this call is made; nothing was done */
+ *                             example one that saves or restores the slot; nothing was done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
 
 /** Returns a slot of a variable as a variable, which can be read, assigned and saved.
@@ -262,8 +261,9 @@ typedef struct ditto_apply_options {
  *  @param options    NULL for the defaults
  *  @return DITTO_OK, an error of ditto_all_reduce, or one of:
  *  @retval DITTO_ERR_INVALID      a NULL or misaligned pointer; a gradient has another dtype than its
- *                                 variable, or an invalid rank; a step was started with ditto_apply_start,
- *                                 and not finished
+ *                                 variable, or an invalid rank; a step of this optimizer, or one that
+ *                                 updates the same variables, was started with ditto_apply_start and not
+ *                                 finished
  *  @retval DITTO_ERR_RANGE        a learning rate that is negative or not finite, also when it is multiplied
  *                                 by a variable's factor
  *  @retval DITTO_ERR_SHAPE        a gradient has another shape than its variable
@@ -282,22 +282,27 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_apply(ditto_replica *self, ditto_op
                                                    const ditto_tensor *gradients,
                                                    const ditto_apply_options *options);
 
-/** Starts a part of a step, with the gradients of some of the optimizer's variables. The gradients of the
- *  last layers can so be aggregated while a replica still computes those of the first layers. Each variable
- *  is given once in a step, in parts of any size and in any order, and then ditto_apply_finish ends the step.
- *  The variables then have the same bits as after one ditto_apply with all gradients. The call is collective,
- *  and is made in replica context: every replica starts the same parts in the same order.
+/** Starts a part of a step, with the gradients of some of the optimizer's variables. In this way the
+ *  gradients of the last layers are aggregated while those of the first layers are still computed. Each
+ *  variable is given once in a step, in parts of any size and in any order, and then ditto_apply_finish ends
+ *  the step. The variables then have the same bits as after one ditto_apply with all gradients. The call is
+ *  collective, and is made in replica context: every replica starts the same parts in the same order.
  *
  *  There is no background thread. The replicas work on the parts that all of them have started while they
  *  wait in any collective, as for the operations of ditto/pending.h. With clip_norm the gradients are
- *  aggregated then, and the variables are updated in ditto_apply_finish. With DITTO_RULE_FUNCTION
- *  everything is done in ditto_apply_finish.
+ *  aggregated then, and the variables are updated in ditto_apply_finish. With DITTO_RULE_FUNCTION everything
+ *  is done in ditto_apply_finish. In the default strategy a part is done when the call returns, and all
+ *  threads share the step.
  *
  *  Until ditto_apply_finish has returned, the gradients must be neither written nor freed, and the variables
- *  of the part and their slots must be neither read nor written. Functions that access them in replica
- *  context return DITTO_ERR_INVALID. If the replica's function fails before that and its gradients are local
- *  arrays, it must return ditto_abandon(self, status). After a run that failed, the step is given up, and the
- *  values of its variables are unspecified.
+ *  of the part, their slots and the number of steps must be neither read nor written. In replica context,
+ *  functions that write or look up elements of these variables and slots return DITTO_ERR_INVALID, and so do
+ *  ditto_merge_call and steps of other optimizers with these variables. ditto_read still returns the address.
+ *
+ *  A function that returns without an error before it has called ditto_apply_finish fails with
+ *  DITTO_ERR_INVALID. A function that fails while a step is open must return ditto_abandon(self, status) if
+ *  its gradients are local arrays. After a run that failed, the step is given up, and the values of its
+ *  variables are unspecified.
  *
  *  @param self           the calling replica
  *  @param optimizer      the optimizer
@@ -307,15 +312,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_apply(ditto_replica *self, ditto_op
  *  @param options        NULL for the defaults. The learning rate must be the same for all parts of a step.
  *                        norm must be NULL
  *  @return DITTO_OK, an error of ditto_apply or of ditto_all_reduce_start, or one of:
- *  @retval DITTO_ERR_INVALID    a variable was given to this step before; the learning rate is not that of
- *                               the step; options->norm is set; a step was started in the run around this
- *                               one; with the default strategy, another thread has started a step
- *  @retval DITTO_ERR_RANGE      the optimizer has no such variables; DITTO_MAX_PENDING operations are open
+ *  @retval DITTO_ERR_INVALID    a variable was given to this step before, or to an open step of another
+ *                               optimizer; the learning rate is not that of the step; options->norm is set
+ *  @retval DITTO_ERR_RANGE      the optimizer has no such variables; DITTO_MAX_PENDING operations have been
+ *                               started from the oldest pending one on that is not a part of a step
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the list of parts, which is kept until the optimizer
  *                               is destroyed
  *  @par Cost
- *  As ditto_all_reduce_start. Each part is a pending operation until ditto_apply_finish. If the replica has
- *  started DITTO_MAX_PENDING operations since its oldest part, it waits for this part first. */
+ *  As ditto_all_reduce_start. If the replica has started DITTO_MAX_PENDING operations since its oldest part,
+ *  the next start of any operation waits for this part first. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_apply_start(ditto_replica *self, ditto_optimizer *optimizer,
                                                          uint32_t first, uint32_t num_variables,
                                                          const ditto_tensor *gradients,
@@ -330,9 +335,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_apply_start(ditto_replica *self, di
  *  @return DITTO_OK, an error of ditto_apply, or:
  *  @retval DITTO_ERR_INVALID  no step was started in this run, or not all variables were given to it;
  *                             options->learning_rate is set
- *  @par Cost
- *  Waits for the parts, and works on them. With clip_norm there are four more meetings, and for the norm
- *  without clipping two. */
+ *  @par Cost Waits for the parts, and works on them. With DITTO_RULE_FUNCTION it costs as much as
+ *  ditto_apply. With clip_norm there are four more meetings, and for the norm without clipping two. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_apply_finish(ditto_replica *self, ditto_optimizer *optimizer,
                                                           const ditto_apply_options *options);
 

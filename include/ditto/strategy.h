@@ -241,8 +241,8 @@ typedef struct ditto_strategy_options {
     ditto_floating floating;
 
     /** How a thread waits. If neither this nor spin_us is given, the environment variable DITTO_WAIT says it
-     *  (default, active or passive), or DITTO_SPIN_US (a number, as spin_us). DITTO_WAIT_DEFAULT counts as not
-     *  given. Queues of ditto/queue.h and the producers of datasets have waits of their own. */
+     *  (default, active or passive), or DITTO_SPIN_US (a number, as spin_us). DITTO_WAIT_DEFAULT counts as
+     *  not given. Queues of ditto/queue.h and the producers of datasets have waits of their own. */
     ditto_wait_policy wait;
 } ditto_strategy_options;
 

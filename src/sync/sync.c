@@ -283,14 +283,6 @@ uint64_t dti_sync_run_number(const struct dti_replica *self)
     return atomic_load_explicit(&dti_replica_state_of(self)->run, memory_order_relaxed);
 }
 
-bool dti_sync_is_in_run(const struct dti_replica *self, uint64_t run)
-{
-    const struct dti_sync *sync = self->sync;
-    while (sync != NULL && atomic_load_explicit(&sync->state[self->id].run, memory_order_relaxed) != run)
-        sync = sync->outer;
-    return sync != NULL;
-}
-
 /* A job of the library in which replicas meet. */
 struct meeting_job {
     dti_job job;
@@ -331,9 +323,10 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
     else
         status = DTI_FAIL(DITTO_ERR_INVALID,
                           "replica %u's function returned with %u pending operation%s, the oldest is %s "
-                          "#%llu: wait for each with ditto_wait",
+                          "#%llu: wait for each with %s",
                           self->id, open, open > 1 ? "s" : "", name,
-                          (unsigned long long)dti_number_in_run(self, number));
+                          (unsigned long long)dti_number_in_run(self, number),
+                          dti_pending_waiter(self, number));
     return dti_pending_abandon(self, status);
 }
 

@@ -154,20 +154,18 @@ struct dti_target_reduction {
 ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted);
 
 /* The same, started now and waited for later, as the operations of ditto/pending.h are. Until it has been
- * waited for, the items, what they point to, the target and its context must stay valid. The target must not
- * call a function of the user's. *number names the operation. Fails as ditto_all_reduce_start does. */
+ * waited for, the items, the buffers of their addresses, the target and its context must stay valid. The
+ * target must not call a function of the user's. *number names the operation. Fails as ditto_all_reduce_start
+ * does. */
 ditto_status dti_target_reduction_start(struct dti_replica *self, const struct dti_target_reduction *targeted,
                                         uint64_t *number);
-ditto_status dti_target_reduction_wait(struct dti_replica *self, uint64_t number);
 
-/* Returns true if no operation can be started before operation `number` has been waited for. */
-bool dti_started_is_oldest(const struct dti_replica *self, uint64_t number);
+/* Waits for a started reduction. Does nothing if another start has waited for it already, because it needed
+ * the operation's place in the ring. Fails as ditto_wait does, with the strategy's time limit. */
+ditto_status dti_target_reduction_wait(struct dti_replica *self, uint64_t number);
 
 /* Returns the number of the run that the replica is in. */
 uint64_t dti_sync_run_number(const struct dti_replica *self);
-
-/* Returns true if the replica is in this run, or in a run inside it. */
-bool dti_sync_is_in_run(const struct dti_replica *self, uint64_t run);
 
 /* Reports which replica calls `finish` for which elements, if the op is not 0. Each range is reported once,
  * in ascending order. The caller allocates the data that `finish` needs near that replica. Any context. */

@@ -188,6 +188,10 @@ static inline void dti_variable_release(struct dti_variable_use *use)
         dti_variable_leave(use);
 }
 
+/* Returns INVALID if the replica has started a step of an optimizer and not finished it. The message begins
+ * with `what`. */
+ditto_status dti_step_check_no_step(const struct dti_replica *self, const char *what);
+
 /* Returns DITTO_ERR_UNSUPPORTED if the variable has several pieces, because then no component is contiguous
  * in memory. The message begins with `what`, which names the operation that was asked for. */
 ditto_status dti_variable_check_whole(const ditto_variable *v, const char *what);

@@ -23,8 +23,8 @@
 /* How often the kernel's counters are read at most. */
 #define READ_EVERY_NS 10000000u
 
-/* Others want the CPU if a thread waits for it for one part in CROWDED_PART of its time, and no longer if that
- * falls below one part in FREE_PART. Each wake-up may take WAKE_DELAY_NS even on an idle CPU. */
+/* Others want the CPU if a thread waits for it for one part in CROWDED_PART of its time, and no longer if
+ * that falls below one part in FREE_PART. Each wake-up may take WAKE_DELAY_NS even on an idle CPU. */
 #define CROWDED_PART  5u
 #define FREE_PART     10u
 #define WAKE_DELAY_NS 100000u

@@ -36,6 +36,7 @@ ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(check_function(function != NULL, "once, in cross-replica context"));
     DTI_TRY(check_tensors(arguments, num_arguments));
+    DTI_TRY(dti_step_check_no_step(r, "ditto_merge_call"));
     return dti_merge_call(
         r, &(struct dti_merge){ "ditto_merge_call", function, user, num_arguments, false, NULL }, arguments,
         result);

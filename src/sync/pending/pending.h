@@ -140,6 +140,13 @@ static inline void dti_pending_help(struct dti_replica *self)
  * those of the oldest one, and are set only if there is one. */
 uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uint64_t *number);
 
+/* Returns the public function with which the program waits for an operation that it has started. */
+static inline const char *dti_pending_waiter(const struct dti_replica *self, uint64_t number)
+{
+    bool is_step = dti_pending_operation_of(self->sync, self->id, number)->target != NULL;
+    return is_step ? "ditto_apply_finish" : "ditto_wait";
+}
+
 /* Returns true if `other` has arrived at the meeting that is this replica's next one. If `other` has not
  * started the operation for which this replica waits, it never will, because it waits for this replica in
  * that meeting. */

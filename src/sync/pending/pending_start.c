@@ -175,6 +175,11 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
 ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call,
                                const struct dti_target *target, struct dti_deadline *deadline, uint64_t *out)
 {
+    uint64_t number = dti_replica_state_of(self)->started + 1;
+    /* The program has no handle of an operation with a target, so it cannot make room by waiting for it. */
+    if (dti_replica_state_of(self)->pending->open[number % DITTO_MAX_PENDING].number != 0 &&
+        dti_pending_operation_of(self->sync, self->id, number)->target != NULL)
+        DTI_TRY(dti_pending_wait(self, number - DITTO_MAX_PENDING, deadline));
     dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
     ditto_status status = start(self, call, target, deadline, out);
     dti_trace_end(self, 0); /* no bytes, because the replicas that wait move them */

@@ -6,6 +6,8 @@
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"
 
+#include <string.h>
+
 /* -- errors -- */
 
 /* Describes the operation that `replica` has started as operation `number`. */
@@ -59,6 +61,9 @@ static ditto_status check_can_finish(struct dti_replica *self, uint64_t number)
     describe(self, self->id, number, mine);
     if (different) {
         describe(self, other, number, theirs);
+        text.length = strlen(theirs);
+        dti_call_difference(&dti_pending_operation_of(sync, self->id, number)->call,
+                            &dti_pending_operation_of(sync, other, number)->call, self->num_replicas, &text);
         DTI_FAIL(DITTO_ERR_DIVERGED,
                  "replica %u started %s, but replica %u started %s: every replica must make the same "
                  "calls",

@@ -264,6 +264,7 @@ ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_te
     DTI_TRY(read_options(o, options, &known));
     DTI_TRY(check_gradients(o, 0, o->count, gradients));
     DTI_TRY(dti_step_check_none(r, o));
+    DTI_TRY(dti_step_check_others(r, o, 0, o->count));
     return dti_apply(r, o, gradients, known.learning_rate, known.norm);
 }
 

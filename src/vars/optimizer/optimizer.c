@@ -209,9 +209,9 @@ static ditto_status check_slot(const ditto_variable *v, bool is_closed)
         v->name);
 }
 
-/* Returns DITTO_ERR_BUSY if a step has been started, or if a call is in the gate of a slot or of
- * `iterations`, because that variable cannot be destroyed yet. */
-static ditto_status check_users(const struct dti_dependent *dependent)
+/* Returns DITTO_ERR_BUSY if a call is in the gate of a slot or of `iterations`, because that variable cannot
+ * be destroyed yet. */
+static ditto_status check_slots(const struct dti_dependent *dependent)
 {
     const ditto_optimizer *o = (const ditto_optimizer *)dependent;
     /* relaxed: entering the optimizer's gate (O1 in gate.h) orders it. When a team ends, its dependents lose
@@ -222,12 +222,6 @@ static ditto_status check_users(const struct dti_dependent *dependent)
     bool is_closed = team == NULL;
     if (!is_closed && dti_team_forked(team))
         return DITTO_OK;
-    if (!is_closed && dti_step_is_open(o))
-        return DTI_FAIL(
-            DITTO_ERR_BUSY,
-            "a step of optimizer \"%s\" has been started: destroy the optimizer after all replicas "
-            "have called ditto_apply_finish",
-            o->name);
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
         DTI_TRY(check_slot(o->slot[i], is_closed));
     return check_slot(o->iterations, is_closed);
@@ -282,7 +276,7 @@ static void release(struct dti_dependent *dependent)
 static const struct dti_dependent_kind kind = {
     .what = "the optimizer",
     .name = name_of,
-    .check = check_users,
+    .check = check_slots,
     .leave = leave,
     .release = release,
 };

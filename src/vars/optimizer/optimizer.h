@@ -137,13 +137,16 @@ ditto_status dti_step_finish(struct dti_replica *self, ditto_optimizer *o, doubl
 /* Returns INVALID if the replica has started a step of the optimizer and not finished it. */
 ditto_status dti_step_check_none(const struct dti_replica *self, const ditto_optimizer *o);
 
-/* Returns INVALID if the replica has started a step that updates the variable, and not finished it. */
+/* Returns INVALID if the replica has started a step that updates the variable, or the variable of this slot,
+ * and not finished it. */
 ditto_status dti_step_check_variable(const struct dti_replica *self, const ditto_variable *v);
 
-/* Returns true if some replica is in a run in which it has started a step of the optimizer, and has not
- * finished it. The caller has the turn. */
-bool dti_step_is_open(const ditto_optimizer *o);
+/* Returns INVALID if the replica has started a step of another optimizer that updates one of the variables
+ * [first, first + count) of o, and not finished it. */
+ditto_status dti_step_check_others(const struct dti_replica *self, const ditto_optimizer *o, uint32_t first,
+                                   uint32_t count);
 
+/* Frees the step of a replica, or does nothing if it is NULL. */
 void dti_step_free(struct dti_started_step *s);
 
 /* -- optimizer.c -- */

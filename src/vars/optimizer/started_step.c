@@ -3,9 +3,10 @@
  * Each part is a started operation (sync/pending/pending.h), which reduces the gradients of some variables
  * into a target. Without clipping the target updates the variables. With clipping it stores the aggregated
  * gradients, and dti_step_finish does the rest of the step. The user's own rule is called in dti_step_finish
- * only, because a started operation may be worked on in any call that waits. Its parts reduce nothing, so
- * that the replicas' calls are still compared. */
+ * only, because a started operation may be worked on in any call that waits. The parts of such a step reduce
+ * nothing. They are started all the same, so that the replicas' calls are compared. */
 #include "base/numbers/checksum.h"
+#include "sync/call_arguments.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/registry/registry.h"
 #include "vars/vars.h"
@@ -19,23 +20,28 @@ struct part {
     uint64_t number; /* of the started operation */
 };
 
-/* The step of one replica. */
+/* The step of one replica. The threads of the default strategy share one step, as they share the variables:
+ * each call has the turn, and its part is done when it returns. */
 struct dti_started_step {
-    /* The replica that has started the step, or NULL if there is no step. For the default strategy each
-     * thread is a replica. */
-    const struct dti_replica *replica;
+    bool is_started;
 
-    /* The run in which it was started. If the run has failed, the step was given up. */
+    /* The run in which the step was started. If the run has failed, the step was given up. It is not used in
+     * the default strategy. */
     uint64_t run;
 
     struct dti_optimizer_step step;
-    uint32_t given;         /* variables whose part was started */
-    bool *is_given;         /* [variables] */
-    ditto_tensor *gradient; /* [variables] */
-    ditto_list_item *list;  /* [items] */
-    uint32_t parts;
-    uint32_t waited;   /* parts, the oldest first */
-    struct part *part; /* [variables], the capacity */
+
+    /* The number of variables that were given, and which of the optimizer's variables they are. */
+    uint32_t given;
+    bool *is_given;
+
+    ditto_tensor *gradient; /* of each variable */
+    ditto_list_item *list;  /* of each item of the optimizer */
+
+    /* The parts that were started. The first `waited` of them have been waited for. There is room for one
+     * part for each variable. */
+    uint32_t parts, waited;
+    struct part *part;
 };
 
 void dti_step_free(struct dti_started_step *s)
@@ -49,10 +55,16 @@ void dti_step_free(struct dti_started_step *s)
     free(s);
 }
 
-/* Returns true if the replica has a step that neither it nor a failed run has ended. */
+static bool is_default_strategy(const struct dti_replica *self)
+{
+    return dti_team_options(self->team)->plain;
+}
+
+/* Returns true if there is a step that was neither finished nor given up. A merge function cannot be called
+ * while a step is open, so the run is never one around the present one. */
 static bool is_open(const struct dti_replica *self, const struct dti_started_step *s)
 {
-    return s != NULL && s->replica != NULL && dti_sync_is_in_run(self, s->run);
+    return s != NULL && s->is_started && (is_default_strategy(self) || s->run == dti_sync_run_number(self));
 }
 
 static struct dti_started_step *allocate(const ditto_optimizer *o)
@@ -72,7 +84,7 @@ static struct dti_started_step *allocate(const ditto_optimizer *o)
 
 /* Begins a step. Its number is read here. That is no race, because the last step has ended, and this step
  * changes the number only in a part that every replica has started. */
-static ditto_status begin(struct dti_replica *self, ditto_optimizer *o, double learning_rate)
+static ditto_status begin_step(struct dti_replica *self, ditto_optimizer *o, double learning_rate)
 {
     struct dti_started_step *s = o->started[self->id];
     int64_t steps = *(const int64_t *)o->iterations->copy[0].data;
@@ -80,27 +92,13 @@ static ditto_status begin(struct dti_replica *self, ditto_optimizer *o, double l
         s = o->started[self->id] = allocate(o);
     if (s == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a started step of optimizer \"%s\"", o->name);
-    s->replica = self;
+    s->is_started = true;
     s->run = dti_sync_run_number(self);
     s->given = s->parts = s->waited = 0;
     memset(s->is_given, 0, o->count * sizeof *s->is_given);
     struct dti_fenv saved = dti_fenv_enter();
     s->step = dti_optimizer_step_of(&o->options, learning_rate, steps + 1);
     dti_fenv_leave(saved);
-    return DITTO_OK;
-}
-
-/* Checks that the call goes on with the replica's step, in the same run and on the same thread. */
-static ditto_status check_step(const struct dti_replica *self, const ditto_optimizer *o)
-{
-    const struct dti_started_step *s = o->started[self->id];
-    if (s->run != dti_sync_run_number(self))
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "a step of optimizer \"%s\" was started in the run around this one: finish it first",
-                        o->name);
-    if (s->replica != self)
-        return DTI_FAIL(DITTO_ERR_INVALID,
-                        "another thread has started a step of optimizer \"%s\": finish it there", o->name);
     return DITTO_OK;
 }
 
@@ -135,14 +133,14 @@ static ditto_status start_operation(struct dti_replica *self, ditto_optimizer *o
     static const ditto_list_item nothing = { .dtype = DITTO_F32 };
     bool calls = o->options.rule == DITTO_RULE_FUNCTION, clips = o->options.clip_norm > 0;
     struct part *part = &s->part[s->parts];
-    size_t begin = o->first_item[first], items = o->first_item[first + count] - begin;
+    size_t first_item = o->first_item[first], items = o->first_item[first + count] - first_item;
     part->applying = (struct dti_applying){
-        .optimizer = o, .step = s->step, .gradient = s->gradient, .first_item = begin
+        .optimizer = o, .step = s->step, .gradient = s->gradient, .first_item = first_item
     };
     part->target = (struct dti_target){ .finish = clips ? dti_applying_keep : dti_applying_finish,
                                         .context = &part->applying,
-                                        .copy_set = (clips ? o->no_copies : o->copies_of_item) + begin };
-    struct dti_target_reduction targeted = { .item = calls ? &nothing : s->list + begin,
+                                        .copy_set = (clips ? o->no_copies : o->copies_of_item) + first_item };
+    struct dti_target_reduction targeted = { .item = calls ? &nothing : s->list + first_item,
                                              .items = calls ? 1 : items,
                                              .op = o->options.op,
                                              .name = "ditto_apply_start",
@@ -150,7 +148,7 @@ static ditto_status start_operation(struct dti_replica *self, ditto_optimizer *o
                                              .target = &part->target };
     memcpy(&targeted.hash, &s->step.learning_rate, sizeof targeted.hash);
     targeted.hash = dti_hash_word(targeted.hash, (uint64_t)first << 32 | count);
-    dti_applying_fill(&part->applying, items, s->list + begin);
+    dti_applying_fill(&part->applying, items, s->list + first_item);
     return dti_target_reduction_start(self, &targeted, &part->number);
 }
 
@@ -158,26 +156,26 @@ ditto_status dti_step_start(struct dti_replica *self, ditto_optimizer *o, uint32
                             const ditto_tensor *gradients, double learning_rate)
 {
     bool begins = !is_open(self, o->started[self->id]);
+    DTI_TRY(dti_check_outside_function(self, "ditto_apply_start"));
+    DTI_TRY(dti_step_check_others(self, o, first, count));
     if (begins)
-        DTI_TRY(begin(self, o, learning_rate));
+        DTI_TRY(begin_step(self, o, learning_rate));
     struct dti_started_step *s = o->started[self->id];
-    DTI_TRY(check_step(self, o));
     DTI_TRY(check_part(s, o, first, count, learning_rate));
-    while (s->waited < s->parts && dti_started_is_oldest(self, s->part[s->waited].number))
-        DTI_TRY(wait_for_oldest(self, s));
     memcpy(&s->gradient[first], gradients, count * sizeof *gradients);
     ditto_status status = start_operation(self, o, s, first, count);
     if (status != DITTO_OK) {
-        s->replica = begins ? NULL : self;
+        if (begins)
+            s->is_started = false;
         return status;
     }
     s->parts++;
     s->given += count;
     memset(&s->is_given[first], true, count);
     dti_optimizer_changes(self, o, first, count);
-    /* In the default strategy each thread has a team of its own, and another thread may destroy the optimizer
-     * before the step is finished. No operation may be left then that uses its memory. */
-    return self->team != o->iterations->team ? wait_for_oldest(self, s) : DITTO_OK;
+    /* In the default strategy each thread has a team of its own, and another thread may go on with the step,
+     * or destroy the optimizer. No operation may be left then that uses its memory. */
+    return is_default_strategy(self) ? wait_for_oldest(self, s) : DITTO_OK;
 }
 
 static ditto_status check_complete(const ditto_optimizer *o, const struct dti_started_step *s)
@@ -198,11 +196,11 @@ ditto_status dti_step_finish(struct dti_replica *self, ditto_optimizer *o, doubl
 {
     struct dti_started_step *s = o->started[self->id];
     double gradient_norm = 0;
+    DTI_TRY(dti_check_outside_function(self, "ditto_apply_finish"));
     if (!is_open(self, s))
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "no step of optimizer \"%s\" was started in this run: call ditto_apply_start first",
                         o->name);
-    DTI_TRY(check_step(self, o));
     DTI_TRY(check_complete(o, s));
     while (s->waited < s->parts)
         DTI_TRY(wait_for_oldest(self, s));
@@ -219,7 +217,7 @@ ditto_status dti_step_finish(struct dti_replica *self, ditto_optimizer *o, doubl
         if (norm != NULL)
             *norm = gradient_norm;
     }
-    s->replica = NULL;
+    s->is_started = false;
     return DITTO_OK;
 }
 
@@ -233,27 +231,55 @@ ditto_status dti_step_check_none(const struct dti_replica *self, const ditto_opt
                     "a step of optimizer \"%s\" has been started: call ditto_apply_finish first", o->name);
 }
 
-ditto_status dti_step_check_variable(const struct dti_replica *self, const ditto_variable *v)
+static bool has_slot(const ditto_optimizer *o, uint32_t k, const ditto_variable *v)
 {
-    const ditto_optimizer *o = *dti_registry_optimizers(v->team);
-    for (; o != NULL; o = o->next) {
-        if (!is_open(self, o->started[self->id]))
-            continue;
-        for (uint32_t k = 0; k < o->count; k++)
-            if (o->variable[k] == v && o->started[self->id]->is_given[k])
-                return DTI_FAIL(DITTO_ERR_INVALID,
-                                "\"%s\" is being updated by a step of optimizer \"%s\", which has been "
-                                "started: call ditto_apply_finish first",
-                                v->name, o->name);
-    }
+    for (uint32_t s = 0; s < o->slots; s++)
+        if (o->slot[(size_t)k * o->slots + s] == v)
+            return true;
+    return false;
+}
+
+/* Checks that v is neither one of the variables that were given to a started step of o, nor a slot of one. */
+static ditto_status check_not_given(const struct dti_replica *self, const ditto_optimizer *o,
+                                    const ditto_variable *v)
+{
+    const struct dti_started_step *s = o->started[self->id];
+    for (uint32_t k = 0; is_open(self, s) && k < o->count; k++)
+        if (s->is_given[k] && (o->variable[k] == v || (v->optimizer_slot && has_slot(o, k, v))))
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "\"%s\" is being updated by a step of optimizer \"%s\", which has been started: "
+                            "call ditto_apply_finish first",
+                            v->name, o->name);
     return DITTO_OK;
 }
 
-bool dti_step_is_open(const ditto_optimizer *o)
+ditto_status dti_step_check_variable(const struct dti_replica *self, const ditto_variable *v)
 {
-    const struct dti_team *team = o->iterations->team;
-    for (uint32_t i = 0; dti_team_pauses(team) != 0 && i < o->replicas; i++)
-        if (o->started[i] != NULL && is_open(dti_team_replica(team, i), o->started[i]))
-            return true;
-    return false;
+    const ditto_optimizer *o = *dti_registry_optimizers(v->team);
+    for (; o != NULL; o = o->next)
+        DTI_TRY(check_not_given(self, o, v));
+    return DITTO_OK;
+}
+
+ditto_status dti_step_check_others(const struct dti_replica *self, const ditto_optimizer *o, uint32_t first,
+                                   uint32_t count)
+{
+    const ditto_optimizer *other = *dti_registry_optimizers(o->iterations->team);
+    for (; other != NULL; other = other->next)
+        for (uint32_t k = first; other != o && is_open(self, other->started[self->id]) && k < first + count;
+             k++)
+            DTI_TRY(check_not_given(self, other, o->variable[k]));
+    return DITTO_OK;
+}
+
+ditto_status dti_step_check_no_step(const struct dti_replica *self, const char *what)
+{
+    if (is_default_strategy(self)) /* parts are done when their calls return */
+        return DITTO_OK;
+    for (const ditto_optimizer *o = *dti_registry_optimizers(self->team); o != NULL; o = o->next)
+        if (is_open(self, o->started[self->id]))
+            return DTI_FAIL(DITTO_ERR_INVALID,
+                            "%s while a step of optimizer \"%s\" is started: call ditto_apply_finish first",
+                            what, o->name);
+    return DITTO_OK;
 }

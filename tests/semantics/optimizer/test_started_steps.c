@@ -2,7 +2,7 @@
  * They give the bits of ditto_apply, refuse what would disturb them, and end with a run that fails. */
 #include "semantics/optimizer/train_variables.h"
 
-#include <math.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #define STEPS 3
@@ -383,32 +383,24 @@ static void a_run_that_fails_gives_the_step_up(void **state)
 
 /* -- other contexts -- */
 
-static ditto_status take_parts_inside(ditto_replica *self, void *argument)
+static ditto_status do_nothing(ditto_strategy *strategy, ditto_value *const *arguments,
+                               uint32_t num_arguments, void *user, ditto_value **result)
 {
-    struct training *t = argument;
-    REFUSED(&t->report, start_one(self, t, 1, 0), DITTO_ERR_INVALID, "in the run around this one");
-    REFUSED(&t->report, ditto_apply_finish(self, t->optimizer, NULL), DITTO_ERR_INVALID, "around this one");
+    (void)strategy, (void)arguments, (void)num_arguments, (void)user, (void)result;
     return DITTO_OK;
 }
 
-static ditto_status meddle(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t num_arguments,
-                           void *user, ditto_value **result)
-{
-    struct training *t = user;
-    (void)arguments, (void)num_arguments, (void)result;
-    EXPECT(&t->report, ditto_optimizer_destroy(t->optimizer) == DITTO_ERR_BUSY);
-    EXPECT(&t->report, ditto_variable_destroy(t->variable[0]) == DITTO_ERR_BUSY);
-    return ditto_strategy_run(strategy, take_parts_inside, t);
-}
-
+/* A merge function could read and write the variables of the step. */
 static ditto_status merge_between_parts(ditto_replica *self, void *argument)
 {
     struct training *t = argument;
     DITTO_TRY(start_one(self, t, 0, 0));
-    ditto_status status = ditto_merge_call(self, meddle, t, NULL, 0, NULL);
-    for (uint32_t k = 1; status == DITTO_OK && k < VARIABLES; k++)
-        status = start_one(self, t, k, 0);
-    return status == DITTO_OK ? ditto_apply_finish(self, t->optimizer, NULL) : ditto_abandon(self, status);
+    REFUSED(&t->report, ditto_merge_call(self, do_nothing, NULL, NULL, 0, NULL), DITTO_ERR_INVALID,
+            "ditto_apply_finish");
+    for (uint32_t k = 1; k < VARIABLES; k++)
+        DITTO_TRY(start_one(self, t, k, 0));
+    DITTO_TRY(ditto_apply_finish(self, t->optimizer, NULL));
+    return ditto_merge_call(self, do_nothing, NULL, NULL, 0, NULL);
 }
 
 static ditto_status fail_inside(ditto_strategy *strategy, ditto_value *const *arguments,
@@ -473,6 +465,149 @@ static void the_default_strategy_has_started_steps(void **state)
     assert_ok(ditto_barrier(self, NULL));
 }
 
+static void *finish_in_another_thread(void *argument)
+{
+    return ditto_apply_finish(ditto_get_replica_context(), argument, NULL) == DITTO_OK ? argument : NULL;
+}
+
+/* The threads of the default strategy share a step, as they share the variables. */
+static void another_thread_can_go_on_with_a_step_of_the_default_strategy(void **state)
+{
+    double value = 0, gradient = 1;
+    ditto_tensor initial = { .data = &value, .dtype = DITTO_F64 },
+                 tensor = { .data = &gradient, .dtype = DITTO_F64 };
+    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_variable *variable;
+    ditto_optimizer *optimizer;
+    pthread_t thread;
+    void *result;
+    (void)state;
+    assert_ok(ditto_variable_create(ditto_get_strategy(), &initial, NULL, &variable));
+    options.rule = DITTO_RULE_ADD;
+    assert_ok(ditto_optimizer_create(&variable, 1, &options, &optimizer));
+    assert_ok(ditto_apply_start(ditto_get_replica_context(), optimizer, 0, 1, &tensor, NULL));
+    pthread_create(&thread, NULL, finish_in_another_thread, optimizer);
+    pthread_join(thread, &result);
+    assert_ptr_equal(result, optimizer);
+    assert_ok(ditto_apply(ditto_get_replica_context(), optimizer, &tensor, NULL));
+    assert_ok(ditto_variable_read(variable, &value, sizeof value));
+    assert_true(value == 2);
+    assert_ok(ditto_optimizer_destroy(optimizer));
+    assert_ok(ditto_variable_destroy(variable));
+}
+
+/* -- two optimizers -- */
+
+struct two {
+    struct report report;
+    ditto_optimizer *one, *other;
+    ditto_tensor *gradient; /* of one element */
+    ditto_replica *self;    /* of the one replica, for the function of a rule */
+};
+
+static ditto_status use_both(ditto_replica *self, void *argument)
+{
+    struct two *t = argument;
+    double gradient = 1;
+    ditto_tensor tensor = { .data = &gradient, .dtype = DITTO_F64 };
+    const void *data;
+    ditto_variable *steps;
+    DITTO_TRY(ditto_apply_start(self, t->one, 0, 1, &tensor, NULL));
+    REFUSED(&t->report, ditto_apply(self, t->other, &tensor, NULL), DITTO_ERR_INVALID, "optimizer \"one\"");
+    REFUSED(&t->report, ditto_apply_start(self, t->other, 0, 1, &tensor, NULL), DITTO_ERR_INVALID,
+            "optimizer \"one\"");
+    DITTO_TRY(ditto_optimizer_iterations(t->one, &steps));
+    DITTO_TRY(ditto_read(self, steps, &data));
+    DITTO_TRY(ditto_apply_finish(self, t->one, NULL));
+    return ditto_apply(self, t->other, &tensor, NULL);
+}
+
+/* A rule of a program that breaks the contract: it calls ditto. */
+static void finish_inside(const ditto_rule_range *range, void *user)
+{
+    struct two *t = user;
+    (void)range;
+    if (ditto_apply_finish(t->self, t->one, NULL) != DITTO_ERR_CONTEXT ||
+        ditto_apply_start(t->self, t->one, 0, 1, t->gradient, NULL) != DITTO_ERR_CONTEXT)
+        report_failure(&t->report, __FILE__, __LINE__, "a call in a rule was not refused");
+}
+
+static ditto_status apply_with_calls(ditto_replica *self, void *argument)
+{
+    struct two *t = argument;
+    double gradient = 1;
+    ditto_tensor tensor = { .data = &gradient, .dtype = DITTO_F64 };
+    t->self = self;
+    t->gradient = &tensor;
+    DITTO_TRY(ditto_apply_start(self, t->one, 0, 1, &tensor, NULL));
+    DITTO_TRY(ditto_apply(self, t->other, &tensor, NULL));
+    return ditto_apply_finish(self, t->one, NULL);
+}
+
+static void two_optimizers_do_not_disturb_each_other(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < replica_counts_length; i++) {
+        struct two t = { .one = NULL };
+        double value = 0;
+        ditto_variable *variable[2];
+        ditto_tensor initial = { .data = &value, .dtype = DITTO_F64 };
+        ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
+        ditto_strategy *s = make_strategy(replica_counts[i], NULL);
+        for (int k = 0; k < 2; k++)
+            assert_ok(ditto_variable_create(s, &initial, NULL, &variable[k]));
+        options.rule = DITTO_RULE_ADD;
+        options.name = "one";
+        assert_ok(ditto_optimizer_create(&variable[0], 1, &options, &t.one));
+        options.name = "other";
+        assert_ok(ditto_optimizer_create(&variable[0], 1, &options, &t.other));
+        run_all(s, use_both, &t, &t.report);
+        assert_ok(ditto_variable_read(variable[0], &value, sizeof value));
+        assert_true(value == 2.0 * replica_counts[i]);
+        assert_ok(ditto_optimizer_destroy(t.other));
+        options.rule = DITTO_RULE_FUNCTION;
+        options.function = finish_inside;
+        options.user = &t;
+        assert_ok(ditto_optimizer_create(&variable[1], 1, &options, &t.other));
+        if (replica_counts[i] == 1)
+            run_all(s, apply_with_calls, &t, &t.report);
+        assert_ok(ditto_strategy_destroy(s));
+        assert_ok(ditto_optimizer_destroy(t.one));
+        assert_ok(ditto_optimizer_destroy(t.other));
+        for (int k = 0; k < 2; k++)
+            assert_ok(ditto_variable_destroy(variable[k]));
+    }
+}
+
+/* One part stays open while the program starts and waits for many operations of its own. */
+static ditto_status start_many_others(ditto_replica *self, void *argument)
+{
+    struct training *t = argument;
+    float one = 1, sum = 0;
+    DITTO_TRY(start_one(self, t, 0, 0));
+    for (int i = 0; i < 3 * DITTO_MAX_PENDING; i++) {
+        ditto_pending pending;
+        DITTO_TRY(ditto_all_reduce_start(self, &one, &sum, 1, DITTO_F32, DITTO_SUM, NULL, &pending));
+        DITTO_TRY(ditto_wait(self, &pending, NULL));
+    }
+    for (uint32_t k = 1; k < VARIABLES; k++)
+        DITTO_TRY(start_one(self, t, k, 0));
+    return ditto_apply_finish(self, t->optimizer, NULL);
+}
+
+static void an_open_part_leaves_room_for_other_operations(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < replica_counts_length; i++) {
+        struct training t = { .dtype = DITTO_F64, .step = 1 };
+        ditto_strategy *s = make_strategy(replica_counts[i], NULL);
+        prepare(s, &t, &rules[1], "parts");
+        run_all(s, start_many_others, &t, &t.report);
+        finish(&t);
+        assert_ok(ditto_strategy_destroy(s));
+    }
+}
+
 /* -- more parts than pending operations -- */
 
 enum { MANY = 3 * DITTO_MAX_PENDING };
@@ -532,6 +667,9 @@ int main(void)
         cmocka_unit_test(a_run_that_fails_gives_the_step_up),
         cmocka_unit_test(a_step_belongs_to_its_run),
         cmocka_unit_test(the_default_strategy_has_started_steps),
+        cmocka_unit_test(another_thread_can_go_on_with_a_step_of_the_default_strategy),
+        cmocka_unit_test(two_optimizers_do_not_disturb_each_other),
+        cmocka_unit_test(an_open_part_leaves_room_for_other_operations),
         cmocka_unit_test(a_step_may_have_any_number_of_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
