@@ -335,8 +335,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_apply_start(ditto_replica *self, di
  *  @return DITTO_OK, an error of ditto_apply, or:
  *  @retval DITTO_ERR_INVALID  no step was started in this run, or not all variables were given to it;
  *                             options->learning_rate is set
- *  @par Cost Waits for the parts, and works on them. With DITTO_RULE_FUNCTION it costs as much as
- *  ditto_apply. With clip_norm there are four more meetings, and for the norm without clipping two. */
+ *  @par Cost
+ *  Waits for the parts, and works on them. With DITTO_RULE_FUNCTION it costs as much as ditto_apply. With
+ *  clip_norm there are four more meetings, and for the norm without clipping two. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_apply_finish(ditto_replica *self, ditto_optimizer *optimizer,
                                                           const ditto_apply_options *options);
 

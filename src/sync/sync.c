@@ -278,6 +278,16 @@ void dti_sync_function_begins(struct dti_replica *self)
     dti_number_run(dti_replica_state_of(self), dti_team_run_number(self->team));
 }
 
+void dti_sync_step_begins(struct dti_replica *self)
+{
+    dti_replica_state_of(self)->open_steps++;
+}
+
+void dti_sync_step_ends(struct dti_replica *self)
+{
+    dti_replica_state_of(self)->open_steps--;
+}
+
 uint64_t dti_sync_run_number(const struct dti_replica *self)
 {
     return atomic_load_explicit(&dti_replica_state_of(self)->run, memory_order_relaxed);
@@ -315,11 +325,18 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
 {
     const char *name;
     uint64_t number;
-    if (dti_replica_state_of(self)->pending->num_open == 0)
+    const struct dti_replica_state *me = dti_replica_state_of(self);
+    if (me->pending->num_open == 0 && me->open_steps == 0)
         return status;
     uint32_t open = dti_pending_open(self, &name, &number);
     if (status < 0)
         dti_replica_ensure_record(self, status, serial);
+    else if (open == 0)
+        status = DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "replica %u's function returned with a step that ditto_apply_start has started: end "
+            "it with ditto_apply_finish",
+            self->id);
     else
         status = DTI_FAIL(DITTO_ERR_INVALID,
                           "replica %u's function returned with %u pending operation%s, the oldest is %s "

@@ -164,6 +164,11 @@ ditto_status dti_target_reduction_start(struct dti_replica *self, const struct d
  * the operation's place in the ring. Fails as ditto_wait does, with the strategy's time limit. */
 ditto_status dti_target_reduction_wait(struct dti_replica *self, uint64_t number);
 
+/* Count the steps that a function has begun with started reductions, and not ended. A function that returns
+ * while there is one fails, even if all its reductions have been waited for. */
+void dti_sync_step_begins(struct dti_replica *self);
+void dti_sync_step_ends(struct dti_replica *self);
+
 /* Returns the number of the run that the replica is in. */
 uint64_t dti_sync_run_number(const struct dti_replica *self);
 

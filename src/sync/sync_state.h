@@ -124,6 +124,9 @@ struct dti_replica_state {
     uint64_t started;        /* operations that the replica has started (pending.h) */
     uint64_t consumed;       /* those of them that are consumed */
     uint64_t started_before; /* `started` when the function of this run began */
+
+    /* The number of steps that the function of this run has started in parts and not finished. */
+    uint32_t open_steps;
     struct dti_workspace workspace;
 
     /* The last run whose function the replica began. All accesses to this member and to the next three are
@@ -164,6 +167,7 @@ static inline void dti_number_run(struct dti_replica_state *me, uint64_t run)
 {
     atomic_store_explicit(&me->run, run, memory_order_relaxed);
     me->started_before = me->started;
+    me->open_steps = 0;
     if (atomic_load_explicit(&me->number, memory_order_relaxed) == 0)
         return;
     atomic_store_explicit(&me->name, NULL, memory_order_relaxed);

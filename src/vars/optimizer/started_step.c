@@ -169,6 +169,8 @@ ditto_status dti_step_start(struct dti_replica *self, ditto_optimizer *o, uint32
             s->is_started = false;
         return status;
     }
+    if (begins && !is_default_strategy(self))
+        dti_sync_step_begins(self);
     s->parts++;
     s->given += count;
     memset(&s->is_given[first], true, count);
@@ -218,6 +220,8 @@ ditto_status dti_step_finish(struct dti_replica *self, ditto_optimizer *o, doubl
             *norm = gradient_norm;
     }
     s->is_started = false;
+    if (!is_default_strategy(self))
+        dti_sync_step_ends(self);
     return DITTO_OK;
 }
 

@@ -595,6 +595,19 @@ static ditto_status start_many_others(ditto_replica *self, void *argument)
     return ditto_apply_finish(self, t->optimizer, NULL);
 }
 
+/* The part has made room for other operations, so no operation of the step is open any more. */
+static ditto_status forget_to_finish_after_many(ditto_replica *self, void *argument)
+{
+    float one = 1, sum = 0;
+    DITTO_TRY(start_one(self, argument, 0, 0));
+    for (int i = 0; i < 2 * DITTO_MAX_PENDING; i++) {
+        ditto_pending pending;
+        DITTO_TRY(ditto_all_reduce_start(self, &one, &sum, 1, DITTO_F32, DITTO_SUM, NULL, &pending));
+        DITTO_TRY(ditto_wait(self, &pending, NULL));
+    }
+    return DITTO_OK;
+}
+
 static void an_open_part_leaves_room_for_other_operations(void **state)
 {
     (void)state;
@@ -602,6 +615,8 @@ static void an_open_part_leaves_room_for_other_operations(void **state)
         struct training t = { .dtype = DITTO_F64, .step = 1 };
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
         prepare(s, &t, &rules[1], "parts");
+        run_all(s, start_many_others, &t, &t.report);
+        fails_with(&t, s, forget_to_finish_after_many, DITTO_ERR_INVALID, "end it with ditto_apply_finish");
         run_all(s, start_many_others, &t, &t.report);
         finish(&t);
         assert_ok(ditto_strategy_destroy(s));
