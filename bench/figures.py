@@ -274,7 +274,8 @@ def of_machine(machine, mode):
     parts.append(table(["work", "replicas", "ditto", "bound", "its form"] + peers +
                        ["gloo", "bound / ditto", "ditto / best MPI", "ditto / best OpenMP", "ditto / gloo",
                         " "],
-                       [main_row(machine, key, mode) for key in keys if key[0] not in WITHOUT_MODES + ["skew"]]))
+                       [main_row(machine, key, mode) for key in keys
+                        if key[0] not in WITHOUT_MODES + ["skew"]]))
     skews = [skew_row(machine, key, mode) for key in keys if key[0] == "skew"]
     if skews:
         parts.append(table(["work", "late by (us)", "ditto"] + peers + ["CPU: ditto"] + peers, skews))

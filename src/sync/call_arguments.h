@@ -15,10 +15,6 @@ struct dti_arguments {
     struct dti_call call;
 };
 
-/* Fails with CONTEXT if the call comes from a function that the user gave to another collective. `name` is
- * the public function that is called. */
-ditto_status dti_check_outside_function(const struct dti_replica *replica, const char *name);
-
 /* Finds the calling replica, and sets the name, pattern and implementation of its call. Checks and copies the
  * options. `flags` are the flags that the function knows. Fails with CONTEXT, or because of the options with
  * INVALID, UNSUPPORTED or RANGE. */

@@ -153,6 +153,10 @@ struct dti_target_reduction {
  * caller before it, and earlier calls of the same public function, do not count. */
 ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_target_reduction *targeted);
 
+/* Fails with CONTEXT if the call comes from a function that the user gave to another collective. `name` is
+ * the public function that is called. */
+ditto_status dti_check_outside_function(const struct dti_replica *replica, const char *name);
+
 /* The same, started now and waited for later, as the operations of ditto/pending.h are. Until it has been
  * waited for, the items, the buffers of their addresses, the target and its context must stay valid. The
  * target must not call a function of the user's. *number names the operation. Fails as ditto_all_reduce_start

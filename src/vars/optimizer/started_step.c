@@ -6,7 +6,6 @@
  * only, because a started operation may be worked on in any call that waits. The parts of such a step reduce
  * nothing. They are started all the same, so that the replicas' calls are compared. */
 #include "base/numbers/checksum.h"
-#include "sync/call_arguments.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/registry/registry.h"
 #include "vars/vars.h"
