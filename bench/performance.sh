@@ -26,13 +26,13 @@ if [ "$runs" -gt 0 ]; then
     done
     # See "Waiting" in docs/performance.md. This takes an hour.
     groups=$(sysctl -n kernel.sched_autogroup_enabled 2>/dev/null || true)
+    [ "$groups" != 1 ] || trap 'sysctl -q kernel.sched_autogroup_enabled=1' EXIT
     [ "$groups" != 1 ] || sysctl -q kernel.sched_autogroup_enabled=0 ||
         echo "performance: autogroups stay on, so the rows with load compare unequal shares" >&2
     for load in 0 1 2; do
         build/bench/ditto-bench wait --peers --csv --load "$load" >>"$table.part" ||
             echo "performance: ditto-bench wait --load $load failed; its figures are missing" >&2
     done
-    [ "$groups" != 1 ] || sysctl -q kernel.sched_autogroup_enabled=1 || true
     mv "$table.part" "$table"
     sh bench/table.sh --peers --graph docs/all-reduce.svg "$graph" ||
         echo "performance: ditto-bench complained; the graph follows anyway" >&2

@@ -114,8 +114,8 @@ typedef enum ditto_floating {
 } ditto_floating;
 
 /** How a thread of a strategy waits for another one: for how long it polls before it sleeps. A thread that
- *  polls continues at once, but uses its PU. A thread that sleeps continues after a wake-up, which takes 5 to
- *  100 us. */
+ *  polls continues at once, but uses its PU. A thread that sleeps continues after a wake-up, which
+ *  took 45 to 75 us on a virtual machine with AMD Zen 3. */
 typedef enum ditto_wait_policy {
     /** A thread learns for how long polling pays: for about 8 times the time of a wake-up on this machine
      *  (the first waits poll for 50 us). If its waits are longer, or if other threads want its PU, it sleeps
@@ -123,7 +123,7 @@ typedef enum ditto_wait_policy {
     DITTO_WAIT_DEFAULT = 0,
 
     /** A thread polls for 10 s before it sleeps. A strategy at rest uses its PUs for that time. This is the
-     *  fastest on PUs that nothing else uses, and by far the slowest on PUs that others use too. */
+     *  fastest on PUs that nothing else uses, and slow on PUs that others use too (docs/numa.md). */
     DITTO_WAIT_ACTIVE = 1,
 
     /** A thread polls for 3 us and then sleeps. Where threads of other options yield (see spin_us), it sleeps

@@ -13,15 +13,14 @@ enum { POLICIES = sizeof names / sizeof names[0] };
 
 /* What the environment says. */
 struct environment {
-    bool has_wait, has_spin_us;
-    ditto_wait_policy wait;
+    ditto_wait_policy wait; /* DITTO_WAIT_DEFAULT if the environment says nothing */
+    bool has_spin_us;
     uint32_t spin_us;
 };
 
 static ditto_status read_wait(struct environment *e)
 {
     const char *text = getenv("DITTO_WAIT");
-    e->has_wait = text != NULL;
     for (int i = 0; text != NULL && i < POLICIES; i++)
         if (strcasecmp(text, names[i]) == 0) {
             e->wait = (ditto_wait_policy)i;
@@ -72,8 +71,8 @@ ditto_status dti_waiting_read(const ditto_strategy_options *o, struct dti_team_o
     return DITTO_OK;
 }
 
-/* Returns the number of replicas whose threads do not spin now, because they share PUs. */
-static uint32_t count_crowded(const struct dti_team *team)
+/* Returns the number of replicas whose threads do not spin now, because there are too many threads. */
+static uint32_t count_not_spinning(const struct dti_team *team)
 {
     uint32_t count = 0, epoch;
     for (uint32_t i = 0; i < dti_team_num_replicas(team); i++)
@@ -84,16 +83,19 @@ static uint32_t count_crowded(const struct dti_team *team)
 void dti_waiting_describe(const struct dti_team *team, struct dti_text *text)
 {
     const struct dti_team_options *o = dti_team_options(team);
-    bool has_time = o->has_spin_us, spins = !has_time || o->spin_us != 0;
-    uint32_t crowded = count_crowded(team), n = dti_team_num_replicas(team);
-    if (o->wait == DITTO_WAIT_PASSIVE || !spins)
+    bool is_passive = o->wait == DITTO_WAIT_PASSIVE, spins = !o->has_spin_us || o->spin_us != 0;
+    uint32_t others = count_not_spinning(team);
+    if (!spins)
         dti_text_add(text, "waiting threads sleep at once");
-    else if (has_time)
-        dti_text_add(text, "waiting threads spin for %u us, then sleep", o->spin_us);
+    else if (o->has_spin_us || is_passive)
+        dti_text_add(text, "waiting threads spin for %u us, then sleep",
+                     is_passive ? DTI_SPIN_LEAST_NS / 1000 : o->spin_us);
     else
         dti_text_add(text, "waiting threads spin for %s, then sleep",
                      o->wait == DITTO_WAIT_ACTIVE ? "10 s" : "as long as that pays");
-    if (crowded > 0 && spins && o->wait != DITTO_WAIT_PASSIVE)
-        dti_text_add(text, " (those of %u of %u replicas yield instead, because they share PUs)", crowded, n);
+    if (others > 0 && spins)
+        dti_text_add(text,
+                     " (those of %u of %u replicas %s instead, because threads share PUs or a CPU quota)",
+                     others, dti_team_num_replicas(team), is_passive ? "sleep at once" : "yield");
     dti_text_add(text, "\n");
 }

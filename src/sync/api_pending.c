@@ -123,7 +123,7 @@ ditto_status ditto_abandon(ditto_replica *self, ditto_status status)
                           "status is not an error, but this replica has %u pending operation%s, the oldest "
                           "is %s #%llu: wait for each with %s",
                           open, open > 1 ? "s" : "", name, (unsigned long long)dti_number_in_run(r, number),
-                          dti_pending_waiter(r, number));
+                          dti_pending_wait_function(r, number));
     else if (dti_error_get()->status != status)
         DTI_FAIL(status, "replica %u gave up %u pending operation%s (%s)", r->id, open, open > 1 ? "s" : "",
                  ditto_status_name(status));

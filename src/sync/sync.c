@@ -343,7 +343,7 @@ ditto_status dti_sync_function_returned(struct dti_replica *self, ditto_status s
                           "#%llu: wait for each with %s",
                           self->id, open, open > 1 ? "s" : "", name,
                           (unsigned long long)dti_number_in_run(self, number),
-                          dti_pending_waiter(self, number));
+                          dti_pending_wait_function(self, number));
     return dti_pending_abandon(self, status);
 }
 

@@ -56,7 +56,7 @@ static void the_environment_wins_over_the_default(void **state)
     set_environment("active", NULL);
     expect_line(NULL, "waiting threads spin for 10 s, then sleep\n");
     set_environment("PASSIVE", NULL);
-    expect_line(NULL, "waiting threads sleep at once\n");
+    expect_line(NULL, "waiting threads spin for 3 us, then sleep\n");
     set_environment(NULL, "70");
     expect_line(NULL, "waiting threads spin for 70 us, then sleep\n");
     set_environment("default", "0");

@@ -11,8 +11,8 @@
  * use 1.6 times the CPU time. */
 #define SPIN_WAKES 8u
 
-/* The bounds of what is learned. A wake-up that takes longer than the last one waits for a CPU that others
- * use. */
+/* The bounds of what is learned. A wake-up that takes longer than WAKE_MOST_NS has most likely waited for a
+ * CPU that others use. */
 #define WAKE_LEAST_NS (DTI_DEFAULT_SPIN_US * 1000u / SPIN_WAKES)
 #define WAKE_MOST_NS  250000u
 

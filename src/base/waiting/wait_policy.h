@@ -1,7 +1,8 @@
 /* src/base/waiting/wait_policy.h - for how long a thread polls a condition before it sleeps.
  *
  * A thread that spins notices the condition at once, but uses its CPU. A thread that sleeps pays a wake-up,
- * which takes 5 to 100 us. A policy that adapts learns four things:
+ * which took 45 to 75 us on a virtual machine with AMD Zen 3 (ditto-bench wait). A policy that adapts learns
+ * four things:
  *
  * - How long a wake-up takes here. A thread spins for some of them (SPIN_WAKES in wait_policy.c). A wait that
  *   lasts longer is made little longer by one wake-up.

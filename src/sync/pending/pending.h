@@ -141,7 +141,7 @@ static inline void dti_pending_help(struct dti_replica *self)
 uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uint64_t *number);
 
 /* Returns the public function with which the program waits for an operation that it has started. */
-static inline const char *dti_pending_waiter(const struct dti_replica *self, uint64_t number)
+static inline const char *dti_pending_wait_function(const struct dti_replica *self, uint64_t number)
 {
     bool is_step = dti_pending_operation_of(self->sync, self->id, number)->target != NULL;
     return is_step ? "ditto_apply_finish" : "ditto_wait";
