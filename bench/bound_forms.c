@@ -68,7 +68,8 @@ static void halves(void *context, uint32_t id, const struct work *work, struct w
     meet(form, id);
 }
 
-/* -- one meeting: small messages are copied to slots, which are reused in the next but one meeting -- */
+/* -- one meeting: small messages are copied to slots, which are reused in the next but one meeting. Each
+ *    replica reads its own message from its source, because others have taken the lines of its slot -- */
 
 static alignas(128) char slots[SLOT_TEAM][2][SLOT_BYTES];
 
@@ -90,7 +91,7 @@ static void in_slots(void *context, uint32_t id, const struct work *work, struct
     if (form->variant == VARIANT_DEMOTE)
         demote(slots[id][parity] + input.first, input.end - input.first);
     for (uint32_t r = 0; r < work->replicas; r++)
-        in[r] = slots[r][parity];
+        in[r] = r == id ? w[id].src : slots[r][parity];
     meet(form, id);
     loops_produce(VARIANT_PLAIN, work, in, w, work_output(work, id), id, false);
     fetch_next(form, slots[id][parity ^ 1] + input.first, input.end - input.first);
@@ -127,7 +128,7 @@ static void in_chunks(void *context, uint32_t id, const struct work *work, struc
         for (uint32_t r = 0; r < work->replicas; r++) {
             struct chunk *chunk = &chunks[r][e & 1][k];
             /* The address where the source would begin if it were contiguous. */
-            in[r] = (const char *)((uintptr_t)chunk->bytes - k * CHUNK_BYTES);
+            in[r] = r == id ? w[id].src : (const char *)((uintptr_t)chunk->bytes - k * CHUNK_BYTES);
             while (atomic_load_explicit(&chunk->word, memory_order_acquire) != e)
                 ;
         }
@@ -155,7 +156,7 @@ static void with_payloads(void *context, uint32_t id, const struct work *work, s
     if (form->variant == VARIANT_DEMOTE)
         demote(own_slot, 16 + input.end);
     for (uint32_t r = 0; r < team; r++) {
-        in[r] = payload_slots[r][e & 1].payload;
+        in[r] = r == id ? w[id].src : payload_slots[r][e & 1].payload;
         while (atomic_load_explicit(&payload_slots[r][e & 1].word, memory_order_acquire) != e)
             if (bound_team.oversubscribed)
                 sched_yield();

@@ -323,7 +323,8 @@ void loops_produce(enum variant variant, const struct work *work, const char *co
         e.ins = work->replicas;
         sum(variant, work, &e, s);
     } else if (bench_facts[work->kind].input == EXTENT_WHOLE_AT_ROOT) {
-        copy(variant, &e, &in[work->root], s);
+        if (everyone || in[work->root] != w[me].dst) /* the root has its data already */
+            copy(variant, &e, &in[work->root], s);
     } else {
         for (uint32_t r = 0; r < work->replicas; r++)
             copy(variant, &e, &in[r], loops_common(s, work_part(work, r)));

@@ -3,16 +3,18 @@
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 #include "sync/call_arguments.h"
+#include "sync/known_calls.h"
 #include "sync/overlap.h"
 
 #include <stdalign.h>
 
 ditto_status ditto_barrier(ditto_replica *self, const ditto_reduce_options *options)
 {
-    struct dti_arguments a;
+    struct dti_request request = { .name = "ditto_barrier",
+                                   .root = DTI_NO_ROOT,
+                                   .pattern = DTI_PATTERN_NOTHING };
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_barrier", DTI_PATTERN_NOTHING, options, 0));
-    return dti_barrier(a.replica, &a.call, &a.deadline);
+    return dti_request_collective(self, &request, options);
 }
 
 /* -- all-reduce -- */
@@ -20,11 +22,16 @@ ditto_status ditto_barrier(ditto_replica *self, const ditto_reduce_options *opti
 ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, size_t count,
                               ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options)
 {
-    struct dti_arguments a;
+    struct dti_request request = { .name = "ditto_all_reduce",
+                                   .src = src,
+                                   .dst = dst,
+                                   .count = count,
+                                   .root = DTI_NO_ROOT,
+                                   .pattern = DTI_PATTERN_ALL_REDUCE,
+                                   .dtype = dtype,
+                                   .op = op };
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_all_reduce", DTI_PATTERN_ALL_REDUCE, options, 0));
-    DTI_TRY(dti_arguments_reduce(&a, src, dst, count, count, dtype, op));
-    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+    return dti_request_collective(self, &request, options);
 }
 
 static bool same_shape(const ditto_tensor *a, const ditto_tensor *b)
@@ -145,28 +152,30 @@ ditto_status ditto_reduce_to_root(ditto_replica *self, const void *src, void *ds
                                   ditto_dtype dtype, ditto_op op, uint32_t root,
                                   const ditto_reduce_options *options)
 {
-    struct dti_arguments a;
+    struct dti_request request = { .name = "ditto_reduce_to_root",
+                                   .src = src,
+                                   .dst = dst,
+                                   .count = count,
+                                   .root = root,
+                                   .pattern = DTI_PATTERN_REDUCE,
+                                   .dtype = dtype,
+                                   .op = op };
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_to_root", DTI_PATTERN_REDUCE, options, 0));
-    DTI_TRY(dti_arguments_root(&a, root));
-    DTI_TRY(dti_arguments_reduce(&a, src, a.replica->id == root ? dst : NULL, count,
-                                 a.replica->id == root ? count : 0, dtype, op));
-    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+    return dti_request_collective(self, &request, options);
 }
 
 ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t count, ditto_dtype dtype,
                                        uint32_t root, const ditto_reduce_options *options)
 {
-    struct dti_arguments a;
-    size_t bytes;
+    struct dti_request request = { .name = "ditto_broadcast_from_root",
+                                   .src = buffer,
+                                   .dst = buffer,
+                                   .count = count,
+                                   .root = root,
+                                   .pattern = DTI_PATTERN_BROADCAST,
+                                   .dtype = dtype };
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_broadcast_from_root", DTI_PATTERN_BROADCAST, options, 0));
-    DTI_TRY(dti_arguments_root(&a, root));
-    /* The buffer is checked here, because the messages of dti_arguments_move would call it src. */
-    DTI_TRY(dti_buffer_bytes(count, dtype, &bytes));
-    DTI_TRY(dti_buffer_check(buffer, bytes, dtype, "buffer"));
-    DTI_TRY(dti_arguments_move(&a, buffer, buffer, count, count, dtype));
-    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+    return dti_request_collective(self, &request, options);
 }
 
 /* -- in parts -- */
@@ -174,11 +183,16 @@ ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t
 ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *dst, size_t count,
                                   ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options)
 {
-    struct dti_arguments a;
+    struct dti_request request = { .name = "ditto_reduce_scatter",
+                                   .src = src,
+                                   .dst = dst,
+                                   .count = count,
+                                   .root = DTI_NO_ROOT,
+                                   .pattern = DTI_PATTERN_REDUCE_SCATTER,
+                                   .dtype = dtype,
+                                   .op = op };
     DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_reduce_scatter", DTI_PATTERN_REDUCE_SCATTER, options, 0));
-    DTI_TRY(dti_arguments_scatter(&a, src, dst, count, NULL, dtype, op));
-    return dti_collective(a.replica, &a.call, NULL, &a.deadline);
+    return dti_request_collective(self, &request, options);
 }
 
 ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, void *dst,
@@ -207,11 +221,15 @@ ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *g,
 ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, size_t count,
                               ditto_dtype dtype, const ditto_reduce_options *options)
 {
+    struct dti_request request = { .name = "ditto_all_gather",
+                                   .src = src,
+                                   .dst = dst,
+                                   .count = count,
+                                   .root = DTI_NO_ROOT,
+                                   .pattern = DTI_PATTERN_ALL_GATHER,
+                                   .dtype = dtype };
     DTI_ENTER();
-    struct dti_gathering gathering = {
-        .name = "ditto_all_gather", .src = src, .dst = dst, .count = count, .dtype = dtype
-    };
-    return dti_all_gather(self, &gathering, options);
+    return dti_request_collective(self, &request, options);
 }
 
 ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void *dst, const size_t *counts,

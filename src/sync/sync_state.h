@@ -101,6 +101,7 @@ _Static_assert(DTI_PAYLOAD_BYTES <= DTI_TILE_BYTES, "a workspace must hold the a
 struct dti_pending_ring;     /* pending.h */
 struct dti_exchange_buffers; /* exchange.c */
 struct dti_helper_work;      /* helper_work.c */
+struct dti_known_calls;      /* known_calls.h */
 
 /* Hashes of a list and its op: of everything that is checked, and of what must be equal on all replicas. */
 struct dti_checked_list {
@@ -148,6 +149,11 @@ struct dti_replica_state {
     alignas(DTI_CACHE_LINE_PAIR) struct dti_mailbox *mailbox;
 
     struct dti_announcement *announcement; /* [2] */
+    struct dti_known_calls *known;
+
+    /* [DTI_PAYLOAD_BYTES] The partial results that the replica has passed on in the last round of a small
+     * all-reduce. */
+    unsigned char *partials;
     struct dti_rounds_view route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
 
     /* [exchange ranges that the replica may own] NULL if there is one group. */

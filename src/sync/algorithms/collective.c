@@ -66,9 +66,8 @@ ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_ca
 }
 
 struct collective_move {
-    const struct dti_call *call;
+    const struct dti_prepared *prepared;
     const struct dti_target *target;
-    struct dti_algorithm_choice choice;
     uint32_t timeout_ms;
 };
 
@@ -94,25 +93,26 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
 {
     const struct collective_move *m = context;
     struct dti_sync *sync = self->sync;
+    const struct dti_prepared *prepared = m->prepared;
     const struct dti_groups *groups = &sync->groups;
     uint32_t group = groups->of[self->id];
     struct dti_flow flow = { .self = self,
                              .sync = sync,
                              .me = &sync->state[self->id],
                              .workspace = &sync->state[self->id].workspace,
-                             .call = m->call,
+                             .call = prepared->call,
                              .target = m->target,
                              .seq = seq,
-                             .streams = m->choice.streams,
-                             .reduction = dti_flow_reduction(sync, m->call) };
-    struct combining combining = { self, m->call->more };
+                             .streams = prepared->choice.streams,
+                             .reduction = prepared->reduction };
+    struct combining combining = { self, prepared->call->more };
     if (flow.reduction.function != NULL) {
         flow.reduction.function = combine_outside;
         flow.reduction.user = &combining;
     }
-    if (m->choice.algorithm != DTI_ALGORITHM_GROUPS)
+    if (prepared->choice.algorithm != DTI_ALGORITHM_GROUPS)
         return dti_flow_flat(&flow, 0, sync->num_replicas);
-    return dti_flow_is_combined(m->call)
+    return dti_flow_is_combined(prepared->call)
                ? dti_flow_exchange(&flow, m->timeout_ms)
                : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
 }
@@ -128,20 +128,40 @@ static size_t written_bytes(const struct dti_call *call, const struct dti_target
     return bytes;
 }
 
-ditto_status dti_collective_tuned(struct dti_replica *self, const ditto_tuning *tuning, struct dti_call *call,
-                                  const struct dti_target *target, struct dti_deadline *deadline)
+struct dti_prepared dti_prepare(const struct dti_sync *sync, const ditto_tuning *tuning,
+                                const struct dti_call *call, const struct dti_target *target)
 {
-    struct dti_call_size size = dti_call_size_of(call, self->num_replicas);
+    struct dti_prepared prepared = { .call = call, .size = dti_call_size_of(call, sync->num_replicas) };
     if (target != NULL)
-        size.all = written_bytes(call, target);
-    struct collective_move moving = { call, target, dti_choose_algorithm(self->sync, tuning, call, &size),
-                                      deadline->timeout_ms };
+        prepared.size.all = written_bytes(call, target);
+    prepared.choice = dti_choose_algorithm(sync, tuning, call, &prepared.size);
+    prepared.reduction = dti_flow_reduction(sync, call);
+    return prepared;
+}
+
+ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_prepared *prepared,
+                                     const struct dti_target *target, struct dti_deadline *deadline)
+{
+    const struct dti_call *call = prepared->call;
+    struct collective_move moving = { prepared, target, deadline->timeout_ms };
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, call);
-    ditto_status status = moving.choice.algorithm == DTI_ALGORITHM_MAILBOXES
-                              ? dti_collective_in_mailboxes(self, call, &size, deadline)
+    ditto_status status = prepared->choice.algorithm == DTI_ALGORITHM_MAILBOXES
+                              ? dti_collective_in_mailboxes(self, prepared, deadline)
                               : dti_collective_with_access(self, call, move_with_access, &moving, deadline);
     dti_call_ends(self, call);
-    dti_fenv_leave(saved);
+    /* A started operation on which this replica works while it waits restores the environment itself. */
+    if (prepared->reduction.function == NULL && target == NULL)
+        dti_fenv_leave_unchanged(saved);
+    else
+        dti_fenv_leave(saved);
     return status;
+}
+
+ditto_status dti_collective_tuned(struct dti_replica *self, const ditto_tuning *tuning,
+                                  const struct dti_call *call, const struct dti_target *target,
+                                  struct dti_deadline *deadline)
+{
+    struct dti_prepared prepared = dti_prepare(self->sync, tuning, call, target);
+    return dti_collective_prepared(self, &prepared, target, deadline);
 }

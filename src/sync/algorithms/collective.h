@@ -4,7 +4,7 @@
 
 #include "base/observe.h"
 #include "replicas/team/recorder.h"
-#include "sync/plans/choose_algorithm.h"
+#include "sync/algorithms/prepared.h"
 
 struct dti_target;
 
@@ -26,15 +26,20 @@ static inline void dti_call_ends(struct dti_replica *self, const struct dti_call
 
 /* Chooses an algorithm for the call by the tuning, and executes it. Accepts all patterns but NOTHING, SLICES
  * and BLOCKS. `target` is NULL except for DTI_PATTERN_TARGET. Must be called on the replica's own thread. */
-ditto_status dti_collective_tuned(struct dti_replica *self, const ditto_tuning *tuning, struct dti_call *call,
-                                  const struct dti_target *target, struct dti_deadline *deadline);
+ditto_status dti_collective_tuned(struct dti_replica *self, const ditto_tuning *tuning,
+                                  const struct dti_call *call, const struct dti_target *target,
+                                  struct dti_deadline *deadline);
 
 /* The same with the tuning of the team. */
-static inline ditto_status dti_collective(struct dti_replica *self, struct dti_call *call,
+static inline ditto_status dti_collective(struct dti_replica *self, const struct dti_call *call,
                                           const struct dti_target *target, struct dti_deadline *deadline)
 {
     return dti_collective_tuned(self, &self->sync->tuning.given, call, target, deadline);
 }
+
+/* The same for a call that has been prepared. */
+ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_prepared *prepared,
+                                     const struct dti_target *target, struct dti_deadline *deadline);
 
 /* Executes one meeting. The call has the pattern DTI_PATTERN_NOTHING. */
 ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call,
@@ -43,8 +48,8 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call,
 /* -- the algorithms -- */
 
 /* Executes a small collective in one meeting, with payloads in the mailboxes. */
-ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_call *call,
-                                         const struct dti_call_size *size, struct dti_deadline *deadline);
+ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_prepared *prepared,
+                                         struct dti_deadline *deadline);
 
 /* Calls `work` on every replica between two meetings. The first meeting publishes the buffer addresses, and
  * the second one ends when all replicas have written their results. During `work` the replica has access to

@@ -167,12 +167,14 @@ static const void *payload_of(const struct dti_flow *flow, uint32_t replica, siz
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
 {
     size_t bytes = flow->reduction.element_bytes;
-    if (flow->from_mailboxes) {
+    bool own = replica == flow->self->id;
+    /* A replica reads its own elements from their source (see in_mailboxes.c). */
+    if (flow->from_mailboxes && !own) {
         bool parts = flow->call->pattern == DTI_PATTERN_ALL_GATHER;
         return (const char *)payload_of(flow, replica, parts ? segment->count * bytes : flow->payload_bytes) +
                segment->mailbox_offset + segment->src_first * bytes;
     }
-    const struct dti_call *call = call_of(flow, replica);
+    const struct dti_call *call = own ? flow->call : call_of(flow, replica);
     const void *src = dti_call_has_items(call) ? call->list[segment->index].src : call->src;
     return (const char *)src + segment->src_first * bytes;
 }

@@ -76,6 +76,11 @@ struct dti_call {
      * ditto_all_reduce_tensor, the tensor. */
     const void *more;
 
+    /* Not 0 if the replica keeps the call for equal calls (known_calls.h). Two calls of one replica that have
+     * the same number are identical. `digest` is then that of the call. */
+    uint64_t known;
+    uint32_t digest;
+
     /* The call moves internal data of the library, so messages leave out the size. */
     bool is_internal;
 };

@@ -268,6 +268,13 @@ static ditto_status meet_by_counter(struct dti_replica *self, const struct dti_a
  * stay with the peers. Returns the digest. */
 static uint32_t announce(struct dti_announcement *announcement, const struct dti_call *call)
 {
+    if (call->known != 0) {
+        if (announcement->call.known != call->known) {
+            announcement->call = *call;
+            announcement->digest = call->digest;
+        }
+        return call->digest;
+    }
     if (!dti_call_same(&announcement->call, call))
         announcement->digest = dti_call_digest(call);
     if (!dti_call_identical(&announcement->call, call))

@@ -71,9 +71,10 @@ static bool combine_pair(struct dti_replica *self, uint64_t number)
     if (self->num_replicas != 2 || call->pattern != DTI_PATTERN_ALL_REDUCE || kernel->widen != NULL ||
         kernel->divide != NULL)
         return false;
-    size_t bytes = call->count * call->element_bytes;
-    kernel->combine(call->dst, dti_pending_payload(sync, 0, number, bytes),
-                    dti_pending_payload(sync, 1, number, bytes), call->count);
+    /* A replica reads its own elements from their source (see in_mailboxes.c). */
+    const void *theirs = dti_pending_payload(sync, 1 - self->id, number, call->count * call->element_bytes);
+    kernel->combine(call->dst, self->id == 0 ? call->src : theirs, self->id == 0 ? theirs : call->src,
+                    call->count);
     return true;
 }
 

@@ -78,30 +78,32 @@ static ditto_status call(ditto_replica *self, const struct task *t, const void *
     ditto_reduce_options o = DITTO_REDUCE_OPTIONS_INIT;
     ditto_pending pending;
     o.implementation = t->implementation;
+    /* Without options, equal calls are checked once (known_calls.h). */
+    const ditto_reduce_options *options = t->implementation == DITTO_IMPLEMENTATION_DEFAULT ? NULL : &o;
     switch (t->kind) {
     case ALL_REDUCE:
         if (!t->started)
-            return ditto_all_reduce(self, src, dst, t->count, t->dtype, t->op, &o);
-        DITTO_TRY(ditto_all_reduce_start(self, src, dst, t->count, t->dtype, t->op, &o, &pending));
+            return ditto_all_reduce(self, src, dst, t->count, t->dtype, t->op, options);
+        DITTO_TRY(ditto_all_reduce_start(self, src, dst, t->count, t->dtype, t->op, options, &pending));
         return ditto_wait(self, &pending, NULL);
     case REDUCE:
-        return ditto_reduce_to_root(self, src, dst, t->count, t->dtype, t->op, t->root, &o);
+        return ditto_reduce_to_root(self, src, dst, t->count, t->dtype, t->op, t->root, options);
     case BROADCAST:
-        return ditto_broadcast_from_root(self, dst, t->count, t->dtype, t->root, &o);
+        return ditto_broadcast_from_root(self, dst, t->count, t->dtype, t->root, options);
     case REDUCE_SCATTER:
         if (!t->started)
-            return ditto_reduce_scatter(self, src, dst, t->count, t->dtype, t->op, &o);
-        DITTO_TRY(ditto_reduce_scatter_start(self, src, dst, t->count, t->dtype, t->op, &o, &pending));
+            return ditto_reduce_scatter(self, src, dst, t->count, t->dtype, t->op, options);
+        DITTO_TRY(ditto_reduce_scatter_start(self, src, dst, t->count, t->dtype, t->op, options, &pending));
         return ditto_wait(self, &pending, NULL);
     case REDUCE_SCATTER_UNEVEN:
-        return ditto_reduce_scatter_uneven(self, src, dst, t->counts, t->dtype, t->op, &o);
+        return ditto_reduce_scatter_uneven(self, src, dst, t->counts, t->dtype, t->op, options);
     case ALL_GATHER:
         if (!t->started)
-            return ditto_all_gather(self, src, dst, t->count, t->dtype, &o);
-        DITTO_TRY(ditto_all_gather_start(self, src, dst, t->count, t->dtype, &o, &pending));
+            return ditto_all_gather(self, src, dst, t->count, t->dtype, options);
+        DITTO_TRY(ditto_all_gather_start(self, src, dst, t->count, t->dtype, options, &pending));
         return ditto_wait(self, &pending, NULL);
     default:
-        return ditto_all_gather_uneven(self, src, dst, t->counts, t->dtype, &o);
+        return ditto_all_gather_uneven(self, src, dst, t->counts, t->dtype, options);
     }
 }
 
