@@ -129,6 +129,8 @@ static void in_chunks(void *context, uint32_t id, const struct work *work, struc
             struct chunk *chunk = &chunks[r][e & 1][k];
             /* The address where the source would begin if it were contiguous. */
             in[r] = r == id ? w[id].src : (const char *)((uintptr_t)chunk->bytes - k * CHUNK_BYTES);
+            if (r == id) /* its line, too, may have moved to another replica */
+                continue;
             while (atomic_load_explicit(&chunk->word, memory_order_acquire) != e)
                 ;
         }
@@ -157,6 +159,8 @@ static void with_payloads(void *context, uint32_t id, const struct work *work, s
         demote(own_slot, 16 + input.end);
     for (uint32_t r = 0; r < team; r++) {
         in[r] = r == id ? w[id].src : payload_slots[r][e & 1].payload;
+        if (r == id) /* its line, too, may have moved to another replica */
+            continue;
         while (atomic_load_explicit(&payload_slots[r][e & 1].word, memory_order_acquire) != e)
             if (bound_team.oversubscribed)
                 sched_yield();

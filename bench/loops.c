@@ -323,7 +323,8 @@ void loops_produce(enum variant variant, const struct work *work, const char *co
         e.ins = work->replicas;
         sum(variant, work, &e, s);
     } else if (bench_facts[work->kind].input == EXTENT_WHOLE_AT_ROOT) {
-        if (everyone || in[work->root] != w[me].dst) /* the root has its data already */
+        if (everyone ||
+            in[work->root] != w[me].dst) /* without others to write to, the root has nothing to do */
             copy(variant, &e, &in[work->root], s);
     } else {
         for (uint32_t r = 0; r < work->replicas; r++)

@@ -106,7 +106,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_barrier(ditto_replica *self,
  *
  *  Counts are numbers of elements, not bytes. Counts, dtype, op and root must be equal on all replicas.
  *  Buffers must be aligned for one element, and may be NULL if they have no elements. No replica accesses a
- *  buffer after the call of the buffer's owner has returned, whatever its status. After an error the contents
+ *  buffer after the call of the buffer's owner has returned, whatever its status. Replicas may pass the same
+ *  source. Each of them may write it as soon as its own call has returned. After an error the contents
  *  of the destination are unspecified. Destinations of different replicas must not overlap. If two replicas
  *  pass the same destination to an all-reduce or a broadcast of a message that is not small, the run fails
  *  with DITTO_ERR_INVALID. The call returns this error on the replicas that detect it, and

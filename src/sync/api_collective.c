@@ -10,11 +10,11 @@
 
 ditto_status ditto_barrier(ditto_replica *self, const ditto_reduce_options *options)
 {
-    struct dti_request request = { .name = "ditto_barrier",
-                                   .root = DTI_NO_ROOT,
-                                   .pattern = DTI_PATTERN_NOTHING };
+    struct dti_collective_arguments arguments = { .name = "ditto_barrier",
+                                                  .root = DTI_NO_ROOT,
+                                                  .pattern = DTI_PATTERN_NOTHING };
     DTI_ENTER();
-    return dti_request_collective(self, &request, options);
+    return dti_collective_of(self, &arguments, options);
 }
 
 /* -- all-reduce -- */
@@ -22,16 +22,16 @@ ditto_status ditto_barrier(ditto_replica *self, const ditto_reduce_options *opti
 ditto_status ditto_all_reduce(ditto_replica *self, const void *src, void *dst, size_t count,
                               ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options)
 {
-    struct dti_request request = { .name = "ditto_all_reduce",
-                                   .src = src,
-                                   .dst = dst,
-                                   .count = count,
-                                   .root = DTI_NO_ROOT,
-                                   .pattern = DTI_PATTERN_ALL_REDUCE,
-                                   .dtype = dtype,
-                                   .op = op };
+    struct dti_collective_arguments arguments = { .name = "ditto_all_reduce",
+                                                  .src = src,
+                                                  .dst = dst,
+                                                  .count = count,
+                                                  .root = DTI_NO_ROOT,
+                                                  .pattern = DTI_PATTERN_ALL_REDUCE,
+                                                  .dtype = dtype,
+                                                  .op = op };
     DTI_ENTER();
-    return dti_request_collective(self, &request, options);
+    return dti_collective_of(self, &arguments, options);
 }
 
 static bool same_shape(const ditto_tensor *a, const ditto_tensor *b)
@@ -152,30 +152,30 @@ ditto_status ditto_reduce_to_root(ditto_replica *self, const void *src, void *ds
                                   ditto_dtype dtype, ditto_op op, uint32_t root,
                                   const ditto_reduce_options *options)
 {
-    struct dti_request request = { .name = "ditto_reduce_to_root",
-                                   .src = src,
-                                   .dst = dst,
-                                   .count = count,
-                                   .root = root,
-                                   .pattern = DTI_PATTERN_REDUCE,
-                                   .dtype = dtype,
-                                   .op = op };
+    struct dti_collective_arguments arguments = { .name = "ditto_reduce_to_root",
+                                                  .src = src,
+                                                  .dst = dst,
+                                                  .count = count,
+                                                  .root = root,
+                                                  .pattern = DTI_PATTERN_REDUCE,
+                                                  .dtype = dtype,
+                                                  .op = op };
     DTI_ENTER();
-    return dti_request_collective(self, &request, options);
+    return dti_collective_of(self, &arguments, options);
 }
 
 ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t count, ditto_dtype dtype,
                                        uint32_t root, const ditto_reduce_options *options)
 {
-    struct dti_request request = { .name = "ditto_broadcast_from_root",
-                                   .src = buffer,
-                                   .dst = buffer,
-                                   .count = count,
-                                   .root = root,
-                                   .pattern = DTI_PATTERN_BROADCAST,
-                                   .dtype = dtype };
+    struct dti_collective_arguments arguments = { .name = "ditto_broadcast_from_root",
+                                                  .src = buffer,
+                                                  .dst = buffer,
+                                                  .count = count,
+                                                  .root = root,
+                                                  .pattern = DTI_PATTERN_BROADCAST,
+                                                  .dtype = dtype };
     DTI_ENTER();
-    return dti_request_collective(self, &request, options);
+    return dti_collective_of(self, &arguments, options);
 }
 
 /* -- in parts -- */
@@ -183,16 +183,16 @@ ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer, size_t
 ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *dst, size_t count,
                                   ditto_dtype dtype, ditto_op op, const ditto_reduce_options *options)
 {
-    struct dti_request request = { .name = "ditto_reduce_scatter",
-                                   .src = src,
-                                   .dst = dst,
-                                   .count = count,
-                                   .root = DTI_NO_ROOT,
-                                   .pattern = DTI_PATTERN_REDUCE_SCATTER,
-                                   .dtype = dtype,
-                                   .op = op };
+    struct dti_collective_arguments arguments = { .name = "ditto_reduce_scatter",
+                                                  .src = src,
+                                                  .dst = dst,
+                                                  .count = count,
+                                                  .root = DTI_NO_ROOT,
+                                                  .pattern = DTI_PATTERN_REDUCE_SCATTER,
+                                                  .dtype = dtype,
+                                                  .op = op };
     DTI_ENTER();
-    return dti_request_collective(self, &request, options);
+    return dti_collective_of(self, &arguments, options);
 }
 
 ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src, void *dst,
@@ -221,15 +221,15 @@ ditto_status dti_all_gather(ditto_replica *self, const struct dti_gathering *g,
 ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst, size_t count,
                               ditto_dtype dtype, const ditto_reduce_options *options)
 {
-    struct dti_request request = { .name = "ditto_all_gather",
-                                   .src = src,
-                                   .dst = dst,
-                                   .count = count,
-                                   .root = DTI_NO_ROOT,
-                                   .pattern = DTI_PATTERN_ALL_GATHER,
-                                   .dtype = dtype };
+    struct dti_collective_arguments arguments = { .name = "ditto_all_gather",
+                                                  .src = src,
+                                                  .dst = dst,
+                                                  .count = count,
+                                                  .root = DTI_NO_ROOT,
+                                                  .pattern = DTI_PATTERN_ALL_GATHER,
+                                                  .dtype = dtype };
     DTI_ENTER();
-    return dti_request_collective(self, &request, options);
+    return dti_collective_of(self, &arguments, options);
 }
 
 ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void *dst, const size_t *counts,

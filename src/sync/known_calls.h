@@ -1,18 +1,19 @@
 /* src/sync/known_calls.h - collectives whose arguments equal those of an earlier call.
  *
- * A program makes a few collectives again and again, with the same buffers. The checks of their arguments and
- * the choice of an algorithm took half of the time of an all-reduce of 8 bytes (docs/adr/0026). Each replica
- * therefore keeps its last calls, with all that follows from them. What can change between two equal calls is
- * looked at in each of them: the context of the caller, a stop, the time limits, and the floating-point
- * environment. The replicas compare their calls at the meeting, as always. */
+ * A program makes a few collectives again and again, with the same buffers. With one replica, the checks of
+ * their arguments and the choice of an algorithm took half of the time of an all-reduce of 8 bytes
+ * (docs/adr/0026). Each replica therefore keeps its last calls, with everything that follows from them. A
+ * call that equals a kept one is *known*. The context of the caller, a stop, the time limits and the
+ * floating-point environment may change between two equal calls, so they are looked at in each call. The
+ * replicas compare their calls at the meeting, as always. */
 #ifndef DTI_KNOWN_CALLS_H
 #define DTI_KNOWN_CALLS_H
 
-#include "sync/algorithms/prepared.h"
+#include "sync/algorithms/prepared_call.h"
 
 /* The arguments of a collective of one buffer, or of one pair of buffers. */
-struct dti_request {
-    const char *name; /* of the public function, a constant string */
+struct dti_collective_arguments {
+    const char *name; /* of the public function, a constant string. Each name has one pattern. */
     const void *src;
     void *dst;
     size_t count;
@@ -22,24 +23,29 @@ struct dti_request {
     ditto_op op; /* 0 if there is none */
 };
 
-/* A power of two. Programs with more calls in their loop prepare some of them each time. */
+/* The number of calls that are kept. The oldest is replaced. A program with more calls in its loop prepares
+ * all of them each time. */
 #define DTI_KNOWN_CALLS 8
 
 struct dti_known_call {
-    struct dti_request request;
+    struct dti_collective_arguments arguments;
     struct dti_call call;
-    struct dti_prepared prepared;
+    struct dti_prepared_call prepared;
 };
 
 struct dti_known_calls {
-    uint64_t last_number;
+    /* The number of calls that have been kept, which is also the number of the last one. */
+    uint64_t number;
+
+    /* The entry that was used last. */
+    uint32_t last;
     struct dti_known_call entry[DTI_KNOWN_CALLS];
 };
 
 /* Checks the arguments, unless the replica has made an equal call with the default options before, and
- * executes the collective. Must be called on the replica's own thread, by a public function that has set its
- * name. Fails as ditto_all_reduce and the other functions of ditto/collective.h do. */
-ditto_status dti_request_collective(ditto_replica *self, const struct dti_request *request,
-                                    const ditto_reduce_options *options);
+ * executes the collective. Must be called on the replica's own thread, by a public function that has called
+ * DTI_ENTER. Fails as ditto_all_reduce and the other functions of ditto/collective.h do. */
+ditto_status dti_collective_of(ditto_replica *self, const struct dti_collective_arguments *arguments,
+                               const ditto_reduce_options *options);
 
 #endif

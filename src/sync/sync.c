@@ -71,7 +71,8 @@ static ditto_status allocate_state(struct dti_replica *r, void *argument)
     struct dti_replica_state *me = &sync->state[r->id];
     if ((me->mailbox = dti_allocate_zeroed(r, 2 * sync->most_rounds * sizeof *me->mailbox)) == NULL ||
         (me->announcement = dti_allocate_zeroed(r, 2 * sizeof *me->announcement)) == NULL ||
-        (me->known = dti_allocate_zeroed(r, sizeof *me->known)) == NULL ||
+        (me->known_calls = dti_allocate_zeroed(r, sizeof *me->known_calls)) == NULL ||
+        (me->own_payload = dti_allocate_zeroed(r, DTI_PAYLOAD_BYTES)) == NULL ||
         (sync->most_rounds > 1 && (me->partials = dti_allocate_zeroed(r, DTI_PAYLOAD_BYTES)) == NULL))
         return DITTO_ERR_NO_MEMORY;
     DTI_TRY(dti_workspace_make(r, &me->workspace));
@@ -88,7 +89,8 @@ static void free_state(struct dti_replica *r, struct dti_sync *sync)
     struct dti_replica_state *state = &sync->state[r->id];
     dti_arena_free_remote(r->arena, state->mailbox);
     dti_arena_free_remote(r->arena, state->announcement);
-    dti_arena_free_remote(r->arena, state->known);
+    dti_arena_free_remote(r->arena, state->known_calls);
+    dti_arena_free_remote(r->arena, state->own_payload);
     dti_arena_free_remote(r->arena, state->partials);
     dti_workspace_free(r, &state->workspace);
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)

@@ -149,10 +149,11 @@ struct dti_replica_state {
     alignas(DTI_CACHE_LINE_PAIR) struct dti_mailbox *mailbox;
 
     struct dti_announcement *announcement; /* [2] */
-    struct dti_known_calls *known;
+    struct dti_known_calls *known_calls;
 
-    /* [DTI_PAYLOAD_BYTES] The partial results that the replica has passed on in the last round of a small
-     * all-reduce. */
+    /* [DTI_PAYLOAD_BYTES] The replica's own payload, and the partial results that it has passed on in the
+     * last round of a small all-reduce (in_mailboxes.c). `partials` is NULL if every plan has one round. */
+    unsigned char *own_payload;
     unsigned char *partials;
     struct dti_rounds_view route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
 

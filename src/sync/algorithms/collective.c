@@ -66,7 +66,7 @@ ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_ca
 }
 
 struct collective_move {
-    const struct dti_prepared *prepared;
+    const struct dti_prepared_call *prepared;
     const struct dti_target *target;
     uint32_t timeout_ms;
 };
@@ -93,7 +93,7 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
 {
     const struct collective_move *m = context;
     struct dti_sync *sync = self->sync;
-    const struct dti_prepared *prepared = m->prepared;
+    const struct dti_prepared_call *prepared = m->prepared;
     const struct dti_groups *groups = &sync->groups;
     uint32_t group = groups->of[self->id];
     struct dti_flow flow = { .self = self,
@@ -117,29 +117,7 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
                : dti_flow_flat(&flow, groups->start[group], groups->start[group + 1]);
 }
 
-/* Returns the bytes that a reduction into a target writes. */
-static size_t written_bytes(const struct dti_call *call, const struct dti_target *target)
-{
-    size_t bytes = 0;
-    if (!dti_call_has_items(call))
-        return call->count * call->element_bytes * target->copy_set[0].copies;
-    for (size_t i = 0; i < call->count; i++)
-        bytes += call->list[i].count * ditto_dtype_bytes(call->list[i].dtype) * target->copy_set[i].copies;
-    return bytes;
-}
-
-struct dti_prepared dti_prepare(const struct dti_sync *sync, const ditto_tuning *tuning,
-                                const struct dti_call *call, const struct dti_target *target)
-{
-    struct dti_prepared prepared = { .call = call, .size = dti_call_size_of(call, sync->num_replicas) };
-    if (target != NULL)
-        prepared.size.all = written_bytes(call, target);
-    prepared.choice = dti_choose_algorithm(sync, tuning, call, &prepared.size);
-    prepared.reduction = dti_flow_reduction(sync, call);
-    return prepared;
-}
-
-ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_prepared *prepared,
+ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_prepared_call *prepared,
                                      const struct dti_target *target, struct dti_deadline *deadline)
 {
     const struct dti_call *call = prepared->call;
@@ -150,7 +128,8 @@ ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_
                               ? dti_collective_in_mailboxes(self, prepared, deadline)
                               : dti_collective_with_access(self, call, move_with_access, &moving, deadline);
     dti_call_ends(self, call);
-    /* A started operation on which this replica works while it waits restores the environment itself. */
+    /* No function of the user's has run, unless the reduction or the target has one. A started operation on
+     * which this replica has worked while it waited restores the environment itself. */
     if (prepared->reduction.function == NULL && target == NULL)
         dti_fenv_leave_unchanged(saved);
     else
@@ -162,6 +141,6 @@ ditto_status dti_collective_tuned(struct dti_replica *self, const ditto_tuning *
                                   const struct dti_call *call, const struct dti_target *target,
                                   struct dti_deadline *deadline)
 {
-    struct dti_prepared prepared = dti_prepare(self->sync, tuning, call, target);
+    struct dti_prepared_call prepared = dti_prepare_call(self->sync, tuning, call, target);
     return dti_collective_prepared(self, &prepared, target, deadline);
 }

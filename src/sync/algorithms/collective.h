@@ -4,7 +4,7 @@
 
 #include "base/observe.h"
 #include "replicas/team/recorder.h"
-#include "sync/algorithms/prepared.h"
+#include "sync/algorithms/prepared_call.h"
 
 struct dti_target;
 
@@ -38,7 +38,7 @@ static inline ditto_status dti_collective(struct dti_replica *self, const struct
 }
 
 /* The same for a call that has been prepared. */
-ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_prepared *prepared,
+ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_prepared_call *prepared,
                                      const struct dti_target *target, struct dti_deadline *deadline);
 
 /* Executes one meeting. The call has the pattern DTI_PATTERN_NOTHING. */
@@ -48,7 +48,7 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call,
 /* -- the algorithms -- */
 
 /* Executes a small collective in one meeting, with payloads in the mailboxes. */
-ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_prepared *prepared,
+ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_prepared_call *prepared,
                                          struct dti_deadline *deadline);
 
 /* Calls `work` on every replica between two meetings. The first meeting publishes the buffer addresses, and

@@ -159,6 +159,8 @@ static const struct dti_call *call_of(const struct dti_flow *flow, uint32_t repl
 /* Returns the payload that a replica has announced with a small call. */
 static const void *payload_of(const struct dti_flow *flow, uint32_t replica, size_t bytes)
 {
+    if (replica == flow->self->id)
+        return flow->own_payload;
     return flow->pending_number != 0
                ? dti_pending_payload(flow->sync, replica, flow->pending_number, bytes)
                : dti_mailbox_payload(dti_mailbox_of(flow->sync, replica, flow->seq, 0), flow->call, bytes);
@@ -167,14 +169,12 @@ static const void *payload_of(const struct dti_flow *flow, uint32_t replica, siz
 const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
 {
     size_t bytes = flow->reduction.element_bytes;
-    bool own = replica == flow->self->id;
-    /* A replica reads its own elements from their source (see in_mailboxes.c). */
-    if (flow->from_mailboxes && !own) {
+    if (flow->from_mailboxes) {
         bool parts = flow->call->pattern == DTI_PATTERN_ALL_GATHER;
         return (const char *)payload_of(flow, replica, parts ? segment->count * bytes : flow->payload_bytes) +
                segment->mailbox_offset + segment->src_first * bytes;
     }
-    const struct dti_call *call = own ? flow->call : call_of(flow, replica);
+    const struct dti_call *call = call_of(flow, replica);
     const void *src = dti_call_has_items(call) ? call->list[segment->index].src : call->src;
     return (const char *)src + segment->src_first * bytes;
 }

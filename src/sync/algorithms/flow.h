@@ -35,6 +35,9 @@ struct dti_flow {
      * meeting seq or, for a started operation, in the ring of pending operations. */
     bool from_mailboxes;
 
+    /* The payload of this replica, which is not read from its mailbox (see in_mailboxes.c). */
+    const void *own_payload;
+
     /* The number of bytes of each payload, which decides where it is stored (dti_mailbox_payload). It is not
      * used for an all-gather, whose parts may differ in size. */
     size_t payload_bytes;

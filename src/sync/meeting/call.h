@@ -77,8 +77,10 @@ struct dti_call {
     const void *more;
 
     /* Not 0 if the replica keeps the call for equal calls (known_calls.h). Two calls of one replica that have
-     * the same number are identical. `digest` is then that of the call. */
-    uint64_t known;
+     * the same number are identical. */
+    uint64_t known_number;
+
+    /* The digest of the call if it is kept. */
     uint32_t digest;
 
     /* The call moves internal data of the library, so messages leave out the size. */

@@ -268,8 +268,8 @@ static ditto_status meet_by_counter(struct dti_replica *self, const struct dti_a
  * stay with the peers. Returns the digest. */
 static uint32_t announce(struct dti_announcement *announcement, const struct dti_call *call)
 {
-    if (call->known != 0) {
-        if (announcement->call.known != call->known) {
+    if (call->known_number != 0) {
+        if (announcement->call.known_number != call->known_number) {
             announcement->call = *call;
             announcement->digest = call->digest;
         }

@@ -56,6 +56,7 @@ static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
                              .target = operation->target,
                              .pending_number = number,
                              .from_mailboxes = operation->small,
+                             .own_payload = operation->call.src,
                              .payload_bytes = operation->bytes };
     flow.reduction = dti_flow_reduction(sync, flow.call);
     return flow;

@@ -2,11 +2,11 @@
  *
  * Each replica owns a ring of entries. Operation k of the team is the k-th operation that every replica
  * starts. A replica announces it in entry k % length of its ring. When all replicas have announced k, the
- * operation is ready. Each replica combines a small operation for itself, from the payloads of all replicas.
- * The indices of a larger operation are divided into one share for each replica, and each share into pieces.
- * A replica that waits claims pieces, first of its own share and then of the others, so that a replica that
- * computes meanwhile delays no other replica. A replica *consumes* operations in order: it consumes k when
- * its own result is complete.
+ * operation is ready. Each replica combines a small operation for itself, from its own source and the
+ * payloads of the others. The indices of a larger operation are divided into one share for each replica, and
+ * each share into pieces. A replica that waits claims pieces, first of its own share and then of the others,
+ * so that a replica that computes meanwhile delays no other replica. A replica *consumes* operations in
+ * order: it consumes k when its own result is complete.
  *
  * Invariants  I1  An entry, except `claim` and `done`, is written by its owner only. For operation k the
  *                 owner writes it only after every replica has consumed k - length.
