@@ -157,6 +157,7 @@ static ditto_status sum_all(struct row *r, const struct dti_call *call, struct d
                                                         ? bytes
                                                         : DTI_INLINE_PAYLOAD_BYTES + 1,
                                    .goes_on = true };
+    arrival.next_bytes = arrival.payload_bytes;
     struct cursor c = { .row = r };
     size_t blocks = blocks_before(r, r->self->num_replicas);
     alignas(MOST_BYTES) char sum[MOST_BYTES];

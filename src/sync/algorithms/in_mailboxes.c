@@ -195,6 +195,7 @@ static ditto_status all_reduce(struct dti_replica *self, const struct dti_prepar
     struct dti_arrival arrival = { .call = call,
                                    .payload = call->src,
                                    .payload_bytes = prepared->size.own,
+                                   .next_bytes = prepared->size.own,
                                    .join = call->count == 0        ? NULL
                                            : shared_result != NULL ? join_once
                                                                    : join_round,
@@ -310,7 +311,9 @@ ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct 
                                    .payload = call->pattern == DTI_PATTERN_LIST
                                                   ? pack(call, me->workspace.scratch)
                                                   : call->src,
-                                   .payload_bytes = own_bytes(self, prepared) };
+                                   .payload_bytes = own_bytes(self, prepared),
+                                   /* Also of a replica that is not the root: it may be the next root. */
+                                   .next_bytes = prepared->size.own };
     struct payloads payloads = { call, prepared->size.own, keep_payload(self, &arrival) };
     DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
     if (read_directly(self, seq, prepared, &payloads))

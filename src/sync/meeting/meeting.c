@@ -160,14 +160,14 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
 }
 
 /* Prefetches the first mailbox of the next meeting. Peers have had its cache lines since the meeting before
- * this one. The next payload is likely to have the same size as this one. */
+ * this one. */
 static void fetch_next(const struct dti_sync *sync, uint32_t self, uint32_t next,
                        const struct dti_arrival *arrival)
 {
     struct dti_mailbox *mailbox = dti_mailbox_of(sync, self, next, 0);
     dti_fetch_to_write(mailbox, DTI_CACHE_LINE);
-    if (arrival->payload_bytes > DTI_INLINE_PAYLOAD_BYTES)
-        dti_fetch_to_write(mailbox->payload, arrival->payload_bytes);
+    if (arrival->next_bytes > DTI_INLINE_PAYLOAD_BYTES)
+        dti_fetch_to_write(mailbox->payload, arrival->next_bytes);
 }
 
 static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_arrival *arrival, uint64_t word,

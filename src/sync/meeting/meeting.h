@@ -51,6 +51,9 @@ struct dti_arrival {
     const void *payload;
     size_t payload_bytes;
 
+    /* The number of bytes that the next payload of this replica is likely to have. */
+    size_t next_bytes;
+
     /* True for a further meeting of an operation whose first meeting this replica has finished. */
     bool goes_on;
 
