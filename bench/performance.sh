@@ -1,13 +1,14 @@
 #!/bin/sh
 # Measures all rows on this machine, and writes the figures and predictions between the markers of
 # docs/performance.md and README.md, and docs/all-reduce.svg, so that no numbers are copied by hand.
-#     bench/performance.sh [RUNS]     measures RUNS times (1)
-#     bench/performance.sh 0          uses the measurements that are there
+#     bench/performance.sh [RUNS [SECONDS]]   measures RUNS times (1); a row waits for another mode of the
+#                                             machine for at most SECONDS (60)
+#     bench/performance.sh 0                  uses the measurements that are there
 # The measurements of this kind of processor replace those in docs/figures/CPU.csv. The tables are made of all
 # files in that folder, so the figures of other machines stay. The data of the graph is in build/bench/.
 set -eu
 cd "$(dirname "$0")/.."
-runs=${1:-1}
+runs=${1:-1} patience=${2:-60}
 graph=build/bench/graph.csv
 
 # The vendor, family and model of the processor, or its architecture where the kernel does not say them.
@@ -21,7 +22,7 @@ if [ "$runs" -gt 0 ]; then
     build/bench/ditto-bench machine >"$table.part"
     for run in $(seq "$runs"); do
         echo "performance: run $run of $runs" >&2
-        ./run bench --peers --csv >>"$table.part" ||
+        ./run bench --peers --csv --patience "$patience" >>"$table.part" ||
             echo "performance: ditto-bench complained; its figures follow anyway" >&2
     done
     # See "Waiting" in docs/performance.md. This takes an hour.
@@ -34,7 +35,7 @@ if [ "$runs" -gt 0 ]; then
             echo "performance: ditto-bench wait --load $load failed; its figures are missing" >&2
     done
     mv "$table.part" "$table"
-    sh bench/table.sh --peers --graph docs/all-reduce.svg "$graph" ||
+    sh bench/table.sh --peers --patience "$patience" --graph docs/all-reduce.svg "$graph" ||
         echo "performance: ditto-bench complained; the graph follows anyway" >&2
 fi
 

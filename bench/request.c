@@ -1,6 +1,7 @@
 /* bench/request.c - reads the command line, see request.h. */
 #include "request.h"
 #include "perf_control.h"
+#include "rounds.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@ static void usage(const char *reason, const char *word)
         "PU)]\n"
         "           [--devices N (of parallel-for)] [--peers] [--csv]\n"
         "           [--turns (of broadcast and reduce: each replica in turn is the root)]\n"
+        "           [--patience SECONDS (how long a row waits for another mode of the machine; 60)]\n"
         "           [--forms (CSV with a row for every form of the bound that came near)]\n"
         "           [--counters [EVENT,EVENT,...] (what each replica's thread counted for one operation)]\n"
         "           [--perf-control CTL[,ACK] (pipes of `perf stat --control`: only ditto's batches are "
@@ -85,12 +87,14 @@ static uint32_t parse_count(const char *value)
     return (uint32_t)count;
 }
 
-static uint32_t parse_load(const char *value)
+/* Reads a number that may be 0. */
+static uint32_t parse_number(const char *value, unsigned long most, const char *reason)
 {
-    int load = atoi(value);
-    if (load < 0 || load > 8 || (load == 0 && strcmp(value, "0") != 0))
-        usage("is no number from 0 to 8", value);
-    return (uint32_t)load;
+    char *end;
+    unsigned long number = strtoul(value, &end, 10);
+    if (*value < '0' || *value > '9' || *end != '\0' || number > most)
+        usage(reason, value);
+    return (uint32_t)number;
 }
 
 static ditto_dtype parse_dtype(const char *value)
@@ -203,10 +207,12 @@ static int parse_word(struct request *r, const char *word, const char *value)
         return parse_sizes(r, value), 2;
     else if (strcmp(word, "--perf-control") == 0 && counts)
         return open_pipes(value), 2;
+    else if (strcmp(word, "--patience") == 0 && counts)
+        return rounds_wait_at_most(parse_number(value, 3600, "is no number from 0 to 3600")), 2;
     else if (strcmp(word, "--skew") == 0 && (r->kind == BENCH_SKEW || r->kind == BENCH_WAIT))
         return parse_skews(r, value), 2;
     else if (strcmp(word, "--load") == 0 && r->kind == BENCH_WAIT)
-        return r->load = parse_load(value), 2;
+        return r->load = parse_number(value, 8, "is no number from 0 to 8"), 2;
     else if (strcmp(word, "--dtype") == 0 && facts->collective)
         return r->dtype = parse_dtype(value), 2;
     else if (strcmp(word, "--op") == 0 && facts->reduces)

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #define SLOW_ROW_SECONDS 20.0 /* after this time five rounds are enough, before the wait for modes */
-#define WAIT_SECONDS     60.0
 enum { SLOW_ROW_ROUNDS = 5, APPEARED = 3 };
 
 static void nap(void)
@@ -18,6 +17,12 @@ static void nap(void)
 
 static const struct rounds_machine real = { hand_over_ns, stolen_ticks, now_seconds, nap };
 static const struct rounds_machine *machine = &real;
+static double wait_seconds = ROUNDS_WAIT_SECONDS;
+
+void rounds_wait_at_most(double seconds)
+{
+    wait_seconds = seconds;
+}
 
 void rounds_use(const struct rounds_machine *other)
 {
@@ -175,7 +180,7 @@ static bool is_short(const struct rounds *r, double now)
 static bool wait_for_mode(struct rounds *r)
 {
     for (;;) {
-        if (is_complete(r) || machine->now_seconds() - r->complete >= WAIT_SECONDS)
+        if (is_complete(r) || machine->now_seconds() - r->complete >= wait_seconds)
             return false;
         if (is_wanted_now(r))
             return true;

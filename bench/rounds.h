@@ -2,8 +2,8 @@
  * the batches by the mode of the machine (modes.h).
  *
  * A row is complete when it has `least` rounds, and in each mode that has appeared ROUNDS_ENOUGH batches, or
- * `least` if that is less. For a mode that has fewer, it waits at most 60 s. It measures nothing meanwhile
- * while the machine is in a mode that has enough.
+ * `least` if that is less. For a mode that has fewer, it waits for at most the time of rounds_wait_at_most.
+ * It measures nothing meanwhile while the machine is in a mode that has enough.
  *
  *     struct rounds r;
  *     rounds_begin(&r, 2, 31);
@@ -19,7 +19,10 @@
 
 #include "modes.h"
 
-enum { ROUNDS_ENOUGH = 15 };
+enum { ROUNDS_ENOUGH = 15, ROUNDS_WAIT_SECONDS = 60 };
+
+/* Sets for how long later rows wait for a mode. It is ROUNDS_WAIT_SECONDS until the first call. */
+void rounds_wait_at_most(double seconds);
 
 /* The machine, which a test replaces. */
 struct rounds_machine {

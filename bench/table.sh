@@ -1,6 +1,6 @@
 #!/bin/sh
 # Measures and prints the table of `./run bench`.
-#     [--peers] [--csv] [--counters]
+#     [--peers] [--csv] [--counters] [--patience SECONDS]
 #                                   the rows for each release, with bounds and OpenMP, or with all peers
 #     [--peers] NAME words          calls ditto-bench once
 #     --graph FILE.svg [FILE.csv]   draws the time of all-reduce against its size. The data is read from
@@ -8,12 +8,13 @@
 set -u
 cd "$(dirname "$0")/.." || exit
 bench=build/bench/ditto-bench
-peers='' csv='' graph='' counters=''
+peers='' csv='' graph='' counters='' patience=''
 while [ $# -gt 0 ]; do
     case $1 in
     --peers) peers=--peers ;;
     --csv) csv=--csv ;;
     --counters) counters=--counters ;;
+    --patience) patience="--patience ${2:?--patience needs seconds}"; shift ;;
     --graph) graph=${2:?--graph needs a file}; shift ;;
     *) break ;;
     esac
@@ -25,7 +26,7 @@ worst=0 header=yes
 row() {
     log=$(mktemp)
     # shellcheck disable=SC2086 # words, or none
-    "$bench" "$@" $peers $csv $counters >"$log" || worst=$?
+    "$bench" "$@" $peers $csv $counters $patience >"$log" || worst=$?
     if [ $header = yes ]; then cat "$log"; else grep -v -e '^#' -e '^bench[ ,]' "$log"; fi
     rm -f "$log"
     header=no

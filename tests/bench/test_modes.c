@@ -229,6 +229,18 @@ static void a_mode_that_does_not_come_again_has_too_few(void **state)
     rounds_end(&r);
 }
 
+static void a_row_waits_for_a_mode_no_longer_than_asked(void **state)
+{
+    (void)state;
+    rounds_wait_at_most(2);
+    struct rounds r = measure(at_first_25, 0, 1, 31, 0.05);
+    rounds_wait_at_most(ROUNDS_WAIT_SECONDS);
+    assert_int_equal(r.modes.count, 2);
+    assert_true(rounds_too_few(&r, 0));
+    assert_true(fake.now < 5); /* 1.6 s of rounds, and the wait */
+    rounds_end(&r);
+}
+
 static void batches_with_steal_time_are_disturbed(void **state)
 {
     (void)state;
@@ -317,6 +329,7 @@ int main(void)
         cmocka_unit_test(a_slow_row_has_15_rounds),
         cmocka_unit_test(a_row_is_completed_in_each_mode_and_no_figure_is_in_the_wrong_one),
         cmocka_unit_test(a_mode_that_does_not_come_again_has_too_few),
+        cmocka_unit_test(a_row_waits_for_a_mode_no_longer_than_asked),
         cmocka_unit_test(batches_with_steal_time_are_disturbed),
         cmocka_unit_test(a_mode_without_batches_of_a_column_is_not_shown),
         cmocka_unit_test(a_contender_that_is_dropped_is_not_waited_for),
