@@ -83,7 +83,7 @@ static void a_put_that_races_with_closing_is_delivered_or_refused(void **state)
 {
     uint64_t seed = test_seed(7);
     (void)state;
-    for (int trial = test_trials(300); trial > 0; trial--) {
+    for (int trial = test_trials(150); trial > 0; trial--) {
         struct stream s = { .producers = 1 + (uint32_t)trial % 3, .seed = test_random(&seed) };
         pthread_t thread[4];
         struct producer producer[3];

@@ -65,9 +65,9 @@ static void every_plan_brings_the_announcements_of_all_replicas_to_all(void **st
 {
     uint64_t seed = test_seed(5);
     (void)state;
-    for (int trial = 0; trial < 300; trial++) {
-        struct dti_machine_shape shape = { .n = 1 +
-                                                (uint32_t)(test_random(&seed) % (trial < 250 ? 40 : 256)) };
+    for (int trial = test_trials(300); trial > 0; trial--) {
+        struct dti_machine_shape shape = { .n = 1 + (uint32_t)(test_random(&seed) %
+                                                               (trial % 6 != 0 ? 40 : 256)) };
         uint32_t near = test_random(&seed) % 3 == 0 ? 1 + (uint32_t)(test_random(&seed) % 9) : 0;
         /* The machine need not be one that can be built. */
         for (uint32_t i = 1; i < shape.n; i++)
