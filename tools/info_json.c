@@ -103,6 +103,7 @@ static void print_limits(const struct survey *s)
     const ditto_limits *l = &s->limits;
     printf("  \"limits\": { \"machine_pus\": %u, \"cpuset_pus\": %u, \"cpu_quota\": %.3f", c->machine_pus,
            c->cpuset_pus, c->cpu_quota);
+    printf(", \"num_parts\": %u, \"part\": %u", c->num_parts, c->part);
     if (s->live) {
         printf(", \"affinity\": ");
         print_string(l->affinity);

@@ -27,7 +27,8 @@ may_include() {
     case $1 in
     base) echo base ;;
     replicas) echo base replicas ;;
-    sync) echo base replicas sync ;;
+    hosts) echo base hosts ;;
+    sync) echo base replicas hosts sync ;;
     vars) echo base replicas sync vars ;;
     input) echo base replicas input ;;
     values) echo base replicas sync vars values ;;
@@ -41,6 +42,7 @@ shown_headers() {
         machine/numa_node.h machine/thread.h machine/topology.h memory/arena.h \
         memory/remote_memory.h placement/placement.h \
         team/context.h team/dependent.h team/pause.h team/recorder.h team/replica.h team/team.h ;;
+    hosts) echo ranges.h ;;
     sync) echo sync.h kernels/kernel.h kernels/merge_rows.h kernels/tree.h meeting/access.h ;;
     vars) echo vars.h elements/elements.h ;;
     input) echo input.h ;;

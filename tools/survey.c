@@ -19,8 +19,8 @@ static const char *name_of(const char *const *names, int count, int value)
     return value >= 0 && value < count ? names[value] : "unknown";
 }
 
-const char *const variable_name[VARIABLES] = { "DITTO_SPIN_US", "DITTO_TIMEOUT_MS", "DITTO_TUNING",
-                                               "DITTO_WAIT" };
+const char *const variable_name[VARIABLES] = { "DITTO_PART", "DITTO_SPIN_US", "DITTO_TIMEOUT_MS",
+                                               "DITTO_TUNING", "DITTO_WAIT" };
 
 const char *binding_name(ditto_binding binding)
 {
@@ -70,7 +70,11 @@ static void warn_of_cuts(struct survey *s)
              "shall have them",
              "%u of the machine's %u PUs are offline or outside the process's cpuset",
              c->machine_pus - c->cpuset_pus, c->machine_pus);
-    if (c->pus < c->cpuset_pus && s->live && s->request->topology.cpus == NULL)
+    if (c->part_is_shared)
+        warn(s, "start at most one process for each PU, or one for all of them",
+             "%u processes share the %u PUs of the cpuset: waiting threads yield", c->num_parts,
+             c->cpuset_pus);
+    if (c->pus < c->cpuset_pus && c->num_parts == 1 && s->live && s->request->topology.cpus == NULL)
         warn(s,
              "widen the affinity (taskset, numactl, mpirun --bind-to none, srun --cpu-bind=none), if ditto "
              "shall have "
@@ -265,7 +269,9 @@ void survey_make(struct survey *s, const struct request *request)
     ditto_placement_options placement = request->placement;
     *s = (struct survey){ .request = request,
                           .live = request->topology.xml_path == NULL && request->topology.synthetic == NULL };
-    check(ditto_topology_create(&request->topology, &s->topology));
+    ditto_topology_options topology = request->topology;
+    topology.part = DITTO_SWITCH_ON; /* as a strategy does */
+    check(ditto_topology_create(&topology, &s->topology));
     s->counts = (ditto_topology_counts)DITTO_TOPOLOGY_COUNTS_INIT;
     check(ditto_topology_count(s->topology, &s->counts));
     if (placement.num_replicas == 0 && placement.span == DITTO_SPAN_DEFAULT && placement.shape == NULL &&

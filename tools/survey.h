@@ -25,7 +25,7 @@ struct warning {
 #define MOST_PUS      8192 /* more than the largest number of a usable PU */
 
 /* The environment variables that a strategy reads. */
-enum { VARIABLES = 4 };
+enum { VARIABLES = 5 };
 extern const char *const variable_name[VARIABLES];
 
 struct survey {

@@ -244,6 +244,24 @@ typedef struct ditto_strategy_options {
      *  (default, active or passive), or DITTO_SPIN_US (a number, as spin_us). DITTO_WAIT_DEFAULT counts as
      *  not given. Queues of ditto/queue.h and the producers of datasets have waits of their own. */
     ditto_wait_policy wait;
+
+    /** Into how many blocks the row of replicas is cut before they are combined, at most the number of
+     *  replicas. 0 means one. The blocks are as equal as possible, the larger ones first. Each block is
+     *  combined in the usual order, and so are the results of the blocks (docs/semantics.md, "The order of
+     *  reduction"). The bits of reductions depend on the number of replicas and on this number, and on
+     *  nothing else. Blocks that are the replicas of one package each, or of one host each, spare memory
+     *  traffic where their number is not a power of two. */
+    uint32_t order_blocks;
+
+    /** Whether a process takes only its part of the machine if a launcher has started several on it.
+     *
+     *  DITTO_SWITCH_ON is the default. Open MPI, MPICH, Intel MPI and Slurm tell each process how many they
+     *  have started on this machine. If they have left all PUs of the cpuset to all of them, the n processes
+     *  divide the PUs, so that their replicas are not on the same ones. Each has whole cores if there are n
+     *  cores, else whole PUs if there are n PUs, else a PU that it shares with others. If the options give
+     *  PUs or a placement, nothing is divided. The environment variable DITTO_PART may be auto, off, or a
+     *  part and the number of parts (0/2 and 1/2), for other launchers. */
+    ditto_switch part;
 } ditto_strategy_options;
 
 /** Initial value of ditto_strategy_options: the defaults. */
@@ -263,9 +281,9 @@ typedef struct ditto_strategy_options {
  *                                 may not use; a parameter_node whose memory it may not use
  *  @retval DITTO_ERR_INVALID      out is NULL; a struct_size is not set; options contradict each other; more
  *                                 than one replica for DITTO_ONE_DEVICE; DITTO_TIMEOUT_MS, DITTO_TUNING,
- *                                 DITTO_WAIT or DITTO_SPIN_US is not valid, or the last two contradict each
- *                                 other; a placement that was built for another machine; environment
- *                                 variables make hwloc describe another machine
+ *                                 DITTO_PART, DITTO_WAIT or DITTO_SPIN_US is not valid, or the last two
+ *                                 contradict each other; a placement that was built for another machine;
+ *                                 environment variables make hwloc describe another machine
  *  @retval DITTO_ERR_SYSTEM       the system refused a thread (RLIMIT_NPROC, pids cgroup), or its pinning;
  *                                 the machine could not be read; strict memory was asked for, and mbind is
  *                                 refused

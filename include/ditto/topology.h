@@ -27,6 +27,11 @@ typedef struct ditto_topology_options {
     /** The only PUs to use, for example "0-31,64": a part of the machine, such as one of its sockets. NULL
      *  means all. */
     const char *cpus;
+
+    /** With DITTO_SWITCH_ON, only the PUs that a strategy would take by itself if a launcher has started
+     *  several processes on this machine (ditto_strategy_options.part). It has no effect together with
+     *  `cpus`, and on another machine. DITTO_SWITCH_OFF is the default. */
+    ditto_switch part;
 } ditto_topology_options;
 
 /** Initial value of ditto_topology_options. */
@@ -66,6 +71,18 @@ typedef struct ditto_topology_counts {
     uint32_t mesh[DITTO_MESH_RANK];
 
     uint32_t regular; /**< 1 if every coordinate has a PU, otherwise 0 */
+
+    /** The number of processes among which the PUs of the machine were divided, or 1
+     *  (ditto_topology_options.part). cpu_quota is for all of them together. */
+    uint32_t num_parts;
+
+    uint32_t part; /**< the number of this process among them, from 0 */
+
+    /** 1 if there are more such processes than PUs, so that others use the PU of this one. */
+    uint32_t part_is_shared;
+
+    /** The environment variable that has the number of this process, or NULL. It is never freed. */
+    const char *part_source;
 } ditto_topology_counts;
 
 /** Initial value of ditto_topology_counts. */
@@ -153,6 +170,7 @@ typedef struct ditto_node {
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID      one of these:
  *      - `out` is NULL, or struct_size is wrong.
+ *      - `part` is DITTO_SWITCH_ON, and DITTO_PART is not valid.
  *      - xml_path and synthetic are both set, or `synthetic` or `cpus` has a wrong format.
  *      - This machine is wanted, but environment variables of hwloc describe another one.
  *  @retval DITTO_ERR_NOT_FOUND    there is no file at xml_path that this process may read
@@ -162,8 +180,9 @@ typedef struct ditto_node {
  *                                 know
  *  @retval DITTO_ERR_SYSTEM       this machine or the thread's affinity cannot be read, because a sandbox
  *                                 refuses sched_getaffinity (docs/numa.md) or the directories of /sys
- *  @retval DITTO_ERR_RANGE        `cpus` lists a PU that does not exist or is not allowed, or there is no PU
- *                                 that is both in the cpuset and in the affinity
+ *  @retval DITTO_ERR_RANGE        `cpus` lists a PU that does not exist or is not allowed, there is no PU
+ *                                 that is both in the cpuset and in the affinity, or `part` is not a value of
+ *                                 its enum
  *  @retval DITTO_ERR_NO_MEMORY    memory was refused
  *  @par Thread safety
  *  Any thread may call it. Only one call at a time reads a machine, and a fork waits for it.

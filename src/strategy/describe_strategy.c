@@ -161,6 +161,12 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
 {
     ditto_limits limits;
     dti_limits_read("", dti_context_saved_mask(), &limits);
+    const ditto_topology_counts *m = &strategy->machine;
+    if (m->num_parts > 1)
+        dti_text_add(text,
+                     "this process has part %u of %u of the PUs (%s)%s; DITTO_PART=off gives it all\n",
+                     m->part, m->num_parts, m->part_source,
+                     m->part_is_shared ? ", which it shares with other processes" : "");
     if (strategy->machine.cpu_quota > 0)
         dti_text_add(text, "the process's control groups grant %.2f CPUs\n", strategy->machine.cpu_quota);
     if (limits.memory_policy > DITTO_NUMA_POLICY_DEFAULT && limits.memory_policy != DITTO_NUMA_POLICY_LOCAL)
@@ -187,6 +193,9 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
                      : "");
     if (dti_vars_storage(team)->central)
         dti_text_add(text, "variables have one copy, on NUMA node %u\n", dti_vars_storage(team)->node);
+    if (dti_team_tree(team)->blocks > 1)
+        dti_text_add(text, "replicas are combined in %u blocks (order_blocks)\n",
+                     dti_team_tree(team)->blocks);
     dti_waiting_describe(team, text);
     describe_limits(strategy, text);
     dti_text_add(text, "replica  package  node        PUs    runs on    thread  devices  memory\n");

@@ -45,6 +45,7 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
     DTI_TRY(check_enum((int)o->helpers, DITTO_SWITCH_OFF, "helpers"));
+    DTI_TRY(check_enum((int)o->part, DITTO_SWITCH_OFF, "part"));
     if (o->stack_bytes != 0 && o->stack_bytes < LEAST_STACK_BYTES)
         return DTI_FAIL(
             DITTO_ERR_RANGE,
@@ -55,13 +56,22 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
     return check_enum((int)o->memory, DITTO_MEMORY_STRICT, "memory");
 }
 
+/* Returns how many CPUs this process may use at a time, or 0 if only the number of its PUs limits it. Other
+ * processes have their share of the quota, and of the PUs if there are fewer PUs than processes. */
+static double cpu_quota(const ditto_topology_counts *machine)
+{
+    double quota = machine->cpu_quota / machine->num_parts;
+    double pus = machine->part_is_shared ? (double)machine->cpuset_pus / machine->num_parts : 0;
+    return quota == 0 || (pus != 0 && pus < quota) ? pus : quota;
+}
+
 static ditto_status make_team(const ditto_strategy_options *o, const ditto_topology_counts *machine,
                               const ditto_placement *placement, bool plain, struct dti_team **out)
 {
     struct dti_team_options options = {
         .placement = placement,
         .pus = machine->pus,
-        .cpu_quota = machine->cpu_quota,
+        .cpu_quota = cpu_quota(machine),
         .caller_waits = o->caller == DITTO_CALLER_WAITS,
         .pin = o->pin != DITTO_PIN_NONE,
         .strict_memory = o->memory == DITTO_MEMORY_STRICT,
@@ -84,7 +94,15 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
 static ditto_status make_sync(struct dti_team *team, const ditto_strategy_options *o)
 {
     struct dti_frame frame;
-    struct dti_sync_options options = { .kernels = o->kernels, .tuning = o->tuning };
+    struct dti_sync_options options = { .kernels = o->kernels,
+                                        .tuning = o->tuning,
+                                        .order_blocks = o->order_blocks };
+    if (o->order_blocks > dti_team_num_replicas(team))
+        return DTI_FAIL(
+            DITTO_ERR_RANGE,
+            "order_blocks = %u, but the strategy has %u replicas: a block has at least one, so give "
+            "at most %u",
+            o->order_blocks, dti_team_num_replicas(team), dti_team_num_replicas(team));
     options.defaults.implementation = o->implementation;
     options.defaults.bytes_per_pack = o->bytes_per_pack;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));

@@ -54,6 +54,8 @@ ditto_status dti_strategy_make_placement(const struct dti_strategy_kind *kind,
     DTI_TRY(read_options(o, &placing));
     if (kind->has_one_replica && o->placement == NULL && leaves_number_open(&placing))
         placing.num_replicas = 1;
+    bool gives_pus = o->placement != NULL || placing.num_pus != 0;
+    options.part = o->part == DITTO_SWITCH_OFF || gives_pus ? DITTO_SWITCH_OFF : DITTO_SWITCH_ON;
     DTI_TRY(dti_topology_read(&options, dti_context_saved_mask(), &machine_topology));
     *machine = machine_topology->counts;
     ditto_status status = make_placement(o->placement, &placing, machine_topology, out);

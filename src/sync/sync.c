@@ -124,14 +124,14 @@ static void reset(struct dti_sync *sync)
 }
 
 /* Returns the largest number of subtrees that a block passes on to the next round. */
-static uint32_t most_parts(const struct dti_rounds *rounds)
+static uint32_t most_parts(const struct dti_tree *tree, const struct dti_rounds *rounds)
 {
     struct dti_span parts[DTI_TREE_PARTS];
     uint32_t most = 0;
     for (uint32_t cut = 1; cut < rounds->rounds; cut++)
         for (uint32_t b = 0; b < rounds->blocks[cut]; b++) {
             struct dti_span block = { rounds->start[cut][b], rounds->start[cut][b + 1] };
-            uint32_t found = dti_tree_subtrees(rounds->n, block, parts);
+            uint32_t found = dti_tree_subtrees(tree, block, parts);
             most = found > most ? found : most;
         }
     return most;
@@ -144,10 +144,10 @@ static ditto_status plan_and_allocate(struct dti_sync *sync)
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++) {
         struct dti_rounds *rounds = &sync->rounds[i];
         DTI_TRY(dti_rounds_make(&sync->shape, &sync->tuning.costs, (ditto_implementation)i, near, rounds));
-        sync->most_parts[i] = most_parts(rounds);
+        sync->most_parts[i] = most_parts(&sync->tree, rounds);
         sync->most_rounds = rounds->rounds > sync->most_rounds ? rounds->rounds : sync->most_rounds;
     }
-    dti_groups_make(&sync->shape, near, &sync->groups);
+    dti_groups_make(&sync->shape, &sync->tree, near, &sync->groups);
     DTI_TRY(dti_team_run(sync->team, allocate_state, sync, DITTO_FOREVER));
     reset(sync);
     return DITTO_OK;
@@ -200,6 +200,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     DTI_TRY(dti_kernels_choose(options->kernels, &sync->kernels));
     dti_machine_shape_of_placement(dti_team_options(team)->placement, &sync->shape);
     sync->defaults = options->defaults;
+    sync->tree = (struct dti_tree){ .n = sync->num_replicas, .blocks = options->order_blocks };
     DTI_TRY(dti_tuning_read(options->tuning, &given));
     sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_PAYLOAD_BYTES;
 
@@ -225,6 +226,11 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     return DITTO_OK;
 }
 
+const struct dti_tree *dti_team_tree(const struct dti_team *team)
+{
+    return &dti_team_sync(team)->tree; /* that of runs inside a run is the same */
+}
+
 /* Makes the state for runs inside the present one, if there is none. It has the options and the tuning of the
  * outer run, and nothing is measured. */
 static ditto_status make_inner(struct dti_team *team)
@@ -235,6 +241,7 @@ static ditto_status make_inner(struct dti_team *team)
     DTI_TRY(allocate(team, &inner));
     inner->kernels = outer->kernels;
     inner->shape = outer->shape;
+    inner->tree = outer->tree;
     inner->defaults = outer->defaults;
     inner->tuning = outer->tuning;
     inner->small_started = outer->small_started;

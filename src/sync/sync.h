@@ -7,12 +7,14 @@
 #include "replicas/team/replica.h"
 #include "replicas/team/team.h"
 #include "sync/kernels/kernel.h"
+#include "sync/kernels/tree.h"
 
 struct dti_sync; /* the state of a team's collectives */
 
 struct dti_sync_options {
     ditto_kernels kernels;
     const ditto_tuning *tuning; /* may be NULL */
+    uint32_t order_blocks;      /* of the tree; at most the number of replicas */
 
     /* The values of bytes_per_pack and implementation for calls that give none. */
     ditto_reduce_options defaults;
@@ -216,10 +218,13 @@ void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left
 /* out = value / divisor, elementwise, rounded once. For floating and complex dtypes. `out` may be `value`. */
 void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor);
 
-/* dst = source[0..n) combined along the tree (tree.h), by the calling thread alone. n is at most
- * DITTO_MAX_REPLICAS. dst overlaps no source. Fails with NO_MEMORY. */
-ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n,
-                              size_t count, void *dst);
+/* dst = source[0..n) combined along the tree over n values (tree.h), by the calling thread alone. n is at
+ * most DITTO_MAX_REPLICAS. dst overlaps no source. Fails with NO_MEMORY. */
+ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const struct dti_tree *tree,
+                              const void *const *source, size_t count, void *dst);
+
+/* Returns the tree along which the team's collectives combine one value of each replica. Any thread. */
+const struct dti_tree *dti_team_tree(const struct dti_team *team);
 
 /* Combines rows of accumulators, at least one, in the memory of the first row. Of m rows, row j + ceil(m / 2)
  * is combined with row j, and this is repeated until one row is left. */

@@ -219,6 +219,7 @@ struct dti_sync {
 
     dti_kernel_table *kernels;
     struct dti_machine_shape shape;
+    struct dti_tree tree; /* over one value of each replica */
     struct dti_rounds rounds[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
     uint32_t most_rounds;
 

@@ -208,19 +208,31 @@ static inline struct element reference_tree(ditto_dtype d, ditto_op op, const st
     return reference_is_float(d) ? reference_float(d, op, l, r) : reference_integer(d, op, l, r);
 }
 
-/* Reduces n elements, at most 64, and rounds the result to the dtype. */
-static inline void reference_reduce(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n,
-                                    void *out)
+/* Reduces n elements, at most 64, in blocks (ditto_strategy_options.order_blocks), and rounds the result to
+ * the dtype. */
+static inline void reference_reduce_blocks(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n,
+                                           uint32_t blocks, void *out)
 {
-    struct element x[64];
+    struct element x[64], of_block[64];
     for (uint32_t i = 0; i < n; i++)
         x[i] = reference_load(d, source[i]);
-    struct element e = reference_tree(d, op, x, 0, n);
+    for (uint32_t block = 0, first = 0, end; block < blocks; block++, first = end) {
+        end = first + n / blocks + (block < n % blocks);
+        of_block[block] = reference_tree(d, op, x, first, end);
+    }
+    struct element e = reference_tree(d, op, of_block, 0, blocks);
     if (op == DITTO_MEAN) {
         e.f = reference_round(d, e.f / n);
         e.g = reference_round(d, e.g / n);
     }
     reference_store(d, e, out);
+}
+
+/* The same in one block. */
+static inline void reference_reduce(ditto_dtype d, ditto_op op, const void *const *source, uint32_t n,
+                                    void *out)
+{
+    reference_reduce_blocks(d, op, source, n, 1, out);
 }
 
 /* -- How often the order of a sum matters -- */

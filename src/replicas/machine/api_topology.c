@@ -17,6 +17,8 @@ ditto_status ditto_topology_create(const ditto_topology_options *options, ditto_
     if (out == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "out is NULL: give a pointer that receives the topology");
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_topology_options"));
+    if ((int)known.part < DITTO_SWITCH_DEFAULT || known.part > DITTO_SWITCH_OFF)
+        return DTI_FAIL(DITTO_ERR_RANGE, "part = %d is not a value of ditto_switch", (int)known.part);
     int kept_errno = errno; /* hwloc changes it */
     ditto_status status = dti_topology_read(&known, dti_context_saved_mask(), out);
     errno = kept_errno;
@@ -88,8 +90,9 @@ uint32_t ditto_topology_default_num_replicas(const ditto_topology *topology)
         return 0;
     const ditto_topology_counts *counts = &topology->counts;
     uint32_t replicas = counts->cores;
-    if (counts->cpu_quota > 0 && ceil(counts->cpu_quota) < replicas)
-        replicas = (uint32_t)ceil(counts->cpu_quota);
+    double quota = ceil(counts->cpu_quota / counts->num_parts); /* this process's share */
+    if (quota > 0 && quota < replicas)
+        replicas = (uint32_t)quota;
     return replicas < DITTO_MAX_REPLICAS ? replicas : DITTO_MAX_REPLICAS;
 }
 

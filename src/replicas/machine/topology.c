@@ -3,6 +3,7 @@
 #include "base/errors/status.h"
 #include "replicas/machine/affinity.h"
 #include "replicas/machine/limits.h"
+#include "replicas/machine/part.h"
 
 #include <errno.h>
 #include <hwloc.h>
@@ -419,7 +420,8 @@ void dti_topology_destroy(ditto_topology *topology)
     free(topology);
 }
 
-ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
+/* Reads the machine without dividing it. */
+static ditto_status read_whole(const ditto_topology_options *options, const struct dti_mask *allowed,
                                ditto_topology **out)
 {
     ditto_topology *topology = calloc(1, sizeof *topology);
@@ -433,8 +435,66 @@ ditto_status dti_topology_read(const ditto_topology_options *options, const stru
         dti_topology_destroy(topology);
         return status;
     }
+    topology->counts.num_parts = 1;
     *out = topology;
     return DITTO_OK;
+}
+
+/* Reads the part of the machine that dti_part_choose gives this process. */
+static ditto_status read_part(const ditto_topology *whole, const struct dti_part *part,
+                              const struct dti_mask *allowed, ditto_topology **out)
+{
+    ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
+    struct dti_mask pus;
+    size_t size = 6 * (size_t)whole->counts.pus + 1; /* "8191," has five characters */
+    char *list = malloc(size);
+    if (list == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a set of PUs");
+    struct dti_text text = { list, size, 0 };
+    bool shared = dti_part_choose(whole, part, &pus);
+    dti_mask_write(&pus, &text);
+    options.cpus = list;
+    ditto_status status = read_whole(&options, allowed, out);
+    free(list);
+    if (status != DITTO_OK)
+        return status;
+    (*out)->counts.num_parts = part->parts;
+    (*out)->counts.part = part->index;
+    (*out)->counts.part_is_shared = shared;
+    (*out)->counts.part_source = part->source;
+    return DITTO_OK;
+}
+
+/* Replaces the topology by the part of this process, if the machine is to be divided. */
+static ditto_status take_part(const ditto_topology_options *options, const struct dti_mask *allowed,
+                              ditto_topology **topology)
+{
+    const ditto_topology_counts *counts = &(*topology)->counts;
+    struct dti_part part;
+    ditto_topology *mine;
+    if (options->part != DITTO_SWITCH_ON || !(*topology)->live || options->cpus != NULL)
+        return DITTO_OK;
+    DTI_TRY(dti_part_read(&part));
+    /* A launcher that has bound its processes has divided the machine already. */
+    if (part.parts < 2 || (!part.asked && counts->pus != counts->cpuset_pus))
+        return DITTO_OK;
+    DTI_TRY(read_part(*topology, &part, allowed, &mine));
+    dti_topology_destroy(*topology);
+    *topology = mine;
+    return DITTO_OK;
+}
+
+ditto_status dti_topology_read(const ditto_topology_options *options, const struct dti_mask *allowed,
+                               ditto_topology **out)
+{
+    ditto_topology *topology;
+    DTI_TRY(read_whole(options, allowed, &topology));
+    ditto_status status = take_part(options, allowed, &topology);
+    if (status == DITTO_OK)
+        *out = topology;
+    else
+        dti_topology_destroy(topology);
+    return status;
 }
 
 const struct dti_pu *dti_topology_find(const ditto_topology *topology, uint32_t number)

@@ -105,7 +105,8 @@ static size_t blocks_before(const struct row *r, uint32_t replica)
 static uint32_t subtrees_of(const struct row *r, uint32_t replica, struct dti_span *part)
 {
     struct dti_span own_blocks = { blocks_before(r, replica), blocks_before(r, replica + 1) };
-    return dti_tree_subtrees(blocks_before(r, r->self->num_replicas), own_blocks, part);
+    struct dti_tree tree = { .n = blocks_before(r, r->self->num_replicas) };
+    return dti_tree_subtrees(&tree, own_blocks, part);
 }
 
 static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *context)

@@ -229,7 +229,7 @@ static void gather_values(const struct exchange_range *range, const struct block
     struct dti_span part[DTI_TREE_PARTS];
     for (uint32_t g = 0; g < range->groups->groups; g++) {
         struct dti_span members = { range->groups->start[g], range->groups->start[g + 1] };
-        uint32_t parts = dti_tree_subtrees(range->flow->sync->num_replicas, members, part);
+        uint32_t parts = dti_tree_subtrees(&range->flow->sync->tree, members, part);
         for (uint32_t p = 0; p < parts; p++) {
             const char *data = part[p].end - part[p].first == 1
                                    ? dti_flow_source(range->flow, &b->segment, (uint32_t)part[p].first) +
@@ -247,7 +247,7 @@ static void count_values(const struct exchange_range *range, const struct block 
     struct dti_span part[DTI_TREE_PARTS];
     for (uint32_t g = 0; g < range->groups->groups; g++) {
         struct dti_span members = { range->groups->start[g], range->groups->start[g + 1] };
-        uint32_t parts = dti_tree_subtrees(range->flow->sync->num_replicas, members, part);
+        uint32_t parts = dti_tree_subtrees(&range->flow->sync->tree, members, part);
         uint64_t *counter = g == range->group ? &range->flow->workspace->counters.read_near
                                               : &range->flow->workspace->counters.read_far;
         for (uint32_t p = 0; p < parts; p++)
@@ -399,7 +399,7 @@ ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
                                     .block_bytes = flow->sync->tuning.given.block_bytes };
     flow->streams = false; /* a block is small, and in the cache because it has just been read */
     struct dti_span members = { g->start[range.group], g->start[range.group + 1] };
-    range.parts = dti_tree_subtrees(flow->sync->num_replicas, members, range.part);
+    range.parts = dti_tree_subtrees(&flow->sync->tree, members, range.part);
     for (range.index = flow->self->id - g->start[range.group]; range.index < g->ranges;
          range.index += dti_groups_size(g, range.group)) {
         range.blocks = 0;

@@ -40,18 +40,27 @@ bool dti_flow_is_combined(const struct dti_call *call)
     return shape_of[call->pattern].combines && !first_only;
 }
 
+/* Returns the reduction of a dtype and op over the replicas. */
+static struct dti_reduction reduction_of(const struct dti_sync *sync, ditto_dtype dtype, ditto_op op)
+{
+    struct dti_reduction r = dti_reduction_of(sync->kernels, dtype, op);
+    r.tree = sync->tree;
+    return r;
+}
+
 struct dti_reduction dti_flow_reduction(const struct dti_sync *sync, const struct dti_call *call)
 {
     if (dti_call_has_items(call))
         /* Each segment sets its own reduction, and its sizes replace these. */
         return (struct dti_reduction){ .element_bytes = 1, .accumulator_bytes = 1 };
     if (call->dtype != 0)
-        return dti_reduction_of(sync->kernels, (ditto_dtype)call->dtype, (ditto_op)call->op);
+        return reduction_of(sync, (ditto_dtype)call->dtype, (ditto_op)call->op);
     const struct dti_combine_call *combine_call = call->more;
     return (struct dti_reduction){ .function = combine_call->combine,
                                    .user = combine_call->user,
                                    .element_bytes = call->element_bytes,
-                                   .accumulator_bytes = call->element_bytes };
+                                   .accumulator_bytes = call->element_bytes,
+                                   .tree = sync->tree };
 }
 
 void dti_flow_suspend_access(struct dti_flow *flow)
@@ -89,8 +98,8 @@ static bool fill_in(struct dti_flow *flow, struct dti_segment *segment)
     segment->from = dti_flow_is_combined(call) ? DTI_ALL : one;
     segment->to = shape_of[call->pattern].to_all ? DTI_ALL : one;
     if (dti_call_has_items(call))
-        flow->reduction = dti_reduction_of(flow->sync->kernels, call->list[segment->index].dtype,
-                                           (ditto_op)call->op);
+        flow->reduction = reduction_of(flow->sync, call->list[segment->index].dtype,
+                                             (ditto_op)call->op);
     return true;
 }
 

@@ -119,7 +119,7 @@ static void values_of_round(struct dti_replica *self, const struct dti_round_vie
         uint32_t from = dti_round_representative(view, b);
         struct dti_mailbox *mailbox = dti_mailbox_of(sync, from, seq, round);
         struct dti_span part[DTI_TREE_PARTS] = { { view->start[b], view->start[b + 1] } };
-        uint32_t parts = round > 0 ? dti_tree_subtrees(sync->num_replicas, part[0], part) : 1;
+        uint32_t parts = round > 0 ? dti_tree_subtrees(&sync->tree, part[0], part) : 1;
         for (uint32_t p = 0; p < parts; p++) {
             const void *data = round == 0       ? payload_of(self, &c->payloads, from, seq)
                                : b == view->own ? own_partial(self, c, p)
@@ -139,7 +139,7 @@ static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_v
     struct dti_sync *sync = self->sync;
     struct dti_mailbox *mailbox = dti_mailbox_of(sync, self->id, seq, round + 1);
     struct dti_span part[DTI_TREE_PARTS];
-    uint32_t parts = dti_tree_subtrees(sync->num_replicas,
+    uint32_t parts = dti_tree_subtrees(&sync->tree,
                                        (struct dti_span){ view->start[0], view->start[view->count] }, part);
     char *scratch = sync->state[self->id].workspace.scratch;
     for (uint32_t p = 0; p < parts; p++) {

@@ -202,6 +202,7 @@ ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call,
                                   .reduction = dti_flow_reduction(self->sync, call),
                                   .row_count = call->count,
                                   .row_bytes = call->count * call->element_bytes };
+    g.reduction.tree = (struct dti_tree){ 0 }; /* over the rows of an index, not over the replicas */
     struct dti_fenv saved = dti_fenv_enter();
     call->more = own_slices;
     dti_call_begins(self, call);

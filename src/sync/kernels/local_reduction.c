@@ -27,16 +27,17 @@ void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, u
     }
 }
 
-ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const void *const *source, uint32_t n,
-                              size_t count, void *dst)
+ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const struct dti_tree *tree,
+                              const void *const *source, size_t count, void *dst)
 {
     struct dti_reduction r = dti_reduction_of(dti_kernels_best(), dtype, op);
+    r.tree = *tree;
     size_t chunk = dti_tile_count(&r);
     char *scratch = malloc(DTI_SCRATCH_BYTES);
     if (scratch == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a reduction");
     for (size_t first = 0; first < count; first += chunk)
-        dti_reduce_block(&r, source, n, first, count - first < chunk ? count - first : chunk,
+        dti_reduce_block(&r, source, (uint32_t)tree->n, first, count - first < chunk ? count - first : chunk,
                          (char *)dst + first * r.element_bytes, scratch);
     free(scratch);
     return DITTO_OK;

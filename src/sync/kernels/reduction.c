@@ -48,7 +48,8 @@ static bool fold_four(const struct dti_reduction *r, struct dti_span span, const
 {
     const struct dti_tree_value *v = *next;
     if (span.end - span.first != 4 || r->kernel == NULL || r->kernel->combine_four == NULL ||
-        v[0].end - v[0].first != 1 || v[1].end - v[1].first != 1 || v[2].end - v[2].first != 1)
+        dti_tree_split_node(&r->tree, span.first, span.end) != span.first + 2 || v[0].end - v[0].first != 1 ||
+        v[1].end - v[1].first != 1 || v[2].end - v[2].first != 1)
         return false;
     r->kernel->combine_four(out, v[0].data, v[1].data, v[2].data, v[3].data, count);
     *next = v + 4;
@@ -71,7 +72,7 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
     }
     if (fold_four(r, span, next, count, out))
         return out;
-    size_t middle = dti_tree_split(span.first, span.end);
+    size_t middle = dti_tree_split_node(&r->tree, span.first, span.end);
     char *below = (char *)scratch + count * r->accumulator_bytes;
     const void *left = dti_fold(r, (struct dti_span){ span.first, middle }, next, count, out, scratch);
     /* The left side has finished with scratch before the right side needs it. */

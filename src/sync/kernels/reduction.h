@@ -21,11 +21,14 @@ struct dti_reduction {
     size_t element_bytes;
     size_t accumulator_bytes;
 
+    /* The order in which a row is combined. {0} is a row of any length that is combined by halves. */
+    struct dti_tree tree;
+
     /* The first error. After an error nothing is computed, read or written. */
     ditto_status failed;
 };
 
-/* Returns the reduction of a dtype and op. Op 0 means that elements are only moved. */
+/* Returns the reduction of a dtype and op, by halves. Op 0 means that elements are only moved. */
 struct dti_reduction dti_reduction_of(dti_kernel_table *kernels, ditto_dtype dtype, ditto_op op);
 
 /* The combination of the values [first, end) of a row, most often those of replicas. If it is a single value,

@@ -37,11 +37,11 @@ struct dti_counters dti_cost_owners(const struct dti_groups *groups, uint32_t n,
  * for each of its subtrees. The value of a subtree of one replica is that replica's element, and the value of
  * a larger subtree is an accumulator. Sets *combined to the number of the group's replicas that are in
  * subtrees of more than one replica. */
-static size_t contribution(const struct dti_groups *g, uint32_t n, uint32_t group,
+static size_t contribution(const struct dti_groups *g, const struct dti_tree *tree, uint32_t group,
                            const struct dti_all_reduce_size *s, size_t *combined)
 {
     struct dti_span part[DTI_TREE_PARTS];
-    uint32_t parts = dti_tree_subtrees(n, (struct dti_span){ g->start[group], g->start[group + 1] }, part);
+    uint32_t parts = dti_tree_subtrees(tree, (struct dti_span){ g->start[group], g->start[group + 1] }, part);
     size_t bytes = 0;
     *combined = 0;
     for (uint32_t p = 0; p < parts; p++) {
@@ -52,12 +52,12 @@ static size_t contribution(const struct dti_groups *g, uint32_t n, uint32_t grou
     return bytes;
 }
 
-static void add_block(struct dti_counters *c, const struct dti_groups *g, uint32_t n, uint32_t group,
-                      const struct dti_all_reduce_size *s, size_t count)
+static void add_block(struct dti_counters *c, const struct dti_groups *g, const struct dti_tree *tree,
+                      uint32_t group, const struct dti_all_reduce_size *s, size_t count)
 {
     for (uint32_t other = 0; other < g->groups; other++) {
         size_t first, end, combined, piece_first, piece_end;
-        size_t bytes = contribution(g, n, other, s, &combined);
+        size_t bytes = contribution(g, tree, other, s, &combined);
         dti_tree_part(count, g->groups, group, grain_of(s), &first, &end);
         dti_tree_part(count, g->groups, other, grain_of(s), &piece_first, &piece_end);
         size_t taken = (end - first) * bytes + (piece_end - piece_first) * s->element_bytes;
@@ -70,7 +70,7 @@ static void add_block(struct dti_counters *c, const struct dti_groups *g, uint32
     c->hops_far += 2 * (g->groups - 1);
 }
 
-struct dti_counters dti_cost_exchange(const struct dti_groups *g, uint32_t n, uint32_t self,
+struct dti_counters dti_cost_exchange(const struct dti_groups *g, const struct dti_tree *tree, uint32_t self,
                                       const struct dti_all_reduce_size *s)
 {
     struct dti_counters c = { 0 };
@@ -80,7 +80,7 @@ struct dti_counters dti_cost_exchange(const struct dti_groups *g, uint32_t n, ui
         size_t first, end;
         dti_tree_part(s->count, g->ranges, range, grain_of(s), &first, &end);
         for (; first < end; first += block_count)
-            add_block(&c, g, n, group, s, end - first < block_count ? end - first : block_count);
+            add_block(&c, g, tree, group, s, end - first < block_count ? end - first : block_count);
     }
     return c;
 }

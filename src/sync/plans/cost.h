@@ -23,8 +23,8 @@ struct dti_all_reduce_size {
 /* Return what replica `self` does in such an all-reduce between its two meetings, which are not counted. */
 struct dti_counters dti_cost_owners(const struct dti_groups *groups, uint32_t n, uint32_t self,
                                     const struct dti_all_reduce_size *size);
-struct dti_counters dti_cost_exchange(const struct dti_groups *groups, uint32_t n, uint32_t self,
-                                      const struct dti_all_reduce_size *size);
+struct dti_counters dti_cost_exchange(const struct dti_groups *groups, const struct dti_tree *tree,
+                                      uint32_t self, const struct dti_all_reduce_size *size);
 
 /* The bytes per nanosecond that a core can move, and that the memory of a node and the link of a package can
  * carry. */

@@ -1,6 +1,5 @@
 /* src/sync/plans/groups.c - divides replicas into groups. Pure. */
 #include "sync/plans/groups.h"
-#include "sync/kernels/tree.h"
 
 #include <stdbool.h>
 
@@ -19,7 +18,8 @@ static int farthest_border(const struct dti_machine_shape *shape)
     return farthest;
 }
 
-void dti_groups_make(const struct dti_machine_shape *shape, uint32_t near, struct dti_groups *out)
+void dti_groups_make(const struct dti_machine_shape *shape, const struct dti_tree *tree, uint32_t near,
+                     struct dti_groups *out)
 {
     int distance = farthest_border(shape);
     struct dti_span parts[DTI_TREE_PARTS];
@@ -32,7 +32,7 @@ void dti_groups_make(const struct dti_machine_shape *shape, uint32_t near, struc
     out->start[out->groups] = shape->n;
     for (uint32_t g = 0; g < out->groups; g++) {
         uint32_t size = dti_groups_size(out, g);
-        uint32_t found = dti_tree_subtrees(shape->n, (struct dti_span){ out->start[g], out->start[g + 1] },
+        uint32_t found = dti_tree_subtrees(tree, (struct dti_span){ out->start[g], out->start[g + 1] },
                                            parts);
         out->ranges = size > out->ranges ? size : out->ranges;
         out->most_parts = found > out->most_parts ? found : out->most_parts;

@@ -9,6 +9,7 @@
 #ifndef DTI_GROUPS_H
 #define DTI_GROUPS_H
 
+#include "sync/kernels/tree.h"
 #include "sync/plans/shape.h"
 
 struct dti_groups {
@@ -27,7 +28,8 @@ struct dti_groups {
 
 /* If near > 0, the shape of the machine is not used. Each group then has `near` neighbouring replicas, and
  * the last group may have fewer. */
-void dti_groups_make(const struct dti_machine_shape *shape, uint32_t near, struct dti_groups *out);
+void dti_groups_make(const struct dti_machine_shape *shape, const struct dti_tree *tree, uint32_t near,
+                     struct dti_groups *out);
 
 static inline uint32_t dti_groups_size(const struct dti_groups *g, uint32_t group)
 {

@@ -138,7 +138,8 @@ static ditto_status deliver_range(const struct deliveries *all, const struct del
         if (from != NULL)
             memcpy(to + first * element_bytes, from + first * element_bytes, (end - first) * element_bytes);
         else
-            DTI_TRY(dti_reduce_range(all->op, d->parts.part, n, first, end, to));
+            DTI_TRY(dti_reduce_range(all->op, d->parts.part, dti_team_tree(dti_team_of(all->strategy)), first,
+                                     end, to));
         from = to;
     }
     return DITTO_OK;

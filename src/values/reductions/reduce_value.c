@@ -56,9 +56,10 @@ ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n)
 /* -- over replicas, elementwise -- */
 
 /* Computes the mean of integers in f64, in pieces of PIECE elements. */
-static ditto_status mean_of_integers(const ditto_tensor *part, uint32_t n, size_t first, size_t end,
-                                     double *dst)
+static ditto_status mean_of_integers(const ditto_tensor *part, const struct dti_tree *tree, size_t first,
+                                     size_t end, double *dst)
 {
+    uint32_t n = (uint32_t)tree->n;
     enum { PIECE = 512 };
     double *wide = malloc((size_t)n * PIECE * sizeof *wide);
     const void **source = malloc(n * sizeof *source);
@@ -73,36 +74,37 @@ static ditto_status mean_of_integers(const ditto_tensor *part, uint32_t n, size_
                        (const char *)part[i].data + at * element_bytes, count);
             source[i] = wide + (size_t)i * PIECE;
         }
-        status = dti_reduce_local(DITTO_F64, DITTO_MEAN, source, n, count, dst + at);
+        status = dti_reduce_local(DITTO_F64, DITTO_MEAN, tree, source, count, dst + at);
     }
     free(wide);
     free(source);
     return status;
 }
 
-ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n, size_t first, size_t end,
-                              void *dst)
+ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, const struct dti_tree *tree,
+                              size_t first, size_t end, void *dst)
 {
     const void *source[DITTO_MAX_REPLICAS];
     size_t element_bytes = ditto_dtype_bytes(part[0].dtype);
     if (dti_reduce_dtype(op, part[0].dtype) != part[0].dtype)
-        return mean_of_integers(part, n, first, end, dst);
-    for (uint32_t i = 0; i < n; i++)
+        return mean_of_integers(part, tree, first, end, dst);
+    for (uint32_t i = 0; i < tree->n; i++)
         source[i] = (const char *)part[i].data + first * element_bytes;
-    return dti_reduce_local(part[0].dtype, op, source, n, end - first, (char *)dst + first * element_bytes);
+    return dti_reduce_local(part[0].dtype, op, tree, source, end - first,
+                            (char *)dst + first * element_bytes);
 }
 
 struct elementwise {
     ditto_op op;
     const ditto_tensor *part;
-    uint32_t parts;
+    const struct dti_tree *tree;
     void *dst;
 };
 
 static ditto_status reduce_elements(size_t first, size_t end, void *context)
 {
     const struct elementwise *e = context;
-    return dti_reduce_range(e->op, e->part, e->parts, first, end, e->dst);
+    return dti_reduce_range(e->op, e->part, e->tree, first, end, e->dst);
 }
 
 static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, const ditto_tensor *part,
@@ -114,7 +116,7 @@ static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, 
     out->plain.dtype = dti_reduce_dtype(op, part[0].dtype);
     out->plain.device = 0;
     DTI_TRY(dti_value_allocate(out));
-    struct elementwise e = { op, part, n, out->plain.data };
+    struct elementwise e = { op, part, dti_team_tree(dti_team_of(strategy)), out->plain.data };
     size_t count = ditto_tensor_count(&part[0]), bytes = count * ditto_dtype_bytes(part[0].dtype);
     return dti_share(dti_team_of(strategy), bytes * n, count, DTI_CACHE_LINE, reduce_elements, &e);
 }

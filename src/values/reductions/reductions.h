@@ -6,6 +6,7 @@
 #include <ditto/reduce.h>
 
 #include "replicas/team/replica.h"
+#include "sync/kernels/tree.h"
 
 /* -- Cross-replica context -- */
 /* Reduces a value over replicas. If axes is not NULL, reduces also along these axes. A plain value without
@@ -44,10 +45,10 @@ ditto_status dti_reduce_check_once(const ditto_strategy *strategy, ditto_op op);
 ditto_dtype dti_reduce_dtype(ditto_op op, ditto_dtype dtype);
 /* Returns DITTO_ERR_SHAPE if the parts differ in shape. */
 ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n);
-/* Reduces elements [first, end) of `n` parts of the same shape into dst. The index of an element is the same
- * in all parts and in dst. Returns DITTO_ERR_NO_MEMORY. */
-ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, uint32_t n, size_t first, size_t end,
-                              void *dst);
+/* Reduces elements [first, end) of tree->n parts of the same shape into dst, along the tree. The index of an
+ * element is the same in all parts and in dst. Returns DITTO_ERR_NO_MEMORY. */
+ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, const struct dti_tree *tree,
+                              size_t first, size_t end, void *dst);
 /* Makes one value of the slices of all replicas, in the order of the replicas. */
 ditto_status dti_concatenate_slices(const ditto_value *value, ditto_op op, ditto_value **out);
 /* Reduces slices into the dense array `dst` of shape [rows, row_count]. Rows without slices are zero. Returns

@@ -79,8 +79,8 @@ static ditto_status aggregate(const struct dti_applying *a, const void *const *c
         const ditto_tensor *gradient = contributed[i];
         source[i] = (const char *)gradient[k].data + first * ditto_dtype_bytes(v->spec.dtype);
     }
-    return dti_reduce_local(v->spec.dtype, a->optimizer->options.op, source, v->num_replicas, end - first,
-                            values);
+    return dti_reduce_local(v->spec.dtype, a->optimizer->options.op, dti_team_tree(v->team), source,
+                            end - first, values);
 }
 
 struct measuring {

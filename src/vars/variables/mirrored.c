@@ -80,7 +80,7 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
         for (uint32_t i = 0; i < v->num_replicas; i++)
             source[i] = (const char *)contributed[i] + first * element_bytes;
         if (w->op != 0)
-            DTI_TRY(dti_reduce_local(v->spec.dtype, w->op, source, v->num_replicas, count, tile));
+            DTI_TRY(dti_reduce_local(v->spec.dtype, w->op, dti_team_tree(v->team), source, count, tile));
         else
             /* The tile is needed because the source may be one of the copies. */
             /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): there is a replica 0 */

@@ -38,7 +38,7 @@ static ditto_status read_range(size_t first, size_t end, void *context)
     for (uint32_t i = 0; i < v->num_replicas; i++)
         component[i] = (const char *)dti_variable_component(v, i) + offset;
     return dti_reduce_local(v->spec.dtype, v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN,
-                            component, v->num_replicas, end - first, a->dst + offset);
+                            dti_team_tree(v->team), component, end - first, a->dst + offset);
 }
 
 static ditto_status read_cross(ditto_variable *v, void *dst)

@@ -30,6 +30,7 @@ struct task {
     bool started; /* the call is started and then waited for, if its kind can be */
     bool flush_to_zero;
     ditto_implementation implementation;
+    uint32_t blocks; /* order_blocks of the strategy; 0 is one */
     uint64_t seed;
     void *result[DITTO_MAX_REPLICAS]; /* allocated by the test, compared after the run */
 };
@@ -196,10 +197,12 @@ static void expect_element(const struct task *t, uint32_t n, char *const *input,
     size_t at = has_parts(t) ? before(t, replica) + i : i;
     for (uint32_t r = 0; r < n; r++)
         source[r] = input[r] + at * size;
-    reference_reduce(t->dtype, t->op, source, n, expected);
+    reference_reduce_blocks(t->dtype, t->op, source, n, t->blocks > 1 ? t->blocks : 1, expected);
     if (!reference_same(t->dtype, expected, found))
-        fail_msg("kind %d, %s %s of %u, implementation %d: element %zu of replica %u differs from the tree",
-                 t->kind, ditto_dtype_name(t->dtype), ditto_op_name(t->op), n, t->implementation, i, replica);
+        fail_msg("kind %d, %s %s of %u in %u blocks, implementation %d: element %zu of replica %u differs "
+                 "from the tree",
+                 t->kind, ditto_dtype_name(t->dtype), ditto_op_name(t->op), n, t->blocks, t->implementation,
+                 i, replica);
     tally.differing_elements += reference_differs_from_left_fold(t->dtype, t->op, source, n, found);
 }
 
@@ -267,7 +270,7 @@ static struct task random_task(uint32_t n, uint64_t *seed)
 /* A strategy whose groups have `near` replicas, or the groups of this machine if `near` is 0. The kernels,
  * streaming stores, placement and limit of small messages depend on `near` too. They must not change the
  * results. With groups of four all replicas share one PU. */
-static ditto_strategy *make_tuned(uint32_t n, uint32_t near)
+static ditto_strategy *make_tuned(uint32_t n, uint32_t near, uint32_t blocks)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_tuning tuning = DITTO_TUNING_INIT;
@@ -278,6 +281,7 @@ static ditto_strategy *make_tuned(uint32_t n, uint32_t near)
     tuning.stream_bytes = near % 2 == 1 ? 1 : 0;
     tuning.small_bytes = near == 2 ? 1 : 0; /* 1: mailboxes hold no payload of more than a byte */
     options.tuning = &tuning;
+    options.order_blocks = blocks;
     options.kernels = near == 3 ? DITTO_KERNELS_PORTABLE : DITTO_KERNELS_DEFAULT;
     if (near == 4) {
         pus[0] = (uint32_t)sched_getcpu();
@@ -301,11 +305,13 @@ static void every_operation_gives_the_bits_of_the_tree_with_every_algorithm(void
     (void)state;
     for (size_t k = 0; k < sizeof replicas / sizeof replicas[0]; k++)
         for (uint32_t near = 0; near <= 5 && near <= replicas[k]; near++) {
-            ditto_strategy *strategy = make_tuned(replicas[k], near);
+            uint32_t blocks = near == 0 ? 0 : 1 + (uint32_t)(test_random(&seed) % replicas[k]);
+            ditto_strategy *strategy = make_tuned(replicas[k], near, blocks);
             assert_ok(ditto_strategy_scope_enter(strategy));
             for (int trial = 0; trial < test_trials(replicas[k] > 12 ? 40 : 150); trial++) {
                 struct task t = random_task(replicas[k], &seed);
                 t.started = trial % 3 == 0;
+                t.blocks = blocks;
                 run_and_compare(strategy, &t);
             }
             assert_ok(ditto_strategy_scope_leave(strategy));
@@ -434,7 +440,6 @@ static void lists_functions_slices_and_block_sums_work_with_groups(void **state)
     }
 }
 
-/* With an argument, only the tests for emulated machines run. */
 /* All replicas have one source, which replica 0 writes as soon as its own call has returned. */
 struct shared_source {
     struct report report;
@@ -470,6 +475,7 @@ static void a_shared_source_may_be_written_when_the_own_call_has_returned(void *
     }
 }
 
+/* With an argument, only the tests for emulated machines run. */
 int main(int count, char **words)
 {
     const struct CMUnitTest tests[] = {

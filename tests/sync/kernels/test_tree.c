@@ -30,10 +30,11 @@ static struct dti_reduction in_words(void)
                                    .accumulator_bytes = sizeof(struct word) };
 }
 
-static void expect_tree(uint32_t n, const char *expected)
+static void expect_tree(uint32_t n, uint32_t blocks, const char *expected)
 {
     static struct word leaf[16], out, scratch[DTI_TREE_LEVELS];
     struct dti_reduction r = in_words();
+    r.tree = (struct dti_tree){ n, blocks };
     const void *source[16];
     for (uint32_t i = 0; i < n; i++) {
         snprintf(leaf[i].text, sizeof leaf[i].text, "%u", i);
@@ -46,14 +47,53 @@ static void expect_tree(uint32_t n, const char *expected)
 static void the_tree_splits_at_the_upper_half(void **state)
 {
     (void)state;
-    expect_tree(1, "0");
-    expect_tree(2, "(0 1)");
-    expect_tree(3, "((0 1) 2)");
-    expect_tree(4, "((0 1) (2 3))");
-    expect_tree(5, "(((0 1) 2) (3 4))");
-    expect_tree(6, "(((0 1) 2) ((3 4) 5))");
-    expect_tree(7, "(((0 1) (2 3)) ((4 5) 6))");
-    expect_tree(8, "(((0 1) (2 3)) ((4 5) (6 7)))");
+    expect_tree(1, 0, "0");
+    expect_tree(2, 0, "(0 1)");
+    expect_tree(3, 0, "((0 1) 2)");
+    expect_tree(4, 0, "((0 1) (2 3))");
+    expect_tree(5, 0, "(((0 1) 2) (3 4))");
+    expect_tree(6, 0, "(((0 1) 2) ((3 4) 5))");
+    expect_tree(7, 0, "(((0 1) (2 3)) ((4 5) 6))");
+    expect_tree(8, 0, "(((0 1) (2 3)) ((4 5) (6 7)))");
+}
+
+static void blocks_are_combined_first(void **state)
+{
+    (void)state;
+    expect_tree(1, 1, "0");
+    expect_tree(5, 1, "(((0 1) 2) (3 4))");
+    expect_tree(4, 3, "(((0 1) 2) 3)");
+    expect_tree(6, 3, "(((0 1) (2 3)) (4 5))");
+    expect_tree(7, 3, "((((0 1) 2) (3 4)) (5 6))");
+    expect_tree(5, 4, "(((0 1) 2) (3 4))");
+    expect_tree(6, 6, "(((0 1) 2) ((3 4) 5))"); /* a block for each value */
+    expect_tree(9, 5, "((((0 1) (2 3)) (4 5)) ((6 7) 8))");
+}
+
+/* Returns the number of levels below the node [a, b), and itself. */
+static uint32_t levels_of(const struct dti_tree *tree, size_t a, size_t b)
+{
+    if (b - a == 1)
+        return 1;
+    size_t m = dti_tree_split_node(tree, a, b);
+    assert_true(a < m && m < b);
+    uint32_t left = levels_of(tree, a, m), right = levels_of(tree, m, b);
+    return 1 + (left > right ? left : right);
+}
+
+static void no_tree_has_more_levels_than_there_is_memory_for(void **state)
+{
+    uint32_t most = 0;
+    (void)state;
+    for (uint32_t n = 65536; n >= 60000; n -= 1009)
+        for (uint32_t blocks = 0; blocks <= n; blocks += 1 + blocks / 8) {
+            struct dti_tree tree = { n, blocks };
+            uint32_t levels = levels_of(&tree, 0, n);
+            most = levels > most ? levels : most;
+            assert_true(blocks > 1 || levels == 17);
+        }
+    assert_int_equal(most, DTI_TREE_LEVELS);
+    assert_int_equal(DTI_TREE_PARTS, 2 * (DTI_TREE_LEVELS - 1));
 }
 
 /* Groups of neighbours combine the subtrees that lie within the group. Combining the results gives the tree
@@ -66,6 +106,7 @@ static void groups_that_pass_on_their_subtrees_give_the_same_tree(void **state)
     (void)state;
     for (int trial = 0; trial < 300; trial++) {
         uint32_t n = 1 + (uint32_t)(test_random(&seed) % 40), values = 0, group = 0;
+        r.tree = (struct dti_tree){ n, trial % 2 == 0 ? 0 : 1 + (uint32_t)(test_random(&seed) % n) };
         struct dti_tree_value value[40 * DTI_TREE_PARTS], single[40];
         const void *source[40];
         for (uint32_t i = 0; i < n; i++) {
@@ -76,7 +117,7 @@ static void groups_that_pass_on_their_subtrees_give_the_same_tree(void **state)
         for (size_t first = 0; first < n; group++) {
             size_t end = first + 1 + test_random(&seed) % (n - first);
             struct dti_span part[DTI_TREE_PARTS];
-            uint32_t parts = dti_tree_subtrees(n, (struct dti_span){ first, end }, part);
+            uint32_t parts = dti_tree_subtrees(&r.tree, (struct dti_span){ first, end }, part);
             const struct dti_tree_value *next = &single[first];
             assert_true(parts >= 1 && parts <= DTI_TREE_PARTS);
             assert_int_equal(part[0].first, first);
@@ -154,6 +195,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tree_splits_at_the_upper_half),
+        cmocka_unit_test(blocks_are_combined_first),
+        cmocka_unit_test(no_tree_has_more_levels_than_there_is_memory_for),
         cmocka_unit_test(groups_that_pass_on_their_subtrees_give_the_same_tree),
         cmocka_unit_test(parts_are_disjoint_complete_and_even),
         cmocka_unit_test(minimum_and_maximum_follow_ieee_754_2019),

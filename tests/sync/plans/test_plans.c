@@ -115,16 +115,17 @@ static struct row count_machine(uint32_t n, uint32_t packages, const struct dti_
     static struct dti_machine_shape shape;
     static struct dti_groups groups;
     struct row row = { .n = n, .packages = packages };
+    struct dti_tree tree = { .n = n };
     size_t flat[8] = { 0 }, grouped[8] = { 0 };
     struct dti_rounds r;
     dti_machine_shape_regular(n, packages, 1, 1, &shape);
-    dti_groups_make(&shape, 0, &groups);
+    dti_groups_make(&shape, &tree, 0, &groups);
     assert_int_equal(groups.groups, packages);
     assert_ok(dti_rounds_make(&shape, &costs, DITTO_IMPLEMENTATION_DEFAULT, 0, &r));
     for (uint32_t i = 0; i < n; i++) {
         struct dti_counters meeting = dti_cost_meeting(&r, &groups, i),
                             owners = dti_cost_owners(&groups, n, i, size);
-        struct dti_counters exchange = dti_cost_exchange(&groups, n, i, size);
+        struct dti_counters exchange = dti_cost_exchange(&groups, &tree, i, size);
         keep_most(&row.meeting, &meeting);
         keep_most(&row.owners, &owners);
         keep_most(&row.exchange, &exchange);
@@ -321,7 +322,7 @@ static void expect_counters(ditto_strategy *strategy, ditto_implementation imple
     for (uint32_t i = 0; i < team->n; i++) {
         struct dti_counters found = sum(sync->state[i].workspace.counters, &c.before[i], -1);
         struct dti_counters meeting = dti_cost_meeting(&sync->rounds[implementation], &sync->groups, i);
-        struct dti_counters expected = groups ? dti_cost_exchange(&sync->groups, team->n, i, &size)
+        struct dti_counters expected = groups ? dti_cost_exchange(&sync->groups, &sync->tree, i, &size)
                                               : dti_cost_owners(&sync->groups, team->n, i, &size);
         expected = sum(expected, &meeting, 2);
         if (print && i == 0)
