@@ -163,8 +163,7 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
     dti_limits_read("", dti_context_saved_mask(), &limits);
     const ditto_topology_counts *m = &strategy->machine;
     if (m->num_parts > 1)
-        dti_text_add(text,
-                     "this process has part %u of %u of the PUs (%s)%s; DITTO_PART=off gives it all\n",
+        dti_text_add(text, "this process has part %u of %u of the PUs (%s)%s; DITTO_PART=off gives it all\n",
                      m->part, m->num_parts, m->part_source,
                      m->part_is_shared ? ", which it shares with other processes" : "");
     if (strategy->machine.cpu_quota > 0)

@@ -75,7 +75,7 @@ static ditto_status check_handle(const struct dti_replica *self, const ditto_pen
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the handle is of an earlier run: operations are waited for in the run that "
                         "started them");
-    if (self->sync->state[self->id].pending->open[*number % DITTO_MAX_PENDING].number != *number)
+    if (self->sync->state[self->index].pending->open[*number % DITTO_MAX_PENDING].number != *number)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "operation #%llu is not open: it has been waited for, or abandoned",
                         (unsigned long long)dti_number_in_run(self, *number));

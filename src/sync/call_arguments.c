@@ -32,7 +32,7 @@ static ditto_status read_options(struct dti_arguments *a, const ditto_reduce_opt
 
 ditto_status dti_check_outside_function(const struct dti_replica *r, const char *name)
 {
-    const char *calling = r->sync->state[r->id].calling;
+    const char *calling = r->sync->state[r->index].calling;
     if (calling == NULL)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_CONTEXT,
@@ -186,7 +186,7 @@ static uint64_t identity_of(const ditto_list_item *list, size_t length, ditto_op
 ditto_status dti_arguments_list(struct dti_arguments *a, const ditto_list_item *list, size_t length,
                                 ditto_op op)
 {
-    struct dti_checked_list *checked = &a->replica->sync->state[a->replica->id].checked_list;
+    struct dti_checked_list *checked = &a->replica->sync->state[a->replica->index].checked_list;
     if (length != 0)
         DTI_TRY(dti_not_null(list, "items"));
     uint64_t identity = identity_of(list, length, op);

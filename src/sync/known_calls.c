@@ -63,7 +63,7 @@ static struct dti_known_call *keep(const struct dti_replica *self,
                                    const struct dti_call *call)
 {
     const struct dti_sync *sync = self->sync;
-    struct dti_known_calls *known = sync->state[self->id].known_calls;
+    struct dti_known_calls *known = sync->state[self->index].known_calls;
     known->last = (uint32_t)(known->number++ % DTI_KNOWN_CALLS);
     struct dti_known_call *entry = &known->entry[known->last];
     entry->arguments = *arguments;
@@ -81,7 +81,7 @@ ditto_status dti_collective_of(ditto_replica *self, const struct dti_collective_
     struct dti_replica *replica;
     DTI_TRY(dti_self(self, &replica));
     DTI_TRY(dti_check_outside_function(replica, arguments->name));
-    struct dti_known_calls *known = replica->sync->state[replica->id].known_calls;
+    struct dti_known_calls *known = replica->sync->state[replica->index].known_calls;
     struct dti_known_call *entry = options == NULL ? find(known, arguments) : NULL;
     if (entry == NULL) {
         struct dti_arguments a;

@@ -40,18 +40,19 @@ static ditto_status make_route(struct dti_replica *r, const struct dti_rounds *r
 {
     route->rounds = rounds->rounds;
     for (uint32_t round = 0; round < rounds->rounds; round++) {
-        struct dti_span siblings = dti_rounds_siblings(rounds, round, r->id);
+        struct dti_span siblings = dti_rounds_siblings(rounds, round, r->index);
         struct dti_round_view *view = &route->view[round];
         uint32_t *representative;
         view->count = (uint32_t)(siblings.end - siblings.first);
-        view->own = dti_rounds_block(rounds, round, r->id) - (uint32_t)siblings.first;
+        view->own = dti_rounds_block(rounds, round, r->index) - (uint32_t)siblings.first;
         view->start = &rounds->start[round][siblings.first];
         if (rounds->rounds == 1) /* every replica watches all others */
             continue;
         if ((representative = dti_allocate_zeroed(r, view->count * sizeof *representative)) == NULL)
             return DITTO_ERR_NO_MEMORY;
         for (uint32_t b = 0; b < view->count; b++)
-            representative[b] = dti_rounds_representative(rounds, round, (uint32_t)siblings.first + b, r->id);
+            representative[b] = dti_rounds_representative(rounds, round, (uint32_t)siblings.first + b,
+                                                          r->index);
         view->representative = representative;
     }
     return DITTO_OK;
@@ -68,7 +69,7 @@ static void free_route(struct dti_replica *r, struct dti_rounds_view *route)
 static ditto_status allocate_state(struct dti_replica *r, void *argument)
 {
     struct dti_sync *sync = argument;
-    struct dti_replica_state *me = &sync->state[r->id];
+    struct dti_replica_state *me = &sync->state[r->index];
     if ((me->mailbox = dti_allocate_zeroed(r, 2 * sync->most_rounds * sizeof *me->mailbox)) == NULL ||
         (me->announcement = dti_allocate_zeroed(r, 2 * sizeof *me->announcement)) == NULL ||
         (me->known_calls = dti_allocate_zeroed(r, sizeof *me->known_calls)) == NULL ||
@@ -86,7 +87,7 @@ static ditto_status allocate_state(struct dti_replica *r, void *argument)
 /* Frees what allocate_state has allocated, also if that has failed. The replica does not use it. */
 static void free_state(struct dti_replica *r, struct dti_sync *sync)
 {
-    struct dti_replica_state *state = &sync->state[r->id];
+    struct dti_replica_state *state = &sync->state[r->index];
     dti_arena_free_remote(r->arena, state->mailbox);
     dti_arena_free_remote(r->arena, state->announcement);
     dti_arena_free_remote(r->arena, state->known_calls);

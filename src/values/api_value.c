@@ -271,5 +271,5 @@ ditto_status ditto_local(ditto_replica *self, const ditto_value *value, ditto_te
     DTI_LEAVES_GATES(held);
     DTI_TRY(dti_value_hold_own(value, dti_team_strategy(r->team), "value", &held));
     DTI_TRY(dti_not_null(out, "out"));
-    return dti_inspect_component(value, r->id, out);
+    return dti_inspect_component(value, r->index, out);
 }

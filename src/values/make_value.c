@@ -66,11 +66,12 @@ ditto_status dti_slices_copy(struct dti_buffer_pool *pool, const ditto_slices *f
 static ditto_status copy_component(struct dti_replica *r, void *argument)
 {
     const struct value_copy *c = argument;
-    struct dti_buffer_pool *pool = dti_pool_of(c->value->strategy, r->id);
+    struct dti_buffer_pool *pool = dti_pool_of(c->value->strategy, r->index);
     if (c->slices != NULL)
-        return dti_slices_copy(pool, &c->slices[r->id], &c->value->component[r->id], &c->value->part[r->id],
-                               &c->value->index[r->id]);
-    return c->replica == DTI_EVERY_REPLICA || c->replica == r->id ? copy_tensors(pool, c, r->id) : DITTO_OK;
+        return dti_slices_copy(pool, &c->slices[r->index], &c->value->component[r->index],
+                               &c->value->part[r->index], &c->value->index[r->index]);
+    return c->replica == DTI_EVERY_REPLICA || c->replica == r->index ? copy_tensors(pool, c, r->index)
+                                                                     : DITTO_OK;
 }
 
 static ditto_status copy_components(struct value_copy *c)

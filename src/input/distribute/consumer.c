@@ -139,12 +139,12 @@ static void add_to(_Atomic uint64_t *total, uint64_t more)
 
 static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterator *it)
 {
-    struct dti_consumer *c = &it->consumer[self->id];
-    struct batch_wait w = { it, self->id };
+    struct dti_consumer *c = &it->consumer[self->index];
+    struct batch_wait w = { it, self->index };
     struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     uint64_t begin = dti_now_ns();
     uint32_t left = 0;
-    bool ready = dti_wait(self->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, &deadline,
+    bool ready = dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy, &deadline,
                           batch_ready, &w);
     add_to(&c->wait_ns, dti_now_ns() - begin);
     dti_trace_waited(self, begin);
@@ -158,13 +158,14 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
         dti_replica_stop_late(self, &deadline);
         return DITTO_ERR_TIMED_OUT;
     }
-    if (dti_order_next_delivery(it, self->id) != DTI_NEXT_DELIVERY_NONE)
+    if (dti_order_next_delivery(it, self->index) != DTI_NEXT_DELIVERY_NONE)
         return DITTO_OK;
     if (dti_stopped(self->stop))
         return dti_team_stop_status(self->team);
     /* A batch may have arrived after the check above and before `starved` became true. Therefore it is
      * checked once more after `starved`. */
-    return starved(it, self->id, &left) && dti_order_next_delivery(it, self->id) == DTI_NEXT_DELIVERY_NONE
+    return starved(it, self->index, &left) &&
+                   dti_order_next_delivery(it, self->index) == DTI_NEXT_DELIVERY_NONE
                ? fail_starved(self, left)
                : DITTO_OK;
 }
@@ -218,14 +219,14 @@ static void record_error(struct dti_pipeline *failed, uint32_t replica)
 static ditto_status repeat_end(struct dti_replica *self, struct ditto_iterator *it, ditto_status status)
 {
     if (status < 0)
-        record_error(it->consumer[self->id].failed_pipeline, self->id);
+        record_error(it->consumer[self->index].failed_pipeline, self->id);
     return status;
 }
 
 /* Ends the replica's input with the error of its failed_pipeline, instead of its next batch. */
 static ditto_status end_with_error(struct dti_replica *self, struct ditto_iterator *it)
 {
-    struct dti_consumer *c = &it->consumer[self->id];
+    struct dti_consumer *c = &it->consumer[self->index];
     ditto_error error;
     dti_sequencer_error(&c->failed_pipeline->sequencer, &error);
     c->end_status = error.status;
@@ -260,15 +261,15 @@ ditto_status dti_iterator_end(ditto_iterator *it)
 static ditto_status find_next(struct dti_replica *self, ditto_iterator *it,
                               const struct dti_batch_slot **found)
 {
-    struct dti_consumer *c = &it->consumer[self->id];
+    struct dti_consumer *c = &it->consumer[self->index];
     enum dti_next_delivery delivery;
     if (c->end_status != DITTO_OK)
         return repeat_end(self, it, c->end_status);
     if (dti_ring_release(&c->ring))
-        dti_wait_queue_signal(&it->wait_queue, self->id);
+        dti_wait_queue_signal(&it->wait_queue, self->index);
     if (dti_replica_is_forked(self))
         return dti_fail_forked();
-    for (; (delivery = dti_order_next_delivery(it, self->id)) == DTI_NEXT_DELIVERY_NONE; c->waited = true)
+    for (; (delivery = dti_order_next_delivery(it, self->index)) == DTI_NEXT_DELIVERY_NONE; c->waited = true)
         DTI_TRY(wait_for_batch(self, it));
     if (delivery == DTI_NEXT_DELIVERY_ERROR)
         return end_with_error(self, it);
@@ -301,7 +302,7 @@ static ditto_status next_batch(struct dti_replica *self, ditto_iterator *it, dit
     dti_trace_begin(self, DTI_TRACE_INPUT, "ditto_next");
     ditto_status status = find_next(self, it, &slot);
     if (slot != NULL) {
-        struct dti_consumer *c = &it->consumer[self->id];
+        struct dti_consumer *c = &it->consumer[self->index];
         bytes = describe_batch(it, slot, out);
         if (!c->traced)
             dti_trace_filled(self, slot->producer, slot->begin_ns, slot->end_ns, bytes);

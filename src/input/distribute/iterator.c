@@ -45,7 +45,7 @@ static ditto_status lay_out(struct ditto_iterator *it)
 static ditto_status allocate_ring(struct dti_replica *r, void *argument)
 {
     struct ditto_iterator *it = argument;
-    struct dti_consumer *c = &it->consumer[r->id];
+    struct dti_consumer *c = &it->consumer[r->index];
     size_t bytes = 0;
     dti_ring_bytes(it->plan.slots, it->payload_bytes, &bytes); /* lay_out has checked it */
     if (it->plan.host_memory) {

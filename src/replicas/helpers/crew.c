@@ -407,7 +407,7 @@ static void init_devices(struct dti_crew *crew, const ditto_placement *placement
         atomic_init(&d->submitted, 0);
         d->crew = crew;
         d->index = i;
-        d->pu = dti_placement_pu(placement, crew->replica->id, i)->is;
+        d->pu = dti_placement_pu(placement, crew->replica->index, i)->is;
         d->wait_policy = dti_team_wait_policy(crew->replica->team, d->pu.number, &d->load_epoch);
         d->tid = d->cpu = -1;
     }

@@ -192,7 +192,7 @@ ditto_status dti_self_refuse(const ditto_replica *self, struct dti_replica **out
                         "the handle belongs to another strategy than this thread, which is replica %u: pass "
                         "the handle that this run's function was given",
                         top->replica->id);
-    if (owner != top->replica->id)
+    if (owner != top->replica->index)
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "the handle is another replica's (replica %u's): this thread is replica %u and must "
                         "pass its own",

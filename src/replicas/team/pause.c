@@ -82,8 +82,8 @@ bool dti_pause_serve(struct dti_replica *self)
         /* The function of an inner run has forked. No thread of this child process will post a job. */
         if (dti_team_forked(team))
             return false;
-        dti_wait(&team->wait_queue, self->id, DTI_AWAITS_GO(team->n), &self->wait_policy, &never, is_called,
-                 self);
+        dti_wait(&team->wait_queue, self->index, DTI_AWAITS_GO(team->n), &self->wait_policy, &never,
+                 is_called, self);
         uint64_t number = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
         if (number == self->seen) {
             if (refuse(self))
@@ -104,6 +104,6 @@ bool dti_pause_refuse(struct dti_replica *self)
     /* No pause begins without replica 0. If the run goes on, this replica never arrived at the meeting,
      * because it is in a child process or inside a function that may call no collective. Then no pause can
      * begin without it either. */
-    return self->id != 0 && !dti_team_forked(self->team) && dti_stopped(&self->team->stop) &&
+    return self->index != 0 && !dti_team_forked(self->team) && dti_stopped(&self->team->stop) &&
            dti_pause_serve(self);
 }

@@ -22,8 +22,9 @@ struct dti_replica {
     ditto_status outcome;
 
     /* The members from here on are constant while the team runs, unless their comment says otherwise. */
-    alignas(DTI_CACHE_LINE_PAIR) uint32_t id;
-    uint32_t num_replicas;
+    alignas(DTI_CACHE_LINE_PAIR) uint32_t index; /* among the replicas of this host, from 0 */
+    uint32_t id;                                 /* among those of all hosts, which the user sees */
+    uint32_t num_replicas;                       /* of this host */
     struct dti_team *team;
     struct dti_arena *arena;
     ditto_pu pu;  /* the leader's */
@@ -81,10 +82,10 @@ struct dti_replica {
     struct dti_mask mask;
 };
 
-/* Returns another replica of the same team. The replicas of a team are in one array, in the order of ids. */
-static inline const struct dti_replica *dti_replica_peer(const struct dti_replica *replica, uint32_t id)
+/* Returns another replica of the same team. The replicas of a team are in one array. */
+static inline const struct dti_replica *dti_replica_peer(const struct dti_replica *replica, uint32_t index)
 {
-    return replica - replica->id + id;
+    return replica - replica->index + index;
 }
 
 static inline bool dti_replica_is_forked(const struct dti_replica *replica)

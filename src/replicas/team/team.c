@@ -99,7 +99,7 @@ void dti_team_work(struct dti_replica *r, uint64_t number)
     if (team->oversubscribed)
         atomic_fetch_add_explicit(&team->returned, 1, memory_order_release);
     atomic_store_explicit(&r->done, number, memory_order_release); /* D0 */
-    dti_wait_queue_signal(&team->wait_queue, r->id);
+    dti_wait_queue_signal(&team->wait_queue, r->index);
     /* Peers may wait in a meeting at which this replica will not arrive. They check again when a replica
      * returns. */
     dti_wait_queue_signal(&team->wait_queue, DTI_AWAITS_MEETING(team->n));
@@ -127,7 +127,7 @@ static bool is_called(void *argument)
 static bool await_go(struct dti_replica *r)
 {
     struct dti_team *team = r->team;
-    dti_wait(&team->wait_queue, r->id, DTI_AWAITS_GO(team->n), &r->rest_policy,
+    dti_wait(&team->wait_queue, r->index, DTI_AWAITS_GO(team->n), &r->rest_policy,
              &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, is_called, r);
     r->seen = atomic_load_explicit(&team->go, memory_order_acquire); /* G1 */
     return !is_ending(team);
@@ -456,7 +456,7 @@ ditto_replica *dti_replica_handle(const struct dti_replica *r)
 {
     uintptr_t runs = (uintptr_t)1 << DTI_HANDLE_RUN_BITS, run = dti_team_run_number(r->team) % runs;
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): it is compared, and never dereferenced */
-    return (ditto_replica *)((r->team->number * runs + run) << DTI_HANDLE_ID_BITS | r->id);
+    return (ditto_replica *)((r->team->number * runs + run) << DTI_HANDLE_ID_BITS | r->index);
 }
 
 bool dti_team_owns_handle(const struct dti_team *team, const ditto_replica *self, uint32_t *replica)

@@ -21,7 +21,7 @@ static ditto_status prepare_replica(struct dti_replica *r, void *unused)
     struct dti_team *team = r->team;
     (void)unused;
     /* A caller that works as replica 0 has been pinned by dti_cross_enter, and keeps its memory policy. */
-    if (r->id != 0 || team->options.caller_waits)
+    if (r->index != 0 || team->options.caller_waits)
         DTI_TRY(dti_team_bind_thread(team, &r->mask));
     r->cpu = team->options.pin ? sched_getcpu() : -1;
     /* With helpers off, the thread may run on several PUs and so may leave its node. */
@@ -201,6 +201,7 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         r->outcome = DITTO_OK;
         r->run = r->seen = DTI_GO_NONE;
         r->depth = 0;
+        r->index = i;
         r->id = i;
         r->team = team;
         r->num_replicas = team->n;

@@ -68,7 +68,7 @@ ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *init
     known.struct_size = sizeof known;
     /* Outside of runs the replica is that of the default strategy, so there is nothing to compare. */
     if (dti_current_run_call() != NULL)
-        dti_team_strategy(r->team)->merging[r->id].name = dti_variable_name(&known);
+        dti_team_strategy(r->team)->merging[r->index].name = dti_variable_name(&known);
     DTI_TRY(dti_merge_call(r, &merge, initial, &made));
     *out = made->variable;
     return DITTO_OK;

@@ -146,7 +146,7 @@ static ditto_status execute_pause(struct dti_replica *r, const struct dti_merge 
 {
     ditto_status status = DITTO_OK;
     dti_trace_begin(r, DTI_TRACE_PAUSE, "pause");
-    if (r->id == 0)
+    if (r->index == 0)
         status = lead(r, merge, merged);
     else if (!dti_pause_serve(r))
         status = dti_team_stop_status(r->team);
@@ -190,8 +190,8 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
                                         .hash = (uint64_t)(uintptr_t)merge->function };
     if (r->crew != NULL && r->crew->outstanding)
         DTI_TRY(dti_crew_join(r));
-    strategy->merging[r->id].arguments = arguments;
-    if (r->id == 0)
+    strategy->merging[r->index].arguments = arguments;
+    if (r->index == 0)
         dti_pause_announce(r);
     /* Functions on devices may take any time, so the time limit of the meeting begins after the join. */
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);

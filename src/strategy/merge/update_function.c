@@ -21,7 +21,7 @@ static DTI_GUARDED ditto_status call_function(struct dti_replica *r, ditto_varia
     ditto_tensor copy = v->spec;
     struct dti_frame frame;
     size_t bytes;
-    copy.data = dti_variable_component(v, r->id);
+    copy.data = dti_variable_component(v, r->index);
     *result = (ditto_tensor){ .data = NULL };
     struct dti_fenv saved = dti_frame_enter(&frame, DTI_CONTEXT_UPDATE, r, NULL);
     frame.object = v;
@@ -110,17 +110,17 @@ static ditto_status call_on_copy(struct dti_replica *r, void *context)
     const struct updating *u = context;
     ditto_tensor arguments[DITTO_MAX_MERGE_ARGUMENTS], result;
     if (u->results != NULL)
-        u->results->part[r->id] = (ditto_tensor){ .data = NULL };
-    dti_changed(u->variable, r->id);
-    if (!dti_owns_copy(u->variable, r->id))
+        u->results->part[r->index] = (ditto_tensor){ .data = NULL };
+    dti_changed(u->variable, r->index);
+    if (!dti_owns_copy(u->variable, r->index))
         return DITTO_OK;
     for (uint32_t k = 0; k < u->request->count; k++) {
-        DTI_TRY(dti_inspect_component(u->arguments[k], r->id, &arguments[k]));
+        DTI_TRY(dti_inspect_component(u->arguments[k], r->index, &arguments[k]));
         if (u->copied[k] != NULL)
             arguments[k].data = u->copied[k];
     }
     DTI_TRY(call_function(r, u->variable, u->request, arguments, &result));
-    return u->results != NULL && result.dtype != 0 ? keep_result(u, r->id, &result) : DITTO_OK;
+    return u->results != NULL && result.dtype != 0 ? keep_result(u, r->index, &result) : DITTO_OK;
 }
 
 /* Gives each replica the result of the copy that it uses. Checks that there is one for all copies or for
@@ -203,17 +203,17 @@ static ditto_status copy_result(struct dti_replica *r, const ditto_tensor *from,
 }
 
 /* Calls the function on the copy that this replica owns, if it owns one. The result is stored in
- * merging[r->id], where other replicas read it. */
+ * merging[r->index], where other replicas read it. */
 static ditto_status call_on_own_copy(struct dti_replica *r, ditto_variable *v,
                                      const struct dti_update_request *request, const ditto_tensor *arguments)
 {
-    struct dti_merge_part *mine = &dti_team_strategy(r->team)->merging[r->id];
+    struct dti_merge_part *mine = &dti_team_strategy(r->team)->merging[r->index];
     ditto_tensor result = { .data = NULL };
-    dti_changed(v, r->id);
+    dti_changed(v, r->index);
     /* Other replicas read may_differ only in later calls. */
-    if (r->id == 0 && v->mirrored && v->own_copies)
+    if (r->index == 0 && v->mirrored && v->own_copies)
         dti_variable_set_may_differ(v);
-    if (dti_owns_copy(v, r->id)) {
+    if (dti_owns_copy(v, r->index)) {
         const ditto_tensor *used = v->own_copies ? arguments
                                                  : dti_team_strategy(r->team)->merging[0].arguments;
         DTI_TRY(call_function(r, v, request, used, &result));
@@ -258,14 +258,14 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
                                  const struct dti_matched_call *matched, ditto_tensor *result)
 {
     struct dti_merge_part *merging = dti_team_strategy(r->team)->merging;
-    const ditto_tensor *theirs = &merging[dti_copy_of(v, r->id)->owner].result;
+    const ditto_tensor *theirs = &merging[dti_copy_of(v, r->index)->owner].result;
     ditto_tensor own_result = { .data = NULL };
     if (!any_result(v)) {
         if (result != NULL)
             *result = own_result;
         return DITTO_OK;
     }
-    if (dti_owns_copy(v, r->id))
+    if (dti_owns_copy(v, r->index))
         own_result = *theirs;
     else if (result != NULL && theirs->dtype != 0) {
         ditto_status copied = copy_theirs(r, theirs, &own_result);
@@ -287,7 +287,7 @@ static ditto_status call_in_default_strategy(struct dti_replica *r, ditto_variab
                                              const ditto_tensor *arguments, ditto_tensor *result)
 {
     ditto_tensor found, copy = { .data = NULL };
-    dti_changed(v, r->id);
+    dti_changed(v, r->index);
     DTI_TRY(call_function(r, v, request, arguments, &found));
     if (result != NULL && found.dtype != 0)
         DTI_TRY(copy_result(r, &found, &copy));
@@ -351,14 +351,14 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
         return call_in_default_strategy(r, v, request, arguments, result);
     /* The result of the previous update must stay until all replicas have met, because a slower replica may
      * still read it. */
-    dti_team_strategy(r->team)->merging[r->id].arguments = arguments;
+    dti_team_strategy(r->team)->merging[r->index].arguments = arguments;
     /* Splitting may take any time, so the time limit of the meeting begins after it. */
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
     DTI_TRY(dti_sync_meet(r, &matched, &deadline));
     /* If copies are shared, each owner of a copy calls the function with the arguments of replica 0, which
      * must not leave the call meanwhile. Otherwise each replica uses its own arguments, so no replica has to
      * wait for the functions of others, which may take any time. */
-    bool borrows = !v->own_copies && r->id != 0 && dti_owns_copy(v, r->id) && request->count != 0;
+    bool borrows = !v->own_copies && r->index != 0 && dti_owns_copy(v, r->index) && request->count != 0;
     if (borrows && !dti_access_begin(r))
         return dti_leave_collective(r, dti_team_stop_status(r->team));
     ditto_status status = call_on_own_copy(r, v, request, arguments);
@@ -370,7 +370,7 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     status = dti_sync_meet(r, &matched, &deadline);
     if (status != DITTO_OK) {
         /* No other replica reads this replica's result any more. */
-        dti_replica_free(r, dti_team_strategy(r->team)->merging[r->id].result.data);
+        dti_replica_free(r, dti_team_strategy(r->team)->merging[r->index].result.data);
         return status;
     }
     return share_result(r, v, &matched, result);

@@ -98,7 +98,7 @@ ditto_status ditto_argument(ditto_replica *self, const char *path, ditto_tensor 
     const ditto_value *found = dti_value_find(call->values, path);
     if (found == NULL)
         return dti_fail_no_member(call->values, path, "argument");
-    return dti_inspect_component(found, r->id, out);
+    return dti_inspect_component(found, r->index, out);
 }
 
 /* Allocates the memory of a result, and fills it with `bytes` bytes from `source`, or leaves it uninitialised

@@ -10,7 +10,7 @@
 void dti_results_again(struct dti_replica *r, const struct dti_run_call *call)
 {
     if (call->returns)
-        dti_results_drop(dti_pool_of(dti_team_strategy(r->team), r->id)->results[call->level]);
+        dti_results_drop(dti_pool_of(dti_team_strategy(r->team), r->index)->results[call->level]);
 }
 
 static struct dti_results *results_of(const ditto_strategy *strategy, const struct dti_run_call *call,

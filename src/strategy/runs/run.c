@@ -28,7 +28,7 @@ static ditto_status call_step(ditto_replica *self, const struct dti_run_call *ca
 static ditto_status check_full(const struct dti_replica *r, const struct dti_run_call *call,
                                const ditto_batch *batch)
 {
-    uint64_t full = dti_iterator_full_rows(call->iterator, r->id, batch->step);
+    uint64_t full = dti_iterator_full_rows(call->iterator, r->index, batch->step);
     if (batch->rows == full)
         return DITTO_OK;
     return DTI_FAIL(
@@ -55,7 +55,7 @@ static ditto_status make_steps(struct dti_replica *r, ditto_replica *self, struc
         if (status != DITTO_OK)
             break;
     }
-    if (r->id == 0)
+    if (r->index == 0)
         call->done = done;
     return status;
 }
@@ -85,7 +85,7 @@ static ditto_status enter_function(struct dti_replica *r, void *argument)
 {
     struct dti_run_call *call = argument;
     if (call->returns)
-        DTI_TRY(dti_results_begin(dti_pool_of(dti_team_strategy(r->team), r->id), call->level));
+        DTI_TRY(dti_results_begin(dti_pool_of(dti_team_strategy(r->team), r->index), call->level));
     if (call->level == 0)
         return call_function(r, call);
     dti_sync_go_in(r);

@@ -110,7 +110,7 @@ ditto_status dti_result_find(struct dti_replica *r, const char *name, struct dti
         return DTI_FAIL(DITTO_ERR_CONTEXT, "this run takes no results: use ditto_strategy_run_values");
     if (name != NULL && name[0] == '\0')
         return dti_name_check(name);
-    *list = dti_pool_of(dti_team_strategy(r->team), r->id)->results[call->level];
+    *list = dti_pool_of(dti_team_strategy(r->team), r->index)->results[call->level];
     return find_entry(*list, name != NULL ? name : "", out);
 }
 

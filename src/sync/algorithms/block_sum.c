@@ -58,7 +58,7 @@ static void collect(const struct row *r, size_t first, size_t end, char *out)
 
 static void sum_block(const struct row *r, size_t block, void *sum)
 {
-    char *elements = r->self->sync->state[r->self->id].workspace.scratch, *wide = elements + BLOCK_BYTES;
+    char *elements = r->self->sync->state[r->self->index].workspace.scratch, *wide = elements + BLOCK_BYTES;
     size_t total = r->start[r->self->num_replicas], first = block * DITTO_BLOCK_ELEMENTS;
     size_t end = total - first < DITTO_BLOCK_ELEMENTS ? total : first + DITTO_BLOCK_ELEMENTS;
     collect(r, first, end, elements);
@@ -119,7 +119,7 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
         /* The sum cannot overflow, because all elements are in one address space. */
         r->start[i + 1] = r->start[i] + r->of[i]->count;
     }
-    r->parts = subtrees_of(r, self->id, part);
+    r->parts = subtrees_of(r, self->index, part);
     for (uint32_t p = 0; p < r->parts; p++)
         sum_span(r, part[p], find_block_sum, r, r->part + p * r->reduction.accumulator_bytes);
     return DITTO_OK;

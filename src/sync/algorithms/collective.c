@@ -95,11 +95,11 @@ static ditto_status move_with_access(struct dti_replica *self, uint32_t seq, voi
     struct dti_sync *sync = self->sync;
     const struct dti_prepared_call *prepared = m->prepared;
     const struct dti_groups *groups = &sync->groups;
-    uint32_t group = groups->of[self->id];
+    uint32_t group = groups->of[self->index];
     struct dti_flow flow = { .self = self,
                              .sync = sync,
-                             .me = &sync->state[self->id],
-                             .workspace = &sync->state[self->id].workspace,
+                             .me = &sync->state[self->index],
+                             .workspace = &sync->state[self->index].workspace,
                              .call = prepared->call,
                              .target = m->target,
                              .seq = seq,

@@ -17,13 +17,13 @@ ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync
 {
     const struct dti_groups *g = &sync->groups;
     size_t block = sync->tuning.given.block_bytes;
-    uint32_t num_buffers = most_ranges_of_member(g, g->of[self->id]);
+    uint32_t num_buffers = most_ranges_of_member(g, g->of[self->index]);
     struct dti_exchange_buffers *exchange_buffers;
     if (g->groups == 1)
         return DITTO_OK;
     if ((exchange_buffers = dti_allocate_zeroed(self, num_buffers * sizeof *exchange_buffers)) == NULL)
         return DITTO_ERR_NO_MEMORY;
-    sync->state[self->id].exchange_buffers = exchange_buffers;
+    sync->state[self->index].exchange_buffers = exchange_buffers;
     for (uint32_t i = 0; i < num_buffers; i++) {
         exchange_buffers[i].partials = dti_allocate_zeroed(self, 2 * (g->most_parts + 1) * block);
         if (exchange_buffers[i].partials == NULL)
@@ -36,8 +36,8 @@ ditto_status dti_exchange_buffers_make(struct dti_replica *self, struct dti_sync
 void dti_exchange_buffers_free(struct dti_replica *replica, struct dti_sync *sync)
 {
     const struct dti_groups *g = &sync->groups;
-    struct dti_exchange_buffers *exchange_buffers = sync->state[replica->id].exchange_buffers;
-    for (uint32_t i = 0; exchange_buffers != NULL && i < most_ranges_of_member(g, g->of[replica->id]); i++)
+    struct dti_exchange_buffers *exchange_buffers = sync->state[replica->index].exchange_buffers;
+    for (uint32_t i = 0; exchange_buffers != NULL && i < most_ranges_of_member(g, g->of[replica->index]); i++)
         dti_arena_free_remote(replica->arena, exchange_buffers[i].partials);
     dti_arena_free_remote(replica->arena, exchange_buffers);
 }
@@ -57,8 +57,8 @@ void dti_exchange_buffers_refresh(const struct dti_replica *self, uint32_t numbe
                                   void (*refresh)(_Atomic uint64_t *word, uint32_t number))
 {
     const struct dti_groups *g = &self->sync->groups;
-    struct dti_exchange_buffers *exchange_buffers = self->sync->state[self->id].exchange_buffers;
-    for (uint32_t i = 0; exchange_buffers != NULL && i < most_ranges_of_member(g, g->of[self->id]); i++) {
+    struct dti_exchange_buffers *exchange_buffers = self->sync->state[self->index].exchange_buffers;
+    for (uint32_t i = 0; exchange_buffers != NULL && i < most_ranges_of_member(g, g->of[self->index]); i++) {
         refresh(&exchange_buffers[i].partial, number);
         refresh(&exchange_buffers[i].result, number);
     }
@@ -136,7 +136,7 @@ static void announce(const struct exchange_range *range, enum announced what, ui
     /* release: Q0 or R0. It publishes the partials or the results. */
     atomic_store_explicit(word_of(range, range->group, what), (uint64_t)range->flow->seq << 32 | (block + 1),
                           memory_order_release);
-    dti_wait_queue_signal(range->flow->self->wait_queue, range->flow->self->id);
+    dti_wait_queue_signal(range->flow->self->wait_queue, range->flow->self->index);
 }
 
 struct word_wait {
@@ -170,7 +170,7 @@ static ditto_status await_counterparts(const struct exchange_range *range, enum 
         uint32_t peer = dti_groups_owner(range->groups, group, range->index);
         struct word_wait w = { team, word_of(range, group, what),
                                (uint64_t)range->flow->seq << 32 | (block + 1) };
-        if (!dti_wait(self->wait_queue, self->id, peer, &self->wait_policy, &deadline, word_ready, &w)) {
+        if (!dti_wait(self->wait_queue, self->index, peer, &self->wait_policy, &deadline, word_ready, &w)) {
             char description[DTI_CALL_TEXT_BYTES], awaited[DTI_MISSING_TEXT_BYTES];
             struct dti_text mine = { description, sizeof description, 0 },
                             its = { awaited, sizeof awaited, 0 };
@@ -282,7 +282,8 @@ static ditto_status combine_piece(struct exchange_range *range, struct block *b)
         if (target != NULL && target->calls)
             dti_flow_suspend_access(flow);
         if (target != NULL && target->finish != NULL)
-            target->finish(target->context, flow->self->id, b->segment.index, b->first + at, count, out, out);
+            target->finish(target->context, flow->self->index, b->segment.index, b->first + at, count, out,
+                           out);
         if (target != NULL && target->calls && !dti_flow_resume_access(flow))
             return flow->reduction.failed;
     }
@@ -395,12 +396,12 @@ ditto_status dti_flow_exchange(struct dti_flow *flow, uint32_t timeout_ms)
     struct exchange_range range = { .flow = flow,
                                     .timeout_ms = timeout_ms,
                                     .groups = g,
-                                    .group = g->of[flow->self->id],
+                                    .group = g->of[flow->self->index],
                                     .block_bytes = flow->sync->tuning.given.block_bytes };
     flow->streams = false; /* a block is small, and in the cache because it has just been read */
     struct dti_span members = { g->start[range.group], g->start[range.group + 1] };
     range.parts = dti_tree_subtrees(&flow->sync->tree, members, range.part);
-    for (range.index = flow->self->id - g->start[range.group]; range.index < g->ranges;
+    for (range.index = flow->self->index - g->start[range.group]; range.index < g->ranges;
          range.index += dti_groups_size(g, range.group)) {
         range.blocks = 0;
         DTI_TRY(go_through(&range));

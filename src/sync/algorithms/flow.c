@@ -98,8 +98,7 @@ static bool fill_in(struct dti_flow *flow, struct dti_segment *segment)
     segment->from = dti_flow_is_combined(call) ? DTI_ALL : one;
     segment->to = shape_of[call->pattern].to_all ? DTI_ALL : one;
     if (dti_call_has_items(call))
-        flow->reduction = reduction_of(flow->sync, call->list[segment->index].dtype,
-                                             (ditto_op)call->op);
+        flow->reduction = reduction_of(flow->sync, call->list[segment->index].dtype, (ditto_op)call->op);
     return true;
 }
 
@@ -168,7 +167,7 @@ static const struct dti_call *call_of(const struct dti_flow *flow, uint32_t repl
 /* Returns the payload that a replica has announced with a small call. */
 static const void *payload_of(const struct dti_flow *flow, uint32_t replica, size_t bytes)
 {
-    if (replica == flow->self->id)
+    if (replica == flow->self->index)
         return flow->own_payload;
     return flow->pending_number != 0
                ? dti_pending_payload(flow->sync, replica, flow->pending_number, bytes)
@@ -190,7 +189,7 @@ const char *dti_flow_source(const struct dti_flow *flow, const struct dti_segmen
 
 static char *destination_of(const struct dti_flow *flow, const struct dti_segment *segment, uint32_t replica)
 {
-    const struct dti_call *call = replica == flow->self->id ? flow->call : call_of(flow, replica);
+    const struct dti_call *call = replica == flow->self->index ? flow->call : call_of(flow, replica);
     void *dst = dti_call_has_items(call) ? call->list[segment->index].dst : call->dst;
     return (char *)dst + segment->dst_first * flow->reduction.element_bytes;
 }
@@ -198,7 +197,7 @@ static char *destination_of(const struct dti_flow *flow, const struct dti_segmen
 uint32_t dti_flow_sources(struct dti_flow *flow, const struct dti_segment *segment, uint32_t first,
                           uint32_t end, uint32_t *far)
 {
-    uint32_t self = flow->self->id, found = 0;
+    uint32_t self = flow->self->index, found = 0;
     *far = 0;
     if (segment->from != DTI_ALL) {
         first = segment->from;
@@ -215,7 +214,7 @@ uint32_t dti_flow_destinations(struct dti_flow *flow, const struct dti_segment *
                                uint32_t end, uint32_t *far)
 {
     const struct dti_copy_set *set = flow->target != NULL ? &flow->target->copy_set[segment->index] : NULL;
-    uint32_t self = flow->self->id, found = 0, n = set != NULL ? set->copies : flow->sync->num_replicas;
+    uint32_t self = flow->self->index, found = 0, n = set != NULL ? set->copies : flow->sync->num_replicas;
     *far = 0;
     /* Without a target, each replica begins with its own destination, so that the writers spread over the
      * buffers. */

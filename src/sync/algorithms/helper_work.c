@@ -28,7 +28,7 @@ ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *syn
         return DITTO_OK;
     if ((helper_work = dti_allocate_zeroed(self, sizeof *helper_work)) == NULL)
         return DITTO_ERR_NO_MEMORY;
-    sync->state[self->id].helper_work = helper_work;
+    sync->state[self->index].helper_work = helper_work;
     if ((helper_work->workspace = dti_allocate_zeroed(self, devices * sizeof(struct dti_workspace))) == NULL)
         return DITTO_ERR_NO_MEMORY;
     for (uint32_t d = 1; d < devices; d++)
@@ -38,7 +38,7 @@ ditto_status dti_helper_work_make(struct dti_replica *self, struct dti_sync *syn
 
 void dti_helper_work_free(struct dti_replica *replica, struct dti_sync *sync)
 {
-    struct dti_helper_work *helper_work = sync->state[replica->id].helper_work;
+    struct dti_helper_work *helper_work = sync->state[replica->index].helper_work;
     if (helper_work == NULL)
         return;
     for (uint32_t d = 1; helper_work->workspace != NULL && d < replica->crew->devices; d++)

@@ -23,7 +23,7 @@
  * write it. A destination is never shared, so the source of a call in place needs no copy. */
 static const char *keep_payload(const struct dti_replica *self, const struct dti_arrival *arrival)
 {
-    unsigned char *own = self->sync->state[self->id].own_payload;
+    unsigned char *own = self->sync->state[self->index].own_payload;
     if (arrival->payload == arrival->call->dst)
         return arrival->payload;
     if (arrival->payload_bytes != 0)
@@ -45,7 +45,7 @@ struct payloads {
 static const char *payload_of(const struct dti_replica *self, const struct payloads *p, uint32_t i,
                               uint32_t seq)
 {
-    return i == self->id
+    return i == self->index
                ? p->own
                : (const char *)dti_mailbox_payload(dti_mailbox_of(self->sync, i, seq, 0), p->call, p->bytes);
 }
@@ -63,7 +63,7 @@ static void finish_local(struct dti_replica *self, struct small_reduction *c,
 {
     struct dti_sync *sync = self->sync;
     /* The result has as many accumulators as a payload has elements. */
-    char *tile = sync->state[self->id].workspace.scratch,
+    char *tile = sync->state[self->index].workspace.scratch,
          *scratch = tile + DTI_MOST_WIDENING * DTI_TILE_BYTES;
     uint32_t n = sync->num_replicas;
     const void *sum = dti_fold(&c->reduction, (struct dti_span){ 0, n }, &value, c->count, tile, scratch);
@@ -105,7 +105,7 @@ static unsigned char *partial_in_mailbox(struct dti_mailbox *mailbox, const stru
  * mailbox. */
 static char *own_partial(const struct dti_replica *self, const struct small_reduction *c, uint32_t part)
 {
-    return (char *)self->sync->state[self->id].partials + part * dti_partials_bytes(partial_bytes(c), 1);
+    return (char *)self->sync->state[self->index].partials + part * dti_partials_bytes(partial_bytes(c), 1);
 }
 
 /* Stores the values of a round's siblings in order. */
@@ -137,11 +137,11 @@ static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_v
                               const struct dti_tree_value *value)
 {
     struct dti_sync *sync = self->sync;
-    struct dti_mailbox *mailbox = dti_mailbox_of(sync, self->id, seq, round + 1);
+    struct dti_mailbox *mailbox = dti_mailbox_of(sync, self->index, seq, round + 1);
     struct dti_span part[DTI_TREE_PARTS];
     uint32_t parts = dti_tree_subtrees(&sync->tree,
                                        (struct dti_span){ view->start[0], view->start[view->count] }, part);
-    char *scratch = sync->state[self->id].workspace.scratch;
+    char *scratch = sync->state[self->index].workspace.scratch;
     for (uint32_t p = 0; p < parts; p++) {
         unsigned char *out = partial_in_mailbox(mailbox, call, c, p, parts);
         bool single = part[p].end - part[p].first == 1;
@@ -160,7 +160,7 @@ static void fill_next_mailbox(struct dti_replica *self, const struct dti_round_v
 static void join_round(struct dti_replica *self, uint32_t seq, uint32_t round,
                        const struct dti_arrival *arrival)
 {
-    struct dti_replica_state *me = &self->sync->state[self->id];
+    struct dti_replica_state *me = &self->sync->state[self->index];
     const struct dti_rounds_view *route = &me->route[arrival->call->implementation];
     struct small_reduction *c = arrival->context;
     if (route->rounds == 1) {
@@ -226,17 +226,17 @@ static size_t own_bytes(const struct dti_replica *self, const struct dti_prepare
 {
     const struct dti_call *call = prepared->call;
     if (call->pattern == DTI_PATTERN_BROADCAST)
-        return self->id == call->root ? prepared->size.own : 0;
+        return self->index == call->root ? prepared->size.own : 0;
     if (call->pattern == DTI_PATTERN_ALL_GATHER && call->counts != NULL)
-        return call->counts[self->id] * call->element_bytes;
+        return call->counts[self->index] * call->element_bytes;
     return prepared->size.own;
 }
 
 /* Adds to the counters that this replica has read `bytes` bytes of a replica, which may be itself. */
 static void count_read(struct dti_replica *self, uint32_t replica, size_t bytes)
 {
-    struct dti_counters *counters = &self->sync->state[self->id].workspace.counters;
-    if (dti_is_far(self->sync, self->id, replica))
+    struct dti_counters *counters = &self->sync->state[self->index].workspace.counters;
+    if (dti_is_far(self->sync, self->index, replica))
         counters->read_far += bytes;
     else
         counters->read_near += bytes;
@@ -254,7 +254,7 @@ static void copy_payloads(struct dti_replica *self, uint32_t seq, const struct p
             memcpy(to, from, bytes);
         count_read(self, i, bytes);
     }
-    self->sync->state[self->id].workspace.counters.written_near += (end - first) * bytes;
+    self->sync->state[self->index].workspace.counters.written_near += (end - first) * bytes;
 }
 
 /* Combines the own part of all payloads, which is the whole if the call has a root. */
@@ -263,12 +263,12 @@ static void combine_own(struct dti_replica *self, uint32_t seq, const struct dti
 {
     const struct dti_call *call = p->call;
     size_t bytes = call->count * call->element_bytes,
-           offset = call->pattern == DTI_PATTERN_REDUCE_SCATTER ? self->id * bytes : 0;
+           offset = call->pattern == DTI_PATTERN_REDUCE_SCATTER ? self->index * bytes : 0;
     struct small_reduction c = { *p, prepared->reduction, call->count, call->dst };
     combine_payloads(self, seq, offset, &c);
     for (uint32_t i = 0; i < self->num_replicas; i++)
         count_read(self, i, bytes);
-    self->sync->state[self->id].workspace.counters.written_near += bytes;
+    self->sync->state[self->index].workspace.counters.written_near += bytes;
 }
 
 /* Reads the payloads after the meeting, without a flow. Returns false if the call needs one. */
@@ -281,7 +281,7 @@ static bool read_directly(struct dti_replica *self, uint32_t seq, const struct d
         return false;
     switch (call->pattern) {
     case DTI_PATTERN_BROADCAST: /* the root has its data already */
-        copy_payloads(self, seq, p, root, root + (root != self->id));
+        copy_payloads(self, seq, p, root, root + (root != self->index));
         return true;
     case DTI_PATTERN_ALL_GATHER:
         copy_payloads(self, seq, p, 0, self->num_replicas);
@@ -290,7 +290,7 @@ static bool read_directly(struct dti_replica *self, uint32_t seq, const struct d
         combine_own(self, seq, prepared, p);
         return true;
     case DTI_PATTERN_REDUCE:
-        if (root == self->id)
+        if (root == self->index)
             combine_own(self, seq, prepared, p);
         return true;
     default:
@@ -302,7 +302,7 @@ ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct 
                                          struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
-    struct dti_replica_state *me = &sync->state[self->id];
+    struct dti_replica_state *me = &sync->state[self->index];
     const struct dti_call *call = prepared->call;
     uint32_t seq;
     if (call->pattern == DTI_PATTERN_ALL_REDUCE && call->dtype != 0)
@@ -329,7 +329,7 @@ ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct 
                              .payload_bytes = prepared->size.own,
                              .reduction = prepared->reduction };
     uint32_t serial = dti_error_serial;
-    dti_flow_whole(&flow, self->id, self->id + 1);
+    dti_flow_whole(&flow, self->index, self->index + 1);
     ditto_status status = flow.reduction.failed;
     return status == DITTO_OK ? status : dti_fail_function(self, call, status, serial);
 }

@@ -142,7 +142,7 @@ static bool finish(const struct walk *w, size_t first, size_t count, char *tile)
     char *out = w->destinations == 1 ? (char *)flow->workspace->destination[0] + first * bytes : tile;
     if (target->calls)
         dti_flow_suspend_access(flow);
-    target->finish(target->context, flow->self->id, w->segment->index, first, count, tile, out);
+    target->finish(target->context, flow->self->index, w->segment->index, first, count, tile, out);
     if (target->calls && !dti_flow_resume_access(flow))
         return false;
     dti_flow_write(flow, out, first, count, w->destinations, w->far_destinations);
@@ -259,8 +259,8 @@ void dti_flow_range(struct dti_flow *flow, size_t from, size_t to, uint32_t grou
 ditto_status dti_flow_flat(struct dti_flow *flow, uint32_t group_first, uint32_t group_end)
 {
     size_t from, to;
-    dti_tree_part(dti_flow_all_grains(flow), group_end - group_first, flow->self->id - group_first, 1, &from,
-                  &to);
+    dti_tree_part(dti_flow_all_grains(flow), group_end - group_first, flow->self->index - group_first, 1,
+                  &from, &to);
     if (!dti_helper_work_range(flow, from, to, group_first, group_end))
         dti_flow_range(flow, from, to, group_first, group_end);
     return flow->reduction.failed;

@@ -16,7 +16,7 @@ static ditto_status work_on_share(struct dti_replica *r, void *argument)
 {
     const struct sharing *s = argument;
     size_t first, end;
-    dti_tree_part(s->items, r->num_replicas, r->id, s->grain, &first, &end);
+    dti_tree_part(s->items, r->num_replicas, r->index, s->grain, &first, &end);
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = first < end ? s->work(first, end, s->context) : DITTO_OK;
     dti_fenv_leave(saved);

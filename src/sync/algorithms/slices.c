@@ -54,7 +54,7 @@ static ditto_status check_capacities(const struct slices_reduction *g, size_t ne
 static void copy_values(struct slices_reduction *g, const char *from, size_t count, char *to)
 {
     struct dti_reduction *r = &g->reduction;
-    char *tile = g->self->sync->state[g->self->id].workspace.scratch;
+    char *tile = g->self->sync->state[g->self->index].workspace.scratch;
     size_t chunk = DTI_MERGE_TILE_BYTES / r->accumulator_bytes;
     if (r->kernel->divide == NULL) {
         if (count != 0)
@@ -146,7 +146,7 @@ static void put_tile(const struct slices_reduction *g, char *sum, size_t count, 
 
 static ditto_status merge(struct slices_reduction *g)
 {
-    char *tile = g->self->sync->state[g->self->id].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
+    char *tile = g->self->sync->state[g->self->index].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     size_t chunk = DTI_MERGE_TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
     DTI_TRY(sort_rows(g));
     DTI_TRY(check_capacities(g, g->own_slices->out != NULL ? dti_indexed_rows_distinct(g->indexed, g->total)

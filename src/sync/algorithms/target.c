@@ -34,7 +34,7 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
     struct dti_call call = call_of(targeted);
     struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     DTI_TRY(dti_check_outside_function(self, targeted->name));
-    const char **calling = &self->sync->state[self->id].calling;
+    const char **calling = &self->sync->state[self->index].calling;
     *calling = targeted->target->calls ? targeted->name : NULL;
     ditto_status status = dti_collective(self, &call, targeted->target, &deadline);
     *calling = NULL;
@@ -125,7 +125,7 @@ ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_
                              .hash = request->hash,
                              .more = request->contributed };
     DTI_TRY(dti_check_outside_function(self, request->name));
-    const char **calling = &self->sync->state[self->id].calling;
+    const char **calling = &self->sync->state[self->index].calling;
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, &call);
     *calling = request->calls ? request->name : NULL;

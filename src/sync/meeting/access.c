@@ -10,7 +10,7 @@
 
 bool dti_access_begin(struct dti_replica *self)
 {
-    _Atomic uint32_t *accessing = &self->sync->state[self->id].accessing;
+    _Atomic uint32_t *accessing = &self->sync->state[self->index].accessing;
     atomic_store_explicit(accessing, 1, memory_order_relaxed); /* I0; the fence orders it */
     dti_fence_light();
     if (!dti_stopped(self->stop)) /* I1 */
@@ -21,7 +21,7 @@ bool dti_access_begin(struct dti_replica *self)
 
 void dti_access_end(struct dti_replica *self)
 {
-    atomic_store_explicit(&self->sync->state[self->id].accessing, 0, memory_order_release); /* O0 */
+    atomic_store_explicit(&self->sync->state[self->index].accessing, 0, memory_order_release); /* O0 */
 }
 
 /* The error of a replica mentions a delay of this length or more. */

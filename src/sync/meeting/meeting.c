@@ -41,7 +41,7 @@ static ditto_status fail_left(struct dti_replica *self, uint32_t seq)
     const struct dti_sync *sync = self->sync;
     char mine[DTI_CALL_TEXT_BYTES], missing[DTI_MISSING_TEXT_BYTES] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
-    describe_call(mine, sync, self->id, seq);
+    describe_call(mine, sync, self->index, seq);
     while (dti_describe_missing(sync, will_not_arrive, seq, &text) == 0) {
         /* In a meeting by counter, a replica has been counted as returned and is about to store its done
          * number. */
@@ -57,7 +57,7 @@ static ditto_status fail_late(struct dti_replica *self, uint32_t seq, const stru
     const struct dti_sync *sync = self->sync;
     char mine[DTI_CALL_TEXT_BYTES], missing[DTI_MISSING_TEXT_BYTES] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
-    describe_call(mine, sync, self->id, seq);
+    describe_call(mine, sync, self->index, seq);
     if (dti_describe_missing(sync, has_not_arrived, seq, &text) == 0)
         dti_text_add(&text, "a replica that has arrived since");
     return dti_fail_late(self, deadline, mine, missing);
@@ -89,7 +89,7 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
 static ditto_status fail_shared(struct dti_replica *self, uint32_t other, uint32_t seq)
 {
     char description[DTI_CALL_TEXT_BYTES];
-    describe_call(description, self->sync, self->id, seq);
+    describe_call(description, self->sync, self->index, seq);
     DTI_FAIL(DITTO_ERR_INVALID,
              "replicas %u and %u give the same destination (%p) to %s: each needs its own buffer", self->id,
              other, dti_call_of(self->sync, other, seq)->dst, description);
@@ -100,14 +100,14 @@ static ditto_status fail_shared(struct dti_replica *self, uint32_t other, uint32
 ditto_status dti_meeting_compare(struct dti_replica *self, uint32_t seq)
 {
     const struct dti_sync *sync = self->sync;
-    const struct dti_call *mine = dti_call_of(sync, self->id, seq);
+    const struct dti_call *mine = dti_call_of(sync, self->index, seq);
     bool own_results = mine->count != 0 &&
                        (mine->pattern == DTI_PATTERN_ALL_REDUCE || mine->pattern == DTI_PATTERN_BROADCAST);
     for (uint32_t i = 0; i < self->num_replicas; i++) {
         const struct dti_call *theirs = dti_call_of(sync, i, seq);
         if (!dti_call_same(dti_call_of(sync, 0, seq), theirs))
             return dti_leave_collective(self, fail_different(self, 0, i, seq));
-        if (own_results && i != self->id && theirs->dst == mine->dst)
+        if (own_results && i != self->index && theirs->dst == mine->dst)
             return dti_leave_collective(self, fail_shared(self, i, seq));
     }
     return DITTO_OK;
@@ -146,7 +146,7 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
     struct dti_team *team = self->team;
     uint32_t seq = (uint32_t)(word >> 32);
     struct round_wait w = { self, peer, seq, round, word };
-    if (!dti_wait(self->wait_queue, self->id, peer, &self->wait_policy, deadline, round_ready, &w))
+    if (!dti_wait(self->wait_queue, self->index, peer, &self->wait_policy, deadline, round_ready, &w))
         return fail_late(self, seq, deadline);
     /* The word is read again, because the peer may have come, finished the meeting and returned between two
      * checks. */
@@ -154,8 +154,8 @@ static ditto_status await_representative(struct dti_replica *self, uint32_t peer
     if (theirs == word)
         return DITTO_OK;
     if (theirs >> 32 == seq || is_other_call(&w, word_of(self->sync, peer, seq, 0)))
-        return fail_different(self, self->id < peer ? self->id : peer, self->id < peer ? peer : self->id,
-                              seq);
+        return fail_different(self, self->index < peer ? self->index : peer,
+                              self->index < peer ? peer : self->index, seq);
     return dti_stopped(self->stop) ? dti_team_stop_status(team) : fail_left(self, seq);
 }
 
@@ -174,20 +174,21 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
                                    struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
-    struct dti_replica_state *me = &sync->state[self->id];
+    struct dti_replica_state *me = &sync->state[self->index];
     const struct dti_rounds_view *route = &me->route[arrival->call->implementation];
     uint32_t seq = (uint32_t)(word >> 32);
     for (uint32_t round = 0; round < route->rounds; round++) {
         const struct dti_round_view *view = &route->view[round];
         /* M0 */
-        atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, round)->word, word, memory_order_release);
-        dti_wait_queue_signal(self->wait_queue, self->id);
+        atomic_store_explicit(&dti_mailbox_of(sync, self->index, seq, round)->word, word,
+                              memory_order_release);
+        dti_wait_queue_signal(self->wait_queue, self->index);
         /* Starts after the replica's own block, so that the watching replicas spread over the cache lines. */
         for (uint32_t k = 1; k < view->count; k++) {
             uint32_t block = view->own + k < view->count ? view->own + k : view->own + k - view->count;
             uint32_t peer = dti_round_representative(view, block);
             DTI_TRY(await_representative(self, peer, word, round, deadline));
-            if (dti_is_far(sync, self->id, peer))
+            if (dti_is_far(sync, self->index, peer))
                 me->workspace.counters.hops_far++;
             else
                 me->workspace.counters.hops_near++;
@@ -195,7 +196,7 @@ static ditto_status meet_in_rounds(struct dti_replica *self, const struct dti_ar
         if (arrival->join != NULL)
             arrival->join(self, seq, round, arrival);
     }
-    fetch_next(sync, self->id, seq + 1, arrival);
+    fetch_next(sync, self->index, seq + 1, arrival);
     return DITTO_OK;
 }
 
@@ -242,19 +243,19 @@ static ditto_status meet_by_counter(struct dti_replica *self, const struct dti_a
     struct dti_team *team = self->team;
     struct dti_sync *sync = self->sync;
     uint32_t seq = (uint32_t)(word >> 32);
-    uint64_t number = sync->state[self->id].seq;
+    uint64_t number = sync->state[self->index].seq;
     struct counter_wait w = { self, number };
     /* release: for replicas that wait elsewhere and for messages, which read the word and then the call. The
      * meeting itself is ordered by C0. */
-    atomic_store_explicit(&dti_mailbox_of(sync, self->id, seq, 0)->word, word, memory_order_release);
+    atomic_store_explicit(&dti_mailbox_of(sync, self->index, seq, 0)->word, word, memory_order_release);
     /* A replica that waits for this one in a started operation or in a meeting in rounds sees that the calls
      * have diverged. */
-    dti_wait_queue_signal(self->wait_queue, self->id);
-    sync->state[self->id].workspace.counters.hops_near++;
+    dti_wait_queue_signal(self->wait_queue, self->index);
+    sync->state[self->index].workspace.counters.hops_near++;
     /* acq_rel: release is C0, acquire is C1 */
     if (atomic_fetch_add_explicit(&sync->arrived, 1, memory_order_acq_rel) == self->num_replicas - 1)
         return release_by_counter(self, arrival, number);
-    if (!dti_wait(self->wait_queue, self->id, DTI_AWAITS_MEETING(self->num_replicas), &self->wait_policy,
+    if (!dti_wait(self->wait_queue, self->index, DTI_AWAITS_MEETING(self->num_replicas), &self->wait_policy,
                   deadline, counter_ready, &w))
         return fail_late(self, seq, deadline);
     if (released(sync, number))
@@ -302,7 +303,7 @@ static void refresh_words(struct dti_replica *self, uint32_t number)
 {
     const struct dti_sync *sync = self->sync;
     for (uint32_t s = 0; s < 2 * sync->most_rounds; s++)
-        refresh_word(&sync->state[self->id].mailbox[s].word, number);
+        refresh_word(&sync->state[self->index].mailbox[s].word, number);
     dti_exchange_buffers_refresh(self, number, refresh_word);
 }
 
@@ -316,7 +317,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
                       struct dti_deadline *deadline, uint32_t *seq)
 {
     struct dti_team *team = self->team;
-    struct dti_replica_state *me = &self->sync->state[self->id];
+    struct dti_replica_state *me = &self->sync->state[self->index];
     /* The stop word is checked before anything is written, so that the mailboxes of an unfinished meeting
      * stay unchanged. */
     if (dti_stopped(self->stop))
@@ -333,7 +334,7 @@ ditto_status dti_meet(struct dti_replica *self, const struct dti_arrival *arriva
     /* The number of operations that were started before must agree too. */
     uint64_t word = (uint64_t)number << 32 | (digest ^ (uint32_t)me->started * 0x9e3779b1u);
     if (arrival->payload_bytes != 0)
-        memcpy(dti_mailbox_payload(dti_mailbox_of(self->sync, self->id, number, 0), arrival->call,
+        memcpy(dti_mailbox_payload(dti_mailbox_of(self->sync, self->index, number, 0), arrival->call,
                                    arrival->payload_bytes),
                arrival->payload, arrival->payload_bytes);
     *seq = number;

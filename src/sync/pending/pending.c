@@ -20,12 +20,12 @@ ditto_status dti_pending_make(struct dti_replica *self, struct dti_sync *sync)
     void *payload;
     if (ring == NULL)
         return DITTO_ERR_NO_MEMORY;
-    sync->state[self->id].pending = ring;
+    sync->state[self->index].pending = ring;
     /* The payloads are not zeroed, so that no pages are touched before they are used. Most strategies start
      * few operations, and there may be a thousand replicas. */
     DTI_TRY(dti_replica_alloc(self, DITTO_MAX_PENDING * (size_t)DTI_PAYLOAD_BYTES, DTI_CACHE_LINE_PAIR,
                               &payload));
-    sync->state[self->id].payloads = payload;
+    sync->state[self->index].payloads = payload;
     return DITTO_OK;
 }
 
@@ -47,11 +47,11 @@ void dti_pending_renew(struct dti_replica_state *state)
 static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
 {
     struct dti_sync *sync = self->sync;
-    const struct dti_pending_operation *operation = dti_pending_operation_of(sync, self->id, number);
+    const struct dti_pending_operation *operation = dti_pending_operation_of(sync, self->index, number);
     struct dti_flow flow = { .self = self,
                              .sync = sync,
-                             .me = &sync->state[self->id],
-                             .workspace = &sync->state[self->id].workspace,
+                             .me = &sync->state[self->index],
+                             .workspace = &sync->state[self->index].workspace,
                              .call = &operation->call,
                              .target = operation->target,
                              .pending_number = number,
@@ -67,14 +67,15 @@ static struct dti_flow flow_of(struct dti_replica *self, uint64_t number)
 static bool combine_pair(struct dti_replica *self, uint64_t number)
 {
     struct dti_sync *sync = self->sync;
-    const struct dti_call *call = &dti_pending_operation_of(sync, self->id, number)->call;
+    const struct dti_call *call = &dti_pending_operation_of(sync, self->index, number)->call;
     const struct dti_kernel *kernel = &(*sync->kernels)[call->dtype][call->op];
     if (self->num_replicas != 2 || call->pattern != DTI_PATTERN_ALL_REDUCE || kernel->widen != NULL ||
         kernel->divide != NULL)
         return false;
     /* A replica reads its own elements from their source (see in_mailboxes.c). */
-    const void *theirs = dti_pending_payload(sync, 1 - self->id, number, call->count * call->element_bytes);
-    kernel->combine(call->dst, self->id == 0 ? call->src : theirs, self->id == 0 ? theirs : call->src,
+    const void *theirs = dti_pending_payload(sync, 1 - self->index, number,
+                                             call->count * call->element_bytes);
+    kernel->combine(call->dst, self->index == 0 ? call->src : theirs, self->index == 0 ? theirs : call->src,
                     call->count);
     return true;
 }
@@ -122,11 +123,11 @@ static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 static bool work_on(struct dti_replica *self, uint64_t number)
 {
     uint32_t n = self->num_replicas;
-    if (dti_pending_operation_of(self->sync, self->id, number)->small && combine_pair(self, number))
+    if (dti_pending_operation_of(self->sync, self->index, number)->small && combine_pair(self, number))
         return true;
     struct dti_flow flow = flow_of(self, number);
     if (flow.from_mailboxes) {
-        dti_flow_whole(&flow, self->id, self->id + 1);
+        dti_flow_whole(&flow, self->index, self->index + 1);
         return true;
     }
     uint32_t pieces = pieces_of(&flow);
@@ -134,10 +135,10 @@ static bool work_on(struct dti_replica *self, uint64_t number)
     if (!dti_access_begin(self))
         return false;
     for (uint32_t k = 0; k < n; k++)
-        work_on_share(&flow, (self->id + k) % n, pieces);
+        work_on_share(&flow, (self->index + k) % n, pieces);
     dti_access_end(self);
     bool done = all_pieces_done(&flow, pieces);
-    dti_wait_queue_signal(self->wait_queue, self->id); /* a peer may wait for the last piece */
+    dti_wait_queue_signal(self->wait_queue, self->index); /* a peer may wait for the last piece */
     return done;
 }
 
@@ -145,7 +146,7 @@ static bool work_on(struct dti_replica *self, uint64_t number)
  * not enough before a replica touches the buffers of another one. */
 bool dti_pending_is_same(const struct dti_replica *self, uint32_t replica, uint64_t number)
 {
-    const struct dti_pending_operation *mine = dti_pending_operation_of(self->sync, self->id, number);
+    const struct dti_pending_operation *mine = dti_pending_operation_of(self->sync, self->index, number);
     const struct dti_pending_operation *theirs = dti_pending_operation_of(self->sync, replica, number);
     return atomic_load_explicit(&mine->word, memory_order_relaxed) ==
                atomic_load_explicit(&theirs->word, memory_order_relaxed) &&
@@ -176,7 +177,7 @@ void dti_pending_advance(struct dti_replica *self)
            work_on(self, me->consumed + 1)) {
         me->consumed++;
         atomic_store_explicit(&me->pending->consumed, me->consumed, memory_order_release); /* U0 */
-        dti_wait_queue_signal(self->wait_queue, self->id);
+        dti_wait_queue_signal(self->wait_queue, self->index);
     }
     dti_fenv_leave(saved);
 }

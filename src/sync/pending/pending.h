@@ -93,7 +93,7 @@ static inline unsigned char *dti_pending_payload(const struct dti_sync *sync, ui
 
 static inline struct dti_replica_state *dti_replica_state_of(const struct dti_replica *self)
 {
-    return &self->sync->state[self->id];
+    return &self->sync->state[self->index];
 }
 
 /* Returns the number of a started operation in messages, in which numbers begin at 1 in each run. */
@@ -143,7 +143,7 @@ uint32_t dti_pending_open(const struct dti_replica *self, const char **name, uin
 /* Returns the public function with which the program waits for an operation that it has started. */
 static inline const char *dti_pending_wait_function(const struct dti_replica *self, uint64_t number)
 {
-    bool is_step = dti_pending_operation_of(self->sync, self->id, number)->target != NULL;
+    bool is_step = dti_pending_operation_of(self->sync, self->index, number)->target != NULL;
     return is_step ? "ditto_apply_finish" : "ditto_wait";
 }
 

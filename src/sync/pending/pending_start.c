@@ -28,7 +28,7 @@ struct ring_space_wait {
 static uint64_t least_consumed(const struct dti_replica *self)
 {
     const struct dti_sync *sync = self->sync;
-    uint64_t least = sync->state[self->id].started;
+    uint64_t least = sync->state[self->index].started;
     for (uint32_t i = 0; i < self->num_replicas; i++) {
         /* U1 */
         uint64_t consumed = atomic_load_explicit(&sync->state[i].pending->consumed, memory_order_acquire);
@@ -90,7 +90,7 @@ static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, 
 {
     struct dti_team *team = self->team;
     struct ring_space_wait w = { self, number, self->num_replicas };
-    bool ended = dti_wait(self->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy, deadline,
+    bool ended = dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy, deadline,
                           ring_space_ready, &w);
     if (ring_entry_is_free(self, number))
         return DITTO_OK;
@@ -114,9 +114,9 @@ static void fetch_next(const struct dti_replica *self, size_t bytes)
 {
     const struct dti_sync *sync = self->sync;
     uint64_t next = dti_replica_state_of(self)->started + 1;
-    dti_fetch_to_write(dti_pending_operation_of(sync, self->id, next), DTI_CACHE_LINE);
+    dti_fetch_to_write(dti_pending_operation_of(sync, self->index, next), DTI_CACHE_LINE);
     if (bytes > DTI_INLINE_PAYLOAD_BYTES)
-        dti_fetch_to_write(dti_pending_payload(sync, self->id, next, bytes), bytes);
+        dti_fetch_to_write(dti_pending_payload(sync, self->index, next, bytes), bytes);
 }
 
 static ditto_status start(struct dti_replica *self, const struct dti_call *call,
@@ -126,7 +126,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     struct dti_sync *sync = self->sync;
     struct dti_replica_state *me = dti_replica_state_of(self);
     uint64_t number = me->started + 1, before = number - DITTO_MAX_PENDING;
-    struct dti_pending_operation *operation = dti_pending_operation_of(sync, self->id, number);
+    struct dti_pending_operation *operation = dti_pending_operation_of(sync, self->index, number);
     struct dti_call_size size = dti_call_size_of(call, self->num_replicas);
     if (dti_stopped(self->stop))
         return dti_leave_collective(self, dti_team_stop_status(team));
@@ -153,7 +153,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     }
     operation->target = target;
     if (small && size.own != 0)
-        memcpy(dti_pending_payload(sync, self->id, number, size.own), call->src, size.own);
+        memcpy(dti_pending_payload(sync, self->index, number, size.own), call->src, size.own);
     if (!small) {
         /* relaxed: the word publishes them */
         atomic_store_explicit(&operation->claim, (uint64_t)number << 32, memory_order_relaxed);
@@ -161,7 +161,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     }
     /* P0 */
     atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->digest, memory_order_release);
-    dti_wait_queue_signal(self->wait_queue, self->id);
+    dti_wait_queue_signal(self->wait_queue, self->index);
     me->started = number;
     fetch_next(self, small ? size.own : 0);
     me->pending->open[number % DITTO_MAX_PENDING].number = number;
@@ -178,7 +178,7 @@ ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *
     uint64_t number = dti_replica_state_of(self)->started + 1;
     /* The program has no handle of an operation with a target, so it cannot make room by waiting for it. */
     if (dti_replica_state_of(self)->pending->open[number % DITTO_MAX_PENDING].number != 0 &&
-        dti_pending_operation_of(self->sync, self->id, number)->target != NULL)
+        dti_pending_operation_of(self->sync, self->index, number)->target != NULL)
         DTI_TRY(dti_pending_wait(self, number - DITTO_MAX_PENDING, deadline));
     dti_trace_begin(self, DTI_TRACE_COLLECTIVE, call->name);
     ditto_status status = start(self, call, target, deadline, out);

@@ -37,7 +37,7 @@ static uint32_t find_missing(const struct dti_replica *self, uint64_t number, bo
 bool dti_is_ahead_in_meeting(const struct dti_replica *self, uint32_t other)
 {
     const struct dti_sync *sync = self->sync;
-    uint32_t next = (uint32_t)sync->state[self->id].seq + 1;
+    uint32_t next = (uint32_t)sync->state[self->index].seq + 1;
     return atomic_load_explicit(&dti_mailbox_of(sync, other, next, 0)->word, memory_order_acquire) >> 32 ==
            next;
 }
@@ -58,11 +58,11 @@ static ditto_status check_can_finish(struct dti_replica *self, uint64_t number)
      * between the checks. */
     if (!different && ((!returned && !ahead) || dti_has_started(sync, other, number)))
         return DITTO_OK;
-    describe(self, self->id, number, mine);
+    describe(self, self->index, number, mine);
     if (different) {
         describe(self, other, number, theirs);
         text.length = strlen(theirs);
-        dti_call_difference(&dti_pending_operation_of(sync, self->id, number)->call,
+        dti_call_difference(&dti_pending_operation_of(sync, self->index, number)->call,
                             &dti_pending_operation_of(sync, other, number)->call, self->num_replicas, &text);
         DTI_FAIL(DITTO_ERR_DIVERGED,
                  "replica %u started %s, but replica %u started %s: every replica must make the same "
@@ -86,7 +86,7 @@ static ditto_status fail_late(struct dti_replica *self, uint64_t number, const s
     const struct dti_sync *sync = self->sync;
     char mine[DTI_CALL_TEXT_BYTES], missing[DTI_MISSING_TEXT_BYTES] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
-    describe(self, self->id, number, mine);
+    describe(self, self->index, number, mine);
     if (dti_describe_missing(sync, dti_has_not_started, number, &text) == 0)
         dti_text_add(&text, "its last pieces");
     return dti_fail_late(self, deadline, mine, missing);
@@ -117,7 +117,7 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
     struct consumed_wait w = { self, number, DITTO_OK };
     if (dti_replica_is_forked(self))
         return dti_fail_forked();
-    bool ended = deadline != NULL ? dti_wait(self->wait_queue, self->id, DTI_EVERYONE, &self->wait_policy,
+    bool ended = deadline != NULL ? dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy,
                                              deadline, consumed_ready, &w)
                                   : consumed_ready(&w);
     if (me->consumed >= number) {

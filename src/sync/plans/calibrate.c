@@ -76,11 +76,11 @@ static ditto_status measure_hops(struct dti_replica *self, void *argument)
 {
     struct hops *h = argument;
     for (uint32_t d = 0; d < DTI_DISTANCES; d++) {
-        if (h->pair[d] == 0 || self->id + 1 < h->pair[d] || self->id > h->pair[d])
+        if (h->pair[d] == 0 || self->index + 1 < h->pair[d] || self->index > h->pair[d])
             continue;
         /* Side 0 of the previous pair stores the next distance when it has finished. */
         await_word(&h->distance, d);
-        if (self->id == h->pair[d]) {
+        if (self->index == h->pair[d]) {
             follow(h);
             continue;
         }
@@ -210,7 +210,7 @@ static ditto_status plan_tries(struct dti_replica *self, struct trial *trial, fl
     double ns;
     /* All replicas meet in the try, so none still uses `times` and `over` of the comparison before. */
     DTI_TRY(time_try(self, trial, data, attempt, 1, &ns));
-    if (self->id == 0) {
+    if (self->index == 0) {
         trial->times = ns * 40 < TRY_NS ? 40 : ns * 2 > TRY_NS ? 2 : (uint32_t)(TRY_NS / ns);
         trial->over = dti_now_ns() - trial->begin_ns > BUDGET_NS;
     }
@@ -251,7 +251,7 @@ static ditto_status find_small(struct dti_replica *self, struct trial *trial, fl
         if (faster && found == total / 2)
             found = total;
     }
-    if (self->id == 0)
+    if (self->index == 0)
         trial->small_bytes = found;
     return DITTO_OK;
 }
@@ -268,7 +268,7 @@ static ditto_status find_hierarchical(struct dti_replica *self, struct trial *tr
         if (faster && (found == bytes * 4 || bytes == trial->most))
             found = bytes;
     }
-    if (self->id == 0)
+    if (self->index == 0)
         trial->hierarchical_bytes = found;
     return DITTO_OK;
 }

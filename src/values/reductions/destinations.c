@@ -108,15 +108,15 @@ static ditto_status make_own_copies(struct dti_replica *r, const struct deliveri
 {
     for (uint32_t i = 0; i < all->count; i++) {
         struct delivery *d = &all->delivery[i];
-        ditto_tensor *part = &d->to->part[r->id];
+        ditto_tensor *part = &d->to->part[r->index];
         if (d->sparse)
             continue;
         part->rank = DTI_NO_PART;
-        if (!is_destination(d, r->id))
+        if (!is_destination(d, r->index))
             continue;
         void *data;
-        DTI_TRY(dti_value_buffer_take(dti_pool_of(all->strategy, r->id), ditto_tensor_bytes(&d->spec),
-                                      &d->to->component[r->id], &data));
+        DTI_TRY(dti_value_buffer_take(dti_pool_of(all->strategy, r->index), ditto_tensor_bytes(&d->spec),
+                                      &d->to->component[r->index], &data));
         *part = d->spec;
         part->data = data;
         part->device = 0;
@@ -157,7 +157,7 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
         size_t first, end;
         if (all->delivery[i].sparse)
             continue;
-        dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->num_replicas, r->id, DTI_CACHE_LINE,
+        dti_tree_part(ditto_tensor_count(&all->delivery[i].spec), r->num_replicas, r->index, DTI_CACHE_LINE,
                       &first, &end);
         status = deliver_range(all, &all->delivery[i], first, end);
     }

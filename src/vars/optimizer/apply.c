@@ -134,10 +134,10 @@ void dti_optimizer_changes(const struct dti_replica *self, const ditto_optimizer
                            uint32_t count)
 {
     for (uint32_t k = first; k < first + count; k++)
-        dti_changed(o->variable[k], self->id);
+        dti_changed(o->variable[k], self->index);
     for (uint32_t i = first * o->slots; i < (first + count) * o->slots; i++)
-        dti_changed(o->slot[i], self->id);
-    dti_changed(o->iterations, self->id);
+        dti_changed(o->slot[i], self->index);
+    dti_changed(o->iterations, self->index);
 }
 
 static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a, ditto_list_item *list,

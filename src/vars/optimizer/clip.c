@@ -96,7 +96,7 @@ static ditto_status measure(struct dti_replica *self, const void *const *contrib
     const ditto_optimizer *o = m->applying->optimizer;
     size_t from, to, block = 0;
     alignas(DTI_CACHE_LINE) double values[BLOCK]; /* holds f32 or f64 */
-    dti_tree_part(o->blocks, self->num_replicas, self->id, 1, &from, &to);
+    dti_tree_part(o->blocks, self->num_replicas, self->index, 1, &from, &to);
     for (uint32_t k = 0; k < o->count; k++)
         for (size_t first = 0; first < o->variable[k]->count; first += BLOCK, block++) {
             size_t end = first + BLOCK < o->variable[k]->count ? first + BLOCK : o->variable[k]->count;
@@ -197,11 +197,11 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *contr
             size_t first = sum->piece[p].first > item_piece->first ? sum->piece[p].first - item_piece->first
                                                                    : 0;
             size_t end = sum->piece[p].first + sum->piece[p].count - item_piece->first;
-            if (sum->copy[p].owner == self->id)
-                apply_range(s, self->id, item, first, end < item_piece->count ? end : item_piece->count);
+            if (sum->copy[p].owner == self->index)
+                apply_range(s, self->index, item, first, end < item_piece->count ? end : item_piece->count);
         }
     }
-    if (self->id == 0 && o->first_nonempty_item < o->items)
+    if (self->index == 0 && o->first_nonempty_item < o->items)
         *(int64_t *)o->iterations->copy[0].data = s->applying->step.number;
     return DITTO_OK;
 }

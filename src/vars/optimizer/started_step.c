@@ -85,10 +85,10 @@ static struct dti_started_step *allocate(const ditto_optimizer *o)
  * changes the number only in a part that every replica has started. */
 static ditto_status begin_step(struct dti_replica *self, ditto_optimizer *o, double learning_rate)
 {
-    struct dti_started_step *s = o->started[self->id];
+    struct dti_started_step *s = o->started[self->index];
     int64_t steps = *(const int64_t *)o->iterations->copy[0].data;
     if (s == NULL)
-        s = o->started[self->id] = allocate(o);
+        s = o->started[self->index] = allocate(o);
     if (s == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a started step of optimizer \"%s\"", o->name);
     s->is_started = true;
@@ -154,12 +154,12 @@ static ditto_status start_operation(struct dti_replica *self, ditto_optimizer *o
 ditto_status dti_step_start(struct dti_replica *self, ditto_optimizer *o, uint32_t first, uint32_t count,
                             const ditto_tensor *gradients, double learning_rate)
 {
-    bool begins = !is_open(self, o->started[self->id]);
+    bool begins = !is_open(self, o->started[self->index]);
     DTI_TRY(dti_check_outside_function(self, "ditto_apply_start"));
     DTI_TRY(dti_step_check_others(self, o, first, count));
     if (begins)
         DTI_TRY(begin_step(self, o, learning_rate));
-    struct dti_started_step *s = o->started[self->id];
+    struct dti_started_step *s = o->started[self->index];
     DTI_TRY(check_part(s, o, first, count, learning_rate));
     memcpy(&s->gradient[first], gradients, count * sizeof *gradients);
     ditto_status status = start_operation(self, o, s, first, count);
@@ -195,7 +195,7 @@ static ditto_status check_complete(const ditto_optimizer *o, const struct dti_st
 
 ditto_status dti_step_finish(struct dti_replica *self, ditto_optimizer *o, double *norm)
 {
-    struct dti_started_step *s = o->started[self->id];
+    struct dti_started_step *s = o->started[self->index];
     double gradient_norm = 0;
     DTI_TRY(dti_check_outside_function(self, "ditto_apply_finish"));
     if (!is_open(self, s))
@@ -228,7 +228,7 @@ ditto_status dti_step_finish(struct dti_replica *self, ditto_optimizer *o, doubl
 
 ditto_status dti_step_check_none(const struct dti_replica *self, const ditto_optimizer *o)
 {
-    if (!is_open(self, o->started[self->id]))
+    if (!is_open(self, o->started[self->index]))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID,
                     "a step of optimizer \"%s\" has been started: call ditto_apply_finish first", o->name);
@@ -246,7 +246,7 @@ static bool has_slot(const ditto_optimizer *o, uint32_t k, const ditto_variable 
 static ditto_status check_not_given(const struct dti_replica *self, const ditto_optimizer *o,
                                     const ditto_variable *v)
 {
-    const struct dti_started_step *s = o->started[self->id];
+    const struct dti_started_step *s = o->started[self->index];
     for (uint32_t k = 0; is_open(self, s) && k < o->count; k++)
         if (s->is_given[k] && (o->variable[k] == v || (v->optimizer_slot && has_slot(o, k, v))))
             return DTI_FAIL(DITTO_ERR_INVALID,
@@ -269,8 +269,8 @@ ditto_status dti_step_check_others(const struct dti_replica *self, const ditto_o
 {
     const ditto_optimizer *other = *dti_registry_optimizers(o->iterations->team);
     for (; other != NULL; other = other->next)
-        for (uint32_t k = first; other != o && is_open(self, other->started[self->id]) && k < first + count;
-             k++)
+        for (uint32_t k = first;
+             other != o && is_open(self, other->started[self->index]) && k < first + count; k++)
             DTI_TRY(check_not_given(self, other, o->variable[k]));
     return DITTO_OK;
 }
@@ -280,7 +280,7 @@ ditto_status dti_step_check_no_step(const struct dti_replica *self, const char *
     if (is_default_strategy(self)) /* parts are done when their calls return */
         return DITTO_OK;
     for (const ditto_optimizer *o = *dti_registry_optimizers(self->team); o != NULL; o = o->next)
-        if (is_open(self, o->started[self->id]))
+        if (is_open(self, o->started[self->index]))
             return DTI_FAIL(DITTO_ERR_INVALID,
                             "%s while a step of optimizer \"%s\" is started: call ditto_apply_finish first",
                             what, o->name);

@@ -101,7 +101,7 @@ ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *v, const in
         return DITTO_OK;
     DTI_TRY(dti_buffer_check(indices, sizeof *indices, DITTO_I64, "indices"));
     DTI_TRY(dti_buffer_check(rows, v->count != 0, v->spec.dtype, "rows"));
-    return dti_lookup(v, r->id, indices, count, rows);
+    return dti_lookup(v, r->index, indices, count, rows);
 }
 
 /* Returns the frame of the update of this variable that the thread is in, or NULL. */
@@ -122,7 +122,7 @@ ditto_status ditto_variable_scatter(ditto_variable *v, ditto_scatter_op op, cons
     DTI_TRY(check_aggregation(v, op));
     const struct dti_frame *update_context = update_frame(v);
     if (update_context != NULL)
-        return dti_scatter_copy(v, update_context->replica->id, rule, slices);
+        return dti_scatter_copy(v, update_context->replica->index, rule, slices);
     DTI_TRY(dti_context_check_cross(v->team));
     return dti_scatter_cross(v, rule, slices);
 }

@@ -218,7 +218,7 @@ static void *copy_in_update(const ditto_variable *v)
 {
     const struct dti_frame *top = dti_frame_top;
     bool in_update = top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v;
-    return in_update ? dti_variable_component(v, top->replica->id) : NULL;
+    return in_update ? dti_variable_component(v, top->replica->index) : NULL;
 }
 
 ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
@@ -374,7 +374,7 @@ ditto_status ditto_read(ditto_replica *self, const ditto_variable *variable, con
     DTI_HOLD_OWN_VARIABLE(r, variable);
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_variable_check_whole(variable, "to read"));
-    *data = dti_variable_component(variable, r->id);
+    *data = dti_variable_component(variable, r->index);
     return DITTO_OK;
 }
 
@@ -390,8 +390,8 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
                         "\"%s\" is %s: its components cannot be changed one by one: use ditto_assign or a "
                         "similar function",
                         variable->name, variable->central ? "in central storage" : "mirrored");
-    dti_changed(variable, r->id);
-    *data = dti_variable_component(variable, r->id);
+    dti_changed(variable, r->index);
+    *data = dti_variable_component(variable, r->index);
     return DITTO_OK;
 }
 
@@ -403,7 +403,7 @@ uint64_t ditto_generation(ditto_replica *self, const ditto_variable *variable)
     if (dti_self(self, &r) != DITTO_OK || dti_variable_hold_own(r, variable, &held) != DITTO_OK)
         return 0;
     /* relaxed: the number was written by this replica, or under the turn before this run. */
-    return atomic_load_explicit(&variable->generation[r->id].count, memory_order_relaxed);
+    return atomic_load_explicit(&variable->generation[r->index].count, memory_order_relaxed);
 }
 
 static ditto_status replica_write(ditto_replica *self, ditto_variable *v, enum dti_rule rule,

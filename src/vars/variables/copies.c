@@ -202,7 +202,7 @@ static ditto_status allocate_own(struct dti_replica *r, void *argument)
     for (uint32_t i = 0; i < v->pieces; i++)
         for (uint32_t c = 0; c < v->copies_of_piece[i].copies; c++) {
             size_t index = (size_t)(&v->copies_of_piece[i].copy[c] - v->copy);
-            if (v->copy[index].owner != r->id)
+            if (v->copy[index].owner != r->index)
                 continue;
             uint32_t node = v->copy_node[index] != DTI_OWN_NODE ? v->copy_node[index] : r->pu.memory_node;
             const char *value = p->value != NULL ? p->value + v->piece[i].first * element_bytes : NULL;
@@ -263,9 +263,10 @@ struct splitting {
 static ditto_status make_own_copy(struct dti_replica *r, void *argument)
 {
     struct splitting *s = argument;
-    if (dti_owns_copy(s->v, r->id))
+    if (dti_owns_copy(s->v, r->index))
         return DITTO_OK;
-    return make_copy(r, r->pu.memory_node, s->v->bytes, dti_variable_component(s->v, r->id), &s->made[r->id]);
+    return make_copy(r, r->pu.memory_node, s->v->bytes, dti_variable_component(s->v, r->index),
+                     &s->made[r->index]);
 }
 
 /* Lets each replica use its new copy as its component. All copies have been allocated before. */

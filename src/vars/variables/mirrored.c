@@ -74,7 +74,7 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
     const void *source[DITTO_MAX_REPLICAS];
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), tile_count = sizeof tile / element_bytes;
     size_t first, end;
-    dti_tree_part(v->count, self->num_replicas, self->id, DTI_CACHE_LINE, &first, &end);
+    dti_tree_part(v->count, self->num_replicas, self->index, DTI_CACHE_LINE, &first, &end);
     for (size_t count; first < end; first += count) {
         count = end - first < tile_count ? end - first : tile_count;
         for (uint32_t i = 0; i < v->num_replicas; i++)
@@ -88,7 +88,7 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
         dti_copies_write(v, w->rule, first, first + count, tile);
     }
     /* The other replicas read may_differ before their first meeting of this call, and in later calls. */
-    if (w->rule == DTI_RULE_ASSIGN && self->id == 0)
+    if (w->rule == DTI_RULE_ASSIGN && self->index == 0)
         dti_variable_set_equal(w->v);
     return DITTO_OK;
 }
@@ -162,10 +162,10 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
                                              .object = v->name,
                                              .target = &target };
     DTI_TRY(check_aggregation(v));
-    dti_changed(v, self->id); /* also if the write fails, because it may have changed something */
+    dti_changed(v, self->index); /* also if the write fails, because it may have changed something */
     if (v->may_differ)
         return write_each(self, &targeted, v, rule);
-    if (targeted.op == 0 && rule != DTI_RULE_ASSIGN && self->id == 0 && overlaps_copy(v, value))
+    if (targeted.op == 0 && rule != DTI_RULE_ASSIGN && self->index == 0 && overlaps_copy(v, value))
         return write_from_copy(self, &targeted, v);
     return write_value(self, &targeted, v);
 }

@@ -7,8 +7,8 @@
 static ditto_status write_own(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
                               const void *value)
 {
-    void *component = dti_variable_component(v, self->id);
-    dti_changed(v, self->id);
+    void *component = dti_variable_component(v, self->index);
+    dti_changed(v, self->index);
     struct dti_fenv saved = dti_fenv_enter();
     dti_rule_apply(rule, v->spec.dtype, component, component, value, v->count);
     dti_fenv_leave(saved);

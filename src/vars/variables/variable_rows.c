@@ -121,7 +121,7 @@ static ditto_status scatter(struct dti_replica *self, const void *const *contrib
     s->check_status = check_all(s);
     if (s->check_status != DITTO_OK)
         return DITTO_OK;
-    dti_tree_part(rows_of(s->v), self->num_replicas, self->id, 1, &first, &end);
+    dti_tree_part(rows_of(s->v), self->num_replicas, self->index, 1, &first, &end);
     apply_rows(s, first, end);
     return DITTO_OK;
 }
@@ -141,7 +141,7 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
     };
     begin(&s, v, rule);
     s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->num_replicas : 1;
-    dti_changed(v, self->id);
+    dti_changed(v, self->index);
     DTI_TRY(dti_do_joint_work(self, &joint));
     return s.check_status;
 }

@@ -56,7 +56,7 @@ static ditto_status meet_past_the_wrap(ditto_replica *self, void *argument)
     struct wrapping *w = argument;
     struct dti_replica *r;
     DITTO_TRY(dti_self(self, &r));
-    struct dti_replica_state *me = &r->sync->state[r->id];
+    struct dti_replica_state *me = &r->sync->state[r->index];
     static int memory[REPLICAS][LARGE];
     uint32_t n = ditto_num_replicas(self);
     me->seq = w->start;
@@ -67,7 +67,7 @@ static ditto_status meet_past_the_wrap(ditto_replica *self, void *argument)
         DITTO_TRY(ditto_all_reduce(self, &value, &sum, 1, DITTO_I32, DITTO_SUM, &options));
         EXPECT(&w->report, sum == (int)(n * (uint32_t)i + n * (n - 1) / 2));
         if (w->order != ONCE && i % 16 == 0) {
-            DITTO_TRY(sum_large(self, &w->report, memory[r->id], i));
+            DITTO_TRY(sum_large(self, &w->report, memory[r->index], i));
             DITTO_TRY(sum_started(self, &w->report, i));
         }
     }
