@@ -1,5 +1,5 @@
 /* Lesson 8: conjugate gradients for Poisson's equation on a square. Each replica stores only its own rows of
- * the grid, and reads the edges of its neighbours in their memory. Dot products use
+ * the grid, and copies of the rows beside them, which ditto_exchange brings. Dot products use
  * ditto_block_sum, whose bits do not depend on how the elements are divided over replicas. So the number of
  * iterations and all bits of the residual are the same for each number of replicas.
  *
@@ -13,8 +13,6 @@
 enum { SIDE = 256, MOST_ITERATIONS = 2000 };
 
 struct problem {
-    /* The first and the last row of p on each replica. The entry of `top` after the last replica is NULL. */
-    const double *top[DITTO_MAX_REPLICAS + 1], *bottom[DITTO_MAX_REPLICAS];
     int iterations;
     double residual;
 };
@@ -22,10 +20,13 @@ struct problem {
 /* The rows of the vectors that one replica stores. */
 struct part {
     ditto_replica *self;
-    struct problem *problem;
-    uint32_t id;
     size_t count; /* the number of cells */
     double *x, *r, *p, *q, *product;
+
+    /* The rows before and after this replica's rows of p are p - SIDE and p + count. At the border of the
+     * square they are zero. */
+    ditto_exchange_part neighbour[2];
+    size_t neighbours;
 };
 
 static ditto_status dot(struct part *g, const double *a, const double *b, double *sum)
@@ -38,28 +39,23 @@ static ditto_status dot(struct part *g, const double *a, const double *b, double
 /* Computes q = A p with the five-point stencil. */
 static void apply(struct part *g)
 {
-    size_t rows = g->count / SIDE;
-    /* NULL stands for the border of the square, which is zero. */
-    const double *above = g->id > 0 ? g->problem->bottom[g->id - 1] : NULL;
-    const double *below = g->problem->top[g->id + 1];
-    for (size_t y = 0; y < rows; y++) {
-        const double *p = g->p + y * SIDE, *up = y > 0 ? p - SIDE : above,
-                     *down = y + 1 < rows ? p + SIDE : below;
+    for (size_t y = 0; y < g->count / SIDE; y++) {
+        const double *p = g->p + y * SIDE, *up = p - SIDE, *down = p + SIDE;
         for (size_t x = 0; x < SIDE; x++)
-            g->q[y * SIDE + x] = 4 * p[x] - (x > 0 ? p[x - 1] : 0) - (x + 1 < SIDE ? p[x + 1] : 0) -
-                                 (up != NULL ? up[x] : 0) - (down != NULL ? down[x] : 0);
+            g->q[y * SIDE + x] = 4 * p[x] - (x > 0 ? p[x - 1] : 0) - (x + 1 < SIDE ? p[x + 1] : 0) - up[x] -
+                                 down[x];
     }
 }
 
-static ditto_status iterate(struct part *g)
+static ditto_status iterate(struct part *g, struct problem *problem)
 {
     double rr, next_rr, pq, first_rr;
     int k = 0;
     DITTO_TRY(dot(g, g->r, g->r, &rr));
     for (first_rr = rr; k < MOST_ITERATIONS && rr > 1e-20 * first_rr; k++) {
-        DITTO_TRY(ditto_barrier(g->self, NULL)); /* now all replicas have written p */
+        DITTO_TRY(ditto_exchange(g->self, g->neighbour, g->neighbours, NULL));
         apply(g);
-        DITTO_TRY(dot(g, g->p, g->q, &pq)); /* now no replica reads the edges of p */
+        DITTO_TRY(dot(g, g->p, g->q, &pq));
         for (size_t i = 0; i < g->count; i++) {
             g->x[i] += rr / pq * g->p[i];
             g->r[i] -= rr / pq * g->q[i];
@@ -69,9 +65,9 @@ static ditto_status iterate(struct part *g)
             g->p[i] = g->r[i] + next_rr / rr * g->p[i];
         rr = next_rr;
     }
-    if (g->id == 0) {
-        g->problem->iterations = k;
-        g->problem->residual = sqrt(rr);
+    if (ditto_replica_id(g->self) == 0) {
+        problem->iterations = k;
+        problem->residual = sqrt(rr);
     }
     return DITTO_OK;
 }
@@ -83,15 +79,27 @@ static ditto_status solve(ditto_replica *self, void *problem)
         return ditto_fail(self, 1, "%u replicas for %d rows", replicas, SIDE);
     size_t first = (size_t)SIDE * id / replicas * SIDE,
            count = (size_t)SIDE * (id + 1) / replicas * SIDE - first;
-    void *memory; /* for five vectors, on this replica's NUMA node */
-    DITTO_TRY(ditto_alloc(self, 5 * count * sizeof(double), 64, &memory));
-    double *x = memset(memory, 0, 5 * count * sizeof(double));
-    struct part g = { self, problem, id, count, x, x + count, x + 2 * count, x + 3 * count, x + 4 * count };
+    void *memory; /* for five vectors and two rows, on this replica's NUMA node */
+    size_t bytes = (5 * count + 2 * SIDE) * sizeof(double);
+    DITTO_TRY(ditto_alloc(self, bytes, 64, &memory));
+    double *x = memset(memory, 0, bytes);
+    struct part g = { .self = self,
+                      .count = count,
+                      .x = x,
+                      .r = x + count,
+                      .q = x + 2 * count,
+                      .product = x + 3 * count,
+                      .p = x + 4 * count + SIDE };
+    /* Border i is between replicas i and i + 1. */
+    if (id > 0)
+        g.neighbour[g.neighbours++] = (ditto_exchange_part){ id - 1, id - 1, g.p,      g.p - SIDE,
+                                                             SIDE,   SIDE,   DITTO_F64 };
+    if (id + 1 < replicas)
+        g.neighbour[g.neighbours++] = (ditto_exchange_part){ id + 1, id,   g.p + count - SIDE, g.p + count,
+                                                             SIDE,   SIDE, DITTO_F64 };
     for (size_t i = 0; i < count; i++) /* the right-hand side */
         g.r[i] = g.p[i] = sin(0.001 * (double)(first + i));
-    g.problem->top[id] = g.p;
-    g.problem->bottom[id] = g.p + count - SIDE;
-    DITTO_TRY(iterate(&g));
+    DITTO_TRY(iterate(&g, problem));
     return ditto_free(self, memory);
 }
 

@@ -59,6 +59,7 @@
 #include <ditto/collective.h> /* barrier, all-reduce, broadcast, all-gather, ... */
 #include <ditto/pending.h>    /* collectives that are waited for later */
 #include <ditto/slices.h>     /* all-reduce of sparse rows */
+#include <ditto/exchange.h>   /* replicas give data to each other: borders of a grid */
 #include <ditto/tuning.h>     /* which algorithms collectives use */
 #include <ditto/variable.h>   /* mirrored and sync-on-read variables */
 #include <ditto/rows.h>       /* single rows of a variable */

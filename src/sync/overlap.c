@@ -65,9 +65,24 @@ static size_t collect(const ditto_list_item *list, size_t length, struct buffer 
     return found;
 }
 
+/* Stores the buffers of all parts. */
+static size_t collect_parts(const ditto_exchange_part *parts, size_t count, struct buffer *out)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t element_bytes = ditto_dtype_bytes(parts[i].dtype);
+        uintptr_t src = (uintptr_t)parts[i].src, dst = (uintptr_t)parts[i].dst;
+        if (parts[i].src_count != 0)
+            out[found++] = (struct buffer){ src, src + parts[i].src_count * element_bytes, i, false };
+        if (parts[i].dst_count != 0)
+            out[found++] = (struct buffer){ dst, dst + parts[i].dst_count * element_bytes, i, true };
+    }
+    return found;
+}
+
 /* Checks buffers that are sorted by address. A buffer that begins before the furthest end so far overlaps the
  * buffer with that end. */
-static ditto_status sweep(const struct buffer *buffer, size_t count)
+static ditto_status sweep(const struct buffer *buffer, size_t count, const char *what)
 {
     const struct buffer *furthest = NULL, *furthest_written = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -75,10 +90,10 @@ static ditto_status sweep(const struct buffer *buffer, size_t count)
         if (before != NULL && b->first < before->end)
             return DTI_FAIL(
                 DITTO_ERR_INVALID,
-                "item %zu: a buffer of %zu bytes at %p overlaps one of item %zu, %zu bytes at %p, and one of "
-                "them is a destination: give each item its own",
-                b->item, (size_t)(b->end - b->first), (void *)b->first, before->item,
-                (size_t)(before->end - before->first), (void *)before->first);
+                "%s %zu: a buffer of %zu bytes at %p overlaps one of %s %zu, %zu bytes at %p, and one of "
+                "them is a destination: give each %s its own",
+                what, b->item, (size_t)(b->end - b->first), (void *)b->first, what, before->item,
+                (size_t)(before->end - before->first), (void *)before->first, what);
         if (furthest == NULL || b->end > furthest->end)
             furthest = b;
         if (b->written && (furthest_written == NULL || b->end > furthest_written->end))
@@ -95,7 +110,20 @@ ditto_status dti_check_list(struct dti_replica *self, const ditto_list_item *lis
     DTI_TRY(dti_replica_alloc(self, 2 * length * sizeof(struct buffer), alignof(struct buffer), &memory));
     size_t count = collect(list, length, memory);
     qsort(memory, count, sizeof(struct buffer), by_address);
-    ditto_status status = sweep(memory, count);
+    ditto_status status = sweep(memory, count, "item");
+    dti_arena_free(self->arena, memory);
+    return status;
+}
+
+ditto_status dti_check_exchange(struct dti_replica *self, const ditto_exchange_part *parts, size_t count)
+{
+    void *memory;
+    if (count == 0)
+        return DITTO_OK;
+    DTI_TRY(dti_replica_alloc(self, 2 * count * sizeof(struct buffer), alignof(struct buffer), &memory));
+    size_t buffers = collect_parts(parts, count, memory);
+    qsort(memory, buffers, sizeof(struct buffer), by_address);
+    ditto_status status = sweep(memory, buffers, "part");
     dti_arena_free(self->arena, memory);
     return status;
 }

@@ -2,7 +2,7 @@
 #ifndef DTI_OVERLAP_H
 #define DTI_OVERLAP_H
 
-#include <ditto/collective.h>
+#include <ditto/exchange.h>
 
 struct dti_replica;
 
@@ -23,5 +23,9 @@ ditto_status dti_check_overlap(const void *outer, size_t outer_bytes, const void
 /* Fails with INVALID if the destination of an item overlaps a buffer of another item. Must be called on the
  * replica's own thread. The addresses are sorted in the replica's arena (NO_MEMORY). */
 ditto_status dti_check_list(struct dti_replica *self, const ditto_list_item *list, size_t length);
+
+/* Fails with INVALID if the destination of a part overlaps another buffer of any part. As dti_check_list
+ * otherwise. */
+ditto_status dti_check_exchange(struct dti_replica *self, const ditto_exchange_part *parts, size_t count);
 
 #endif

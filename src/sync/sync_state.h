@@ -118,6 +118,9 @@ struct dti_replica_state {
     /* The last list that passed all checks (call_arguments.c). An equal one is not checked again. */
     struct dti_checked_list checked_list;
 
+    /* A hash of the last parts of an exchange that passed all checks (api_exchange.c). */
+    uint64_t checked_exchange;
+
     /* The public name of the collective in which a function of the user's may be running now, or NULL. Such a
      * function may start no other collective. */
     const char *calling;

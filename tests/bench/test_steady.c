@@ -174,6 +174,19 @@ static ditto_status block_sum(ditto_replica *self, struct steady *s, struct buff
     return ditto_block_sum(self, b->src, b->dst, COUNT, DITTO_F32, NULL);
 }
 
+/* Each replica gives to the other, too much for one meeting. */
+static ditto_status exchange(ditto_replica *self, struct steady *s, struct buffers *b)
+{
+    ditto_exchange_part part = { .replica = 1 - ditto_replica_id(self),
+                                 .src = b->src,
+                                 .dst = b->dst,
+                                 .src_count = COUNT,
+                                 .dst_count = COUNT,
+                                 .dtype = DITTO_F32 };
+    (void)s;
+    return ditto_exchange(self, &part, 1, NULL);
+}
+
 static ditto_status all_reduce_slices(ditto_replica *self, struct steady *s, struct buffers *b)
 {
     ditto_slices src = {
@@ -253,6 +266,7 @@ static const struct operation operations[] = {
     { "reduce_to_root", reduce_to_root, false },
     { "broadcast_from_root", broadcast, false },
     { "block_sum", block_sum, false },
+    { "exchange", exchange, false },
     { "all_reduce_slices", all_reduce_slices, false },
     { "all_reduce_slices_into", all_reduce_slices_into, false },
     { "merge_call", merge_call, false },

@@ -84,6 +84,14 @@ static ditto_status slices_into(ditto_replica *self, const struct operands *o)
     ditto_slices in = { o->indices, o->src, o->count, 1, DITTO_F32 };
     return ditto_all_reduce_slices_into(self, &in, o->dst, o->count, DITTO_SUM, o->options);
 }
+/* Each replica gives to the next one and receives from the one before. The tag is the giver. */
+static ditto_status exchange(ditto_replica *self, const struct operands *o)
+{
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self), before = (id + n - 1) % n;
+    ditto_exchange_part part[] = { { (id + 1) % n, id, o->src, NULL, o->count, 0, DITTO_F32 },
+                                   { before, before, NULL, o->dst, 0, o->count, DITTO_F32 } };
+    return ditto_exchange(self, part, 2, o->options);
+}
 static ditto_status block_sum(ditto_replica *self, const struct operands *o)
 {
     return ditto_block_sum(self, o->src, o->dst, o->count, DITTO_F32, o->options);
@@ -145,6 +153,7 @@ static const struct {
     { all_gather_uneven, "ditto_all_gather_uneven", false },
     { slices, "ditto_all_reduce_slices", false },
     { slices_into, "ditto_all_reduce_slices_into", false },
+    { exchange, "ditto_exchange", false },
     { block_sum, "ditto_block_sum", false },
     { all_reduce_tensor, "ditto_all_reduce_tensor", false },
     { all_gather_tensor, "ditto_all_gather_tensor", false },

@@ -1,0 +1,180 @@
+/* src/sync/algorithms/neighbours.c - replicas give data to each other.
+ *
+ * Every replica puts a head into its mailbox. If all that it gives fits too, its parts and their elements
+ * follow. If this is so for all replicas, each takes what it receives out of the mailboxes of its partners,
+ * and one meeting is enough. Otherwise the replicas read the buffers of their partners, and meet again. All
+ * replicas read all heads, so all decide alike. */
+#include "sync/algorithms/neighbours.h"
+#include "base/errors/status.h"
+#include "replicas/team/team.h"
+#include "sync/algorithms/collective.h"
+#include "sync/meeting/access.h"
+#include "sync/meeting/meeting.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The beginning of a payload. */
+struct head {
+    uint64_t parts; /* whose entries follow, if they fit */
+    uint64_t fits;
+};
+
+/* A part in a payload. The elements of all parts follow the entries, each at a multiple of 8 bytes. */
+struct entry {
+    uint64_t count;
+    uint32_t replica, tag, dtype, offset; /* offset of the elements in the payload */
+};
+
+_Static_assert(sizeof(struct head) + sizeof(struct entry) < DTI_PAYLOAD_BYTES, "a payload holds a part");
+
+static size_t src_bytes(const ditto_exchange_part *part)
+{
+    return part->src_count * ditto_dtype_bytes(part->dtype);
+}
+
+/* Writes a payload. Returns its length. */
+static size_t pack(const struct dti_exchange_list *list, unsigned char *out)
+{
+    struct head head = { .parts = list->parts };
+    size_t used = sizeof head;
+    if (list->parts <= (DTI_PAYLOAD_BYTES - used) / sizeof(struct entry)) {
+        struct entry *entry = (struct entry *)(void *)(out + used);
+        used += list->parts * sizeof *entry;
+        head.fits = 1;
+        for (size_t i = 0; i < list->parts && head.fits != 0; i++) {
+            const ditto_exchange_part *part = &list->part[i];
+            size_t bytes = src_bytes(part);
+            head.fits = bytes <= DTI_PAYLOAD_BYTES - used;
+            if (head.fits == 0)
+                break;
+            entry[i] = (struct entry){ part->src_count, part->replica, part->tag, (uint32_t)part->dtype,
+                                       (uint32_t)used };
+            if (bytes != 0)
+                memcpy(out + used, part->src, bytes);
+            used += (bytes + 7) / 8 * 8; /* a payload has a multiple of 8 bytes */
+        }
+    }
+    memcpy(out, &head, sizeof head);
+    return head.fits != 0 ? used : sizeof head;
+}
+
+static const unsigned char *payload_of(const struct dti_replica *self, uint32_t replica, uint32_t seq)
+{
+    const struct dti_sync *sync = self->sync;
+    return replica == self->index ? sync->state[replica].own_payload
+                                  : dti_mailbox_of(sync, replica, seq, 0)->payload;
+}
+
+static const struct head *head_of(const struct dti_replica *self, uint32_t replica, uint32_t seq)
+{
+    return (const struct head *)(const void *)payload_of(self, replica, seq);
+}
+
+static bool all_fit(const struct dti_replica *self, uint32_t seq)
+{
+    bool fit = true;
+    for (uint32_t i = 0; i < self->num_replicas; i++)
+        fit &= head_of(self, i, seq)->fits != 0;
+    return fit;
+}
+
+/* Stops the run, because the partner's part is not what `part` expects. `found` is NULL if there is none. */
+static ditto_status fail_part(struct dti_replica *self, const ditto_exchange_part *part,
+                              const struct entry *found)
+{
+    char theirs[100] = "has no such part";
+    if (found != NULL)
+        snprintf(theirs, sizeof theirs, "gives %zu x %s", (size_t)found->count,
+                 ditto_dtype_name((ditto_dtype)found->dtype));
+    DTI_FAIL(
+        DITTO_ERR_DIVERGED,
+        "replica %u expects %zu x %s of replica %u in ditto_exchange (tag %u), but replica %u %s: a part "
+        "of one replica belongs to a part of the other, with the same tag, count and dtype",
+        self->id, part->dst_count, ditto_dtype_name(part->dtype), part->replica, part->tag, part->replica,
+        theirs);
+    dti_replica_stop(self);
+    return DITTO_ERR_DIVERGED;
+}
+
+/* Copies what the partner gives. */
+static ditto_status take(struct dti_replica *self, const ditto_exchange_part *part, const struct entry *found,
+                         const void *elements)
+{
+    if (found == NULL || found->count != part->dst_count || found->dtype != (uint32_t)part->dtype)
+        return fail_part(self, part, found);
+    if (part->dst_count != 0)
+        memcpy(part->dst, elements, part->dst_count * ditto_dtype_bytes(part->dtype));
+    return DITTO_OK;
+}
+
+/* -- from mailboxes -- */
+
+static ditto_status take_from_mailboxes(struct dti_replica *self, const struct dti_exchange_list *list,
+                                        uint32_t seq)
+{
+    for (size_t i = 0; i < list->parts; i++) {
+        const ditto_exchange_part *part = &list->part[i];
+        const unsigned char *payload = payload_of(self, part->replica, seq);
+        const struct entry *entry = (const struct entry *)(const void *)(payload + sizeof(struct head));
+        uint64_t k = 0, parts = head_of(self, part->replica, seq)->parts;
+        while (k < parts && (entry[k].replica != self->id || entry[k].tag != part->tag))
+            k++;
+        DTI_TRY(take(self, part, k < parts ? &entry[k] : NULL, k < parts ? payload + entry[k].offset : NULL));
+    }
+    return DITTO_OK;
+}
+
+/* -- from the buffers of partners -- */
+
+static ditto_status take_from_buffers(struct dti_replica *self, const struct dti_exchange_list *list,
+                                      uint32_t seq)
+{
+    for (size_t i = 0; i < list->parts; i++) {
+        const ditto_exchange_part *part = &list->part[i];
+        const struct dti_exchange_list *theirs = dti_call_of(self->sync, part->replica, seq)->more;
+        size_t k = 0;
+        while (k < theirs->parts && (theirs->part[k].replica != self->id || theirs->part[k].tag != part->tag))
+            k++;
+        struct entry found = { 0 };
+        if (k < theirs->parts)
+            found = (struct entry){ .count = theirs->part[k].src_count,
+                                    .dtype = (uint32_t)theirs->part[k].dtype };
+        DTI_TRY(take(self, part, k < theirs->parts ? &found : NULL,
+                     k < theirs->parts ? theirs->part[k].src : NULL));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status exchange(struct dti_replica *self, const struct dti_call *call,
+                             const struct dti_exchange_list *list, struct dti_deadline *deadline)
+{
+    unsigned char *own = self->sync->state[self->index].own_payload;
+    struct dti_arrival arrival = { .call = call, .payload = own, .payload_bytes = pack(list, own) };
+    uint32_t seq, second_seq;
+    arrival.next_bytes = arrival.payload_bytes;
+    DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
+    if (all_fit(self, seq)) {
+        ditto_status status = take_from_mailboxes(self, list, seq);
+        return status == DITTO_OK ? status : dti_leave_collective(self, status);
+    }
+    DTI_TRY(dti_meeting_compare(self, seq));
+    if (!dti_access_begin(self))
+        return dti_leave_collective(self, dti_team_stop_status(self->team));
+    ditto_status status = take_from_buffers(self, list, seq);
+    dti_access_end(self);
+    if (status != DITTO_OK)
+        return dti_leave_collective(self, status);
+    arrival = (struct dti_arrival){ .call = call, .next_bytes = arrival.next_bytes, .goes_on = true };
+    return dti_meet(self, &arrival, deadline, &second_seq);
+}
+
+ditto_status dti_exchange_parts(struct dti_replica *self, struct dti_call *call,
+                                const struct dti_exchange_list *list, struct dti_deadline *deadline)
+{
+    call->more = list;
+    dti_call_begins(self, call);
+    ditto_status status = exchange(self, call, list, deadline);
+    dti_call_ends(self, call);
+    return status;
+}
