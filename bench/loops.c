@@ -61,24 +61,53 @@ struct sums {
 #endif
 #include "loops_of_type.h"
 
-static inline float widen_bf16(uint16_t half)
+static inline float float_of(uint32_t bits)
 {
     union {
         uint32_t bits;
         float value;
-    } u = { .bits = (uint32_t)half << 16 };
+    } u = { .bits = bits };
     return u.value;
 }
 
-/* Rounds to nearest, ties to even. A NaN stays a NaN. */
-static inline uint16_t narrow_bf16(float value)
+static inline float widen_bf16(uint16_t half)
+{
+    return float_of((uint32_t)half << 16);
+}
+
+/* Rounds to nearest, ties to even. A NaN stays a NaN. The result is in the upper half. */
+static inline uint32_t round_bf16(float value)
 {
     union {
         float value;
         uint32_t bits;
     } u = { .value = value };
-    uint32_t rounded = (u.bits + 0x7fffu + ((u.bits >> 16) & 1u)) >> 16;
-    return (uint16_t)((u.bits & 0x7fffffffu) > 0x7f800000u ? (u.bits >> 16) | 0x40u : rounded);
+    uint32_t rounded = u.bits + 0x7fffu + ((u.bits >> 16) & 1u);
+    return (u.bits & 0x7fffffffu) > 0x7f800000u ? u.bits | 0x400000u : rounded;
+}
+
+static inline uint16_t narrow_bf16(float value)
+{
+    return (uint16_t)(round_bf16(value) >> 16);
+}
+
+/* Adds two neighbouring elements at a time, as one word. Compilers need no instructions then that widen and
+ * narrow vectors. */
+static inline uint32_t add_words(uint32_t a, uint32_t b)
+{
+    uint32_t low = round_bf16(float_of(a << 16) + float_of(b << 16));
+    uint32_t high = round_bf16(float_of(a & 0xffff0000u) + float_of(b & 0xffff0000u));
+    return (high & 0xffff0000u) | low >> 16;
+}
+
+/* As two_ of loops_of_type.h. The span is a multiple of a word. */
+static void two_words(char *x_, char *y_, const char *a_, const char *b_, struct span s)
+{
+    const uint32_t *a = (const void *)a_, *b = (const void *)b_;
+    uint32_t *x = (void *)x_, *y = (void *)(y_ != NULL ? y_ : x_);
+    WORK_INDEPENDENT
+    for (size_t i = s.first / sizeof *a; i < s.end / sizeof *a; i++)
+        x[i] = y[i] = add_words(a[i], b[i]);
 }
 
 #define NAME   bf16
@@ -86,6 +115,7 @@ static inline uint16_t narrow_bf16(float value)
 #define A      float
 #define WIDEN  widen_bf16
 #define NARROW narrow_bf16
+#define TWO    two_words
 #define LOOP
 #include "loops_of_type.h"
 

@@ -4,10 +4,13 @@
  *     A              the type in which elements are added
  *     WIDEN, NARROW  conversions from T to A and back
  *     LOOP           attributes of the functions
+ *     TWO            a function that replaces the first one below, or nothing
  * There is no include guard, because the file is included several times. */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
 
+#ifndef TWO
+#define TWO JOIN(two_, NAME)
 /* Computes x = a + b, and also writes the sum to y if y is not NULL. x and y may be equal to a and b. */
 LOOP static void JOIN(two_, NAME)(char *x_, char *y_, const char *a_, const char *b_, struct span s)
 {
@@ -24,6 +27,7 @@ LOOP static void JOIN(two_, NAME)(char *x_, char *y_, const char *a_, const char
             x[i] = y[i] = NARROW(WIDEN(a[i]) + WIDEN(b[i]));
     }
 }
+#endif
 
 /* Adds eight inputs in registers, in one pass, and writes the sum to eight results. */
 LOOP static void JOIN(eight_, NAME)(char *const *out, const char *const *in, struct span s)
@@ -61,7 +65,7 @@ LOOP static void JOIN(block_, NAME)(char *sum_, const char *const *in, uint32_t 
         out[i] = NARROW(sum[i]);
 }
 
-static const struct sums JOIN(sums_, NAME) = { JOIN(two_, NAME), JOIN(eight_, NAME), JOIN(block_, NAME) };
+static const struct sums JOIN(sums_, NAME) = { TWO, JOIN(eight_, NAME), JOIN(block_, NAME) };
 
 #undef JOIN
 #undef JOIN_
@@ -71,3 +75,4 @@ static const struct sums JOIN(sums_, NAME) = { JOIN(two_, NAME), JOIN(eight_, NA
 #undef WIDEN
 #undef NARROW
 #undef LOOP
+#undef TWO

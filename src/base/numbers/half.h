@@ -51,11 +51,17 @@ static inline float dti_f32_of_bf16(uint16_t half)
     return dti_f32_of_bits((uint32_t)half << 16);
 }
 
+/* Rounds to a bf16, which is the upper half of the result. The lower half is arbitrary. */
+static inline uint32_t dti_rounded_to_bf16(float value)
+{
+    uint32_t bits = dti_bits_of_f32(value), rounded = bits + 0x7fffu + (bits >> 16 & 1);
+    uint32_t quiet_nan = bits | 0x400000u;
+    return (bits & 0x7fffffffu) > 0x7f800000u ? quiet_nan : rounded;
+}
+
 static inline uint16_t dti_bf16_of_f32(float value)
 {
-    uint32_t bits = dti_bits_of_f32(value), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
-    uint32_t quiet_nan = bits >> 16 | 0x40u;
-    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet_nan : rounded);
+    return (uint16_t)(dti_rounded_to_bf16(value) >> 16);
 }
 
 #endif

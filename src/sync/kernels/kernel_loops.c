@@ -80,12 +80,17 @@
 #define NARROW  dti_f16_of_f32
 #include "sync/kernels/kernel_loops_of_type.h"
 
+/* Two neighbouring elements as one word. In which half the first one is does not matter, because both halves
+ * are treated alike. */
+typedef uint32_t __attribute__((may_alias, aligned(2))) two_elements;
+
 #define NAME    bf16
 #define TYPE    float
 #define ELEMENT uint16_t
 #define KIND    HALF
 #define WIDEN   dti_f32_of_bf16
 #define NARROW  dti_bf16_of_f32
+#define ROUND   dti_rounded_to_bf16
 #include "sync/kernels/kernel_loops_of_type.h"
 
 /* -- the table -- */
