@@ -207,7 +207,7 @@ static void print_limits(const struct survey *s)
     if (!s->live)
         return;
     if (c->num_parts > 1)
-        printf("  part: %u of %u of the PUs (%s)\n", c->part, c->num_parts, c->part_source);
+        printf("  part: %u/%u of the PUs (%s)\n", c->part, c->num_parts, c->part_source);
     if (c->cpu_quota > 0)
         printf("  CPU quota: %.2f CPUs\n", c->cpu_quota);
     else

@@ -72,8 +72,7 @@ static void warn_of_cuts(struct survey *s)
              c->machine_pus - c->cpuset_pus, c->machine_pus);
     if (c->part_is_shared)
         warn(s, "start at most one process for each PU, or one for all of them",
-             "%u processes share the %u PUs of the cpuset: waiting threads yield", c->num_parts,
-             c->cpuset_pus);
+             "%u processes share %u PUs: waiting threads yield", c->num_parts, c->divided_pus);
     if (c->pus < c->cpuset_pus && c->num_parts == 1 && s->live && s->request->topology.cpus == NULL)
         warn(s,
              "widen the affinity (taskset, numactl, mpirun --bind-to none, srun --cpu-bind=none), if ditto "
@@ -119,11 +118,12 @@ static void warn_of_sharing(struct survey *s)
             "use fewer replicas: waiting threads yield instead of spinning, which costs microseconds in each "
             "meeting",
             "%u replicas share PUs", sharing);
-    if (s->counts.cpu_quota > 0 && s->counts.cpu_quota < threads)
+    double quota = s->counts.cpu_quota / s->counts.num_parts; /* this process's share */
+    if (quota > 0 && quota < threads)
         warn(s, "raise the quota (docker --cpus, systemd CPUQuota=, kubernetes limits) or use fewer replicas",
              "control groups grant %.2f CPUs of time to %u threads: they are throttled, and waiting threads "
              "yield",
-             s->counts.cpu_quota, threads);
+             quota, threads);
     if (wide > 0)
         warn(s, "one replica per NUMA node (--per node) where memory bandwidth matters",
              "%u replicas are wider than a NUMA node: their memory is on their leader's node", wide);

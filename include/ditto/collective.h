@@ -19,7 +19,8 @@ DITTO_BEGIN
  *  a replica finds in its own arguments stops the run only if its function returns it. Memory that any
  *  replica wrote before the call is visible to every replica after the call returns DITTO_OK. Results have
  *  the same bits on every replica, in every run, and for every placement, algorithm and option. The tree of
- *  docs/semantics.md, which depends on the number of replicas alone, fixes the order of a reduction.
+ *  docs/semantics.md, which depends on the number of replicas and on `order_blocks` alone, fixes the order of
+ *  a reduction.
  *  @{ */
 
 /** How two elements are combined.

@@ -29,7 +29,8 @@ typedef struct ditto_exchange_part {
  *
  *  Every replica calls it, also one that has no partner. Each of its parts belongs to exactly one part of its
  *  partner, with the same tag. When the call returns, the destinations of this replica hold what its partners
- *  have given, and no replica reads its sources any more.
+ *  have given, and no replica reads its sources any more. A destination must not overlap a buffer of another
+ *  replica. This is not checked.
  *
  *      // Replica i has rows 1 to 100 of a grid, and in rows 0 and 101 copies of its neighbours' rows. Border
  *      // i is between replicas i and i + 1.
@@ -62,8 +63,10 @@ typedef struct ditto_exchange_part {
  *  @par Thread safety
  *  Only the thread of the replica may call it.
  *  @par Cost
- *  If what each replica gives fits 4 KiB, with 24 bytes for each part, the call takes one meeting and two
- *  copies, else two meetings and one copy. The buffers are checked in the first of equal calls only.
+ *  Each replica has a message of 16 bytes, 24 bytes for each part, and the elements that it gives. If all
+ *  messages fit 4 KiB, the call takes one meeting and two copies, else two meetings and one copy. Each
+ *  replica reads one cache line of every other one. The buffers are checked only if the parts differ from
+ *  those of the last four calls.
  *  @par Source
  *  MPI_Neighbor_alltoallw, MPI 3.1, section 7.6. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_exchange(ditto_replica *self, const ditto_exchange_part *parts,

@@ -221,7 +221,7 @@ typedef struct ditto_strategy_options {
     /** If not 0, spin_us is used as it stands, and 0 there means that no thread spins. */
     int has_spin_us;
 
-    /* -- Computing: values do not depend on these, except on `floating` -- */
+    /* -- Computing: values do not depend on these, except on `floating` and `order_blocks` -- */
 
     /** The algorithm of collectives whose options have implementation 0. */
     ditto_implementation implementation;
@@ -258,9 +258,10 @@ typedef struct ditto_strategy_options {
      *  DITTO_SWITCH_ON is the default. Open MPI, MPICH, Intel MPI and Slurm tell each process how many they
      *  have started on this machine. If they have left all PUs of the cpuset to all of them, the n processes
      *  divide the PUs, so that their replicas are not on the same ones. Each has whole cores if there are n
-     *  cores, else whole PUs if there are n PUs, else a PU that it shares with others. If the options give
-     *  PUs or a placement, nothing is divided. The environment variable DITTO_PART may be auto, off, or a
-     *  part and the number of parts (0/2 and 1/2), for other launchers. */
+     *  cores, else whole PUs if there are n PUs, else a PU that it shares with others. A given number of
+     *  replicas is placed on the part. If the options give PUs or a placement, nothing is divided. The
+     *  environment variable DITTO_PART may be auto, off, or a part and the number of parts (0/2 and 1/2), for
+     *  other launchers. */
     ditto_switch part;
 } ditto_strategy_options;
 

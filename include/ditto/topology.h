@@ -78,8 +78,10 @@ typedef struct ditto_topology_counts {
 
     uint32_t part; /**< the number of this process among them, from 0 */
 
-    /** 1 if there are more such processes than PUs, so that others use the PU of this one. */
+    /** 1 if there are more such processes than PUs, so that others may use the PU of this one. */
     uint32_t part_is_shared;
+
+    uint32_t divided_pus; /**< the number of PUs that were divided among them, or `pus` */
 
     /** The environment variable that has the number of this process, or NULL. It is never freed. */
     const char *part_source;
@@ -254,11 +256,13 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_node(const ditto_topology 
  *          is NULL */
 DITTO_API uint32_t ditto_topology_distance(const ditto_topology *topology, uint32_t from, uint32_t to);
 
-/** Returns how many replicas a strategy without options has on the machine, unless its kind has only one.
+/** Returns how many replicas a strategy without options has on the machine, unless its kind has only one. For
+ *  a process that takes only a part of the machine, the topology must have been read with
+ *  ditto_topology_options.part on.
  *
  *  @param topology  the topology
- *  @return the minimum of the number of cores, the CPU quota rounded up, and DITTO_MAX_REPLICAS. 0 if
- *          `topology` is NULL */
+ *  @return the minimum of the number of cores, this process's share of the CPU quota rounded up, and
+ *          DITTO_MAX_REPLICAS. 0 if `topology` is NULL */
 DITTO_API uint32_t ditto_topology_default_num_replicas(const ditto_topology *topology);
 
 DITTO_END

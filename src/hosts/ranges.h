@@ -5,7 +5,6 @@
 #ifndef DTI_RANGES_H
 #define DTI_RANGES_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* The limits of a cluster. */

@@ -163,9 +163,9 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
     dti_limits_read("", dti_context_saved_mask(), &limits);
     const ditto_topology_counts *m = &strategy->machine;
     if (m->num_parts > 1)
-        dti_text_add(text, "this process has part %u of %u of the PUs (%s)%s; DITTO_PART=off gives it all\n",
+        dti_text_add(text, "this process has part %u/%u of the PUs (%s)%s; DITTO_PART=off gives it all\n",
                      m->part, m->num_parts, m->part_source,
-                     m->part_is_shared ? ", which it shares with other processes" : "");
+                     m->part_is_shared ? ", which other processes may use too" : "");
     if (strategy->machine.cpu_quota > 0)
         dti_text_add(text, "the process's control groups grant %.2f CPUs\n", strategy->machine.cpu_quota);
     if (limits.memory_policy > DITTO_NUMA_POLICY_DEFAULT && limits.memory_policy != DITTO_NUMA_POLICY_LOCAL)

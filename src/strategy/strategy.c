@@ -61,7 +61,7 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
 static double cpu_quota(const ditto_topology_counts *machine)
 {
     double quota = machine->cpu_quota / machine->num_parts;
-    double pus = machine->part_is_shared ? (double)machine->cpuset_pus / machine->num_parts : 0;
+    double pus = machine->part_is_shared ? (double)machine->divided_pus / machine->num_parts : 0;
     return quota == 0 || (pus != 0 && pus < quota) ? pus : quota;
 }
 

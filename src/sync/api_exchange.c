@@ -44,9 +44,18 @@ static uint64_t identity_of(const ditto_exchange_part *parts, size_t count)
         hash = dti_hash_word(hash, (uint64_t)(uintptr_t)p->src);
         hash = dti_hash_word(hash, (uint64_t)(uintptr_t)p->dst);
         hash = dti_hash_word(hash, p->src_count);
-        hash = dti_hash_word(hash, p->dst_count << 8 | (unsigned)p->dtype);
+        hash = dti_hash_word(hash, p->dst_count);
+        hash = dti_hash_word(hash, (unsigned)p->dtype);
     }
     return hash;
+}
+
+static bool is_checked(const struct dti_checked_exchanges *checked, uint64_t identity)
+{
+    bool found = false;
+    for (int i = 0; i < DTI_CHECKED_EXCHANGES; i++)
+        found |= checked->identity[i] == identity;
+    return found;
 }
 
 ditto_status ditto_exchange(ditto_replica *self, const ditto_exchange_part *parts, size_t num_parts,
@@ -57,11 +66,11 @@ ditto_status ditto_exchange(ditto_replica *self, const ditto_exchange_part *part
     DTI_TRY(dti_arguments_begin(&a, self, "ditto_exchange", DTI_PATTERN_NOTHING, options, 0));
     if (num_parts != 0)
         DTI_TRY(dti_not_null(parts, "parts"));
-    uint64_t *checked = &a.replica->sync->state[a.replica->index].checked_exchange;
+    struct dti_checked_exchanges *checked = &a.replica->sync->state[a.replica->index].checked_exchanges;
     uint64_t identity = identity_of(parts, num_parts);
-    if (identity != *checked) {
+    if (!is_checked(checked, identity)) {
         DTI_TRY(check_parts(a.replica, parts, num_parts));
-        *checked = identity;
+        checked->identity[checked->next++ % DTI_CHECKED_EXCHANGES] = identity;
     }
     struct dti_exchange_list list = { parts, num_parts };
     return dti_exchange_parts(a.replica, &a.call, &list, &a.deadline);

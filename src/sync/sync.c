@@ -206,7 +206,8 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_PAYLOAD_BYTES;
 
     /* A given number has priority, then one that this process has measured before, then the usual one. */
-    bool known = !sync->oversubscribed && dti_tuning_find(&sync->shape, &found);
+    bool usual_order = options->order_blocks <= 1;
+    bool known = !sync->oversubscribed && usual_order && dti_tuning_find(&sync->shape, &found);
     if (!known)
         DTI_TRY(dti_measure_hops(team, &sync->shape, &found.costs));
     sync->tuning = (struct dti_tuning){ given, found.costs };
@@ -218,9 +219,9 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
         DTI_TRY(dti_measure_thresholds(sync, &found.given, &in_time));
         sync->tuning.given = given;
         dti_tuning_fill(&sync->tuning.given, &found.given);
-        /* The numbers are kept for later strategies, unless near_replicas has changed the plans, replicas
-         * share PUs, or the machine was busy. */
-        if (given.near_replicas == 0 && !sync->oversubscribed && in_time)
+        /* The numbers are kept for later strategies, unless near_replicas or order_blocks has changed the
+         * plans, replicas share PUs, or the machine was busy. */
+        if (given.near_replicas == 0 && usual_order && !sync->oversubscribed && in_time)
             dti_tuning_keep(&sync->shape, &found);
         reset(sync); /* so that messages and ditto_strategy_diagnose do not name the measurements */
     }

@@ -109,6 +109,14 @@ struct dti_checked_list {
     uint64_t hash;
 };
 
+/* Hashes of the parts of the last exchanges that passed all checks (api_exchange.c). Equal ones are not
+ * checked again. A program that exchanges two buffers in turn needs two of them. */
+enum { DTI_CHECKED_EXCHANGES = 4 };
+struct dti_checked_exchanges {
+    uint64_t identity[DTI_CHECKED_EXCHANGES];
+    uint32_t next; /* to be replaced */
+};
+
 /* The state of one replica. */
 struct dti_replica_state {
     /* The number of the last meeting that the replica entered. Mailboxes hold the lower half of it. This
@@ -118,8 +126,7 @@ struct dti_replica_state {
     /* The last list that passed all checks (call_arguments.c). An equal one is not checked again. */
     struct dti_checked_list checked_list;
 
-    /* A hash of the last parts of an exchange that passed all checks (api_exchange.c). */
-    uint64_t checked_exchange;
+    struct dti_checked_exchanges checked_exchanges;
 
     /* The public name of the collective in which a function of the user's may be running now, or NULL. Such a
      * function may start no other collective. */

@@ -26,12 +26,14 @@ static bool tasks_of_node(const char *text, uint32_t node, uint32_t *tasks)
     while (*text >= '0' && *text <= '9') {
         char *end;
         unsigned long number = strtoul(text, &end, 10), nodes = 1;
+        if (number > UINT32_MAX)
+            return false;
         if (strncmp(end, "(x", 2) == 0) {
             nodes = strtoul(end + 2, &end, 10);
             if (*end++ != ')')
                 return false;
         }
-        if (node < nodes && number <= UINT32_MAX) {
+        if (node < nodes) {
             *tasks = (uint32_t)number;
             return true;
         }

@@ -436,6 +436,7 @@ static ditto_status read_whole(const ditto_topology_options *options, const stru
         return status;
     }
     topology->counts.num_parts = 1;
+    topology->counts.divided_pus = topology->counts.pus;
     *out = topology;
     return DITTO_OK;
 }
@@ -461,6 +462,7 @@ static ditto_status read_part(const ditto_topology *whole, const struct dti_part
     (*out)->counts.num_parts = part->parts;
     (*out)->counts.part = part->index;
     (*out)->counts.part_is_shared = shared;
+    (*out)->counts.divided_pus = whole->counts.pus;
     (*out)->counts.part_source = part->source;
     return DITTO_OK;
 }

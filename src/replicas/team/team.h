@@ -77,7 +77,7 @@ typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
 /* -- What other modules may ask of a team. Any thread -- */
 /* Constant from the creation of the team to its end. */
 uint32_t dti_team_num_replicas(const struct dti_team *team);
-struct dti_replica *dti_team_replica(const struct dti_team *team, uint32_t id);
+struct dti_replica *dti_team_replica(const struct dti_team *team, uint32_t index);
 const struct dti_team_options *dti_team_options(const struct dti_team *team);
 bool dti_team_is_oversubscribed(const struct dti_team *team);
 struct dti_wait_queue *dti_team_wait_queue(struct dti_team *team);

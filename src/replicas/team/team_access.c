@@ -6,9 +6,9 @@ uint32_t dti_team_num_replicas(const struct dti_team *team)
     return team->n;
 }
 
-struct dti_replica *dti_team_replica(const struct dti_team *team, uint32_t id)
+struct dti_replica *dti_team_replica(const struct dti_team *team, uint32_t index)
 {
-    return &team->replica[id];
+    return &team->replica[index];
 }
 
 const struct dti_team_options *dti_team_options(const struct dti_team *team)

@@ -26,37 +26,61 @@ struct entry {
     uint32_t replica, tag, dtype, offset; /* offset of the elements in the payload */
 };
 
-_Static_assert(sizeof(struct head) + sizeof(struct entry) < DTI_PAYLOAD_BYTES, "a payload holds a part");
+#define MOST_ENTRIES ((DTI_PAYLOAD_BYTES - sizeof(struct head)) / sizeof(struct entry))
+
+_Static_assert(sizeof(struct head) % 8 == 0 && sizeof(struct entry) % 8 == 0 && DTI_PAYLOAD_BYTES % 8 == 0,
+               "elements begin at multiples of 8");
 
 static size_t src_bytes(const ditto_exchange_part *part)
 {
     return part->src_count * ditto_dtype_bytes(part->dtype);
 }
 
+static size_t dst_bytes(const ditto_exchange_part *part)
+{
+    return part->dst_count * ditto_dtype_bytes(part->dtype);
+}
+
+/* Returns the bytes that the elements of a part take in a payload, a multiple of 8. */
+static size_t packed_bytes(const ditto_exchange_part *part)
+{
+    return (src_bytes(part) + 7) / 8 * 8;
+}
+
+/* Returns true if all parts fit a payload. */
+static bool fits(const struct dti_exchange_list *list)
+{
+    size_t left = DTI_PAYLOAD_BYTES - sizeof(struct head);
+    if (list->parts > MOST_ENTRIES)
+        return false;
+    left -= list->parts * sizeof(struct entry);
+    for (size_t i = 0; i < list->parts; i++) {
+        if (src_bytes(&list->part[i]) > left)
+            return false;
+        left -= packed_bytes(&list->part[i]); /* `left` is a multiple of 8 too */
+    }
+    return true;
+}
+
 /* Writes a payload. Returns its length. */
 static size_t pack(const struct dti_exchange_list *list, unsigned char *out)
 {
-    struct head head = { .parts = list->parts };
+    struct head head = { .parts = list->parts, .fits = fits(list) };
+    struct entry *entry = (struct entry *)(void *)(out + sizeof head);
     size_t used = sizeof head;
-    if (list->parts <= (DTI_PAYLOAD_BYTES - used) / sizeof(struct entry)) {
-        struct entry *entry = (struct entry *)(void *)(out + used);
-        used += list->parts * sizeof *entry;
-        head.fits = 1;
-        for (size_t i = 0; i < list->parts && head.fits != 0; i++) {
-            const ditto_exchange_part *part = &list->part[i];
-            size_t bytes = src_bytes(part);
-            head.fits = bytes <= DTI_PAYLOAD_BYTES - used;
-            if (head.fits == 0)
-                break;
-            entry[i] = (struct entry){ part->src_count, part->replica, part->tag, (uint32_t)part->dtype,
-                                       (uint32_t)used };
-            if (bytes != 0)
-                memcpy(out + used, part->src, bytes);
-            used += (bytes + 7) / 8 * 8; /* a payload has a multiple of 8 bytes */
-        }
-    }
     memcpy(out, &head, sizeof head);
-    return head.fits != 0 ? used : sizeof head;
+    if (head.fits == 0)
+        return used;
+    used += list->parts * sizeof *entry;
+    for (size_t i = 0; i < list->parts; i++) {
+        const ditto_exchange_part *part = &list->part[i];
+        entry[i] = (struct entry){ part->src_count, part->replica, part->tag, (uint32_t)part->dtype,
+                                   (uint32_t)used };
+        if (part->src_count != 0)
+            memcpy(out + used, part->src, src_bytes(part));
+        used += packed_bytes(part);
+    }
+    return used;
 }
 
 static const unsigned char *payload_of(const struct dti_replica *self, uint32_t replica, uint32_t seq)
@@ -101,10 +125,11 @@ static ditto_status fail_part(struct dti_replica *self, const ditto_exchange_par
 static ditto_status take(struct dti_replica *self, const ditto_exchange_part *part, const struct entry *found,
                          const void *elements)
 {
-    if (found == NULL || found->count != part->dst_count || found->dtype != (uint32_t)part->dtype)
+    bool same = found != NULL && found->count == part->dst_count && found->dtype == (uint32_t)part->dtype;
+    if (!same || (elements == NULL && part->dst_count != 0))
         return fail_part(self, part, found);
     if (part->dst_count != 0)
-        memcpy(part->dst, elements, part->dst_count * ditto_dtype_bytes(part->dtype));
+        memcpy(part->dst, elements, dst_bytes(part));
     return DITTO_OK;
 }
 
@@ -118,9 +143,13 @@ static ditto_status take_from_mailboxes(struct dti_replica *self, const struct d
         const unsigned char *payload = payload_of(self, part->replica, seq);
         const struct entry *entry = (const struct entry *)(const void *)(payload + sizeof(struct head));
         uint64_t k = 0, parts = head_of(self, part->replica, seq)->parts;
+        /* The limits hold unless the payload is that of another call with the same digest. */
+        parts = parts < MOST_ENTRIES ? parts : MOST_ENTRIES;
         while (k < parts && (entry[k].replica != self->id || entry[k].tag != part->tag))
             k++;
-        DTI_TRY(take(self, part, k < parts ? &entry[k] : NULL, k < parts ? payload + entry[k].offset : NULL));
+        bool found = k < parts && entry[k].offset <= DTI_PAYLOAD_BYTES &&
+                     dst_bytes(part) <= DTI_PAYLOAD_BYTES - entry[k].offset;
+        DTI_TRY(take(self, part, k < parts ? &entry[k] : NULL, found ? payload + entry[k].offset : NULL));
     }
     return DITTO_OK;
 }
@@ -165,6 +194,8 @@ static ditto_status exchange(struct dti_replica *self, const struct dti_call *ca
     dti_access_end(self);
     if (status != DITTO_OK)
         return dti_leave_collective(self, status);
+    /* As in dti_collective_with_access, the second meeting has its own deadline. */
+    *deadline = dti_replica_deadline(self, deadline->timeout_ms);
     arrival = (struct dti_arrival){ .call = call, .next_bytes = arrival.next_bytes, .goes_on = true };
     return dti_meet(self, &arrival, deadline, &second_seq);
 }
