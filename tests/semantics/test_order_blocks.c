@@ -147,6 +147,9 @@ static size_t compare_all_ways(uint32_t n, uint32_t blocks, uint64_t seed)
     expect_variable("a step", negative, w.trained, n, blocks);
     expect_reduced_value(s, &w, expected, n, blocks);
     assert_ok(ditto_optimizer_destroy(w.optimizer));
+    assert_ok(ditto_variable_destroy(w.mirrored));
+    assert_ok(ditto_variable_destroy(w.trained));
+    assert_ok(ditto_variable_destroy(w.on_read));
     assert_ok(ditto_strategy_destroy(s));
     return unlike;
 }
