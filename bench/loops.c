@@ -104,10 +104,17 @@ static inline uint32_t add_words(uint32_t a, uint32_t b)
 static void two_words(char *x_, char *y_, const char *a_, const char *b_, struct span s)
 {
     const uint32_t *a = (const void *)a_, *b = (const void *)b_;
-    uint32_t *x = (void *)x_, *y = (void *)(y_ != NULL ? y_ : x_);
-    WORK_INDEPENDENT
-    for (size_t i = s.first / sizeof *a; i < s.end / sizeof *a; i++)
-        x[i] = y[i] = add_words(a[i], b[i]);
+    uint32_t *x = (void *)x_, *y = (void *)y_;
+    size_t first = s.first / sizeof *a, end = s.end / sizeof *a;
+    if (y == NULL) {
+        WORK_INDEPENDENT
+        for (size_t i = first; i < end; i++)
+            x[i] = add_words(a[i], b[i]);
+    } else {
+        WORK_INDEPENDENT
+        for (size_t i = first; i < end; i++)
+            x[i] = y[i] = add_words(a[i], b[i]);
+    }
 }
 
 #define NAME   bf16

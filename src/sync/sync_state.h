@@ -161,8 +161,9 @@ struct dti_replica_state {
     struct dti_announcement *announcement; /* [2] */
     struct dti_known_calls *known_calls;
 
-    /* [DTI_PAYLOAD_BYTES] The replica's own payload, and the partial results that it has passed on in the
-     * last round of a small all-reduce (in_mailboxes.c). `partials` is NULL if every plan has one round. */
+    /* [DTI_PAYLOAD_BYTES] The replica's own payload (in_mailboxes.c, neighbours.c), and the partial results
+     * that it has passed on in the last round of a small all-reduce (in_mailboxes.c). `partials` is NULL if
+     * every plan has one round. */
     unsigned char *own_payload;
     unsigned char *partials;
     struct dti_rounds_view route[DITTO_IMPLEMENTATION_HIERARCHICAL + 1];
