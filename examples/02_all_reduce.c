@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TERMS = 1000000, LENGTH = 4096 };
@@ -26,7 +27,7 @@ static ditto_status add_up(ditto_replica *self, void *result)
     /* In place: the buffer is both the source and the destination. */
     DITTO_TRY(ditto_all_reduce(self, &sum, &sum, 1, DITTO_F64, DITTO_SUM, NULL));
     DITTO_TRY(ditto_all_reduce(self, &largest, &largest, 1, DITTO_F64, DITTO_MAX, NULL));
-    if (id == 0)
+    if (ditto_replica_is_first_of_host(self))
         printf("pi is about %.6f; the largest part was %.6f\n", sqrt(6 * sum), largest);
     ((double *)result)[id] = sum;
     return DITTO_OK;
@@ -50,7 +51,7 @@ static ditto_status overlap(ditto_replica *self, void *unused)
      * return. */
     if (status != DITTO_OK)
         return ditto_abandon(self, status);
-    if (ditto_replica_id(self) == 0)
+    if (ditto_replica_is_first_of_host(self))
         printf("the mean of the replicas' ids is %g (and meanwhile: %.3f)\n", (double)mean[LENGTH - 1],
                other_work);
     return DITTO_OK;
@@ -59,13 +60,17 @@ static ditto_status overlap(ditto_replica *self, void *unused)
 int main(int argc, char **argv)
 {
     ditto_strategy *strategy = make_strategy(argc, argv);
-    static double result[DITTO_MAX_REPLICAS];
+    double *result = calloc(ditto_strategy_num_replicas(strategy), sizeof *result); /* by id */
+    if (result == NULL)
+        return 1;
     check(ditto_strategy_run(strategy, add_up, result));
-    for (uint32_t i = 1; i < ditto_strategy_num_replicas(strategy); i++)
-        if (memcmp(&result[i], &result[0], sizeof result[0]) != 0)
+    uint32_t first = ditto_strategy_first_local_replica(strategy);
+    for (uint32_t i = first; i < first + ditto_strategy_num_local_replicas(strategy); i++)
+        if (memcmp(&result[i], &result[first], sizeof result[0]) != 0)
             return fprintf(stderr, "replica %u has other bits\n", i), 1;
     printf("all replicas have the same bits\n");
     check(ditto_strategy_run(strategy, overlap, NULL));
     check(ditto_strategy_destroy(strategy));
+    free(result);
     return 0;
 }

@@ -39,7 +39,7 @@ static ditto_status step(ditto_replica *self, void *argument)
         DITTO_TRY(ditto_assign_add(self, v->seen, &one));
     /* Returns a pointer to the nearest copy. */
     DITTO_TRY(ditto_read(self, v->weight, &weight));
-    if (ditto_replica_id(self) == 0)
+    if (ditto_replica_is_first_of_host(self))
         printf("inside: weight is %g\n", *(const double *)weight);
     return DITTO_OK;
 }

@@ -65,7 +65,7 @@ static ditto_status iterate(struct part *g, struct problem *problem)
             g->p[i] = g->r[i] + next_rr / rr * g->p[i];
         rr = next_rr;
     }
-    if (ditto_replica_id(g->self) == 0) {
+    if (ditto_replica_is_first_of_host(g->self)) {
         problem->iterations = k;
         problem->residual = sqrt(rr);
     }

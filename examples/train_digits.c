@@ -61,14 +61,16 @@ struct training {
     ditto_iterator *batches;            /* of the current pass */
     int epoch;
     uint64_t batches_done; /* in all passes */
-    bool ended;            /* the pass has ended. run_pass clears it, and replica 0 sets it */
+    bool ended;            /* the pass has ended. run_pass clears it, and this host's first replica sets it */
 
     /* The position in the data to continue from, or NULL for the beginning of a pass. */
     void *state;
     size_t state_bytes;
     bool terminal;
 
-    /* The hash of the weights on each replica. They are compared after the training. */
+    /* Of each replica of this host, the first of which has the id first_replica: the hash of its weights,
+     * which are compared after the training, and its times. */
+    uint32_t first_replica;
     uint64_t weight_hash[DITTO_MAX_REPLICAS];
     struct spent spent[DITTO_MAX_REPLICAS];
 };
@@ -152,8 +154,8 @@ static ditto_status show_progress(ditto_replica *self, const struct training *t,
 
 static ditto_status train_batches(ditto_replica *self, struct training *t, struct network *gradient)
 {
-    uint32_t id = ditto_replica_id(self);
-    struct spent *spent = &t->spent[id];
+    bool is_first = ditto_replica_is_first_of_host(self);
+    struct spent *spent = &t->spent[ditto_replica_id(self) - t->first_replica];
     ditto_batch batch;
     ditto_status status;
     double began = seconds(), asked = began, shown = began, rows = 0;
@@ -163,7 +165,7 @@ static ditto_status train_batches(ditto_replica *self, struct training *t, struc
         DITTO_TRY(train_step(self, t, gradient, &batch, spent));
         rows += (double)batch.rows;
         asked = seconds();
-        if (id == 0 && t->terminal && asked - shown > 0.1) {
+        if (is_first && t->terminal && asked - shown > 0.1) {
             DITTO_TRY(show_progress(self, t, rows / (asked - began)));
             shown = asked;
         }
@@ -171,7 +173,7 @@ static ditto_status train_batches(ditto_replica *self, struct training *t, struc
             break;
     }
     spent->input += seconds() - asked;
-    if (id == 0) {
+    if (is_first) {
         t->batches_done += taken;
         t->ended = status == DITTO_END_OF_INPUT;
     }
@@ -203,8 +205,8 @@ static ditto_status test_all(ditto_replica *self, void *argument)
                                     0.0f, NULL, &hits);
         DITTO_TRY(add_metrics(self, t, loss, hits, batch.rows));
     }
-    t->weight_hash[ditto_replica_id(self)] = hash_bytes(weights, sizeof(struct network));
-    if (ditto_replica_id(self) == 0)
+    t->weight_hash[ditto_replica_id(self) - t->first_replica] = hash_bytes(weights, sizeof(struct network));
+    if (ditto_replica_is_first_of_host(self))
         t->ended = true;
     return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
 }
@@ -566,7 +568,8 @@ int main(int count, char **word)
     t.options = parse(count, word);
     t.terminal = isatty(STDERR_FILENO);
     t.strategy = create_strategy(&t.options);
-    uint32_t replicas = ditto_strategy_num_replicas(t.strategy);
+    uint32_t replicas = ditto_strategy_num_local_replicas(t.strategy);
+    t.first_replica = ditto_strategy_first_local_replica(t.strategy);
     open_data(&t.options, &learn, &test);
     create_variables(&t);
     create_optimizer(&t);

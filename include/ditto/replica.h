@@ -44,6 +44,14 @@ DITTO_API uint32_t ditto_replica_id(const ditto_replica *self);
  *  @return the number; 0 if self is not the calling thread's replica */
 DITTO_API uint32_t ditto_num_replicas(const ditto_replica *self);
 
+/** Tells whether a replica is the first one of its host, which is the process that it runs in. What the main
+ *  thread of each host needs is written by this replica, and not by replica 0, so that a program works on
+ *  several hosts too. On one host it is replica 0.
+ *
+ *  @param self  the calling replica
+ *  @return 1 if it is, otherwise 0; also 0 if self is not the calling thread's replica */
+DITTO_API int ditto_replica_is_first_of_host(const ditto_replica *self);
+
 /** Allocates memory from the replica's arena, on its NUMA node. It is not initialised. Other replicas may
  *  read and write it.
  *

@@ -398,6 +398,25 @@ DITTO_API ditto_strategy_kind ditto_strategy_kind_of(const ditto_strategy *strat
  *  Any thread may call it, in any context. */
 DITTO_API uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy);
 
+/** Returns the number of replicas of a strategy that are on this host, in this process. A loop over
+ *  components goes from ditto_strategy_first_local_replica over this number of them, so that a program works
+ *  on several hosts too. On one host this is ditto_strategy_num_replicas.
+ *
+ *  @param strategy  the strategy
+ *  @return the number; 0 for NULL
+ *  @par Thread safety
+ *  Any thread may call it, in any context. */
+DITTO_API uint32_t ditto_strategy_num_local_replicas(const ditto_strategy *strategy);
+
+/** Returns the id of the first replica of a strategy that is on this host. The replicas of a host have
+ *  consecutive ids.
+ *
+ *  @param strategy  the strategy
+ *  @return the id, which is 0 on one host; 0 for NULL
+ *  @par Thread safety
+ *  Any thread may call it, in any context. */
+DITTO_API uint32_t ditto_strategy_first_local_replica(const ditto_strategy *strategy);
+
 /** Returns the worker devices: the PUs of each replica.
  *
  *  @param strategy  the strategy

@@ -66,7 +66,17 @@ ditto_strategy_kind ditto_strategy_kind_of(const ditto_strategy *strategy)
 
 uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy)
 {
+    return strategy != NULL ? dti_team_all_replicas(dti_team_of(strategy)) : 0;
+}
+
+uint32_t ditto_strategy_num_local_replicas(const ditto_strategy *strategy)
+{
     return strategy != NULL ? dti_base_of(strategy)->num_replicas : 0;
+}
+
+uint32_t ditto_strategy_first_local_replica(const ditto_strategy *strategy)
+{
+    return strategy != NULL ? dti_team_first_replica(dti_team_of(strategy)) : 0;
 }
 
 static ditto_status check_devices(const ditto_strategy *strategy)
@@ -90,7 +100,7 @@ const ditto_placement *ditto_strategy_placement(const ditto_strategy *strategy)
 static uint32_t nodes_of_replicas(const ditto_strategy *strategy, uint32_t nodes[DITTO_MAX_REPLICAS])
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++) {
+    for (uint32_t i = 0; i < dti_base_of(strategy)->num_replicas; i++) {
         uint32_t node = dti_placement_leader(strategy->placement, i)->is.memory_node, k = 0;
         while (k < count && nodes[k] != node)
             k++;

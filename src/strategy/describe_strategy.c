@@ -16,14 +16,6 @@
 #define LEAST_DELAY_NS    20000000u
 #define LEAST_DELAY_SHARE 10
 
-static ditto_status check_replica(const struct dti_team *team, uint32_t replica)
-{
-    if (replica >= dti_team_num_replicas(team))
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
-                        dti_team_num_replicas(team));
-    return DITTO_OK;
-}
-
 /* Returns the number of threads of other strategies on a PU. */
 static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_placed_device *placed)
 {
@@ -34,13 +26,12 @@ static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_plac
 
 /* Fills in the information about a replica. The caller has the turn, so the replica is parked or pauses, and
  * the strategy is not destroyed meanwhile. */
-static ditto_status inspect_replica(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
+static ditto_status inspect_replica(const ditto_strategy *strategy, uint32_t index, ditto_replica_info *out)
 {
     const struct dti_team *team = strategy->base.team;
     ditto_placed_device placed;
-    DTI_TRY(check_replica(team, replica));
-    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, 0, &placed)));
-    const struct dti_replica *r = dti_team_replica(team, replica);
+    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, index, 0, &placed)));
+    const struct dti_replica *r = dti_team_replica(team, index);
     struct dti_arena_report memory = dti_arena_inspect(r->arena);
     dti_remote_memory_inspect(r->remote_memory, &memory);
     *out = (ditto_replica_info){ .planned = placed,
@@ -51,8 +42,9 @@ static ditto_status inspect_replica(const ditto_strategy *strategy, uint32_t rep
                                  .binding = dti_arena_binding(r->arena),
                                  .arena_bytes = memory.mapped_bytes,
                                  .remote_pages = memory.remote_pages };
+    out->planned.replica = r->id; /* and not its place in the placement of this host */
     for (uint32_t d = 0; d < r->pus; d++) {
-        DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, d, &placed)));
+        DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, index, d, &placed)));
         uint32_t foreign_threads = foreign_threads_on(team, &placed);
         out->num_foreign_threads = foreign_threads > out->num_foreign_threads ? foreign_threads
                                                                               : out->num_foreign_threads;
@@ -60,17 +52,17 @@ static ditto_status inspect_replica(const ditto_strategy *strategy, uint32_t rep
     return DITTO_OK;
 }
 
-static ditto_status inspect_device(const ditto_strategy *strategy, uint32_t replica, uint32_t device,
+static ditto_status inspect_device(const ditto_strategy *strategy, uint32_t index, uint32_t device,
                                    ditto_device_info *out)
 {
     const struct dti_team *team = strategy->base.team;
     ditto_placed_device placed;
-    DTI_TRY(check_replica(team, replica));
-    const struct dti_replica *r = dti_team_replica(team, replica);
+    const struct dti_replica *r = dti_team_replica(team, index);
     if (device >= r->crew->devices)
-        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u does not exist: replica %u has %u", device,
-                        replica, r->crew->devices);
-    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, replica, device, &placed)));
+        return DTI_FAIL(DITTO_ERR_RANGE, "logical device %u does not exist: replica %u has %u", device, r->id,
+                        r->crew->devices);
+    DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, index, device, &placed)));
+    placed.replica = r->id;
     const struct dti_device *d = &r->crew->device[device];
     *out = (ditto_device_info){ .planned = placed,
                                 .num_foreign_threads = foreign_threads_on(team, &placed),
@@ -125,7 +117,7 @@ static void describe_foreign_load(const ditto_strategy *strategy, uint32_t repli
                          : "");
 }
 
-static void describe_replica(const ditto_strategy *strategy, const ditto_replica_info *i,
+static void describe_replica(const ditto_strategy *strategy, uint32_t index, const ditto_replica_info *i,
                              struct dti_text *text)
 {
     char thread[24] = "caller", cpu[24] = "not bound", node[24] = "unknown", pus[32], shared[96] = "",
@@ -143,16 +135,16 @@ static void describe_replica(const ditto_strategy *strategy, const ditto_replica
     else if (i->num_foreign_threads > 0)
         snprintf(shared, sizeof shared, ", PU shared with %u thread%s of other strategies",
                  i->num_foreign_threads, i->num_foreign_threads == 1 ? "" : "s");
-    if (helpers_off_their_pu(strategy, i->planned.replica) > 0)
+    if (helpers_off_their_pu(strategy, index) > 0)
         snprintf(misplaced, sizeof misplaced, ", %u helpers not on their PUs",
-                 helpers_off_their_pu(strategy, i->planned.replica));
-    write_pus(strategy, i->planned.replica, pus, sizeof pus);
+                 helpers_off_their_pu(strategy, index));
+    write_pus(strategy, index, pus, sizeof pus);
     dti_text_add(text, "%7u  %7u  %4d  %9s  %9s  %8s  %7u  %s on node %s, %llu pages on other nodes%s%s",
                  i->planned.replica, pu->package, pu->numa_node == DITTO_NO_NODE ? -1 : (int)pu->numa_node,
                  pus, cpu, thread, i->num_devices, binding_name(i->binding), node,
                  (unsigned long long)i->remote_pages, shared, misplaced);
     if (own_threads <= 1 && i->num_foreign_threads == 0)
-        describe_foreign_load(strategy, i->planned.replica, text);
+        describe_foreign_load(strategy, index, text);
     dti_text_add(text, "\n");
 }
 
@@ -201,7 +193,7 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
     for (uint32_t i = 0; i < dti_team_num_replicas(team); i++) {
         ditto_replica_info info;
         DTI_TRY(inspect_replica(strategy, i, &info));
-        describe_replica(strategy, &info, text);
+        describe_replica(strategy, i, &info, text);
     }
     dti_input_describe(team, text);
     return DITTO_OK;
@@ -210,8 +202,11 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
 ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)
 {
     struct dti_frame frame;
+    uint32_t index;
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = inspect_replica(strategy, replica, out);
+    ditto_status status = dti_team_index(strategy->base.team, replica, &index);
+    if (status == DITTO_OK)
+        status = inspect_replica(strategy, index, out);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
 }
@@ -229,8 +224,11 @@ ditto_status dti_strategy_device_info(ditto_strategy *strategy, uint32_t replica
                                       ditto_device_info *out)
 {
     struct dti_frame frame;
+    uint32_t index;
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    ditto_status status = inspect_device(strategy, replica, device, out);
+    ditto_status status = dti_team_index(strategy->base.team, replica, &index);
+    if (status == DITTO_OK)
+        status = inspect_device(strategy, index, device, out);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
 }

@@ -9,9 +9,9 @@
 static ditto_status check_part(const struct dti_replica *r, const ditto_exchange_part *part)
 {
     size_t src_bytes, dst_bytes;
-    if (part->replica >= r->num_replicas)
+    if (part->replica >= r->all_replicas)
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: replicas are 0 to %u", part->replica,
-                        r->num_replicas - 1);
+                        r->all_replicas - 1);
     if (!dti_dtype_valid(part->dtype))
         return DTI_FAIL(DITTO_ERR_INVALID, "%d is not a dtype: use one of DITTO_DTYPE_LIST",
                         (int)part->dtype);

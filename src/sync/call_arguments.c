@@ -53,7 +53,7 @@ ditto_status dti_arguments_begin(struct dti_arguments *a, ditto_replica *self, c
 
 ditto_status dti_arguments_root(struct dti_arguments *a, uint32_t root)
 {
-    uint32_t n = a->replica->num_replicas;
+    uint32_t n = a->replica->all_replicas;
     if (root >= n)
         return DTI_FAIL(DITTO_ERR_RANGE, "root = %u is not a replica: replicas are 0 to %u", root, n - 1);
     a->call.root = root;
@@ -108,7 +108,7 @@ struct parts {
 
 static ditto_status add_parts(struct dti_arguments *a, size_t count, const size_t *counts, struct parts *out)
 {
-    uint32_t n = a->replica->num_replicas;
+    uint32_t n = a->replica->all_replicas;
     a->call.count = count;
     a->call.counts = counts;
     *out = (struct parts){ .own = counts != NULL ? counts[a->replica->id] : count };

@@ -201,7 +201,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     DTI_TRY(dti_kernels_choose(options->kernels, &sync->kernels));
     dti_machine_shape_of_placement(dti_team_options(team)->placement, &sync->shape);
     sync->defaults = options->defaults;
-    sync->tree = (struct dti_tree){ .n = sync->num_replicas, .blocks = options->order_blocks };
+    sync->tree = (struct dti_tree){ .n = dti_team_all_replicas(team), .blocks = options->order_blocks };
     DTI_TRY(dti_tuning_read(options->tuning, &given));
     sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_PAYLOAD_BYTES;
 

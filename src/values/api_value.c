@@ -173,22 +173,15 @@ ditto_status ditto_value_f64(const ditto_value *value, double *out)
     return dti_tensor_number(&tensor, out);
 }
 
-static ditto_status check_replica(const ditto_value *value, uint32_t replica)
-{
-    if (replica >= dti_base_of(value->strategy)->num_replicas)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
-                        dti_base_of(value->strategy)->num_replicas);
-    return DITTO_OK;
-}
-
 ditto_status ditto_value_component(const ditto_value *value, uint32_t replica, ditto_tensor *out)
 {
     DTI_ENTER();
     DTI_HOLD_VALUE(value, held);
-    DTI_TRY(check_replica(value, replica));
+    uint32_t index;
+    DTI_TRY(dti_team_index(dti_team_of(value->strategy), replica, &index));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_value_hold_variables(value, &held));
-    return dti_inspect_component(value, replica, out);
+    return dti_inspect_component(value, index, out);
 }
 
 ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditto_slices *out,
@@ -196,11 +189,12 @@ ditto_status ditto_value_slices(const ditto_value *value, uint32_t replica, ditt
 {
     DTI_ENTER();
     DTI_HOLD_VALUE(value, held);
-    DTI_TRY(check_replica(value, replica));
+    uint32_t index;
+    DTI_TRY(dti_team_index(dti_team_of(value->strategy), replica, &index));
     DTI_TRY(dti_not_null(out, "out"));
     if (value->kind != DITTO_VALUE_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices", dti_value_kind_text(value->kind));
-    *out = dti_slices_of(value, replica);
+    *out = dti_slices_of(value, index);
     if (dense_rows != NULL)
         *dense_rows = value->dense_rows;
     return DITTO_OK;
@@ -242,11 +236,12 @@ ditto_status ditto_value_select(const ditto_value *value, uint32_t replica, ditt
 {
     DTI_ENTER();
     DTI_HOLD_VALUE(value, held);
-    DTI_TRY(check_replica(value, replica));
+    uint32_t index;
+    DTI_TRY(dti_team_index(dti_team_of(value->strategy), replica, &index));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(dti_team_of(value->strategy)));
     DTI_TRY(dti_team_check_usable(dti_team_of(value->strategy)));
-    return dti_inspect_select(value, replica, out);
+    return dti_inspect_select(value, index, out);
 }
 
 ditto_status ditto_strategy_local_results(ditto_strategy *strategy, const ditto_value *value,

@@ -252,7 +252,7 @@ ditto_status dti_iterator_end(ditto_iterator *it)
     }
     if (failed == NULL)
         return DITTO_END_OF_INPUT;
-    record_error(failed, (uint32_t)(first / 2 % it->num_replicas)); /* the replica of the error's position */
+    record_error(failed, (uint32_t)(first / 2 % it->all_replicas)); /* the replica of the error's position */
     return dti_own(dti_error_get()->status);
 }
 

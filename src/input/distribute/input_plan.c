@@ -36,14 +36,14 @@ static ditto_status check_ranges(const ditto_input_options *o)
 static ditto_status begin(const struct dti_team *team, const ditto_input_options *o, uint32_t pipelines,
                           struct dti_input_plan *plan)
 {
-    if (pipelines > dti_team_num_replicas(team) || dti_team_num_replicas(team) % pipelines != 0)
+    if (pipelines > dti_team_all_replicas(team) || dti_team_all_replicas(team) % pipelines != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "num_pipelines is %u, which does not divide the %u replicas",
-                        pipelines, dti_team_num_replicas(team));
+                        pipelines, dti_team_all_replicas(team));
     *plan = (struct dti_input_plan){
         .pass = o->pass,
         .max_bytes = o->max_bytes != 0 ? o->max_bytes : UINT64_MAX,
         .pipelines = pipelines,
-        .replicas_each = dti_team_num_replicas(team) / pipelines,
+        .replicas_each = dti_team_all_replicas(team) / pipelines,
         .producers = o->num_producers != 0 ? o->num_producers : dti_producers_default(team, pipelines),
         .is_static = (o->flags & DITTO_INPUT_STATIC) != 0,
         .host_memory = (o->flags & DITTO_INPUT_HOST_MEMORY) != 0,
@@ -184,13 +184,13 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
     DTI_TRY(check_ranges(o));
     DTI_TRY(check_no_rebatching(o));
     bool each = o->replication == DITTO_REPLICATION_PER_REPLICA;
-    if (each && o->num_pipelines != 0 && o->num_pipelines != dti_team_num_replicas(team))
+    if (each && o->num_pipelines != 0 && o->num_pipelines != dti_team_all_replicas(team))
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "replication is DITTO_REPLICATION_PER_REPLICA, but num_pipelines is %u, and there "
                         "are %u replicas",
-                        o->num_pipelines, dti_team_num_replicas(team));
+                        o->num_pipelines, dti_team_all_replicas(team));
     DTI_TRY(begin(team, o,
-                  each                    ? dti_team_num_replicas(team)
+                  each                    ? dti_team_all_replicas(team)
                   : o->num_pipelines != 0 ? o->num_pipelines
                                           : 1,
                   plan));
@@ -201,7 +201,7 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
                               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
     for (uint32_t w = 0; w < plan->pipelines && status == DITTO_OK; w++) {
         status = make_one(team, function, user,
-                          &(ditto_input_context){ plan->pipelines, w, dti_team_num_replicas(team) },
+                          &(ditto_input_context){ plan->pipelines, w, dti_team_all_replicas(team) },
                           &(*datasets)[w]);
         if (status == DITTO_OK)
             status = check_alike((*datasets)[0], (*datasets)[w], w);

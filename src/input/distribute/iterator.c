@@ -290,6 +290,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     it->dependent.kind = &kind;
     it->team = team;
     it->num_replicas = dti_team_num_replicas(team);
+    it->all_replicas = dti_team_all_replicas(team);
     it->plan = *plan;
     it->producers = plan->pipelines * plan->producers;
     it->begin_ns = dti_now_ns();

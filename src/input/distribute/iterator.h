@@ -106,7 +106,8 @@ struct dti_input_plan {
 struct ditto_iterator {
     struct dti_dependent dependent; /* first */
     struct dti_team *team;          /* see dti_iterator_team */
-    uint32_t num_replicas;
+    uint32_t num_replicas;          /* of this host */
+    uint32_t all_replicas;          /* of all hosts */
     struct dti_input_plan plan;
     struct dti_pipeline *pipeline; /* [plan.pipelines] */
     struct dti_pipelines_progress progress;

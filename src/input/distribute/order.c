@@ -186,7 +186,7 @@ enum dti_next_delivery dti_order_next_delivery(struct ditto_iterator *it, uint32
     bool at_end = slot != NULL && slot->status == DITTO_END_OF_INPUT;
     uint32_t j = replica - c->pipeline->first_replica;
     uint64_t step = s->begins[j] + c->ring.next;
-    uint64_t position = at_end ? step * it->num_replicas : dti_sequencer_position(s, step, j);
+    uint64_t position = at_end ? step * it->all_replicas : dti_sequencer_position(s, step, j);
     if (position < c->safe && !at_end)
         return in_slot;
     uint64_t reached = reached_by_all(it); /* before the errors: N1 */

@@ -47,7 +47,7 @@ static bool host_mask(struct dti_mask *mask)
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines)
 {
     struct dti_mask allowed, free_pus;
-    uint32_t replicas_each = dti_team_num_replicas(team) / pipelines;
+    uint32_t replicas_each = dti_team_all_replicas(team) / pipelines;
     uint32_t count = host_mask(&allowed) ? find_free_pus(&allowed, DITTO_NO_NODE, &free_pus) / pipelines : 1;
     return count < 1 ? 1 : count < replicas_each ? count : replicas_each;
 }

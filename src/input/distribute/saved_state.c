@@ -94,7 +94,7 @@ ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
     dti_bytes_put(to, &fingerprint, sizeof fingerprint);
     dti_bytes_put_u64(to, it->plan.pipelines);
     dti_bytes_put_u64(to, it->plan.global);
-    dti_bytes_put_u64(to, it->num_replicas);
+    dti_bytes_put_u64(to, it->all_replicas);
     dti_bytes_put_u64(to, it->plan.pass);
     dti_bytes_put_u64(to, (uint64_t)it->plan.sharing);
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
@@ -179,21 +179,21 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
     struct dti_sequencer *s = &p->sequencer;
     s->first = s->cut = s->kept = dti_bytes_get_u64(from);
     bool same_step = dti_bytes_get_at_most(from, 1) != 0;
-    if (!same_step && it->plan.state_replicas != it->num_replicas)
+    if (!same_step && it->plan.state_replicas != it->all_replicas)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the state was saved when replicas had taken different numbers of batches: it can be "
                         "continued with %u replicas, not with %u",
-                        it->plan.state_replicas, it->num_replicas);
+                        it->plan.state_replicas, it->all_replicas);
     for (uint32_t j = 0; j < it->plan.replicas_each; j++)
         s->begins[j] = same_step ? s->first : dti_bytes_get_u64(from);
     for (uint32_t j = 0; j < it->plan.replicas_each; j++)
         from->failed |= s->begins[j] < s->first || s->begins[j] - s->first > (uint64_t)UINT32_MAX;
-    if (p != it->pipeline && it->plan.state_replicas != it->num_replicas &&
+    if (p != it->pipeline && it->plan.state_replicas != it->all_replicas &&
         s->first != it->pipeline[0].sequencer.first)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the state was saved when pipelines were at different steps: it can be continued "
                         "with %u replicas, not with %u",
-                        it->plan.state_replicas, it->num_replicas);
+                        it->plan.state_replicas, it->all_replicas);
     return dti_bytes_reader_status(from);
 }
 

@@ -20,7 +20,13 @@ uint32_t ditto_replica_id(const ditto_replica *self)
 uint32_t ditto_num_replicas(const ditto_replica *self)
 {
     const struct dti_replica *r = dti_self_in("ditto_num_replicas", self);
-    return r != NULL ? r->team->n : 0;
+    return r != NULL ? r->all_replicas : 0;
+}
+
+int ditto_replica_is_first_of_host(const ditto_replica *self)
+{
+    const struct dti_replica *r = dti_self_in("ditto_replica_is_first_of_host", self);
+    return r != NULL && r->index == 0;
 }
 
 ditto_status ditto_alloc(ditto_replica *self, size_t bytes, size_t alignment, void **out)

@@ -25,6 +25,7 @@ struct dti_replica {
     alignas(DTI_CACHE_LINE_PAIR) uint32_t index; /* among the replicas of this host, from 0 */
     uint32_t id;                                 /* among those of all hosts, which the user sees */
     uint32_t num_replicas;                       /* of this host */
+    uint32_t all_replicas;                       /* of all hosts */
     struct dti_team *team;
     struct dti_arena *arena;
     ditto_pu pu;  /* the leader's */

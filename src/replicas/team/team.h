@@ -36,6 +36,11 @@
 struct dti_replica;
 
 struct dti_team_options {
+    /* Of a strategy over several hosts: the id of the first replica of this host, and the number of replicas
+     * of all hosts. 0 and 0 mean that there is one host. */
+    uint32_t first_replica;
+    uint32_t all_replicas;
+
     /* Owned by the caller. It must live as long as the team. */
     const ditto_placement *placement;
     uint32_t pus;     /* the number of PUs that the process may use */
@@ -76,7 +81,14 @@ typedef ditto_status (*dti_job)(struct dti_replica *replica, void *argument);
 
 /* -- What other modules may ask of a team. Any thread -- */
 /* Constant from the creation of the team to its end. */
+/* The replicas of this host: their number, and the id of the first one. */
 uint32_t dti_team_num_replicas(const struct dti_team *team);
+uint32_t dti_team_first_replica(const struct dti_team *team);
+/* The number of replicas of all hosts. */
+uint32_t dti_team_all_replicas(const struct dti_team *team);
+/* Stores the index of a replica of this host in *index. Fails with RANGE if there is no replica of this id,
+ * or if it is on another host. */
+ditto_status dti_team_index(const struct dti_team *team, uint32_t id, uint32_t *index);
 struct dti_replica *dti_team_replica(const struct dti_team *team, uint32_t index);
 const struct dti_team_options *dti_team_options(const struct dti_team *team);
 bool dti_team_is_oversubscribed(const struct dti_team *team);
@@ -117,7 +129,7 @@ uint32_t dti_team_number_producer(struct dti_team *team);
  * it. */
 struct dti_strategy_base {
     struct dti_team *team;
-    uint32_t num_replicas;
+    uint32_t num_replicas; /* of this host */
 
     /* The state of src/values. It is opaque here. */
     struct dti_values *values;

@@ -1,6 +1,27 @@
 /* src/replicas/team/team_access.c - what other modules may ask of a team, and keep on it (team.h). */
 #include "replicas/team/team_private.h"
 
+uint32_t dti_team_first_replica(const struct dti_team *team)
+{
+    return team->first;
+}
+
+uint32_t dti_team_all_replicas(const struct dti_team *team)
+{
+    return team->all;
+}
+
+ditto_status dti_team_index(const struct dti_team *team, uint32_t id, uint32_t *index)
+{
+    if (id >= team->all)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", id, team->all);
+    if (id < team->first || id - team->first >= team->n)
+        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u is on another host: this one has replicas %u to %u", id,
+                        team->first, team->first + team->n - 1);
+    *index = id - team->first;
+    return DITTO_OK;
+}
+
 uint32_t dti_team_num_replicas(const struct dti_team *team)
 {
     return team->n;

@@ -202,9 +202,10 @@ static void init_replicas(struct dti_team *team, const ditto_placement *placemen
         r->run = r->seen = DTI_GO_NONE;
         r->depth = 0;
         r->index = i;
-        r->id = i;
+        r->id = team->first + i;
         r->team = team;
         r->num_replicas = team->n;
+        r->all_replicas = team->all;
         r->stop = &team->stop;
         r->wait_queue = &team->wait_queue;
         r->timeout_ms = team->options.timeout_ms;
@@ -252,6 +253,8 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     memset(team, 0, sizeof *team);
     team->options = *options;
     team->n = n;
+    team->first = options->first_replica;
+    team->all = options->all_replicas != 0 ? options->all_replicas : n;
     /* relaxed: the numbers only have to differ */
     team->number = 1 + atomic_fetch_add_explicit(&teams, 1, memory_order_relaxed) %
                            ((1u << DTI_HANDLE_TEAM_BITS) - 1);

@@ -11,7 +11,8 @@
 #define DTI_PAUSES 10
 
 struct dti_team {
-    uint32_t n;
+    uint32_t n; /* of this host */
+    uint32_t first, all;
     struct dti_replica *replica; /* [n] */
     struct dti_team_options options;
 

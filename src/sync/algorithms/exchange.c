@@ -274,11 +274,11 @@ static ditto_status combine_piece(struct exchange_range *range, struct block *b)
         size_t count = end - at < step ? end - at : step;
         unsigned char *out = result_at(range, range->group, b->number) + (at - first) * r->element_bytes;
         gather_values(range, b, at, value);
-        const void *sum = dti_fold(r, (struct dti_span){ 0, flow->sync->num_replicas }, &next, count, tile,
+        const void *sum = dti_fold(r, (struct dti_span){ 0, flow->sync->tree.n }, &next, count, tile,
                                    scratch);
         if (r->failed != DITTO_OK)
             return r->failed;
-        dti_finish(r, flow->sync->num_replicas, sum, tile, count, out);
+        dti_finish(r, flow->sync->tree.n, sum, tile, count, out);
         if (target != NULL && target->calls)
             dti_flow_suspend_access(flow);
         if (target != NULL && target->finish != NULL)

@@ -65,7 +65,7 @@ static void finish_local(struct dti_replica *self, struct small_reduction *c,
     /* The result has as many accumulators as a payload has elements. */
     char *tile = sync->state[self->index].workspace.scratch,
          *scratch = tile + DTI_MOST_WIDENING * DTI_TILE_BYTES;
-    uint32_t n = sync->num_replicas;
+    size_t n = sync->tree.n;
     const void *sum = dti_fold(&c->reduction, (struct dti_span){ 0, n }, &value, c->count, tile, scratch);
     dti_finish(&c->reduction, n, sum, tile, c->count, c->dst);
 }

@@ -67,7 +67,7 @@ static void copy_values(struct slices_reduction *g, const char *from, size_t cou
             r->kernel->widen(tile, from + at * r->element_bytes, part);
         else
             memcpy(tile, from + at * r->element_bytes, part * r->element_bytes);
-        dti_finish(r, g->self->num_replicas, tile, tile, part, to + at * r->element_bytes);
+        dti_finish(r, g->self->all_replicas, tile, tile, part, to + at * r->element_bytes);
     }
 }
 
@@ -123,7 +123,7 @@ static void merge_tile(struct slices_reduction *g, size_t first, size_t end, siz
     struct dti_reduction *r = &g->reduction;
     dti_indexed_rows_fold(r, g->indexed + first, end - first, at, count, g->value, out, scratch);
     if (r->kernel->divide != NULL)
-        r->kernel->divide(out, count, g->self->num_replicas);
+        r->kernel->divide(out, count, g->self->all_replicas);
 }
 
 /* Writes a sum to a row. If the result is dense, the old elements of the row are added. Rounds once. */

@@ -63,7 +63,7 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
                                        struct dti_gates *held)
 {
     if (destinations->of == NULL) {
-        uint32_t n = dti_base_of(strategy)->num_replicas;
+        uint32_t n = dti_team_all_replicas(dti_team_of(strategy));
         if (destinations->replica >= n)
             return DTI_FAIL(DITTO_ERR_RANGE, "replica %u as a destination: the strategy has %u",
                             destinations->replica, n);

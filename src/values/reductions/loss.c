@@ -89,7 +89,7 @@ ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
         DTI_TRY(check_weights(losses, weights));
     size_t count = ditto_tensor_count(losses),
            blocks = count / DITTO_BLOCK_ELEMENTS + (count % DITTO_BLOCK_ELEMENTS != 0);
-    double divisor = global_batch != 0 ? (double)global_batch : (double)losses->shape[0] * r->num_replicas;
+    double divisor = global_batch != 0 ? (double)global_batch : (double)losses->shape[0] * r->all_replicas;
     struct dti_fenv saved = dti_fenv_enter();
     *out = blocks != 0 ? sum_blocks(losses, weights, 0, blocks) / divisor : 0;
     dti_fenv_leave(saved);
@@ -104,7 +104,7 @@ ditto_status ditto_scale_regularization(ditto_replica *self, double loss, double
     DTI_TRY(dti_not_null(out, "out"));
     /* A subnormal result is not flushed to zero, even if the host has set that mode. */
     struct dti_fenv saved = dti_fenv_enter();
-    *out = loss / r->num_replicas;
+    *out = loss / r->all_replicas;
     dti_fenv_leave(saved);
     return DITTO_OK;
 }

@@ -112,9 +112,9 @@ ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t rep
     DTI_HOLD_VARIABLE(v);
     if (capacity > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
-    if (replica >= v->num_replicas)
+    if (replica >= dti_team_all_replicas(v->team))
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
-                        v->num_replicas);
+                        dti_team_all_replicas(v->team));
     if (replica == 0)
         dti_text_add(&text, "%s", v->name);
     else
@@ -275,11 +275,10 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
     DTI_HOLD_VARIABLE(v);
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_context_check_cross(v->team));
-    if (replica >= v->num_replicas)
-        return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
-                        v->num_replicas);
+    uint32_t index;
+    DTI_TRY(dti_team_index(v->team, replica, &index));
     DTI_TRY(dti_variable_check_whole(v, "a component of"));
-    *data = dti_variable_component(v, replica);
+    *data = dti_variable_component(v, index);
     return DITTO_OK;
 }
 

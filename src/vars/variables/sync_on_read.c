@@ -60,7 +60,8 @@ static ditto_status write_range(size_t first, size_t end, void *context)
     for (uint32_t i = 0; i < v->num_replicas; i++) {
         char *component = (char *)dti_variable_component(v, i) + offset;
         if (v->aggregation == DITTO_AGGREGATE_SUM)
-            dti_spread_part(v->spec.dtype, a->value + offset, i, v->num_replicas, component, end - first);
+            dti_spread_part(v->spec.dtype, a->value + offset, dti_team_first_replica(v->team) + i,
+                            dti_team_all_replicas(v->team), component, end - first);
         else
             dti_rule_apply(a->rule, v->spec.dtype, component, component, a->value + offset, end - first);
     }

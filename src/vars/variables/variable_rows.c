@@ -140,7 +140,7 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
         .name = names[rule], .object = v->name, .contributed = slices, .work = scatter, .context = &s
     };
     begin(&s, v, rule);
-    s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->num_replicas : 1;
+    s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->all_replicas : 1;
     dti_changed(v, self->index);
     DTI_TRY(dti_do_joint_work(self, &joint));
     return s.check_status;
