@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread that may not spin yields for DTI_YIELD_NS before it sleeps, plus this time for each of the team's
- * threads on a PU, on average, so that each of them runs once. */
-#define YIELD_SHARER_NS 5000u
+/* A thread that may not spin yields before it sleeps, for DTI_YIELD_NS and YIELD_SHARER_NS for each of the team's
+ * threads on a PU, on average, but at most for YIELD_MOST_NS. Each of them may then do some work in the meantime. To
+ * sleep, and to be woken, costs more than a share of 100 us (docs/adr/0028). */
+#define YIELD_SHARER_NS 100000u
+#define YIELD_MOST_NS   1000000u
 
 /* The first job of every replica. Binds its thread to its PU, and creates its arena there and its crew. */
 static ditto_status prepare_replica(struct dti_replica *r, void *unused)
@@ -260,6 +262,7 @@ static struct dti_team *allocate(const struct dti_team_options *options)
                            ((1u << DTI_HANDLE_TEAM_BITS) - 1);
     team->oversubscribed = is_oversubscribed(options, &threads);
     team->yield_ns = DTI_YIELD_NS + YIELD_SHARER_NS * (threads / (options->pus != 0 ? options->pus : 1));
+    team->yield_ns = team->yield_ns < YIELD_MOST_NS ? team->yield_ns : YIELD_MOST_NS;
     pthread_mutex_init(&team->lock, NULL);
     dti_stop_init(&team->stop);
     atomic_init(&team->go, DTI_GO_NONE);

@@ -107,6 +107,15 @@ ALWAYS_INLINE void OF(combine_four)(void *out, const void *const in[4], size_t c
         o[i] = op(op(a[i], b[i]), op(c[i], d[i]));
 }
 
+ALWAYS_INLINE void OF(combine_eight)(void *out, const void *const in[8], size_t count, TYPE op(TYPE, TYPE))
+{
+    TYPE *o = out;
+    const TYPE *a = in[0], *b = in[1], *c = in[2], *d = in[3], *e = in[4], *f = in[5], *g = in[6], *h = in[7];
+    DTI_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        o[i] = op(op(op(a[i], b[i]), op(c[i], d[i])), op(op(e[i], f[i]), op(g[i], h[i])));
+}
+
 /* -- kernels. For a HALF, only into_two is used -- */
 
 #define KERNELS(name)                                                                                   \
@@ -123,6 +132,10 @@ ALWAYS_INLINE void OF(combine_four)(void *out, const void *const in[4], size_t c
                                               const void *d, size_t count)                              \
     {                                                                                                   \
         OF(combine_four)(out, (const void *const[]){ a, b, c, d }, count, OF(name));                    \
+    }                                                                                                   \
+    UNUSED_OR_NOT static void OF(name##_eight)(void *out, const void *const in[8], size_t count)        \
+    {                                                                                                   \
+        OF(combine_eight)(out, in, count, OF(name));                                                    \
     }
 OPERATORS(KERNELS)
 
@@ -170,6 +183,11 @@ static void OF(pair_sum_four)(void *out, const void *a, const void *b, const voi
                               size_t count)
 {
     OF(sum_four)(out, a, b, c, d, 2 * count);
+}
+
+static void OF(pair_sum_eight)(void *out, const void *const in[8], size_t count)
+{
+    OF(sum_eight)(out, in, 2 * count);
 }
 
 static void OF(pair_divide)(void *values, size_t count, uint32_t divisor)

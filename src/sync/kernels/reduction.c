@@ -56,6 +56,25 @@ static bool fold_four(const struct dti_reduction *r, struct dti_span span, const
     return true;
 }
 
+/* Combines eight values in one pass, if they are combined by halves. Eight sources are then read side by side,
+ * which the processor's prefetchers follow better than one source after another. */
+static bool fold_eight(const struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next,
+                       size_t count, void *out)
+{
+    const struct dti_tree_value *v = *next;
+    const void *in[8];
+    if (span.end - span.first != 8 || r->tree.blocks > 1 || r->kernel == NULL || r->kernel->combine_eight == NULL)
+        return false;
+    for (int i = 0; i < 8; i++) {
+        if (v[i].end - v[i].first != 1)
+            return false;
+        in[i] = v[i].data;
+    }
+    r->kernel->combine_eight(out, in, count);
+    *next = v + 8;
+    return true;
+}
+
 const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next,
                      size_t count, void *out, void *scratch)
 {
@@ -70,7 +89,7 @@ const void *dti_fold(struct dti_reduction *r, struct dti_span span, const struct
             memcpy(out, value->data, count * r->element_bytes);
         return out;
     }
-    if (fold_four(r, span, next, count, out))
+    if (fold_four(r, span, next, count, out) || fold_eight(r, span, next, count, out))
         return out;
     size_t middle = dti_tree_split_node(&r->tree, span.first, span.end);
     char *below = (char *)scratch + count * r->accumulator_bytes;

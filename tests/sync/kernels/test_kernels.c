@@ -39,6 +39,40 @@ static void a_dtype_has_the_operations_that_the_header_lists(void **state)
                 bool complex_product = op == DITTO_PROD && (d == DITTO_C64 || d == DITTO_C128);
                 assert_int_equal(k->combine_four != NULL,
                                  k->combine != NULL && k->widen == NULL && !complex_product);
+                assert_int_equal(k->combine_four != NULL, k->combine_eight != NULL);
+            }
+}
+
+/* Compares four and eight inputs in one pass with the tree of single combinations, for random bytes. */
+static void passes_over_several_inputs_have_the_bits_of_the_tree(void **state)
+{
+    enum { ELEMENTS = 37, BYTES = 16 * ELEMENTS };
+    static unsigned char in[8][BYTES], out[BYTES], tree[7][BYTES];
+    uint64_t seed = test_seed(11);
+    (void)state;
+    for (uint32_t t = 0; t < tables_count; t++)
+        for (int d = 1; d <= DTI_NUM_DTYPES; d++)
+            for (int op = DITTO_SUM; op <= DITTO_XOR; op++) {
+                const struct dti_kernel *k = &(*tables[t])[d][op];
+                size_t bytes = ELEMENTS * ditto_dtype_bytes((ditto_dtype)d);
+                const void *all[8];
+                if (k->combine_eight == NULL)
+                    continue;
+                for (int i = 0; i < 8; i++) {
+                    all[i] = in[i];
+                    /* The upper bits are few, so that no value is a NaN, whose payload is not specified. */
+                    for (size_t b = 0; b < bytes; b++)
+                        in[i][b] = (unsigned char)(test_random(&seed) % 64);
+                }
+                for (int i = 0; i < 4; i++)
+                    k->combine(tree[i], in[2 * i], in[2 * i + 1], ELEMENTS);
+                k->combine(tree[4], tree[0], tree[1], ELEMENTS);
+                k->combine(tree[5], tree[2], tree[3], ELEMENTS);
+                k->combine(tree[6], tree[4], tree[5], ELEMENTS);
+                k->combine_four(out, in[0], in[1], in[2], in[3], ELEMENTS);
+                assert_memory_equal(out, tree[4], bytes);
+                k->combine_eight(out, all, ELEMENTS);
+                assert_memory_equal(out, tree[6], bytes);
             }
 }
 
@@ -192,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dtype_has_the_operations_that_the_header_lists),
+        cmocka_unit_test(passes_over_several_inputs_have_the_bits_of_the_tree),
         cmocka_unit_test(every_floating_dtype_has_a_sum_and_a_mean),
         cmocka_unit_test(halves_are_converted_as_their_format_says),
         cmocka_unit_test(every_dtype_and_op_has_the_bits_of_the_reference_with_every_instruction_set),
