@@ -77,5 +77,6 @@
 #include <ditto/transform.h>  /* datasets made from datasets */
 #include <ditto/queue.h>      /* a bounded queue for other uses */
 #include <ditto/distribute.h> /* per-replica batches */
+#include <ditto/cluster.h>    /* several hosts */
 
 #endif

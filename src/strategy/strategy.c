@@ -1,7 +1,9 @@
 /* src/strategy/strategy.c - creates and destroys strategies. */
 #include "strategy/strategy.h"
 #include "replicas/machine/numa_node.h"
+#include "base/numbers/checksum.h"
 #include "replicas/placement/placement.h"
+#include "sync/hosts/hosts.h"
 #include "values/values.h"
 #include "vars/vars.h"
 
@@ -30,6 +32,12 @@ static ditto_status default_timeout(uint32_t *timeout_ms)
                         text);
     *timeout_ms = (uint32_t)value;
     return DITTO_OK;
+}
+
+static ditto_status timeout_of(const ditto_strategy_options *o, uint32_t *timeout_ms)
+{
+    *timeout_ms = o->timeout_ms;
+    return *timeout_ms != 0 ? DITTO_OK : default_timeout(timeout_ms);
 }
 
 static ditto_status check(const struct dti_strategy_kind *kind, const ditto_strategy_options *o)
@@ -65,10 +73,14 @@ static double cpu_quota(const ditto_topology_counts *machine)
     return quota == 0 || (pus != 0 && pus < quota) ? pus : quota;
 }
 
+/* `hosts` is NULL if the strategy has one host. */
 static ditto_status make_team(const ditto_strategy_options *o, const ditto_topology_counts *machine,
-                              const ditto_placement *placement, bool plain, struct dti_team **out)
+                              const ditto_placement *placement, bool plain, const struct dti_hosts *hosts,
+                              struct dti_team **out)
 {
     struct dti_team_options options = {
+        .first_replica = hosts != NULL ? hosts->first : 0,
+        .all_replicas = hosts != NULL ? dti_ranges_replicas(&hosts->ranges) : 0,
         .placement = placement,
         .pus = machine->pus,
         .cpu_quota = cpu_quota(machine),
@@ -86,23 +98,22 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
         .host_floating = o->floating == DITTO_FLOATING_CALLER,
     };
     DTI_TRY(dti_waiting_read(o, &options));
-    if (options.timeout_ms == 0)
-        DTI_TRY(default_timeout(&options.timeout_ms));
+    DTI_TRY(timeout_of(o, &options.timeout_ms));
     return dti_team_create(&options, out);
 }
 
-static ditto_status make_sync(struct dti_team *team, const ditto_strategy_options *o)
+static ditto_status make_sync(struct dti_team *team, const ditto_strategy_options *o, struct dti_hosts *hosts)
 {
     struct dti_frame frame;
-    struct dti_sync_options options = { .kernels = o->kernels,
-                                        .tuning = o->tuning,
-                                        .order_blocks = o->order_blocks };
-    if (o->order_blocks > dti_team_num_replicas(team))
+    struct dti_sync_options options = {
+        .kernels = o->kernels, .tuning = o->tuning, .order_blocks = o->order_blocks, .hosts = hosts
+    };
+    if (o->order_blocks > dti_team_all_replicas(team))
         return DTI_FAIL(
             DITTO_ERR_RANGE,
             "order_blocks = %u, but the strategy has %u replicas: a block has at least one, so give "
             "at most %u",
-            o->order_blocks, dti_team_num_replicas(team), dti_team_num_replicas(team));
+            o->order_blocks, dti_team_all_replicas(team), dti_team_all_replicas(team));
     options.defaults.implementation = o->implementation;
     options.defaults.bytes_per_pack = o->bytes_per_pack;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
@@ -114,6 +125,7 @@ static ditto_status make_sync(struct dti_team *team, const ditto_strategy_option
 /* Frees a strategy that has no team, or no longer has one. */
 static void release(ditto_strategy *strategy)
 {
+    dti_hosts_free(strategy->hosts);
     dti_placement_destroy(strategy->placement);
     free(strategy->merging);
     free(strategy);
@@ -151,7 +163,7 @@ static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strateg
     dti_team_set_strategy(team, strategy);
     strategy->base.num_replicas = n;
     DTI_TRY(dti_values_make(team, &strategy->base.values));
-    DTI_TRY(make_sync(team, o));
+    DTI_TRY(make_sync(team, o, strategy->hosts));
     strategy->merging = aligned_alloc(DTI_CACHE_LINE, n * sizeof *strategy->merging);
     if (strategy->merging == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas", n);
@@ -159,25 +171,50 @@ static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strateg
     return make_variables(strategy, o);
 }
 
+/* Learns which replicas the other hosts have. `status` says whether this host has failed so far. All hosts then return
+ * its error. */
+static ditto_status join_hosts(ditto_strategy *strategy, const ditto_strategy_options *o, ditto_status status)
+{
+    struct dti_hosts_request request = { .order_blocks = o->order_blocks };
+    if (status == DITTO_OK && strategy->kind->kind != DITTO_MIRRORED)
+        status = DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                          "a strategy of kind \"%s\" has one home, and cannot span %u hosts",
+                          strategy->kind->name, ditto_cluster_num_hosts(o->cluster));
+    if (status == DITTO_OK)
+        status = timeout_of(o, &request.timeout_ms);
+    else
+        request.timeout_ms = o->timeout_ms != 0 ? o->timeout_ms : DEFAULT_TIMEOUT_MS; /* to tell the others */
+    request.replicas = status == DITTO_OK ? strategy->placement->replicas : 0;
+    request.options = dti_hash_word((uint64_t)strategy->kind->kind, o->bytes_per_pack);
+    request.options = dti_hash_word(request.options, (uint64_t)o->implementation);
+    return dti_hosts_make(o->cluster, &request, status, &strategy->hosts);
+}
+
 ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *o,
                                  ditto_strategy **out)
 {
-    DTI_TRY(check(kind, o));
     ditto_strategy *strategy = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *strategy);
     if (strategy == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     memset(strategy, 0, sizeof *strategy);
     strategy->kind = kind;
     strategy->caller_node = dti_node_of_caller();
-    ditto_status status = dti_strategy_make_placement(kind, o, &strategy->machine, &strategy->placement);
+    ditto_status status = check(kind, o);
+    if (status == DITTO_OK)
+        status = dti_strategy_make_placement(kind, o, &strategy->machine, &strategy->placement);
+    if (ditto_cluster_num_hosts(o->cluster) > 1)
+        status = join_hosts(strategy, o, status);
     if (status == DITTO_OK)
         status = make_team(o, &strategy->machine, strategy->placement, dti_is_default(strategy),
-                           &strategy->base.team);
-    if (status != DITTO_OK) {
+                           strategy->hosts, &strategy->base.team);
+    if (status == DITTO_OK)
+        status = allocate_parts(strategy, o);
+    if (strategy->hosts != NULL)
+        status = dti_hosts_agree(strategy->hosts, "ditto_strategy_create", status);
+    if (status != DITTO_OK && strategy->base.team == NULL) {
         release(strategy);
         return status;
     }
-    status = allocate_parts(strategy, o);
     if (status != DITTO_OK) {
         ditto_error kept = *dti_error_get();
         (void)dti_team_close(strategy->base.team); /* succeeds: no other thread knows it */
@@ -187,6 +224,8 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
         dti_error_set(&kept);
         return status;
     }
+    if (strategy->hosts != NULL)
+        dti_hosts_attach(strategy->hosts, strategy->base.team);
     *out = strategy;
     return DITTO_OK;
 }
@@ -279,11 +318,25 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     if (dti_team_has_turn(team))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "called inside a run of the strategy (in a merge function): "
                                            "destroy it after the run has returned");
+    ditto_status others = DITTO_OK;
+    if (strategy->hosts != NULL && !strategy->hosts->cluster->is_poisoned)
+        DTI_TRY(dti_cluster_check_thread(strategy->hosts->cluster));
     DTI_TRY(close(strategy));
+    /* The other hosts may still need this one in a call that they made before. */
+    if (strategy->hosts != NULL && !strategy->hosts->cluster->is_poisoned)
+        others = dti_hosts_agree(strategy->hosts, "ditto_strategy_destroy", DITTO_OK);
+    ditto_error kept = *dti_error_get();
     if (dti_team_is_poisoned(team) && dti_team_all_returned(team))
         unpoison(strategy);
-    if (!dti_team_is_poisoned(team))
-        return end(strategy);
-    keep(strategy);
-    return dti_team_destroy(team);
+    ditto_status status;
+    if (!dti_team_is_poisoned(team)) {
+        status = end(strategy);
+    } else {
+        keep(strategy);
+        status = dti_team_destroy(team);
+    }
+    if (status != DITTO_OK || others == DITTO_OK)
+        return status;
+    dti_error_set(&kept);
+    return others;
 }

@@ -201,7 +201,9 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     DTI_TRY(dti_kernels_choose(options->kernels, &sync->kernels));
     dti_machine_shape_of_placement(dti_team_options(team)->placement, &sync->shape);
     sync->defaults = options->defaults;
-    sync->tree = (struct dti_tree){ .n = dti_team_all_replicas(team), .blocks = options->order_blocks };
+    /* What is measured below is done by the replicas of this host alone, also if there are others. */
+    sync->tree = (struct dti_tree){ .n = sync->num_replicas,
+                                    .blocks = options->hosts == NULL ? options->order_blocks : 0 };
     DTI_TRY(dti_tuning_read(options->tuning, &given));
     sync->small_started = given.small_bytes != 0 ? given.small_bytes : DTI_PAYLOAD_BYTES;
 
@@ -225,7 +227,16 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
             dti_tuning_keep(&sync->shape, &found);
         reset(sync); /* so that messages and ditto_strategy_diagnose do not name the measurements */
     }
+    if (options->hosts != NULL) {
+        sync->hosts = options->hosts;
+        sync->tree = (struct dti_tree){ .n = dti_team_all_replicas(team), .blocks = options->order_blocks };
+    }
     return DITTO_OK;
+}
+
+struct dti_hosts *dti_team_hosts(const struct dti_team *team)
+{
+    return dti_team_sync(team)->hosts;
 }
 
 const struct dti_tree *dti_team_tree(const struct dti_team *team)
@@ -244,6 +255,7 @@ static ditto_status make_inner(struct dti_team *team)
     inner->kernels = outer->kernels;
     inner->shape = outer->shape;
     inner->tree = outer->tree;
+    inner->hosts = outer->hosts;
     inner->defaults = outer->defaults;
     inner->tuning = outer->tuning;
     inner->small_started = outer->small_started;

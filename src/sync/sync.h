@@ -9,7 +9,8 @@
 #include "sync/kernels/kernel.h"
 #include "sync/kernels/tree.h"
 
-struct dti_sync; /* the state of a team's collectives */
+struct dti_sync;  /* the state of a team's collectives */
+struct dti_hosts; /* hosts/hosts.h */
 
 struct dti_sync_options {
     ditto_kernels kernels;
@@ -18,6 +19,9 @@ struct dti_sync_options {
 
     /* The values of bytes_per_pack and implementation for calls that give none. */
     ditto_reduce_options defaults;
+
+    /* The other hosts of the strategy (hosts/hosts.h). NULL if there is one host. */
+    struct dti_hosts *hosts;
 };
 
 /* -- Cross-replica context, no run is active, the caller is between dti_cross_enter and dti_cross_leave -- */
@@ -45,6 +49,9 @@ void dti_sync_run_ended(struct dti_team *team);
 
 /* Runs a job of the library in which the replicas meet. Fails as dti_sync_run_begins and the job do. */
 ditto_status dti_sync_run(struct dti_team *team, dti_job job, void *argument);
+
+/* Returns the other hosts of the team's strategy, or NULL if there is one host. Any thread. */
+struct dti_hosts *dti_team_hosts(const struct dti_team *team);
 
 /* -- Any thread, no run is active -- */
 void dti_sync_destroy(struct dti_team *team); /* dti_team_sync(team) may be NULL */

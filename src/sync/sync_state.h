@@ -240,6 +240,9 @@ struct dti_sync {
     struct dti_groups groups;
     struct dti_tuning tuning;
 
+    /* The other hosts of the strategy, or NULL if there is one host. */
+    struct dti_hosts *hosts;
+
     /* The limit for started operations that corresponds to small_bytes of the tuning. The two limits differ,
      * because a started operation has no second meeting that sending the payload could save
      * (pending_start.c). */

@@ -114,16 +114,16 @@ static void sets_of_numbers_are_written_as_ranges_and_a_count(void **state)
     bool set[100] = { false };
     (void)state;
     set[1] = set[4] = set[5] = set[6] = true;
-    dti_text_add_set(&text, set, 100);
+    dti_text_add_set(&text, set, 100, 0);
     assert_string_equal(words, "1, 4-6");
     set[2] = true;
     text.length = 0;
-    dti_text_add_set(&text, set, 100);
+    dti_text_add_set(&text, set, 100, 0);
     assert_string_equal(words, "1, 2, 4-6");
     for (int i = 10; i < 100; i += 2)
         set[i] = true;
     text.length = 0;
-    dti_text_add_set(&text, set, 100);
+    dti_text_add_set(&text, set, 100, 0);
     assert_string_equal(words, "1, 2, 4-6, 10, 12, 14, 16, 18 and 40 more");
 }
 

@@ -14,7 +14,7 @@
 #define MOST_NUMBER_BYTES 400 /* of the text of a number, with its terminator */
 #define MOST_RANGES       8   /* of a set of numbers in a message */
 
-void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n)
+void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n, uint32_t first)
 {
     uint32_t ranges = 0, more = 0;
     for (uint32_t i = 0, end; i < n; i = end) {
@@ -28,7 +28,8 @@ void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n)
             more += end - i;
             continue;
         }
-        dti_text_add(text, end - i == 1 ? "%s%u" : "%s%u-%u", ranges++ != 0 ? ", " : "", i, end - 1);
+        dti_text_add(text, end - i == 1 ? "%s%u" : "%s%u-%u", ranges++ != 0 ? ", " : "", first + i,
+                     first + end - 1);
     }
     if (more != 0)
         dti_text_add(text, " and %u more", more);

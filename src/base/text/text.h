@@ -23,9 +23,9 @@ struct dti_text {
 };
 void dti_text_add(struct dti_text *text, const char *format, ...) DITTO_PRINTF(2, 3);
 
-/* Adds the numbers below n that are in the set, as in "1, 4-63". If the set has many ranges, it adds the
- * first ones and the number of members that are left out. */
-void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n);
+/* Adds the numbers that are in the set, as in "1, 4-63". set[i] stands for number first + i. If the set has
+ * many ranges, it adds the first ones and the number of members that are left out. */
+void dti_text_add_set(struct dti_text *text, const bool *set, uint32_t n, uint32_t first);
 
 /* Reads a whole small file, such as a file of procfs or cgroupfs. Returns false if the file cannot be read.
  * The text is terminated, and is cut at size - 1 bytes. errno does not change. */

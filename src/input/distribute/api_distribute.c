@@ -15,6 +15,7 @@ static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_
     ditto_dataset **datasets = NULL;
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
     DTI_TRY(dti_context_check_cross(team));
+    DTI_TRY(dti_team_check_one_host(team, "an iterator"));
     if (dataset != NULL)
         DTI_TRY(dti_input_plan_distribute(team, dataset, &known, &plan, &datasets));
     else

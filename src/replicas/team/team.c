@@ -190,18 +190,26 @@ struct run {
 struct run_wait {
     const struct dti_replica *replica;
     uint64_t number;
+    const struct dti_team *works; /* the team whose poster works while it waits, or NULL */
 };
+static void work_while_waiting(const struct run_wait *w)
+{
+    if (w->works != NULL)
+        w->works->poster_work(w->works->poster_argument);
+}
 /* Returns true also for a replica that will never execute the job, because it has returned from the outermost
  * run. */
 static bool is_done_or_returned(void *argument)
 {
     const struct run_wait *w = argument;
+    work_while_waiting(w);
     uint64_t done = atomic_load_explicit(&w->replica->done, memory_order_acquire); /* D1 */
     return done == w->number || done == w->replica->team->outermost;
 }
 static bool is_done(void *argument)
 {
     struct run_wait *w = argument;
+    work_while_waiting(w);
     return atomic_load_explicit(&w->replica->done, memory_order_acquire) == w->number; /* D1 */
 }
 
@@ -211,7 +219,8 @@ static bool join(struct dti_team *team, const struct run *run, struct dti_deadli
 {
     struct dti_wait_policy asleep = { 0 };
     for (uint32_t i = run->waits ? 0 : 1; i < team->n; i++) {
-        struct run_wait w = { &team->replica[i], run->number };
+        struct run_wait w = { &team->replica[i], run->number,
+                              run->waits && team->poster_work != NULL ? team : NULL };
         if (!dti_wait(&team->wait_queue, run->waits ? team->n : 0, i,
                       run->waits ? &asleep : &team->replica[0].wait_policy, deadline,
                       run->inner ? is_done_or_returned : is_done, &w))
@@ -226,10 +235,10 @@ void dti_team_list_missing(const struct dti_team *team, uint64_t number, char *b
     bool missing[DITTO_MAX_REPLICAS];
     buffer[0] = '\0';
     for (uint32_t i = 0; i < team->n; i++) {
-        struct run_wait w = { &team->replica[i], number };
+        struct run_wait w = { &team->replica[i], number, NULL };
         missing[i] = !(i == 0 && !team->options.caller_waits) && !is_done(&w);
     }
-    dti_text_add_set(&text, missing, team->n);
+    dti_text_add_set(&text, missing, team->n, team->first);
 }
 
 static uint32_t grace_ms(const struct dti_team *team)
@@ -436,7 +445,7 @@ bool dti_replica_was_first(const struct dti_replica *r)
 
 bool dti_team_has_left(const struct dti_team *team, uint32_t replica)
 {
-    return is_done(&(struct run_wait){ &team->replica[replica], team->outermost });
+    return is_done(&(struct run_wait){ &team->replica[replica], team->outermost, NULL });
 }
 
 bool dti_team_all_returned(const struct dti_team *team)

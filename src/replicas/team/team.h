@@ -89,6 +89,8 @@ uint32_t dti_team_all_replicas(const struct dti_team *team);
 /* Stores the index of a replica of this host in *index. Fails with RANGE if there is no replica of this id,
  * or if it is on another host. */
 ditto_status dti_team_index(const struct dti_team *team, uint32_t id, uint32_t *index);
+/* Returns UNSUPPORTED if the strategy has several hosts: `what` works on one host only. */
+ditto_status dti_team_check_one_host(const struct dti_team *team, const char *what);
 struct dti_replica *dti_team_replica(const struct dti_team *team, uint32_t index);
 const struct dti_team_options *dti_team_options(const struct dti_team *team);
 bool dti_team_is_oversubscribed(const struct dti_team *team);
@@ -124,6 +126,9 @@ struct dti_registry *dti_team_variables(const struct dti_team *team);
 void dti_team_set_variables(struct dti_team *team, struct dti_registry *variables);
 /* Numbers the producers that iterators start. The calling thread has the turn. */
 uint32_t dti_team_number_producer(struct dti_team *team);
+/* A poster that is not replica 0 calls work(argument) whenever it looks whether a run has ended. A thread that has work
+ * for it signals the wait queue (DTI_EVERYONE). Set once, before other threads know the strategy. */
+void dti_team_set_poster_work(struct dti_team *team, void (*work)(void *argument), void *argument);
 
 /* The part of a strategy that the modules below src/strategy see. The struct of src/strategy begins with
  * it. */

@@ -22,6 +22,13 @@ ditto_status dti_team_index(const struct dti_team *team, uint32_t id, uint32_t *
     return DITTO_OK;
 }
 
+ditto_status dti_team_check_one_host(const struct dti_team *team, const char *what)
+{
+    if (team->all == team->n)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s does not work on a strategy over several hosts yet", what);
+}
+
 uint32_t dti_team_num_replicas(const struct dti_team *team)
 {
     return team->n;
@@ -136,6 +143,12 @@ struct dti_registry *dti_team_variables(const struct dti_team *team)
 void dti_team_set_variables(struct dti_team *team, struct dti_registry *variables)
 {
     team->variables = variables;
+}
+
+void dti_team_set_poster_work(struct dti_team *team, void (*work)(void *argument), void *argument)
+{
+    team->poster_work = work;
+    team->poster_argument = argument;
 }
 
 uint32_t dti_team_number_producer(struct dti_team *team)

@@ -37,6 +37,10 @@ struct dti_team {
     /* The state of src/sync for runs that are not inside other runs. It is opaque here. */
     struct dti_sync *sync;
 
+    /* What a poster does while it waits (dti_team_set_poster_work), or NULL. */
+    void (*poster_work)(void *argument);
+    void *poster_argument;
+
     /* The strategy to which the team belongs. It is opaque here, and only compared. */
     struct ditto_strategy *strategy;
 

@@ -179,6 +179,7 @@ static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tenso
 ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge,
                             const ditto_tensor *arguments, const ditto_value **result)
 {
+    DTI_TRY(dti_team_check_one_host(r->team, "a merge_call"));
     const struct dti_run_call *call = dti_current_run_call();
     ditto_strategy *strategy = dti_team_strategy(r->team);
     if (call == NULL)

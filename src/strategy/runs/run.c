@@ -4,6 +4,7 @@
 #include "input/input.h"
 #include "replicas/team/recorder.h"
 #include "strategy/runs/result.h"
+#include "sync/hosts/hosts.h"
 #include "sync/sync.h"
 #include "values/values.h"
 
@@ -113,10 +114,14 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
 {
     struct dti_team *team = strategy->base.team;
     *call = NULL;
+    if (strategy->hosts != NULL)
+        DTI_TRY(dti_cluster_check_thread(strategy->hosts->cluster));
     DTI_TRY(dti_sync_run_begins(team));
     *call = describe_call(strategy, request);
     strategy->levels++;
     ditto_status status = dti_team_run(team, enter_function, *call, dti_team_options(team)->run_timeout_ms);
+    if (strategy->hosts != NULL && (*call)->level == 0)
+        status = dti_hosts_agree(strategy->hosts, "the end of the run", status);
     /* If a run has failed and the team is poisoned, replica 0 may still be in a run inside this one, and
      * change `levels` and `merged`. */
     if (status >= 0 || !dti_team_is_poisoned(team)) {

@@ -3,6 +3,7 @@
 #include "base/waiting/stop.h"
 #include "sync/algorithms/flow.h"
 #include "sync/call_arguments.h"
+#include "sync/hosts/hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
 
@@ -26,6 +27,8 @@ ditto_status dti_collective_with_access(struct dti_replica *self, const struct d
 {
     struct dti_arrival arrival = { .call = call };
     uint32_t seq, second_seq, serial = dti_error_serial;
+    if (__builtin_expect(self->sync->hosts != NULL, 0))
+        return dti_team_check_one_host(self->team, call->name);
     DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
     DTI_TRY(dti_meeting_compare(self, seq));
     if (!dti_access_begin(self))
@@ -47,7 +50,10 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, 
     struct dti_arrival arrival = { .call = call };
     uint32_t seq;
     dti_call_begins(self, call);
-    ditto_status status = dti_meet(self, &arrival, deadline, &seq);
+    ditto_status status = __builtin_expect(self->sync->hosts == NULL, 1)
+                              ? dti_meet(self, &arrival, deadline, &seq)
+                              : dti_collective_on_hosts(self, &(struct dti_prepared_call){ .call = call },
+                                                        NULL, deadline);
     dti_call_ends(self, call);
     return status;
 }
@@ -124,7 +130,9 @@ ditto_status dti_collective_prepared(struct dti_replica *self, const struct dti_
     struct collective_move moving = { prepared, target, deadline->timeout_ms };
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, call);
-    ditto_status status = prepared->choice.algorithm == DTI_ALGORITHM_MAILBOXES
+    ditto_status status = __builtin_expect(self->sync->hosts != NULL, 0)
+                              ? dti_collective_on_hosts(self, prepared, target, deadline)
+                          : prepared->choice.algorithm == DTI_ALGORITHM_MAILBOXES
                               ? dti_collective_in_mailboxes(self, prepared, deadline)
                               : dti_collective_with_access(self, call, move_with_access, &moving, deadline);
     dti_call_ends(self, call);

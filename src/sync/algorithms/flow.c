@@ -80,7 +80,7 @@ static size_t number_of_segments(const struct dti_flow *flow)
 {
     const struct dti_call *call = flow->call;
     return dti_call_has_items(call)              ? call->count
-           : shape_of[call->pattern].per_replica ? flow->sync->num_replicas
+           : shape_of[call->pattern].per_replica ? flow->self->all_replicas
                                                  : 1;
 }
 

@@ -203,6 +203,7 @@ static ditto_status exchange(struct dti_replica *self, const struct dti_call *ca
 ditto_status dti_exchange_parts(struct dti_replica *self, struct dti_call *call,
                                 const struct dti_exchange_list *list, struct dti_deadline *deadline)
 {
+    DTI_TRY(dti_team_check_one_host(self->team, "ditto_exchange"));
     call->more = list;
     dti_call_begins(self, call);
     ditto_status status = exchange(self, call, list, deadline);

@@ -16,7 +16,8 @@ static size_t written_bytes(const struct dti_call *call, const struct dti_target
 struct dti_prepared_call dti_prepare_call(const struct dti_sync *sync, const ditto_tuning *tuning,
                                           const struct dti_call *call, const struct dti_target *target)
 {
-    struct dti_prepared_call prepared = { .call = call, .size = dti_call_size_of(call, sync->num_replicas) };
+    struct dti_prepared_call prepared = { .call = call,
+                                          .size = dti_call_size_of(call, dti_team_all_replicas(sync->team)) };
     if (target != NULL)
         prepared.size.all = written_bytes(call, target);
     prepared.choice = dti_choose_algorithm(sync, tuning, call, &prepared.size);

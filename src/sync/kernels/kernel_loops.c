@@ -97,7 +97,8 @@ typedef uint32_t __attribute__((may_alias, aligned(2))) two_elements;
 
 #define ROW(op, kernel) \
     [DITTO_##op] = { kernel##_combine, kernel##_into_two, kernel##_four, NULL, NULL, NULL, kernel##_eight }
-#define MEAN_ROW(sum, divide) [DITTO_MEAN] = { sum##_combine, sum##_into_two, sum##_four, divide, NULL, NULL, sum##_eight }
+#define MEAN_ROW(sum, divide) \
+    [DITTO_MEAN] = { sum##_combine, sum##_into_two, sum##_four, divide, NULL, NULL, sum##_eight }
 #define REAL_ROWS(type)                                                                    \
     {                                                                                      \
         ROW(SUM, type##_sum), MEAN_ROW(type##_sum, type##_divide), ROW(PROD, type##_prod), \

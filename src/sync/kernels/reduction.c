@@ -58,12 +58,13 @@ static bool fold_four(const struct dti_reduction *r, struct dti_span span, const
 
 /* Combines eight values in one pass, if they are combined by halves. Eight sources are then read side by side,
  * which the processor's prefetchers follow better than one source after another. */
-static bool fold_eight(const struct dti_reduction *r, struct dti_span span, const struct dti_tree_value **next,
-                       size_t count, void *out)
+static bool fold_eight(const struct dti_reduction *r, struct dti_span span,
+                       const struct dti_tree_value **next, size_t count, void *out)
 {
     const struct dti_tree_value *v = *next;
     const void *in[8];
-    if (span.end - span.first != 8 || r->tree.blocks > 1 || r->kernel == NULL || r->kernel->combine_eight == NULL)
+    if (span.end - span.first != 8 || r->tree.blocks > 1 || r->kernel == NULL ||
+        r->kernel->combine_eight == NULL)
         return false;
     for (int i = 0; i < 8; i++) {
         if (v[i].end - v[i].first != 1)

@@ -56,6 +56,6 @@ ditto_status dti_leave_collective(struct dti_replica *self, ditto_status status)
             sched_yield();
         }
     if (waited >= LONG_NS)
-        describe_delay(last, waited);
+        describe_delay(dti_replica_peer(self, last)->id, waited);
     return status;
 }

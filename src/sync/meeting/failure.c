@@ -20,7 +20,7 @@ void dti_describe_replica(const struct dti_sync *sync, uint32_t replica, struct 
     const struct dti_replica_state *state = &sync->state[replica];
     const char *last = atomic_load_explicit(&state->name, memory_order_relaxed);
     uint32_t number = atomic_load_explicit(&state->number, memory_order_relaxed);
-    dti_text_add(text, "replica %u (", replica);
+    dti_text_add(text, "replica %u (", dti_team_replica(sync->team, replica)->id);
     if (dti_replica_returned(dti_team_replica(sync->team, replica)))
         dti_text_add(text, "returned from its function; ");
     if (last != NULL && dti_is_in_last_run(sync, replica))
@@ -41,7 +41,7 @@ uint32_t dti_describe_missing(const struct dti_sync *sync, dti_is_missing *is_mi
     }
     if (count > MOST_DESCRIBED) {
         dti_text_add(text, "replicas ");
-        dti_text_add_set(text, missing, n);
+        dti_text_add_set(text, missing, n, dti_team_first_replica(sync->team));
         dti_text_add(text, ", the first of them ");
     }
     for (uint32_t i = 0; i < n && described < MOST_DESCRIBED; i++)

@@ -80,8 +80,8 @@ static ditto_status fail_different(struct dti_replica *self, uint32_t a, uint32_
         dti_access_end(self);
     }
     DTI_FAIL(DITTO_ERR_DIVERGED,
-             "replica %u calls %s, but replica %u calls %s%s: every replica must make the same calls", a,
-             description, b, others, where);
+             "replica %u calls %s, but replica %u calls %s%s: every replica must make the same calls",
+             dti_replica_peer(self, a)->id, description, dti_replica_peer(self, b)->id, others, where);
     dti_replica_stop(self);
     return dti_team_stop_status(self->team);
 }
@@ -92,7 +92,7 @@ static ditto_status fail_shared(struct dti_replica *self, uint32_t other, uint32
     describe_call(description, self->sync, self->index, seq);
     DTI_FAIL(DITTO_ERR_INVALID,
              "replicas %u and %u give the same destination (%p) to %s: each needs its own buffer", self->id,
-             other, dti_call_of(self->sync, other, seq)->dst, description);
+             dti_replica_peer(self, other)->id, dti_call_of(self->sync, other, seq)->dst, description);
     dti_replica_stop(self);
     return DITTO_ERR_INVALID;
 }

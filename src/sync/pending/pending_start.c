@@ -175,6 +175,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
 ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call,
                                const struct dti_target *target, struct dti_deadline *deadline, uint64_t *out)
 {
+    DTI_TRY(dti_team_check_one_host(self->team, "a started operation"));
     uint64_t number = dti_replica_state_of(self)->started + 1;
     /* The program has no handle of an operation with a target, so it cannot make room by waiting for it. */
     if (dti_replica_state_of(self)->pending->open[number % DITTO_MAX_PENDING].number != 0 &&

@@ -73,6 +73,7 @@ static ditto_status gather(ditto_replica *self, struct dti_replica *r, const dit
 ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
                                    uint32_t axis, ditto_tensor *out)
 {
+    DTI_TRY(dti_team_check_one_host(r->team, "ditto_all_gather_tensor"));
     struct shape own = { .dtype = (uint32_t)in->dtype, .rank = in->rank, .axis = axis }, *shapes;
     ditto_tensor *part, whole = { .data = NULL };
     uint32_t n = r->num_replicas;

@@ -8,6 +8,7 @@ static ditto_status check_call(const ditto_strategy *strategy, const void *out)
 {
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    DTI_TRY(dti_team_check_one_host(dti_team_of(strategy), "a reduction of values"));
     return dti_team_check_usable(dti_team_of(strategy));
 }
 

@@ -263,6 +263,7 @@ static ditto_status finish(ditto_variable *v, ditto_status status, ditto_variabl
 ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *initial,
                                  const ditto_variable_options *o, ditto_variable **out)
 {
+    DTI_TRY(dti_team_check_one_host(team, "a variable"));
     ditto_variable *v = describe(team, initial, o);
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");

@@ -1,0 +1,294 @@
+/* src/hosts/cluster.c - makes and destroys clusters: the greetings of the hosts, and their names. */
+#include "hosts/cluster.h"
+#include "base/errors/status.h"
+#include "base/text/text.h"
+#include "base/types/types.h"
+#include "hosts/header.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_TIMEOUT_MS 60000u
+#define VERSION_BYTES      16
+#define BYTE_ORDER_WORD    UINT32_C(0x01020304)
+
+/* The first message of each host. Its form is the same in all versions of ditto. */
+struct greeting {
+    char magic[8];       /* "ditto" */
+    uint32_t byte_order; /* BYTE_ORDER_WORD, in the host's own order */
+    uint32_t num_hosts;
+    uint32_t host;
+    char version[VERSION_BYTES];
+    char name[DTI_HOST_NAME_BYTES];
+    unsigned char unused[156];
+};
+_Static_assert(sizeof(struct greeting) == 256, "all versions have greetings of this size");
+
+/* -- greetings -- */
+
+/* A greeting has the memory of the cluster, because the wire may write it after a timeout. */
+struct greetings {
+    ditto_cluster *cluster;
+    struct greeting own;
+    struct meeting {
+        struct greeting theirs;
+        struct dti_transfer send, receive;
+    } with[]; /* [hosts] */
+};
+
+static void write_own(const ditto_cluster *cluster, struct greeting *own)
+{
+    *own = (struct greeting){ .magic = "ditto",
+                              .byte_order = BYTE_ORDER_WORD,
+                              .num_hosts = cluster->wire.num_hosts,
+                              .host = cluster->wire.host };
+    strncpy(own->version, ditto_version(), sizeof own->version - 1);
+    memcpy(own->name, cluster->name[cluster->wire.host], sizeof own->name);
+}
+
+static bool all_have_greeted(void *argument)
+{
+    const struct greetings *g = argument;
+    for (uint32_t h = 0; h < g->cluster->wire.num_hosts; h++)
+        if (g->with[h].send.is_unfinished || g->with[h].receive.is_unfinished)
+            return false;
+    return true;
+}
+
+static ditto_status fail_silent(const struct greetings *g, uint32_t timeout_ms)
+{
+    uint32_t hosts = g->cluster->wire.num_hosts;
+    bool silent[DTI_MAX_HOSTS] = { false };
+    char set[200];
+    struct dti_text text = { set, sizeof set, 0 };
+    for (uint32_t h = 0; h < hosts; h++)
+        silent[h] = g->with[h].receive.is_unfinished;
+    dti_text_add_set(&text, silent, hosts, 0);
+    return DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                    "host %u of %u (%s) waited %u ms for the cluster, and these hosts have not answered: %s. "
+                    "Every host must make the cluster",
+                    g->cluster->wire.host, hosts, g->own.name, timeout_ms, set);
+}
+
+static ditto_status check_greeting(const struct greetings *g, uint32_t host)
+{
+    const struct greeting *own = &g->own, *theirs = &g->with[host].theirs;
+    if (g->with[host].receive.status != DITTO_OK)
+        return DTI_FAIL(g->with[host].receive.status, "the wire could not receive from host %u", host);
+    if (g->with[host].receive.bytes != sizeof *theirs ||
+        memcmp(theirs->magic, own->magic, sizeof own->magic) != 0)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "host %u has sent something else than a greeting of ditto",
+                        host);
+    if (theirs->byte_order != own->byte_order)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "host %u (%.*s) has another byte order than host %u (%s): all hosts need the same one", host,
+            (int)sizeof theirs->name, theirs->name, own->host, own->name);
+    if (strncmp(theirs->version, own->version, sizeof own->version) != 0)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "host %u (%.*s) has ditto %.*s, and host %u (%s) has %s: install one version on all hosts", host,
+            (int)sizeof theirs->name, theirs->name, (int)sizeof theirs->version, theirs->version, own->host,
+            own->name, own->version);
+    if (theirs->num_hosts != own->num_hosts || theirs->host != host)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "host %u (%.*s) says that it is host %u of %u, and host %u (%s) has %u hosts: the wires "
+            "do not belong together",
+            host, (int)sizeof theirs->name, theirs->name, theirs->host, theirs->num_hosts, own->host,
+            own->name, own->num_hosts);
+    return DITTO_OK;
+}
+
+static ditto_status greet_all(struct greetings *g, uint32_t timeout_ms)
+{
+    ditto_cluster *cluster = g->cluster;
+    struct dti_limits limits = { { .timeout_ms = timeout_ms }, NULL };
+    uint32_t hosts = cluster->wire.num_hosts;
+    write_own(cluster, &g->own);
+    for (uint32_t step = 1; step < hosts; step++) {
+        uint32_t h = (cluster->wire.host + step) % hosts;
+        DTI_TRY(dti_receive_header(cluster, h, &g->with[h].theirs, sizeof g->own, &g->with[h].receive));
+        DTI_TRY(dti_send_header(cluster, h, &g->own, sizeof g->own, &g->with[h].send));
+    }
+    enum dti_wait_end end = dti_cluster_wait(cluster, &limits, all_have_greeted, g);
+    if (end != DTI_WAIT_HOLDS)
+        return end == DTI_WAIT_LATE ? fail_silent(g, timeout_ms) : dti_error_get()->status;
+    for (uint32_t h = 0; h < hosts; h++) {
+        if (h == cluster->wire.host)
+            continue;
+        DTI_TRY(check_greeting(g, h));
+        memcpy(cluster->name[h], g->with[h].theirs.name, sizeof cluster->name[h]);
+        cluster->name[h][DTI_HOST_NAME_BYTES - 1] = '\0';
+    }
+    return DITTO_OK;
+}
+
+static ditto_status greet(ditto_cluster *cluster, uint32_t timeout_ms)
+{
+    struct greetings *g = calloc(1, sizeof *g + cluster->wire.num_hosts * sizeof g->with[0]);
+    if (g == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the greetings of %u hosts",
+                        cluster->wire.num_hosts);
+    g->cluster = cluster;
+    ditto_status status = greet_all(g, timeout_ms);
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
+        if (g->with[h].receive.is_unfinished &&
+            cluster->wire.cancel(cluster->wire.user, (uint64_t)(uintptr_t)&g->with[h].receive) == DITTO_OK)
+            cluster->unfinished--;
+    if (cluster->unfinished == 0)
+        free(g);
+    else
+        cluster->kept = g; /* the wire may still use it */
+    return status;
+}
+
+/* -- life -- */
+
+static void release(ditto_cluster *cluster)
+{
+    dti_headers_free(cluster);
+    free(cluster->name);
+    free(cluster->traffic);
+    free(cluster);
+}
+
+static ditto_status allocate(const ditto_wire *wire, const char *name, ditto_cluster **out)
+{
+    ditto_cluster *cluster = calloc(1, sizeof *cluster);
+    if (cluster != NULL) {
+        cluster->wire = *wire;
+        cluster->thread = pthread_self();
+        cluster->name = calloc(wire->num_hosts, sizeof *cluster->name);
+        cluster->traffic = calloc(wire->num_hosts, sizeof *cluster->traffic);
+        if (cluster->name != NULL && cluster->traffic != NULL) {
+            char *own = cluster->name[wire->host];
+            if (name != NULL)
+                strncpy(own, name, DTI_HOST_NAME_BYTES - 1);
+            else if (gethostname(own, DTI_HOST_NAME_BYTES - 1) != 0)
+                strcpy(own, "unknown");
+            *out = cluster;
+            return DITTO_OK;
+        }
+        release(cluster);
+    }
+    return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a cluster of %u hosts", wire->num_hosts);
+}
+
+static ditto_status check_wire(const ditto_wire *given, ditto_wire *wire)
+{
+    DTI_TRY(dti_not_null(given, "wire"));
+    DTI_TRY(dti_options_copy(wire, sizeof *wire, given, "ditto_wire"));
+    if (wire->send == NULL || wire->receive == NULL || wire->cancel == NULL || wire->progress == NULL ||
+        wire->name == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "a wire needs a name and the functions send, receive, cancel and progress");
+    DTI_TRY(dti_flags_check(wire->flags, DITTO_WIRE_ONE_THREAD, "ditto_wire.flags"));
+    if (wire->num_hosts == 0 || wire->num_hosts > DTI_MAX_HOSTS || wire->host >= wire->num_hosts)
+        return DTI_FAIL(DITTO_ERR_RANGE, "a wire of host %u of %u: a cluster has 1 to %u hosts", wire->host,
+                        wire->num_hosts, DTI_MAX_HOSTS);
+    return DITTO_OK;
+}
+
+ditto_status ditto_cluster_create(const ditto_wire *given, const ditto_cluster_options *options,
+                                  ditto_cluster **out)
+{
+    ditto_wire wire;
+    ditto_cluster_options known;
+    ditto_cluster *cluster;
+    DTI_ENTER();
+    DTI_TRY(check_wire(given, &wire));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_cluster_options"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(allocate(&wire, known.name, &cluster));
+    ditto_status status = greet(cluster, known.timeout_ms != 0 ? known.timeout_ms : DEFAULT_TIMEOUT_MS);
+    if (status == DITTO_OK)
+        status = dti_headers_make(cluster);
+    if (status != DITTO_OK) {
+        if (cluster->unfinished == 0)
+            release(cluster);
+        else
+            dti_cluster_keep(cluster);
+        return status;
+    }
+    *out = cluster;
+    return DITTO_OK;
+}
+
+/* Clusters whose memory the wire may still use. The list keeps them reachable for leak checkers. */
+static _Atomic(ditto_cluster *) kept;
+
+void dti_cluster_keep(ditto_cluster *cluster)
+{
+    /* relaxed, also below: no thread reads the clusters in the list. */
+    cluster->next_kept = atomic_load_explicit(&kept, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&kept, &cluster->next_kept, cluster, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        ; /* a failed exchange has set next_kept to the head */
+}
+
+ditto_status ditto_cluster_destroy(ditto_cluster *cluster)
+{
+    DTI_ENTER();
+    if (cluster == NULL)
+        return DITTO_OK;
+    if (cluster->ranges != NULL)
+        return DTI_FAIL(DITTO_ERR_BUSY, "a strategy uses the cluster: destroy the strategy first");
+    dti_headers_withdraw(cluster);
+    if (cluster->is_poisoned || cluster->unfinished != 0) {
+        dti_cluster_keep(cluster);
+        return DTI_FAIL(
+            DITTO_ERR_POISONED,
+            "destroyed, but a host has not answered, and messages to or from it are unfinished: end "
+            "the program without finalizing its network");
+    }
+    if (cluster->wire.destroy != NULL)
+        cluster->wire.destroy(cluster->wire.user);
+    release(cluster);
+    return DITTO_OK;
+}
+
+/* -- queries -- */
+
+uint32_t ditto_cluster_num_hosts(const ditto_cluster *cluster)
+{
+    return cluster != NULL ? cluster->wire.num_hosts : 1;
+}
+
+uint32_t ditto_cluster_host(const ditto_cluster *cluster)
+{
+    return cluster != NULL ? cluster->wire.host : 0;
+}
+
+const char *ditto_cluster_host_name(const ditto_cluster *cluster, uint32_t host)
+{
+    return cluster != NULL && host < cluster->wire.num_hosts ? cluster->name[host] : NULL;
+}
+
+uint32_t ditto_cluster_share(const ditto_cluster *cluster, uint32_t num_replicas)
+{
+    return dti_ranges_share(num_replicas, ditto_cluster_num_hosts(cluster), ditto_cluster_host(cluster));
+}
+
+void dti_describe_host(const ditto_cluster *cluster, uint32_t host, struct dti_text *text)
+{
+    const struct dti_ranges *ranges = cluster->ranges;
+    dti_text_add(text, "host %u (%s", host, cluster->name[host]);
+    if (ranges != NULL && ranges->start[host + 1] - ranges->start[host] == 1)
+        dti_text_add(text, ", replica %u", ranges->start[host]);
+    else if (ranges != NULL)
+        dti_text_add(text, ", replicas %u-%u", ranges->start[host], ranges->start[host + 1] - 1);
+    dti_text_add(text, ")");
+}
+
+ditto_status dti_cluster_check_thread(const ditto_cluster *cluster)
+{
+    if ((cluster->wire.flags & DITTO_WIRE_ONE_THREAD) != 0 && !pthread_equal(cluster->thread, pthread_self()))
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "called on another thread than the one that made the cluster, which alone may use its "
+            "network (%s)",
+            cluster->wire.name);
+    return cluster->is_poisoned ? dti_fail_cluster_poisoned() : DITTO_OK;
+}

@@ -1,0 +1,130 @@
+/* src/hosts/cluster.h - the hosts of a cluster, and messages between them.
+ *
+ * The thread that drives the wire is called the driver. All functions here belong to it, unless their comment
+ * says otherwise. They never block longer than the limits that they are given.
+ *
+ * Channel 0 carries headers (header.h), one after the other for the whole life of the cluster. The data of
+ * collectives is on a channel that depends on the epoch. An epoch ends when a run is stopped: then each host
+ * tells the others how many data messages it has sent them in it, and each takes exactly these. Therefore no
+ * message of an old epoch is left on the wire when the next one begins (dti_cluster_drain). */
+#ifndef DTI_CLUSTER_H
+#define DTI_CLUSTER_H
+
+#include <ditto/cluster.h>
+
+#include "base/waiting/futex.h"
+#include "base/waiting/stop.h"
+#include "hosts/ranges.h"
+
+#include <pthread.h>
+
+/* The most bytes of one data message. Larger data is sent in several. */
+#define DTI_DATA_BYTES ((size_t)1 << 20)
+
+#define DTI_HOST_NAME_BYTES 64
+
+/* A send or receive. Its address is its ticket on the wire, so it must stay where it is until it has finished.
+ */
+struct dti_transfer {
+    /* Messages of `data` are counted, and receives are in the list of their host, until they have finished. */
+    bool is_unfinished;
+    bool is_data;
+    ditto_status status; /* of a finished transfer */
+    size_t bytes;        /* of the message of a finished receive */
+    uint64_t number;     /* of a receive of data: how many receives of this host and epoch came before it */
+    struct dti_transfer *next;
+};
+
+/* What this host has sent to another host, and received from it, in this epoch. Only data is counted. */
+struct dti_traffic {
+    uint64_t sent;
+    uint64_t receives;            /* begun */
+    struct dti_transfer *pending; /* receives that have not finished, in any order */
+};
+
+struct dti_headers; /* header.h */
+
+struct ditto_cluster {
+    ditto_wire wire;
+    pthread_t thread;                   /* that made the cluster */
+    char (*name)[DTI_HOST_NAME_BYTES];  /* [hosts] */
+    struct dti_traffic *traffic;        /* [hosts] */
+    uint64_t unfinished;                /* transfers */
+    uint64_t sent_messages, sent_bytes; /* in all, for descriptions and tests */
+    uint32_t epoch;
+    struct dti_headers *headers;
+
+    /* The replicas of the strategy that uses the cluster. NULL if there is none. */
+    const struct dti_ranges *ranges;
+
+    /* Set when messages of a host that does not answer are outstanding. Nothing is sent any more, and the
+     * memory of transfers is not freed. */
+    bool is_poisoned;
+
+    /* Memory of unfinished transfers that has no other owner, and the next cluster that could not be freed. */
+    void *kept;
+    ditto_cluster *next_kept;
+};
+
+/* -- limits of a wait -- */
+
+struct dti_limits {
+    struct dti_deadline deadline;
+
+    /* The wait also ends when this run stops. May be NULL. */
+    const struct dti_stop *stop;
+};
+
+enum dti_wait_end {
+    DTI_WAIT_HOLDS,   /* the condition holds */
+    DTI_WAIT_LATE,    /* the deadline has passed */
+    DTI_WAIT_STOPPED, /* the run has stopped */
+    DTI_WAIT_FAILED,  /* the wire has failed, and the error is recorded */
+};
+
+/* Drives the wire until the condition holds. Polls without a pause for some time, then yields, then naps. */
+enum dti_wait_end dti_cluster_wait(ditto_cluster *cluster, struct dti_limits *limits,
+                                   bool (*condition)(void *argument), void *argument);
+
+/* Drives the wire once. Fails if the wire fails. */
+ditto_status dti_cluster_progress(ditto_cluster *cluster);
+
+/* -- messages -- */
+
+/* Begin to send to a host, and to receive from it. Fail if the wire does, or if the cluster is poisoned. */
+ditto_status dti_send(ditto_cluster *cluster, uint32_t host, const void *data, size_t bytes,
+                      struct dti_transfer *transfer);
+ditto_status dti_receive(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
+                         struct dti_transfer *transfer);
+
+/* The same for headers. */
+ditto_status dti_send_header(ditto_cluster *cluster, uint32_t host, const void *data, size_t bytes,
+                             struct dti_transfer *transfer);
+ditto_status dti_receive_header(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
+                                struct dti_transfer *transfer);
+
+/* Takes all data messages of this epoch that hosts have sent: sent[h] is the number that host h has counted for
+ * this host. Withdraws receives that will find no message, waits until all own sends have finished, and begins
+ * the next epoch. Returns TIMED_OUT, and poisons the cluster, if a message does not come before the limit. */
+ditto_status dti_cluster_drain(ditto_cluster *cluster, const uint64_t *sent, struct dti_limits *limits);
+
+/* Nothing is sent any more, and the memory of unfinished transfers stays. */
+void dti_cluster_poison(ditto_cluster *cluster);
+
+/* Returns POISONED with its message. */
+ditto_status dti_fail_cluster_poisoned(void);
+
+/* Keeps a cluster reachable that is not freed. */
+void dti_cluster_keep(ditto_cluster *cluster);
+
+/* -- texts. Any thread -- */
+
+struct dti_text;
+/* Writes for example "host 2 (node17, replicas 64-95)". */
+void dti_describe_host(const ditto_cluster *cluster, uint32_t host, struct dti_text *text);
+
+/* Checks that the calling thread may drive the wire. Returns CONTEXT if it may not, and POISONED if the cluster
+ * is poisoned. */
+ditto_status dti_cluster_check_thread(const ditto_cluster *cluster);
+
+#endif

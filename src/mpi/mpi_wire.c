@@ -1,0 +1,376 @@
+/* src/mpi/mpi_wire.c - a wire over MPI (ditto/mpi.h). The libraries libditto-openmpi and libditto-mpich are this file,
+ * compiled with the compiler of each MPI. It is installed too, so that it can be compiled for others. Therefore it
+ * includes public headers only.
+ *
+ * Channels are the tags of one communicator. MPI guarantees tags up to 32767, and keeps the order of messages with
+ * equal source and tag. */
+#include <ditto/api.h>
+#include <ditto/mpi.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define DEFAULT_TIMEOUT_MS 60000u
+
+/* From libditto, which has the same version: writes the error record of the calling thread (src/base/errors). */
+void dti_fail(ditto_status status, int error_number, const char *format, ...) DITTO_PRINTF(3, 4);
+#define FAIL(status, ...) (dti_fail((status), 0, __VA_ARGS__), (status))
+
+struct wire {
+    MPI_Comm comm;
+    int count, capacity; /* of the requests that have not finished */
+    MPI_Request *request;
+    uint64_t *ticket;
+    bool *receives;
+    int *done; /* for MPI_Testsome, and the next one */
+    MPI_Status *status;
+
+    /* Events that `progress` has not returned yet. */
+    ditto_wire_event *event;
+    size_t events, first_event, event_capacity;
+    char name[MPI_MAX_LIBRARY_VERSION_STRING];
+};
+
+static ditto_status fail_mpi(const char *function, int code)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return FAIL(DITTO_ERR_SYSTEM, "%s failed: %s", function, text);
+}
+
+/* -- requests -- */
+
+/* Makes room for one more request and its event. */
+static ditto_status grow(struct wire *w)
+{
+    if (w->count < w->capacity)
+        return DITTO_OK;
+    int capacity = w->capacity != 0 ? 2 * w->capacity : 64;
+    size_t n = (size_t)capacity;
+    void *request = realloc(w->request, n * sizeof *w->request);
+    w->request = request != NULL ? request : w->request;
+    void *ticket = realloc(w->ticket, n * sizeof *w->ticket);
+    w->ticket = ticket != NULL ? ticket : w->ticket;
+    void *receives = realloc(w->receives, n * sizeof *w->receives);
+    w->receives = receives != NULL ? receives : w->receives;
+    void *done = realloc(w->done, n * sizeof *w->done);
+    w->done = done != NULL ? done : w->done;
+    void *status = realloc(w->status, n * sizeof *w->status);
+    w->status = status != NULL ? status : w->status;
+    if (request == NULL || ticket == NULL || receives == NULL || done == NULL || status == NULL)
+        return FAIL(DITTO_ERR_NO_MEMORY, "no memory for %d messages", capacity);
+    w->capacity = capacity;
+    return DITTO_OK;
+}
+
+static ditto_status add(struct wire *w, MPI_Request request, uint64_t ticket, bool receives)
+{
+    w->request[w->count] = request;
+    w->ticket[w->count] = ticket;
+    w->receives[w->count] = receives;
+    w->count++;
+    return DITTO_OK;
+}
+
+static void forget(struct wire *w, int i)
+{
+    w->count--;
+    w->request[i] = w->request[w->count];
+    w->ticket[i] = w->ticket[w->count];
+    w->receives[i] = w->receives[w->count];
+}
+
+static ditto_status check_usable(void)
+{
+    int finalized;
+    MPI_Finalized(&finalized);
+    if (finalized)
+        return FAIL(DITTO_ERR_INVALID,
+                    "MPI was finalized: destroy the strategy and the cluster before MPI_Finalize");
+    return DITTO_OK;
+}
+
+static ditto_status wire_send(void *user, uint32_t to, uint32_t channel, const void *data, size_t bytes,
+                              uint64_t ticket)
+{
+    struct wire *w = user;
+    MPI_Request request;
+    DITTO_TRY(check_usable());
+    DITTO_TRY(grow(w));
+    int code = MPI_Isend(data, (int)bytes, MPI_BYTE, (int)to, (int)channel, w->comm, &request);
+    return code == MPI_SUCCESS ? add(w, request, ticket, false) : fail_mpi("MPI_Isend", code);
+}
+
+static ditto_status wire_receive(void *user, uint32_t from, uint32_t channel, void *data, size_t capacity,
+                                 uint64_t ticket)
+{
+    struct wire *w = user;
+    MPI_Request request;
+    DITTO_TRY(check_usable());
+    DITTO_TRY(grow(w));
+    int code = MPI_Irecv(data, (int)capacity, MPI_BYTE, (int)from, (int)channel, w->comm, &request);
+    return code == MPI_SUCCESS ? add(w, request, ticket, true) : fail_mpi("MPI_Irecv", code);
+}
+
+/* -- events -- */
+
+static ditto_status add_event(struct wire *w, ditto_wire_event event)
+{
+    if (w->first_event == w->events)
+        w->first_event = w->events = 0;
+    if (w->events == w->event_capacity) {
+        size_t capacity = w->event_capacity != 0 ? 2 * w->event_capacity : 64;
+        ditto_wire_event *larger = realloc(w->event, capacity * sizeof *larger);
+        if (larger == NULL)
+            return FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu finished messages", capacity);
+        w->event = larger;
+        w->event_capacity = capacity;
+    }
+    w->event[w->events++] = event;
+    return DITTO_OK;
+}
+
+/* Makes the event of request i, which has finished with `status` and `code`, and forgets the request. */
+static ditto_status finish(struct wire *w, int i, MPI_Status *status, int code)
+{
+    ditto_wire_event event = { .ticket = w->ticket[i], .status = DITTO_OK };
+    int bytes = 0, class = MPI_SUCCESS;
+    if (code != MPI_SUCCESS)
+        MPI_Error_class(code, &class);
+    if (class == MPI_ERR_TRUNCATE)
+        event.status = FAIL(DITTO_ERR_RANGE, "a message was longer than the buffer that was given for it");
+    else if (code != MPI_SUCCESS)
+        event.status = fail_mpi("MPI_Testsome", code);
+    else if (w->receives[i])
+        MPI_Get_count(status, MPI_BYTE, &bytes);
+    event.bytes = (size_t)bytes;
+    forget(w, i);
+    return add_event(w, event);
+}
+
+static int descending(const void *a, const void *b)
+{
+    return *(const int *)b - *(const int *)a;
+}
+
+static ditto_status test(struct wire *w)
+{
+    int finished = 0;
+    int code = MPI_Testsome(w->count, w->request, &finished, w->done, w->status);
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
+        return fail_mpi("MPI_Testsome", code);
+    if (finished == MPI_UNDEFINED)
+        return DITTO_OK;
+    /* The status of a request is found by its index, because forgetting a request moves the last one. */
+    struct {
+        int index;
+        MPI_Status status;
+    } kept[finished > 0 ? finished : 1];
+    for (int k = 0; k < finished; k++) {
+        kept[k].index = w->done[k];
+        kept[k].status = w->status[k];
+    }
+    qsort(kept, (size_t)finished, sizeof kept[0], descending);
+    for (int k = 0; k < finished; k++)
+        DITTO_TRY(finish(w, kept[k].index, &kept[k].status,
+                         code == MPI_ERR_IN_STATUS ? kept[k].status.MPI_ERROR : MPI_SUCCESS));
+    return DITTO_OK;
+}
+
+static ditto_status wire_progress(void *user, ditto_wire_event *events, size_t capacity, size_t *count)
+{
+    struct wire *w = user;
+    *count = 0;
+    if (w->count != 0)
+        DITTO_TRY(test(w));
+    while (*count < capacity && w->first_event < w->events)
+        events[(*count)++] = w->event[w->first_event++];
+    return DITTO_OK;
+}
+
+static ditto_status wire_cancel(void *user, uint64_t ticket)
+{
+    struct wire *w = user;
+    MPI_Status status;
+    int i = 0, cancelled = 0, finalized;
+    while (i < w->count && w->ticket[i] != ticket)
+        i++;
+    MPI_Finalized(&finalized);
+    if (i == w->count || finalized)
+        return DITTO_PENDING;
+    /* A receive that was cancelled finishes at once, either without a message or with one that it had taken. */
+    int code = MPI_Cancel(&w->request[i]);
+    if (code == MPI_SUCCESS)
+        code = MPI_Wait(&w->request[i], &status);
+    if (code != MPI_SUCCESS)
+        return fail_mpi("MPI_Cancel", code);
+    MPI_Test_cancelled(&status, &cancelled);
+    if (!cancelled) {
+        DITTO_TRY(finish(w, i, &status, MPI_SUCCESS));
+        return DITTO_PENDING;
+    }
+    forget(w, i);
+    return DITTO_OK;
+}
+
+static void release(struct wire *w)
+{
+    free(w->request);
+    free(w->ticket);
+    free(w->receives);
+    free(w->done);
+    free(w->status);
+    free(w->event);
+    free(w);
+}
+
+static void wire_destroy(void *user)
+{
+    struct wire *w = user;
+    int finalized;
+    MPI_Finalized(&finalized);
+    if (!finalized)
+        MPI_Comm_free(&w->comm);
+    release(w);
+}
+
+/* -- making a cluster -- */
+
+/* Launchers tell each process how many they have started. If this MPI knows of one process only, it was not its own
+ * launcher. */
+static ditto_status check_launcher(MPI_Comm comm, const char *library)
+{
+    static const char *const variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
+                                             "SLURM_STEP_NUM_TASKS" };
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    (void)comm;
+    for (size_t i = 0; size == 1 && i < sizeof variables / sizeof variables[0]; i++) {
+        const char *text = getenv(variables[i]);
+        long started = text != NULL ? strtol(text, NULL, 10) : 1;
+        if (started > 1)
+            return FAIL(
+                DITTO_ERR_INVALID,
+                "a launcher has started %ld processes (%s), but %s knows of one: start the program with the "
+                "launcher of %s (mpirun.openmpi or mpiexec.mpich in Debian), or build it for the other MPI",
+                started, variables[i], library, library);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status check_thread(int *level)
+{
+    int initialized, finalized, is_main;
+    MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    if (!initialized || finalized)
+        return FAIL(DITTO_ERR_INVALID, "MPI %s: call MPI_Init_thread with MPI_THREAD_FUNNELED first",
+                    finalized ? "was finalized" : "is not initialized");
+    MPI_Query_thread(level);
+    if (*level < MPI_THREAD_FUNNELED)
+        return FAIL(DITTO_ERR_INVALID,
+                    "MPI was initialized for programs without threads: call MPI_Init_thread with "
+                    "MPI_THREAD_FUNNELED instead of MPI_Init");
+    MPI_Is_thread_main(&is_main);
+    if (*level < MPI_THREAD_SERIALIZED && !is_main)
+        return FAIL(DITTO_ERR_CONTEXT,
+                    "called on another thread than the one that has initialized MPI, which alone "
+                    "may call it (MPI_THREAD_FUNNELED)");
+    return DITTO_OK;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Duplicates the communicator, under a time limit. MPI_Comm_dup would have none. */
+static ditto_status duplicate(MPI_Comm comm, uint32_t timeout_ms, MPI_Comm *out)
+{
+    double begin = seconds();
+    MPI_Request request;
+    int done = 0, code = MPI_Comm_idup(comm, out, &request);
+    while (code == MPI_SUCCESS && !done) {
+        code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        if (!done && timeout_ms != DITTO_FOREVER && seconds() - begin > timeout_ms / 1e3)
+            return FAIL(DITTO_ERR_TIMED_OUT,
+                        "waited %u ms for the cluster: not all ranks of the communicator have called "
+                        "ditto_mpi_cluster",
+                        timeout_ms);
+    }
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN);
+    return code == MPI_SUCCESS ? DITTO_OK : fail_mpi("MPI_Comm_idup", code);
+}
+
+/* Writes the name and version of the MPI library, without what some of them add. */
+static void name_library(char name[MPI_MAX_LIBRARY_VERSION_STRING])
+{
+    int length = 0;
+    MPI_Get_library_version(name, &length);
+    name[strcspn(name, ",\n")] = '\0';
+    for (char *c = name; *c != '\0'; c++)
+        if (*c == '\t')
+            *c = ' ';
+}
+
+static uint32_t timeout_of(const ditto_cluster_options *options)
+{
+    return options != NULL && options->timeout_ms != 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+}
+
+ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *options, ditto_cluster **out)
+{
+    ditto_wire wire = DITTO_WIRE_INIT;
+    int level, rank, size;
+    DITTO_TRY(check_thread(&level));
+    struct wire *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        return FAIL(DITTO_ERR_NO_MEMORY, "no memory for a cluster");
+    name_library(w->name);
+    ditto_status status = check_launcher(comm, w->name);
+    if (status == DITTO_OK)
+        status = duplicate(comm, timeout_of(options), &w->comm);
+    if (status != DITTO_OK) {
+        release(w);
+        return status;
+    }
+    MPI_Comm_rank(w->comm, &rank);
+    MPI_Comm_size(w->comm, &size);
+    wire.num_hosts = (uint32_t)size;
+    wire.host = (uint32_t)rank;
+    wire.flags = level < MPI_THREAD_MULTIPLE ? DITTO_WIRE_ONE_THREAD : 0;
+    wire.name = w->name;
+    wire.user = w;
+    wire.send = wire_send;
+    wire.receive = wire_receive;
+    wire.cancel = wire_cancel;
+    wire.progress = wire_progress;
+    wire.destroy = wire_destroy;
+    status = ditto_cluster_create(&wire, options, out);
+    /* The communicator is not freed, because that is collective, and other ranks may not come. */
+    if (status != DITTO_OK && w->count == 0)
+        release(w);
+    return status;
+}
+
+int ditto_mpi_end(ditto_status status)
+{
+    bool abandons = status == DITTO_ERR_TIMED_OUT || status == DITTO_ERR_LOST || status == DITTO_ERR_POISONED;
+    int initialized, finalized;
+    if (status < 0)
+        fprintf(stderr, "%s: %s\n", ditto_status_name(status), ditto_last_error()->message);
+    MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    if (initialized && !finalized && abandons)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    if (initialized && !finalized)
+        MPI_Finalize();
+    return status < 0 ? 1 : 0;
+}

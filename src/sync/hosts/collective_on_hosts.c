@@ -1,0 +1,245 @@
+/* src/sync/hosts/collective_on_hosts.c - a collective over several hosts, from the first meeting of the replicas
+ * of this host to the last. See hosts.h. */
+#include "base/numbers/checksum.h"
+#include "base/waiting/stop.h"
+#include "sync/algorithms/collective.h"
+#include "sync/algorithms/flow.h"
+#include "sync/hosts/hosts.h"
+#include "sync/meeting/access.h"
+#include "sync/meeting/failure.h"
+#include "sync/meeting/meeting.h"
+
+#include <string.h>
+
+/* -- errors -- */
+
+static void describe(const struct dti_hosts_call *c, char text[DTI_CALL_TEXT_BYTES])
+{
+    struct dti_text out = { text, DTI_CALL_TEXT_BYTES, 0 };
+    text[0] = '\0';
+    dti_call_describe(c->call, c->number, &out);
+}
+
+/* Stops the run with the error of this thread's record. */
+static ditto_status stop(const struct dti_hosts_call *c, ditto_status status)
+{
+    ditto_error own = *dti_error_get();
+    dti_replica_stop(c->self);
+    dti_error_set(&own);
+    return status;
+}
+
+ditto_status dti_hosts_fail_wait(const struct dti_hosts_call *c, enum dti_wait_end end)
+{
+    char call[DTI_CALL_TEXT_BYTES];
+    describe(c, call);
+    switch (end) {
+    case DTI_WAIT_LATE:
+        return stop(c, dti_headers_fail_late(c->hosts->cluster, call, c->timeout_ms));
+    case DTI_WAIT_STOPPED:
+        return dti_team_stop_status(c->self->team);
+    case DTI_WAIT_HOLDS: /* another host has ended the epoch */
+        return stop(c, dti_headers_fail_last(c->hosts->cluster));
+    case DTI_WAIT_FAILED:
+        break;
+    }
+    return stop(c, dti_error_get()->status);
+}
+
+/* -- headers -- */
+
+/* The digest of a call, which is equal in all processes. Unlike dti_call_digest it depends on no address. */
+static uint64_t digest_of(const struct dti_call *call)
+{
+    uint64_t digest = dti_hash_bytes(DTI_HASH_SEED, call->name, strlen(call->name));
+    if (call->object != NULL)
+        digest = dti_hash_bytes(digest, call->object, strlen(call->object));
+    const uint64_t words[] = { call->count,
+                               call->element_bytes,
+                               call->whole,
+                               call->root,
+                               call->hash,
+                               (uint64_t)call->pattern << 24 | (uint64_t)call->dtype << 16 |
+                                   (uint64_t)call->op << 8 | call->implementation };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        digest = dti_hash_word(digest, words[i]);
+    return digest;
+}
+
+ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes)
+{
+    struct dti_limits limits = { dti_replica_deadline(c->self, c->timeout_ms), c->self->stop };
+    struct dti_intent intent = { .kind = DTI_HEADER_CALL,
+                                 .digest = digest_of(c->call),
+                                 .name = c->call->name,
+                                 .number = c->number,
+                                 .payload_bytes = payload_bytes };
+    char call[DTI_CALL_TEXT_BYTES];
+    switch (dti_headers_exchange(c->hosts->cluster, &intent, &limits)) {
+    case DTI_HEADERS_EQUAL:
+        return DITTO_OK;
+    case DTI_HEADERS_DIFFER:
+        describe(c, call);
+        return stop(c, dti_headers_fail_differ(c->hosts->cluster, call));
+    case DTI_HEADERS_LAST:
+        return dti_hosts_fail_wait(c, DTI_WAIT_HOLDS);
+    case DTI_HEADERS_LATE:
+        return dti_hosts_fail_wait(c, DTI_WAIT_LATE);
+    case DTI_HEADERS_STOPPED:
+        return dti_hosts_fail_wait(c, DTI_WAIT_STOPPED);
+    case DTI_HEADERS_FAILED:
+        break;
+    }
+    return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
+}
+
+/* -- arithmetic -- */
+
+void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
+                             size_t count, unsigned char *const *out)
+{
+    struct dti_flow *flow = c->flow;
+    struct dti_reduction *r = &flow->reduction;
+    const struct dti_hosts *hosts = c->hosts;
+    const struct dti_span *part = &hosts->part[hosts->part_start[dti_hosts_own(hosts)]];
+    struct dti_tree_value value[DITTO_MAX_REPLICAS];
+    char *scratch = (char *)flow->workspace->scratch + DTI_TILE_BYTES;
+    size_t step = dti_tile_count(r);
+    for (size_t at = 0; at < count; at += step) {
+        size_t tile = count - at < step ? count - at : step;
+        const struct dti_tree_value *next = value;
+        for (uint32_t i = 0; i < c->self->num_replicas; i++)
+            value[i] = (struct dti_tree_value){ hosts->first + i, hosts->first + i + 1,
+                                                dti_flow_source(flow, segment, i) +
+                                                    (first + at) * r->element_bytes };
+        for (uint32_t p = 0; p < dti_hosts_parts(hosts, dti_hosts_own(hosts)); p++) {
+            unsigned char *to = out[p] + at * dti_part_bytes(part[p], r);
+            if (part[p].end - part[p].first == 1) {
+                memcpy(to, next->data, tile * r->element_bytes);
+                next++;
+                continue;
+            }
+            const void *result = dti_fold(r, part[p], &next, tile, to, scratch);
+            if (r->failed != DITTO_OK)
+                return;
+            if (result != to)
+                memcpy(to, result, tile * r->accumulator_bytes);
+        }
+    }
+}
+
+void dti_hosts_finish(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
+                      size_t count, const struct dti_tree_value *value, unsigned char *dst)
+{
+    struct dti_flow *flow = c->flow;
+    struct dti_reduction *r = &flow->reduction;
+    const struct dti_target *target = flow->target;
+    uint32_t parts = c->hosts->part_start[dti_hosts_count(c->hosts)];
+    size_t step = dti_tile_count(r);
+    char *tile = flow->workspace->scratch, *scratch = tile + DTI_TILE_BYTES;
+    struct dti_tree_value *at_tile = dti_hosts_values(c->hosts, c->self->index) + parts;
+    for (size_t at = 0; at < count; at += step) {
+        size_t length = count - at < step ? count - at : step;
+        const struct dti_tree_value *next = at_tile;
+        for (uint32_t p = 0; p < parts; p++)
+            at_tile[p] = (struct dti_tree_value){ value[p].first, value[p].end,
+                                                  (const char *)value[p].data +
+                                                      at * dti_part_bytes(c->hosts->part[p], r) };
+        unsigned char *out = dst + at * r->element_bytes;
+        const void *sum = dti_fold(r, (struct dti_span){ 0, r->tree.n }, &next, length, tile, scratch);
+        if (r->failed != DITTO_OK)
+            return;
+        dti_finish(r, r->tree.n, sum, tile, length, out);
+        if (target != NULL && target->calls)
+            dti_flow_suspend_access(flow);
+        if (target != NULL && target->finish != NULL)
+            target->finish(target->context, c->self->index, segment->index, first + at, length, out, out);
+        if (target != NULL && target->calls && !dti_flow_resume_access(flow))
+            return;
+    }
+}
+
+/* -- a collective -- */
+
+ditto_status dti_hosts_meet(const struct dti_hosts_call *c)
+{
+    struct dti_arrival arrival = { .call = c->call, .goes_on = true };
+    struct dti_deadline none = { .timeout_ms = DITTO_FOREVER };
+    uint32_t seq;
+    return dti_meet(c->self, &arrival, &none, &seq);
+}
+
+/* The user's function that combines, and the replica that calls it. */
+struct combining {
+    struct dti_replica *self;
+    const struct dti_combine_call *function;
+};
+
+/* A ditto_combine_fn, as combine_outside in collective.c. */
+static ditto_status combine_outside(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    const struct combining *c = user;
+    dti_access_end(c->self);
+    ditto_status status = c->function->combine(out, left, right, count, c->function->user);
+    if (dti_access_begin(c->self) || status != DITTO_OK)
+        return status;
+    return dti_team_stop_status(c->self->team);
+}
+
+static ditto_status driven_small(const struct dti_hosts_call *c)
+{
+    uint32_t serial = dti_error_serial;
+    if (!dti_access_begin(c->self))
+        return dti_leave_collective(c->self, dti_team_stop_status(c->self->team));
+    ditto_status status = dti_hosts_small(c);
+    dti_access_end(c->self);
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    if (!dti_stopped(c->self->stop))
+        status = dti_fail_function(c->self, c->call, status, serial);
+    return dti_leave_collective(c->self, status);
+}
+
+static ditto_status small_barrier(const struct dti_hosts_call *c)
+{
+    return dti_hosts_begin(c, 0);
+}
+
+ditto_status dti_collective_on_hosts(struct dti_replica *self, const struct dti_prepared_call *prepared,
+                                     const struct dti_target *target, struct dti_deadline *deadline)
+{
+    struct dti_sync *sync = self->sync;
+    struct dti_arrival arrival = { .call = prepared->call };
+    uint32_t seq;
+    DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
+    DTI_TRY(dti_meeting_compare(self, seq));
+    struct dti_flow flow = { .self = self,
+                             .sync = sync,
+                             .me = &sync->state[self->index],
+                             .workspace = &sync->state[self->index].workspace,
+                             .call = prepared->call,
+                             .target = target,
+                             .seq = seq,
+                             .reduction = prepared->reduction };
+    struct combining combining = { self, prepared->call->more };
+    if (flow.reduction.function != NULL) {
+        flow.reduction.function = combine_outside;
+        flow.reduction.user = &combining;
+    }
+    struct dti_hosts_call c = { .self = self,
+                                .hosts = sync->hosts,
+                                .call = prepared->call,
+                                .flow = &flow,
+                                .timeout_ms = deadline->timeout_ms };
+    c.number = atomic_load_explicit(&flow.me->number, memory_order_relaxed);
+    if (prepared->call->pattern == DTI_PATTERN_NOTHING) {
+        DTI_TRY(dti_hosts_drive(&c, small_barrier));
+        return dti_hosts_meet(&c);
+    }
+    if (!dti_hosts_is_small(&c))
+        return dti_hosts_large(&c);
+    DTI_TRY(dti_hosts_drive(&c, driven_small));
+    DTI_TRY(dti_hosts_meet(&c));
+    dti_hosts_small_results(&c);
+    return DITTO_OK;
+}

@@ -1,0 +1,69 @@
+/* src/sync/hosts/driver.c - calls functions on the thread that may use the wire.
+ *
+ * If the caller of run works as the first replica of this host, it is that replica's own thread. If the caller only
+ * waits (DITTO_CALLER_WAITS), the replica posts the function, and the caller executes it where it waits for the end of
+ * the run.
+ *
+ * Edges  T0 -> T1  the function and its argument -> the caller that sees POSTED
+ *        T2 -> T3  what the function did -> the replica that sees DONE */
+#include "replicas/team/team.h"
+#include "sync/hosts/hosts.h"
+#include "sync/sync_state.h"
+
+enum { NOTHING, POSTED, DONE };
+
+/* Called by the thread that waits for the end of a run, whenever it looks at its condition. */
+static void work_for_replica(void *argument)
+{
+    struct dti_hosts_task *task = argument;
+    if (atomic_load_explicit(&task->state, memory_order_acquire) != POSTED) /* T1 */
+        return;
+    int32_t outer_replica = dti_error_replica;
+    dti_error_replica = (int32_t)task->call->self->id;
+    const char *outer = dti_public_enter(task->function);
+    task->status = task->work(task->call);
+    task->error = *dti_error_get();
+    dti_public_leave(&outer);
+    dti_error_replica = outer_replica;
+    struct dti_wait_queue *queue = task->call->self->wait_queue;
+    atomic_store_explicit(&task->state, DONE, memory_order_release); /* T2 */
+    dti_wait_queue_signal(queue, DTI_EVERYONE);
+}
+
+static bool is_done(void *argument)
+{
+    struct dti_hosts_task *task = argument;
+    return atomic_load_explicit(&task->state, memory_order_acquire) == DONE; /* T3 */
+}
+
+/* The caller executes the function with the limits of this replica, so this wait needs none. */
+static ditto_status post(const struct dti_hosts_call *c, ditto_status (*work)(const struct dti_hosts_call *c))
+{
+    struct dti_hosts_task *task = &c->hosts->task;
+    struct dti_replica *self = c->self;
+    struct dti_deadline none = { .timeout_ms = DITTO_FOREVER };
+    task->call = c;
+    task->work = work;
+    task->function = dti_public_function;
+    atomic_store_explicit(&task->state, POSTED, memory_order_release); /* T0 */
+    dti_wait_queue_signal(self->wait_queue, DTI_EVERYONE);
+    dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy, &none, is_done, task);
+    /* relaxed: only this thread stores POSTED, and the caller looks for nothing else. */
+    atomic_store_explicit(&task->state, NOTHING, memory_order_relaxed);
+    if (task->status != DITTO_OK)
+        dti_error_set(&task->error);
+    return task->status;
+}
+
+ditto_status dti_hosts_drive(const struct dti_hosts_call *c,
+                             ditto_status (*work)(const struct dti_hosts_call *c))
+{
+    if (c->self->index != 0)
+        return DITTO_OK;
+    return dti_team_options(c->self->team)->caller_waits ? post(c, work) : work(c);
+}
+
+void dti_hosts_attach(struct dti_hosts *hosts, struct dti_team *team)
+{
+    dti_team_set_poster_work(team, work_for_replica, &hosts->task);
+}

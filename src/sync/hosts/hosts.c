@@ -1,0 +1,209 @@
+/* src/sync/hosts/hosts.c - begins and ends the work of a strategy with other hosts. See hosts.h. */
+#include "sync/hosts/hosts.h"
+#include "base/errors/status.h"
+#include "base/numbers/checksum.h"
+#include "base/text/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- agreement -- */
+
+/* Ends the epoch with the error of this thread's record. Returns the error of all hosts, which is then in the
+ * record. */
+static ditto_status close_epoch(struct dti_hosts *hosts)
+{
+    ditto_error error = *dti_error_get();
+    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
+    if (!hosts->cluster->is_poisoned)
+        (void)dti_headers_close(hosts->cluster, &error, &limits);
+    dti_error_set(&error);
+    return error.status;
+}
+
+/* Exchanges headers outside of a run. The payload has been written. */
+static ditto_status exchange(struct dti_hosts *hosts, const struct dti_intent *intent)
+{
+    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
+    switch (dti_headers_exchange(hosts->cluster, intent, &limits)) {
+    case DTI_HEADERS_EQUAL:
+        return DITTO_OK;
+    case DTI_HEADERS_DIFFER:
+        (void)dti_headers_fail_differ(hosts->cluster, intent->name);
+        break;
+    case DTI_HEADERS_LAST:
+        (void)dti_headers_fail_last(hosts->cluster);
+        break;
+    case DTI_HEADERS_LATE:
+        (void)dti_headers_fail_late(hosts->cluster, intent->name, hosts->timeout_ms);
+        break;
+    case DTI_HEADERS_STOPPED:
+    case DTI_HEADERS_FAILED:
+        break;
+    }
+    return close_epoch(hosts);
+}
+
+ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_status status)
+{
+    if (status < 0)
+        return close_epoch(hosts);
+    struct dti_intent intent = { .kind = DTI_HEADER_END,
+                                 .digest = dti_hash_bytes(DTI_HASH_SEED, what, strlen(what)),
+                                 .name = what,
+                                 .payload_bytes = sizeof status };
+    memcpy(dti_header_out(hosts->cluster), &status, sizeof status);
+    DTI_TRY(exchange(hosts, &intent));
+    for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
+        memcpy(&status, dti_header_in(hosts->cluster, h, NULL), sizeof status);
+        if (status != DITTO_OK)
+            break;
+    }
+    return status;
+}
+
+/* -- making -- */
+
+static ditto_status check_request(const struct dti_hosts *hosts, uint32_t host)
+{
+    struct dti_hosts_request own, theirs;
+    struct dti_text text;
+    char name[DTI_HOST_NAME_BYTES + 32];
+    memcpy(&own, dti_header_in(hosts->cluster, 0, NULL), sizeof own);
+    memcpy(&theirs, dti_header_in(hosts->cluster, host, NULL), sizeof theirs);
+    text = (struct dti_text){ name, sizeof name, 0 };
+    dti_describe_host(hosts->cluster, host, &text);
+    if (theirs.order_blocks != own.order_blocks)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "order_blocks is %u on host 0, but %u on %s: it must be equal on all hosts",
+                        own.order_blocks, theirs.order_blocks, name);
+    if (theirs.timeout_ms != own.timeout_ms)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "timeout_ms is %u on host 0, but %u on %s (an option, or DITTO_TIMEOUT_MS): it must be equal "
+            "on all hosts",
+            own.timeout_ms, theirs.timeout_ms, name);
+    if (theirs.options != own.options)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the kind, bytes_per_pack or implementation of the strategy differ between host 0 and %s: "
+            "they must be equal on all hosts",
+            name);
+    return DITTO_OK;
+}
+
+/* Reads the requests of all hosts, which are behind their headers. All hosts get the same result. */
+static ditto_status read_requests(struct dti_hosts *hosts, uint32_t *start)
+{
+    uint64_t all = 0;
+    for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
+        struct dti_hosts_request request;
+        DTI_TRY(check_request(hosts, h));
+        memcpy(&request, dti_header_in(hosts->cluster, h, NULL), sizeof request);
+        start[h] = (uint32_t)all;
+        all += request.replicas;
+        if (all > DTI_MAX_CLUSTER_REPLICAS)
+            return DTI_FAIL(DITTO_ERR_RANGE,
+                            "the hosts have more than %u replicas: a cluster has at most so many",
+                            DTI_MAX_CLUSTER_REPLICAS);
+        if (h + 1 == dti_hosts_count(hosts) && request.order_blocks > all)
+            return DTI_FAIL(
+                DITTO_ERR_RANGE,
+                "order_blocks = %u, but the strategy has %u replicas on all hosts: a block has at least "
+                "one, so give at most %u",
+                request.order_blocks, (uint32_t)all, (uint32_t)all);
+    }
+    start[dti_hosts_count(hosts)] = (uint32_t)all;
+    return DITTO_OK;
+}
+
+/* Finds the parts of all hosts, and allocates what depends on their number. */
+static ditto_status make_parts(struct dti_hosts *hosts, uint32_t order_blocks)
+{
+    struct dti_tree tree = { dti_ranges_replicas(&hosts->ranges), order_blocks };
+    struct dti_span found[DTI_TREE_PARTS];
+    uint32_t count = dti_hosts_count(hosts), own = dti_hosts_own(hosts), total = 0;
+    hosts->part = malloc((size_t)count * DTI_TREE_PARTS * sizeof *hosts->part);
+    hosts->part_start = malloc((count + 1) * sizeof *hosts->part_start);
+    hosts->data = malloc(count * sizeof *hosts->data);
+    hosts->small_results = aligned_alloc(DTI_CACHE_LINE, DTI_SMALL_ROW_BYTES);
+    if (hosts->part == NULL || hosts->part_start == NULL || hosts->data == NULL ||
+        hosts->small_results == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy on %u hosts", count);
+    for (uint32_t h = 0; h < count; h++) {
+        struct dti_span range = { hosts->ranges.start[h], hosts->ranges.start[h + 1] };
+        uint32_t parts = dti_tree_subtrees(&tree, range, found);
+        hosts->part_start[h] = total;
+        memcpy(hosts->part + total, found, parts * sizeof *found);
+        total += parts;
+    }
+    hosts->part_start[count] = total;
+    uint32_t replicas = hosts->ranges.start[own + 1] - hosts->ranges.start[own];
+    hosts->values = malloc((size_t)2 * replicas * total * sizeof *hosts->values);
+    if (hosts->values == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy on %u hosts", count);
+    return DITTO_OK;
+}
+
+static ditto_status join(struct dti_hosts *hosts, const struct dti_hosts_request *request, uint32_t *start)
+{
+    struct dti_intent intent = { .kind = DTI_HEADER_CALL,
+                                 .digest = dti_hash_bytes(DTI_HASH_SEED, "create", 6),
+                                 .name = "ditto_strategy_create",
+                                 .payload_bytes = sizeof *request };
+    memcpy(dti_header_out(hosts->cluster), request, sizeof *request);
+    DTI_TRY(exchange(hosts, &intent));
+    ditto_status status = read_requests(hosts, start);
+    if (status == DITTO_OK) {
+        hosts->ranges = (struct dti_ranges){ dti_hosts_count(hosts), start };
+        hosts->first = start[dti_hosts_own(hosts)];
+        hosts->cluster->ranges = &hosts->ranges;
+        status = make_parts(hosts, request->order_blocks);
+    }
+    return status == DITTO_OK ? DITTO_OK : close_epoch(hosts);
+}
+
+ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_request *request,
+                            ditto_status status, struct dti_hosts **out)
+{
+    uint32_t count = cluster->wire.num_hosts;
+    DTI_TRY(dti_cluster_check_thread(cluster));
+    if (cluster->ranges != NULL)
+        return DTI_FAIL(DITTO_ERR_BUSY,
+                        "another strategy uses the cluster: destroy it first, or make another cluster");
+    struct dti_hosts *hosts = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *hosts);
+    uint32_t *start = calloc(count + 1, sizeof *start);
+    if (hosts == NULL || start == NULL) {
+        free(hosts);
+        free(start);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy on %u hosts", count);
+    }
+    memset(hosts, 0, sizeof *hosts);
+    hosts->cluster = cluster;
+    hosts->timeout_ms = request->timeout_ms;
+    hosts->ranges = (struct dti_ranges){ count, start };
+    status = status == DITTO_OK ? join(hosts, request, start) : close_epoch(hosts);
+    if (status != DITTO_OK) {
+        dti_hosts_free(hosts);
+        return status;
+    }
+    *out = hosts;
+    return DITTO_OK;
+}
+
+void dti_hosts_free(struct dti_hosts *hosts)
+{
+    if (hosts == NULL)
+        return;
+    hosts->cluster->ranges = NULL;
+    /* The wire may still write to the buffers of a cluster that does not answer. */
+    if (!hosts->cluster->is_poisoned)
+        dti_large_buffers_free(hosts->large);
+    free(hosts->part);
+    free(hosts->part_start);
+    free(hosts->data);
+    free(hosts->values);
+    free(hosts->small_results);
+    free((uint32_t *)hosts->ranges.start);
+    free(hosts);
+}

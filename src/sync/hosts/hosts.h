@@ -1,0 +1,183 @@
+/* src/sync/hosts/hosts.h - the collectives of a strategy over several hosts.
+ *
+ * Every collective begins with a meeting of the replicas of this host, as without a cluster. Then the driver, the
+ * thread that may use the wire, exchanges headers with the other hosts (hosts/header.h), and the calls of all hosts
+ * are compared. A small message rides behind the headers (small.c). A large one follows in blocks (large.c). A second
+ * meeting ends the collective on this host.
+ *
+ * A host combines its own replicas first. It passes on its *parts*, the largest complete subtrees of the tree over
+ * all replicas that lie in its range, so the bits of the result are those of one host (plans/volume.h). */
+#ifndef DTI_SYNC_HOSTS_H
+#define DTI_SYNC_HOSTS_H
+
+#include "hosts/header.h"
+#include "sync/algorithms/prepared_call.h"
+
+struct dti_flow;
+struct dti_segment;
+struct dti_target;
+struct dti_large_buffers; /* large.c */
+
+struct dti_hosts_call;
+
+/* A function that a replica posts for the caller of the run (driver.c). */
+struct dti_hosts_task {
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t state;
+
+    /* The replica writes these three, and the caller the other two. `state` publishes them. */
+    const struct dti_hosts_call *call;
+    ditto_status (*work)(const struct dti_hosts_call *call);
+    const char *function; /* the public function that the replica is in */
+    ditto_status status;
+    ditto_error error;
+};
+
+/* The share of a strategy that this host has, and what it needs to work with the others. */
+struct dti_hosts {
+    ditto_cluster *cluster;
+
+    /* The replicas of all hosts. */
+    struct dti_ranges ranges;
+    uint32_t first; /* of this host */
+
+    /* The parts of all hosts, in ascending order. Those of host h are [part_start[h], part_start[h + 1]). */
+    struct dti_span *part;
+    uint32_t *part_start; /* [hosts + 1] */
+
+    /* [hosts] What the driver reads from the headers of the hosts. */
+    const unsigned char **data;
+
+    /* [replicas of this host][2][parts] What each replica combines: the values, and their place in a tile. */
+    struct dti_tree_value *values;
+
+    /* [DTI_SMALL_ROW_BYTES] The results of a small collective. The driver writes them between the two meetings, and
+     * the replicas read them before they arrive at their next meeting. */
+    unsigned char *small_results;
+
+    /* NULL until a large collective needs them. */
+    struct dti_large_buffers *large;
+
+    /* The limit for the end of a run. */
+    uint32_t timeout_ms;
+
+    struct dti_hosts_task task;
+};
+
+/* Results of a small collective: those of one all-gather of the largest small messages of all replicas, or less. */
+#define DTI_SMALL_ROW_BYTES ((size_t)256 << 10)
+
+static inline uint32_t dti_hosts_count(const struct dti_hosts *hosts)
+{
+    return hosts->ranges.hosts;
+}
+static inline uint32_t dti_hosts_own(const struct dti_hosts *hosts)
+{
+    return hosts->cluster->wire.host;
+}
+static inline struct dti_tree_value *dti_hosts_values(const struct dti_hosts *hosts, uint32_t index)
+{
+    return hosts->values + (size_t)2 * index * hosts->part_start[hosts->ranges.hosts];
+}
+static inline uint32_t dti_hosts_parts(const struct dti_hosts *hosts, uint32_t host)
+{
+    return hosts->part_start[host + 1] - hosts->part_start[host];
+}
+
+/* -- The thread that made the cluster, no run is active -- */
+
+/* What all hosts of a strategy must agree on. */
+struct dti_hosts_request {
+    uint32_t replicas;     /* of this host */
+    uint32_t order_blocks; /* as given */
+    uint32_t timeout_ms;
+    uint64_t options; /* a hash of all other options that must be equal */
+};
+
+/* Makes the state. All hosts call it with the same options, and learn how many replicas each has. If `status` is an
+ * error of this host, which is in the record of this thread, all hosts return it. Otherwise fails on all hosts with
+ * INVALID if options differ, with RANGE if there are too many replicas or order_blocks is too large, with BUSY if
+ * another strategy uses the cluster, and otherwise as dti_headers_exchange does, after the epoch has ended. */
+ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_request *request,
+                            ditto_status status, struct dti_hosts **out);
+/* Called when the team exists: its caller works for the first replica where it waits. */
+void dti_hosts_attach(struct dti_hosts *hosts, struct dti_team *team);
+
+/* Frees the state. `hosts` may be NULL. */
+void dti_hosts_free(struct dti_hosts *hosts);
+
+/* Agrees with all hosts on the end of the creation of a strategy, of a run, or of a strategy, which has ended on this
+ * host with `status`. Returns the status of all hosts: the error of the lowest host that has failed, or the positive
+ * status of the lowest host that has one, or DITTO_OK. An error is in the record of this thread. If a host does not
+ * answer, returns its own error or TIMED_OUT, and the cluster is poisoned. */
+ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_status status);
+
+/* -- The replica's own thread, in a collective -- */
+
+/* Executes a collective over all hosts. Accepts the patterns that dti_collective accepts, and NOTHING. */
+ditto_status dti_collective_on_hosts(struct dti_replica *self, const struct dti_prepared_call *prepared,
+                                     const struct dti_target *target, struct dti_deadline *deadline);
+
+/* -- for the files of this folder -- */
+
+/* A collective, as one replica sees it. */
+struct dti_hosts_call {
+    struct dti_replica *self;
+    struct dti_hosts *hosts;
+    const struct dti_call *call;
+    struct dti_flow *flow;
+    uint64_t number; /* of the collective in the run, for messages */
+    uint32_t timeout_ms;
+    void *step; /* of large.c */
+};
+
+/* Returns the host that has a replica. */
+static inline uint32_t dti_hosts_of(const struct dti_hosts *hosts, uint32_t replica)
+{
+    return dti_ranges_host_of(&hosts->ranges, replica);
+}
+
+/* Returns the bytes of one element of a part: those of a single replica are not widened. */
+static inline size_t dti_part_bytes(struct dti_span part, const struct dti_reduction *r)
+{
+    return part.end - part.first == 1 ? r->element_bytes : r->accumulator_bytes;
+}
+
+/* Combines the own parts of elements [first, first + count) of a segment, and stores those of part p in out[p]. The
+ * calling thread has access to the sources of this host. */
+void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
+                             size_t count, unsigned char *const *out);
+
+/* dst = the parts of all hosts combined and finished. value[k].data is part k of all hosts. Elements [first, first +
+ * count) of the segment are meant, which the target's `finish` is told. */
+void dti_hosts_finish(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
+                      size_t count, const struct dti_tree_value *value, unsigned char *dst);
+
+/* The driver: exchanges headers. The payload has been written to dti_header_out. Fails with the error of this call on
+ * all hosts, and stops the run. */
+ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes);
+
+/* The driver: stops the run because a wait on the wire has ended in `end`, or because another host has failed. Returns
+ * the error. */
+ditto_status dti_hosts_fail_wait(const struct dti_hosts_call *c, enum dti_wait_end end);
+
+/* small.c. Returns true if a call is small: the result depends on the call and on the hosts only. */
+bool dti_hosts_is_small(const struct dti_hosts_call *c);
+/* The driver, between the two meetings. */
+ditto_status dti_hosts_small(const struct dti_hosts_call *c);
+/* Each replica, after the second meeting. */
+void dti_hosts_small_results(const struct dti_hosts_call *c);
+
+/* large.c. Every replica, between the first and the last meeting. */
+ditto_status dti_hosts_large(const struct dti_hosts_call *c);
+void dti_large_buffers_free(struct dti_large_buffers *buffers);
+
+/* Meets the other replicas of this host, which wait for the driver. No limit applies to the wait, because the driver has
+ * one, and stops the run when it has passed. */
+ditto_status dti_hosts_meet(const struct dti_hosts_call *c);
+
+/* Calls `work` on the thread that may drive the wire. Every replica calls this function; all but the first one of the
+ * host return at once. */
+ditto_status dti_hosts_drive(const struct dti_hosts_call *c,
+                             ditto_status (*work)(const struct dti_hosts_call *c));
+
+#endif

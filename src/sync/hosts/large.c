@@ -1,0 +1,570 @@
+/* src/sync/hosts/large.c - large collectives over hosts, in blocks.
+ *
+ * The elements of a call are a row of blocks. A block is a list of pieces, each a range of elements of one segment, and
+ * each piece has a slice for each host (slice_of). For block b all hosts take these steps:
+ *   A  The replicas combine the parts of this host, in the buffer of partials. The driver sends the parts of slice j to
+ *      host j.
+ *   B  When the parts of the own slice have come from all hosts, the replicas combine and finish it, in the buffer of
+ *      results. The driver sends it to the hosts that need it.
+ *   C  When all slices have come, the replicas write the block to their destinations.
+ * If elements are only moved, A is left out, and the host of the source has the whole block as its slice.
+ *
+ * The replicas of a host meet between the steps. A of block b + 1 comes before B of block b, so the wire carries one
+ * block while the replicas work on another.
+ *
+ * Invariants  I1  All buffers exist twice, and block b uses number b % 2. The driver waits for the sends of a block
+ *                 before its buffers are used again.
+ *             I2  Between two hosts, messages are sent and received in the same order: partials of block 0, then for
+ *                 each block b the partials of b + 1 and the results of b.
+ *             I3  In place, a source is overwritten in step C of its block. All replicas have finished B then, which
+ *                 is the last step that reads it.
+ * Source      Reduce-scatter and all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005. */
+#include "base/errors/status.h"
+#include "base/waiting/stop.h"
+#include "sync/algorithms/collective.h"
+#include "sync/algorithms/flow.h"
+#include "sync/hosts/hosts.h"
+#include "sync/meeting/access.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The accumulators of a block, and its pieces, are at most this many. */
+#define BLOCK_BYTES  ((size_t)1 << 20)
+#define BLOCK_PIECES 32
+
+struct piece {
+    struct dti_segment segment;
+    struct dti_reduction reduction; /* of its segment */
+    size_t first, count;            /* elements of the segment */
+};
+
+struct block {
+    uint32_t number;
+    uint32_t pieces;
+    struct piece piece[BLOCK_PIECES];
+};
+
+/* What the driver has begun for one block and one host. */
+struct host_transfers {
+    struct dti_transfer send_partials, receive_partials, send_results, receive_results;
+};
+
+struct dti_large_buffers {
+    unsigned char *partials[2]; /* own parts: of each host's slice, of each part, of each piece */
+    unsigned char *incoming[2]; /* parts of the own slice: of each other host, of each part, of each piece */
+    unsigned char *results[2];  /* the block: of each host's slice, of each piece */
+    struct host_transfers *transfers[2]; /* [hosts] */
+    unsigned char *memory;
+};
+
+/* A collective that is being executed by one replica. */
+struct large {
+    const struct dti_hosts_call *c;
+    const struct dti_hosts *hosts;
+    struct dti_large_buffers *buffers;
+    uint32_t own; /* host */
+
+    /* The walk over the blocks. */
+    struct dti_flow ahead;
+    struct dti_segment segment;
+    size_t at; /* of the segment */
+    bool more;
+    uint32_t blocks;
+
+    /* Two blocks, by their numbers. */
+    struct block block[2];
+
+    /* For a step that runs on the driver. */
+    const struct block *driven;
+};
+
+/* -- slices and places -- */
+
+static bool is_combined(const struct piece *piece)
+{
+    return piece->segment.from == DTI_ALL;
+}
+
+/* Finds the slice of a piece that host `host` finishes: elements [*first, *end) of the piece. */
+static void slice_of(const struct large *l, const struct piece *piece, uint32_t host, size_t *first,
+                     size_t *end)
+{
+    const struct dti_segment *s = &piece->segment;
+    size_t bytes = piece->reduction.element_bytes,
+           grain = bytes < DTI_CACHE_LINE ? DTI_CACHE_LINE / bytes : 1;
+    if (is_combined(piece) && s->to == DTI_ALL) {
+        dti_tree_part(piece->count, dti_hosts_count(l->hosts), host, grain, first, end);
+        return;
+    }
+    uint32_t owner = dti_hosts_of(l->hosts, is_combined(piece) ? s->to : s->from);
+    *first = 0;
+    *end = owner == host ? piece->count : 0;
+}
+
+static size_t slice_count(const struct large *l, const struct piece *piece, uint32_t host)
+{
+    size_t first, end;
+    slice_of(l, piece, host, &first, &end);
+    return end - first;
+}
+
+/* Data of the next piece or part begin at a multiple of 16 bytes. */
+static size_t round_up(size_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
+/* The bytes of one part of a host's slice of the pieces before `pieces`. */
+static size_t part_bytes(const struct large *l, const struct block *b, uint32_t pieces, uint32_t host,
+                         struct dti_span part)
+{
+    size_t bytes = 0;
+    for (uint32_t k = 0; k < pieces; k++)
+        if (is_combined(&b->piece[k]))
+            bytes += round_up(slice_count(l, &b->piece[k], host) *
+                              dti_part_bytes(part, &b->piece[k].reduction));
+    return bytes;
+}
+
+/* The bytes of all parts that host `from` has of the slice of host `to`. */
+static size_t partials_bytes(const struct large *l, const struct block *b, uint32_t from, uint32_t to)
+{
+    size_t bytes = 0;
+    for (uint32_t p = l->hosts->part_start[from]; p < l->hosts->part_start[from + 1]; p++)
+        bytes += part_bytes(l, b, b->pieces, to, l->hosts->part[p]);
+    return bytes;
+}
+
+static size_t results_bytes(const struct large *l, const struct block *b, uint32_t pieces, uint32_t host)
+{
+    size_t bytes = 0;
+    for (uint32_t k = 0; k < pieces; k++)
+        bytes += round_up(slice_count(l, &b->piece[k], host) * b->piece[k].reduction.element_bytes);
+    return bytes;
+}
+
+static unsigned char *partials_for(const struct large *l, const struct block *b, uint32_t host)
+{
+    unsigned char *at = l->buffers->partials[b->number % 2];
+    for (uint32_t h = 0; h < host; h++)
+        at += partials_bytes(l, b, l->own, h);
+    return at;
+}
+
+static unsigned char *incoming_from(const struct large *l, const struct block *b, uint32_t host)
+{
+    unsigned char *at = l->buffers->incoming[b->number % 2];
+    for (uint32_t h = 0; h < host; h++)
+        at += h != l->own ? partials_bytes(l, b, h, l->own) : 0;
+    return at;
+}
+
+static unsigned char *results_of(const struct large *l, const struct block *b, uint32_t host)
+{
+    unsigned char *at = l->buffers->results[b->number % 2];
+    for (uint32_t h = 0; h < host; h++)
+        at += results_bytes(l, b, b->pieces, h);
+    return at;
+}
+
+/* -- walking over blocks -- */
+
+static bool next_block(struct large *l)
+{
+    struct block *b = &l->block[l->blocks % 2];
+    size_t bytes = 0;
+    b->number = l->blocks;
+    b->pieces = 0;
+    while (l->more && b->pieces < BLOCK_PIECES && bytes < BLOCK_BYTES) {
+        const struct dti_reduction *r = &l->ahead.reduction;
+        size_t width = r->accumulator_bytes,
+               grain = DTI_CACHE_LINE / (width < DTI_CACHE_LINE ? width : DTI_CACHE_LINE),
+               room = (BLOCK_BYTES - bytes) / width, left = l->segment.count - l->at;
+        room = room < grain ? grain : room / grain * grain;
+        if (left != 0) {
+            struct piece *piece = &b->piece[b->pieces++];
+            *piece = (struct piece){ l->segment, *r, l->at, left < room ? left : room };
+            l->at += piece->count;
+            bytes += piece->count * width;
+        }
+        if (l->at == l->segment.count) {
+            l->more = dti_flow_next(&l->ahead, &l->segment);
+            l->at = 0;
+        }
+    }
+    l->blocks += b->pieces != 0;
+    return b->pieces != 0;
+}
+
+/* -- the steps of the replicas -- */
+
+/* Finds this replica's share of `count` elements. */
+static void share_of(const struct large *l, const struct piece *piece, size_t count, size_t *first,
+                     size_t *end)
+{
+    size_t bytes = piece->reduction.element_bytes,
+           grain = bytes < DTI_CACHE_LINE ? DTI_CACHE_LINE / bytes : 1;
+    dti_tree_part(count, l->c->self->num_replicas, l->c->self->index, grain, first, end);
+}
+
+/* Step A, for one piece and the slice of one host. */
+static void combine_for(struct large *l, const struct block *b, uint32_t k, uint32_t host)
+{
+    const struct piece *piece = &b->piece[k];
+    const struct dti_hosts *hosts = l->hosts;
+    unsigned char *out[DTI_TREE_PARTS], *at = partials_for(l, b, host);
+    size_t first, end, from, to;
+    slice_of(l, piece, host, &first, &end);
+    share_of(l, piece, end - first, &from, &to);
+    if (from == to)
+        return;
+    for (uint32_t p = 0; p < dti_hosts_parts(hosts, l->own); p++) {
+        struct dti_span part = hosts->part[hosts->part_start[l->own] + p];
+        out[p] = at + part_bytes(l, b, k, host, part) + from * dti_part_bytes(part, &piece->reduction);
+        at += part_bytes(l, b, b->pieces, host, part);
+    }
+    l->c->flow->reduction = piece->reduction;
+    dti_hosts_combine_parts(l->c, &piece->segment, piece->first + first + from, to - from, out);
+}
+
+static ditto_status step_a(struct large *l, const struct block *b)
+{
+    for (uint32_t k = 0; k < b->pieces; k++)
+        for (uint32_t h = 0; is_combined(&b->piece[k]) && h < dti_hosts_count(l->hosts); h++) {
+            combine_for(l, b, k, h);
+            if (l->c->flow->reduction.failed != DITTO_OK)
+                return l->c->flow->reduction.failed;
+        }
+    return DITTO_OK;
+}
+
+/* Sets the places of all parts of this replica's share of the own slice of a piece. */
+static void find_parts(const struct large *l, const struct block *b, uint32_t k, size_t from,
+                       struct dti_tree_value *value)
+{
+    const struct dti_hosts *hosts = l->hosts;
+    for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
+        unsigned char *at = h == l->own ? partials_for(l, b, l->own) : incoming_from(l, b, h);
+        for (uint32_t p = hosts->part_start[h]; p < hosts->part_start[h + 1]; p++) {
+            struct dti_span part = hosts->part[p];
+            value[p] = (struct dti_tree_value){ part.first, part.end,
+                                                at + part_bytes(l, b, k, l->own, part) +
+                                                    from * dti_part_bytes(part, &b->piece[k].reduction) };
+            at += part_bytes(l, b, b->pieces, l->own, part);
+        }
+    }
+}
+
+/* Copies elements of the one replica that has them, and calls the target's `finish`. */
+static void take_source(struct large *l, const struct piece *piece, size_t first, size_t count,
+                        unsigned char *out)
+{
+    struct dti_flow *flow = l->c->flow;
+    const struct dti_target *target = flow->target;
+    size_t bytes = flow->reduction.element_bytes, step = dti_tile_count(&flow->reduction);
+    const char *source = dti_flow_source(flow, &piece->segment, piece->segment.from - l->hosts->first);
+    for (size_t at = 0; at < count; at += step) {
+        size_t length = count - at < step ? count - at : step;
+        unsigned char *tile = out + at * bytes;
+        memcpy(tile, source + (first + at) * bytes, length * bytes);
+        if (target == NULL || target->finish == NULL)
+            continue;
+        if (target->calls)
+            dti_flow_suspend_access(flow);
+        target->finish(target->context, l->c->self->index, piece->segment.index, first + at, length, tile,
+                       tile);
+        if (target->calls && !dti_flow_resume_access(flow))
+            return;
+    }
+}
+
+static ditto_status step_b(struct large *l, const struct block *b)
+{
+    struct dti_flow *flow = l->c->flow;
+    struct dti_tree_value *value = dti_hosts_values(l->hosts, l->c->self->index);
+    for (uint32_t k = 0; k < b->pieces; k++) {
+        const struct piece *piece = &b->piece[k];
+        size_t first, end, from, to;
+        slice_of(l, piece, l->own, &first, &end);
+        share_of(l, piece, end - first, &from, &to);
+        if (from == to)
+            continue;
+        unsigned char *out = results_of(l, b, l->own) + results_bytes(l, b, k, l->own) +
+                             from * piece->reduction.element_bytes;
+        flow->reduction = piece->reduction;
+        if (is_combined(piece)) {
+            find_parts(l, b, k, from, value);
+            dti_hosts_finish(l->c, &piece->segment, piece->first + first + from, to - from, value, out);
+        } else {
+            take_source(l, piece, piece->first + first + from, to - from, out);
+        }
+        if (flow->reduction.failed != DITTO_OK)
+            return flow->reduction.failed;
+    }
+    return DITTO_OK;
+}
+
+/* Returns true if this host has destinations of a piece. */
+static bool is_wanted(const struct large *l, const struct piece *piece)
+{
+    return piece->segment.to == DTI_ALL || dti_hosts_of(l->hosts, piece->segment.to) == l->own;
+}
+
+static void step_c(struct large *l, const struct block *b)
+{
+    struct dti_flow *flow = l->c->flow;
+    for (uint32_t k = 0; k < b->pieces; k++) {
+        const struct piece *piece = &b->piece[k];
+        struct dti_segment here = piece->segment; /* as the flow of this host numbers its replicas */
+        uint32_t far;
+        if (!is_wanted(l, piece))
+            continue;
+        here.to -= here.to != DTI_ALL ? l->hosts->first : 0;
+        flow->reduction = piece->reduction;
+        uint32_t destinations = dti_flow_destinations(flow, &here, 0, l->c->self->num_replicas, &far);
+        for (uint32_t h = 0; h < dti_hosts_count(l->hosts); h++) {
+            size_t first, end, from, to;
+            slice_of(l, piece, h, &first, &end);
+            share_of(l, piece, end - first, &from, &to);
+            const unsigned char *result = results_of(l, b, h) + results_bytes(l, b, k, h);
+            if (from != to)
+                dti_flow_write(flow, result + from * piece->reduction.element_bytes,
+                               piece->first + first + from, to - from, destinations, far);
+        }
+    }
+}
+
+/* -- the steps of the driver -- */
+
+static bool sends_results(const struct block *b)
+{
+    return b->piece[0].segment.to == DTI_ALL; /* the segments of a call have equal destinations */
+}
+
+static ditto_status begin_partials(struct large *l, const struct block *b)
+{
+    struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
+    ditto_cluster *cluster = l->hosts->cluster;
+    for (uint32_t step = 1; step < dti_hosts_count(l->hosts); step++) {
+        uint32_t h = (l->own + step) % dti_hosts_count(l->hosts);
+        size_t out = partials_bytes(l, b, l->own, h), in = partials_bytes(l, b, h, l->own);
+        if (in != 0)
+            DTI_TRY(dti_receive(cluster, h, incoming_from(l, b, h), in, &transfers[h].receive_partials));
+        if (out != 0)
+            DTI_TRY(dti_send(cluster, h, partials_for(l, b, h), out, &transfers[h].send_partials));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status receive_results(struct large *l, const struct block *b)
+{
+    struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
+    for (uint32_t h = 0; h < dti_hosts_count(l->hosts); h++) {
+        size_t in = results_bytes(l, b, b->pieces, h);
+        if (h != l->own && in != 0 && sends_results(b))
+            DTI_TRY(
+                dti_receive(l->hosts->cluster, h, results_of(l, b, h), in, &transfers[h].receive_results));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status send_results(struct large *l, const struct block *b)
+{
+    struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
+    size_t out = results_bytes(l, b, b->pieces, l->own);
+    for (uint32_t step = 1; out != 0 && sends_results(b) && step < dti_hosts_count(l->hosts); step++) {
+        uint32_t h = (l->own + step) % dti_hosts_count(l->hosts);
+        DTI_TRY(dti_send(l->hosts->cluster, h, results_of(l, b, l->own), out, &transfers[h].send_results));
+    }
+    return DITTO_OK;
+}
+
+struct block_wait {
+    const struct dti_hosts *hosts;
+    const struct host_transfers *transfers;
+    bool results; /* waits for all transfers of the block, else for the partials from other hosts */
+};
+static bool transfers_over(void *argument)
+{
+    const struct block_wait *w = argument;
+    bool over = true;
+    for (uint32_t h = 0; h < dti_hosts_count(w->hosts); h++) {
+        const struct host_transfers *t = &w->transfers[h];
+        over &= !t->receive_partials.is_unfinished &&
+                (!w->results || (!t->send_partials.is_unfinished && !t->send_results.is_unfinished &&
+                                 !t->receive_results.is_unfinished));
+    }
+    return over || dti_headers_end_early(w->hosts->cluster);
+}
+
+static ditto_status await(struct large *l, const struct block *b, bool results)
+{
+    struct block_wait w = { l->hosts, l->buffers->transfers[b->number % 2], results };
+    struct dti_limits limits = { dti_replica_deadline(l->c->self, l->c->timeout_ms), l->c->self->stop };
+    enum dti_wait_end end = dti_cluster_wait(l->hosts->cluster, &limits, transfers_over, &w);
+    bool over = end == DTI_WAIT_HOLDS;
+    for (uint32_t h = 0; over && h < dti_hosts_count(l->hosts); h++) {
+        const struct host_transfers *t = &w.transfers[h];
+        over = !t->receive_partials.is_unfinished &&
+               (!results || (!t->send_partials.is_unfinished && !t->send_results.is_unfinished &&
+                             !t->receive_results.is_unfinished));
+        if (over && (t->receive_partials.status != DITTO_OK || t->receive_results.status != DITTO_OK)) {
+            DTI_FAIL(DITTO_ERR_SYSTEM, "the wire could not receive the data of host %u", h);
+            return dti_hosts_fail_wait(l->c, DTI_WAIT_FAILED);
+        }
+    }
+    return over ? DITTO_OK : dti_hosts_fail_wait(l->c, end);
+}
+
+/* Allocates the buffers when the first large collective needs them. Every host does so in the same call. */
+static ditto_status make_buffers(struct dti_hosts *hosts)
+{
+    uint32_t count = dti_hosts_count(hosts), parts = hosts->part_start[count],
+             own = dti_hosts_parts(hosts, dti_hosts_own(hosts));
+    /* A slice of a piece may be the whole piece, and is rounded up to whole cache lines for each of them. */
+    size_t whole = BLOCK_BYTES + BLOCK_PIECES * DTI_CACHE_LINE,
+           slices = BLOCK_BYTES + (size_t)BLOCK_PIECES * DTI_CACHE_LINE * count;
+    size_t partials = own * whole, incoming = (size_t)(parts - own) * whole,
+           bytes = partials + incoming + slices;
+    struct dti_large_buffers *buffers = calloc(1, sizeof *buffers);
+    if (buffers == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for messages between hosts");
+    buffers->memory = aligned_alloc(DTI_CACHE_LINE_PAIR, (2 * bytes + 255) / 256 * 256);
+    unsigned char *at = buffers->memory;
+    for (int i = 0; at != NULL && i < 2; i++) {
+        buffers->transfers[i] = calloc(count, sizeof *buffers->transfers[i]);
+        buffers->partials[i] = at;
+        buffers->incoming[i] = at + partials;
+        buffers->results[i] = at + partials + incoming;
+        at += bytes;
+        if (buffers->transfers[i] == NULL)
+            at = NULL;
+    }
+    if (at == NULL) {
+        dti_large_buffers_free(buffers);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for messages between %u hosts (%zu bytes)", count,
+                        2 * bytes);
+    }
+    hosts->large = buffers;
+    return DITTO_OK;
+}
+
+void dti_large_buffers_free(struct dti_large_buffers *buffers)
+{
+    if (buffers == NULL)
+        return;
+    free(buffers->transfers[0]);
+    free(buffers->transfers[1]);
+    free(buffers->memory);
+    free(buffers);
+}
+
+/* -- a collective -- */
+
+static ditto_status drive_begin(const struct dti_hosts_call *c)
+{
+    DTI_TRY(dti_hosts_begin(c, 0));
+    if (c->hosts->large == NULL && make_buffers(c->hosts) != DITTO_OK)
+        return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
+    return DITTO_OK;
+}
+
+static struct large *large_of(const struct dti_hosts_call *c)
+{
+    return c->step;
+}
+
+/* The wire is busy with the partials of one block while the replicas combine the next one. */
+static ditto_status drive_first(const struct dti_hosts_call *c)
+{
+    struct large *l = large_of(c);
+    if (begin_partials(l, l->driven) != DITTO_OK)
+        return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
+    return DITTO_OK;
+}
+
+static ditto_status drive_before_b(const struct dti_hosts_call *c)
+{
+    struct large *l = large_of(c);
+    const struct block *b = l->driven, *next = &l->block[(b->number + 1) % 2];
+    if ((next->number == b->number + 1 && next->pieces != 0 && begin_partials(l, next) != DITTO_OK) ||
+        receive_results(l, b) != DITTO_OK)
+        return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
+    return await(l, b, false);
+}
+
+static ditto_status drive_after_b(const struct dti_hosts_call *c)
+{
+    struct large *l = large_of(c);
+    if (send_results(l, l->driven) != DITTO_OK)
+        return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
+    return await(l, l->driven, true);
+}
+
+/* Calls a step of this replica with access to the buffers of the others. */
+static ditto_status with_access(struct large *l, ditto_status (*step)(struct large *l, const struct block *b),
+                                const struct block *b)
+{
+    struct dti_replica *self = l->c->self;
+    uint32_t serial = dti_error_serial;
+    if (!dti_access_begin(self))
+        return dti_leave_collective(self, dti_team_stop_status(self->team));
+    ditto_status status = step(l, b);
+    dti_access_end(self);
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    if (!dti_stopped(self->stop))
+        status = dti_fail_function(self, l->c->call, status, serial);
+    return dti_leave_collective(self, status);
+}
+
+static ditto_status write_block(struct large *l, const struct block *b)
+{
+    step_c(l, b);
+    return DITTO_OK;
+}
+
+/* The driver does its part of a step, and all replicas meet before it and after it. */
+static ditto_status drive(struct large *l, const struct block *b,
+                          ditto_status (*work)(const struct dti_hosts_call *c))
+{
+    l->driven = b;
+    DTI_TRY(dti_hosts_meet(l->c));
+    DTI_TRY(dti_hosts_drive(l->c, work));
+    return dti_hosts_meet(l->c);
+}
+
+static ditto_status go_through(struct large *l)
+{
+    bool more = next_block(l);
+    if (!more)
+        return DITTO_OK;
+    DTI_TRY(with_access(l, step_a, &l->block[0]));
+    DTI_TRY(drive(l, &l->block[0], drive_first));
+    for (uint32_t number = 0; more; number++) {
+        const struct block *now = &l->block[number % 2];
+        l->block[(number + 1) % 2].pieces = 0;
+        more = next_block(l);
+        if (more)
+            DTI_TRY(with_access(l, step_a, &l->block[(number + 1) % 2]));
+        DTI_TRY(drive(l, now, drive_before_b));
+        DTI_TRY(with_access(l, step_b, now));
+        DTI_TRY(drive(l, now, drive_after_b));
+        DTI_TRY(with_access(l, write_block, now));
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_hosts_large(const struct dti_hosts_call *given)
+{
+    struct dti_hosts_call c = *given;
+    struct large l = { .c = &c, .hosts = c.hosts, .own = dti_hosts_own(c.hosts), .ahead = *c.flow };
+    c.step = &l;
+    DTI_TRY(dti_hosts_drive(&c, drive_begin));
+    DTI_TRY(dti_hosts_meet(&c));
+    l.buffers = c.hosts->large;
+    l.more = dti_flow_begin(&l.ahead, &l.segment);
+    DTI_TRY(go_through(&l));
+    return dti_hosts_meet(&c);
+}

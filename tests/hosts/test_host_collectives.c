@@ -1,0 +1,267 @@
+/* tests/hosts/test_host_collectives.c - collectives over several hosts have the bits of one host. */
+#include "support/hosts.h"
+
+#define MOST_REPLICAS 12
+#define RESULT_BYTES  ((size_t)3 << 20)
+
+/* What each replica has received in all calls, one result after the other. */
+struct results {
+    unsigned char *bytes[MOST_REPLICAS];
+    size_t used[MOST_REPLICAS];
+};
+
+struct trial {
+    uint64_t seed;
+    int calls;
+    struct results results;
+    const uint32_t *replicas; /* of each host */
+    uint32_t order_blocks;
+    ditto_caller caller;
+    struct report *report;
+};
+
+/* Of the values, sums and products of any order are different, and none is a NaN. */
+static void fill(unsigned char *bytes, size_t count, ditto_dtype dtype, uint64_t seed)
+{
+    for (size_t i = 0; i < count; i++) {
+        double x = 1.0 + (double)(test_random(&seed) % 1000) / 997.0;
+        switch (dtype) {
+        case DITTO_F32:
+            ((float *)(void *)bytes)[i] = (float)x;
+            break;
+        case DITTO_F64:
+            ((double *)(void *)bytes)[i] = x;
+            break;
+        case DITTO_BF16: /* 1 to 2, with all 7 bits */
+            ((uint16_t *)(void *)bytes)[i] = (uint16_t)(0x3f80 + test_random(&seed) % 128);
+            break;
+        case DITTO_F16:
+            ((uint16_t *)(void *)bytes)[i] = (uint16_t)(0x3c00 + test_random(&seed) % 1024);
+            break;
+        default:
+            ((int8_t *)bytes)[i] = (int8_t)test_random(&seed);
+        }
+    }
+}
+
+/* Equal on all replicas. */
+struct choice {
+    int kind;
+    ditto_dtype dtype;
+    ditto_op op;
+    size_t count;
+    uint32_t root;
+    bool in_place;
+    size_t counts[MOST_REPLICAS];
+};
+
+static struct choice choose(uint64_t *seed, uint32_t n)
+{
+    static const ditto_dtype dtypes[] = { DITTO_F32, DITTO_F64, DITTO_BF16, DITTO_F16, DITTO_I8 };
+    static const size_t sizes[] = { 0, 1, 3, 17, 100, 511, 1000, 5000, 40000 };
+    struct choice c = { .kind = (int)(test_random(seed) % 9) };
+    c.dtype = dtypes[test_random(seed) % 5];
+    c.op = c.dtype != DITTO_I8 && test_random(seed) % 3 == 0 ? DITTO_MEAN : DITTO_SUM;
+    c.count = sizes[test_random(seed) % 9];
+    c.root = (uint32_t)(test_random(seed) % n);
+    c.in_place = test_random(seed) % 2 == 0;
+    for (uint32_t i = 0; i < n; i++)
+        c.counts[i] = test_random(seed) % 3 == 0 ? 0 : test_random(seed) % (c.count + 1);
+    return c;
+}
+
+/* Keeps the order: the result is not that of another tree. */
+static ditto_status append(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    const double *a = left, *b = right;
+    double *o = out;
+    (void)user;
+    for (size_t i = 0; i < count; i++)
+        o[i] = a[i] * 0.75 + b[i];
+    return DITTO_OK;
+}
+
+static void keep(struct results *results, uint32_t id, const void *bytes, size_t count)
+{
+    if (results->used[id] + count > RESULT_BYTES)
+        count = 0;
+    memcpy(results->bytes[id] + results->used[id], bytes, count);
+    results->used[id] += count;
+}
+
+static ditto_status make_call(ditto_replica *self, struct trial *trial, const struct choice *c, uint64_t seed)
+{
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    size_t bytes = ditto_dtype_bytes(c->dtype), whole = c->count * n, uneven = 0;
+    void *memory;
+    for (uint32_t i = 0; i < n; i++)
+        uneven += c->counts[i];
+    whole = whole > uneven ? whole : uneven;
+    DITTO_TRY(ditto_alloc(self, 2 * (whole + 1) * 8, 64, &memory));
+    unsigned char *src = memory, *dst = c->in_place ? src : src + (whole + 1) * 8;
+    size_t received = c->count;
+    ditto_status status = DITTO_OK;
+    fill(src, whole, c->dtype, seed + id * 7919);
+    switch (c->kind) {
+    case 0:
+    case 1:
+        status = ditto_all_reduce(self, src, dst, c->count, c->dtype, c->op, NULL);
+        break;
+    case 2:
+        status = ditto_reduce_to_root(self, src, dst, c->count, c->dtype, c->op, c->root, NULL);
+        received = id == c->root ? c->count : 0;
+        break;
+    case 3:
+        dst = src;
+        status = ditto_broadcast_from_root(self, src, c->count, c->dtype, c->root, NULL);
+        break;
+    case 4:
+        dst = src + (whole + 1) * 8;
+        status = ditto_reduce_scatter(self, src, dst, c->count, c->dtype, c->op, NULL);
+        break;
+    case 5:
+        dst = src + (whole + 1) * 8;
+        status = ditto_all_gather(self, src, dst, c->count, c->dtype, NULL);
+        received = c->count * n;
+        break;
+    case 6:
+        dst = src + (whole + 1) * 8;
+        if (c->in_place) {
+            status = ditto_all_gather_uneven(self, src, dst, c->counts, c->dtype, NULL);
+            received = uneven;
+        } else {
+            status = ditto_reduce_scatter_uneven(self, src, dst, c->counts, c->dtype, c->op, NULL);
+            received = c->counts[id];
+        }
+        break;
+    case 7: {
+        ditto_list_item items[3] = { { src, dst, c->count / 2, c->dtype },
+                                     { src + c->count / 2 * bytes, dst + c->count / 2 * bytes, 0, c->dtype },
+                                     { src + c->count / 2 * bytes, dst + c->count / 2 * bytes,
+                                       c->count - c->count / 2, c->dtype } };
+        status = ditto_all_reduce_list(self, items, 3, c->op, NULL);
+        break;
+    }
+    default:
+        fill(src, c->count, DITTO_F64, seed + id);
+        bytes = sizeof(double);
+        status = ditto_all_reduce_with(self, src, dst, c->count, sizeof(double), append, NULL, NULL);
+    }
+    if (status == DITTO_OK)
+        keep(&trial->results, id, dst, received * bytes);
+    ditto_status freed = ditto_free(self, memory);
+    return status != DITTO_OK ? status : freed;
+}
+
+static ditto_status make_calls(ditto_replica *self, void *argument)
+{
+    struct trial *trial = argument;
+    uint64_t seed = trial->seed;
+    for (int i = 0; i < trial->calls; i++) {
+        struct choice c = choose(&seed, ditto_num_replicas(self));
+        DITTO_TRY(make_call(self, trial, &c, seed));
+        if (i % 3 == 0)
+            DITTO_TRY(ditto_barrier(self, NULL));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status calls_on_host(struct test_host *host)
+{
+    struct trial *trial = host->argument;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    options.order_blocks = trial->order_blocks;
+    options.caller = trial->caller;
+    DITTO_TRY(make_host_strategy(host, trial->replicas[host->host], &options, &strategy));
+    DITTO_TRY(ditto_strategy_run(strategy, make_calls, trial));
+    DITTO_TRY(ditto_strategy_run(strategy, make_calls, trial));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void make_results(struct results *results)
+{
+    for (int i = 0; i < MOST_REPLICAS; i++) {
+        results->bytes[i] = calloc(1, RESULT_BYTES);
+        results->used[i] = 0;
+    }
+}
+
+static void free_results(struct results *results)
+{
+    for (int i = 0; i < MOST_REPLICAS; i++)
+        free(results->bytes[i]);
+}
+
+static void compare_with_one_host(uint32_t hosts, const uint32_t *replicas, uint32_t order_blocks,
+                                  uint32_t delay_us, ditto_caller caller)
+{
+    struct report report = { 0 };
+    struct trial spread = { .seed = test_seed(5) + hosts,
+                            .calls = test_trials(40),
+                            .replicas = replicas,
+                            .order_blocks = order_blocks,
+                            .caller = caller,
+                            .report = &report },
+                 alone = spread;
+    uint32_t n = 0;
+    for (uint32_t h = 0; h < hosts; h++)
+        n += replicas[h];
+    make_results(&spread.results);
+    make_results(&alone.results);
+    on_hosts(hosts, delay_us, calls_on_host, &spread);
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.order_blocks = order_blocks;
+    ditto_strategy *strategy = make_strategy(n, &options);
+    run_all(strategy, make_calls, &alone, &report);
+    run_all(strategy, make_calls, &alone, &report);
+    assert_ok(ditto_strategy_destroy(strategy));
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(spread.results.used[i], alone.results.used[i]);
+        assert_memory_equal(spread.results.bytes[i], alone.results.bytes[i], alone.results.used[i]);
+    }
+    free_results(&spread.results);
+    free_results(&alone.results);
+}
+
+static void two_hosts_of_one_replica(void **state)
+{
+    (void)state;
+    compare_with_one_host(2, (const uint32_t[]){ 1, 1 }, 0, 0, DITTO_CALLER_DEFAULT);
+}
+
+static void three_hosts_whose_parts_are_several(void **state)
+{
+    (void)state;
+    compare_with_one_host(3, (const uint32_t[]){ 2, 2, 2 }, 0, 50, DITTO_CALLER_DEFAULT);
+}
+
+static void hosts_of_different_sizes(void **state)
+{
+    (void)state;
+    compare_with_one_host(4, (const uint32_t[]){ 1, 3, 2, 1 }, 0, 100, DITTO_CALLER_DEFAULT);
+}
+
+static void blocks_that_are_hosts(void **state)
+{
+    (void)state;
+    compare_with_one_host(3, (const uint32_t[]){ 3, 3, 3 }, 3, 0, DITTO_CALLER_DEFAULT);
+}
+
+static void callers_that_wait_drive_the_wire(void **state)
+{
+    (void)state;
+    compare_with_one_host(2, (const uint32_t[]){ 2, 1 }, 0, 20, DITTO_CALLER_WAITS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_hosts_of_one_replica),
+        cmocka_unit_test(three_hosts_whose_parts_are_several),
+        cmocka_unit_test(hosts_of_different_sizes),
+        cmocka_unit_test(blocks_that_are_hosts),
+        cmocka_unit_test(callers_that_wait_drive_the_wire),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

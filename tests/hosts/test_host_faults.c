@@ -1,0 +1,259 @@
+/* tests/hosts/test_host_faults.c - failures on one host end the run on all hosts, with one error, and the next run
+ * works. */
+#include "support/hosts.h"
+
+#include <unistd.h>
+
+#define CHECK(host, condition) EXPECT((host)->report, condition)
+
+/* Every host must return this status, with a message that contains the text. */
+static ditto_status expect(struct test_host *host, ditto_status found, ditto_status expected,
+                           const char *text)
+{
+    if (found != expected || strstr(ditto_last_error()->message, text) == NULL) {
+        report_failure(host->report, __FILE__, __LINE__, "host %u: %s instead of %s: %s", host->host,
+                       ditto_status_name(found), ditto_status_name(expected), ditto_last_error()->message);
+        return DITTO_ERR_USER;
+    }
+    return DITTO_OK;
+}
+
+static ditto_status sum_of_ids(ditto_replica *self, void *argument)
+{
+    struct report *report = argument;
+    double x = ditto_replica_id(self);
+    uint32_t n = ditto_num_replicas(self);
+    DITTO_TRY(ditto_all_reduce(self, &x, &x, 1, DITTO_F64, DITTO_SUM, NULL));
+    EXPECT(report, x == n * (n - 1) / 2.0);
+    return DITTO_OK;
+}
+
+/* Runs the function, which must fail on all hosts as described, and then a run that works. */
+struct failing {
+    ditto_replica_fn function;
+    ditto_status status;
+    const char *text;
+    uint32_t timeout_ms;
+};
+
+static ditto_status fails_and_goes_on(struct test_host *host)
+{
+    const struct failing *f = host->argument;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    options.timeout_ms = f->timeout_ms;
+    DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));
+    for (int i = 0; i < 3; i++) {
+        DITTO_TRY(expect(host, ditto_strategy_run(strategy, f->function, host), f->status, f->text));
+        DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
+    }
+    return ditto_strategy_destroy(strategy);
+}
+
+static void fail_on_all_hosts(uint32_t hosts, struct failing failing)
+{
+    on_hosts(hosts, 200, fails_and_goes_on, &failing);
+}
+
+/* -- a function that fails -- */
+
+static ditto_status fails_on_replica_3(ditto_replica *self, void *argument)
+{
+    (void)argument;
+    double x = 1;
+    DITTO_TRY(ditto_all_reduce(self, &x, &x, 1, DITTO_F64, DITTO_SUM, NULL));
+    if (ditto_replica_id(self) == 3)
+        return ditto_fail(self, 7, "the third replica has had enough");
+    return ditto_all_reduce(self, &x, &x, 1, DITTO_F64, DITTO_SUM, NULL);
+}
+
+static void an_error_of_one_replica_is_returned_on_all_hosts(void **state)
+{
+    (void)state;
+    fail_on_all_hosts(2, (struct failing){ fails_on_replica_3, DITTO_ERR_USER, "has had enough", 0 });
+    fail_on_all_hosts(3, (struct failing){ fails_on_replica_3, DITTO_ERR_USER, "has had enough", 0 });
+}
+
+static ditto_status combine_that_fails(void *out, const void *left, const void *right, size_t count,
+                                       void *user)
+{
+    const double *a = left, *b = right;
+    double *o = out;
+    for (size_t i = 0; i < count; i++)
+        o[i] = a[i] + b[i];
+    if (*(uint32_t *)user == 1 && a[0] > 60000)
+        return ditto_fail(NULL, 9, "cannot combine");
+    return DITTO_OK;
+}
+
+static ditto_status fails_while_data_are_on_the_wire(ditto_replica *self, void *argument)
+{
+    struct test_host *host = argument;
+    enum { COUNT = 400000 };
+    void *memory;
+    DITTO_TRY(ditto_alloc(self, COUNT * sizeof(double), 64, &memory));
+    double *x = memory;
+    for (size_t i = 0; i < COUNT; i++)
+        x[i] = (double)(i / 4);
+    ditto_status status = ditto_all_reduce_with(self, x, x, COUNT, sizeof *x, combine_that_fails, &host->host,
+                                                NULL);
+    ditto_status freed = ditto_free(self, memory);
+    return status != DITTO_OK ? status : freed;
+}
+
+static void messages_of_a_stopped_run_are_taken(void **state)
+{
+    (void)state;
+    fail_on_all_hosts(
+        2, (struct failing){ fails_while_data_are_on_the_wire, DITTO_ERR_USER, "cannot combine", 0 });
+    fail_on_all_hosts(
+        3, (struct failing){ fails_while_data_are_on_the_wire, DITTO_ERR_USER, "cannot combine", 0 });
+}
+
+/* -- calls that differ -- */
+
+static ditto_status calls_another_function_on_host_1(ditto_replica *self, void *argument)
+{
+    const struct test_host *host = argument;
+    float x = 1;
+    DITTO_TRY(ditto_barrier(self, NULL));
+    return host->host == 1 ? ditto_broadcast_from_root(self, &x, 1, DITTO_F32, 0, NULL)
+                           : ditto_all_reduce(self, &x, &x, 1, DITTO_F32, DITTO_SUM, NULL);
+}
+
+static void another_call_on_one_host_is_diverged_on_all(void **state)
+{
+    (void)state;
+    fail_on_all_hosts(
+        3, (struct failing){ calls_another_function_on_host_1, DITTO_ERR_DIVERGED,
+                             "host 0 (node0, replicas 0-1) calls ditto_all_reduce #2 (1 x f32, SUM), but "
+                             "host 1 (node1, replicas 2-3) calls ditto_broadcast_from_root #2",
+                             0 });
+}
+
+static ditto_status gives_another_count_on_host_2(ditto_replica *self, void *argument)
+{
+    const struct test_host *host = argument;
+    static const float zeros[100000];
+    static _Thread_local float dst[100000];
+    return ditto_all_reduce(self, zeros, dst, host->host == 2 ? 100000 : 99999, DITTO_F32, DITTO_SUM, NULL);
+}
+
+static void another_count_on_one_host_is_diverged_on_all(void **state)
+{
+    (void)state;
+    fail_on_all_hosts(
+        3, (struct failing){ gives_another_count_on_host_2, DITTO_ERR_DIVERGED, "100000 x f32", 0 });
+}
+
+static ditto_status returns_early_on_host_1(ditto_replica *self, void *argument)
+{
+    const struct test_host *host = argument;
+    return host->host == 1 ? DITTO_OK : ditto_barrier(self, NULL);
+}
+
+static void a_host_that_returns_early_is_diverged_on_all(void **state)
+{
+    (void)state;
+    fail_on_all_hosts(
+        2, (struct failing){ returns_early_on_host_1, DITTO_ERR_DIVERGED, "the end of the run", 0 });
+}
+
+/* -- hosts that are late or gone -- */
+
+static ditto_status comes_late_on_host_1(ditto_replica *self, void *argument)
+{
+    const struct test_host *host = argument;
+    DITTO_TRY(ditto_barrier(self, NULL));
+    if (host->host == 1 && ditto_replica_is_first_of_host(self))
+        usleep(400000);
+    return ditto_barrier(self, NULL);
+}
+
+static void a_late_host_is_named_by_all(void **state)
+{
+    (void)state;
+    fail_on_all_hosts(
+        3, (struct failing){ comes_late_on_host_1, DITTO_ERR_TIMED_OUT,
+                             "for host 1 (node1, replicas 2-3) (last heard of in ditto_barrier #1)", 250 });
+}
+
+static ditto_status loses_host_1(struct test_host *host)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    options.timeout_ms = 300;
+    DITTO_TRY(make_host_strategy(host, 1, &options, &strategy));
+    DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
+    if (host->host == 1)
+        local_network_lose(host->network, 1);
+    ditto_status status = ditto_strategy_run(strategy, sum_of_ids, host->report);
+    if (host->host != 1)
+        DITTO_TRY(expect(host, status, DITTO_ERR_TIMED_OUT, "for host 1 (node1, replica 1)"));
+    CHECK(host, status != DITTO_OK);
+    /* Host 1 gets the messages of the others, and fails as they do. It notices later that nobody answers. */
+    status = ditto_strategy_run(strategy, sum_of_ids, host->report);
+    CHECK(host, status == (host->host == 1 ? DITTO_ERR_TIMED_OUT : DITTO_ERR_POISONED));
+    CHECK(host, ditto_strategy_run(strategy, sum_of_ids, host->report) == DITTO_ERR_POISONED);
+    CHECK(host, ditto_strategy_destroy(strategy) == DITTO_OK);
+    return DITTO_OK;
+}
+
+static void a_host_that_is_gone_poisons_the_cluster(void **state)
+{
+    (void)state;
+    on_hosts_that_fail(3, 0, loses_host_1, NULL);
+}
+
+/* -- creation -- */
+
+static ditto_status creates_with_other_options(struct test_host *host)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy, *second;
+    options.timeout_ms = host->host == 1 ? 5000 : 6000;
+    DITTO_TRY(expect(host, make_host_strategy(host, 1, &options, &strategy), DITTO_ERR_INVALID,
+                     "timeout_ms is 6000 on host 0, but 5000 on host 1 (node1)"));
+    options = (ditto_strategy_options)DITTO_STRATEGY_OPTIONS_INIT;
+    options.order_blocks = host->host + 1;
+    DITTO_TRY(expect(host, make_host_strategy(host, 1, &options, &strategy), DITTO_ERR_INVALID,
+                     "order_blocks is 1"));
+    options.order_blocks = 4;
+    DITTO_TRY(
+        expect(host, make_host_strategy(host, 1, &options, &strategy), DITTO_ERR_RANGE, "order_blocks = 4"));
+    options.order_blocks = 0;
+    options.stack_bytes = host->host == 1 ? 1024 : 0;
+    DITTO_TRY(expect(host, make_host_strategy(host, 1, &options, &strategy), DITTO_ERR_RANGE,
+                     "stack_bytes = 1024"));
+    options.stack_bytes = 0;
+    DITTO_TRY(make_host_strategy(host, 1, &options, &strategy));
+    DITTO_TRY(
+        expect(host, make_host_strategy(host, 1, &options, &second), DITTO_ERR_BUSY, "another strategy"));
+    CHECK(host, ditto_cluster_destroy(host->cluster) == DITTO_ERR_BUSY);
+    CHECK(host, ditto_strategy_num_replicas(strategy) == 3 &&
+                    ditto_strategy_num_local_replicas(strategy) == 1 &&
+                    ditto_strategy_first_local_replica(strategy) == host->host);
+    DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void creation_fails_on_all_hosts_or_on_none(void **state)
+{
+    (void)state;
+    on_hosts(3, 100, creates_with_other_options, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_error_of_one_replica_is_returned_on_all_hosts),
+        cmocka_unit_test(messages_of_a_stopped_run_are_taken),
+        cmocka_unit_test(another_call_on_one_host_is_diverged_on_all),
+        cmocka_unit_test(another_count_on_one_host_is_diverged_on_all),
+        cmocka_unit_test(a_host_that_returns_early_is_diverged_on_all),
+        cmocka_unit_test(a_late_host_is_named_by_all),
+        cmocka_unit_test(a_host_that_is_gone_poisons_the_cluster),
+        cmocka_unit_test(creation_fails_on_all_hosts_or_on_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Runs programs over MPI on 1, 2 and 3 processes: the same bits, and faults that end on all hosts.
+#   usage: tests/mpi/check.sh openmpi|mpich PROGRAM
+set -u
+mpi=$1 program=$2 failed=0
+complain() { echo "mpi: $*" >&2; failed=1; }
+# Open MPI refuses root, binds two processes to one core each, and leaves out the loopback interface by default.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_LOG_LEVEL=error DITTO_PART=off
+case $mpi in
+openmpi) start() { timeout 120 mpirun.openmpi --oversubscribe --bind-to none -np "$@" 2>&1; } ;;
+mpich) start() { timeout 120 mpiexec.mpich -np "$@" 2>&1; } ;;
+esac
+
+# The hash of the results of eight replicas does not depend on the hosts.
+one=$(start 1 "$program" 8 | grep '^hash')
+[ -n "$one" ] || complain "one process printed no hash"
+for hosts in 2 3; do
+    found=$(start $hosts "$program" 8 | grep '^hash')
+    [ "$found" = "$one" ] || complain "$hosts processes: $found, but one process: $one"
+done
+
+# fault FAULT STATUS TEXT: both hosts return this error, and the next run works.
+fault() {
+    output=$(start 2 "$program" 4 "$1")
+    for host in 0 1; do
+        echo "$output" | grep -q "^host $host: $2: .*$3" || complain "$1: host $host did not return $2: $output"
+        echo "$output" | grep -q "^host $host: then DITTO_OK" || complain "$1: the next run failed on host $host: $output"
+    done
+}
+fault error DITTO_ERR_USER 'host 1 does not want to go on'
+fault diverged DITTO_ERR_DIVERGED 'every host must make the same calls'
+fault early DITTO_ERR_DIVERGED 'the end of the run'
+fault late DITTO_ERR_TIMED_OUT 'for host 1'
+exit $failed
