@@ -1,5 +1,5 @@
-/* Lesson 11: several hosts. One strategy spans all processes that an MPI launcher has started, and its results have the
- * same bits on any number of them.
+/* Lesson 11: several hosts. One strategy spans all processes that an MPI launcher has started, and its
+ * results have the same bits on any number of them.
  *
  *     mpirun.openmpi --bind-to none -np 2 build/examples/11_hosts-openmpi [REPLICAS]
  *     mpiexec.mpich -np 2 build/examples/11_hosts-mpich [REPLICAS] */
@@ -12,8 +12,9 @@
 
 enum { COUNT = 100000 };
 
-/* The ids and the number of replicas are those of all hosts, so nothing here is about hosts but the last part: what the
- * main thread of a host needs is written by the first replica of that host, because hosts have no common memory. */
+/* The ids and the number of replicas are those of all hosts, so nothing here is about hosts but the last
+ * part: what the main thread of a host needs is written by the first replica of that host, because hosts have
+ * no common memory. */
 static ditto_status mean_of_roots(ditto_replica *self, void *result)
 {
     float *x;

@@ -20,10 +20,12 @@ mpi=$(echo "$mpi" | sed 's/-I/-isystem /g')
 for header in $(git ls-files --cached --others --exclude-standard 'include/*.h'); do
     [ -n "$mpi" ] || [ "$header" != include/ditto/mpi.h ] || continue
     # shellcheck disable=SC2086 # a list of words
-    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude $mpi -fsyntax-only -x c "$header" 2>/dev/null ||
+    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude $mpi -fsyntax-only -x c "$header" \
+        2>/dev/null ||
         complain "$header does not compile alone as C11"
     # shellcheck disable=SC2086
-    g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iinclude $mpi -fsyntax-only -x c++ "$header" 2>/dev/null ||
+    g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -Iinclude $mpi -fsyntax-only -x c++ "$header" \
+        2>/dev/null ||
         complain "$header does not compile alone as C++17"
 done
 

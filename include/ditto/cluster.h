@@ -1,9 +1,9 @@
 /* include/ditto/cluster.h - several hosts that one strategy spans, and how bytes get from one to another.
  *
  * A *host* is one process of a program that runs on several machines, or on several sockets of one. All hosts
- * run the same program and make the same calls in the same order. A *wire* moves bytes between them. ditto/mpi.h
- * has a wire over MPI, which makes the cluster with one call. A program that has another network fills in a
- * ditto_wire itself. */
+ * run the same program and make the same calls in the same order. A *wire* moves bytes between them.
+ * ditto/mpi.h has a wire over MPI, which makes the cluster with one call. A program that has another network
+ * fills in a ditto_wire itself. */
 #ifndef DITTO_CLUSTER_H
 #define DITTO_CLUSTER_H
 
@@ -59,8 +59,8 @@ typedef struct ditto_wire {
     ditto_status (*send)(void *user, uint32_t to, uint32_t channel, const void *data, size_t bytes,
                          uint64_t ticket);
 
-    /** Begins to receive a message from another host, of at most `capacity` bytes. A longer message ends in an
-     *  event with DITTO_ERR_RANGE. */
+    /** Begins to receive a message from another host, of at most `capacity` bytes. A longer message ends in
+     *  an event with DITTO_ERR_RANGE. */
     ditto_status (*receive)(void *user, uint32_t from, uint32_t channel, void *data, size_t capacity,
                             uint64_t ticket);
 
@@ -83,8 +83,8 @@ typedef struct ditto_wire {
 typedef struct ditto_cluster_options {
     size_t struct_size; /**< set by DITTO_CLUSTER_OPTIONS_INIT */
 
-    /** Milliseconds that ditto_cluster_create waits for the other hosts. 0 means 60000, and DITTO_FOREVER means
-     *  that there is no limit. */
+    /** Milliseconds that ditto_cluster_create waits for the other hosts. 0 means 60000, and DITTO_FOREVER
+     *  means that there is no limit. */
     uint32_t timeout_ms;
 
     /** The name of this host in messages and descriptions. NULL means the name that the system gives it. */
@@ -103,8 +103,8 @@ typedef struct ditto_cluster_options {
  *  @retval DITTO_OK             out is set
  *  @retval DITTO_ERR_INVALID    an argument or a function of the wire is NULL, or a struct_size is not set
  *  @retval DITTO_ERR_RANGE      the wire's num_hosts or host is out of range
- *  @retval DITTO_ERR_UNSUPPORTED  a host has another version of ditto, another byte order, or another number of
- *                               hosts; the message names it. All hosts that were reached return this error
+ *  @retval DITTO_ERR_UNSUPPORTED  a host has another version of ditto, another byte order, or another number
+ *                               of hosts; the message names it. All hosts that were reached return this error
  *  @retval DITTO_ERR_TIMED_OUT  a host has not answered; the message names the hosts that have not
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the cluster
  *  @return or an error of the wire

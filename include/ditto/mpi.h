@@ -1,7 +1,7 @@
 /* include/ditto/mpi.h - clusters over MPI. The library is libditto-openmpi or libditto-mpich.
  *
- * MPI libraries have different binary interfaces, so there is a library for each. ditto.h does not include this
- * header. */
+ * MPI libraries have different binary interfaces, so there is a library for each. ditto.h does not include
+ * this header. */
 #ifndef DITTO_MPI_H
 #define DITTO_MPI_H
 
@@ -18,22 +18,22 @@ DITTO_BEGIN
 
 /** Makes a cluster of the ranks of a communicator. Every rank calls it, on the thread that may call MPI.
  *
- *  ditto sends and receives on a duplicate of the communicator, with MPI_Isend, MPI_Irecv and MPI_Testsome of MPI
- *  3.1. MPI sees memory of the library only, and never a buffer of the program.
+ *  ditto sends and receives on a duplicate of the communicator, with MPI_Isend, MPI_Irecv and MPI_Testsome of
+ *  MPI 3.1. MPI sees memory of the library only, and never a buffer of the program.
  *
  *  @param comm     the communicator
  *  @param options  NULL for the defaults
  *  @param out      [out] the cluster; set only on DITTO_OK
  *  @return DITTO_OK, an error of ditto_cluster_create, or one of:
- *  @retval DITTO_ERR_INVALID    MPI is not initialized or was finalized, or without MPI_THREAD_FUNNELED; or this
- *                               program was started by another MPI's launcher: it has started several processes,
- *                               and this MPI knows of one
+ *  @retval DITTO_ERR_INVALID    MPI is not initialized or was finalized, or without MPI_THREAD_FUNNELED; or
+ *                               this program was started by another MPI's launcher: it has started several
+ *                               processes, and this MPI knows of one
  *  @retval DITTO_ERR_CONTEXT    with MPI_THREAD_FUNNELED: this is not the thread that has initialized MPI
  *  @retval DITTO_ERR_TIMED_OUT  not all ranks have called this function in time
  *  @retval DITTO_ERR_SYSTEM     an MPI function failed; the message has its text
  *  @par Thread safety
- *  With less than MPI_THREAD_MULTIPLE, only the calling thread may use strategies of the cluster in cross-replica
- *  context.
+ *  With less than MPI_THREAD_MULTIPLE, only the calling thread may use strategies of the cluster in
+ *  cross-replica context.
  *  @par Ownership
  *  The caller gives the cluster to ditto_cluster_destroy, before MPI_Finalize. The communicator stays the
  *  caller's. */
@@ -42,9 +42,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_mpi_cluster(MPI_Comm comm, const di
 
 /** The last line of main: `return ditto_mpi_end(status);`.
  *
- *  Finalizes MPI. If status is an error, writes the message of the last error to stderr first. After errors that
- *  leave a host behind (DITTO_ERR_TIMED_OUT, DITTO_ERR_LOST, DITTO_ERR_POISONED), MPI_Finalize might wait for
- *  ever, so MPI_Abort is called instead, which does not return.
+ *  Finalizes MPI. If status is an error, writes the message of the last error to stderr first. After errors
+ *  that leave a host behind (DITTO_ERR_TIMED_OUT, DITTO_ERR_LOST, DITTO_ERR_POISONED), MPI_Finalize might
+ *  wait for ever, so MPI_Abort is called instead, which does not return.
  *
  *  @param status  how the program ends
  *  @return the exit status of the program: 0 if status is DITTO_OK or positive, else 1 */

@@ -264,11 +264,11 @@ typedef struct ditto_strategy_options {
      *  other launchers. */
     ditto_switch part;
 
-    /** The hosts that the strategy spans, or NULL for this one alone. Every host creates the strategy, with the same
-     *  kind, order_blocks, timeout_ms, bytes_per_pack and implementation. The numbers of replicas and their PUs are
-     *  each host's own (ditto_cluster_share). Replica ids are global: host 0 has the first ones, then host 1, and so
-     *  on. A cluster serves one strategy at a time, and must stay until that is destroyed. Only DITTO_MIRRORED
-     *  spans several hosts. */
+    /** The hosts that the strategy spans, or NULL for this one alone. Every host creates the strategy, with
+     *  the same kind, order_blocks, timeout_ms, bytes_per_pack and implementation. The numbers of replicas
+     *  and their PUs are each host's own (ditto_cluster_share). Replica ids are global: host 0 has the first
+     *  ones, then host 1, and so on. A cluster serves one strategy at a time, and must stay until that is
+     *  destroyed. Only DITTO_MIRRORED spans several hosts. */
     struct ditto_cluster *cluster;
 } ditto_strategy_options;
 

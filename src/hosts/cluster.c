@@ -167,7 +167,7 @@ static ditto_status allocate(const ditto_wire *wire, const char *name, ditto_clu
             if (name != NULL)
                 strncpy(own, name, DTI_HOST_NAME_BYTES - 1);
             else if (gethostname(own, DTI_HOST_NAME_BYTES - 1) != 0)
-                strcpy(own, "unknown");
+                memcpy(own, "unknown", sizeof "unknown");
             *out = cluster;
             return DITTO_OK;
         }

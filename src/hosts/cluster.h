@@ -23,10 +23,12 @@
 
 #define DTI_HOST_NAME_BYTES 64
 
-/* A send or receive. Its address is its ticket on the wire, so it must stay where it is until it has finished.
+/* A send or receive. Its address is its ticket on the wire, so it must stay where it is until it has
+ * finished.
  */
 struct dti_transfer {
-    /* Messages of `data` are counted, and receives are in the list of their host, until they have finished. */
+    /* Messages of `data` are counted, and receives are in the list of their host, until they have finished.
+     * */
     bool is_unfinished;
     bool is_data;
     ditto_status status; /* of a finished transfer */
@@ -61,7 +63,8 @@ struct ditto_cluster {
      * memory of transfers is not freed. */
     bool is_poisoned;
 
-    /* Memory of unfinished transfers that has no other owner, and the next cluster that could not be freed. */
+    /* Memory of unfinished transfers that has no other owner, and the next cluster that could not be freed.
+     * */
     void *kept;
     ditto_cluster *next_kept;
 };
@@ -103,9 +106,10 @@ ditto_status dti_send_header(ditto_cluster *cluster, uint32_t host, const void *
 ditto_status dti_receive_header(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
                                 struct dti_transfer *transfer);
 
-/* Takes all data messages of this epoch that hosts have sent: sent[h] is the number that host h has counted for
- * this host. Withdraws receives that will find no message, waits until all own sends have finished, and begins
- * the next epoch. Returns TIMED_OUT, and poisons the cluster, if a message does not come before the limit. */
+/* Takes all data messages of this epoch that hosts have sent: sent[h] is the number that host h has counted
+ * for this host. Withdraws receives that will find no message, waits until all own sends have finished, and
+ * begins the next epoch. Returns TIMED_OUT, and poisons the cluster, if a message does not come before the
+ * limit. */
 ditto_status dti_cluster_drain(ditto_cluster *cluster, const uint64_t *sent, struct dti_limits *limits);
 
 /* Nothing is sent any more, and the memory of unfinished transfers stays. */
@@ -123,8 +127,8 @@ struct dti_text;
 /* Writes for example "host 2 (node17, replicas 64-95)". */
 void dti_describe_host(const ditto_cluster *cluster, uint32_t host, struct dti_text *text);
 
-/* Checks that the calling thread may drive the wire. Returns CONTEXT if it may not, and POISONED if the cluster
- * is poisoned. */
+/* Checks that the calling thread may drive the wire. Returns CONTEXT if it may not, and POISONED if the
+ * cluster is poisoned. */
 ditto_status dti_cluster_check_thread(const ditto_cluster *cluster);
 
 #endif

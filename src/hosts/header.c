@@ -97,8 +97,8 @@ static bool has_arrived(const struct peer *peer)
     return !peer->receive.is_unfinished;
 }
 
-/* Takes the header that has arrived, and begins to receive the next one. After a last header, this is the first
- * one of the next epoch. */
+/* Takes the header that has arrived, and begins to receive the next one. After a last header, this is the
+ * first one of the next epoch. */
 static ditto_status take(ditto_cluster *cluster, uint32_t host)
 {
     struct peer *peer = &cluster->headers->peer[host];

@@ -1,24 +1,27 @@
 /* src/hosts/header.h - headers, by which all hosts compare their calls and agree on errors.
  *
  * Before hosts do anything together, each sends a header to each other host, and waits for theirs. A header
- * says what the host is about to do: a call, with its digest, or the end of a run. A small message of the call
- * rides behind it. Headers are numbered in each epoch, and number k of every host belongs to one exchange.
+ * says what the host is about to do: a call, with its digest, or the end of a run. A small message of the
+ * call rides behind it. Headers are numbered in each epoch, and number k of every host belongs to one
+ * exchange.
  *
  * Every host gets the same headers of an exchange, so every host comes to the same verdict:
  *   all equal        The call begins, or the run has ended on all hosts.
  *   calls differ     DIVERGED on all hosts.
  *   one is the last  A host has failed, and all hosts fail with its error.
- * A host that fails, in an exchange or at any other time, sends its *last* header of the epoch: its error, and
- * the number of data messages that it has sent. It then takes the headers of every other host until it has its
- * last one. When it has all of them it knows all errors, as every host does, and the error of the lowest host
- * that failed by itself is that of all. Then the data messages are drained, and the next epoch begins.
+ * A host that fails, in an exchange or at any other time, sends its *last* header of the epoch: its error,
+ * and the number of data messages that it has sent. It then takes the headers of every other host until it
+ * has its last one. When it has all of them it knows all errors, as every host does, and the error of the
+ * lowest host that failed by itself is that of all. Then the data messages are drained, and the next epoch
+ * begins.
  *
  * Invariants  I1  For each other host there is one receive of a header at any time. Number k is received into
  *                 buffer k % 2, and its receive begins when number k - 1 has been taken. So a last header is
  *                 noticed also while a host waits for data (dti_headers_end_early).
- *             I2  No host sends number k + 1 before it has taken number k of all hosts, unless number k + 1 is
- *                 its last. So a host is ahead of another one by at most one header.
- *             I3  A host sends one last header in each epoch, and then nothing until it has those of all hosts.
+ *             I2  No host sends number k + 1 before it has taken number k of all hosts, unless number k + 1
+ *                 is its last. So a host is ahead of another one by at most one header.
+ *             I3  A host sends one last header in each epoch, and then nothing until it has those of all
+ *                 hosts.
  * Model       tests/model/hosts.pml */
 #ifndef DTI_HEADER_H
 #define DTI_HEADER_H
@@ -74,8 +77,8 @@ void *dti_header_out(ditto_cluster *cluster);
 enum dti_verdict dti_headers_exchange(ditto_cluster *cluster, const struct dti_intent *intent,
                                       struct dti_limits *limits);
 
-/* Returns the payload of a host's header in the last exchange. It stays until the next exchange begins. That of
- * this host is what it has sent. *bytes may be NULL. */
+/* Returns the payload of a host's header in the last exchange. It stays until the next exchange begins. That
+ * of this host is what it has sent. *bytes may be NULL. */
 const void *dti_header_in(const ditto_cluster *cluster, uint32_t host, size_t *bytes);
 
 /* Returns true if a host has sent its last header after the last exchange. A host that waits for data polls
@@ -91,15 +94,16 @@ ditto_status dti_headers_fail_differ(ditto_cluster *cluster, const char *call);
 /* After DTI_HEADERS_LAST or dti_headers_end_early: records the error of that host. */
 ditto_status dti_headers_fail_last(ditto_cluster *cluster);
 
-/* After DTI_HEADERS_LATE: TIMED_OUT, naming the hosts whose header has not come. `call` describes the call. */
+/* After DTI_HEADERS_LATE: TIMED_OUT, naming the hosts whose header has not come. `call` describes the call.
+ * */
 ditto_status dti_headers_fail_late(ditto_cluster *cluster, const char *call, uint32_t timeout_ms);
 
 /* -- the end of an epoch -- */
 
-/* Ends the epoch with an error. Every host calls it, each with its own error, or with that of another host that
- * dti_headers_fail_last has recorded. Sends the last header, takes those of all hosts, drains the data, and
- * begins the next epoch. Then *error is the error of all hosts. Returns DITTO_OK. If a host does not answer
- * before the limit, returns POISONED, *error stays as it was, and the cluster is poisoned. */
+/* Ends the epoch with an error. Every host calls it, each with its own error, or with that of another host
+ * that dti_headers_fail_last has recorded. Sends the last header, takes those of all hosts, drains the data,
+ * and begins the next epoch. Then *error is the error of all hosts. Returns DITTO_OK. If a host does not
+ * answer before the limit, returns POISONED, *error stays as it was, and the cluster is poisoned. */
 ditto_status dti_headers_close(ditto_cluster *cluster, ditto_error *error, struct dti_limits *limits);
 
 #endif

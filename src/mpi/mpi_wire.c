@@ -1,9 +1,9 @@
-/* src/mpi/mpi_wire.c - a wire over MPI (ditto/mpi.h). The libraries libditto-openmpi and libditto-mpich are this file,
- * compiled with the compiler of each MPI. It is installed too, so that it can be compiled for others. Therefore it
- * includes public headers only.
+/* src/mpi/mpi_wire.c - a wire over MPI (ditto/mpi.h). The libraries libditto-openmpi and libditto-mpich are
+ * this file, compiled with the compiler of each MPI. It is installed too, so that it can be compiled for
+ * others. Therefore it includes public headers only.
  *
- * Channels are the tags of one communicator. MPI guarantees tags up to 32767, and keeps the order of messages with
- * equal source and tag. */
+ * Channels are the tags of one communicator. MPI guarantees tags up to 32767, and keeps the order of messages
+ * with equal source and tag. */
 #include <ditto/api.h>
 #include <ditto/mpi.h>
 
@@ -15,7 +15,8 @@
 
 #define DEFAULT_TIMEOUT_MS 60000u
 
-/* From libditto, which has the same version: writes the error record of the calling thread (src/base/errors). */
+/* From libditto, which has the same version: writes the error record of the calling thread (src/base/errors).
+ * */
 void dti_fail(ditto_status status, int error_number, const char *format, ...) DITTO_PRINTF(3, 4);
 #define FAIL(status, ...) (dti_fail((status), 0, __VA_ARGS__), (status))
 
@@ -44,24 +45,27 @@ static ditto_status fail_mpi(const char *function, int code)
 
 /* -- requests -- */
 
-/* Makes room for one more request and its event. */
+/* Makes an array longer. Returns false, and leaves it as it is, if there is no memory. */
+static bool lengthen(void *array, size_t bytes)
+{
+    void *old, *longer;
+    memcpy(&old, array, sizeof old);
+    longer = realloc(old, bytes);
+    if (longer != NULL)
+        memcpy(array, &longer, sizeof longer);
+    return longer != NULL;
+}
+
+/* Makes room for one more request. */
 static ditto_status grow(struct wire *w)
 {
     if (w->count < w->capacity)
         return DITTO_OK;
     int capacity = w->capacity != 0 ? 2 * w->capacity : 64;
     size_t n = (size_t)capacity;
-    void *request = realloc(w->request, n * sizeof *w->request);
-    w->request = request != NULL ? request : w->request;
-    void *ticket = realloc(w->ticket, n * sizeof *w->ticket);
-    w->ticket = ticket != NULL ? ticket : w->ticket;
-    void *receives = realloc(w->receives, n * sizeof *w->receives);
-    w->receives = receives != NULL ? receives : w->receives;
-    void *done = realloc(w->done, n * sizeof *w->done);
-    w->done = done != NULL ? done : w->done;
-    void *status = realloc(w->status, n * sizeof *w->status);
-    w->status = status != NULL ? status : w->status;
-    if (request == NULL || ticket == NULL || receives == NULL || done == NULL || status == NULL)
+    if (!lengthen(&w->request, n * sizeof *w->request) || !lengthen(&w->ticket, n * sizeof *w->ticket) ||
+        !lengthen(&w->receives, n * sizeof *w->receives) || !lengthen(&w->done, n * sizeof *w->done) ||
+        !lengthen(&w->status, n * sizeof *w->status))
         return FAIL(DITTO_ERR_NO_MEMORY, "no memory for %d messages", capacity);
     w->capacity = capacity;
     return DITTO_OK;
@@ -101,6 +105,7 @@ static ditto_status wire_send(void *user, uint32_t to, uint32_t channel, const v
     MPI_Request request;
     DITTO_TRY(check_usable());
     DITTO_TRY(grow(w));
+    /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): MPI_Testsome waits for it */
     int code = MPI_Isend(data, (int)bytes, MPI_BYTE, (int)to, (int)channel, w->comm, &request);
     return code == MPI_SUCCESS ? add(w, request, ticket, false) : fail_mpi("MPI_Isend", code);
 }
@@ -112,6 +117,7 @@ static ditto_status wire_receive(void *user, uint32_t from, uint32_t channel, vo
     MPI_Request request;
     DITTO_TRY(check_usable());
     DITTO_TRY(grow(w));
+    /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): MPI_Testsome waits for it */
     int code = MPI_Irecv(data, (int)capacity, MPI_BYTE, (int)from, (int)channel, w->comm, &request);
     return code == MPI_SUCCESS ? add(w, request, ticket, true) : fail_mpi("MPI_Irecv", code);
 }
@@ -134,7 +140,7 @@ static ditto_status add_event(struct wire *w, ditto_wire_event event)
     return DITTO_OK;
 }
 
-/* Makes the event of request i, which has finished with `status` and `code`, and forgets the request. */
+/* Makes the event of request i, which has finished with `status` and `code`. */
 static ditto_status finish(struct wire *w, int i, MPI_Status *status, int code)
 {
     ditto_wire_event event = { .ticket = w->ticket[i], .status = DITTO_OK };
@@ -148,13 +154,7 @@ static ditto_status finish(struct wire *w, int i, MPI_Status *status, int code)
     else if (w->receives[i])
         MPI_Get_count(status, MPI_BYTE, &bytes);
     event.bytes = (size_t)bytes;
-    forget(w, i);
     return add_event(w, event);
-}
-
-static int descending(const void *a, const void *b)
-{
-    return *(const int *)b - *(const int *)a;
 }
 
 static ditto_status test(struct wire *w)
@@ -163,21 +163,13 @@ static ditto_status test(struct wire *w)
     int code = MPI_Testsome(w->count, w->request, &finished, w->done, w->status);
     if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
         return fail_mpi("MPI_Testsome", code);
-    if (finished == MPI_UNDEFINED)
-        return DITTO_OK;
-    /* The status of a request is found by its index, because forgetting a request moves the last one. */
-    struct {
-        int index;
-        MPI_Status status;
-    } kept[finished > 0 ? finished : 1];
-    for (int k = 0; k < finished; k++) {
-        kept[k].index = w->done[k];
-        kept[k].status = w->status[k];
-    }
-    qsort(kept, (size_t)finished, sizeof kept[0], descending);
-    for (int k = 0; k < finished; k++)
-        DITTO_TRY(finish(w, kept[k].index, &kept[k].status,
-                         code == MPI_ERR_IN_STATUS ? kept[k].status.MPI_ERROR : MPI_SUCCESS));
+    for (int k = 0; finished != MPI_UNDEFINED && k < finished; k++)
+        DITTO_TRY(finish(w, w->done[k], &w->status[k],
+                         code == MPI_ERR_IN_STATUS ? w->status[k].MPI_ERROR : MPI_SUCCESS));
+    /* MPI has set the finished requests to MPI_REQUEST_NULL. */
+    for (int i = w->count - 1; finished > 0 && i >= 0; i--)
+        if (w->request[i] == MPI_REQUEST_NULL)
+            forget(w, i);
     return DITTO_OK;
 }
 
@@ -202,19 +194,17 @@ static ditto_status wire_cancel(void *user, uint64_t ticket)
     MPI_Finalized(&finalized);
     if (i == w->count || finalized)
         return DITTO_PENDING;
-    /* A receive that was cancelled finishes at once, either without a message or with one that it had taken. */
+    /* A receive that was cancelled finishes at once, either without a message or with one that it had taken.
+     * */
     int code = MPI_Cancel(&w->request[i]);
     if (code == MPI_SUCCESS)
         code = MPI_Wait(&w->request[i], &status);
     if (code != MPI_SUCCESS)
         return fail_mpi("MPI_Cancel", code);
     MPI_Test_cancelled(&status, &cancelled);
-    if (!cancelled) {
-        DITTO_TRY(finish(w, i, &status, MPI_SUCCESS));
-        return DITTO_PENDING;
-    }
+    code = cancelled ? DITTO_OK : finish(w, i, &status, MPI_SUCCESS);
     forget(w, i);
-    return DITTO_OK;
+    return cancelled ? DITTO_OK : code == DITTO_OK ? DITTO_PENDING : (ditto_status)code;
 }
 
 static void release(struct wire *w)
@@ -240,8 +230,8 @@ static void wire_destroy(void *user)
 
 /* -- making a cluster -- */
 
-/* Launchers tell each process how many they have started. If this MPI knows of one process only, it was not its own
- * launcher. */
+/* Launchers tell each process how many they have started. If this MPI knows of one process only, it was not
+ * its own launcher. */
 static ditto_status check_launcher(MPI_Comm comm, const char *library)
 {
     static const char *const variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",

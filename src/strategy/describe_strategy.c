@@ -29,7 +29,7 @@ static uint32_t foreign_threads_on(const struct dti_team *team, const ditto_plac
 static ditto_status inspect_replica(const ditto_strategy *strategy, uint32_t index, ditto_replica_info *out)
 {
     const struct dti_team *team = strategy->base.team;
-    ditto_placed_device placed;
+    ditto_placed_device placed = { 0 };
     DTI_TRY(DTI_OWN(ditto_placement_get(strategy->placement, index, 0, &placed)));
     const struct dti_replica *r = dti_team_replica(team, index);
     struct dti_arena_report memory = dti_arena_inspect(r->arena);

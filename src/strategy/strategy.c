@@ -171,8 +171,8 @@ static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strateg
     return make_variables(strategy, o);
 }
 
-/* Learns which replicas the other hosts have. `status` says whether this host has failed so far. All hosts then return
- * its error. */
+/* Learns which replicas the other hosts have. `status` says whether this host has failed so far. All hosts
+ * then return its error. */
 static ditto_status join_hosts(ditto_strategy *strategy, const ditto_strategy_options *o, ditto_status status)
 {
     struct dti_hosts_request request = { .order_blocks = o->order_blocks };

@@ -145,7 +145,8 @@ static void a_replica_that_fails_while_a_pause_ends_is_woken(void **state)
     for (uint32_t n = 2; n <= 3; n++) {
         static const int patience_ms[] = { 2, 10, 50, 50, 50, 50 };
         int num_asleep = 0;
-        /* They get more time, and more trials, if they never came so far because other programs used the PUs. */
+        /* They get more time, and more trials, if they never came so far because other programs used the PUs.
+         * */
         for (size_t i = 0; num_asleep == 0 && i < sizeof patience_ms / sizeof patience_ms[0]; i++)
             num_asleep = hold_everywhere(n, patience_ms[i]);
         assert_true(num_asleep > 0);

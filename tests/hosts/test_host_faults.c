@@ -1,5 +1,5 @@
-/* tests/hosts/test_host_faults.c - failures on one host end the run on all hosts, with one error, and the next run
- * works. */
+/* tests/hosts/test_host_faults.c - failures on one host end the run on all hosts, with one error, and the
+ * next run works. */
 #include "support/hosts.h"
 
 #include <unistd.h>

@@ -1,15 +1,17 @@
 /* tests/model/hosts.pml - headers, data, errors and epochs between hosts (src/hosts/header.h, transfer.c).
  *
- * Three hosts make runs. In a run each host makes calls, and then ends it. Before each call and before the end it
- * sends a header to all others and takes theirs, and in a call it sends data to all and takes theirs. Before any
- * step a host may fail by itself, which includes that it gives up waiting. It then sends its last header, which says
- * how many data messages it has sent, takes the headers of the others until it has their last ones, and drains the
- * data.
+ * Three hosts make runs. In a run each host makes calls, and then ends it. Before each call and before the
+ * end it sends a header to all others and takes theirs, and in a call it sends data to all and takes theirs.
+ * Before any step a host may fail by itself, which includes that it gives up waiting. It then sends its last
+ * header, which says how many data messages it has sent, takes the headers of the others until it has their
+ * last ones, and drains the data. A host that has ended its last run leaves. If another one gives up in that
+ * same exchange, it waits for the last header of a host that has left, until its time limit, and the cluster
+ * is poisoned.
  *
- * Claims   All hosts end. All have the same error in each epoch, or none. A host takes data of the present epoch
- *          only, and exactly the headers of the present exchange.
+ * Claims   All hosts end. All that end an epoch have the same error. A host takes data of the present epoch
+ *          only, and exactly the headers of the present exchange. No host is poisoned unless another one has
+ *          left.
  * Mutants  NO_DRAIN     Data of a stopped run stay on the wire.
- *          DRAIN_SOME   A host drains what has arrived, and not what was sent.
  *          NO_LOOK      A host that waits for data does not look at headers.
  *          OWN_ERROR    Each host returns its own error, or the first that it has heard of.
  *          NO_LAST      A host that has heard of an error does not send a last header. */
@@ -19,17 +21,23 @@
 #ifndef CALLS
 #define CALLS 1
 #endif
-#define EPOCHS 2
+#ifndef RUNS
+#define RUNS 2
+#endif
+#define EPOCHS (RUNS + 1)
 #define NONE   N
 mtype = { CALL, END, LAST };
 
-/* From host a to host b: kind, epoch, number, the host that has failed by itself, and the data that a has sent b. */
+/* From host a to host b: kind, epoch, number, the host that has failed by itself, and the data that a has
+ * sent b. */
 #define WIRE(a, b) ((a) * N + (b))
+#define IS_LAST(channel) channel?[LAST, tag, kind_number, from, count]
 chan header[N * N] = [3] of { mtype, byte, byte, byte, byte };
 chan data[N * N] = [2] of { byte };
 
 byte verdict[N * EPOCHS];
 bool decided[N * EPOCHS];
+bool gone[N];
 
 inline decide(epoch, me, error) {
     byte h = 0;
@@ -46,7 +54,7 @@ inline decide(epoch, me, error) {
 }
 
 proctype host(byte me) {
-    byte epoch = 0, number, calls, peer, origin, found, k;
+    byte epoch = 0, runs = 0, number, calls, peer, origin, found, k;
     byte sent, taken[N], heard[N], told[N]; /* told: data that the peer has sent in this epoch */
     bool ended[N];
     byte kind_number, from, count, tag;
@@ -54,7 +62,7 @@ proctype host(byte me) {
 
 next_epoch:
     if
-    :: epoch == EPOCHS -> goto done
+    :: runs == RUNS || epoch == EPOCHS -> goto done
     :: else
     fi;
     d_step {
@@ -121,9 +129,9 @@ exchange:
         :: data[WIRE(peer, me)]?tag -> assert(tag == epoch); taken[peer]++; peer++
 #ifndef NO_LOOK
         /* Any host may have ended the epoch, not only the one whose data are missing. */
-        :: empty(data[WIRE(peer, me)]) && header[WIRE((me + 1) % N, me)]?[LAST, tag, kind_number, from, count] ->
+        :: empty(data[WIRE(peer, me)]) && IS_LAST(header[WIRE((me + 1) % N, me)]) ->
             k = (me + 1) % N; goto look
-        :: empty(data[WIRE(peer, me)]) && header[WIRE((me + 2) % N, me)]?[LAST, tag, kind_number, from, count] ->
+        :: empty(data[WIRE(peer, me)]) && IS_LAST(header[WIRE((me + 2) % N, me)]) ->
             k = (me + 2) % N; goto look
 #endif
         fi
@@ -156,7 +164,10 @@ take_last:
     :: peer == me -> peer++
     :: peer < N && peer != me && ended[peer] -> peer++
     :: peer < N && peer != me && !ended[peer] ->
-        header[WIRE(peer, me)]?kind, tag, kind_number, from, count;
+        if
+        :: header[WIRE(peer, me)]?kind, tag, kind_number, from, count
+        :: empty(header[WIRE(peer, me)]) && gone[peer] -> goto done /* poisoned */
+        fi;
         assert(tag == epoch && kind_number == heard[peer] + 1);
         heard[peer] = kind_number;
         if
@@ -188,9 +199,6 @@ take_last:
 #else
         if
         :: taken[peer] == told[peer] -> peer++
-#ifdef DRAIN_SOME
-        :: taken[peer] < told[peer] && empty(data[WIRE(peer, me)]) -> peer++
-#endif
         :: taken[peer] < told[peer] && nempty(data[WIRE(peer, me)]) ->
             data[WIRE(peer, me)]?tag; assert(tag == epoch); taken[peer]++
         fi
@@ -198,15 +206,19 @@ take_last:
     od;
     decide(epoch, me, found);
     epoch++;
+    runs++;
     goto next_epoch;
 
 well:
-    decide(epoch, me, NONE);
-    epoch++;
-    goto next_epoch;
+    runs++;
+    calls = 0;
+    if
+    :: runs == RUNS -> goto done
+    :: else -> goto exchange
+    fi;
 
 done:
-    skip
+    gone[me] = true
 }
 
 init { atomic { byte h = 0; do :: h == N -> break :: else -> run host(h); h++ od } }

@@ -4,7 +4,7 @@
 set -u
 mpi=$1 program=$2 failed=0
 complain() { echo "mpi: $*" >&2; failed=1; }
-# Open MPI refuses root, binds two processes to one core each, and leaves out the loopback interface by default.
+# Open MPI refuses root, and binds each of two processes to one core by default.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 UCX_LOG_LEVEL=error DITTO_PART=off
 case $mpi in
 openmpi) start() { timeout 120 mpirun.openmpi --oversubscribe --bind-to none -np "$@" 2>&1; } ;;
@@ -23,8 +23,10 @@ done
 fault() {
     output=$(start 2 "$program" 4 "$1")
     for host in 0 1; do
-        echo "$output" | grep -q "^host $host: $2: .*$3" || complain "$1: host $host did not return $2: $output"
-        echo "$output" | grep -q "^host $host: then DITTO_OK" || complain "$1: the next run failed on host $host: $output"
+        echo "$output" | grep -q "^host $host: $2: .*$3" ||
+            complain "$1: host $host did not return $2: $output"
+        echo "$output" | grep -q "^host $host: then DITTO_OK" ||
+            complain "$1: the next run failed on host $host: $output"
     done
 }
 fault error DITTO_ERR_USER 'host 1 does not want to go on'

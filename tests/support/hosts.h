@@ -16,9 +16,9 @@ struct test_host {
 
 typedef ditto_status test_host_fn(struct test_host *host);
 
-/* Calls the function on each of `hosts` hosts, between which messages take up to delay_us. The function destroys
- * its strategies. Fails the test if it fails on a host, if the cluster cannot be destroyed, or if messages are left on
- * the wire. */
+/* Calls the function on each of `hosts` hosts, between which messages take up to delay_us. The function
+ * destroys its strategies. Fails the test if it fails on a host, if the cluster cannot be destroyed, or if
+ * messages are left on the wire. */
 void on_hosts(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void *argument);
 
 /* The same for functions that leave messages behind, because a host is lost. Clusters may be poisoned. */

@@ -1,8 +1,8 @@
 /* tests/support/local_wire.h - a wire between threads of one process, each of which plays a host.
  *
- * Messages wait for a random time before they can be received. Those of one pair of hosts and one channel stay in
- * order, and all others overtake each other. A send finishes at once, or when its message has been received, as
- * the seed decides. */
+ * Messages wait for a random time before they can be received. Those of one pair of hosts and one channel
+ * stay in order, and all others overtake each other. A send finishes at once, or when its message has been
+ * received, as the seed decides. */
 #ifndef DTI_LOCAL_WIRE_H
 #define DTI_LOCAL_WIRE_H
 

@@ -126,8 +126,9 @@ struct dti_registry *dti_team_variables(const struct dti_team *team);
 void dti_team_set_variables(struct dti_team *team, struct dti_registry *variables);
 /* Numbers the producers that iterators start. The calling thread has the turn. */
 uint32_t dti_team_number_producer(struct dti_team *team);
-/* A poster that is not replica 0 calls work(argument) whenever it looks whether a run has ended. A thread that has work
- * for it signals the wait queue (DTI_EVERYONE). Set once, before other threads know the strategy. */
+/* A poster that is not replica 0 calls work(argument) whenever it looks whether a run has ended. A thread
+ * that has work for it signals the wait queue (DTI_EVERYONE). Set once, before other threads know the
+ * strategy. */
 void dti_team_set_poster_work(struct dti_team *team, void (*work)(void *argument), void *argument);
 
 /* The part of a strategy that the modules below src/strategy see. The struct of src/strategy begins with

@@ -18,10 +18,10 @@
 
 #define MOVE_CHUNK_BYTES ((size_t)32 << 10)
 
-/* The length of chunks if eight sources, which are destinations too, are combined in one pass, and a range has at
- * least WIDE_LEAST_BYTES. A chunk of all destinations stays in the first-level cache until it is written. 2 MiB in
- * place with 8 replicas on 2 PUs took 420 us in chunks of 4 KiB, and 390 us in chunks of 512 B. 256 KiB took 65 and
- * 69 us. */
+/* The length of chunks if eight sources, which are destinations too, are combined in one pass, and a range
+ * has at least WIDE_LEAST_BYTES. A chunk of all destinations stays in the first-level cache until it is
+ * written. 2 MiB in place with 8 replicas on 2 PUs took 420 us in chunks of 4 KiB, and 390 us in chunks of
+ * 512 B. 256 KiB took 65 and 69 us. */
 #define WIDE_CHUNK_BYTES ((size_t)512)
 #define WIDE_LEAST_BYTES ((size_t)128 << 10)
 

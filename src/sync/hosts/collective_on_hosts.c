@@ -1,5 +1,5 @@
-/* src/sync/hosts/collective_on_hosts.c - a collective over several hosts, from the first meeting of the replicas
- * of this host to the last. See hosts.h. */
+/* src/sync/hosts/collective_on_hosts.c - a collective over several hosts, from the first meeting of the
+ * replicas of this host to the last. See hosts.h. */
 #include "base/numbers/checksum.h"
 #include "base/waiting/stop.h"
 #include "sync/algorithms/collective.h"
@@ -170,7 +170,7 @@ ditto_status dti_hosts_meet(const struct dti_hosts_call *c)
 }
 
 /* The user's function that combines, and the replica that calls it. */
-struct combining {
+struct hosts_combining {
     struct dti_replica *self;
     const struct dti_combine_call *function;
 };
@@ -178,7 +178,7 @@ struct combining {
 /* A ditto_combine_fn, as combine_outside in collective.c. */
 static ditto_status combine_outside(void *out, const void *left, const void *right, size_t count, void *user)
 {
-    const struct combining *c = user;
+    const struct hosts_combining *c = user;
     dti_access_end(c->self);
     ditto_status status = c->function->combine(out, left, right, count, c->function->user);
     if (dti_access_begin(c->self) || status != DITTO_OK)
@@ -221,7 +221,7 @@ ditto_status dti_collective_on_hosts(struct dti_replica *self, const struct dti_
                              .target = target,
                              .seq = seq,
                              .reduction = prepared->reduction };
-    struct combining combining = { self, prepared->call->more };
+    struct hosts_combining combining = { self, prepared->call->more };
     if (flow.reduction.function != NULL) {
         flow.reduction.function = combine_outside;
         flow.reduction.user = &combining;

@@ -1,8 +1,8 @@
 /* src/sync/hosts/driver.c - calls functions on the thread that may use the wire.
  *
- * If the caller of run works as the first replica of this host, it is that replica's own thread. If the caller only
- * waits (DITTO_CALLER_WAITS), the replica posts the function, and the caller executes it where it waits for the end of
- * the run.
+ * If the caller of run works as the first replica of this host, it is that replica's own thread. If the
+ * caller only waits (DITTO_CALLER_WAITS), the replica posts the function, and the caller executes it where it
+ * waits for the end of the run.
  *
  * Edges  T0 -> T1  the function and its argument -> the caller that sees POSTED
  *        T2 -> T3  what the function did -> the replica that sees DONE */

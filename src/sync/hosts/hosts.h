@@ -1,12 +1,13 @@
 /* src/sync/hosts/hosts.h - the collectives of a strategy over several hosts.
  *
- * Every collective begins with a meeting of the replicas of this host, as without a cluster. Then the driver, the
- * thread that may use the wire, exchanges headers with the other hosts (hosts/header.h), and the calls of all hosts
- * are compared. A small message rides behind the headers (small.c). A large one follows in blocks (large.c). A second
- * meeting ends the collective on this host.
+ * Every collective begins with a meeting of the replicas of this host, as without a cluster. Then the driver,
+ * the thread that may use the wire, exchanges headers with the other hosts (hosts/header.h), and the calls of
+ * all hosts are compared. A small message rides behind the headers (small.c). A large one follows in blocks
+ * (large.c). A second meeting ends the collective on this host.
  *
- * A host combines its own replicas first. It passes on its *parts*, the largest complete subtrees of the tree over
- * all replicas that lie in its range, so the bits of the result are those of one host (plans/volume.h). */
+ * A host combines its own replicas first. It passes on its *parts*, the largest complete subtrees of the tree
+ * over all replicas that lie in its range, so the bits of the result are those of one host (plans/volume.h).
+ * */
 #ifndef DTI_SYNC_HOSTS_H
 #define DTI_SYNC_HOSTS_H
 
@@ -50,8 +51,8 @@ struct dti_hosts {
     /* [replicas of this host][2][parts] What each replica combines: the values, and their place in a tile. */
     struct dti_tree_value *values;
 
-    /* [DTI_SMALL_ROW_BYTES] The results of a small collective. The driver writes them between the two meetings, and
-     * the replicas read them before they arrive at their next meeting. */
+    /* [DTI_SMALL_ROW_BYTES] The results of a small collective. The driver writes them between the two
+     * meetings, and the replicas read them before they arrive at their next meeting. */
     unsigned char *small_results;
 
     /* NULL until a large collective needs them. */
@@ -63,7 +64,8 @@ struct dti_hosts {
     struct dti_hosts_task task;
 };
 
-/* Results of a small collective: those of one all-gather of the largest small messages of all replicas, or less. */
+/* Results of a small collective: those of one all-gather of the largest small messages of all replicas, or
+ * less. */
 #define DTI_SMALL_ROW_BYTES ((size_t)256 << 10)
 
 static inline uint32_t dti_hosts_count(const struct dti_hosts *hosts)
@@ -93,10 +95,11 @@ struct dti_hosts_request {
     uint64_t options; /* a hash of all other options that must be equal */
 };
 
-/* Makes the state. All hosts call it with the same options, and learn how many replicas each has. If `status` is an
- * error of this host, which is in the record of this thread, all hosts return it. Otherwise fails on all hosts with
- * INVALID if options differ, with RANGE if there are too many replicas or order_blocks is too large, with BUSY if
- * another strategy uses the cluster, and otherwise as dti_headers_exchange does, after the epoch has ended. */
+/* Makes the state. All hosts call it with the same options, and learn how many replicas each has. If `status`
+ * is an error of this host, which is in the record of this thread, all hosts return it. Otherwise fails on
+ * all hosts with INVALID if options differ, with RANGE if there are too many replicas or order_blocks is too
+ * large, with BUSY if another strategy uses the cluster, and otherwise as dti_headers_exchange does, after
+ * the epoch has ended. */
 ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_request *request,
                             ditto_status status, struct dti_hosts **out);
 /* Called when the team exists: its caller works for the first replica where it waits. */
@@ -105,10 +108,10 @@ void dti_hosts_attach(struct dti_hosts *hosts, struct dti_team *team);
 /* Frees the state. `hosts` may be NULL. */
 void dti_hosts_free(struct dti_hosts *hosts);
 
-/* Agrees with all hosts on the end of the creation of a strategy, of a run, or of a strategy, which has ended on this
- * host with `status`. Returns the status of all hosts: the error of the lowest host that has failed, or the positive
- * status of the lowest host that has one, or DITTO_OK. An error is in the record of this thread. If a host does not
- * answer, returns its own error or TIMED_OUT, and the cluster is poisoned. */
+/* Agrees with all hosts on the end of the creation of a strategy, of a run, or of a strategy, which has ended
+ * on this host with `status`. Returns the status of all hosts: the error of the lowest host that has failed,
+ * or the positive status of the lowest host that has one, or DITTO_OK. An error is in the record of this
+ * thread. If a host does not answer, returns its own error or TIMED_OUT, and the cluster is poisoned. */
 ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_status status);
 
 /* -- The replica's own thread, in a collective -- */
@@ -142,22 +145,22 @@ static inline size_t dti_part_bytes(struct dti_span part, const struct dti_reduc
     return part.end - part.first == 1 ? r->element_bytes : r->accumulator_bytes;
 }
 
-/* Combines the own parts of elements [first, first + count) of a segment, and stores those of part p in out[p]. The
- * calling thread has access to the sources of this host. */
+/* Combines the own parts of elements [first, first + count) of a segment, and stores those of part p in
+ * out[p]. The calling thread has access to the sources of this host. */
 void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
                              size_t count, unsigned char *const *out);
 
-/* dst = the parts of all hosts combined and finished. value[k].data is part k of all hosts. Elements [first, first +
- * count) of the segment are meant, which the target's `finish` is told. */
+/* dst = the parts of all hosts combined and finished. value[k].data is part k of all hosts. Elements [first,
+ * first + count) of the segment are meant, which the target's `finish` is told. */
 void dti_hosts_finish(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
                       size_t count, const struct dti_tree_value *value, unsigned char *dst);
 
-/* The driver: exchanges headers. The payload has been written to dti_header_out. Fails with the error of this call on
- * all hosts, and stops the run. */
+/* The driver: exchanges headers. The payload has been written to dti_header_out. Fails with the error of this
+ * call on all hosts, and stops the run. */
 ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes);
 
-/* The driver: stops the run because a wait on the wire has ended in `end`, or because another host has failed. Returns
- * the error. */
+/* The driver: stops the run because a wait on the wire has ended in `end`, or because another host has
+ * failed. Returns the error. */
 ditto_status dti_hosts_fail_wait(const struct dti_hosts_call *c, enum dti_wait_end end);
 
 /* small.c. Returns true if a call is small: the result depends on the call and on the hosts only. */
@@ -171,12 +174,12 @@ void dti_hosts_small_results(const struct dti_hosts_call *c);
 ditto_status dti_hosts_large(const struct dti_hosts_call *c);
 void dti_large_buffers_free(struct dti_large_buffers *buffers);
 
-/* Meets the other replicas of this host, which wait for the driver. No limit applies to the wait, because the driver has
- * one, and stops the run when it has passed. */
+/* Meets the other replicas of this host, which wait for the driver. No limit applies to the wait, because the
+ * driver has one, and stops the run when it has passed. */
 ditto_status dti_hosts_meet(const struct dti_hosts_call *c);
 
-/* Calls `work` on the thread that may drive the wire. Every replica calls this function; all but the first one of the
- * host return at once. */
+/* Calls `work` on the thread that may drive the wire. Every replica calls this function; all but the first
+ * one of the host return at once. */
 ditto_status dti_hosts_drive(const struct dti_hosts_call *c,
                              ditto_status (*work)(const struct dti_hosts_call *c));
 

@@ -1,23 +1,23 @@
 /* src/sync/hosts/large.c - large collectives over hosts, in blocks.
  *
- * The elements of a call are a row of blocks. A block is a list of pieces, each a range of elements of one segment, and
- * each piece has a slice for each host (slice_of). For block b all hosts take these steps:
- *   A  The replicas combine the parts of this host, in the buffer of partials. The driver sends the parts of slice j to
- *      host j.
- *   B  When the parts of the own slice have come from all hosts, the replicas combine and finish it, in the buffer of
- *      results. The driver sends it to the hosts that need it.
+ * The elements of a call are a row of blocks. A block is a list of pieces, each a range of elements of one
+ * segment, and each piece has a slice for each host (slice_of). For block b all hosts take these steps:
+ *   A  The replicas combine the parts of this host, in the buffer of partials. The driver sends the parts of
+ *      slice j to host j.
+ *   B  When the parts of the own slice have come from all hosts, the replicas combine and finish it, in the
+ *      buffer of results. The driver sends it to the hosts that need it.
  *   C  When all slices have come, the replicas write the block to their destinations.
  * If elements are only moved, A is left out, and the host of the source has the whole block as its slice.
  *
- * The replicas of a host meet between the steps. A of block b + 1 comes before B of block b, so the wire carries one
- * block while the replicas work on another.
+ * The replicas of a host meet between the steps. A of block b + 1 comes before B of block b, so the wire
+ * carries one block while the replicas work on another.
  *
- * Invariants  I1  All buffers exist twice, and block b uses number b % 2. The driver waits for the sends of a block
- *                 before its buffers are used again.
- *             I2  Between two hosts, messages are sent and received in the same order: partials of block 0, then for
- *                 each block b the partials of b + 1 and the results of b.
- *             I3  In place, a source is overwritten in step C of its block. All replicas have finished B then, which
- *                 is the last step that reads it.
+ * Invariants  I1  All buffers exist twice, and block b uses number b % 2. The driver waits for the sends of a
+ *                 block before its buffers are used again.
+ *             I2  Between two hosts, messages are sent and received in the same order: partials of block 0,
+ *                 then for each block b the partials of b + 1 and the results of b.
+ *             I3  In place, a source is overwritten in step C of its block. All replicas have finished B
+ *                 then, which is the last step that reads it.
  * Source      Reduce-scatter and all-gather: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005. */
 #include "base/errors/status.h"
 #include "base/waiting/stop.h"
@@ -39,7 +39,7 @@ struct piece {
     size_t first, count;            /* elements of the segment */
 };
 
-struct block {
+struct hosts_block {
     uint32_t number;
     uint32_t pieces;
     struct piece piece[BLOCK_PIECES];
@@ -73,10 +73,10 @@ struct large {
     uint32_t blocks;
 
     /* Two blocks, by their numbers. */
-    struct block block[2];
+    struct hosts_block block[2];
 
     /* For a step that runs on the driver. */
-    const struct block *driven;
+    const struct hosts_block *driven;
 };
 
 /* -- slices and places -- */
@@ -116,7 +116,7 @@ static size_t round_up(size_t bytes)
 }
 
 /* The bytes of one part of a host's slice of the pieces before `pieces`. */
-static size_t part_bytes(const struct large *l, const struct block *b, uint32_t pieces, uint32_t host,
+static size_t part_bytes(const struct large *l, const struct hosts_block *b, uint32_t pieces, uint32_t host,
                          struct dti_span part)
 {
     size_t bytes = 0;
@@ -128,7 +128,7 @@ static size_t part_bytes(const struct large *l, const struct block *b, uint32_t 
 }
 
 /* The bytes of all parts that host `from` has of the slice of host `to`. */
-static size_t partials_bytes(const struct large *l, const struct block *b, uint32_t from, uint32_t to)
+static size_t partials_bytes(const struct large *l, const struct hosts_block *b, uint32_t from, uint32_t to)
 {
     size_t bytes = 0;
     for (uint32_t p = l->hosts->part_start[from]; p < l->hosts->part_start[from + 1]; p++)
@@ -136,7 +136,8 @@ static size_t partials_bytes(const struct large *l, const struct block *b, uint3
     return bytes;
 }
 
-static size_t results_bytes(const struct large *l, const struct block *b, uint32_t pieces, uint32_t host)
+static size_t results_bytes(const struct large *l, const struct hosts_block *b, uint32_t pieces,
+                            uint32_t host)
 {
     size_t bytes = 0;
     for (uint32_t k = 0; k < pieces; k++)
@@ -144,7 +145,7 @@ static size_t results_bytes(const struct large *l, const struct block *b, uint32
     return bytes;
 }
 
-static unsigned char *partials_for(const struct large *l, const struct block *b, uint32_t host)
+static unsigned char *partials_for(const struct large *l, const struct hosts_block *b, uint32_t host)
 {
     unsigned char *at = l->buffers->partials[b->number % 2];
     for (uint32_t h = 0; h < host; h++)
@@ -152,7 +153,7 @@ static unsigned char *partials_for(const struct large *l, const struct block *b,
     return at;
 }
 
-static unsigned char *incoming_from(const struct large *l, const struct block *b, uint32_t host)
+static unsigned char *incoming_from(const struct large *l, const struct hosts_block *b, uint32_t host)
 {
     unsigned char *at = l->buffers->incoming[b->number % 2];
     for (uint32_t h = 0; h < host; h++)
@@ -160,7 +161,7 @@ static unsigned char *incoming_from(const struct large *l, const struct block *b
     return at;
 }
 
-static unsigned char *results_of(const struct large *l, const struct block *b, uint32_t host)
+static unsigned char *results_of(const struct large *l, const struct hosts_block *b, uint32_t host)
 {
     unsigned char *at = l->buffers->results[b->number % 2];
     for (uint32_t h = 0; h < host; h++)
@@ -172,7 +173,7 @@ static unsigned char *results_of(const struct large *l, const struct block *b, u
 
 static bool next_block(struct large *l)
 {
-    struct block *b = &l->block[l->blocks % 2];
+    struct hosts_block *b = &l->block[l->blocks % 2];
     size_t bytes = 0;
     b->number = l->blocks;
     b->pieces = 0;
@@ -209,7 +210,7 @@ static void share_of(const struct large *l, const struct piece *piece, size_t co
 }
 
 /* Step A, for one piece and the slice of one host. */
-static void combine_for(struct large *l, const struct block *b, uint32_t k, uint32_t host)
+static void combine_for(struct large *l, const struct hosts_block *b, uint32_t k, uint32_t host)
 {
     const struct piece *piece = &b->piece[k];
     const struct dti_hosts *hosts = l->hosts;
@@ -228,7 +229,7 @@ static void combine_for(struct large *l, const struct block *b, uint32_t k, uint
     dti_hosts_combine_parts(l->c, &piece->segment, piece->first + first + from, to - from, out);
 }
 
-static ditto_status step_a(struct large *l, const struct block *b)
+static ditto_status step_a(struct large *l, const struct hosts_block *b)
 {
     for (uint32_t k = 0; k < b->pieces; k++)
         for (uint32_t h = 0; is_combined(&b->piece[k]) && h < dti_hosts_count(l->hosts); h++) {
@@ -240,7 +241,7 @@ static ditto_status step_a(struct large *l, const struct block *b)
 }
 
 /* Sets the places of all parts of this replica's share of the own slice of a piece. */
-static void find_parts(const struct large *l, const struct block *b, uint32_t k, size_t from,
+static void find_parts(const struct large *l, const struct hosts_block *b, uint32_t k, size_t from,
                        struct dti_tree_value *value)
 {
     const struct dti_hosts *hosts = l->hosts;
@@ -279,7 +280,7 @@ static void take_source(struct large *l, const struct piece *piece, size_t first
     }
 }
 
-static ditto_status step_b(struct large *l, const struct block *b)
+static ditto_status step_b(struct large *l, const struct hosts_block *b)
 {
     struct dti_flow *flow = l->c->flow;
     struct dti_tree_value *value = dti_hosts_values(l->hosts, l->c->self->index);
@@ -311,7 +312,7 @@ static bool is_wanted(const struct large *l, const struct piece *piece)
     return piece->segment.to == DTI_ALL || dti_hosts_of(l->hosts, piece->segment.to) == l->own;
 }
 
-static void step_c(struct large *l, const struct block *b)
+static void step_c(struct large *l, const struct hosts_block *b)
 {
     struct dti_flow *flow = l->c->flow;
     for (uint32_t k = 0; k < b->pieces; k++) {
@@ -337,12 +338,12 @@ static void step_c(struct large *l, const struct block *b)
 
 /* -- the steps of the driver -- */
 
-static bool sends_results(const struct block *b)
+static bool sends_results(const struct hosts_block *b)
 {
     return b->piece[0].segment.to == DTI_ALL; /* the segments of a call have equal destinations */
 }
 
-static ditto_status begin_partials(struct large *l, const struct block *b)
+static ditto_status begin_partials(struct large *l, const struct hosts_block *b)
 {
     struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
     ditto_cluster *cluster = l->hosts->cluster;
@@ -357,7 +358,7 @@ static ditto_status begin_partials(struct large *l, const struct block *b)
     return DITTO_OK;
 }
 
-static ditto_status receive_results(struct large *l, const struct block *b)
+static ditto_status receive_results(struct large *l, const struct hosts_block *b)
 {
     struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
     for (uint32_t h = 0; h < dti_hosts_count(l->hosts); h++) {
@@ -369,7 +370,7 @@ static ditto_status receive_results(struct large *l, const struct block *b)
     return DITTO_OK;
 }
 
-static ditto_status send_results(struct large *l, const struct block *b)
+static ditto_status send_results(struct large *l, const struct hosts_block *b)
 {
     struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
     size_t out = results_bytes(l, b, b->pieces, l->own);
@@ -398,7 +399,7 @@ static bool transfers_over(void *argument)
     return over || dti_headers_end_early(w->hosts->cluster);
 }
 
-static ditto_status await(struct large *l, const struct block *b, bool results)
+static ditto_status await(struct large *l, const struct hosts_block *b, bool results)
 {
     struct block_wait w = { l->hosts, l->buffers->transfers[b->number % 2], results };
     struct dti_limits limits = { dti_replica_deadline(l->c->self, l->c->timeout_ms), l->c->self->stop };
@@ -487,7 +488,7 @@ static ditto_status drive_first(const struct dti_hosts_call *c)
 static ditto_status drive_before_b(const struct dti_hosts_call *c)
 {
     struct large *l = large_of(c);
-    const struct block *b = l->driven, *next = &l->block[(b->number + 1) % 2];
+    const struct hosts_block *b = l->driven, *next = &l->block[(b->number + 1) % 2];
     if ((next->number == b->number + 1 && next->pieces != 0 && begin_partials(l, next) != DITTO_OK) ||
         receive_results(l, b) != DITTO_OK)
         return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
@@ -503,8 +504,9 @@ static ditto_status drive_after_b(const struct dti_hosts_call *c)
 }
 
 /* Calls a step of this replica with access to the buffers of the others. */
-static ditto_status with_access(struct large *l, ditto_status (*step)(struct large *l, const struct block *b),
-                                const struct block *b)
+static ditto_status with_access(struct large *l,
+                                ditto_status (*step)(struct large *l, const struct hosts_block *b),
+                                const struct hosts_block *b)
 {
     struct dti_replica *self = l->c->self;
     uint32_t serial = dti_error_serial;
@@ -519,14 +521,14 @@ static ditto_status with_access(struct large *l, ditto_status (*step)(struct lar
     return dti_leave_collective(self, status);
 }
 
-static ditto_status write_block(struct large *l, const struct block *b)
+static ditto_status write_block(struct large *l, const struct hosts_block *b)
 {
     step_c(l, b);
     return DITTO_OK;
 }
 
 /* The driver does its part of a step, and all replicas meet before it and after it. */
-static ditto_status drive(struct large *l, const struct block *b,
+static ditto_status drive(struct large *l, const struct hosts_block *b,
                           ditto_status (*work)(const struct dti_hosts_call *c))
 {
     l->driven = b;
@@ -543,7 +545,7 @@ static ditto_status go_through(struct large *l)
     DTI_TRY(with_access(l, step_a, &l->block[0]));
     DTI_TRY(drive(l, &l->block[0], drive_first));
     for (uint32_t number = 0; more; number++) {
-        const struct block *now = &l->block[number % 2];
+        const struct hosts_block *now = &l->block[number % 2];
         l->block[(number + 1) % 2].pieces = 0;
         more = next_block(l);
         if (more)

@@ -1,8 +1,8 @@
 /* src/sync/hosts/small.c - small collectives over hosts, whose data ride behind the headers.
  *
- * Each host sends the parts of every segment that it combines, and its replicas' elements of every segment that is
- * moved. Every host combines all parts, so no second message is needed. The results stand one segment after the other,
- * each at a multiple of 16 bytes, and so do the data behind a header. */
+ * Each host sends the parts of every segment that it combines, and its replicas' elements of every segment
+ * that is moved. Every host combines all parts, so no second message is needed. The results stand one segment
+ * after the other, each at a multiple of 16 bytes, and so do the data behind a header. */
 #include "sync/algorithms/flow.h"
 #include "sync/hosts/hosts.h"
 

@@ -56,8 +56,8 @@ static bool fold_four(const struct dti_reduction *r, struct dti_span span, const
     return true;
 }
 
-/* Combines eight values in one pass, if they are combined by halves. Eight sources are then read side by side,
- * which the processor's prefetchers follow better than one source after another. */
+/* Combines eight values in one pass, if they are combined by halves. Eight sources are then read side by
+ * side, which the processor's prefetchers follow better than one source after another. */
 static bool fold_eight(const struct dti_reduction *r, struct dti_span span,
                        const struct dti_tree_value **next, size_t count, void *out)
 {

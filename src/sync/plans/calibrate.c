@@ -308,8 +308,8 @@ ditto_status dti_measure_thresholds(struct dti_sync *sync, ditto_tuning *tuning,
     if (cache != 0)
         tuning->stream_bytes = cache / 8 * 3;
     *in_time = true;
-    /* In groups, replicas wait for one another in every block. On shared PUs each wait costs a change of threads, and
-     * nothing could be measured there. */
+    /* In groups, replicas wait for one another in every block. On shared PUs each wait costs a change of
+     * threads, and nothing could be measured there. */
     if (sync->oversubscribed)
         tuning->hierarchical_bytes = DITTO_NEVER_BYTES;
     if (sync->oversubscribed || sync->num_replicas == 1)

@@ -665,8 +665,8 @@ static void every_function_that_returns_a_status_is_tried_here(void **state)
     while ((entry = readdir(folder)) != NULL) {
         char path[300];
         snprintf(path, sizeof path, "include/ditto/%s", entry->d_name);
-        /* Checkpoints and MPI belong to other libraries, which tests/semantics/test_checkpoint.c and tests/mpi/
-         * test. */
+        /* Checkpoints and MPI belong to other libraries, which tests/semantics/test_checkpoint.c and
+         * tests/mpi/ test. */
         if (entry->d_name[0] != '.' && strcmp(entry->d_name, "checkpoint.h") != 0 &&
             strcmp(entry->d_name, "mpi.h") != 0)
             list_untried(path, missing, sizeof missing);
