@@ -45,15 +45,14 @@ static ditto_status fail_mpi(const char *function, int code)
 
 /* -- requests -- */
 
-/* Makes an array longer. Returns false, and leaves it as it is, if there is no memory. */
-static bool lengthen(void *array, size_t bytes)
+/* Returns the array with a new length. Without memory, returns it as it was and clears *ok. */
+static void *lengthen(void *array, size_t bytes, bool *ok)
 {
-    void *old, *longer;
-    memcpy(&old, array, sizeof old);
-    longer = realloc(old, bytes);
+    void *longer = realloc(array, bytes);
     if (longer != NULL)
-        memcpy(array, &longer, sizeof longer);
-    return longer != NULL;
+        return longer;
+    *ok = false;
+    return array;
 }
 
 /* Makes room for one more request. */
@@ -63,9 +62,13 @@ static ditto_status grow(struct wire *w)
         return DITTO_OK;
     int capacity = w->capacity != 0 ? 2 * w->capacity : 64;
     size_t n = (size_t)capacity;
-    if (!lengthen(&w->request, n * sizeof *w->request) || !lengthen(&w->ticket, n * sizeof *w->ticket) ||
-        !lengthen(&w->receives, n * sizeof *w->receives) || !lengthen(&w->done, n * sizeof *w->done) ||
-        !lengthen(&w->status, n * sizeof *w->status))
+    bool ok = true;
+    w->request = lengthen(w->request, n * sizeof(MPI_Request), &ok);
+    w->ticket = lengthen(w->ticket, n * sizeof *w->ticket, &ok);
+    w->receives = lengthen(w->receives, n * sizeof *w->receives, &ok);
+    w->done = lengthen(w->done, n * sizeof *w->done, &ok);
+    w->status = lengthen(w->status, n * sizeof *w->status, &ok);
+    if (!ok)
         return FAIL(DITTO_ERR_NO_MEMORY, "no memory for %d messages", capacity);
     w->capacity = capacity;
     return DITTO_OK;
@@ -105,8 +108,8 @@ static ditto_status wire_send(void *user, uint32_t to, uint32_t channel, const v
     MPI_Request request;
     DITTO_TRY(check_usable());
     DITTO_TRY(grow(w));
-    /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): MPI_Testsome waits for it */
     int code = MPI_Isend(data, (int)bytes, MPI_BYTE, (int)to, (int)channel, w->comm, &request);
+    /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): MPI_Testsome waits for it */
     return code == MPI_SUCCESS ? add(w, request, ticket, false) : fail_mpi("MPI_Isend", code);
 }
 
@@ -117,8 +120,8 @@ static ditto_status wire_receive(void *user, uint32_t from, uint32_t channel, vo
     MPI_Request request;
     DITTO_TRY(check_usable());
     DITTO_TRY(grow(w));
-    /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): MPI_Testsome waits for it */
     int code = MPI_Irecv(data, (int)capacity, MPI_BYTE, (int)from, (int)channel, w->comm, &request);
+    /* NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): MPI_Testsome waits for it */
     return code == MPI_SUCCESS ? add(w, request, ticket, true) : fail_mpi("MPI_Irecv", code);
 }
 

@@ -108,10 +108,12 @@ void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_se
     for (size_t at = 0; at < count; at += step) {
         size_t tile = count - at < step ? count - at : step;
         const struct dti_tree_value *next = value;
-        for (uint32_t i = 0; i < c->self->num_replicas; i++)
+        uint32_t i = 0;
+        do /* there is at least one replica */
             value[i] = (struct dti_tree_value){ hosts->first + i, hosts->first + i + 1,
                                                 dti_flow_source(flow, segment, i) +
                                                     (first + at) * r->element_bytes };
+        while (++i < c->self->num_replicas);
         for (uint32_t p = 0; p < dti_hosts_parts(hosts, dti_hosts_own(hosts)); p++) {
             unsigned char *to = out[p] + at * dti_part_bytes(part[p], r);
             if (part[p].end - part[p].first == 1) {
