@@ -7,6 +7,7 @@ Each file has the measurements of one kind of processor: lines that begin with #
 and the output of one or more `./run bench --peers --csv`. Columns are found by name. If a row was measured
 several times in a mode, the table has the medians of its figures. Modes are explained in bench/modes.h."""
 import csv
+import pathlib
 import statistics
 import sys
 import textwrap
@@ -28,6 +29,10 @@ class Machine:
     def __init__(self, path):
         lines = open(path, encoding="utf-8").read().splitlines()
         self.header = [line[2:] for line in lines if line.startswith("#")]
+        # Processors of one name differ in family and model, which the file is named after.
+        stem = pathlib.Path(path).stem
+        if len(self.header) > 1:
+            self.header[1] = self.header[1].replace(",", f" ({stem}),", 1)
         rows, columns = [], None
         for cells in csv.reader(line for line in lines if not line.startswith("#")):
             if cells[0] == "bench":
@@ -167,23 +172,28 @@ def doubt(machine, key, mode):
     return " ~" if remark_of_quality(machine, key, mode) else ""
 
 
-def side_by_side(machines, wanted):
-    """A table with a group of columns for each mode of each machine."""
+def side_by_side(machines, wanted, least_share):
+    """A table with a group of columns for each mode of each machine. Modes in which less than this share of
+    the rows has a figure are left out."""
     keys, heading, places = [], ["work", "replicas"], []
+    for machine in machines:
+        keys += [key for key in machine.keys
+                 if key not in keys and key[0] not in WITHOUT_MODES + ["skew"] and wanted(key)]
     for number, machine in enumerate(machines):
-        keys += [key for key in machine.keys if key not in keys and key[0] not in WITHOUT_MODES + ["skew"]]
         for mode in machine.mode_numbers():
+            found = sum(machine.figure(key, mode, "ditto") is not None for key in keys)
+            if found < least_share * len(keys):
+                continue
             places.append((machine, mode))
             mark = chr(ord("A") + number) + (str(mode + 1) if len(machine.modes) > 1 else "")
             heading += [f"{mark}: us", "of bound", "of MPI", "of OpenMP"]
     rows = []
     for key in keys:
-        if wanted(key):
-            row = [work_of(key), key[1]]
-            for machine, mode in places:
-                row += [us(machine.figure(key, mode, "ditto")) + doubt(machine, key, mode)] + \
-                    ratios(machine, key, mode)
-            rows.append(row)
+        row = [work_of(key), key[1]]
+        for machine, mode in places:
+            row += [us(machine.figure(key, mode, "ditto")) + doubt(machine, key, mode)] + \
+                ratios(machine, key, mode)
+        rows.append(row)
     return table(heading, rows)
 
 
@@ -295,7 +305,9 @@ def of_machine(machine, mode):
 def main():
     what, machines = sys.argv[1], [Machine(path) for path in sorted(sys.argv[2:])]
     print(legend(machines))
-    print(side_by_side(machines, is_main if what == "main" else lambda key: True))
+    # The README leaves out modes in which few rows were measured.
+    print(side_by_side(machines, is_main, 0.5) if what == "main" else
+          side_by_side(machines, lambda key: True, 0))
     if what == "all":
         for machine in machines:
             for mode in machine.mode_numbers():

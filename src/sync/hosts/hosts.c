@@ -124,8 +124,8 @@ static ditto_status make_parts(struct dti_hosts *hosts, uint32_t order_blocks)
     struct dti_span found[DTI_TREE_PARTS];
     uint32_t count = dti_hosts_count(hosts), own = dti_hosts_own(hosts), total = 0;
     hosts->part = calloc(((size_t)count + 1) * DTI_TREE_PARTS, sizeof *hosts->part);
-    hosts->part_start = calloc(count + 1, sizeof *hosts->part_start);
-    hosts->data = calloc(count, sizeof *hosts->data);
+    hosts->part_start = calloc((size_t)count + 1, sizeof *hosts->part_start);
+    hosts->data = calloc((size_t)count + 1, sizeof *hosts->data);
     hosts->small_results = aligned_alloc(DTI_CACHE_LINE, DTI_SMALL_ROW_BYTES);
     if (hosts->part == NULL || hosts->part_start == NULL || hosts->data == NULL ||
         hosts->small_results == NULL)
@@ -139,7 +139,7 @@ static ditto_status make_parts(struct dti_hosts *hosts, uint32_t order_blocks)
     }
     hosts->part_start[count] = total;
     uint32_t replicas = hosts->ranges.start[own + 1] - hosts->ranges.start[own];
-    hosts->values = calloc((size_t)2 * replicas * total, sizeof *hosts->values);
+    hosts->values = calloc((size_t)2 * replicas * total + 1, sizeof *hosts->values);
     if (hosts->values == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy on %u hosts", count);
     return DITTO_OK;
