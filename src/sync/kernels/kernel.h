@@ -29,15 +29,15 @@ struct dti_kernel {
      * inputs. If this pointer is NULL, three calls of `combine` are needed. */
     void (*combine_four)(void *out, const void *a, const void *b, const void *c, const void *d, size_t count);
 
+    /* Writes the tree of halves over eight inputs in one pass. It is NULL where combine_four is. */
+    void (*combine_eight)(void *out, const void *const in[8], size_t count);
+
     /* The division of MEAN. NULL for other ops. */
     void (*divide)(void *accumulators, size_t count, uint32_t divisor);
 
     /* Conversions from elements to accumulators and back. Both are NULL if elements are accumulators. */
     void (*widen)(void *accumulators, const void *elements, size_t count);
     void (*narrow)(void *elements, const void *accumulators, size_t count);
-
-    /* Writes the tree of halves over eight inputs in one pass. It is NULL where combine_four is. */
-    void (*combine_eight)(void *out, const void *const in[8], size_t count);
 };
 
 /* An accumulator is at most this many times as large as its element. Memory for accumulators of messages

@@ -96,15 +96,15 @@ typedef uint32_t __attribute__((may_alias, aligned(2))) two_elements;
 /* -- the table -- */
 
 #define ROW(op, kernel) \
-    [DITTO_##op] = { kernel##_combine, kernel##_into_two, kernel##_four, NULL, NULL, NULL, kernel##_eight }
+    [DITTO_##op] = { kernel##_combine, kernel##_into_two, kernel##_four, kernel##_eight, NULL, NULL, NULL }
 #define MEAN_ROW(sum, divide) \
-    [DITTO_MEAN] = { sum##_combine, sum##_into_two, sum##_four, divide, NULL, NULL, sum##_eight }
+    [DITTO_MEAN] = { sum##_combine, sum##_into_two, sum##_four, sum##_eight, divide, NULL, NULL }
 #define REAL_ROWS(type)                                                                    \
     {                                                                                      \
         ROW(SUM, type##_sum), MEAN_ROW(type##_sum, type##_divide), ROW(PROD, type##_prod), \
             ROW(MIN, type##_min), ROW(MAX, type##_max)                                     \
     }
-/* No kernel multiplies four complex numbers in one pass. */
+/* No kernel multiplies four or eight complex numbers in one pass. */
 #define COMPLEX_ROWS(type)                                                                         \
     {                                                                                              \
         ROW(SUM, type##_pair_sum), MEAN_ROW(type##_pair_sum, type##_pair_divide), [DITTO_PROD] = { \
@@ -113,13 +113,14 @@ typedef uint32_t __attribute__((may_alias, aligned(2))) two_elements;
             NULL,                                                                                  \
             NULL,                                                                                  \
             NULL,                                                                                  \
+            NULL,                                                                                  \
             NULL                                                                                   \
         }                                                                                          \
     }
 /* Accumulators are f32. An operator that the dtype does not have is left out. */
-#define HALF_ROW(op, name, type, divide) \
-    [DITTO_##                            \
-        op] = { f32_##name##_combine, type##_##name##_into_two, NULL, divide, type##_widen, type##_narrow }
+#define HALF_ROW(op, name, type, divide)                                                               \
+    [DITTO_##op] = { f32_##name##_combine, type##_##name##_into_two, NULL, NULL, divide, type##_widen, \
+                     type##_narrow }
 #define HALF_ROWS(type)                                                                                      \
     {                                                                                                        \
         HALF_ROW(SUM, sum, type, NULL), HALF_ROW(MEAN, sum, type, f32_divide),                               \
