@@ -98,7 +98,10 @@ static struct timing run_for(struct contender *c, struct waits *w, struct work w
 static void measure_run(struct contender *c, struct waits *w, struct work work, int run)
 {
     uint64_t reps;
-    w->out = w->out || !c->prepare(c->state, &work);
+    if (!w->out && !c->prepare(c->state, &work)) {
+        fprintf(stderr, "ditto-bench: %s cannot do this work, and has no row\n", c->name);
+        w->out = true;
+    }
     if (w->out)
         return;
     (void)run_for(c, w, work, LEARN_SECONDS, &reps);

@@ -4,6 +4,7 @@
  * iterations and all bits of the residual are the same for each number of replicas.
  *
  *     build/examples/08_conjugate_gradients [REPLICAS ...] */
+#include "launch.h"
 #include "lesson.h"
 
 #include <math.h>
@@ -113,22 +114,27 @@ static struct problem solve_with(const char *replicas)
     check(ditto_strategy_run(strategy, solve, &problem));
     double us = 1e6 * (seconds() - began) / problem.iterations;
     check(ditto_strategy_destroy(strategy));
-    printf("%8s  %10d  %.6e = %-22a  %14.1f\n", replicas, problem.iterations, problem.residual,
-           problem.residual, us);
+    if (is_first_host())
+        printf("%8s  %10d  %.6e = %-22a  %14.1f\n", replicas, problem.iterations, problem.residual,
+               problem.residual, us);
     return problem;
 }
 
 int main(int argc, char **argv)
 {
-    const char *default_replicas[] = { "1", "2", "3", "8", NULL },
-               **replicas = argc > 1 ? (const char **)argv + 1 : default_replicas;
-    printf("replicas  iterations  residual = its bits                    us per iteration\n");
+    const char *default_replicas[] = { "1", "2", "3", "8", NULL };
+    join_hosts(&argc,
+               &argv); /* 08_conjugate_gradients-openmpi and -mpich are this program on several hosts */
+    const char **replicas = argc > 1 ? (const char **)argv + 1 : default_replicas;
+    if (is_first_host())
+        printf("replicas  iterations  residual = its bits                    us per iteration\n");
     struct problem first = solve_with(*replicas);
     while (*++replicas != NULL) {
         struct problem next = solve_with(*replicas);
         if (next.iterations != first.iterations || next.residual != first.residual)
             return printf("with %s replicas the result has other bits\n", *replicas), 1;
     }
-    printf("the same bits for all\n");
-    return 0;
+    if (is_first_host())
+        printf("the same bits for all\n");
+    return leave_hosts(0);
 }

@@ -1,7 +1,7 @@
 /* examples/lesson.c - functions that the lessons share, see lesson.h. */
+#include "launch.h"
 #include "lesson.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -9,17 +9,16 @@ void check(ditto_status status)
 {
     if (status >= 0) /* DITTO_END_OF_INPUT is positive, and no error */
         return;
-    const ditto_error *error = ditto_last_error();
-    fprintf(stderr, "%s: %s: %s\n", error->function, ditto_status_name(status), error->message);
-    exit(1);
+    leave_after_error(status);
 }
 
 ditto_strategy *make_strategy(int argc, char **argv)
 {
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
+    options.cluster = hosts();
     if (argc > 1)
-        options.num_replicas = (uint32_t)strtoul(argv[1], NULL, 10);
+        options.num_replicas = ditto_cluster_share(hosts(), (uint32_t)strtoul(argv[1], NULL, 10));
     check(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     return strategy;
 }

@@ -8,7 +8,7 @@
 /* Ends the program with a message if the status is an error. */
 void check(ditto_status status);
 
-/* Creates a strategy of argv[1] replicas, or of one replica per core if there is no argument. */
+/* Creates a strategy of argv[1] replicas on all hosts, or of one replica per core if there is no argument. */
 ditto_strategy *make_strategy(int argc, char **argv);
 
 double seconds(void); /* the time of a monotonic clock */

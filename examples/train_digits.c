@@ -9,7 +9,9 @@
  *   mirrored        variables hold the weights. All replicas write them together, and they are equal on all.
  *   sync-on-read    variables hold the loss and the hits. Each replica counts alone, and reading adds up.
  *   checkpoints     hold the weights, the momentum and the position in the data. Training continues from them
- *                   with any number of replicas.
+ *                   with any number of replicas, on any number of hosts.
+ *   a cluster       joins hosts (launch.h). train_digits-openmpi and -mpich are this program with MPI. Then
+ *                   --replicas is the number on all hosts.
  *
  * One step of training is in train_step(), and one pass over the data (an epoch) in run_pass(). */
 #include <ditto.h>
@@ -25,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launch.h"
 #include "network.h"
 
 #define LEARNING_RATE 0.1
@@ -87,9 +90,7 @@ static void check(ditto_status status)
 {
     if (status == DITTO_OK)
         return;
-    const ditto_error *error = ditto_last_error();
-    fprintf(stderr, "%s: %s: %s\n", error->function, ditto_status_name(status), error->message);
-    exit(1);
+    leave_after_error(status);
 }
 
 /* -- replica context: these functions run on every replica at the same time -- */
@@ -318,14 +319,16 @@ static ditto_strategy *create_strategy(const struct options *o)
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_strategy *strategy;
     size_t length;
-    options.num_replicas = o->replicas;
+    options.cluster = hosts();
+    options.num_replicas = ditto_cluster_share(hosts(), o->replicas);
     options.span = o->per;
     check(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     check(ditto_strategy_describe(strategy, NULL, 0, &length));
     char *table = malloc(length + 1);
     if (table != NULL) {
         check(ditto_strategy_describe(strategy, table, length + 1, NULL));
-        printf("%s", table);
+        if (is_first_host())
+            printf("%s", table);
     }
     free(table);
     return strategy;
@@ -414,19 +417,21 @@ static int restore_latest(struct training *t)
     char path[4096];
     static struct network weights;
     ditto_checkpoint *file;
-    ditto_status status = ditto_checkpoint_latest(t->options.checkpoint, NULL, path, sizeof path, NULL, NULL);
+    ditto_status status = ditto_strategy_checkpoint_latest(t->strategy, t->options.checkpoint, NULL, path,
+                                                           sizeof path, NULL, NULL);
     if (status == DITTO_ERR_NOT_FOUND)
         return 0;
     check(status);
     check(ditto_checkpoint_restore(t->strategy, path, NULL, NULL));
-    check(ditto_checkpoint_open(path, &file));
+    check(ditto_strategy_checkpoint_open(t->strategy, path, &file));
     int64_t passes = read_number(file, "passes");
     t->batches_done = (uint64_t)read_number(file, "batches");
     read_position(t, file);
     check(ditto_checkpoint_close(file));
     check(ditto_variable_read(t->weights, &weights, sizeof weights));
-    printf("resumed after epoch %" PRId64 "%s, weights: %016" PRIx64 "\n", passes,
-           t->state != NULL ? " and a part" : "", hash_bytes(&weights, sizeof weights));
+    if (is_first_host())
+        printf("resumed after epoch %" PRId64 "%s, weights: %016" PRIx64 "\n", passes,
+               t->state != NULL ? " and a part" : "", hash_bytes(&weights, sizeof weights));
     return (int)passes;
 }
 
@@ -565,8 +570,9 @@ int main(int count, char **word)
     ditto_dataset *learn, *test;
     struct metrics m;
     double wall = 0, rows_trained = 0;
+    join_hosts(&count, &word);
     t.options = parse(count, word);
-    t.terminal = isatty(STDERR_FILENO);
+    t.terminal = isatty(STDERR_FILENO) && is_first_host();
     t.strategy = create_strategy(&t.options);
     uint32_t replicas = ditto_strategy_num_local_replicas(t.strategy);
     t.first_replica = ditto_strategy_first_local_replica(t.strategy);
@@ -588,8 +594,9 @@ int main(int count, char **word)
         rows_trained += (double)(m.rows - rows_before);
         if (t.terminal)
             fprintf(stderr, "\r");
-        printf("epoch %2d  loss %.4f  accuracy %.3f  %.0f rows/s\n", t.epoch + 1, m.loss, m.accuracy,
-               (double)(m.rows - rows_before) / took);
+        if (is_first_host())
+            printf("epoch %2d  loss %.4f  accuracy %.3f  %.0f rows/s\n", t.epoch + 1, m.loss, m.accuracy,
+                   (double)(m.rows - rows_before) / took);
         fflush(stdout);
         if (checkpointer != NULL)
             save(&t, checkpointer, t.epoch + 1);
@@ -600,11 +607,11 @@ int main(int count, char **word)
     bool equal = all_equal(t.weight_hash, replicas, "weights");
     /* Without test rows the accuracy is not a number, and `good` is false. */
     bool defaults = count == 1, good = m.accuracy >= GOOD_ACCURACY;
-    if (wall > 0)
+    if (wall > 0 && is_first_host())
         report_time(&t, replicas, wall, rows_trained);
-    printf("test accuracy: %.3f\n", m.accuracy);
-    printf("weights: %016" PRIx64 "\n", t.weight_hash[0]);
-    if (t.options.trace != NULL)
+    if (is_first_host())
+        printf("test accuracy: %.3f\nweights: %016" PRIx64 "\n", m.accuracy, t.weight_hash[0]);
+    if (t.options.trace != NULL && is_first_host())
         report_trace(&t);
     check(ditto_strategy_scope_leave(t.strategy));
     check(ditto_dataset_destroy(learn));
@@ -620,5 +627,5 @@ int main(int count, char **word)
         fprintf(stderr, "the accuracy is below %.2f: something is broken\n", GOOD_ACCURACY);
     if (m.rows == 0)
         fprintf(stderr, "no row was left to test on: the file has at most %d rows\n", TRAINING_ROWS);
-    return equal && (good || !defaults) && m.rows > 0 ? 0 : 1;
+    return leave_hosts(equal && (good || !defaults) && m.rows > 0 ? 0 : 1);
 }

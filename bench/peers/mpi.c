@@ -109,13 +109,19 @@ static void exchange(uint32_t id, const double *own, size_t length, double *halo
 
 static const struct contender_ops ops = { barrier, collective };
 
+/* Returns true if the work has buffers. */
+static bool has_buffers(enum bench_kind kind)
+{
+    return bench_facts[kind].collective || work_is_program(kind) || kind == BENCH_WAIT;
+}
+
 static bool prepare(const struct work *wanted)
 {
     const struct bench_facts *facts = &bench_facts[wanted->kind];
     work = *wanted;
     work.replicas = (uint32_t)ranks;
     work.in_processes = true;
-    if (wanted->kind != BENCH_BARRIER && !facts->collective && !work_is_program(wanted->kind))
+    if (wanted->kind != BENCH_BARRIER && !has_buffers(wanted->kind))
         return false;
     if (facts->reduces && (type_of(work.dtype) == MPI_DATATYPE_NULL || op_of(work.op) == MPI_OP_NULL))
         return false;
@@ -130,8 +136,7 @@ static bool prepare(const struct work *wanted)
 /* Executes a batch. Rank 0 gets the time of all ranks, and `gathered` gets their counts. */
 static struct timing batch(bool baseline)
 {
-    const struct bench_facts *facts = &bench_facts[work.kind];
-    struct worker *used = facts->collective || work_is_program(work.kind) ? workers : clocks;
+    struct worker *used = has_buffers(work.kind) ? workers : clocks;
     struct timing all = { 0, 0, 0 }, mine;
     struct counts *counts = &used[rank].counts;
     work_batch(&work, used, (uint32_t)rank, &ops, NULL, baseline);

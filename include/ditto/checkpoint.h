@@ -388,5 +388,47 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_latest(const char *folde
                                                                char *path, size_t capacity, size_t *length,
                                                                int64_t *step);
 
+/* -- Over several hosts --
+ *
+ * Only the first host reads and writes files, so the other hosts need no file system with checkpoints in it.
+ * ditto_checkpoint_save, ditto_checkpoint_restore and the functions of a checkpointer are collective cross
+ * calls then: every host makes them, and all return the status of the first host. The two functions below
+ * also work with one host, where they do the same as the functions without a strategy. */
+
+/** Opens the checkpoint file of the first host on all hosts.
+ *
+ *  @param strategy  the strategy
+ *  @param path      path of the file on the first host
+ *  @param out       [out] the open checkpoint; ditto_checkpoint_read returns the same bytes on all hosts
+ *  @return DITTO_OK, an error of ditto_checkpoint_open, or one of:
+ *  @retval DITTO_ERR_DIVERGED   another host makes another call
+ *  @retval DITTO_ERR_TIMED_OUT  a host does not answer
+ *  @par Ownership
+ *  The caller closes the checkpoint with ditto_checkpoint_close.
+ *  @par Cost
+ *  The other hosts keep the whole file in memory until it is closed. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_checkpoint_open(ditto_strategy *strategy,
+                                                                      const char *path,
+                                                                      ditto_checkpoint **out);
+
+/** Finds the checkpoint with the highest step in a folder of the first host. All hosts get its path and step.
+ *
+ *  @param strategy  the strategy
+ *  @param folder    the folder
+ *  @param prefix    the prefix of the files. NULL means "checkpoint"
+ *  @param path      [out] the path, terminated, and cut if it is too long; may be NULL if `capacity` is 0
+ *  @param capacity  length of `path` in bytes
+ *  @param length    [out] length of the whole path without its terminator; may be NULL
+ *  @param step      [out] the step; may be NULL
+ *  @return DITTO_OK, an error of ditto_checkpoint_latest, or one of:
+ *  @retval DITTO_ERR_RANGE      the path has more than 3071 bytes
+ *  @retval DITTO_ERR_DIVERGED   another host makes another call
+ *  @retval DITTO_ERR_TIMED_OUT  a host does not answer */
+DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_checkpoint_latest(ditto_strategy *strategy,
+                                                                        const char *folder,
+                                                                        const char *prefix, char *path,
+                                                                        size_t capacity, size_t *length,
+                                                                        int64_t *step);
+
 DITTO_END
 #endif

@@ -3,6 +3,7 @@
 #include "base/errors/status.h"
 #include "base/text/text.h"
 #include "base/types/types.h"
+#include "base/waiting/fork.h"
 #include "hosts/header.h"
 
 #include <stdlib.h>
@@ -29,6 +30,7 @@ _Static_assert(sizeof(struct greeting) == 256, "all versions have greetings of t
 
 /* A greeting has the memory of the cluster, because the wire may write it after a timeout. */
 struct greetings {
+    struct dti_kept kept; /* first */
     ditto_cluster *cluster;
     struct greeting own;
     struct meeting {
@@ -74,8 +76,8 @@ static ditto_status fail_silent(const struct greetings *g, uint32_t timeout_ms)
 static ditto_status check_greeting(const struct greetings *g, uint32_t host)
 {
     const struct greeting *own = &g->own, *theirs = &g->with[host].theirs;
-    if (g->with[host].receive.status != DITTO_OK)
-        return DTI_FAIL(g->with[host].receive.status, "the wire could not receive from host %u", host);
+    if (g->with[host].receive.status != DITTO_OK || g->with[host].send.status != DITTO_OK)
+        return DTI_FAIL(DITTO_ERR_SYSTEM, "the wire could not exchange greetings with host %u", host);
     if (g->with[host].receive.bytes != sizeof *theirs ||
         memcmp(theirs->magic, own->magic, sizeof own->magic) != 0)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "host %u has sent something else than a greeting of ditto",
@@ -134,13 +136,11 @@ static ditto_status greet(ditto_cluster *cluster, uint32_t timeout_ms)
     g->cluster = cluster;
     ditto_status status = greet_all(g, timeout_ms);
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
-        if (g->with[h].receive.is_unfinished &&
-            cluster->wire.cancel(cluster->wire.user, (uint64_t)(uintptr_t)&g->with[h].receive) == DITTO_OK)
-            cluster->unfinished--;
+        (void)dti_withdraw(cluster, &g->with[h].receive);
     if (cluster->unfinished == 0)
         free(g);
     else
-        cluster->kept = g; /* the wire may still use it */
+        dti_cluster_keep_memory(cluster, &g->kept);
     return status;
 }
 
@@ -160,6 +160,7 @@ static ditto_status allocate(const ditto_wire *wire, const char *name, ditto_clu
     if (cluster != NULL) {
         cluster->wire = *wire;
         cluster->thread = pthread_self();
+        cluster->process = dti_process_number();
         cluster->name = calloc(wire->num_hosts, sizeof *cluster->name);
         cluster->traffic = calloc(wire->num_hosts, sizeof *cluster->traffic);
         if (cluster->name != NULL && cluster->traffic != NULL) {
@@ -235,7 +236,13 @@ ditto_status ditto_cluster_destroy(ditto_cluster *cluster)
         return DITTO_OK;
     if (cluster->ranges != NULL)
         return DTI_FAIL(DITTO_ERR_BUSY, "a strategy uses the cluster: destroy the strategy first");
-    dti_headers_withdraw(cluster);
+    if (dti_cluster_is_forked(cluster)) {
+        release(cluster); /* the wire belongs to the parent process */
+        return DITTO_OK;
+    }
+    DTI_TRY(dti_cluster_check_thread(cluster));
+    if (!cluster->is_poisoned)
+        dti_headers_withdraw(cluster);
     if (cluster->is_poisoned || cluster->unfinished != 0) {
         dti_cluster_keep(cluster);
         return DTI_FAIL(
@@ -282,13 +289,29 @@ void dti_describe_host(const ditto_cluster *cluster, uint32_t host, struct dti_t
     dti_text_add(text, ")");
 }
 
+bool dti_cluster_is_forked(const ditto_cluster *cluster)
+{
+    return dti_process_differs(cluster->process);
+}
+
 ditto_status dti_cluster_check_thread(const ditto_cluster *cluster)
 {
+    if (dti_cluster_is_forked(cluster))
+        return DTI_FAIL(
+            DITTO_ERR_FORKED,
+            "the cluster was made before fork, and its network (%s) belongs to the parent process",
+            cluster->wire.name);
     if ((cluster->wire.flags & DITTO_WIRE_ONE_THREAD) != 0 && !pthread_equal(cluster->thread, pthread_self()))
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,
             "called on another thread than the one that made the cluster, which alone may use its "
             "network (%s)",
             cluster->wire.name);
+    return DITTO_OK;
+}
+
+ditto_status dti_cluster_check_usable(const ditto_cluster *cluster)
+{
+    DTI_TRY(dti_cluster_check_thread(cluster));
     return cluster->is_poisoned ? dti_fail_cluster_poisoned() : DITTO_OK;
 }

@@ -18,30 +18,40 @@
 
 #include <pthread.h>
 
-/* The most bytes of one data message. Larger data is sent in several. */
-#define DTI_DATA_BYTES ((size_t)1 << 20)
-
 #define DTI_HOST_NAME_BYTES 64
 
 /* A send or receive. Its address is its ticket on the wire, so it must stay where it is until it has
  * finished.
  */
 struct dti_transfer {
-    /* Messages of `data` are counted, and receives are in the list of their host, until they have finished.
-     * */
     bool is_unfinished;
-    bool is_data;
+    bool is_send;
     ditto_status status; /* of a finished transfer */
     size_t bytes;        /* of the message of a finished receive */
-    uint64_t number;     /* of a receive of data: how many receives of this host and epoch came before it */
-    struct dti_transfer *next;
+    uint32_t host;       /* the other one */
+
+    /* Only of a receive of data: how many receives of this host and epoch came before it, and its place in
+     * the list of its host until it has finished. */
+    uint64_t number;
+    struct dti_transfer *next, **link;
+};
+
+/* The data messages that a host has sent to another one in an epoch. */
+struct dti_sent {
+    uint64_t messages;
+    uint64_t most_bytes; /* of one message */
 };
 
 /* What this host has sent to another host, and received from it, in this epoch. Only data is counted. */
 struct dti_traffic {
-    uint64_t sent;
+    struct dti_sent sent;
     uint64_t receives;            /* begun */
     struct dti_transfer *pending; /* receives that have not finished, in any order */
+};
+
+/* The beginning of memory that the wire may still use after its owner has failed. */
+struct dti_kept {
+    struct dti_kept *next;
 };
 
 struct dti_headers; /* header.h */
@@ -49,9 +59,11 @@ struct dti_headers; /* header.h */
 struct ditto_cluster {
     ditto_wire wire;
     pthread_t thread;                   /* that made the cluster */
+    uint32_t process;                   /* that made it (fork.h) */
     char (*name)[DTI_HOST_NAME_BYTES];  /* [hosts] */
     struct dti_traffic *traffic;        /* [hosts] */
-    uint64_t unfinished;                /* transfers */
+    uint64_t unfinished;                /* transfers, */
+    uint64_t unfinished_sends;          /* and how many of them are sends */
     uint64_t sent_messages, sent_bytes; /* in all, for descriptions and tests */
     uint32_t epoch;
     struct dti_headers *headers;
@@ -63,9 +75,8 @@ struct ditto_cluster {
      * memory of transfers is not freed. */
     bool is_poisoned;
 
-    /* Memory of unfinished transfers that has no other owner, and the next cluster that could not be freed.
-     * */
-    void *kept;
+    /* Memory that was not freed because of unfinished transfers, and the next cluster that was not. */
+    struct dti_kept *kept;
     ditto_cluster *next_kept;
 };
 
@@ -94,7 +105,8 @@ ditto_status dti_cluster_progress(ditto_cluster *cluster);
 
 /* -- messages -- */
 
-/* Begin to send to a host, and to receive from it. Fail if the wire does, or if the cluster is poisoned. */
+/* Begin to send to a host, and to receive from it. Fail if the wire does, if the cluster is poisoned, or in a
+ * forked child process. */
 ditto_status dti_send(ditto_cluster *cluster, uint32_t host, const void *data, size_t bytes,
                       struct dti_transfer *transfer);
 ditto_status dti_receive(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
@@ -106,11 +118,18 @@ ditto_status dti_send_header(ditto_cluster *cluster, uint32_t host, const void *
 ditto_status dti_receive_header(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
                                 struct dti_transfer *transfer);
 
-/* Takes all data messages of this epoch that hosts have sent: sent[h] is the number that host h has counted
- * for this host. Withdraws receives that will find no message, waits until all own sends have finished, and
+/* Withdraws a receive if it has not finished. Returns true if it has finished now. */
+bool dti_withdraw(ditto_cluster *cluster, struct dti_transfer *receive);
+
+/* Takes all data messages of this epoch that hosts have sent: sent[h] is what host h has counted for this
+ * host. Withdraws receives that will find no message, waits until all own sends have finished, and
  * begins the next epoch. Returns TIMED_OUT, and poisons the cluster, if a message does not come before the
  * limit. */
-ditto_status dti_cluster_drain(ditto_cluster *cluster, const uint64_t *sent, struct dti_limits *limits);
+ditto_status dti_cluster_drain(ditto_cluster *cluster, const struct dti_sent *sent,
+                               struct dti_limits *limits);
+
+/* Keeps memory that the wire may still use, instead of freeing it. */
+void dti_cluster_keep_memory(ditto_cluster *cluster, struct dti_kept *memory);
 
 /* Nothing is sent any more, and the memory of unfinished transfers stays. */
 void dti_cluster_poison(ditto_cluster *cluster);
@@ -127,8 +146,13 @@ struct dti_text;
 /* Writes for example "host 2 (node17, replicas 64-95)". */
 void dti_describe_host(const ditto_cluster *cluster, uint32_t host, struct dti_text *text);
 
-/* Checks that the calling thread may drive the wire. Returns CONTEXT if it may not, and POISONED if the
- * cluster is poisoned. */
+/* Returns true in a child process of the one that made the cluster. The wire belongs to the parent. */
+bool dti_cluster_is_forked(const ditto_cluster *cluster);
+
+/* Checks that the calling thread may drive the wire. Returns CONTEXT if it may not, and FORKED in a child
+ * process. */
 ditto_status dti_cluster_check_thread(const ditto_cluster *cluster);
+/* The same, and returns POISONED if the cluster is poisoned. */
+ditto_status dti_cluster_check_usable(const ditto_cluster *cluster);
 
 #endif

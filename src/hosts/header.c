@@ -9,6 +9,7 @@
 #define CALL_NAME_BYTES 48
 #define CALL_TEXT_BYTES 200
 #define NO_HOST         UINT32_MAX
+#define WITHDRAW_MS     1000
 
 struct header {
     uint32_t epoch;
@@ -29,10 +30,9 @@ struct last_words {
     uint32_t one, other;
 
     int32_t status, replica, system_errno, user_code;
-    char function[CALL_NAME_BYTES];
     char message[512];
     char call[CALL_TEXT_BYTES]; /* of this host, if calls differ */
-    uint64_t sent[];            /* [hosts] the data messages that it has sent to each host in this epoch */
+    struct dti_sent sent[];     /* [hosts] the data messages that it has sent to each host in this epoch */
 };
 
 /* What this host knows of another one. */
@@ -64,7 +64,7 @@ struct dti_headers {
 
 static size_t last_bytes(const ditto_cluster *cluster)
 {
-    return sizeof(struct last_words) + cluster->wire.num_hosts * sizeof(uint64_t);
+    return sizeof(struct last_words) + cluster->wire.num_hosts * sizeof(struct dti_sent);
 }
 
 static size_t round_up(size_t bytes)
@@ -159,6 +159,11 @@ struct exchange {
     bool has_last; /* a last header was taken */
 };
 
+static ditto_status fail_send(const ditto_cluster *cluster, uint32_t host)
+{
+    return DTI_FAIL(DITTO_ERR_SYSTEM, "the wire could not send to host %u (%s)", host, cluster->name[host]);
+}
+
 /* Takes the headers of this exchange that have arrived. Returns true if there is nothing to wait for. */
 static bool exchange_is_over(void *argument)
 {
@@ -173,6 +178,7 @@ static bool exchange_is_over(void *argument)
             take(x->cluster, h) != DITTO_OK)
             x->failed = true;
         x->has_last |= peer->has_ended;
+        x->failed |= peer->send.status != DITTO_OK && fail_send(x->cluster, h) != DITTO_OK;
         over &= peer->heard == headers->number && !peer->send.is_unfinished;
     }
     return over || x->failed || x->has_last;
@@ -228,11 +234,11 @@ const void *dti_header_in(const ditto_cluster *cluster, uint32_t host, size_t *b
     return header + 1;
 }
 
-/* Returns true if a last header has arrived that was not taken. */
+/* Returns true if a last header has arrived that was not taken, or if the receive has failed. */
 static bool is_last_waiting(const struct peer *peer)
 {
-    return has_arrived(peer) && peer->receive.status == DITTO_OK &&
-           header_of(peer, peer->heard + 1)->kind == DTI_HEADER_LAST;
+    return has_arrived(peer) &&
+           (peer->receive.status != DITTO_OK || header_of(peer, peer->heard + 1)->kind == DTI_HEADER_LAST);
 }
 
 bool dti_headers_end_early(const ditto_cluster *cluster)
@@ -261,7 +267,8 @@ ditto_status dti_headers_fail_differ(ditto_cluster *cluster, const char *call)
 /* Sets *error to what a host has said in its last header. */
 static void read_error(const struct last_words *last, ditto_error *error)
 {
-    /* The name of a function of the library is a constant string. Those of other hosts are kept for ever. */
+    /* The function in the record is the one that this host is in. That of the other host is in the
+     * message. */
     *error = (ditto_error){ .status = (ditto_status)last->status,
                             .replica = last->replica,
                             .system_errno = last->system_errno,
@@ -292,28 +299,42 @@ ditto_status dti_headers_fail_last(ditto_cluster *cluster)
     return error.status;
 }
 
-ditto_status dti_headers_fail_late(ditto_cluster *cluster, const char *call, uint32_t timeout_ms)
+void dti_headers_list_missing(const ditto_cluster *cluster, bool *missing)
 {
-    struct dti_headers *headers = cluster->headers;
-    char missing[300] = "";
-    struct dti_text text = { missing, sizeof missing, 0 };
-    uint32_t count = 0;
+    const struct dti_headers *headers = cluster->headers;
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
+        missing[h] = h != cluster->wire.host && headers->peer[h].heard != headers->number;
+}
+
+void dti_headers_describe(const ditto_cluster *cluster, const bool *late, struct dti_text *text)
+{
+    const char *between = "";
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
-        const struct peer *peer = &headers->peer[h];
-        if (h == cluster->wire.host || peer->heard == headers->number)
+        const struct peer *peer = &cluster->headers->peer[h];
+        if (!late[h])
             continue;
-        dti_text_add(&text, "%s", count++ != 0 ? ", " : "");
-        dti_describe_host(cluster, h, &text);
+        dti_text_add(text, "%s", between);
+        between = ", ";
+        dti_describe_host(cluster, h, text);
         if (peer->heard == 0) {
-            dti_text_add(&text, " (in no call of this run yet)");
+            dti_text_add(text, " (in no call of this run yet)");
         } else {
             const struct header *last = header_of(peer, peer->heard);
-            dti_text_add(&text, " (last heard of in %s #%llu)", last->call_name,
+            dti_text_add(text, " (last heard of in %s #%llu)", last->call_name,
                          (unsigned long long)last->call_number);
         }
     }
+}
+
+ditto_status dti_headers_fail_late(ditto_cluster *cluster, const char *call, uint32_t timeout_ms)
+{
+    bool missing[DTI_MAX_HOSTS];
+    char hosts[300] = "";
+    struct dti_text text = { hosts, sizeof hosts, 0 };
+    dti_headers_list_missing(cluster, missing);
+    dti_headers_describe(cluster, missing, &text);
     return DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u waited %u ms in %s for %s", cluster->wire.host, timeout_ms,
-                    call, count != 0 ? missing : "a host that has answered since");
+                    call, hosts);
 }
 
 /* -- the end of an epoch -- */
@@ -330,7 +351,6 @@ static void write_last(ditto_cluster *cluster, const ditto_error *error)
     last->replica = error->replica;
     last->system_errno = error->system_errno;
     last->user_code = error->user_code;
-    strncpy(last->function, error->function != NULL ? error->function : "", sizeof last->function - 1);
     memcpy(last->message, error->message, sizeof last->message);
     memcpy(last->call, headers->call, sizeof last->call);
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
@@ -369,7 +389,9 @@ static void agree(const ditto_cluster *cluster, ditto_error *error)
     const struct last_words *last = last_of(cluster, first);
     if (first != cluster->wire.host)
         read_error(last, error);
-    if (last->one == NO_HOST)
+    /* A host that has failed for another reason has not written its call. */
+    if (last->one == NO_HOST || last_of(cluster, last->one)->call[0] == '\0' ||
+        last_of(cluster, last->other)->call[0] == '\0')
         return;
     char text[sizeof error->message];
     struct dti_text message = { text, sizeof text, 0 };
@@ -399,13 +421,15 @@ static ditto_status end_epoch(ditto_cluster *cluster, struct dti_limits *limits)
     uint32_t hosts = cluster->wire.num_hosts, host = cluster->wire.host;
     if (dti_cluster_wait(cluster, limits, all_have_ended, &x) != DTI_WAIT_HOLDS || x.failed)
         return DITTO_ERR_POISONED;
-    uint64_t *sent = calloc(hosts, sizeof *sent);
+    struct dti_sent *sent = calloc(hosts, sizeof *sent);
     if (sent == NULL)
         return DITTO_ERR_POISONED;
     for (uint32_t h = 0; h < hosts; h++)
-        sent[h] = h == host ? 0 : headers->peer[h].last->sent[host];
+        sent[h] = h == host ? (struct dti_sent){ 0 } : headers->peer[h].last->sent[host];
     ditto_status status = dti_cluster_drain(cluster, sent, limits);
     free(sent);
+    for (uint32_t h = 0; status == DITTO_OK && h < hosts; h++)
+        status = headers->peer[h].send_last.status;
     return status == DITTO_OK ? DITTO_OK : DITTO_ERR_POISONED;
 }
 
@@ -428,16 +452,20 @@ ditto_status dti_headers_close(ditto_cluster *cluster, ditto_error *error, struc
 
 /* -- life -- */
 
+static bool is_withdrawn(void *argument)
+{
+    ditto_cluster *cluster = argument;
+    bool all = true;
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
+        all &= dti_withdraw(cluster, &cluster->headers->peer[h].receive);
+    return all;
+}
+
 void dti_headers_withdraw(ditto_cluster *cluster)
 {
-    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
-        struct dti_transfer *receive = &cluster->headers->peer[h].receive;
-        if (receive->is_unfinished &&
-            cluster->wire.cancel(cluster->wire.user, (uint64_t)(uintptr_t)receive) == DITTO_OK) {
-            receive->is_unfinished = false;
-            cluster->unfinished--;
-        }
-    }
+    /* The wire may need to be driven before a receive is withdrawn. */
+    struct dti_limits limits = { { .timeout_ms = WITHDRAW_MS }, NULL };
+    (void)dti_cluster_wait(cluster, &limits, is_withdrawn, cluster);
 }
 
 void dti_headers_free(ditto_cluster *cluster)

@@ -70,7 +70,8 @@ ditto_status dti_headers_make(ditto_cluster *cluster);
 void dti_headers_withdraw(ditto_cluster *cluster);
 void dti_headers_free(ditto_cluster *cluster);
 
-/* Returns where the payload of the next header is written: DTI_HEADER_PAYLOAD bytes, at a cache line. */
+/* Returns where the payload of the next header is written: DTI_HEADER_PAYLOAD bytes, aligned for every
+ * dtype. */
 void *dti_header_out(ditto_cluster *cluster);
 
 /* Sends the header of this host, and waits for those of all others. */
@@ -81,8 +82,8 @@ enum dti_verdict dti_headers_exchange(ditto_cluster *cluster, const struct dti_i
  * of this host is what it has sent. *bytes may be NULL. */
 const void *dti_header_in(const ditto_cluster *cluster, uint32_t host, size_t *bytes);
 
-/* Returns true if a host has sent its last header after the last exchange. A host that waits for data polls
- * this. */
+/* Returns true if a host has sent its last header after the last exchange, or if the wire has failed. A host
+ * that waits for data polls this. */
 bool dti_headers_end_early(const ditto_cluster *cluster);
 
 /* -- errors. Each of these functions records an error -- */
@@ -91,12 +92,17 @@ bool dti_headers_end_early(const ditto_cluster *cluster);
  * differ; which ones is known after dti_headers_close. */
 ditto_status dti_headers_fail_differ(ditto_cluster *cluster, const char *call);
 
-/* After DTI_HEADERS_LAST or dti_headers_end_early: records the error of that host. */
+/* After DTI_HEADERS_LAST or dti_headers_end_early: records the error of that host, or of the wire. */
 ditto_status dti_headers_fail_last(ditto_cluster *cluster);
 
-/* After DTI_HEADERS_LATE: TIMED_OUT, naming the hosts whose header has not come. `call` describes the call.
- * */
+/* After DTI_HEADERS_LATE. Outside of a run: TIMED_OUT, naming the hosts whose header has not come. `call`
+ * describes the call. */
 ditto_status dti_headers_fail_late(ditto_cluster *cluster, const char *call, uint32_t timeout_ms);
+
+/* Sets missing[h] if the header of host h in this exchange has not come. */
+void dti_headers_list_missing(const ditto_cluster *cluster, bool *missing);
+/* Writes the hosts h for which late[h] is set, with the calls in which they were last heard of. */
+void dti_headers_describe(const ditto_cluster *cluster, const bool *late, struct dti_text *text);
 
 /* -- the end of an epoch -- */
 

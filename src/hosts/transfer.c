@@ -33,30 +33,42 @@ static uint32_t data_channel(const ditto_cluster *cluster)
     return 1 + cluster->epoch % (DITTO_WIRE_CHANNELS - 1);
 }
 
-/* Prepares a transfer, which finish() or abandon() ends. */
-static ditto_status begin(ditto_cluster *cluster, struct dti_transfer *transfer, bool is_data)
+/* Prepares a transfer, which end() ends. */
+static ditto_status begin(ditto_cluster *cluster, struct dti_transfer *transfer, uint32_t host, bool is_send)
 {
     if (cluster->is_poisoned)
         return dti_fail_cluster_poisoned();
-    *transfer = (struct dti_transfer){ .is_unfinished = true, .is_data = is_data };
+    if (dti_cluster_is_forked(cluster))
+        return dti_cluster_check_thread(cluster);
+    *transfer = (struct dti_transfer){ .is_unfinished = true, .is_send = is_send, .host = host };
     cluster->unfinished++;
+    cluster->unfinished_sends += is_send;
     return DITTO_OK;
 }
 
-static ditto_status abandon(ditto_cluster *cluster, struct dti_transfer *transfer, ditto_status status)
+static ditto_status end(ditto_cluster *cluster, struct dti_transfer *transfer, ditto_status status)
 {
     transfer->is_unfinished = false;
+    transfer->status = status;
     cluster->unfinished--;
+    cluster->unfinished_sends -= transfer->is_send;
+    if (transfer->link != NULL) {
+        *transfer->link = transfer->next;
+        if (transfer->next != NULL)
+            transfer->next->link = transfer->link;
+        transfer->link = NULL;
+    }
     return status;
 }
 
 static ditto_status send_on(ditto_cluster *cluster, uint32_t host, uint32_t channel, const void *data,
                             size_t bytes, struct dti_transfer *transfer)
 {
+    DTI_TRY(begin(cluster, transfer, host, true));
     ditto_status status = cluster->wire.send(cluster->wire.user, host, channel, data, bytes,
                                              (uint64_t)(uintptr_t)transfer);
     if (status != DITTO_OK)
-        return abandon(cluster, transfer, status);
+        return end(cluster, transfer, status);
     cluster->sent_messages++;
     cluster->sent_bytes += bytes;
     return DITTO_OK;
@@ -65,42 +77,38 @@ static ditto_status send_on(ditto_cluster *cluster, uint32_t host, uint32_t chan
 ditto_status dti_send(ditto_cluster *cluster, uint32_t host, const void *data, size_t bytes,
                       struct dti_transfer *transfer)
 {
-    DTI_TRY(begin(cluster, transfer, true));
+    struct dti_sent *sent = &cluster->traffic[host].sent;
     DTI_TRY(send_on(cluster, host, data_channel(cluster), data, bytes, transfer));
-    cluster->traffic[host].sent++;
+    sent->messages++;
+    sent->most_bytes = bytes > sent->most_bytes ? bytes : sent->most_bytes;
     return DITTO_OK;
 }
 
 ditto_status dti_send_header(ditto_cluster *cluster, uint32_t host, const void *data, size_t bytes,
                              struct dti_transfer *transfer)
 {
-    DTI_TRY(begin(cluster, transfer, false));
     return send_on(cluster, host, 0, data, bytes, transfer);
 }
 
-/* Finished receives are unlinked before the list is used, so that an event costs no search. */
-static void unlink_finished(struct dti_traffic *traffic)
+static ditto_status receive_on(ditto_cluster *cluster, uint32_t host, uint32_t channel, void *data,
+                               size_t capacity, struct dti_transfer *transfer)
 {
-    struct dti_transfer **link = &traffic->pending;
-    while (*link != NULL)
-        if ((*link)->is_unfinished)
-            link = &(*link)->next;
-        else
-            *link = (*link)->next;
+    DTI_TRY(begin(cluster, transfer, host, false));
+    ditto_status status = cluster->wire.receive(cluster->wire.user, host, channel, data, capacity,
+                                                (uint64_t)(uintptr_t)transfer);
+    return status == DITTO_OK ? DITTO_OK : end(cluster, transfer, status);
 }
 
 ditto_status dti_receive(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
                          struct dti_transfer *transfer)
 {
     struct dti_traffic *traffic = &cluster->traffic[host];
-    unlink_finished(traffic); /* `transfer` may be one of them */
-    DTI_TRY(begin(cluster, transfer, true));
-    ditto_status status = cluster->wire.receive(cluster->wire.user, host, data_channel(cluster), data,
-                                                capacity, (uint64_t)(uintptr_t)transfer);
-    if (status != DITTO_OK)
-        return abandon(cluster, transfer, status);
+    DTI_TRY(receive_on(cluster, host, data_channel(cluster), data, capacity, transfer));
     transfer->number = traffic->receives++;
+    transfer->link = &traffic->pending;
     transfer->next = traffic->pending;
+    if (transfer->next != NULL)
+        transfer->next->link = &transfer->next;
     traffic->pending = transfer;
     return DITTO_OK;
 }
@@ -108,10 +116,7 @@ ditto_status dti_receive(ditto_cluster *cluster, uint32_t host, void *data, size
 ditto_status dti_receive_header(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
                                 struct dti_transfer *transfer)
 {
-    DTI_TRY(begin(cluster, transfer, false));
-    ditto_status status = cluster->wire.receive(cluster->wire.user, host, 0, data, capacity,
-                                                (uint64_t)(uintptr_t)transfer);
-    return status == DITTO_OK ? DITTO_OK : abandon(cluster, transfer, status);
+    return receive_on(cluster, host, 0, data, capacity, transfer);
 }
 
 /* -- finishing -- */
@@ -126,12 +131,24 @@ ditto_status dti_cluster_progress(ditto_cluster *cluster)
             /* NOLINTNEXTLINE(performance-no-int-to-ptr): the ticket is the address of the transfer */
             struct dti_transfer *transfer = (struct dti_transfer *)(uintptr_t)event[i].ticket;
             transfer->bytes = event[i].bytes;
-            transfer->status = event[i].status;
-            transfer->is_unfinished = false;
-            cluster->unfinished--;
+            (void)end(cluster, transfer, event[i].status);
         }
     } while (count == EVENTS);
     return DITTO_OK;
+}
+
+bool dti_withdraw(ditto_cluster *cluster, struct dti_transfer *receive)
+{
+    if (receive->is_unfinished &&
+        cluster->wire.cancel(cluster->wire.user, (uint64_t)(uintptr_t)receive) == DITTO_OK)
+        (void)end(cluster, receive, DITTO_OK);
+    return !receive->is_unfinished;
+}
+
+void dti_cluster_keep_memory(ditto_cluster *cluster, struct dti_kept *memory)
+{
+    memory->next = cluster->kept;
+    cluster->kept = memory;
 }
 
 /* -- waiting -- */
@@ -172,86 +189,81 @@ enum dti_wait_end dti_cluster_wait(ditto_cluster *cluster, struct dti_limits *li
 static bool all_finished(void *argument)
 {
     const ditto_cluster *cluster = argument;
-    bool finished = true;
-    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
-        unlink_finished(&cluster->traffic[h]);
-        finished = finished && cluster->traffic[h].pending == NULL;
-    }
+    bool finished = cluster->unfinished_sends == 0;
+    for (uint32_t h = 0; finished && h < cluster->wire.num_hosts; h++)
+        finished = cluster->traffic[h].pending == NULL;
     return finished;
 }
 
 /* Withdraws the receives that no message will match. A host's messages match its receives in order. */
-static void withdraw(ditto_cluster *cluster, struct dti_traffic *traffic, uint64_t sent)
+static void withdraw_unmatched(ditto_cluster *cluster, const struct dti_traffic *traffic, uint64_t messages)
 {
-    for (struct dti_transfer *t = traffic->pending; t != NULL; t = t->next)
-        if (t->is_unfinished && t->number >= sent &&
-            cluster->wire.cancel(cluster->wire.user, (uint64_t)(uintptr_t)t) == DITTO_OK)
-            (void)abandon(cluster, t, DITTO_OK);
+    for (struct dti_transfer *t = traffic->pending, *next; t != NULL; t = next) {
+        next = t->next;
+        if (t->number >= messages)
+            (void)dti_withdraw(cluster, t);
+    }
 }
 
-/* A message that nobody wants. */
+/* A message that no call of this host wants. */
 struct scrap {
+    struct dti_kept kept; /* first */
     struct dti_transfer transfer;
     struct scrap *next;
     unsigned char data[];
 };
 
 /* Begins to receive the messages of a host for which no receive has begun. */
-static ditto_status take_rest(ditto_cluster *cluster, uint32_t host, uint64_t sent, struct scrap **scraps)
+static ditto_status take_rest(ditto_cluster *cluster, uint32_t host, const struct dti_sent *sent,
+                              struct scrap **scraps)
 {
-    while (cluster->traffic[host].receives < sent) {
-        struct scrap *scrap = malloc(sizeof *scrap + DTI_DATA_BYTES);
+    while (cluster->traffic[host].receives < sent->messages) {
+        struct scrap *scrap = malloc(sizeof *scrap + sent->most_bytes);
         if (scrap == NULL)
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to take the messages of a stopped run");
+        scrap->transfer.is_unfinished = false;
         scrap->next = *scraps;
         *scraps = scrap;
-        DTI_TRY(dti_receive(cluster, host, scrap->data, DTI_DATA_BYTES, &scrap->transfer));
+        DTI_TRY(dti_receive(cluster, host, scrap->data, sent->most_bytes, &scrap->transfer));
     }
     return DITTO_OK;
 }
 
-struct sends_wait {
-    ditto_cluster *cluster;
-    uint64_t headers; /* receives of headers, which are always unfinished */
-};
-static bool sends_finished(void *argument)
-{
-    const struct sends_wait *w = argument;
-    return w->cluster->unfinished <= w->headers;
-}
-
-static ditto_status drain(ditto_cluster *cluster, const uint64_t *sent, struct dti_limits *limits,
+static ditto_status drain(ditto_cluster *cluster, const struct dti_sent *sent, struct dti_limits *limits,
                           struct scrap **scraps)
 {
-    uint32_t hosts = cluster->wire.num_hosts;
-    for (uint32_t h = 0; h < hosts; h++) {
-        unlink_finished(&cluster->traffic[h]);
-        withdraw(cluster, &cluster->traffic[h], sent[h]);
-        DTI_TRY(take_rest(cluster, h, sent[h], scraps));
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
+        withdraw_unmatched(cluster, &cluster->traffic[h], sent[h].messages);
+        DTI_TRY(take_rest(cluster, h, &sent[h], scraps));
     }
-    struct sends_wait sends = { cluster, hosts - 1 };
-    enum dti_wait_end end = dti_cluster_wait(cluster, limits, all_finished, cluster);
-    if (end == DTI_WAIT_HOLDS)
-        end = dti_cluster_wait(cluster, limits, sends_finished, &sends);
-    if (end == DTI_WAIT_LATE)
+    switch (dti_cluster_wait(cluster, limits, all_finished, cluster)) {
+    case DTI_WAIT_HOLDS:
+        return DITTO_OK;
+    case DTI_WAIT_LATE:
+    case DTI_WAIT_STOPPED:
         return DTI_FAIL(DITTO_ERR_TIMED_OUT, "messages of a stopped run did not arrive in time");
-    return end == DTI_WAIT_HOLDS ? DITTO_OK : dti_error_get()->status;
+    case DTI_WAIT_FAILED:
+        break;
+    }
+    return dti_error_get()->status;
 }
 
-ditto_status dti_cluster_drain(ditto_cluster *cluster, const uint64_t *sent, struct dti_limits *limits)
+ditto_status dti_cluster_drain(ditto_cluster *cluster, const struct dti_sent *sent, struct dti_limits *limits)
 {
     struct scrap *scraps = NULL;
     ditto_status status = drain(cluster, sent, limits, &scraps);
-    if (status != DITTO_OK) {
+    if (status != DITTO_OK)
         dti_cluster_poison(cluster);
-        cluster->kept = scraps; /* the wire may still write into them */
-        return status;
-    }
     while (scraps != NULL) {
         struct scrap *scrap = scraps;
         scraps = scrap->next;
-        free(scrap);
+        if (scrap->transfer.is_unfinished)
+            dti_cluster_keep_memory(cluster, &scrap->kept);
+        else
+            free(scrap);
     }
+    if (status != DITTO_OK)
+        return status;
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
         cluster->traffic[h] = (struct dti_traffic){ 0 };
     cluster->epoch++;

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #define DEFAULT_TIMEOUT_MS 60000u
+#define CANCEL_TRIES       16
 
 /* From libditto, which has the same version: writes the error record of the calling thread (src/base/errors).
  * */
@@ -33,6 +34,7 @@ struct wire {
     ditto_wire_event *event;
     size_t events, first_event, event_capacity;
     char name[MPI_MAX_LIBRARY_VERSION_STRING];
+    struct wire *next_kept;
 };
 
 static ditto_status fail_mpi(const char *function, int code)
@@ -147,7 +149,7 @@ static ditto_status add_event(struct wire *w, ditto_wire_event event)
 static ditto_status finish(struct wire *w, int i, MPI_Status *status, int code)
 {
     ditto_wire_event event = { .ticket = w->ticket[i], .status = DITTO_OK };
-    int bytes = 0, class = MPI_SUCCESS;
+    int bytes = 0, cancelled = 0, class = MPI_SUCCESS;
     if (code != MPI_SUCCESS)
         MPI_Error_class(code, &class);
     if (class == MPI_ERR_TRUNCATE)
@@ -155,6 +157,8 @@ static ditto_status finish(struct wire *w, int i, MPI_Status *status, int code)
     else if (code != MPI_SUCCESS)
         event.status = fail_mpi("MPI_Testsome", code);
     else if (w->receives[i])
+        MPI_Test_cancelled(status, &cancelled);
+    if (w->receives[i] && code == MPI_SUCCESS && !cancelled)
         MPI_Get_count(status, MPI_BYTE, &bytes);
     event.bytes = (size_t)bytes;
     return add_event(w, event);
@@ -191,24 +195,34 @@ static ditto_status wire_cancel(void *user, uint64_t ticket)
 {
     struct wire *w = user;
     MPI_Status status;
-    int i = 0, cancelled = 0, finalized;
+    int i = 0, done = 0, cancelled = 0, finalized;
     while (i < w->count && w->ticket[i] != ticket)
         i++;
     MPI_Finalized(&finalized);
     if (i == w->count || finalized)
         return DITTO_PENDING;
-    /* A receive that was cancelled finishes at once, either without a message or with one that it had taken.
-     * */
+    /* A receive that was cancelled finishes soon without a message, unless a message has begun to arrive.
+     * That one may take its time, or never come, so MPI_Wait must not wait for it. If neither has happened
+     * yet, `progress` returns the event later. */
     int code = MPI_Cancel(&w->request[i]);
-    if (code == MPI_SUCCESS)
-        code = MPI_Wait(&w->request[i], &status);
+    for (int tries = 0; code == MPI_SUCCESS && !done && tries < CANCEL_TRIES; tries++)
+        code = MPI_Test(&w->request[i], &done, &status);
     if (code != MPI_SUCCESS)
         return fail_mpi("MPI_Cancel", code);
+    if (!done)
+        return DITTO_PENDING;
     MPI_Test_cancelled(&status, &cancelled);
     code = cancelled ? DITTO_OK : finish(w, i, &status, MPI_SUCCESS);
     forget(w, i);
     return cancelled ? DITTO_OK : code == DITTO_OK ? DITTO_PENDING : (ditto_status)code;
 }
+
+/* Wires that MPI may still write to. The list keeps them reachable for leak checkers. Only the thread that
+ * may call MPI changes it. */
+static struct wire *kept;
+
+/* Clusters that have not been destroyed. */
+static int wires;
 
 static void release(struct wire *w)
 {
@@ -228,6 +242,7 @@ static void wire_destroy(void *user)
     MPI_Finalized(&finalized);
     if (!finalized)
         MPI_Comm_free(&w->comm);
+    wires--;
     release(w);
 }
 
@@ -235,13 +250,12 @@ static void wire_destroy(void *user)
 
 /* Launchers tell each process how many they have started. If this MPI knows of one process only, it was not
  * its own launcher. */
-static ditto_status check_launcher(MPI_Comm comm, const char *library)
+static ditto_status check_launcher(const char *library)
 {
     static const char *const variables[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS",
                                              "SLURM_STEP_NUM_TASKS" };
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    (void)comm;
     for (size_t i = 0; size == 1 && i < sizeof variables / sizeof variables[0]; i++) {
         const char *text = getenv(variables[i]);
         long started = text != NULL ? strtol(text, NULL, 10) : 1;
@@ -283,23 +297,34 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Duplicates the communicator, under a time limit. MPI_Comm_dup would have none. */
-static ditto_status duplicate(MPI_Comm comm, uint32_t timeout_ms, MPI_Comm *out)
+/* Duplicates the communicator of a wire, under a time limit. MPI_Comm_dup would have none. Sets *pending if
+ * MPI may still write to the wire. */
+static ditto_status duplicate(MPI_Comm comm, uint32_t timeout_ms, struct wire *w, bool *pending)
 {
+    static const struct timespec nap = { 0, 100000 };
     double begin = seconds();
     MPI_Request request;
-    int done = 0, code = MPI_Comm_idup(comm, out, &request);
+    int done = 0, code = MPI_Comm_idup(comm, &w->comm, &request);
     while (code == MPI_SUCCESS && !done) {
         code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+        *pending = code == MPI_SUCCESS && !done;
         if (!done && timeout_ms != DITTO_FOREVER && seconds() - begin > timeout_ms / 1e3)
             return FAIL(DITTO_ERR_TIMED_OUT,
                         "waited %u ms for the cluster: not all ranks of the communicator have called "
                         "ditto_mpi_cluster",
                         timeout_ms);
+        if (!done && seconds() - begin > 1e-3)
+            nanosleep(&nap, NULL);
     }
     if (code == MPI_SUCCESS)
-        code = MPI_Comm_set_errhandler(*out, MPI_ERRORS_RETURN);
+        code = MPI_Comm_set_errhandler(w->comm, MPI_ERRORS_RETURN);
     return code == MPI_SUCCESS ? DITTO_OK : fail_mpi("MPI_Comm_idup", code);
+}
+
+static void keep(struct wire *w)
+{
+    w->next_kept = kept;
+    kept = w;
 }
 
 /* Writes the name and version of the MPI library, without what some of them add. */
@@ -327,11 +352,15 @@ ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *optio
     if (w == NULL)
         return FAIL(DITTO_ERR_NO_MEMORY, "no memory for a cluster");
     name_library(w->name);
-    ditto_status status = check_launcher(comm, w->name);
+    ditto_status status = check_launcher(w->name);
+    bool pending = false;
     if (status == DITTO_OK)
-        status = duplicate(comm, timeout_of(options), &w->comm);
+        status = duplicate(comm, timeout_of(options), w, &pending);
     if (status != DITTO_OK) {
-        release(w);
+        if (pending)
+            keep(w);
+        else
+            release(w);
         return status;
     }
     MPI_Comm_rank(w->comm, &rank);
@@ -348,14 +377,23 @@ ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *optio
     wire.destroy = wire_destroy;
     status = ditto_cluster_create(&wire, options, out);
     /* The communicator is not freed, because that is collective, and other ranks may not come. */
-    if (status != DITTO_OK && w->count == 0)
+    wires++;
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    if (w->count != 0) {
+        keep(w);
+    } else {
+        wires--;
         release(w);
+    }
     return status;
 }
 
 int ditto_mpi_end(ditto_status status)
 {
-    bool abandons = status == DITTO_ERR_TIMED_OUT || status == DITTO_ERR_LOST || status == DITTO_ERR_POISONED;
+    /* MPI_Finalize may wait for ever for receives of a cluster that was not destroyed. */
+    bool abandons = status == DITTO_ERR_TIMED_OUT || status == DITTO_ERR_LOST ||
+                    status == DITTO_ERR_POISONED || (status < 0 && wires != 0);
     int initialized, finalized;
     if (status < 0)
         fprintf(stderr, "%s: %s\n", ditto_status_name(status), ditto_last_error()->message);

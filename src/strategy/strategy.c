@@ -319,7 +319,7 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "called inside a run of the strategy (in a merge function): "
                                            "destroy it after the run has returned");
     ditto_status others = DITTO_OK;
-    if (strategy->hosts != NULL && !strategy->hosts->cluster->is_poisoned)
+    if (strategy->hosts != NULL)
         DTI_TRY(dti_cluster_check_thread(strategy->hosts->cluster));
     DTI_TRY(close(strategy));
     /* The other hosts may still need this one in a call that they made before. */
@@ -332,6 +332,8 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     if (!dti_team_is_poisoned(team)) {
         status = end(strategy);
     } else {
+        if (strategy->hosts != NULL)
+            dti_hosts_leave(strategy->hosts);
         keep(strategy);
         status = dti_team_destroy(team);
     }

@@ -138,7 +138,7 @@ ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *d
     a.call.count = count;
     a.call.element_bytes = element_bytes;
     a.call.more = &function;
-    a.call.hash = dti_hash_word(a.call.hash, (uint64_t)(uintptr_t)combine);
+    a.call.hash = dti_hash_word(a.call.hash, dti_sync_function(a.replica, (const void *)(uintptr_t)combine));
     const char **calling = &a.replica->sync->state[a.replica->index].calling;
     *calling = a.call.name;
     ditto_status status = dti_collective(a.replica, &a.call, NULL, &a.deadline);

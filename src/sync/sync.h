@@ -83,6 +83,9 @@ struct dti_matched_call {
 
     /* A hash of everything else that must agree, such as the user's function. */
     uint64_t hash;
+
+    /* True if only the replicas of this host make the call. */
+    bool each_host;
 };
 
 /* A barrier that waits until all replicas have made the call, and compares their calls. */
@@ -203,9 +206,16 @@ struct dti_joint_work {
      * up its access to other replicas' buffers (access.h) while `work` runs. */
     bool calls;
 
+    /* True if the work of this host is complete in itself. Otherwise the call fails over several hosts. */
+    bool each_host;
+
     ditto_status (*work)(struct dti_replica *self, const void *const *contributed, void *context);
     void *context;
 };
+
+/* Returns what stands for a function of the user's when replicas compare their calls: its address, or over
+ * several hosts a hash that is equal in all processes. */
+uint64_t dti_sync_function(const struct dti_replica *self, const void *function);
 
 /* The time limit of the meetings is as in dti_target_reduction. */
 ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request);

@@ -1,5 +1,6 @@
 /* src/values/api_value.c - the functions of include/ditto/value.h, which check their arguments and
  * context. */
+#include "sync/hosts/gather.h"
 #include "base/types/convert.h"
 #include "values/make_value.h"
 #include "values/values.h"
@@ -76,14 +77,20 @@ ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out)
     return dti_value_make_variable(dti_team_strategy(variable->team), variable, out);
 }
 
-static ditto_status assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
+static ditto_status assign_checked(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
 {
-    DTI_HOLD_VARIABLE(v);
     DTI_LEAVES_GATES(held);
     DTI_TRY(dti_value_hold_own(value, dti_team_strategy(v->team), "the value", &held));
     DTI_TRY(dti_context_check_cross(v->team));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
     return dti_assign_value(v, rule, value);
+}
+
+static ditto_status assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
+{
+    DTI_HOLD_VARIABLE(v);
+    uint32_t epoch = dti_cross_epoch(v->team);
+    return dti_cross_tell(v->team, epoch, assign_checked(v, rule, value));
 }
 
 ditto_status ditto_variable_assign_value(ditto_variable *variable, const ditto_value *value)

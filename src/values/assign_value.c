@@ -1,4 +1,5 @@
 /* src/values/assign_value.c - writes a distributed value to a variable, see values.h. */
+#include "sync/hosts/gather.h"
 #include "values/values.h"
 #include "vars/vars.h"
 
@@ -84,6 +85,8 @@ static ditto_status assign_component(ditto_variable *v, enum dti_rule rule, cons
     if (status == DITTO_OK)
         status = dti_inspect_component(value, 0, &component);
     if (status == DITTO_OK)
+        status = dti_cross_compare_bytes(v->team, dti_public_function, v->name, component.data, v->bytes);
+    if (status == DITTO_OK)
         status = v->kind->cross_write(v, rule, copy != NULL ? copy : component.data);
     free(copy);
     dti_cross_leave(v->team, &frame);
@@ -103,6 +106,8 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
                         dti_value_kind_text(value->kind), v->name);
     DTI_TRY(dti_inspect_component(value, 0, &tensor));
     DTI_TRY(dti_spec_check(&v->spec, v->name, &tensor, "the value"));
-    return value->on_variables ? assign_component(v, rule, value)
-                               : v->kind->cross_write(v, rule, tensor.data);
+    if (value->on_variables)
+        return assign_component(v, rule, value);
+    DTI_TRY(dti_cross_compare_bytes(v->team, dti_public_function, v->name, tensor.data, v->bytes));
+    return v->kind->cross_write(v, rule, tensor.data);
 }

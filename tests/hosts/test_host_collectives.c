@@ -2,7 +2,9 @@
 #include "support/hosts.h"
 
 #define MOST_REPLICAS 12
-#define RESULT_BYTES  ((size_t)3 << 20)
+#define RESULT_BYTES  ((size_t)8 << 20)
+
+enum { KINDS = 14 };
 
 /* What each replica has received in all calls, one result after the other. */
 struct results {
@@ -59,7 +61,7 @@ static struct choice choose(uint64_t *seed, uint32_t n)
 {
     static const ditto_dtype dtypes[] = { DITTO_F32, DITTO_F64, DITTO_BF16, DITTO_F16, DITTO_I8 };
     static const size_t sizes[] = { 0, 1, 3, 17, 100, 511, 1000, 5000, 40000 };
-    struct choice c = { .kind = (int)(test_random(seed) % 9) };
+    struct choice c = { .kind = (int)(test_random(seed) % KINDS) };
     c.dtype = dtypes[test_random(seed) % 5];
     c.op = c.dtype != DITTO_I8 && test_random(seed) % 3 == 0 ? DITTO_MEAN : DITTO_SUM;
     c.count = sizes[test_random(seed) % 9];
@@ -89,6 +91,110 @@ static void keep(struct results *results, uint32_t id, const void *bytes, size_t
     results->used[id] += count;
 }
 
+/* Elements of five bytes, of which the larger one is kept, byte by byte. */
+static ditto_status larger_bytes(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    const unsigned char *a = left, *b = right;
+    unsigned char *o = out;
+    (void)user;
+    for (size_t i = 0; i < 5 * count; i++)
+        o[i] = a[i] > b[i] ? a[i] : b[i];
+    return DITTO_OK;
+}
+
+/* Starts two operations. Replicas wait for them in different orders, some of them after another collective.
+ */
+static ditto_status start_two(ditto_replica *self, const struct choice *c, const void *src,
+                              unsigned char *dst)
+{
+    size_t bytes = ditto_dtype_bytes(c->dtype);
+    uint32_t id = ditto_replica_id(self);
+    ditto_pending first, second;
+    DITTO_TRY(ditto_all_reduce_start(self, src, dst, c->count / 2, c->dtype, c->op, NULL, &first));
+    DITTO_TRY(ditto_all_reduce_start(self, src, dst + c->count / 2 * bytes, c->count - c->count / 2, c->dtype,
+                                     c->op, NULL, &second));
+    if (id % 3 == 0)
+        DITTO_TRY(ditto_wait(self, &second, NULL));
+    if (id % 3 == 1)
+        while (ditto_test(self, &first) != DITTO_OK)
+            ;
+    DITTO_TRY(ditto_barrier(self, NULL));
+    if (id % 3 != 1)
+        DITTO_TRY(ditto_wait(self, &first, NULL));
+    return id % 3 != 0 ? ditto_wait(self, &second, NULL) : DITTO_OK;
+}
+
+/* Gives a third of the elements to each neighbour, and the last third to a replica far away. Tags are the
+ * numbers of the borders. */
+static ditto_status exchange(ditto_replica *self, const struct choice *c, const unsigned char *src,
+                             unsigned char *dst)
+{
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    size_t third = c->count / 3, bytes = third * ditto_dtype_bytes(c->dtype);
+    const uint32_t partner[3] = { (id + 1) % n, (id + n - 1) % n, n - 1 - id };
+    const uint32_t tag[3] = { id, (id + n - 1) % n, n };
+    ditto_exchange_part parts[3];
+    for (int i = 0; i < 3; i++)
+        parts[i] = (ditto_exchange_part){ .replica = partner[i],
+                                          .tag = tag[i],
+                                          .dtype = c->dtype,
+                                          .src = src + (size_t)i * bytes,
+                                          .src_count = third,
+                                          .dst = dst + (size_t)i * bytes,
+                                          .dst_count = third };
+    return ditto_exchange(self, parts, 3, NULL);
+}
+
+static ditto_status reduce_rows(ditto_replica *self, const struct choice *c, unsigned char *src,
+                                unsigned char *dst)
+{
+    enum { ROW = 4, ROWS = 60 };
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    int64_t indices[ROWS], *merged = (int64_t *)(void *)dst;
+    float *values = (float *)(void *)(dst + ROWS * n * sizeof *merged);
+    size_t rows = c->counts[id] % ROWS;
+    for (size_t i = 0; i < rows; i++)
+        indices[i] = (int64_t)((i * 7 + id) % 23);
+    fill(src, rows * ROW, DITTO_F32, id + c->count);
+    ditto_slices in = { indices, src, rows, ROW, DITTO_F32 },
+                 out = { merged, values, ROWS * n, ROW, DITTO_F32 };
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    options.flags = c->in_place ? DITTO_SLICES_MERGE : 0;
+    return ditto_all_reduce_slices(self, &in, &out, c->in_place ? DITTO_MEAN : DITTO_SUM, &options);
+}
+
+/* The calls that are not a collective of one buffer. *received gets the number of bytes of the result. */
+static ditto_status make_other_call(ditto_replica *self, const struct choice *c, unsigned char *src,
+                                    unsigned char *dst, size_t *received)
+{
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    size_t bytes = ditto_dtype_bytes(c->dtype);
+    *received = c->count * bytes;
+    switch (c->kind) {
+    case 9:
+        return start_two(self, c, src, dst);
+    case 10:
+        *received = 0;
+        memset(dst, 0, c->count * bytes);
+        DITTO_TRY(exchange(self, c, src, dst));
+        *received = c->count / 3 * 3 * bytes;
+        return DITTO_OK;
+    case 11:
+        memset(dst, 0, (size_t)60 * n * 24);
+        DITTO_TRY(reduce_rows(self, c, src, dst));
+        *received = (size_t)60 * n * 24;
+        return DITTO_OK;
+    case 12:
+        *received = 8;
+        memset(dst, 0, 8);
+        return ditto_block_sum(self, src, dst, c->counts[id], c->dtype, NULL);
+    default:
+        *received = c->count * 5;
+        fill(src, c->count * 5, DITTO_I8, c->count + id);
+        return ditto_all_reduce_with(self, src, dst, c->count, 5, larger_bytes, NULL, NULL);
+    }
+}
+
 static ditto_status make_call(ditto_replica *self, struct trial *trial, const struct choice *c, uint64_t seed)
 {
     uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
@@ -97,6 +203,7 @@ static ditto_status make_call(ditto_replica *self, struct trial *trial, const st
     for (uint32_t i = 0; i < n; i++)
         uneven += c->counts[i];
     whole = whole > uneven ? whole : uneven;
+    whole = whole > 180 * n ? whole : 180 * n; /* for reduce_rows */
     DITTO_TRY(ditto_alloc(self, 2 * (whole + 1) * 8, 64, &memory));
     unsigned char *src = memory, *dst = c->in_place ? src : src + (whole + 1) * 8;
     size_t received = c->count;
@@ -142,10 +249,15 @@ static ditto_status make_call(ditto_replica *self, struct trial *trial, const st
         status = ditto_all_reduce_list(self, items, 3, c->op, NULL);
         break;
     }
-    default:
+    case 8:
         fill(src, c->count, DITTO_F64, seed + id);
         bytes = sizeof(double);
         status = ditto_all_reduce_with(self, src, dst, c->count, sizeof(double), append, NULL, NULL);
+        break;
+    default:
+        dst = src + (whole + 1) * 8;
+        bytes = 1;
+        status = make_other_call(self, c, src, dst, &received);
     }
     if (status == DITTO_OK)
         keep(&trial->results, id, dst, received * bytes);

@@ -52,6 +52,16 @@ static ditto_status make_fault(ditto_replica *self, const struct program *p)
     return DITTO_OK;
 }
 
+static ditto_status larger_of_two(void *out, const void *left, const void *right, size_t count, void *user)
+{
+    const float *a = left, *b = right;
+    float *o = out;
+    (void)user;
+    for (size_t i = 0; i < count; i++)
+        o[i] = a[i] > b[i] ? a[i] : b[i];
+    return DITTO_OK;
+}
+
 static ditto_status collectives(ditto_replica *self, void *argument)
 {
     static const size_t sizes[] = { 1, 2, 100, 1000, 5000, 40000, MOST };
@@ -67,6 +77,9 @@ static ditto_status collectives(ditto_replica *self, void *argument)
         fill(x, count, id, round);
         DITTO_TRY(ditto_all_reduce(self, x, y, count, DITTO_F32, round % 2 ? DITTO_MEAN : DITTO_SUM, NULL));
         DITTO_TRY(ditto_broadcast_from_root(self, y, count / 2, DITTO_F32, round % n, NULL));
+        if (id == 0)
+            p->hash = hash_of(p->hash, y, count * sizeof *y);
+        DITTO_TRY(ditto_all_reduce_with(self, x, y, count, sizeof *x, larger_of_two, NULL, NULL));
         if (id == 0)
             p->hash = hash_of(p->hash, y, count * sizeof *y);
         if (count / n != 0) {

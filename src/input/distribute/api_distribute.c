@@ -1,12 +1,31 @@
 /* src/input/distribute/api_distribute.c - the functions of include/ditto/distribute.h, which check their
  * arguments. The functions that make values are in src/strategy/runs/api_next_value.c. */
+#include "base/numbers/checksum.h"
 #include "input/distribute/iterator.h"
 #include "input/input.h"
 #include "replicas/team/team.h"
+#include "sync/hosts/gather.h"
 
 #include <stdlib.h>
 
 /* Distributes `dataset`, or if it is NULL the datasets that the function of the user returns. */
+/* Compares the datasets and the plans of all hosts. */
+static ditto_status compare_hosts(struct dti_team *team, ditto_dataset *const *dataset,
+                                  const struct dti_input_plan *plan)
+{
+    const uint64_t numbers[] = { plan->global, plan->pass,          plan->pipelines, (uint64_t)plan->sharing,
+                                 plan->even,   plan->from_function, plan->is_static };
+    uint64_t fingerprint, digest = dti_hash_bytes(DTI_HASH_SEED, numbers, sizeof numbers);
+    if (!dti_cross_has_hosts(team))
+        return DITTO_OK;
+    for (uint32_t w = 0; w < plan->pipelines; w++)
+        if (dti_dataset_fingerprint(dataset[w], &fingerprint) == DITTO_OK)
+            digest = dti_hash_word(digest, fingerprint);
+    if (plan->state != NULL)
+        digest = dti_hash_bytes(digest, plan->state, plan->state_bytes);
+    return dti_cross_compare(team, "ditto_strategy_iterate", "a dataset", digest);
+}
+
 static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_dataset_fn function,
                            void *user, const ditto_input_options *options, ditto_iterator **out)
 {
@@ -15,12 +34,21 @@ static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_
     ditto_dataset **datasets = NULL;
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
     DTI_TRY(dti_context_check_cross(team));
-    DTI_TRY(dti_team_check_one_host(team, "an iterator"));
     if (dataset != NULL)
         DTI_TRY(dti_input_plan_distribute(team, dataset, &known, &plan, &datasets));
     else
         DTI_TRY(dti_input_plan_from_function(team, function, user, &known, &plan, &datasets));
-    ditto_status status = dti_iterator_create(team, datasets, &plan, out);
+    ditto_iterator *made = NULL;
+    ditto_status status = compare_hosts(team, datasets, &plan);
+    if (status == DITTO_OK)
+        status = dti_iterator_create(team, datasets, &plan, &made);
+    if (status == DITTO_OK && dti_cross_has_hosts(team)) {
+        status = dti_cross_agree(team, "the end of ditto_strategy_iterate", DITTO_OK);
+        if (status != DITTO_OK)
+            (void)dti_iterator_destroy(made);
+    }
+    if (status == DITTO_OK)
+        *out = made;
     for (uint32_t w = 0; w < plan.pipelines; w++)
         dti_dataset_release(datasets[w]);
     free(datasets);
@@ -34,7 +62,9 @@ ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dat
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(dataset, "dataset"));
     DTI_TRY(dti_not_null(out, "out"));
-    return create(dti_team_of(strategy), dataset, NULL, NULL, options, out);
+    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), epoch,
+                          create(dti_team_of(strategy), dataset, NULL, NULL, options, out));
 }
 
 ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn function,
@@ -46,7 +76,9 @@ ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditt
     DTI_TRY(dti_not_null(out, "out"));
     if (function == NULL)
         return dti_fail_null("function");
-    return create(dti_team_of(strategy), NULL, function, user, options, out);
+    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), epoch,
+                          create(dti_team_of(strategy), NULL, function, user, options, out));
 }
 
 ditto_status ditto_input_per_replica_batch(const ditto_input_context *context, uint64_t global_batch,

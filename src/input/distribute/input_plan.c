@@ -39,11 +39,16 @@ static ditto_status begin(const struct dti_team *team, const ditto_input_options
     if (pipelines > dti_team_all_replicas(team) || dti_team_all_replicas(team) % pipelines != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "num_pipelines is %u, which does not divide the %u replicas",
                         pipelines, dti_team_all_replicas(team));
+    if (pipelines > 1)
+        DTI_TRY(
+            dti_team_check_one_host(team, "input of several pipelines (num_pipelines, or one per replica)"));
     *plan = (struct dti_input_plan){
         .pass = o->pass,
         .max_bytes = o->max_bytes != 0 ? o->max_bytes : UINT64_MAX,
         .pipelines = pipelines,
         .replicas_each = dti_team_all_replicas(team) / pipelines,
+        .served_each = dti_team_num_replicas(team) / pipelines,
+        .first_served = dti_team_first_replica(team),
         .producers = o->num_producers != 0 ? o->num_producers : dti_producers_default(team, pipelines),
         .is_static = (o->flags & DITTO_INPUT_STATIC) != 0,
         .host_memory = (o->flags & DITTO_INPUT_HOST_MEMORY) != 0,

@@ -118,7 +118,7 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
 {
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
         struct dti_pipeline *p = &it->pipeline[w];
-        p->first_replica = w * it->plan.replicas_each;
+        p->first_replica = w * it->plan.served_each;
         p->sequencer.o = (struct dti_sequencer_options){
             .pass = { .number = it->plan.pass,
                       .closing = &it->closing,
@@ -133,8 +133,10 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
                      .even = it->plan.even },
             .ring = it->ring + p->first_replica,
             .progress = &it->progress,
+            .first_served = it->plan.first_served,
+            .served = it->plan.served_each,
         };
-        for (uint32_t j = 0; j < it->plan.replicas_each; j++)
+        for (uint32_t j = 0; j < it->plan.served_each; j++)
             it->consumer[p->first_replica + j].pipeline = it->consumer[p->first_replica + j]
                                                               .failed_pipeline = p;
     }
@@ -193,8 +195,7 @@ static void release(struct ditto_iterator *it)
 {
     uint32_t pipelines = it->pipeline != NULL ? it->plan.pipelines : 0;
     close_pipelines(it, pipelines);
-    for (uint32_t r = 0;
-         it->plan.host_memory && it->consumer != NULL && r < it->plan.pipelines * it->plan.replicas_each; r++)
+    for (uint32_t r = 0; it->plan.host_memory && it->consumer != NULL && r < it->num_replicas; r++)
         free(it->consumer[r].memory);
     dti_producers_free(it);
     for (uint32_t w = 0; w < pipelines; w++) {
@@ -391,7 +392,7 @@ struct dti_team *dti_iterator_team(const ditto_iterator *iterator)
 uint64_t dti_iterator_full_rows(const ditto_iterator *it, uint32_t replica, uint64_t step)
 {
     const struct dti_pipeline *p = it->consumer[replica].pipeline;
-    return dti_cut_full(&p->sequencer.o.cut, step, replica - p->first_replica);
+    return dti_cut_full(&p->sequencer.o.cut, step, p->sequencer.o.first_served + replica - p->first_replica);
 }
 
 void dti_iterator_spec(const ditto_iterator *it, ditto_element_spec *out)

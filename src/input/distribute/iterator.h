@@ -27,7 +27,7 @@ struct dti_producer {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns;
 };
 
-/* A sequencer, its producers, and the R replicas that get its batches, from first_replica on. */
+/* A sequencer, its producers, and the replicas of this host that get its batches, from first_replica on. */
 struct dti_pipeline {
     ditto_dataset *dataset; /* the pipeline holds a reference */
     uint32_t first_replica;
@@ -85,9 +85,12 @@ struct dti_input_plan {
     uint64_t global;
     uint64_t pass, max_bytes;
     uint32_t pipelines;
-    uint32_t replicas_each; /* of each pipeline */
-    uint32_t slots;         /* of each ring */
-    uint32_t producers;     /* of each pipeline */
+    uint32_t replicas_each; /* of each pipeline, on all hosts */
+
+    /* Those of them that are on this host, and how many of the pipeline come before them. */
+    uint32_t served_each, first_served;
+    uint32_t slots;     /* of each ring */
+    uint32_t producers; /* of each pipeline */
     enum dti_sharing sharing;
 
     /* True if the rows of an incomplete step are divided evenly (DITTO_PARTIAL_EVEN). */

@@ -7,7 +7,7 @@
 
 static uint32_t replicas_of(const struct dti_pipeline *p)
 {
-    return p->sequencer.o.cut.replicas;
+    return p->sequencer.o.served;
 }
 
 /* Sets the replica and the ticket of a position, which is step * replicas + replica. Returns false if the

@@ -47,9 +47,9 @@ static bool host_mask(struct dti_mask *mask)
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines)
 {
     struct dti_mask allowed, free_pus;
-    uint32_t replicas_each = dti_team_all_replicas(team) / pipelines;
+    uint32_t served_each = dti_team_num_replicas(team) / pipelines;
     uint32_t count = host_mask(&allowed) ? find_free_pus(&allowed, DITTO_NO_NODE, &free_pus) / pipelines : 1;
-    return count < 1 ? 1 : count < replicas_each ? count : replicas_each;
+    return count < 1 ? 1 : count < served_each ? count : served_each;
 }
 
 static void set_affinity(struct dti_producer *p)
@@ -71,7 +71,7 @@ static void set_affinity(struct dti_producer *p)
  * group. */
 static ditto_status make_groups(struct ditto_iterator *it, struct dti_pipeline *p, uint32_t most)
 {
-    uint32_t n = it->plan.replicas_each, nodes = 0;
+    uint32_t n = it->plan.served_each, nodes = 0;
     uint32_t *node = malloc(n * sizeof *node), *list = malloc(n * sizeof *list);
     size_t bytes = (most < n ? most : n) * sizeof *p->group;
     struct dti_producer_group *group = aligned_alloc(DTI_CACHE_LINE_PAIR, bytes);

@@ -41,21 +41,28 @@ static uint64_t step_of(const struct ditto_iterator *it, const struct dti_pipeli
     return p->sequencer.begins[j] + it->consumer[p->first_replica + j].ring.next;
 }
 
-/* Writes the next step of each replica, and returns the first of them. */
-static uint64_t write_steps(const struct ditto_iterator *it, const struct dti_pipeline *p,
-                            struct dti_bytes *to)
+/* Writes the next step of each replica, and stores the first of them. Over several hosts, a state holds for
+ * the replicas of all hosts, so they must be at the same step. */
+static ditto_status write_steps(const struct ditto_iterator *it, const struct dti_pipeline *p,
+                                struct dti_bytes *to, uint64_t *first)
 {
     uint64_t least = UINT64_MAX, most = 0;
-    for (uint32_t j = 0; j < it->plan.replicas_each; j++) {
+    for (uint32_t j = 0; j < it->plan.served_each; j++) {
         uint64_t step = step_of(it, p, j);
         least = step < least ? step : least;
         most = step > most ? step : most;
     }
+    if (least != most && it->num_replicas != it->all_replicas)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "replicas have taken %llu to %llu batches: over several hosts a state needs equally many",
+            (unsigned long long)least, (unsigned long long)most);
     dti_bytes_put_u64(to, least);
     dti_bytes_put_u64(to, least == most);
-    for (uint32_t j = 0; least != most && j < it->plan.replicas_each; j++)
+    for (uint32_t j = 0; least != most && j < it->plan.served_each; j++)
         dti_bytes_put_u64(to, step_of(it, p, j));
-    return least;
+    *first = least;
+    return DITTO_OK;
 }
 
 /* The caller holds the sequencer's lock. */
@@ -68,7 +75,8 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
         dti_error_set(s->end_status < 0 ? &s->error : &s->source_error);
         return dti_own(dti_error_get()->status);
     }
-    uint64_t first = write_steps(it, p, to), rows = s->short_rows + s->before_count - s->before_given;
+    uint64_t first, rows = s->short_rows + s->before_count - s->before_given;
+    DTI_TRY(write_steps(it, p, to, &first));
     for (uint64_t t = first; t < s->cut; t++)
         rows += s->step[t % (s->o.slots + 1)].count;
     dti_bytes_put_u64(to, rows);
@@ -179,14 +187,14 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
     struct dti_sequencer *s = &p->sequencer;
     s->first = s->cut = s->kept = dti_bytes_get_u64(from);
     bool same_step = dti_bytes_get_at_most(from, 1) != 0;
-    if (!same_step && it->plan.state_replicas != it->all_replicas)
+    if (!same_step && (it->plan.state_replicas != it->all_replicas || it->num_replicas != it->all_replicas))
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the state was saved when replicas had taken different numbers of batches: it can be "
                         "continued with %u replicas, not with %u",
                         it->plan.state_replicas, it->all_replicas);
-    for (uint32_t j = 0; j < it->plan.replicas_each; j++)
+    for (uint32_t j = 0; j < it->plan.served_each; j++)
         s->begins[j] = same_step ? s->first : dti_bytes_get_u64(from);
-    for (uint32_t j = 0; j < it->plan.replicas_each; j++)
+    for (uint32_t j = 0; j < it->plan.served_each; j++)
         from->failed |= s->begins[j] < s->first || s->begins[j] - s->first > (uint64_t)UINT32_MAX;
     if (p != it->pipeline && it->plan.state_replicas != it->all_replicas &&
         s->first != it->pipeline[0].sequencer.first)

@@ -29,7 +29,7 @@ static ditto_status make_steps(struct dti_sequencer *s)
 
 ditto_status dti_sequencer_init(struct dti_sequencer *s, const struct dti_sequencer_options *options)
 {
-    uint32_t n = options->cut.replicas;
+    uint32_t n = options->served;
     pthread_mutex_init(&s->lock, NULL);
     s->o = *options;
     s->begins = calloc(n, sizeof *s->begins);
@@ -73,7 +73,7 @@ void dti_sequencer_free(struct dti_sequencer *s)
 uint64_t dti_sequencer_position(const struct dti_sequencer *s, uint64_t step, uint32_t replica)
 {
     const struct dti_cut *cut = &s->o.cut;
-    return (step * cut->pipelines + cut->pipeline) * cut->replicas + replica;
+    return (step * cut->pipelines + cut->pipeline) * cut->replicas + s->o.first_served + replica;
 }
 
 static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t point, const ditto_error *error)
@@ -144,7 +144,8 @@ static void cut_step(struct dti_sequencer *s)
     else {
         s->short_rows = step->count;
         step->count = 0;
-        end_with(s, s->source_status, 2 * dti_sequencer_position(s, s->cut, 0), &s->source_error);
+        end_with(s, s->source_status, 2 * (dti_sequencer_position(s, s->cut, 0) - s->o.first_served),
+                 &s->source_error);
     }
     atomic_fetch_add_explicit(&s->choosing_ns, dti_now_ns() - begin, memory_order_relaxed); /* statistics */
     publish(s);
@@ -207,7 +208,7 @@ static bool is_entry_free(const struct dti_sequencer *s, uint32_t *late, uint64_
 {
     if (s->cut - s->kept < (uint64_t)s->o.slots + 1)
         return true;
-    for (uint32_t r = 0; r < s->o.cut.replicas; r++) {
+    for (uint32_t r = 0; r < s->o.served; r++) {
         if (s->kept < s->begins[r])
             continue;
         *late = r;
@@ -235,8 +236,9 @@ static enum dti_ticket_result block(struct dti_producer_group *group, struct dti
 static void set_rows(struct dti_sequencer *s, struct dti_ticket *ticket)
 {
     const struct dti_input_step *step = step_at(s, ticket->step);
-    uint64_t before = dti_cut_before(&s->o.cut, ticket->step, step->count, ticket->replica);
-    ticket->count = dti_cut_before(&s->o.cut, ticket->step, step->count, ticket->replica + 1) - before;
+    uint32_t j = s->o.first_served + ticket->replica;
+    uint64_t before = dti_cut_before(&s->o.cut, ticket->step, step->count, j);
+    ticket->count = dti_cut_before(&s->o.cut, ticket->step, step->count, j + 1) - before;
     ticket->rows = dti_rows_from(step->rows, before);
 }
 

@@ -95,8 +95,13 @@ struct dti_sequencer_options {
     struct dti_pass pass;
     struct dti_cut cut;
     uint32_t slots;         /* of each ring */
-    struct dti_ring **ring; /* [replicas] */
+    struct dti_ring **ring; /* [served] */
     struct dti_pipelines_progress *progress;
+
+    /* Of the replicas of the pipeline, those of this host: `served` from `first_served` on. The pipeline
+     * chooses the rows of all its replicas, and gives out tickets for these. Arrays below have an entry for
+     * each. */
+    uint32_t first_served, served;
 };
 
 struct dti_sequencer {
@@ -117,10 +122,10 @@ struct dti_sequencer {
      * steps. */
     struct dti_rows before;
     size_t before_count, before_given;
-    uint64_t *begins; /* [replicas] the step of the first ticket */
-    bool *ended;      /* [replicas] true if the last ticket was given out */
+    uint64_t *begins; /* [served] the step of the first ticket */
+    bool *ended;      /* [served] true if the last ticket was given out */
 
-    /* [replicas] The number of tickets that were given out. Consumers read it. */
+    /* [served] The number of tickets that were given out. Consumers read it. */
     _Atomic uint64_t *given;
 
     /* The last status of the cursor, and its error. The status is DITTO_OK if it may have more rows. */

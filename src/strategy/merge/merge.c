@@ -179,7 +179,6 @@ static ditto_status merge_plain(const struct dti_merge *merge, const ditto_tenso
 ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge,
                             const ditto_tensor *arguments, const ditto_value **result)
 {
-    DTI_TRY(dti_team_check_one_host(r->team, "a merge_call"));
     const struct dti_run_call *call = dti_current_run_call();
     ditto_strategy *strategy = dti_team_strategy(r->team);
     if (call == NULL)
@@ -188,7 +187,8 @@ ditto_status dti_merge_call(struct dti_replica *r, const struct dti_merge *merge
     struct dti_matched_call matched = { .name = merge->name,
                                         .object = merge->object,
                                         .arguments = merge->count,
-                                        .hash = (uint64_t)(uintptr_t)merge->function };
+                                        .hash = dti_sync_function(r,
+                                                                  (const void *)(uintptr_t)merge->function) };
     if (r->crew != NULL && r->crew->outstanding)
         DTI_TRY(dti_crew_join(r));
     strategy->merging[r->index].arguments = arguments;

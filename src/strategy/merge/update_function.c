@@ -343,7 +343,9 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     struct dti_matched_call matched = { .name = "ditto_update",
                                         .object = v->name,
                                         .arguments = request->count,
-                                        .hash = (uint64_t)(uintptr_t)request->function };
+                                        .hash = dti_sync_function(
+                                            r, (const void *)(uintptr_t)request->function) };
+    DTI_TRY(dti_team_check_one_host(r->team, "ditto_update"));
     if (needs_split(v))
         DTI_TRY(split_in_run(r, v));
     DTI_TRY(dti_variable_check_whole(v, "an update of"));

@@ -2,11 +2,13 @@
  * strategy. */
 #include "input/input.h"
 #include "strategy/strategy.h"
+#include "sync/hosts/gather.h"
 #include "sync/sync.h"
 #include "values/make_value.h"
 #include "values/values.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* -- values -- */
 
@@ -40,6 +42,23 @@ static ditto_status peek_all(ditto_strategy *strategy, ditto_iterator *iterator,
     return atomic_load_explicit(&taking.num_with_rows, memory_order_relaxed) != 0
                ? DITTO_OK
                : dti_iterator_end(iterator);
+}
+
+/* The same over all hosts. A step exists on all hosts if it exists on one. */
+static ditto_status peek_hosts(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch)
+{
+    struct dti_cross_request request = { .name = "ditto_iterator_next" };
+    struct dti_team *team = strategy->base.team;
+    const struct dti_gathered *all;
+    ditto_status status = peek_all(strategy, iterator, batch), theirs;
+    if (status < 0 || !dti_cross_has_hosts(team))
+        return status;
+    DTI_TRY(dti_cross_gather(team, &request, &status, sizeof status, &all));
+    for (uint32_t h = 0; h < dti_cross_hosts(team); h++) {
+        memcpy(&theirs, all[h].data, sizeof theirs);
+        status = theirs == DITTO_OK ? DITTO_OK : status;
+    }
+    return status;
 }
 
 /* Makes a value of component k of all batches. Each replica copies its part, because the slots of the queue
@@ -79,7 +98,7 @@ static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator,
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = peek_all(strategy, iterator, batch);
+    ditto_status status = peek_hosts(strategy, iterator, batch);
     if (status == DITTO_OK)
         status = make_value(strategy, batch, part, out);
     for (uint32_t r = 0; r < strategy->base.num_replicas && status == DITTO_OK; r++)
@@ -100,9 +119,8 @@ static ditto_status check_across(const struct dti_team *team)
     return dti_context_check_cross(team);
 }
 
-ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out)
+static ditto_status next_value(ditto_strategy *strategy, ditto_iterator *iterator, ditto_value **out)
 {
-    ditto_strategy *strategy = dti_team_strategy(dti_iterator_team(iterator));
     uint32_t n = strategy->base.num_replicas;
     DTI_TRY(check_across(strategy->base.team));
     DTI_TRY(dti_iterator_claim(iterator, DTI_USE_CROSS));
@@ -114,6 +132,13 @@ ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out)
     free(batch);
     free(part);
     return status;
+}
+
+ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out)
+{
+    struct dti_team *team = dti_iterator_team(iterator);
+    uint32_t epoch = dti_cross_epoch(team);
+    return dti_cross_tell(team, epoch, next_value(dti_team_strategy(team), iterator, out));
 }
 
 /* -- reports -- */

@@ -115,12 +115,12 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     struct dti_team *team = strategy->base.team;
     *call = NULL;
     if (strategy->hosts != NULL)
-        DTI_TRY(dti_cluster_check_thread(strategy->hosts->cluster));
+        DTI_TRY(dti_cluster_check_usable(strategy->hosts->cluster));
     DTI_TRY(dti_sync_run_begins(team));
     *call = describe_call(strategy, request);
     strategy->levels++;
     ditto_status status = dti_team_run(team, enter_function, *call, dti_team_options(team)->run_timeout_ms);
-    if (strategy->hosts != NULL && (*call)->level == 0)
+    if (strategy->hosts != NULL && (*call)->level == 0 && !dti_team_forked(team))
         status = dti_hosts_agree(strategy->hosts, "the end of the run", status);
     /* If a run has failed and the team is poisoned, replica 0 may still be in a run inside this one, and
      * change `levels` and `merged`. */

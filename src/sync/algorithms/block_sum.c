@@ -4,45 +4,20 @@
  * element. That replica reads the rest of the block from other replicas' buffers. Each replica sums its
  * blocks to the largest subtrees that they form. In a last meeting all replicas receive the sums of these
  * subtrees, and each combines them by itself. */
+#include "sync/algorithms/block_sum.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
+#include "sync/hosts/hosts.h"
 #include "sync/meeting/meeting.h"
 
 #include <string.h>
 
-/* The largest number of subtrees of a span of blocks, which is two for each bit of a size_t. */
-#define MOST_PARTS 128
-
-/* The number of bytes of the largest accumulator. */
-#define MOST_BYTES  16
-#define BLOCK_BYTES ((size_t)DITTO_BLOCK_ELEMENTS * MOST_BYTES)
-
-/* The row, as one replica sees it. */
-struct row {
-    /* The replica's elements. Other replicas read these two members. */
-    const char *values;
-    size_t count;
-
-    struct dti_reduction reduction;
-    struct dti_replica *self;
-
-    /* Where each replica's elements begin in the row. */
-    size_t start[DITTO_MAX_REPLICAS + 1];
-
-    /* The struct row of each replica. */
-    const struct row *of[DITTO_MAX_REPLICAS];
-
-    /* The number of this replica's subtrees of blocks. */
-    uint32_t parts;
-
-    /* The sums of these subtrees. */
-    alignas(MOST_BYTES) unsigned char part[MOST_PARTS * MOST_BYTES];
-};
+#define BLOCK_BYTES ((size_t)DITTO_BLOCK_ELEMENTS * DTI_BLOCK_SUM_BYTES)
 
 /* -- one block -- */
 
 /* Copies elements [first, end) of the row from the replicas that have them. */
-static void collect(const struct row *r, size_t first, size_t end, char *out)
+static void collect(const struct dti_block_row *r, size_t first, size_t end, char *out)
 {
     size_t bytes = r->reduction.element_bytes;
     uint32_t i = 0;
@@ -50,16 +25,16 @@ static void collect(const struct row *r, size_t first, size_t end, char *out)
         while (r->start[i + 1] <= first)
             i++;
         size_t upto = r->start[i + 1] < end ? r->start[i + 1] : end;
-        memcpy(out, r->of[i]->values + (first - r->start[i]) * bytes, (upto - first) * bytes);
+        memcpy(out, r->data[i] + (first - r->start[i]) * bytes, (upto - first) * bytes);
         out += (upto - first) * bytes;
         first = upto;
     }
 }
 
-static void sum_block(const struct row *r, size_t block, void *sum)
+static void sum_block(const struct dti_block_row *r, size_t block, void *sum)
 {
     char *elements = r->self->sync->state[r->self->index].workspace.scratch, *wide = elements + BLOCK_BYTES;
-    size_t total = r->start[r->self->num_replicas], first = block * DITTO_BLOCK_ELEMENTS;
+    size_t total = r->start[r->n], first = block * DITTO_BLOCK_ELEMENTS;
     size_t end = total - first < DITTO_BLOCK_ELEMENTS ? total : first + DITTO_BLOCK_ELEMENTS;
     collect(r, first, end, elements);
     if (r->reduction.kernel->widen != NULL) {
@@ -76,9 +51,10 @@ static void sum_block(const struct row *r, size_t block, void *sum)
  * sum_span asks for the two halves of the span. */
 typedef bool find_sum(void *context, struct dti_span span, void *sum);
 
-static void sum_span(const struct row *r, struct dti_span span, find_sum *find, void *context, void *sum)
+static void sum_span(const struct dti_block_row *r, struct dti_span span, find_sum *find, void *context,
+                     void *sum)
 {
-    alignas(MOST_BYTES) char right[MOST_BYTES];
+    alignas(DTI_BLOCK_SUM_BYTES) char right[DTI_BLOCK_SUM_BYTES];
     if (find(context, span, sum))
         return;
     size_t middle = dti_tree_split(span.first, span.end);
@@ -96,59 +72,104 @@ static bool find_block_sum(void *context, struct dti_span span, void *sum)
 }
 
 /* Returns the number of blocks that belong to replicas with lower ids. */
-static size_t blocks_before(const struct row *r, uint32_t replica)
+static size_t blocks_before(const struct dti_block_row *r, uint32_t replica)
 {
     size_t element = r->start[replica];
     return element / DITTO_BLOCK_ELEMENTS + (element % DITTO_BLOCK_ELEMENTS != 0);
 }
 
-static uint32_t subtrees_of(const struct row *r, uint32_t replica, struct dti_span *part)
+uint32_t dti_block_row_subtrees(const struct dti_block_row *r, uint32_t replica, struct dti_span *part)
 {
     struct dti_span own_blocks = { blocks_before(r, replica), blocks_before(r, replica + 1) };
-    struct dti_tree tree = { .n = blocks_before(r, r->self->num_replicas) };
+    struct dti_tree tree = { .n = blocks_before(r, r->n) };
     return dti_tree_subtrees(&tree, own_blocks, part);
 }
 
-static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *context)
+void dti_block_row_sum_own(struct dti_block_row *r)
 {
-    struct row *r = context;
-    struct dti_span part[MOST_PARTS];
-    r->start[0] = 0;
-    for (uint32_t i = 0; i < self->num_replicas; i++) {
-        r->of[i] = dti_call_of(self->sync, i, seq)->more;
-        /* The sum cannot overflow, because all elements are in one address space. */
-        r->start[i + 1] = r->start[i] + r->of[i]->count;
-    }
-    r->parts = subtrees_of(r, self->index, part);
+    struct dti_span part[DTI_BLOCK_PARTS];
+    r->parts = dti_block_row_subtrees(r, r->self->id, part);
     for (uint32_t p = 0; p < r->parts; p++)
         sum_span(r, part[p], find_block_sum, r, r->part + p * r->reduction.accumulator_bytes);
-    return DITTO_OK;
 }
 
-/* A walk over the subtrees of all replicas, in order. Their sums are in the mailboxes of meeting seq. The
- * present subtrees, part[next] to part[parts - 1], belong to the replica before `replica`. */
+/* A walk over the subtrees of all replicas, in order. The present subtrees, part[next] to part[parts - 1],
+ * belong to the replica before `replica`, and `sums` are those of that replica. */
 struct cursor {
-    const struct row *row;
-    uint32_t seq, replica, next, parts;
-    struct dti_span part[MOST_PARTS];
+    const struct dti_block_row *row;
+    dti_block_sums_of *sums_of;
+    void *context;
+    const unsigned char *sums;
+    uint32_t replica, next, parts;
+    struct dti_span part[DTI_BLOCK_PARTS];
 };
 
 static bool find_part_sum(void *context, struct dti_span span, void *sum)
 {
     struct cursor *c = context;
-    struct dti_sync *sync = c->row->self->sync;
     size_t bytes = c->row->reduction.accumulator_bytes;
     while (c->next == c->parts) {
-        c->parts = subtrees_of(c->row, c->replica++, c->part);
+        c->parts = dti_block_row_subtrees(c->row, c->replica, c->part);
+        c->sums = c->sums_of(c->context, c->row, c->replica++);
         c->next = 0;
     }
     if (c->part[c->next].first != span.first || c->part[c->next].end != span.end)
         return false;
-    memcpy(sum, dti_mailbox_of(sync, c->replica - 1, c->seq, 0)->payload + c->next++ * bytes, bytes);
+    memcpy(sum, c->sums + c->next++ * bytes, bytes);
     return true;
 }
 
-static ditto_status sum_all(struct row *r, const struct dti_call *call, struct dti_deadline *deadline)
+void dti_block_row_finish(const struct dti_block_row *r, dti_block_sums_of *sums_of, void *context, void *dst)
+{
+    struct cursor c = { .row = r, .sums_of = sums_of, .context = context };
+    size_t blocks = blocks_before(r, r->n);
+    alignas(DTI_BLOCK_SUM_BYTES) char sum[DTI_BLOCK_SUM_BYTES];
+    if (blocks == 0) {
+        memset(dst, 0, r->reduction.element_bytes);
+        return;
+    }
+    sum_span(r, (struct dti_span){ 0, blocks }, find_part_sum, &c, sum);
+    dti_finish(&r->reduction, 1, sum, sum, 1, dst);
+}
+
+/* -- on one host -- */
+
+/* Where each replica's elements begin in the row, and where they are in memory. */
+struct places {
+    size_t start[DITTO_MAX_REPLICAS + 1];
+    const char *data[DITTO_MAX_REPLICAS];
+};
+
+struct own_sums {
+    struct dti_block_row *row;
+    struct places *places;
+};
+
+static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *context)
+{
+    const struct own_sums *own = context;
+    struct places *places = own->places;
+    places->start[0] = 0;
+    for (uint32_t i = 0; i < self->num_replicas; i++) {
+        const struct dti_block_row *of = dti_call_of(self->sync, i, seq)->more;
+        places->data[i] = of->values;
+        /* The sum cannot overflow, because all elements are in one address space. */
+        places->start[i + 1] = places->start[i] + of->count;
+    }
+    own->row->start = places->start;
+    own->row->data = places->data;
+    dti_block_row_sum_own(own->row);
+    return DITTO_OK;
+}
+
+/* The sums are in the mailboxes of the meeting that `context` points to. */
+static const unsigned char *sums_in_mailbox(void *context, const struct dti_block_row *r, uint32_t replica)
+{
+    return dti_mailbox_of(r->self->sync, replica, *(const uint32_t *)context, 0)->payload;
+}
+
+static ditto_status sum_all(struct dti_block_row *r, const struct dti_call *call,
+                            struct dti_deadline *deadline)
 {
     /* The arrival has more bytes than the inline payload, so that readers find the sums at the same place. */
     size_t bytes = r->parts * r->reduction.accumulator_bytes;
@@ -158,34 +179,37 @@ static ditto_status sum_all(struct row *r, const struct dti_call *call, struct d
                                                         ? bytes
                                                         : DTI_INLINE_PAYLOAD_BYTES + 1,
                                    .goes_on = true };
+    uint32_t seq;
     arrival.next_bytes = arrival.payload_bytes;
-    struct cursor c = { .row = r };
-    size_t blocks = blocks_before(r, r->self->num_replicas);
-    alignas(MOST_BYTES) char sum[MOST_BYTES];
     *deadline = dti_replica_deadline(r->self, deadline->timeout_ms);
-    DTI_TRY(dti_meet(r->self, &arrival, deadline, &c.seq));
-    if (blocks == 0) {
-        memset(call->dst, 0, call->element_bytes);
-        return DITTO_OK;
-    }
-    sum_span(r, (struct dti_span){ 0, blocks }, find_part_sum, &c, sum);
-    dti_finish(&r->reduction, 1, sum, sum, 1, call->dst);
+    DTI_TRY(dti_meet(r->self, &arrival, deadline, &seq));
+    dti_block_row_finish(r, sums_in_mailbox, &seq, call->dst);
     return DITTO_OK;
+}
+
+static ditto_status sum_here(struct dti_block_row *row, const struct dti_call *call,
+                             struct dti_deadline *deadline)
+{
+    struct places places;
+    struct own_sums own = { row, &places };
+    DTI_TRY(dti_collective_with_access(row->self, call, sum_own, &own, deadline));
+    return sum_all(row, call, deadline);
 }
 
 ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, size_t count,
                            struct dti_deadline *deadline)
 {
-    struct row row = {
-        .values = call->src, .count = count, .reduction = dti_flow_reduction(self->sync, call), .self = self
-    };
+    struct dti_block_row row = { .values = call->src,
+                                 .count = count,
+                                 .reduction = dti_flow_reduction(self->sync, call),
+                                 .self = self,
+                                 .n = self->all_replicas };
     struct dti_call own_call = *call;
     struct dti_fenv saved = dti_fenv_enter();
     own_call.more = &row;
     dti_call_begins(self, call);
-    ditto_status status = dti_collective_with_access(self, &own_call, sum_own, &row, deadline);
-    if (status == DITTO_OK)
-        status = sum_all(&row, &own_call, deadline);
+    ditto_status status = self->sync->hosts == NULL ? sum_here(&row, &own_call, deadline)
+                                                    : dti_block_sum_on_hosts(&row, &own_call, deadline);
     dti_call_ends(self, call);
     dti_fenv_leave(saved);
     return status;

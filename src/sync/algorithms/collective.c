@@ -27,8 +27,6 @@ ditto_status dti_collective_with_access(struct dti_replica *self, const struct d
 {
     struct dti_arrival arrival = { .call = call };
     uint32_t seq, second_seq, serial = dti_error_serial;
-    if (__builtin_expect(self->sync->hosts != NULL, 0))
-        return dti_team_check_one_host(self->team, call->name);
     DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
     DTI_TRY(dti_meeting_compare(self, seq));
     if (!dti_access_begin(self))
@@ -67,8 +65,10 @@ ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_ca
                              .root = DTI_NO_ROOT,
                              .pattern = DTI_PATTERN_NOTHING,
                              .hash = same->hash };
+    struct dti_arrival arrival = { .call = &call };
+    uint32_t seq;
     DTI_TRY(dti_check_outside_function(self, same->name));
-    return dti_barrier(self, &call, deadline);
+    return same->each_host ? dti_meet(self, &arrival, deadline, &seq) : dti_barrier(self, &call, deadline);
 }
 
 struct collective_move {

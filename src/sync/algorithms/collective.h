@@ -51,10 +51,10 @@ ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call,
 ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct dti_prepared_call *prepared,
                                          struct dti_deadline *deadline);
 
-/* Calls `work` on every replica between two meetings. The first meeting publishes the buffer addresses, and
- * the second one ends when all replicas have written their results. During `work` the replica has access to
- * other replicas' buffers (access.h). `seq` is the number of the first meeting. If `work` returns an error,
- * the run is stopped. */
+/* Calls `work` on every replica of this host between two meetings. The first meeting publishes the buffer
+ * addresses, and the second one ends when all replicas have written their results. During `work` the replica
+ * has access to other replicas' buffers (access.h). `seq` is the number of the first meeting. If `work`
+ * returns an error, the run is stopped. */
 typedef ditto_status dti_access_work(struct dti_replica *self, uint32_t seq, void *context);
 ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call,
                                         dti_access_work *work, void *context, struct dti_deadline *deadline);

@@ -8,6 +8,7 @@
 #include "base/errors/status.h"
 #include "replicas/team/team.h"
 #include "sync/algorithms/collective.h"
+#include "sync/hosts/hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
 
@@ -156,22 +157,24 @@ static ditto_status take_from_mailboxes(struct dti_replica *self, const struct d
 
 /* -- from the buffers of partners -- */
 
+ditto_status dti_exchange_take(struct dti_replica *self, const ditto_exchange_part *part,
+                               const struct dti_exchange_list *theirs)
+{
+    size_t k = 0;
+    while (k < theirs->parts && (theirs->part[k].replica != self->id || theirs->part[k].tag != part->tag))
+        k++;
+    if (k == theirs->parts)
+        return take(self, part, NULL, NULL);
+    struct entry found = { .count = theirs->part[k].src_count, .dtype = (uint32_t)theirs->part[k].dtype };
+    return take(self, part, &found, theirs->part[k].src);
+}
+
 static ditto_status take_from_buffers(struct dti_replica *self, const struct dti_exchange_list *list,
                                       uint32_t seq)
 {
-    for (size_t i = 0; i < list->parts; i++) {
-        const ditto_exchange_part *part = &list->part[i];
-        const struct dti_exchange_list *theirs = dti_call_of(self->sync, part->replica, seq)->more;
-        size_t k = 0;
-        while (k < theirs->parts && (theirs->part[k].replica != self->id || theirs->part[k].tag != part->tag))
-            k++;
-        struct entry found = { 0 };
-        if (k < theirs->parts)
-            found = (struct entry){ .count = theirs->part[k].src_count,
-                                    .dtype = (uint32_t)theirs->part[k].dtype };
-        DTI_TRY(take(self, part, k < theirs->parts ? &found : NULL,
-                     k < theirs->parts ? theirs->part[k].src : NULL));
-    }
+    for (size_t i = 0; i < list->parts; i++)
+        DTI_TRY(dti_exchange_take(self, &list->part[i],
+                                  dti_call_of(self->sync, list->part[i].replica, seq)->more));
     return DITTO_OK;
 }
 
@@ -203,10 +206,10 @@ static ditto_status exchange(struct dti_replica *self, const struct dti_call *ca
 ditto_status dti_exchange_parts(struct dti_replica *self, struct dti_call *call,
                                 const struct dti_exchange_list *list, struct dti_deadline *deadline)
 {
-    DTI_TRY(dti_team_check_one_host(self->team, "ditto_exchange"));
     call->more = list;
     dti_call_begins(self, call);
-    ditto_status status = exchange(self, call, list, deadline);
+    ditto_status status = self->sync->hosts == NULL ? exchange(self, call, list, deadline)
+                                                    : dti_exchange_on_hosts(self, call, list, deadline);
     dti_call_ends(self, call);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "replicas/memory/arena.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
+#include "sync/hosts/hosts.h"
 #include "sync/kernels/merge_rows.h"
 
 #include <string.h>
@@ -14,22 +15,10 @@
 _Static_assert(2 * (size_t)DTI_TILE_BYTES + DTI_MERGE_SCRATCH_BYTES <= DTI_WORKSPACE_BYTES,
                "a workspace must hold what merging needs");
 
-struct slices_reduction {
-    struct dti_replica *self;
-    const struct dti_slices *own_slices;
-    const struct dti_slices *of[DITTO_MAX_REPLICAS];
-    struct dti_reduction reduction;
-    size_t row_count, row_bytes, total;
-    struct dti_indexed_row *indexed; /* [total] if rows are merged */
-    struct dti_tree_value *value;    /* [total] */
-
-    /* The result of the checks of indices and capacities. It is equal on all replicas. */
-    ditto_status check_status;
-};
-
 /* -- checks that every replica makes -- */
 
-static ditto_status check_index(const struct slices_reduction *g, uint32_t replica, size_t k, int64_t index)
+static ditto_status check_index(const struct dti_slices_reduction *g, uint32_t replica, size_t k,
+                                int64_t index)
 {
     size_t limit = g->own_slices->out == NULL ? g->own_slices->dense_rows : SIZE_MAX;
     if (index >= 0 && (size_t)index < limit)
@@ -38,9 +27,9 @@ static ditto_status check_index(const struct slices_reduction *g, uint32_t repli
                     k, (long long)index, (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
 }
 
-static ditto_status check_capacities(const struct slices_reduction *g, size_t needed)
+static ditto_status check_capacities(const struct dti_slices_reduction *g, size_t needed)
 {
-    for (uint32_t r = 0; r < g->self->num_replicas && g->own_slices->out != NULL; r++)
+    for (uint32_t r = 0; r < g->n && g->own_slices->out != NULL; r++)
         if (g->of[r]->capacity < needed)
             return DTI_FAIL(DITTO_ERR_RANGE,
                             "the output of replica %u has capacity for %zu rows, but the result has %zu", r,
@@ -51,7 +40,7 @@ static ditto_status check_capacities(const struct slices_reduction *g, size_t ne
 /* -- without merging -- */
 
 /* Copies `count` elements. Divides them if the op is MEAN. */
-static void copy_values(struct slices_reduction *g, const char *from, size_t count, char *to)
+static void copy_values(struct dti_slices_reduction *g, const char *from, size_t count, char *to)
 {
     struct dti_reduction *r = &g->reduction;
     char *tile = g->self->sync->state[g->self->index].workspace.scratch;
@@ -71,21 +60,21 @@ static void copy_values(struct slices_reduction *g, const char *from, size_t cou
     }
 }
 
-static ditto_status check_indices(const struct slices_reduction *g)
+static ditto_status check_indices(const struct dti_slices_reduction *g)
 {
-    for (uint32_t r = 0; r < g->self->num_replicas; r++)
+    for (uint32_t r = 0; r < g->n; r++)
         for (size_t k = 0; k < g->of[r]->in.rows; k++)
             DTI_TRY(check_index(g, r, k, g->of[r]->in.indices[k]));
     return DITTO_OK;
 }
 
-static ditto_status concatenate(struct slices_reduction *g)
+static ditto_status concatenate(struct dti_slices_reduction *g)
 {
     ditto_slices *out = g->own_slices->out;
     size_t row = 0;
     DTI_TRY(check_indices(g));
     DTI_TRY(check_capacities(g, g->total));
-    for (uint32_t r = 0; r < g->self->num_replicas; r++) {
+    for (uint32_t r = 0; r < g->n; r++) {
         const ditto_slices *in = &g->of[r]->in;
         if (in->rows != 0)
             memcpy(out->indices + row, in->indices, in->rows * sizeof *in->indices);
@@ -100,10 +89,10 @@ static ditto_status concatenate(struct slices_reduction *g)
 
 /* Reads each index once and checks the value that was read, so that the checked value is the one that is
  * used. */
-static ditto_status sort_rows(struct slices_reduction *g)
+static ditto_status sort_rows(struct dti_slices_reduction *g)
 {
     size_t order = 0;
-    for (uint32_t r = 0; r < g->self->num_replicas; r++) {
+    for (uint32_t r = 0; r < g->n; r++) {
         const ditto_slices *in = &g->of[r]->in;
         for (size_t k = 0; k < in->rows; k++, order++) {
             int64_t index = in->indices[k];
@@ -117,7 +106,7 @@ static ditto_status sort_rows(struct slices_reduction *g)
 }
 
 /* Combines elements [at, at + count) of the rows [first, end). Stores accumulators in `out`. */
-static void merge_tile(struct slices_reduction *g, size_t first, size_t end, size_t at, size_t count,
+static void merge_tile(struct dti_slices_reduction *g, size_t first, size_t end, size_t at, size_t count,
                        char *out, char *scratch)
 {
     struct dti_reduction *r = &g->reduction;
@@ -127,7 +116,7 @@ static void merge_tile(struct slices_reduction *g, size_t first, size_t end, siz
 }
 
 /* Writes a sum to a row. If the result is dense, the old elements of the row are added. Rounds once. */
-static void put_tile(const struct slices_reduction *g, char *sum, size_t count, char *to)
+static void put_tile(const struct dti_slices_reduction *g, char *sum, size_t count, char *to)
 {
     const struct dti_kernel *kernel = g->reduction.kernel;
     char *old = sum + DTI_TILE_BYTES;
@@ -144,7 +133,7 @@ static void put_tile(const struct slices_reduction *g, char *sum, size_t count, 
         memcpy(to, sum, count * g->reduction.element_bytes);
 }
 
-static ditto_status merge(struct slices_reduction *g)
+static ditto_status merge(struct dti_slices_reduction *g)
 {
     char *tile = g->self->sync->state[g->self->index].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     size_t chunk = DTI_MERGE_TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
@@ -171,42 +160,52 @@ static ditto_status merge(struct slices_reduction *g)
 
 /* -- both -- */
 
-static ditto_status gather(struct dti_replica *self, uint32_t seq, void *context)
+ditto_status dti_slices_combine(struct dti_slices_reduction *g, const struct dti_slices *const *of,
+                                uint32_t n)
 {
-    struct slices_reduction *g = context;
     void *memory;
+    g->of = of;
+    g->n = n;
     g->total = 0;
-    for (uint32_t r = 0; r < self->num_replicas; r++) {
-        g->of[r] = dti_call_of(self->sync, r, seq)->more;
-        g->total += g->of[r]->in.rows; /* cannot overflow, because all rows are in one address space */
-    }
+    for (uint32_t r = 0; r < n; r++)
+        g->total += of[r]->in.rows; /* cannot overflow, because all rows are in one address space */
     if (!g->own_slices->merge) {
         g->check_status = concatenate(g);
         return DITTO_OK;
     }
     /* One entry more than needed is allocated, because an allocation must not have 0 bytes. */
-    DTI_TRY(dti_replica_alloc(self, (g->total + 1) * (sizeof *g->indexed + sizeof *g->value), DTI_CACHE_LINE,
-                              &memory));
+    DTI_TRY(dti_replica_alloc(g->self, (g->total + 1) * (sizeof *g->indexed + sizeof *g->value),
+                              DTI_CACHE_LINE, &memory));
     g->indexed = memory;
     g->value = (struct dti_tree_value *)(void *)(g->indexed + g->total);
     g->check_status = merge(g);
-    dti_arena_free(self->arena, memory);
+    dti_arena_free(g->self->arena, memory);
     return DITTO_OK;
+}
+
+static ditto_status combine_here(struct dti_replica *self, uint32_t seq, void *context)
+{
+    const struct dti_slices *of[DITTO_MAX_REPLICAS];
+    for (uint32_t r = 0; r < self->num_replicas; r++)
+        of[r] = dti_call_of(self->sync, r, seq)->more;
+    return dti_slices_combine(context, of, self->num_replicas);
 }
 
 ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call,
                                const struct dti_slices *own_slices, struct dti_deadline *deadline)
 {
-    struct slices_reduction g = { .self = self,
-                                  .own_slices = own_slices,
-                                  .reduction = dti_flow_reduction(self->sync, call),
-                                  .row_count = call->count,
-                                  .row_bytes = call->count * call->element_bytes };
+    struct dti_slices_reduction g = { .self = self,
+                                      .own_slices = own_slices,
+                                      .reduction = dti_flow_reduction(self->sync, call),
+                                      .row_count = call->count,
+                                      .row_bytes = call->count * call->element_bytes };
     g.reduction.tree = (struct dti_tree){ 0 }; /* over the rows of an index, not over the replicas */
     struct dti_fenv saved = dti_fenv_enter();
     call->more = own_slices;
     dti_call_begins(self, call);
-    ditto_status status = dti_collective_with_access(self, call, gather, &g, deadline);
+    ditto_status status = self->sync->hosts == NULL
+                              ? dti_collective_with_access(self, call, combine_here, &g, deadline)
+                              : dti_slices_on_hosts(self, call, &g, deadline);
     dti_call_ends(self, call);
     dti_fenv_leave(saved);
     return status != DITTO_OK ? status : g.check_status;

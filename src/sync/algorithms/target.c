@@ -1,6 +1,7 @@
 /* src/sync/algorithms/target.c - reductions whose results go to a target instead of the callers' buffers, and
  * joint work. */
 #include "base/numbers/checksum.h"
+#include "hosts/function.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/exchange.h"
 #include "sync/call_arguments.h"
@@ -99,6 +100,11 @@ void dti_target_owners(const struct dti_team *team, const struct dti_target_redu
 
 /* -- joint work -- */
 
+uint64_t dti_sync_function(const struct dti_replica *self, const void *function)
+{
+    return self->sync->hosts == NULL ? (uint64_t)(uintptr_t)function : dti_function_hash(function);
+}
+
 struct joint_call {
     const struct dti_joint_work *request;
     const void *contributed[DITTO_MAX_REPLICAS];
@@ -125,6 +131,8 @@ ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_
                              .hash = request->hash,
                              .more = request->contributed };
     DTI_TRY(dti_check_outside_function(self, request->name));
+    if (!request->each_host)
+        DTI_TRY(dti_team_check_one_host(self->team, request->name));
     const char **calling = &self->sync->state[self->index].calling;
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, &call);

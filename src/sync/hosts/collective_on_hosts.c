@@ -4,7 +4,7 @@
 #include "base/waiting/stop.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
-#include "sync/hosts/hosts.h"
+#include "sync/hosts/gather.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/meeting.h"
@@ -31,19 +31,26 @@ static ditto_status stop(const struct dti_hosts_call *c, ditto_status status)
 
 ditto_status dti_hosts_fail_wait(const struct dti_hosts_call *c, enum dti_wait_end end)
 {
-    char call[DTI_CALL_TEXT_BYTES];
-    describe(c, call);
     switch (end) {
-    case DTI_WAIT_LATE:
-        return stop(c, dti_headers_fail_late(c->hosts->cluster, call, c->timeout_ms));
     case DTI_WAIT_STOPPED:
         return dti_team_stop_status(c->self->team);
     case DTI_WAIT_HOLDS: /* another host has ended the epoch */
         return stop(c, dti_headers_fail_last(c->hosts->cluster));
+    case DTI_WAIT_LATE:
     case DTI_WAIT_FAILED:
         break;
     }
     return stop(c, dti_error_get()->status);
+}
+
+ditto_status dti_hosts_fail_late(const struct dti_hosts_call *c, const struct dti_limits *limits,
+                                 const bool *late)
+{
+    char call[DTI_CALL_TEXT_BYTES], hosts[300] = "";
+    struct dti_text text = { hosts, sizeof hosts, 0 };
+    describe(c, call);
+    dti_headers_describe(c->hosts->cluster, late, &text);
+    return dti_fail_late(c->self, &limits->deadline, call, hosts);
 }
 
 /* -- headers -- */
@@ -66,16 +73,23 @@ static uint64_t digest_of(const struct dti_call *call)
     return digest;
 }
 
-ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes)
+struct dti_intent dti_hosts_intent(const struct dti_hosts_call *c)
 {
-    struct dti_limits limits = { dti_replica_deadline(c->self, c->timeout_ms), c->self->stop };
-    struct dti_intent intent = { .kind = DTI_HEADER_CALL,
-                                 .digest = digest_of(c->call),
-                                 .name = c->call->name,
-                                 .number = c->number,
-                                 .payload_bytes = payload_bytes };
+    return (struct dti_intent){
+        .kind = DTI_HEADER_CALL, .digest = digest_of(c->call), .name = c->call->name, .number = c->number
+    };
+}
+
+struct dti_limits dti_hosts_limits(const struct dti_hosts_call *c)
+{
+    return (struct dti_limits){ dti_replica_deadline(c->self, c->timeout_ms), c->self->stop };
+}
+
+ditto_status dti_hosts_fail_verdict(const struct dti_hosts_call *c, enum dti_verdict verdict,
+                                    const struct dti_limits *limits, const bool *late)
+{
     char call[DTI_CALL_TEXT_BYTES];
-    switch (dti_headers_exchange(c->hosts->cluster, &intent, &limits)) {
+    switch (verdict) {
     case DTI_HEADERS_EQUAL:
         return DITTO_OK;
     case DTI_HEADERS_DIFFER:
@@ -84,13 +98,36 @@ ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_byte
     case DTI_HEADERS_LAST:
         return dti_hosts_fail_wait(c, DTI_WAIT_HOLDS);
     case DTI_HEADERS_LATE:
-        return dti_hosts_fail_wait(c, DTI_WAIT_LATE);
+        return dti_hosts_fail_late(c, limits, late);
     case DTI_HEADERS_STOPPED:
         return dti_hosts_fail_wait(c, DTI_WAIT_STOPPED);
     case DTI_HEADERS_FAILED:
         break;
     }
     return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
+}
+
+ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes)
+{
+    struct dti_limits limits = dti_hosts_limits(c);
+    struct dti_intent intent = dti_hosts_intent(c);
+    bool late[DTI_MAX_HOSTS];
+    intent.payload_bytes = payload_bytes;
+    enum dti_verdict verdict = dti_headers_exchange(c->hosts->cluster, &intent, &limits);
+    if (verdict == DTI_HEADERS_EQUAL)
+        return DITTO_OK;
+    dti_headers_list_missing(c->hosts->cluster, late);
+    return dti_hosts_fail_verdict(c, verdict, &limits, late);
+}
+
+ditto_status dti_hosts_gather_call(const struct dti_hosts_call *c, const void *own, size_t bytes,
+                                   const struct dti_gathered **out)
+{
+    struct dti_limits limits = dti_hosts_limits(c);
+    struct dti_intent intent = dti_hosts_intent(c);
+    bool late[DTI_MAX_HOSTS];
+    return dti_hosts_fail_verdict(c, dti_hosts_gather(c->hosts, &intent, own, bytes, &limits, late, out),
+                                  &limits, late);
 }
 
 /* -- arithmetic -- */
@@ -130,12 +167,11 @@ void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_se
     }
 }
 
-void dti_hosts_finish(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
-                      size_t count, const struct dti_tree_value *value, unsigned char *dst)
+void dti_hosts_finish(const struct dti_hosts_call *c, size_t count, const struct dti_tree_value *value,
+                      unsigned char *dst)
 {
     struct dti_flow *flow = c->flow;
     struct dti_reduction *r = &flow->reduction;
-    const struct dti_target *target = flow->target;
     uint32_t parts = c->hosts->part_start[dti_hosts_count(c->hosts)];
     size_t step = dti_tile_count(r);
     char *tile = flow->workspace->scratch, *scratch = tile + DTI_TILE_BYTES;
@@ -152,12 +188,6 @@ void dti_hosts_finish(const struct dti_hosts_call *c, const struct dti_segment *
         if (r->failed != DITTO_OK)
             return;
         dti_finish(r, r->tree.n, sum, tile, length, out);
-        if (target != NULL && target->calls)
-            dti_flow_suspend_access(flow);
-        if (target != NULL && target->finish != NULL)
-            target->finish(target->context, c->self->index, segment->index, first + at, length, out, out);
-        if (target != NULL && target->calls && !dti_flow_resume_access(flow))
-            return;
     }
 }
 
@@ -166,9 +196,11 @@ void dti_hosts_finish(const struct dti_hosts_call *c, const struct dti_segment *
 ditto_status dti_hosts_meet(const struct dti_hosts_call *c)
 {
     struct dti_arrival arrival = { .call = c->call, .goes_on = true };
-    struct dti_deadline none = { .timeout_ms = DITTO_FOREVER };
+    struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
     uint32_t seq;
-    return dti_meet(c->self, &arrival, &none, &seq);
+    if (c->self->index == 0)
+        deadline = dti_replica_deadline(c->self, c->timeout_ms);
+    return dti_meet(c->self, &arrival, &deadline, &seq);
 }
 
 /* The user's function that combines, and the replica that calls it. */
@@ -207,14 +239,30 @@ static ditto_status small_barrier(const struct dti_hosts_call *c)
     return dti_hosts_begin(c, 0);
 }
 
-ditto_status dti_collective_on_hosts(struct dti_replica *self, const struct dti_prepared_call *prepared,
-                                     const struct dti_target *target, struct dti_deadline *deadline)
+void dti_hosts_call_begin(struct dti_hosts_call *c, struct dti_replica *self, const struct dti_call *call,
+                          const struct dti_deadline *deadline)
+{
+    *c = (struct dti_hosts_call){
+        .self = self, .hosts = self->sync->hosts, .call = call, .timeout_ms = deadline->timeout_ms
+    };
+    c->number = atomic_load_explicit(&self->sync->state[self->index].number, memory_order_relaxed);
+}
+
+/* Executes a collective. Operations that were started before it have been carried out. */
+ditto_status dti_hosts_execute(struct dti_replica *self, const struct dti_prepared_call *prepared,
+                               const struct dti_target *target, struct dti_deadline *deadline)
 {
     struct dti_sync *sync = self->sync;
     struct dti_arrival arrival = { .call = prepared->call };
+    struct dti_hosts_call c;
     uint32_t seq;
     DTI_TRY(dti_meet(self, &arrival, deadline, &seq));
     DTI_TRY(dti_meeting_compare(self, seq));
+    dti_hosts_call_begin(&c, self, prepared->call, deadline);
+    if (prepared->call->pattern == DTI_PATTERN_NOTHING) {
+        DTI_TRY(dti_hosts_drive(&c, small_barrier));
+        return dti_hosts_meet(&c);
+    }
     struct dti_flow flow = { .self = self,
                              .sync = sync,
                              .me = &sync->state[self->index],
@@ -228,20 +276,18 @@ ditto_status dti_collective_on_hosts(struct dti_replica *self, const struct dti_
         flow.reduction.function = combine_outside;
         flow.reduction.user = &combining;
     }
-    struct dti_hosts_call c = { .self = self,
-                                .hosts = sync->hosts,
-                                .call = prepared->call,
-                                .flow = &flow,
-                                .timeout_ms = deadline->timeout_ms };
-    c.number = atomic_load_explicit(&flow.me->number, memory_order_relaxed);
-    if (prepared->call->pattern == DTI_PATTERN_NOTHING) {
-        DTI_TRY(dti_hosts_drive(&c, small_barrier));
-        return dti_hosts_meet(&c);
-    }
+    c.flow = &flow;
     if (!dti_hosts_is_small(&c))
         return dti_hosts_large(&c);
     DTI_TRY(dti_hosts_drive(&c, driven_small));
     DTI_TRY(dti_hosts_meet(&c));
     dti_hosts_small_results(&c);
     return DITTO_OK;
+}
+
+ditto_status dti_collective_on_hosts(struct dti_replica *self, const struct dti_prepared_call *prepared,
+                                     const struct dti_target *target, struct dti_deadline *deadline)
+{
+    DTI_TRY(dti_hosts_carry_out(self, UINT64_MAX, deadline));
+    return dti_hosts_execute(self, prepared, target, deadline);
 }

@@ -3,51 +3,57 @@
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "base/text/text.h"
+#include "sync/hosts/gather.h"
+#include "sync/hosts/transfers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* -- agreement -- */
 
-/* Ends the epoch with the error of this thread's record. Returns the error of all hosts, which is then in the
- * record. */
-static ditto_status close_epoch(struct dti_hosts *hosts)
+ditto_status dti_hosts_close(ditto_cluster *cluster, uint32_t timeout_ms)
 {
     ditto_error error = *dti_error_get();
-    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
-    if (!hosts->cluster->is_poisoned)
-        (void)dti_headers_close(hosts->cluster, &error, &limits);
+    struct dti_limits limits = { { .timeout_ms = timeout_ms }, NULL };
+    if (!cluster->is_poisoned)
+        (void)dti_headers_close(cluster, &error, &limits);
     dti_error_set(&error);
     return error.status;
 }
 
-/* Exchanges headers outside of a run. The payload has been written. */
-static ditto_status exchange(struct dti_hosts *hosts, const struct dti_intent *intent)
+ditto_status dti_hosts_record(const struct dti_hosts *hosts, enum dti_verdict verdict, const char *call)
 {
-    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
-    switch (dti_headers_exchange(hosts->cluster, intent, &limits)) {
+    switch (verdict) {
     case DTI_HEADERS_EQUAL:
         return DITTO_OK;
     case DTI_HEADERS_DIFFER:
-        (void)dti_headers_fail_differ(hosts->cluster, intent->name);
-        break;
+        return dti_headers_fail_differ(hosts->cluster, call);
     case DTI_HEADERS_LAST:
-        (void)dti_headers_fail_last(hosts->cluster);
-        break;
+        return dti_headers_fail_last(hosts->cluster);
     case DTI_HEADERS_LATE:
-        (void)dti_headers_fail_late(hosts->cluster, intent->name, hosts->timeout_ms);
-        break;
+        return dti_headers_fail_late(hosts->cluster, call, hosts->timeout_ms);
     case DTI_HEADERS_STOPPED:
     case DTI_HEADERS_FAILED:
         break;
     }
-    return close_epoch(hosts);
+    return dti_error_get()->status;
+}
+
+/* Exchanges headers outside of a run. The payload has been written. */
+static ditto_status exchange(const struct dti_hosts *hosts, const struct dti_intent *intent)
+{
+    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
+    enum dti_verdict verdict = dti_headers_exchange(hosts->cluster, intent, &limits);
+    if (verdict == DTI_HEADERS_EQUAL)
+        return DITTO_OK;
+    (void)dti_hosts_record(hosts, verdict, intent->name);
+    return dti_hosts_close(hosts->cluster, hosts->timeout_ms);
 }
 
 ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_status status)
 {
     if (status < 0)
-        return close_epoch(hosts);
+        return dti_hosts_close(hosts->cluster, hosts->timeout_ms);
     struct dti_intent intent = { .kind = DTI_HEADER_END,
                                  .digest = dti_hash_bytes(DTI_HASH_SEED, what, strlen(what)),
                                  .name = what,
@@ -140,7 +146,8 @@ static ditto_status make_parts(struct dti_hosts *hosts, uint32_t order_blocks)
     hosts->part_start[count] = total;
     uint32_t replicas = hosts->ranges.start[own + 1] - hosts->ranges.start[own];
     hosts->values = calloc((size_t)2 * replicas * total + 1, sizeof *hosts->values);
-    if (hosts->values == NULL)
+    hosts->offsets = calloc(replicas * DTI_LARGE_OFFSETS((size_t)count), sizeof *hosts->offsets);
+    if (hosts->values == NULL || hosts->offsets == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy on %u hosts", count);
     return DITTO_OK;
 }
@@ -160,19 +167,15 @@ static ditto_status join(struct dti_hosts *hosts, const struct dti_hosts_request
         hosts->cluster->ranges = &hosts->ranges;
         status = make_parts(hosts, request->order_blocks);
     }
-    return status == DITTO_OK ? DITTO_OK : close_epoch(hosts);
+    return status == DITTO_OK ? DITTO_OK : dti_hosts_close(hosts->cluster, hosts->timeout_ms);
 }
 
-ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_request *request,
-                            ditto_status status, struct dti_hosts **out)
+static ditto_status allocate(ditto_cluster *cluster, const struct dti_hosts_request *request,
+                             struct dti_hosts **out)
 {
     uint32_t count = cluster->wire.num_hosts;
-    DTI_TRY(dti_cluster_check_thread(cluster));
-    if (cluster->ranges != NULL)
-        return DTI_FAIL(DITTO_ERR_BUSY,
-                        "another strategy uses the cluster: destroy it first, or make another cluster");
     struct dti_hosts *hosts = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *hosts);
-    uint32_t *start = calloc(count + 1, sizeof *start);
+    uint32_t *start = calloc((size_t)count + 1, sizeof *start);
     if (hosts == NULL || start == NULL) {
         free(hosts);
         free(start);
@@ -182,7 +185,23 @@ ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_reque
     hosts->cluster = cluster;
     hosts->timeout_ms = request->timeout_ms;
     hosts->ranges = (struct dti_ranges){ count, start };
-    status = status == DITTO_OK ? join(hosts, request, start) : close_epoch(hosts);
+    *out = hosts;
+    return DITTO_OK;
+}
+
+ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_request *request,
+                            ditto_status status, struct dti_hosts **out)
+{
+    struct dti_hosts *hosts = NULL;
+    DTI_TRY(dti_cluster_check_usable(cluster));
+    if (status == DITTO_OK && cluster->ranges != NULL)
+        status = DTI_FAIL(DITTO_ERR_BUSY,
+                          "another strategy uses the cluster: destroy it first, or make another cluster");
+    if (status == DITTO_OK)
+        status = allocate(cluster, request, &hosts);
+    if (status != DITTO_OK)
+        return dti_hosts_close(cluster, request->timeout_ms);
+    status = join(hosts, request, (uint32_t *)hosts->ranges.start);
     if (status != DITTO_OK) {
         dti_hosts_free(hosts);
         return status;
@@ -191,14 +210,25 @@ ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_reque
     return DITTO_OK;
 }
 
+void dti_hosts_leave(struct dti_hosts *hosts)
+{
+    hosts->cluster->ranges = NULL;
+}
+
 void dti_hosts_free(struct dti_hosts *hosts)
 {
     if (hosts == NULL)
         return;
-    hosts->cluster->ranges = NULL;
+    dti_hosts_leave(hosts);
     /* The wire may still write to the buffers of a cluster that does not answer. */
-    if (!hosts->cluster->is_poisoned)
+    if (hosts->cluster->is_poisoned)
+        dti_large_buffers_keep(hosts->cluster, hosts->large);
+    else
         dti_large_buffers_free(hosts->large);
+    dti_transfers_free(hosts->cluster, hosts->gathering);
+    dti_hosts_exchange_free(hosts->cluster, hosts->exchange);
+    free(hosts->gathered);
+    free(hosts->offsets);
     free(hosts->part);
     free(hosts->part_start);
     free(hosts->data);

@@ -17,7 +17,10 @@
 struct dti_flow;
 struct dti_segment;
 struct dti_target;
-struct dti_large_buffers; /* large.c */
+struct dti_large_buffers;  /* large.c */
+struct dti_gathered;       /* gather.h */
+struct dti_transfers;      /* transfers.h */
+struct dti_hosts_exchange; /* exchange_on_hosts.c */
 
 struct dti_hosts_call;
 
@@ -51,6 +54,10 @@ struct dti_hosts {
     /* [replicas of this host][2][parts] What each replica combines: the values, and their place in a tile. */
     struct dti_tree_value *values;
 
+    /* [replicas of this host][DTI_LARGE_OFFSETS(hosts)] What each replica computes for the blocks of
+     * large.c. */
+    size_t *offsets;
+
     /* [DTI_SMALL_ROW_BYTES] The results of a small collective. The driver writes them between the two
      * meetings, and the replicas read them before they arrive at their next meeting. */
     unsigned char *small_results;
@@ -58,7 +65,14 @@ struct dti_hosts {
     /* NULL until a large collective needs them. */
     struct dti_large_buffers *large;
 
-    /* The limit for the end of a run. */
+    /* NULL until hosts gather data (gather.h). [hosts] */
+    struct dti_gathered *gathered;
+    struct dti_transfers *gathering;
+
+    /* NULL until replicas exchange parts (exchange_on_hosts.c). */
+    struct dti_hosts_exchange *exchange;
+
+    /* The limit for the end of a run, and for cross calls. */
     uint32_t timeout_ms;
 
     struct dti_hosts_task task;
@@ -67,6 +81,9 @@ struct dti_hosts {
 /* Results of a small collective: those of one all-gather of the largest small messages of all replicas, or
  * less. */
 #define DTI_SMALL_ROW_BYTES ((size_t)256 << 10)
+
+/* Three offsets of each host, and of the end, in each of two blocks (large.c). */
+#define DTI_LARGE_OFFSETS(hosts) (6 * ((hosts) + 1))
 
 static inline uint32_t dti_hosts_count(const struct dti_hosts *hosts)
 {
@@ -105,8 +122,18 @@ ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_reque
 /* Called when the team exists: its caller works for the first replica where it waits. */
 void dti_hosts_attach(struct dti_hosts *hosts, struct dti_team *team);
 
+/* Lets go of the cluster, which another strategy may then use. Called when the memory of the strategy is kept
+ * because a replica may still use it. */
+void dti_hosts_leave(struct dti_hosts *hosts);
 /* Frees the state. `hosts` may be NULL. */
 void dti_hosts_free(struct dti_hosts *hosts);
+
+/* Ends the epoch with the error of this thread's record, outside of a run. Returns the error of all hosts,
+ * which is then in the record. */
+ditto_status dti_hosts_close(ditto_cluster *cluster, uint32_t timeout_ms);
+
+/* Records the error of a verdict that is not EQUAL, outside of a run. `call` describes the call. */
+ditto_status dti_hosts_record(const struct dti_hosts *hosts, enum dti_verdict verdict, const char *call);
 
 /* Agrees with all hosts on the end of the creation of a strategy, of a run, or of a strategy, which has ended
  * on this host with `status`. Returns the status of all hosts: the error of the lowest host that has failed,
@@ -120,6 +147,31 @@ ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_st
 ditto_status dti_collective_on_hosts(struct dti_replica *self, const struct dti_prepared_call *prepared,
                                      const struct dti_target *target, struct dti_deadline *deadline);
 
+/* The collective of ditto_exchange (exchange_on_hosts.c). */
+struct dti_exchange_list;
+ditto_status dti_exchange_on_hosts(struct dti_replica *self, const struct dti_call *call,
+                                   const struct dti_exchange_list *list, struct dti_deadline *deadline);
+void dti_hosts_exchange_free(ditto_cluster *cluster, struct dti_hosts_exchange *exchange);
+
+/* The collective of ditto_all_reduce_slices (slices_on_hosts.c), and that of ditto_block_sum
+ * (block_sum_on_hosts.c). */
+struct dti_slices_reduction;
+ditto_status dti_slices_on_hosts(struct dti_replica *self, const struct dti_call *call,
+                                 struct dti_slices_reduction *g, struct dti_deadline *deadline);
+struct dti_block_row;
+ditto_status dti_block_sum_on_hosts(struct dti_block_row *row, const struct dti_call *call,
+                                    struct dti_deadline *deadline);
+
+/* -- started operations (started.c) -- */
+
+/* Notes an operation that the replica has started. */
+ditto_status dti_hosts_start(struct dti_replica *self, const struct dti_call *call,
+                             const struct dti_target *target, uint64_t *out);
+/* Carries out all operations that were started up to number `upto`, in order. Every other collective over
+ * hosts calls it first. */
+ditto_status dti_hosts_carry_out(struct dti_replica *self, uint64_t upto,
+                                 const struct dti_deadline *deadline);
+
 /* -- for the files of this folder -- */
 
 /* A collective, as one replica sees it. */
@@ -132,6 +184,12 @@ struct dti_hosts_call {
     uint32_t timeout_ms;
     void *step; /* of large.c */
 };
+
+/* Describes a collective of this replica, whose first meeting is over. */
+void dti_hosts_call_begin(struct dti_hosts_call *c, struct dti_replica *self, const struct dti_call *call,
+                          const struct dti_deadline *deadline);
+ditto_status dti_hosts_execute(struct dti_replica *self, const struct dti_prepared_call *prepared,
+                               const struct dti_target *target, struct dti_deadline *deadline);
 
 /* Returns the host that has a replica. */
 static inline uint32_t dti_hosts_of(const struct dti_hosts *hosts, uint32_t replica)
@@ -150,18 +208,30 @@ static inline size_t dti_part_bytes(struct dti_span part, const struct dti_reduc
 void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
                              size_t count, unsigned char *const *out);
 
-/* dst = the parts of all hosts combined and finished. value[k].data is part k of all hosts. Elements [first,
- * first + count) of the segment are meant, which the target's `finish` is told. */
-void dti_hosts_finish(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
-                      size_t count, const struct dti_tree_value *value, unsigned char *dst);
+/* dst = `count` elements of the parts of all hosts, combined and rounded. value[k].data is part k of all
+ * hosts. */
+void dti_hosts_finish(const struct dti_hosts_call *c, size_t count, const struct dti_tree_value *value,
+                      unsigned char *dst);
+
+/* The header of a call, and the limits of a wait for other hosts in it. */
+struct dti_intent dti_hosts_intent(const struct dti_hosts_call *c);
+struct dti_limits dti_hosts_limits(const struct dti_hosts_call *c);
 
 /* The driver: exchanges headers. The payload has been written to dti_header_out. Fails with the error of this
  * call on all hosts, and stops the run. */
 ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes);
 
-/* The driver: stops the run because a wait on the wire has ended in `end`, or because another host has
- * failed. Returns the error. */
+/* Stops the run because of a verdict that is not EQUAL. If it is LATE, late[h] is set for the hosts that are.
+ * Returns the error. */
+ditto_status dti_hosts_fail_verdict(const struct dti_hosts_call *c, enum dti_verdict verdict,
+                                    const struct dti_limits *limits, const bool *late);
+
+/* The driver: stops the run because a wait on the wire has ended in `end`, which is not LATE, or because
+ * another host has failed. Returns the error. */
 ditto_status dti_hosts_fail_wait(const struct dti_hosts_call *c, enum dti_wait_end end);
+/* The same if the limit of the wait has passed. late[h] is set if the wait was for host h. */
+ditto_status dti_hosts_fail_late(const struct dti_hosts_call *c, const struct dti_limits *limits,
+                                 const bool *late);
 
 /* small.c. Returns true if a call is small: the result depends on the call and on the hosts only. */
 bool dti_hosts_is_small(const struct dti_hosts_call *c);
@@ -173,9 +243,11 @@ void dti_hosts_small_results(const struct dti_hosts_call *c);
 /* large.c. Every replica, between the first and the last meeting. */
 ditto_status dti_hosts_large(const struct dti_hosts_call *c);
 void dti_large_buffers_free(struct dti_large_buffers *buffers);
+void dti_large_buffers_keep(ditto_cluster *cluster, struct dti_large_buffers *buffers);
 
-/* Meets the other replicas of this host, which wait for the driver. No limit applies to the wait, because the
- * driver has one, and stops the run when it has passed. */
+/* Meets the other replicas of this host. Those that wait for the driver need no limit, because the driver has
+ * one, and stops the run when it has passed. The first replica may wait for another one that computes, so it
+ * has the limit of the call. */
 ditto_status dti_hosts_meet(const struct dti_hosts_call *c);
 
 /* Calls `work` on the thread that may drive the wire. Every replica calls this function; all but the first

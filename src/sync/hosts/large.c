@@ -6,7 +6,9 @@
  *      slice j to host j.
  *   B  When the parts of the own slice have come from all hosts, the replicas combine and finish it, in the
  *      buffer of results. The driver sends it to the hosts that need it.
- *   C  When all slices have come, the replicas write the block to their destinations.
+ *   C  When all slices have come, the replicas write the block to their destinations. If the call has a
+ *      target, the replicas of each host compute what they write by its `finish`, so that all hosts change
+ *      what belongs to the target (the slots of an optimizer) alike.
  * If elements are only moved, A is left out, and the host of the source has the whole block as its slice.
  *
  * The replicas of a host meet between the steps. A of block b + 1 comes before B of block b, so the wire
@@ -29,9 +31,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The accumulators of a block, and its pieces, are at most this many. */
-#define BLOCK_BYTES  ((size_t)1 << 20)
+/* The most pieces of a block, and the bytes of its accumulators. The slice of a host is at least
+ * SLICE_BYTES. */
 #define BLOCK_PIECES 32
+#define BLOCK_BYTES  ((size_t)1 << 20)
+#define SLICE_BYTES  ((size_t)64 << 10)
+
+/* What the data of one part of a slice may have more than an equal share of the block. A block of several
+ * pieces has elements of a dtype. Of each piece a slice is rounded up to a cache line of elements, whose
+ * accumulators are at most twice as large, and then to 16 bytes. A block of large elements has one piece, and
+ * its slices differ by one element. */
+#define SLACK_BYTES (DTI_TILE_BYTES + BLOCK_PIECES * (2 * (size_t)DTI_CACHE_LINE + 16))
 
 struct piece {
     struct dti_segment segment;
@@ -43,6 +53,9 @@ struct hosts_block {
     uint32_t number;
     uint32_t pieces;
     struct piece piece[BLOCK_PIECES];
+
+    /* [hosts + 1] Where the data of each host begin in the three buffers. */
+    size_t *partials, *incoming, *results;
 };
 
 /* What the driver has begun for one block and one host. */
@@ -51,6 +64,7 @@ struct host_transfers {
 };
 
 struct dti_large_buffers {
+    struct dti_kept kept;       /* first */
     unsigned char *partials[2]; /* own parts: of each host's slice, of each part, of each piece */
     unsigned char *incoming[2]; /* parts of the own slice: of each other host, of each part, of each piece */
     unsigned char *results[2];  /* the block: of each host's slice, of each piece */
@@ -147,53 +161,77 @@ static size_t results_bytes(const struct large *l, const struct hosts_block *b, 
 
 static unsigned char *partials_for(const struct large *l, const struct hosts_block *b, uint32_t host)
 {
-    unsigned char *at = l->buffers->partials[b->number % 2];
-    for (uint32_t h = 0; h < host; h++)
-        at += partials_bytes(l, b, l->own, h);
-    return at;
+    return l->buffers->partials[b->number % 2] + b->partials[host];
 }
 
 static unsigned char *incoming_from(const struct large *l, const struct hosts_block *b, uint32_t host)
 {
-    unsigned char *at = l->buffers->incoming[b->number % 2];
-    for (uint32_t h = 0; h < host; h++)
-        at += h != l->own ? partials_bytes(l, b, h, l->own) : 0;
-    return at;
+    return l->buffers->incoming[b->number % 2] + b->incoming[host];
 }
 
 static unsigned char *results_of(const struct large *l, const struct hosts_block *b, uint32_t host)
 {
-    unsigned char *at = l->buffers->results[b->number % 2];
-    for (uint32_t h = 0; h < host; h++)
-        at += results_bytes(l, b, b->pieces, h);
-    return at;
+    return l->buffers->results[b->number % 2] + b->results[host];
+}
+
+/* Finds the offsets of a block whose pieces are known. */
+static void lay_out(const struct large *l, struct hosts_block *b)
+{
+    b->partials[0] = b->incoming[0] = b->results[0] = 0;
+    for (uint32_t h = 0; h < dti_hosts_count(l->hosts); h++) {
+        b->partials[h + 1] = b->partials[h] + partials_bytes(l, b, l->own, h);
+        b->incoming[h + 1] = b->incoming[h] + (h != l->own ? partials_bytes(l, b, h, l->own) : 0);
+        b->results[h + 1] = b->results[h] + results_bytes(l, b, b->pieces, h);
+    }
 }
 
 /* -- walking over blocks -- */
 
+/* The bytes of a host's slice of a block that all hosts finish together. */
+static size_t slice_bytes(size_t hosts)
+{
+    return BLOCK_BYTES / hosts > SLICE_BYTES ? BLOCK_BYTES / hosts : SLICE_BYTES;
+}
+
+/* The bytes of a block, which are equal on all hosts. If one host finishes all of it, that host receives the
+ * parts of all others, so the block is smaller. */
+static size_t block_bytes(const struct large *l)
+{
+    size_t hosts = dti_hosts_count(l->hosts), slice = slice_bytes(hosts);
+    if (l->segment.from != DTI_ALL)
+        return BLOCK_BYTES;
+    return l->segment.to == DTI_ALL ? hosts * slice : slice;
+}
+
+/* Adds elements of the present segment to a block that has `bytes` already. Returns their bytes, or 0 if none
+ * fits. */
+static size_t add_piece(struct large *l, struct hosts_block *b, size_t bytes, size_t most)
+{
+    const struct dti_reduction *r = &l->ahead.reduction;
+    size_t width = r->accumulator_bytes, grain = width < DTI_CACHE_LINE ? DTI_CACHE_LINE / width : 1,
+           room = (most - bytes) / width / grain * grain, left = l->segment.count - l->at;
+    if (room == 0 || left == 0)
+        return 0;
+    struct piece *piece = &b->piece[b->pieces++];
+    *piece = (struct piece){ l->segment, *r, l->at, left < room ? left : room };
+    l->at += piece->count;
+    return piece->count * width;
+}
+
 static bool next_block(struct large *l)
 {
     struct hosts_block *b = &l->block[l->blocks % 2];
-    size_t bytes = 0;
+    size_t bytes = 0, most = block_bytes(l);
     b->number = l->blocks;
     b->pieces = 0;
-    while (l->more && b->pieces < BLOCK_PIECES && bytes < BLOCK_BYTES) {
-        const struct dti_reduction *r = &l->ahead.reduction;
-        size_t width = r->accumulator_bytes,
-               grain = DTI_CACHE_LINE / (width < DTI_CACHE_LINE ? width : DTI_CACHE_LINE),
-               room = (BLOCK_BYTES - bytes) / width, left = l->segment.count - l->at;
-        room = room < grain ? grain : room / grain * grain;
-        if (left != 0) {
-            struct piece *piece = &b->piece[b->pieces++];
-            *piece = (struct piece){ l->segment, *r, l->at, left < room ? left : room };
-            l->at += piece->count;
-            bytes += piece->count * width;
-        }
-        if (l->at == l->segment.count) {
-            l->more = dti_flow_next(&l->ahead, &l->segment);
-            l->at = 0;
-        }
+    while (l->more && b->pieces < BLOCK_PIECES) {
+        bytes += add_piece(l, b, bytes, most);
+        if (l->at != l->segment.count)
+            break;
+        l->more = dti_flow_next(&l->ahead, &l->segment);
+        l->at = 0;
     }
+    lay_out(l, b);
     l->blocks += b->pieces != 0;
     return b->pieces != 0;
 }
@@ -257,29 +295,6 @@ static void find_parts(const struct large *l, const struct hosts_block *b, uint3
     }
 }
 
-/* Copies elements of the one replica that has them, and calls the target's `finish`. */
-static void take_source(struct large *l, const struct piece *piece, size_t first, size_t count,
-                        unsigned char *out)
-{
-    struct dti_flow *flow = l->c->flow;
-    const struct dti_target *target = flow->target;
-    size_t bytes = flow->reduction.element_bytes, step = dti_tile_count(&flow->reduction);
-    const char *source = dti_flow_source(flow, &piece->segment, piece->segment.from - l->hosts->first);
-    for (size_t at = 0; at < count; at += step) {
-        size_t length = count - at < step ? count - at : step;
-        unsigned char *tile = out + at * bytes;
-        memcpy(tile, source + (first + at) * bytes, length * bytes);
-        if (target == NULL || target->finish == NULL)
-            continue;
-        if (target->calls)
-            dti_flow_suspend_access(flow);
-        target->finish(target->context, l->c->self->index, piece->segment.index, first + at, length, tile,
-                       tile);
-        if (target->calls && !dti_flow_resume_access(flow))
-            return;
-    }
-}
-
 static ditto_status step_b(struct large *l, const struct hosts_block *b)
 {
     struct dti_flow *flow = l->c->flow;
@@ -296,9 +311,13 @@ static ditto_status step_b(struct large *l, const struct hosts_block *b)
         flow->reduction = piece->reduction;
         if (is_combined(piece)) {
             find_parts(l, b, k, from, value);
-            dti_hosts_finish(l->c, &piece->segment, piece->first + first + from, to - from, value, out);
+            dti_hosts_finish(l->c, to - from, value, out);
         } else {
-            take_source(l, piece, piece->first + first + from, to - from, out);
+            size_t bytes = piece->reduction.element_bytes;
+            memcpy(out,
+                   dti_flow_source(flow, &piece->segment, piece->segment.from - l->hosts->first) +
+                       (piece->first + first + from) * bytes,
+                   (to - from) * bytes);
         }
         if (flow->reduction.failed != DITTO_OK)
             return flow->reduction.failed;
@@ -312,7 +331,32 @@ static bool is_wanted(const struct large *l, const struct piece *piece)
     return piece->segment.to == DTI_ALL || dti_hosts_of(l->hosts, piece->segment.to) == l->own;
 }
 
-static void step_c(struct large *l, const struct hosts_block *b)
+/* Writes elements to all destinations of this host, beginning at element `first` of the segment. */
+static void write_elements(struct large *l, const struct piece *piece, const unsigned char *elements,
+                           size_t first, size_t count, uint32_t destinations, uint32_t far)
+{
+    struct dti_flow *flow = l->c->flow;
+    const struct dti_target *target = flow->target;
+    size_t bytes = flow->reduction.element_bytes, step = DTI_TILE_BYTES / bytes;
+    char *tile = flow->workspace->scratch;
+    if (target == NULL || target->finish == NULL) {
+        dti_flow_write(flow, elements, first, count, destinations, far);
+        return;
+    }
+    for (size_t at = 0; at < count; at += step) {
+        size_t length = count - at < step ? count - at : step;
+        memcpy(tile, elements + at * bytes, length * bytes);
+        if (target->calls)
+            dti_flow_suspend_access(flow);
+        target->finish(target->context, l->c->self->index, piece->segment.index, first + at, length, tile,
+                       tile);
+        if (target->calls && !dti_flow_resume_access(flow))
+            return;
+        dti_flow_write(flow, tile, first + at, length, destinations, far);
+    }
+}
+
+static ditto_status step_c(struct large *l, const struct hosts_block *b)
 {
     struct dti_flow *flow = l->c->flow;
     for (uint32_t k = 0; k < b->pieces; k++) {
@@ -330,10 +374,13 @@ static void step_c(struct large *l, const struct hosts_block *b)
             share_of(l, piece, end - first, &from, &to);
             const unsigned char *result = results_of(l, b, h) + results_bytes(l, b, k, h);
             if (from != to)
-                dti_flow_write(flow, result + from * piece->reduction.element_bytes,
+                write_elements(l, piece, result + from * piece->reduction.element_bytes,
                                piece->first + first + from, to - from, destinations, far);
+            if (flow->reduction.failed != DITTO_OK)
+                return flow->reduction.failed;
         }
     }
+    return DITTO_OK;
 }
 
 /* -- the steps of the driver -- */
@@ -349,7 +396,8 @@ static ditto_status begin_partials(struct large *l, const struct hosts_block *b)
     ditto_cluster *cluster = l->hosts->cluster;
     for (uint32_t step = 1; step < dti_hosts_count(l->hosts); step++) {
         uint32_t h = (l->own + step) % dti_hosts_count(l->hosts);
-        size_t out = partials_bytes(l, b, l->own, h), in = partials_bytes(l, b, h, l->own);
+        size_t out = b->partials[h + 1] - b->partials[h], in = b->incoming[h + 1] - b->incoming[h];
+        transfers[h] = (struct host_transfers){ 0 }; /* those of the block before the last are over */
         if (in != 0)
             DTI_TRY(dti_receive(cluster, h, incoming_from(l, b, h), in, &transfers[h].receive_partials));
         if (out != 0)
@@ -362,7 +410,7 @@ static ditto_status receive_results(struct large *l, const struct hosts_block *b
 {
     struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
     for (uint32_t h = 0; h < dti_hosts_count(l->hosts); h++) {
-        size_t in = results_bytes(l, b, b->pieces, h);
+        size_t in = b->results[h + 1] - b->results[h];
         if (h != l->own && in != 0 && sends_results(b))
             DTI_TRY(
                 dti_receive(l->hosts->cluster, h, results_of(l, b, h), in, &transfers[h].receive_results));
@@ -373,7 +421,7 @@ static ditto_status receive_results(struct large *l, const struct hosts_block *b
 static ditto_status send_results(struct large *l, const struct hosts_block *b)
 {
     struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
-    size_t out = results_bytes(l, b, b->pieces, l->own);
+    size_t out = b->results[l->own + 1] - b->results[l->own];
     for (uint32_t step = 1; out != 0 && sends_results(b) && step < dti_hosts_count(l->hosts); step++) {
         uint32_t h = (l->own + step) % dti_hosts_count(l->hosts);
         DTI_TRY(dti_send(l->hosts->cluster, h, results_of(l, b, l->own), out, &transfers[h].send_results));
@@ -386,17 +434,28 @@ struct block_wait {
     const struct host_transfers *transfers;
     bool results; /* waits for all transfers of the block, else for the partials from other hosts */
 };
+
+static bool is_late(const struct block_wait *w, uint32_t host)
+{
+    const struct host_transfers *t = &w->transfers[host];
+    return t->receive_partials.is_unfinished ||
+           (w->results && (t->send_partials.is_unfinished || t->send_results.is_unfinished ||
+                           t->receive_results.is_unfinished));
+}
+
 static bool transfers_over(void *argument)
 {
     const struct block_wait *w = argument;
-    bool over = true;
-    for (uint32_t h = 0; h < dti_hosts_count(w->hosts); h++) {
-        const struct host_transfers *t = &w->transfers[h];
-        over &= !t->receive_partials.is_unfinished &&
-                (!w->results || (!t->send_partials.is_unfinished && !t->send_results.is_unfinished &&
-                                 !t->receive_results.is_unfinished));
-    }
-    return over || dti_headers_end_early(w->hosts->cluster);
+    uint32_t host = 0;
+    while (host < dti_hosts_count(w->hosts) && !is_late(w, host))
+        host++;
+    return host == dti_hosts_count(w->hosts) || dti_headers_end_early(w->hosts->cluster);
+}
+
+static bool has_failed(const struct host_transfers *t)
+{
+    return t->receive_partials.status != DITTO_OK || t->send_partials.status != DITTO_OK ||
+           t->receive_results.status != DITTO_OK || t->send_results.status != DITTO_OK;
 }
 
 static ditto_status await(struct large *l, const struct hosts_block *b, bool results)
@@ -404,47 +463,48 @@ static ditto_status await(struct large *l, const struct hosts_block *b, bool res
     struct block_wait w = { l->hosts, l->buffers->transfers[b->number % 2], results };
     struct dti_limits limits = { dti_replica_deadline(l->c->self, l->c->timeout_ms), l->c->self->stop };
     enum dti_wait_end end = dti_cluster_wait(l->hosts->cluster, &limits, transfers_over, &w);
-    bool over = end == DTI_WAIT_HOLDS;
-    for (uint32_t h = 0; over && h < dti_hosts_count(l->hosts); h++) {
-        const struct host_transfers *t = &w.transfers[h];
-        over = !t->receive_partials.is_unfinished &&
-               (!results || (!t->send_partials.is_unfinished && !t->send_results.is_unfinished &&
-                             !t->receive_results.is_unfinished));
-        if (over && (t->receive_partials.status != DITTO_OK || t->receive_results.status != DITTO_OK)) {
-            DTI_FAIL(DITTO_ERR_SYSTEM, "the wire could not receive the data of host %u", h);
+    bool late[DTI_MAX_HOSTS], over = true;
+    if (end == DTI_WAIT_STOPPED || end == DTI_WAIT_FAILED)
+        return dti_hosts_fail_wait(l->c, end);
+    for (uint32_t h = 0; h < dti_hosts_count(l->hosts); h++) {
+        late[h] = is_late(&w, h);
+        over &= !late[h];
+        if (!late[h] && has_failed(&w.transfers[h])) {
+            DTI_FAIL(DITTO_ERR_SYSTEM, "the wire could not exchange data with host %u (%s)", h,
+                     ditto_cluster_host_name(l->hosts->cluster, h));
             return dti_hosts_fail_wait(l->c, DTI_WAIT_FAILED);
         }
     }
-    return over ? DITTO_OK : dti_hosts_fail_wait(l->c, end);
+    if (over)
+        return DITTO_OK;
+    return end == DTI_WAIT_LATE ? dti_hosts_fail_late(l->c, &limits, late) : dti_hosts_fail_wait(l->c, end);
 }
 
 /* Allocates the buffers when the first large collective needs them. Every host does so in the same call. */
 static ditto_status make_buffers(struct dti_hosts *hosts)
 {
-    uint32_t count = dti_hosts_count(hosts), parts = hosts->part_start[count],
-             own = dti_hosts_parts(hosts, dti_hosts_own(hosts));
-    /* A slice of a piece may be the whole piece, and is rounded up to whole cache lines for each of them. */
-    size_t whole = BLOCK_BYTES + BLOCK_PIECES * DTI_CACHE_LINE,
-           slices = BLOCK_BYTES + (size_t)BLOCK_PIECES * DTI_CACHE_LINE * count;
-    size_t partials = own * whole, incoming = (size_t)(parts - own) * whole,
-           bytes = partials + incoming + slices;
+    size_t count = dti_hosts_count(hosts), parts = hosts->part_start[count],
+           own = dti_hosts_parts(hosts, dti_hosts_own(hosts)), slice = slice_bytes(count);
+    size_t block = count * slice > BLOCK_BYTES ? count * slice : BLOCK_BYTES,
+           partials = own * (block + count * SLACK_BYTES), incoming = (parts - own) * (slice + SLACK_BYTES),
+           bytes = partials + incoming + block + count * SLACK_BYTES;
+    bytes = (bytes + DTI_CACHE_LINE_PAIR - 1) / DTI_CACHE_LINE_PAIR * DTI_CACHE_LINE_PAIR;
     struct dti_large_buffers *buffers = calloc(1, sizeof *buffers);
     if (buffers == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for messages between hosts");
-    buffers->memory = aligned_alloc(DTI_CACHE_LINE_PAIR, (2 * bytes + 255) / 256 * 256);
-    unsigned char *at = buffers->memory;
-    for (int i = 0; at != NULL && i < 2; i++) {
+    buffers->memory = aligned_alloc(DTI_CACHE_LINE_PAIR, 2 * bytes);
+    bool complete = buffers->memory != NULL;
+    for (size_t i = 0; complete && i < 2; i++) {
+        unsigned char *at = buffers->memory + i * bytes;
         buffers->transfers[i] = calloc(count, sizeof *buffers->transfers[i]);
         buffers->partials[i] = at;
         buffers->incoming[i] = at + partials;
         buffers->results[i] = at + partials + incoming;
-        at += bytes;
-        if (buffers->transfers[i] == NULL)
-            at = NULL;
+        complete = buffers->transfers[i] != NULL;
     }
-    if (at == NULL) {
+    if (!complete) {
         dti_large_buffers_free(buffers);
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for messages between %u hosts (%zu bytes)", count,
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for messages between %zu hosts (%zu bytes)", count,
                         2 * bytes);
     }
     hosts->large = buffers;
@@ -459,6 +519,12 @@ void dti_large_buffers_free(struct dti_large_buffers *buffers)
     free(buffers->transfers[1]);
     free(buffers->memory);
     free(buffers);
+}
+
+void dti_large_buffers_keep(ditto_cluster *cluster, struct dti_large_buffers *buffers)
+{
+    if (buffers != NULL)
+        dti_cluster_keep_memory(cluster, &buffers->kept);
 }
 
 /* -- a collective -- */
@@ -521,12 +587,6 @@ static ditto_status with_access(struct large *l,
     return dti_leave_collective(self, status);
 }
 
-static ditto_status write_block(struct large *l, const struct hosts_block *b)
-{
-    step_c(l, b);
-    return DITTO_OK;
-}
-
 /* The driver does its part of a step, and all replicas meet before it and after it. */
 static ditto_status drive(struct large *l, const struct hosts_block *b,
                           ditto_status (*work)(const struct dti_hosts_call *c))
@@ -553,7 +613,7 @@ static ditto_status go_through(struct large *l)
         DTI_TRY(drive(l, now, drive_before_b));
         DTI_TRY(with_access(l, step_b, now));
         DTI_TRY(drive(l, now, drive_after_b));
-        DTI_TRY(with_access(l, write_block, now));
+        DTI_TRY(with_access(l, step_c, now));
     }
     return DITTO_OK;
 }
@@ -562,6 +622,13 @@ ditto_status dti_hosts_large(const struct dti_hosts_call *given)
 {
     struct dti_hosts_call c = *given;
     struct large l = { .c = &c, .hosts = c.hosts, .own = dti_hosts_own(c.hosts), .ahead = *c.flow };
+    size_t hosts = dti_hosts_count(c.hosts);
+    for (size_t i = 0; i < 2; i++) {
+        size_t *offsets = c.hosts->offsets + DTI_LARGE_OFFSETS(hosts) * c.self->index + 3 * i * (hosts + 1);
+        l.block[i].partials = offsets;
+        l.block[i].incoming = offsets + hosts + 1;
+        l.block[i].results = offsets + 2 * (hosts + 1);
+    }
     c.step = &l;
     DTI_TRY(dti_hosts_drive(&c, drive_begin));
     DTI_TRY(dti_hosts_meet(&c));

@@ -89,7 +89,7 @@ static void write_result(const struct dti_hosts_call *c, const struct dti_segmen
             value[p] = (struct dti_tree_value){ hosts->part[p].first, hosts->part[p].end, data[host] };
             data[host] += round_up(segment->count * dti_part_bytes(hosts->part[p], r));
         }
-    dti_hosts_finish(c, segment, 0, segment->count, value, result);
+    dti_hosts_finish(c, segment->count, value, result);
 }
 
 ditto_status dti_hosts_small(const struct dti_hosts_call *c)

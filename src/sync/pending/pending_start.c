@@ -2,6 +2,7 @@
 #include "replicas/team/recorder.h"
 #include "base/waiting/stop.h"
 #include "replicas/team/team.h"
+#include "sync/hosts/hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"
@@ -119,6 +120,23 @@ static void fetch_next(const struct dti_replica *self, size_t bytes)
         dti_fetch_to_write(dti_pending_payload(sync, self->index, next, bytes), bytes);
 }
 
+static void open_operation(struct dti_replica_state *me, uint64_t number, const char *name)
+{
+    me->pending->open[number % DITTO_MAX_PENDING].number = number;
+    me->pending->open[number % DITTO_MAX_PENDING].name = name;
+    me->pending->num_open++;
+    dti_finish_call(me);
+}
+
+/* Over several hosts an operation is carried out when the replica waits (sync/hosts/started.c). */
+static ditto_status note(struct dti_replica *self, const struct dti_call *call,
+                         const struct dti_target *target, uint64_t *out)
+{
+    DTI_TRY(dti_hosts_start(self, call, target, out));
+    open_operation(dti_replica_state_of(self), *out, call->name);
+    return DITTO_OK;
+}
+
 static ditto_status start(struct dti_replica *self, const struct dti_call *call,
                           const struct dti_target *target, struct dti_deadline *deadline, uint64_t *out)
 {
@@ -139,9 +157,11 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
             "%s: %d operations have been started since %s #%llu, which is still open: wait for it first",
             call->name, DITTO_MAX_PENDING, me->pending->open[number % DITTO_MAX_PENDING].name,
             (unsigned long long)dti_number_in_run(self, before));
-    if (number > DITTO_MAX_PENDING)
+    if (number > DITTO_MAX_PENDING && sync->hosts == NULL)
         DTI_TRY(await_ring_space(self, before, deadline));
     dti_number_call(me, call->name);
+    if (sync->hosts != NULL)
+        return note(self, call, target, out);
     /* Each element goes through a target once, and not once on each replica. */
     bool small = target == NULL && is_small(sync, &size);
     /* An equal call is not written again, so the cache line stays with the peers. */
@@ -164,10 +184,7 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     dti_wait_queue_signal(self->wait_queue, self->index);
     me->started = number;
     fetch_next(self, small ? size.own : 0);
-    me->pending->open[number % DITTO_MAX_PENDING].number = number;
-    me->pending->open[number % DITTO_MAX_PENDING].name = call->name;
-    me->pending->num_open++;
-    dti_finish_call(me);
+    open_operation(me, number, call->name);
     *out = number;
     return DITTO_OK;
 }
@@ -175,7 +192,6 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
 ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *call,
                                const struct dti_target *target, struct dti_deadline *deadline, uint64_t *out)
 {
-    DTI_TRY(dti_team_check_one_host(self->team, "a started operation"));
     uint64_t number = dti_replica_state_of(self)->started + 1;
     /* The program has no handle of an operation with a target, so it cannot make room by waiting for it. */
     if (dti_replica_state_of(self)->pending->open[number % DITTO_MAX_PENDING].number != 0 &&

@@ -2,6 +2,7 @@
 #include "base/waiting/stop.h"
 #include "replicas/team/recorder.h"
 #include "replicas/team/team.h"
+#include "sync/hosts/hosts.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"
@@ -117,6 +118,13 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
     struct consumed_wait w = { self, number, DITTO_OK };
     if (dti_replica_is_forked(self))
         return dti_fail_forked();
+    if (self->sync->hosts != NULL) {
+        /* A test waits too: the operation moves only while all replicas are in such a call. */
+        struct dti_deadline own = dti_replica_deadline(self, self->timeout_ms);
+        ditto_status status = dti_hosts_carry_out(self, number, deadline != NULL ? deadline : &own);
+        if (status != DITTO_OK)
+            return dti_leave_collective(self, status);
+    }
     bool ended = deadline != NULL ? dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy,
                                              deadline, consumed_ready, &w)
                                   : consumed_ready(&w);

@@ -45,10 +45,9 @@ static void interleave(const ditto_tensor *part, uint32_t n, uint32_t axis, cons
 }
 
 static ditto_status gather(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
-                           const ditto_tensor *part, uint32_t axis, ditto_tensor *out)
+                           const ditto_tensor *part, size_t *counts, uint32_t axis, ditto_tensor *out)
 {
-    size_t counts[DITTO_MAX_REPLICAS];
-    uint32_t n = r->num_replicas;
+    uint32_t n = r->all_replicas;
     void *data, *parts;
     DTI_TRY(dti_gather_shape(part, n, axis, out));
     for (uint32_t i = 0; i < n; i++)
@@ -73,14 +72,14 @@ static ditto_status gather(ditto_replica *self, struct dti_replica *r, const dit
 ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, const ditto_tensor *in,
                                    uint32_t axis, ditto_tensor *out)
 {
-    DTI_TRY(dti_team_check_one_host(r->team, "ditto_all_gather_tensor"));
     struct shape own = { .dtype = (uint32_t)in->dtype, .rank = in->rank, .axis = axis }, *shapes;
     ditto_tensor *part, whole = { .data = NULL };
-    uint32_t n = r->num_replicas;
+    uint32_t n = r->all_replicas;
     void *memory;
     for (uint32_t d = 0; d < in->rank; d++)
         own.shape[d] = in->shape[d];
-    DTI_TRY(dti_replica_alloc(r, n * (sizeof *shapes + sizeof *part), DTI_CACHE_LINE, &memory));
+    DTI_TRY(
+        dti_replica_alloc(r, n * (sizeof *shapes + sizeof *part + sizeof(size_t)), DTI_CACHE_LINE, &memory));
     shapes = memory;
     part = (ditto_tensor *)(void *)(shapes + n);
     ditto_status status = dti_all_gather(self,
@@ -94,7 +93,7 @@ ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, c
     if (status == DITTO_OK)
         status = check_shapes(shapes, n, part);
     if (status == DITTO_OK)
-        status = gather(self, r, in, part, axis, &whole);
+        status = gather(self, r, in, part, (size_t *)(void *)(part + n), axis, &whole);
     dti_replica_free(r, memory);
     if (status == DITTO_OK)
         *out = whole;

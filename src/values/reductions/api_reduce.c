@@ -1,6 +1,7 @@
 /* src/values/reductions/api_reduce.c - the functions of include/ditto/reduce.h, which check their arguments
  * and context. */
 #include "base/types/convert.h"
+#include "sync/hosts/gather.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"
 
@@ -8,7 +9,6 @@ static ditto_status check_call(const ditto_strategy *strategy, const void *out)
 {
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
-    DTI_TRY(dti_team_check_one_host(dti_team_of(strategy), "a reduction of values"));
     return dti_team_check_usable(dti_team_of(strategy));
 }
 
@@ -19,11 +19,9 @@ static ditto_status check(const ditto_strategy *strategy, const ditto_value *val
     return dti_value_hold_own(value, strategy, "value", held);
 }
 
-ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
-                                   const int32_t *axes, uint32_t num_axes, ditto_value **out)
+static ditto_status reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+                           const int32_t *axes, uint32_t num_axes, ditto_value **out)
 {
-    DTI_ENTER();
-    DTI_HOLD_STRATEGY(strategy);
     DTI_LEAVES_GATES(held);
     DTI_TRY(check(strategy, value, out, &held));
     if (num_axes != 0)
@@ -31,13 +29,19 @@ ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const 
     return dti_reduce_value(strategy, op, value, num_axes != 0 ? axes : NULL, num_axes, out);
 }
 
-ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
-                                       double *out)
+ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+                                   const int32_t *axes, uint32_t num_axes, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), epoch, reduce(strategy, op, value, axes, num_axes, out));
+}
+
+static ditto_status reduce_f64(ditto_strategy *strategy, ditto_op op, const ditto_value *value, double *out)
 {
     ditto_value *reduced;
     ditto_tensor tensor;
-    DTI_ENTER();
-    DTI_HOLD_STRATEGY(strategy);
     DTI_LEAVES_GATES(held);
     DTI_TRY(check(strategy, value, out, &held));
     DTI_TRY(dti_reduce_value(strategy, op, value, NULL, 0, &reduced));
@@ -46,6 +50,15 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
         status = dti_tensor_number(&tensor, out);
     dti_value_drop(reduced);
     return status;
+}
+
+ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+                                       double *out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), epoch, reduce_f64(strategy, op, value, out));
 }
 
 ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_value *slices,
@@ -81,13 +94,10 @@ static ditto_status check_destinations(const ditto_strategy *strategy, const dit
     return DITTO_OK;
 }
 
-ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
-                                            const ditto_value *const *values,
-                                            const ditto_destination *destinations, uint32_t num_values,
-                                            ditto_value **out)
+static ditto_status batch_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *const *values,
+                                    const ditto_destination *destinations, uint32_t num_values,
+                                    ditto_value **out)
 {
-    DTI_ENTER();
-    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(values, "values"));
     DTI_TRY(dti_not_null(destinations, "destinations"));
     if (num_values == 0)
@@ -101,23 +111,40 @@ ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op o
     return dti_reduce_to_destinations(strategy, op, values, destinations, num_values, out);
 }
 
-ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
-                                      ditto_destination destinations, ditto_value **out)
+ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
+                                            const ditto_value *const *values,
+                                            const ditto_destination *destinations, uint32_t num_values,
+                                            ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), epoch,
+                          batch_reduce_to(strategy, op, values, destinations, num_values, out));
+}
+
+static ditto_status reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+                              ditto_destination destinations, ditto_value **out)
+{
     DTI_LEAVES_GATES(held);
     DTI_TRY(check(strategy, value, out, &held));
     DTI_TRY(check_destinations(strategy, &destinations, &held));
     return dti_reduce_to_destinations(strategy, op, &value, &destinations, 1, out);
 }
 
-ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor,
-                                         ditto_destination destinations, ditto_value **out)
+ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+                                      ditto_destination destinations, ditto_value **out)
 {
-    size_t bytes;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), epoch, reduce_to(strategy, op, value, destinations, out));
+}
+
+static ditto_status broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor,
+                                 ditto_destination destinations, ditto_value **out)
+{
+    size_t bytes;
     DTI_TRY(dti_not_null(tensor, "tensor"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_tensor_check(tensor, &bytes));
@@ -127,14 +154,30 @@ ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_t
     return dti_broadcast_to_destinations(strategy, tensor, &destinations, out);
 }
 
+ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor,
+                                         ditto_destination destinations, ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), epoch, broadcast_to(strategy, tensor, destinations, out));
+}
+
+static ditto_status gather(ditto_strategy *strategy, const ditto_value *value, uint32_t axis,
+                           ditto_value **out)
+{
+    DTI_LEAVES_GATES(held);
+    DTI_TRY(check(strategy, value, out, &held));
+    return dti_gather_value(strategy, value, axis, out);
+}
+
 ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *value, uint32_t axis,
                                    ditto_value **out)
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_LEAVES_GATES(held);
-    DTI_TRY(check(strategy, value, out, &held));
-    return dti_gather_value(strategy, value, axis, out);
+    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), epoch, gather(strategy, value, axis, out));
 }
 
 ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *src, uint32_t axis,

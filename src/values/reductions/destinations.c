@@ -14,9 +14,9 @@ struct delivery {
     const ditto_value *from;
 
     const ditto_destination *destinations;
-    ditto_value *to;              /* the result: slices if sparse, otherwise a mirrored value */
-    ditto_tensor spec;            /* dtype and shape of the result */
-    struct dti_value_parts parts; /* the parts that are reduced */
+    ditto_value *to;            /* the result: slices if sparse, otherwise a mirrored value */
+    ditto_tensor spec;          /* dtype and shape of the result */
+    struct dti_all_parts parts; /* the parts that are reduced */
 
     /* If it is not NULL, nothing is reduced, and these bytes are copied to each destination. */
     const void *ready;
@@ -31,11 +31,12 @@ struct deliveries {
     uint32_t count;
 };
 
-static bool is_destination(const struct delivery *d, uint32_t replica)
+static bool is_destination(const struct delivery *d, const struct dti_replica *r)
 {
     const ditto_value *of = d->destinations->of;
+    uint32_t replica = r->index;
     if (of == NULL)
-        return replica == d->destinations->replica;
+        return r->id == d->destinations->replica;
     if (of->kind == DITTO_VALUE_VARIABLE)
         return dti_owns_copy(of->variable, replica);
     return of->kind != DITTO_VALUE_MIRRORED || of->part[replica].rank != DTI_NO_PART;
@@ -81,12 +82,14 @@ static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
 
 static ditto_status plan_delivery(const struct deliveries *all, struct delivery *d)
 {
-    uint32_t n = dti_base_of(all->strategy)->num_replicas;
     if (d->from == NULL)
         return DITTO_OK;
     if (d->from->kind == DITTO_VALUE_NEST)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "a nest cannot be reduced: pass its members as the values of one batch call");
+    if (d->from->kind == DITTO_VALUE_SLICES)
+        DTI_TRY(dti_team_check_one_host(dti_team_of(all->strategy),
+                                        "a reduction of slices in cross-replica context"));
     if (d->from->kind == DITTO_VALUE_SLICES)
         return is_to_variable(d) || d->from->dense_rows != 0 ? plan_dense(all, d) : plan_sparse(all, d);
     dti_value_part(d->from, 0, &d->spec);
@@ -95,8 +98,8 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
         d->ready = d->spec.data;
         return dti_reduce_check_once(all->strategy, all->op);
     }
-    DTI_TRY(dti_value_parts_open(d->from, &d->parts));
-    DTI_TRY(dti_reduce_check_shapes(d->parts.part, n));
+    DTI_TRY(dti_all_parts_open(d->from, &d->parts));
+    DTI_TRY(dti_reduce_check_shapes(d->parts.part, d->parts.n));
     d->spec.dtype = dti_reduce_dtype(all->op, d->spec.dtype);
     return DITTO_OK;
 }
@@ -112,7 +115,7 @@ static ditto_status make_own_copies(struct dti_replica *r, const struct deliveri
         if (d->sparse)
             continue;
         part->rank = DTI_NO_PART;
-        if (!is_destination(d, r->index))
+        if (!is_destination(d, r))
             continue;
         void *data;
         DTI_TRY(dti_value_buffer_take(dti_pool_of(all->strategy, r->index), ditto_tensor_bytes(&d->spec),
@@ -150,7 +153,8 @@ static ditto_status deliver(struct dti_replica *r, void *argument)
     const struct deliveries *all = argument;
     struct dti_deadline deadline = { .timeout_ms = DITTO_FOREVER };
     DTI_TRY(make_own_copies(r, all));
-    DTI_TRY(dti_sync_meet(r, &(struct dti_matched_call){ .name = dti_public_function }, &deadline));
+    DTI_TRY(dti_sync_meet(r, &(struct dti_matched_call){ .name = dti_public_function, .each_host = true },
+                          &deadline));
     struct dti_fenv saved = dti_fenv_enter();
     ditto_status status = DITTO_OK;
     for (uint32_t i = 0; i < all->count && status == DITTO_OK; i++) {
@@ -184,7 +188,7 @@ static ditto_status deliver_all(struct deliveries *all)
 static ditto_status finish(struct deliveries *all, ditto_status status, ditto_value **out)
 {
     for (uint32_t i = 0; i < all->count; i++) {
-        dti_value_parts_close(&all->delivery[i].parts);
+        dti_all_parts_close(&all->delivery[i].parts);
         free(all->delivery[i].allocated);
         if (status == DITTO_OK)
             out[i] = all->delivery[i].to;

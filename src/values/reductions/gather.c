@@ -70,10 +70,9 @@ static ditto_status copy_parts(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *part, uint32_t axis,
-                                 ditto_value *out)
+static ditto_status gather_parts(ditto_strategy *strategy, const ditto_tensor *part, uint32_t n,
+                                 uint32_t axis, ditto_value *out)
 {
-    uint32_t n = dti_base_of(strategy)->num_replicas;
     DTI_TRY(dti_gather_check(part, n, axis));
     DTI_TRY(dti_gather_shape(part, n, axis, &out->plain));
     DTI_TRY(dti_value_allocate(out));
@@ -96,7 +95,7 @@ ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, ui
                               ditto_value **out)
 {
     ditto_value *result;
-    struct dti_value_parts parts;
+    struct dti_all_parts parts;
     if (v->kind == DITTO_VALUE_NEST) {
         DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &result));
         return dti_value_finish(result, gather_nest(strategy, v, axis, result), out);
@@ -108,10 +107,10 @@ ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, ui
         *out = dti_value_keep(v);
         return DITTO_OK;
     }
-    DTI_TRY(dti_value_parts_open(v, &parts));
+    DTI_TRY(dti_all_parts_open(v, &parts));
     ditto_status status = dti_value_make(strategy, DITTO_VALUE_PLAIN, &result);
     if (status == DITTO_OK)
-        status = dti_value_finish(result, gather_parts(strategy, parts.part, axis, result), out);
-    dti_value_parts_close(&parts);
+        status = dti_value_finish(result, gather_parts(strategy, parts.part, parts.n, axis, result), out);
+    dti_all_parts_close(&parts);
     return status;
 }

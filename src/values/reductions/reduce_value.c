@@ -31,7 +31,7 @@ ditto_status dti_reduce_check(ditto_op op, ditto_dtype dtype)
 
 ditto_status dti_reduce_check_once(const ditto_strategy *strategy, ditto_op op)
 {
-    uint32_t n = dti_base_of(strategy)->num_replicas;
+    uint32_t n = dti_team_all_replicas(dti_team_of(strategy));
     if (n == 1 || (op != DITTO_SUM && op != DITTO_PROD))
         return DITTO_OK;
     return DTI_FAIL(
@@ -108,9 +108,8 @@ static ditto_status reduce_elements(size_t first, size_t end, void *context)
 }
 
 static ditto_status reduce_over_replicas(ditto_strategy *strategy, ditto_op op, const ditto_tensor *part,
-                                         ditto_value *out)
+                                         uint32_t n, ditto_value *out)
 {
-    uint32_t n = dti_base_of(strategy)->num_replicas;
     DTI_TRY(dti_reduce_check_shapes(part, n));
     out->plain = part[0];
     out->plain.dtype = dti_reduce_dtype(op, part[0].dtype);
@@ -173,10 +172,12 @@ static ditto_status reduce_nest(ditto_strategy *strategy, ditto_op op, const dit
     return DITTO_OK;
 }
 
-static ditto_status reduce_slices(const ditto_value *v, ditto_op op, const int32_t *axes, ditto_value **out)
+static ditto_status reduce_slices(const ditto_strategy *strategy, const ditto_value *v, ditto_op op,
+                                  const int32_t *axes, ditto_value **out)
 {
     if (axes != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "slices are reduced by concatenation: give no axes");
+    DTI_TRY(dti_team_check_one_host(dti_team_of(strategy), "a reduction of slices in cross-replica context"));
     return dti_concatenate_slices(v, op, out);
 }
 
@@ -206,17 +207,16 @@ static ditto_status copy_one(ditto_strategy *strategy, const ditto_tensor *one, 
 static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const ditto_value *v,
                                  const int32_t *axes, uint32_t num_axes, ditto_value *out)
 {
-    struct dti_value_parts parts;
+    struct dti_all_parts parts;
     bool one = dti_is_one_value(v);
-    DTI_TRY(dti_value_parts_open(v, &parts));
+    DTI_TRY(dti_all_parts_open(v, &parts));
     ditto_status status;
     if (axes != NULL)
-        status = reduce_along_axes(strategy, op, parts.part, one ? 1 : dti_base_of(strategy)->num_replicas,
-                                   axes, num_axes, out);
+        status = reduce_along_axes(strategy, op, parts.part, one ? 1 : parts.n, axes, num_axes, out);
     else
         status = one ? copy_one(strategy, parts.part, out)
-                     : reduce_over_replicas(strategy, op, parts.part, out);
-    dti_value_parts_close(&parts);
+                     : reduce_over_replicas(strategy, op, parts.part, parts.n, out);
+    dti_all_parts_close(&parts);
     return status;
 }
 
@@ -237,7 +237,7 @@ ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto
         return dti_value_finish(result, reduce_nest(strategy, op, v, axes, num_axes, result), out);
     }
     if (v->kind == DITTO_VALUE_SLICES)
-        return reduce_slices(v, op, axes, out);
+        return reduce_slices(strategy, v, op, axes, out);
     DTI_TRY(check_leaf(strategy, op, v));
     if (v->kind == DITTO_VALUE_PLAIN && axes == NULL) {
         *out = dti_value_keep(v);

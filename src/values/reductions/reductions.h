@@ -7,6 +7,7 @@
 
 #include "replicas/team/replica.h"
 #include "sync/kernels/tree.h"
+#include "values/values.h"
 
 /* -- Cross-replica context -- */
 /* Reduces a value over replicas. If axes is not NULL, reduces also along these axes. A plain value without
@@ -35,6 +36,18 @@ ditto_status dti_all_gather_tensor(ditto_replica *self, struct dti_replica *r, c
 /* Returns true if the value counts as one value for all replicas: it is plain, mirrored, or a mirrored
  * variable, whose components may differ all the same. */
 bool dti_is_one_value(const ditto_value *value);
+
+/* The parts of the replicas of all hosts, which all hosts open together. The value is a tensor. */
+struct dti_all_parts {
+    const ditto_tensor *part;
+    uint32_t n;
+    struct dti_value_parts local;
+    void *memory; /* of the parts of all hosts, or NULL */
+};
+/* Fails with NO_MEMORY, with UNSUPPORTED if there are too many replicas, and as dti_cross_gather does. A
+ * value that is the same for all replicas has the parts of this host. */
+ditto_status dti_all_parts_open(const ditto_value *value, struct dti_all_parts *parts);
+void dti_all_parts_close(struct dti_all_parts *parts);
 /* Checks that op is SUM, MEAN, MIN, MAX or PROD and can reduce the dtype. Returns DITTO_ERR_RANGE,
  * DITTO_ERR_UNSUPPORTED or DITTO_ERR_INVALID. */
 ditto_status dti_reduce_check(ditto_op op, ditto_dtype dtype);

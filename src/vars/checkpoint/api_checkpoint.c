@@ -1,5 +1,6 @@
 /* src/vars/checkpoint/api_checkpoint.c - the public functions of include/ditto/checkpoint.h that work on one
  * file. */
+#include "sync/hosts/gather.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/checkpoint/hdf5/hdf5.h"
 #include "vars/vars.h"
@@ -8,33 +9,44 @@
 #include <string.h>
 #include <unistd.h>
 
-ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,
-                                   const ditto_checkpoint_options *options)
+/* Over several hosts all copy the values, because some are computed from the components of all, and the first
+ * one writes the file. */
+static ditto_status save(ditto_strategy *strategy, const char *path, const ditto_checkpoint_options *options)
 {
     ditto_checkpoint_options known;
     struct dti_contents contents;
     struct dti_snapshot snapshot = { .bytes = 0 };
     ditto_variable **variable;
-    int before = errno;
-    DTI_ENTER();
-    DTI_TRY(dti_not_null(strategy, "strategy"));
-    DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
+    struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_not_null(path, "path"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpoint_options"));
     DTI_LEAVES_GATES(variables);
     DTI_TRY(dti_save_plan(strategy, &known, &contents, &variable, &variables));
     ditto_status status = dti_save_copy(&contents, variable, &snapshot, true);
-    if (status == DITTO_OK)
+    if (status == DITTO_OK && dti_cross_host(team) == 0)
         status = dti_save_write(&contents, path);
     dti_snapshot_free(&snapshot);
     dti_contents_free(&contents);
     free(variable);
-    return dti_keep_errno(before, status);
+    return dti_cross_has_hosts(team) ? dti_cross_agree(team, "the end of ditto_checkpoint_save", status)
+                                     : status;
+}
+
+ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,
+                                   const ditto_checkpoint_options *options)
+{
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
+    struct dti_team *team = dti_team_of(strategy);
+    uint32_t epoch = dti_cross_epoch(team);
+    return dti_keep_errno(before, dti_cross_tell(team, epoch, save(strategy, path, options)));
 }
 
 /* -- Inspecting a file -- */
 
-static void close_file(ditto_checkpoint *file)
+void dti_checkpoint_close(ditto_checkpoint *file)
 {
     int before = errno;
     if (file == NULL)
@@ -46,7 +58,7 @@ static void close_file(ditto_checkpoint *file)
     errno = before;
 }
 
-static ditto_status open_file(const char *path, ditto_checkpoint **out)
+ditto_status dti_checkpoint_open(const char *path, ditto_checkpoint **out)
 {
     uint64_t bytes = 0;
     ditto_checkpoint *file = calloc(1, sizeof *file);
@@ -60,7 +72,7 @@ static ditto_status open_file(const char *path, ditto_checkpoint **out)
     if (status == DITTO_OK)
         *out = file;
     else
-        close_file(file);
+        dti_checkpoint_close(file);
     return status;
 }
 
@@ -70,12 +82,12 @@ ditto_status ditto_checkpoint_open(const char *path, ditto_checkpoint **out)
     DTI_ENTER();
     DTI_TRY(dti_not_null(path, "path"));
     DTI_TRY(dti_not_null(out, "out"));
-    return dti_keep_errno(before, open_file(path, out));
+    return dti_keep_errno(before, dti_checkpoint_open(path, out));
 }
 
 ditto_status ditto_checkpoint_close(ditto_checkpoint *file)
 {
-    close_file(file);
+    dti_checkpoint_close(file);
     return DITTO_OK;
 }
 
@@ -140,19 +152,69 @@ ditto_status ditto_checkpoint_read(ditto_checkpoint *file, const char *name, voi
 
 /* -- Restoring -- */
 
-ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path,
-                                      const ditto_restore_options *options, ditto_restore_status *out)
+static ditto_status restore(ditto_strategy *strategy, const char *path, const ditto_restore_options *options,
+                            ditto_restore_status *out)
 {
     ditto_restore_options known;
     ditto_checkpoint *file;
+    DTI_TRY(dti_not_null(path, "path"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_restore_options"));
+    DTI_TRY(dti_checkpoint_open_on_hosts(dti_team_of(strategy), path, &file));
+    ditto_status status = dti_restore(strategy, file, &known, out);
+    dti_checkpoint_close(file);
+    return status;
+}
+
+ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path,
+                                      const ditto_restore_options *options, ditto_restore_status *out)
+{
     int before = errno;
     DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
-    DTI_TRY(dti_not_null(path, "path"));
-    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_restore_options"));
-    DTI_TRY(open_file(path, &file));
-    ditto_status status = dti_restore(strategy, file, &known, out);
-    close_file(file);
-    return dti_keep_errno(before, status);
+    struct dti_team *team = dti_team_of(strategy);
+    uint32_t epoch = dti_cross_epoch(team);
+    return dti_keep_errno(before, dti_cross_tell(team, epoch, restore(strategy, path, options, out)));
+}
+
+/* -- Over several hosts -- */
+
+ditto_status ditto_strategy_checkpoint_open(ditto_strategy *strategy, const char *path,
+                                            ditto_checkpoint **out)
+{
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
+    struct dti_team *team = dti_team_of(strategy);
+    uint32_t epoch = dti_cross_epoch(team);
+    ditto_status status = dti_not_null(path, "path");
+    if (status == DITTO_OK)
+        status = dti_not_null(out, "out");
+    if (status == DITTO_OK)
+        status = dti_checkpoint_open_on_hosts(team, path, out);
+    return dti_keep_errno(before, dti_cross_tell(team, epoch, status));
+}
+
+ditto_status ditto_strategy_checkpoint_latest(ditto_strategy *strategy, const char *folder,
+                                              const char *prefix, char *path, size_t capacity, size_t *length,
+                                              int64_t *step)
+{
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
+    struct dti_team *team = dti_team_of(strategy);
+    uint32_t epoch = dti_cross_epoch(team);
+    struct dti_text text = { path, capacity, 0 };
+    struct dti_latest latest;
+    ditto_status status = dti_checkpoint_latest_on_hosts(team, folder, prefix, &latest);
+    if (status != DITTO_OK)
+        return dti_keep_errno(before, dti_cross_tell(team, epoch, status));
+    dti_text_add(&text, "%s", latest.path);
+    if (length != NULL)
+        *length = text.length;
+    if (step != NULL)
+        *step = latest.step;
+    return dti_keep_errno(before, DITTO_OK);
 }

@@ -2,6 +2,7 @@
  * folder of checkpoints. They name the files, remove all but the newest ones, and can write in the
  * background. */
 #include "replicas/machine/affinity.h"
+#include "sync/hosts/gather.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/vars.h"
 
@@ -149,7 +150,8 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpointer_options"));
     const char *prefix = known.prefix != NULL ? known.prefix : DTI_CHECKPOINT_PREFIX;
     DTI_TRY(check_prefix(prefix));
-    DTI_TRY(make_folder(folder));
+    if (dti_cross_host(dti_team_of(strategy)) == 0)
+        DTI_TRY(make_folder(folder));
     ditto_checkpointer *c = calloc(1, sizeof *c);
     if (c != NULL) {
         c->strategy = strategy;
@@ -176,7 +178,8 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
         release(c);
         return status;
     }
-    dti_folder_clear(folder, prefix); /* removes temporary files that a killed process has left */
+    if (dti_cross_host(dti_team_of(strategy)) == 0)
+        dti_folder_clear(folder, prefix); /* removes temporary files that a killed process has left */
     *out = c;
     return dti_keep_errno(before, DITTO_OK);
 }
@@ -248,9 +251,13 @@ static int start_thread(ditto_checkpointer *c)
 }
 
 /* Writes the file, or starts the thread that writes it. The values have been copied, or are written from
- * where they are. */
-static ditto_status begin_writing(ditto_checkpointer *c)
+ * where they are. Over several hosts, only the first one writes. */
+static ditto_status begin_writing(ditto_checkpointer *c, bool is_first_host)
 {
+    if (!is_first_host) {
+        forget_work(c);
+        return DITTO_OK;
+    }
     if (c->background) {
         int failed = start_thread(c);
         if (failed == 0) {
@@ -306,7 +313,23 @@ static ditto_status lock_with_turn(ditto_checkpointer *c, struct dti_team *team,
     }
 }
 
-static ditto_status save(ditto_checkpointer *c, const ditto_checkpoint_options *options)
+/* Over several hosts, ends a call in which this host has found `status`, which may be the error of a file
+ * that was written in the background. All hosts return an error of the first one. */
+static ditto_status agree(ditto_checkpointer *c, const char *name, ditto_status status)
+{
+    DTI_LEAVES_GATE(held, NULL);
+    ditto_error found = *ditto_last_error();
+    if (!dti_dependent_hold(&c->dependent, &held)) {
+        dti_error_set(&found);
+        return status; /* the strategy was destroyed */
+    }
+    struct dti_team *team = dti_team_of(c->strategy);
+    uint32_t epoch = dti_cross_epoch(team);
+    return dti_cross_has_hosts(team) ? dti_cross_tell(team, epoch, dti_cross_agree(team, name, status))
+                                     : status;
+}
+
+static ditto_status save_here(ditto_checkpointer *c, const ditto_checkpoint_options *options)
 {
     struct dti_frame frame;
     DTI_TRY(lock_and_await(c)); /* before the gate is entered, because the strategy may be destroyed here */
@@ -322,9 +345,14 @@ static ditto_status save(ditto_checkpointer *c, const ditto_checkpoint_options *
         status = plan_and_copy(c, options, &variables);
     dti_cross_leave(team, &frame); /* the file is written without the turn */
     if (status == DITTO_OK)
-        status = begin_writing(c);
+        status = begin_writing(c, dti_cross_host(team) == 0);
     pthread_mutex_unlock(&c->lock);
     return status;
+}
+
+static ditto_status save(ditto_checkpointer *c, const ditto_checkpoint_options *options)
+{
+    return agree(c, "the end of ditto_checkpointer_save", save_here(c, options));
 }
 
 ditto_status ditto_checkpointer_save(ditto_checkpointer *c, const ditto_checkpoint_options *options)
@@ -348,7 +376,7 @@ ditto_status ditto_checkpointer_wait(ditto_checkpointer *c)
     DTI_ENTER();
     DTI_TRY(dti_not_null(c, "checkpointer"));
     DTI_TRY(enter(c));
-    ditto_status status = lock_and_await(c);
+    ditto_status status = agree(c, "the end of ditto_checkpointer_wait", lock_and_await(c));
     leave(c);
     return dti_keep_errno(before, status);
 }
@@ -368,7 +396,7 @@ ditto_status ditto_checkpointer_destroy(ditto_checkpointer *c)
                 "a call of the checkpointer of %s has not returned: destroy it when the call has returned",
                 DTI_SHOWN(c->folder));
         dti_gate_close(&c->gate);
-        status = await(c);
+        status = agree(c, "the end of ditto_checkpointer_destroy", await(c));
         pthread_mutex_destroy(&c->lock);
     }
     /* This cannot return DITTO_ERR_BUSY, because only calls of the checkpointer enter this gate, and there is

@@ -41,6 +41,22 @@ struct ditto_checkpoint {
     struct dti_contents contents;
 };
 
+/* Opens a file, and closes it. `file` may be NULL. */
+ditto_status dti_checkpoint_open(const char *path, ditto_checkpoint **out);
+void dti_checkpoint_close(ditto_checkpoint *file);
+
+/* Opens the file of the first host on all hosts. */
+struct dti_team;
+ditto_status dti_checkpoint_open_on_hosts(struct dti_team *team, const char *path, ditto_checkpoint **out);
+
+/* The newest checkpoint in a folder of the first host. */
+struct dti_latest {
+    int64_t step;
+    char path[3072]; /* rides behind a header */
+};
+ditto_status dti_checkpoint_latest_on_hosts(struct dti_team *team, const char *folder, const char *prefix,
+                                            struct dti_latest *out);
+
 /* Restores the variables that the options choose from the file. If it fails before the first value is
  * written, nothing has changed. */
 ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file,

@@ -1,5 +1,7 @@
 /* src/vars/optimizer/api_optimizer.c - the public functions of include/ditto/optimizer.h. They check their
  * arguments and the context, and then call the functions of optimizer.h. */
+#include "base/numbers/checksum.h"
+#include "sync/hosts/gather.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
 
@@ -128,6 +130,43 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
     return DITTO_OK;
 }
 
+/* Compares what hosts must give alike. Variables are compared by their names. */
+static ditto_status compare_hosts(ditto_variable *const *variables, uint32_t count,
+                                  const ditto_optimizer_options *o)
+{
+    const double numbers[] = { o->learning_rate, o->momentum,     o->beta1,    o->beta2,
+                               o->epsilon,       o->weight_decay, o->clip_norm };
+    struct dti_team *team = variables[0]->team;
+    uint64_t digest = dti_hash_bytes(DTI_HASH_SEED, numbers, sizeof numbers);
+    if (!dti_cross_has_hosts(team))
+        return DITTO_OK;
+    digest = dti_hash_word(digest, (uint64_t)o->rule << 32 | (uint64_t)o->op << 8 | o->num_slots);
+    for (uint32_t k = 0; k < count; k++)
+        digest = dti_hash_bytes(digest, variables[k]->name, strlen(variables[k]->name));
+    if (o->rate_factors != NULL)
+        digest = dti_hash_bytes(digest, o->rate_factors, count * sizeof *o->rate_factors);
+    if (o->weight_decays != NULL)
+        digest = dti_hash_bytes(digest, o->weight_decays, count * sizeof *o->weight_decays);
+    return dti_cross_compare(team, "ditto_optimizer_create", o->name, digest);
+}
+
+static ditto_status create(ditto_variable *const *variables, uint32_t count, const ditto_optimizer_options *o,
+                           ditto_optimizer **out)
+{
+    DTI_TRY(dti_context_check_cross(variables[0]->team));
+    DTI_TRY(compare_hosts(variables, count, o));
+    ditto_optimizer *made;
+    DTI_TRY(dti_optimizer_create(variables, count, o, &made));
+    ditto_status status = DITTO_OK;
+    if (dti_cross_has_hosts(variables[0]->team))
+        status = dti_cross_agree(variables[0]->team, "the end of ditto_optimizer_create", DITTO_OK);
+    if (status == DITTO_OK)
+        *out = made;
+    else
+        (void)dti_optimizer_destroy(made);
+    return status;
+}
+
 ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t num_variables,
                                     const ditto_optimizer_options *options, ditto_optimizer **out)
 {
@@ -147,8 +186,9 @@ ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t n
         DTI_TRY_OF(hold_variable(variables[k], &held), "variables[%u]", k);
         DTI_TRY(check_variable(variables, k, &known));
     }
-    DTI_TRY(dti_context_check_cross(variables[0]->team));
-    return dti_optimizer_create(variables, num_variables, &known, out);
+    struct dti_team *team = variables[0]->team;
+    uint32_t epoch = dti_cross_epoch(team);
+    return dti_cross_tell(team, epoch, create(variables, num_variables, &known, out));
 }
 
 ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer)

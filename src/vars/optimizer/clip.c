@@ -125,6 +125,7 @@ static ditto_status norm_of(struct dti_replica *self, struct measuring *measurin
     struct dti_joint_work joint = { .name = "ditto_apply",
                                     .object = a->optimizer->name,
                                     .contributed = a->gradient,
+                                    .each_host = measuring->read_gradient == read_kept,
                                     .work = measure,
                                     .context = measuring };
     DTI_TRY(dti_do_joint_work(self, &joint));
@@ -135,6 +136,12 @@ static ditto_status norm_of(struct dti_replica *self, struct measuring *measurin
 ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, double *norm)
 {
     struct measuring measuring = { a, aggregate };
+    if (dti_team_check_one_host(self->team, "the norm of gradients that are not clipped") != DITTO_OK)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "\"%s\" does not clip gradients, so over several hosts it cannot tell their norm: give "
+            "clip_norm, for example HUGE_VAL, or pass NULL for the norm",
+            a->optimizer->name);
     return norm_of(self, &measuring, norm);
 }
 
@@ -213,6 +220,7 @@ ditto_status dti_apply_kept(struct dti_replica *self, struct dti_applying *a, do
     struct scaling scaling = { a, 1 };
     struct dti_joint_work applying = { .name = "ditto_apply",
                                        .object = o->name,
+                                       .each_host = true,
                                        .work = apply_own,
                                        .context = &scaling,
                                        .calls = o->options.rule == DITTO_RULE_FUNCTION };

@@ -1,5 +1,7 @@
 /* src/vars/variables/api_rows.c - the public functions of include/ditto/rows.h. They check their arguments
  * and the context, and then call the functions of variable_rows.h. */
+#include "base/numbers/checksum.h"
+#include "sync/hosts/gather.h"
 #include "vars/variables/variable_rows.h"
 #include "vars/vars.h"
 
@@ -111,11 +113,9 @@ static const struct dti_frame *update_frame(const ditto_variable *v)
     return top != NULL && top->kind == DTI_CONTEXT_UPDATE && top->object == v ? top : NULL;
 }
 
-ditto_status ditto_variable_scatter(ditto_variable *v, ditto_scatter_op op, const ditto_slices *slices)
+static ditto_status scatter(ditto_variable *v, ditto_scatter_op op, const ditto_slices *slices)
 {
     enum dti_rule rule;
-    DTI_ENTER();
-    DTI_HOLD_VARIABLE(v);
     DTI_TRY(check_kind(v));
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
@@ -124,7 +124,23 @@ ditto_status ditto_variable_scatter(ditto_variable *v, ditto_scatter_op op, cons
     if (update_context != NULL)
         return dti_scatter_copy(v, update_context->replica->index, rule, slices);
     DTI_TRY(dti_context_check_cross(v->team));
+    if (dti_cross_has_hosts(v->team)) {
+        size_t bytes = slices->rows * slices->row_count * ditto_dtype_bytes(slices->dtype);
+        uint64_t digest = dti_hash_bytes(DTI_HASH_SEED, slices->indices,
+                                         slices->rows * sizeof *slices->indices);
+        digest = dti_hash_bytes(digest, slices->values, bytes);
+        DTI_TRY(dti_cross_compare(v->team, "ditto_variable_scatter", v->name,
+                                  dti_hash_word(digest, (uint64_t)op)));
+    }
     return dti_scatter_cross(v, rule, slices);
+}
+
+ditto_status ditto_variable_scatter(ditto_variable *v, ditto_scatter_op op, const ditto_slices *slices)
+{
+    DTI_ENTER();
+    DTI_HOLD_VARIABLE(v);
+    uint32_t epoch = dti_cross_epoch(v->team);
+    return dti_cross_tell(v->team, epoch, scatter(v, op, slices));
 }
 
 ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, size_t count, void *rows,

@@ -2,6 +2,7 @@
  * arguments and the context, and then call the functions of vars.h. */
 #include "vars/variables/copies.h"
 #include "vars/optimizer/optimizer.h"
+#include "sync/hosts/gather.h"
 #include "vars/vars.h"
 
 #include <string.h>
@@ -64,19 +65,16 @@ static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_optio
     return DITTO_OK;
 }
 
-ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor *initial,
-                                   const ditto_variable_options *options, ditto_variable **out)
+static ditto_status create(struct dti_team *team, const ditto_tensor *initial,
+                           const ditto_variable_options *options, ditto_variable **out)
 {
     ditto_variable_options known;
-    DTI_ENTER();
-    DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(initial, "initial"));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_variable_options"));
     DTI_TRY(check_enums(&known));
     DTI_TRY(check_partitioner(&known));
     DTI_TRY(check_spec(initial, &known));
-    struct dti_team *team = dti_team_of(strategy);
     DTI_TRY(dti_context_check_cross(team));
     DTI_LEAVES_GATE(held_other, NULL);
     /* The result is ignored. If the other variable's strategy was destroyed, it has no team, and colocate()
@@ -88,6 +86,16 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
                         "a sync-on-read variable in central storage: it keeps one component, "
                         "and each replica would need its own");
     return dti_variable_create(team, initial, &known, out);
+}
+
+ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor *initial,
+                                   const ditto_variable_options *options, ditto_variable **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    struct dti_team *team = dti_team_of(strategy);
+    uint32_t epoch = dti_cross_epoch(team);
+    return dti_cross_tell(team, epoch, create(team, initial, options, out));
 }
 
 ditto_status ditto_variable_destroy(ditto_variable *variable)
@@ -221,10 +229,8 @@ static void *copy_in_update(const ditto_variable *v)
     return in_update ? dti_variable_component(v, top->replica->index) : NULL;
 }
 
-ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
+static ditto_status read(ditto_variable *v, void *dst, size_t bytes)
 {
-    DTI_ENTER();
-    DTI_HOLD_VARIABLE(v);
     DTI_TRY(check_size(v, dst, bytes, "dst"));
     const void *copy = copy_in_update(v);
     if (copy != NULL) {
@@ -235,9 +241,18 @@ ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
     return v->kind->cross_read(v, dst);
 }
 
-static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
+ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
 {
+    DTI_ENTER();
     DTI_HOLD_VARIABLE(v);
+    uint32_t epoch = dti_cross_epoch(v->team);
+    ditto_status status = read(v, dst, bytes);
+    /* A mirrored variable is read without the other hosts. */
+    return v->mirrored ? status : dti_cross_tell(v->team, epoch, status);
+}
+
+static ditto_status write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
+{
     DTI_TRY(check_size(v, value, bytes, "value"));
     DTI_TRY(dti_rule_check(rule, v->spec.dtype));
     void *copy = copy_in_update(v);
@@ -248,7 +263,15 @@ static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const voi
         return DITTO_OK;
     }
     DTI_TRY(dti_context_check_cross(v->team));
+    DTI_TRY(dti_cross_compare_bytes(v->team, dti_public_function, v->name, value, bytes));
     return v->kind->cross_write(v, rule, value);
+}
+
+static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
+{
+    DTI_HOLD_VARIABLE(v);
+    uint32_t epoch = dti_cross_epoch(v->team);
+    return dti_cross_tell(v->team, epoch, write(v, rule, value, bytes));
 }
 
 ditto_status ditto_variable_assign(ditto_variable *variable, const void *value, size_t bytes)

@@ -1,7 +1,9 @@
 /* src/vars/variables/sync_on_read.c - sync-on-read variables (DITTO_ON_READ). Each replica writes its own
  * component, and a read in cross-replica context aggregates the components. */
+#include "sync/hosts/gather.h"
 #include "vars/vars.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static ditto_status write_own(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
@@ -41,11 +43,54 @@ static ditto_status read_range(size_t first, size_t end, void *context)
                             dti_team_tree(v->team), component, end - first, a->dst + offset);
 }
 
+/* Combines the components of all hosts. */
+static ditto_status combine_hosts(const ditto_variable *v, const struct dti_gathered *all, void *dst)
+{
+    const void *component[DITTO_MAX_REPLICAS];
+    for (uint32_t n = 0; n < dti_team_all_replicas(v->team); all++)
+        for (size_t at = 0; at < all->bytes; at += v->bytes)
+            component[n++] = all->data + at;
+    struct dti_fenv saved = dti_fenv_enter();
+    ditto_status status = dti_reduce_local(v->spec.dtype,
+                                           v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN,
+                                           dti_team_tree(v->team), component, v->count, dst);
+    dti_fenv_leave(saved);
+    return status;
+}
+
+/* Reads over several hosts: each gives its components to all, or the first one its first component. */
+static ditto_status read_hosts(const ditto_variable *v, void *dst)
+{
+    bool first_only = v->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA;
+    uint32_t given = !first_only ? v->num_replicas : dti_team_first_replica(v->team) == 0 ? 1 : 0;
+    struct dti_cross_request request = { "ditto_variable_read", v->name, v->bytes };
+    const struct dti_gathered *all;
+    if (v->count == 0)
+        return dti_cross_gather(v->team, &request, NULL, 0, &all);
+    if (dti_team_all_replicas(v->team) > DITTO_MAX_REPLICAS && !first_only)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "\"%s\" has %u components: at most %u can be aggregated",
+                        v->name, dti_team_all_replicas(v->team), DITTO_MAX_REPLICAS);
+    char *own = malloc(given * v->bytes + 1);
+    if (own == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to send the components of \"%s\"", v->name);
+    for (uint32_t i = 0; i < given; i++)
+        memcpy(own + i * v->bytes, dti_variable_component(v, i), v->bytes);
+    ditto_status status = dti_cross_gather(v->team, &request, own, given * v->bytes, &all);
+    free(own);
+    DTI_TRY(status);
+    if (!first_only)
+        return combine_hosts(v, all, dst);
+    memcpy(dst, all[0].data, v->bytes);
+    return DITTO_OK;
+}
+
 static ditto_status read_cross(ditto_variable *v, void *dst)
 {
     struct dti_cross_access across = { .v = v, .dst = dst };
     if (v->aggregation == DITTO_AGGREGATE_NONE)
         return refuse_without_aggregation(v, "a read");
+    if (dti_cross_has_hosts(v->team))
+        return read_hosts(v, dst);
     return dti_share(v->team, v->bytes * v->num_replicas, v->count, DTI_CACHE_LINE, read_range, &across);
 }
 

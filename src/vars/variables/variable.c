@@ -1,6 +1,8 @@
 /* src/vars/variables/variable.c - creates and destroys variables. Their copies are managed in copies.c. */
 #include "vars/variables/variable_rows.h"
 #include "base/errors/user_call.h"
+#include "base/numbers/checksum.h"
+#include "sync/hosts/gather.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"
 #include "vars/vars.h"
@@ -239,12 +241,35 @@ static ditto_variable *describe(struct dti_team *team, const ditto_tensor *spec,
     return v;
 }
 
+/* Compares the creation on all hosts. *value becomes the value of the first host, which stays valid until the
+ * next cross call. */
+static ditto_status share_value(const ditto_variable *v, const ditto_variable_options *o, const void **value)
+{
+    uint64_t digest = dti_hash_word(DTI_HASH_SEED, (uint64_t)v->spec.dtype << 32 | v->spec.rank);
+    const struct dti_gathered *all;
+    for (uint32_t d = 0; d < v->spec.rank; d++)
+        digest = dti_hash_word(digest, v->spec.shape[d]);
+    digest = dti_hash_word(digest,
+                           (uint64_t)v->aggregation << 32 | (uint64_t)v->mirrored << 8 | v->trainable);
+    digest = dti_hash_word(digest, (uint64_t)v->partitioner.kind << 32 | v->pieces);
+    digest = dti_hash_word(digest, (uint64_t)o->copies);
+    struct dti_cross_request request = { "ditto_variable_create", v->name, digest };
+    bool gives = dti_team_first_replica(v->team) == 0 && *value != NULL;
+    DTI_TRY(dti_cross_gather(v->team, &request, *value, gives ? v->bytes : 0, &all));
+    *value = all[0].bytes != 0 ? all[0].data : NULL;
+    return DITTO_OK;
+}
+
 static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const ditto_variable_options *o)
 {
-    const void *value;
+    const void *value = NULL;
     void *made = NULL;
+    ditto_status status = DITTO_OK;
     DTI_TRY(o->colocate_with != NULL ? colocate(v, o->colocate_with) : dti_copies_plan(v, NULL));
-    ditto_status status = evaluate(v, initial, o, &value, &made);
+    if (dti_team_first_replica(v->team) == 0)
+        status = evaluate(v, initial, o, &value, &made);
+    if (status == DITTO_OK && dti_cross_has_hosts(v->team))
+        status = share_value(v, o, &value);
     if (status == DITTO_OK)
         status = fill_in(v, value);
     free(made);
@@ -263,11 +288,19 @@ static ditto_status finish(ditto_variable *v, ditto_status status, ditto_variabl
 ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *initial,
                                  const ditto_variable_options *o, ditto_variable **out)
 {
-    DTI_TRY(dti_team_check_one_host(team, "a variable"));
     ditto_variable *v = describe(team, initial, o);
     if (v == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a variable");
-    return finish(v, make(v, initial, o), out);
+    ditto_status status = make(v, initial, o);
+    if (status != DITTO_OK || !dti_cross_has_hosts(team))
+        return finish(v, status, out);
+    /* Another host may have no memory for it. */
+    status = dti_cross_agree(team, "the end of ditto_variable_create", DITTO_OK);
+    if (status == DITTO_OK)
+        *out = v;
+    else
+        (void)dti_variable_destroy(v);
+    return status;
 }
 
 ditto_status dti_optimizer_slot_create(struct dti_team *team, const char *name, const ditto_tensor *spec,

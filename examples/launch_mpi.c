@@ -1,0 +1,40 @@
+/* examples/launch_mpi.c - a program that mpirun, mpiexec or srun has started on several hosts, see launch.h.
+ */
+#include "launch.h"
+
+#include <ditto/mpi.h>
+
+#include <stdlib.h>
+
+static ditto_cluster *cluster;
+
+void join_hosts(int *argc, char ***argv)
+{
+    int level;
+    /* Only this thread calls MPI, because only it calls the cross functions of ditto. */
+    MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level);
+    ditto_status status = ditto_mpi_cluster(MPI_COMM_WORLD, NULL, &cluster);
+    if (status != DITTO_OK)
+        leave_after_error(status);
+}
+
+ditto_cluster *hosts(void)
+{
+    return cluster;
+}
+
+bool is_first_host(void)
+{
+    return ditto_cluster_host(cluster) == 0;
+}
+
+int leave_hosts(int code)
+{
+    int failed = ditto_mpi_end(ditto_cluster_destroy(cluster));
+    return code != 0 ? code : failed;
+}
+
+void leave_after_error(ditto_status status)
+{
+    exit(ditto_mpi_end(status));
+}

@@ -1,0 +1,52 @@
+/* src/sync/algorithms/block_sum.h - sums over fixed blocks of a global row, as one replica sees them. */
+#ifndef DTI_BLOCK_SUM_H
+#define DTI_BLOCK_SUM_H
+
+#include "sync/kernels/reduction.h"
+
+#include <stdalign.h>
+
+struct dti_replica;
+
+/* The largest number of subtrees of a span of blocks, which is two for each bit of a size_t. */
+#define DTI_BLOCK_PARTS 128
+
+/* The number of bytes of the largest accumulator. */
+#define DTI_BLOCK_SUM_BYTES 16
+
+struct dti_block_row {
+    /* The replica's elements. Other replicas read these two members. */
+    const char *values;
+    size_t count;
+
+    struct dti_reduction reduction;
+    struct dti_replica *self;
+    uint32_t n; /* replicas */
+
+    /* [n + 1] Where each replica's elements begin in the row. */
+    const size_t *start;
+
+    /* [n] The elements of each replica. Of a replica of another host only those are there that the first
+     * DITTO_BLOCK_ELEMENTS - 1 elements of that host contain. */
+    const char *const *data;
+
+    /* The number of this replica's subtrees of blocks, and their sums. Other replicas read the sums. */
+    uint32_t parts;
+    alignas(DTI_BLOCK_SUM_BYTES) unsigned char part[DTI_BLOCK_PARTS * DTI_BLOCK_SUM_BYTES];
+};
+
+/* Finds the subtrees of the blocks that belong to a replica. Returns their number. */
+uint32_t dti_block_row_subtrees(const struct dti_block_row *r, uint32_t replica, struct dti_span *part);
+
+/* Sums the blocks of this replica. `start` and `data` are set. */
+void dti_block_row_sum_own(struct dti_block_row *r);
+
+/* Returns the sums of the subtrees of a replica. */
+typedef const unsigned char *dti_block_sums_of(void *context, const struct dti_block_row *r,
+                                               uint32_t replica);
+
+/* Combines the sums of all replicas, and writes the result. */
+void dti_block_row_finish(const struct dti_block_row *r, dti_block_sums_of *sums_of, void *context,
+                          void *dst);
+
+#endif

@@ -1,0 +1,151 @@
+/* src/sync/hosts/cross.c - cross calls that all hosts make. See gather.h. */
+#include "base/errors/status.h"
+#include "base/numbers/checksum.h"
+#include "base/text/text.h"
+#include "replicas/team/team.h"
+#include "sync/hosts/gather.h"
+#include "sync/sync_state.h"
+
+#include <string.h>
+
+/* A gather that the driver executes. In a merge function that is the caller of the run. */
+struct gathering {
+    const struct dti_cross_request *request;
+    const void *own;
+    size_t bytes;
+    const struct dti_stop *stop; /* of the run, in a merge function */
+    const struct dti_gathered *out;
+};
+
+static void describe(const struct dti_cross_request *r, char *buffer, size_t size)
+{
+    struct dti_text text = { buffer, size, 0 };
+    dti_text_add(&text, "%s", r->name);
+    if (r->object != NULL)
+        dti_text_add(&text, " of \"%s\"", r->object);
+    dti_text_add(&text, " (checksum of the arguments %08x)", (uint32_t)(r->digest ^ r->digest >> 32));
+}
+
+static ditto_status gather(struct dti_hosts *hosts, struct gathering *g)
+{
+    const struct dti_cross_request *r = g->request;
+    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, g->stop };
+    struct dti_intent intent = { .kind = DTI_HEADER_CALL,
+                                 .digest = dti_hash_bytes(DTI_HASH_SEED, r->name, strlen(r->name)),
+                                 .name = r->name };
+    bool late[DTI_MAX_HOSTS];
+    char call[200], awaited[300] = "";
+    if (r->object != NULL)
+        intent.digest = dti_hash_bytes(intent.digest, r->object, strlen(r->object));
+    intent.digest = dti_hash_word(intent.digest, r->digest);
+    enum dti_verdict verdict = dti_hosts_gather(hosts, &intent, g->own, g->bytes, &limits, late, &g->out);
+    describe(r, call, sizeof call);
+    if (verdict != DTI_HEADERS_LATE)
+        return dti_hosts_record(hosts, verdict, call);
+    struct dti_text text = { awaited, sizeof awaited, 0 };
+    dti_headers_describe(hosts->cluster, late, &text);
+    return DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u waited %u ms in %s for %s", dti_hosts_own(hosts),
+                    hosts->timeout_ms, call, awaited);
+}
+
+static ditto_status gather_on_driver(const struct dti_hosts_call *c)
+{
+    return gather(c->hosts, c->step);
+}
+
+/* In a merge function, which replica 0 calls while the others pause. */
+static ditto_status gather_in_pause(struct dti_replica *first, struct dti_hosts *hosts, struct gathering *g)
+{
+    struct dti_hosts_call c = { .self = first, .hosts = hosts, .step = g };
+    g->stop = first->stop;
+    DTI_TRY(dti_hosts_drive(&c, gather_on_driver));
+    /* The replica has withdrawn the function, because the run was stopped. */
+    return g->out != NULL ? DITTO_OK : dti_team_stop_status(first->team);
+}
+
+ditto_status dti_cross_gather(struct dti_team *team, const struct dti_cross_request *request, const void *own,
+                              size_t bytes, const struct dti_gathered **out)
+{
+    struct dti_hosts *hosts = dti_team_sync(team)->hosts;
+    struct gathering g = { .request = request, .own = own, .bytes = bytes };
+    ditto_status status;
+    bool taken = dti_team_take_turn(team);
+    if (dti_team_pauses(team) != 0) {
+        status = gather_in_pause(dti_team_replica(team, 0), hosts, &g);
+    } else {
+        status = dti_cluster_check_usable(hosts->cluster);
+        if (status == DITTO_OK)
+            status = gather(hosts, &g);
+    }
+    dti_team_give_turn(team, taken);
+    *out = g.out;
+    return status;
+}
+
+/* Returns NULL if the team has one host, and while the strategy is being made. */
+static struct dti_hosts *hosts_of(const struct dti_team *team)
+{
+    return dti_team_sync(team) != NULL ? dti_team_sync(team)->hosts : NULL;
+}
+
+bool dti_cross_has_hosts(const struct dti_team *team)
+{
+    return hosts_of(team) != NULL;
+}
+
+uint32_t dti_cross_hosts(const struct dti_team *team)
+{
+    const struct dti_hosts *hosts = hosts_of(team);
+    return hosts != NULL ? dti_hosts_count(hosts) : 1;
+}
+
+uint32_t dti_cross_host(const struct dti_team *team)
+{
+    const struct dti_hosts *hosts = hosts_of(team);
+    return hosts != NULL ? dti_hosts_own(hosts) : 0;
+}
+
+uint32_t dti_cross_epoch(const struct dti_team *team)
+{
+    const struct dti_hosts *hosts = hosts_of(team);
+    return hosts != NULL ? hosts->cluster->epoch : 0;
+}
+
+ditto_status dti_cross_tell(struct dti_team *team, uint32_t epoch, ditto_status status)
+{
+    struct dti_hosts *hosts = hosts_of(team);
+    if (hosts == NULL || status >= 0 || hosts->cluster->epoch != epoch || dti_team_pauses(team) != 0)
+        return status;
+    ditto_error error = *dti_error_get();
+    if (dti_cluster_check_usable(hosts->cluster) == DITTO_OK) {
+        dti_error_set(&error);
+        return dti_hosts_close(hosts->cluster, hosts->timeout_ms);
+    }
+    dti_error_set(&error);
+    return status;
+}
+
+ditto_status dti_cross_agree(struct dti_team *team, const char *name, ditto_status status)
+{
+    struct dti_cross_request request = { .name = name };
+    const struct dti_gathered *all;
+    if (status < 0)
+        return status; /* dti_cross_tell tells the others */
+    DTI_TRY(dti_cross_gather(team, &request, NULL, 0, &all));
+    return status;
+}
+
+ditto_status dti_cross_compare(struct dti_team *team, const char *name, const char *object, uint64_t digest)
+{
+    struct dti_cross_request request = { name, object, digest };
+    const struct dti_gathered *all;
+    return hosts_of(team) == NULL ? DITTO_OK : dti_cross_gather(team, &request, NULL, 0, &all);
+}
+
+ditto_status dti_cross_compare_bytes(struct dti_team *team, const char *name, const char *object,
+                                     const void *data, size_t bytes)
+{
+    return hosts_of(team) == NULL
+               ? DITTO_OK
+               : dti_cross_compare(team, name, object, dti_hash_bytes(DTI_HASH_SEED, data, bytes));
+}

@@ -1,0 +1,223 @@
+/* tests/hosts/test_host_programs.c - programs with variables, values, input and checkpoints do the same over
+ * several hosts as on one, with the same bits. */
+#include "support/host_programs.h"
+
+/* -- variables -- */
+
+enum { COUNT = 3000, LARGE = 400000 };
+
+struct variables {
+    struct program *program;
+    ditto_variable *mirrored, *mean, *first, *sums, *means, *large;
+};
+
+static ditto_status write_variables(ditto_replica *self, void *argument)
+{
+    struct variables *v = argument;
+    uint32_t id = ditto_replica_id(self);
+    float value[COUNT];
+    void *memory;
+    const void *read;
+    for (int i = 0; i < COUNT; i++)
+        value[i] = 1.0f / (float)(1 + i + (int)id * 17);
+    DITTO_TRY(ditto_assign_add(self, v->mirrored, value));
+    DITTO_TRY(ditto_assign_sub(self, v->mean, value));
+    DITTO_TRY(ditto_assign(self, v->first, value));
+    DITTO_TRY(ditto_assign_add(self, v->sums, value));
+    DITTO_TRY(ditto_assign(self, v->means, value));
+    DITTO_TRY(ditto_alloc(self, LARGE * sizeof(double), 64, &memory));
+    for (int i = 0; i < LARGE; i++)
+        ((double *)memory)[i] = 1.0 / (1 + i % 1000 + (int)id);
+    DITTO_TRY(ditto_assign_add(self, v->large, memory));
+    DITTO_TRY(ditto_free(self, memory));
+    ditto_variable *const mirrored[] = { v->mirrored, v->mean, v->first };
+    for (int k = 0; k < 3; k++) {
+        DITTO_TRY(ditto_read(self, mirrored[k], &read));
+        note(v->program, id, read, sizeof value);
+    }
+    DITTO_TRY(ditto_read(self, v->large, &read));
+    note(v->program, id, read, 1000 * sizeof(double));
+    return ditto_barrier(self, NULL);
+}
+
+static ditto_status use_variables(ditto_strategy *strategy, struct program *p)
+{
+    struct variables v = { .program = p };
+    float initial[COUNT], found[COUNT];
+    for (int i = 0; i < COUNT; i++) /* only that of the first host counts */
+        initial[i] = (float)(ditto_strategy_first_local_replica(strategy) * 1000) + (float)i;
+    DITTO_TRY(program_variable(strategy, "m", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, initial,
+                               &v.mirrored));
+    DITTO_TRY(program_variable(strategy, "mean", DITTO_ON_WRITE, DITTO_AGGREGATE_MEAN, DITTO_F32, COUNT, NULL,
+                               &v.mean));
+    DITTO_TRY(program_variable(strategy, "first", DITTO_ON_WRITE, DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
+                               DITTO_F32, COUNT, NULL, &v.first));
+    DITTO_TRY(program_variable(strategy, "sums", DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, NULL,
+                               &v.sums));
+    DITTO_TRY(program_variable(strategy, "means", DITTO_ON_READ, DITTO_AGGREGATE_MEAN, DITTO_F32, COUNT, NULL,
+                               &v.means));
+    DITTO_TRY(program_variable(strategy, "large", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F64, LARGE, NULL,
+                               &v.large));
+    for (int run = 0; run < 3; run++) {
+        DITTO_TRY(ditto_strategy_run(strategy, write_variables, &v));
+        ditto_variable *const all[] = { v.mirrored, v.mean, v.first, v.sums, v.means };
+        for (int k = 0; k < 5; k++) {
+            DITTO_TRY(ditto_variable_read(all[k], found, sizeof found));
+            note_cross(strategy, p, found, sizeof found);
+        }
+        DITTO_TRY(ditto_variable_assign(v.sums, found, sizeof found));
+        DITTO_TRY(ditto_variable_assign_add(v.mean, found, sizeof found));
+    }
+    ditto_variable *const all[] = { v.mirrored, v.mean, v.first, v.sums, v.means, v.large };
+    for (int k = 0; k < 6; k++)
+        DITTO_TRY(ditto_variable_destroy(all[k]));
+    return DITTO_OK;
+}
+
+static void variables_have_the_same_values(void **state)
+{
+    (void)state;
+    play_everywhere(use_variables);
+}
+
+/* -- merge calls, values and reductions -- */
+
+static ditto_status merge(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
+                          ditto_value **result)
+{
+    struct program *p = user;
+    double sum;
+    ditto_value *gathered;
+    ditto_tensor all;
+    (void)count;
+    DITTO_TRY(ditto_strategy_reduce_f64(strategy, DITTO_SUM, arguments[0], &sum));
+    note_cross(strategy, p, &sum, sizeof sum);
+    DITTO_TRY(ditto_strategy_gather(strategy, arguments[1], 0, &gathered));
+    DITTO_TRY(ditto_value_tensor(gathered, &all));
+    note_cross(strategy, p, all.data, ditto_tensor_bytes(&all));
+    DITTO_TRY(ditto_value_destroy(gathered));
+    return ditto_strategy_reduce(strategy, DITTO_MEAN, arguments[1], NULL, 0, result);
+}
+
+static ditto_status merge_and_return(ditto_replica *self, void *argument)
+{
+    struct program *p = argument;
+    uint32_t id = ditto_replica_id(self);
+    double x = 1.0 / (3 + id), rows[4] = { x, 2 * x, 3 * x, x * x };
+    const ditto_value *merged;
+    ditto_tensor found, gathered;
+    ditto_tensor arguments[2] = { { .data = &x, .dtype = DITTO_F64 },
+                                  { .data = rows, .dtype = DITTO_F64, .rank = 2, .shape = { 1, 4 } } };
+    DITTO_TRY(ditto_merge_call(self, merge, p, arguments, 2, &merged));
+    DITTO_TRY(ditto_local(self, merged, &found));
+    note(p, id, found.data, ditto_tensor_bytes(&found));
+    DITTO_TRY(ditto_all_gather_tensor(self, &arguments[1], 0, &gathered));
+    note(p, id, gathered.data, ditto_tensor_bytes(&gathered));
+    return ditto_free(self, gathered.data);
+}
+
+static ditto_status use_values(ditto_strategy *strategy, struct program *p)
+{
+    for (int run = 0; run < 3; run++)
+        DITTO_TRY(ditto_strategy_run(strategy, merge_and_return, p));
+    return DITTO_OK;
+}
+
+static void values_are_reduced_over_all_hosts(void **state)
+{
+    (void)state;
+    play_everywhere(use_values);
+}
+
+/* -- input and optimizers -- */
+
+enum { ROWS = 100, FEATURES = 50, BATCH = 16 };
+static float rows[ROWS * FEATURES];
+
+struct training {
+    struct program *program;
+    ditto_iterator *iterator;
+    ditto_variable *weights;
+    ditto_optimizer *optimizer;
+};
+
+static ditto_status train(ditto_replica *self, void *argument)
+{
+    struct training *t = argument;
+    uint32_t id = ditto_replica_id(self);
+    ditto_batch batch;
+    ditto_status status;
+    while ((status = ditto_next(self, t->iterator, &batch)) == DITTO_OK) {
+        float gradient[FEATURES] = { 0 };
+        const float *x = batch.component[0].data;
+        const void *weights;
+        DITTO_TRY(ditto_read(self, t->weights, &weights));
+        for (uint64_t r = 0; r < batch.rows; r++)
+            for (int i = 0; i < FEATURES; i++)
+                gradient[i] += x[r * FEATURES + (uint64_t)i] - ((const float *)weights)[i];
+        note(t->program, id, x, batch.rows * FEATURES * sizeof *x);
+        ditto_tensor g = { .data = gradient, .dtype = DITTO_F32, .rank = 1, .shape = { FEATURES } };
+        ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+        double norm;
+        options.learning_rate = 0.1;
+        options.norm = &norm;
+        DITTO_TRY(ditto_apply(self, t->optimizer, &g, &options));
+        note(t->program, id, &norm, sizeof norm);
+    }
+    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+}
+
+static ditto_status use_input(ditto_strategy *strategy, struct program *p)
+{
+    struct training t = { .program = p };
+    ditto_tensor data = { .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { ROWS, FEATURES } };
+    ditto_dataset *from, *shuffled, *batched;
+    ditto_variable *slot;
+    float found[FEATURES];
+    DITTO_TRY(ditto_dataset_from_arrays(&data, 1, &from));
+    ditto_shuffle_options shuffling = DITTO_SHUFFLE_OPTIONS_INIT;
+    shuffling.seed = 5;
+    DITTO_TRY(ditto_dataset_shuffle(from, &shuffling, &shuffled));
+    DITTO_TRY(ditto_dataset_batch(shuffled, BATCH, 0, &batched));
+    DITTO_TRY(program_variable(strategy, "w", DITTO_ON_WRITE, DITTO_AGGREGATE_MEAN, DITTO_F32, FEATURES, NULL,
+                               &t.weights));
+    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
+    options.rule = DITTO_RULE_SGD;
+    options.momentum = 0.9;
+    options.op = DITTO_MEAN;
+    options.clip_norm = 1.5;
+    DITTO_TRY(ditto_optimizer_create(&t.weights, 1, &options, &t.optimizer));
+    for (int pass = 0; pass < 3; pass++) {
+        DITTO_TRY(ditto_strategy_iterate(strategy, batched, NULL, &t.iterator));
+        DITTO_TRY(ditto_strategy_run(strategy, train, &t));
+        DITTO_TRY(ditto_iterator_destroy(t.iterator));
+        DITTO_TRY(ditto_variable_read(t.weights, found, sizeof found));
+        note_cross(strategy, p, found, sizeof found);
+    }
+    DITTO_TRY(ditto_optimizer_slot(t.optimizer, 0, "momentum", &slot));
+    DITTO_TRY(ditto_variable_read(slot, found, sizeof found));
+    note_cross(strategy, p, found, sizeof found);
+    DITTO_TRY(ditto_optimizer_destroy(t.optimizer));
+    DITTO_TRY(ditto_variable_destroy(t.weights));
+    DITTO_TRY(ditto_dataset_destroy(batched));
+    DITTO_TRY(ditto_dataset_destroy(shuffled));
+    return ditto_dataset_destroy(from);
+}
+
+static void replicas_get_the_same_rows_and_learn_the_same(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROWS * FEATURES; i++)
+        rows[i] = (float)(i % 97) / 97.0f;
+    play_everywhere(use_input);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variables_have_the_same_values),
+        cmocka_unit_test(values_are_reduced_over_all_hosts),
+        cmocka_unit_test(replicas_get_the_same_rows_and_learn_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
