@@ -19,13 +19,13 @@ set -- "$@" -std=c11 -Wall -Wextra -Werror -Wno-unknown-pragmas -D_GNU_SOURCE -I
     -L "$build/src" "-Wl,-rpath,$build/src"
 for lesson in 01_hello 02_all_reduce 03_variables 04_dataset 06_merge_call 07_embedding \
     08_conjugate_gradients 10_input; do
-    compile $lesson "$@" $lesson.c launch_one.c lesson.c
+    compile $lesson "$@" $lesson.c lesson.c
 done
-compile 05_training "$@" 05_training.c launch_one.c lesson.c network.c
-compile train_digits "$@" train_digits.c launch_one.c network.c
+compile 05_training "$@" 05_training.c lesson.c network.c
+compile train_digits "$@" train_digits.c network.c
 if [ -e "$build/src/libditto-hdf5.so" ]; then
-    compile 09_optimizer "$@" 09_optimizer.c launch_one.c lesson.c -lditto-hdf5
-    compile train_digits_hdf5 "$@" -DWITH_CHECKPOINTS train_digits.c launch_one.c network.c -lditto-hdf5
+    compile 09_optimizer "$@" 09_optimizer.c lesson.c -lditto-hdf5
+    compile train_digits_hdf5 "$@" -DWITH_CHECKPOINTS train_digits.c network.c -lditto-hdf5
 fi
 
 cd "$source"
