@@ -89,6 +89,11 @@ typedef struct ditto_cluster_options {
 
     /** The name of this host in messages and descriptions. NULL means the name that the system gives it. */
     const char *name;
+
+    /** Whether the hosts also connect by TCP, so that the end of a process is noticed at once. OFF: it is only
+     *  noticed when a time limit has passed. Hosts must give the same value. If connections are not possible,
+     *  the cluster works without them (ditto_cluster_has_life_line). */
+    ditto_switch life_line;
 } ditto_cluster_options;
 
 /** Initial value of ditto_cluster_options. */
@@ -114,7 +119,9 @@ typedef struct ditto_cluster_options {
  *  @par Ownership
  *  On DITTO_OK the cluster owns the wire, and destroys it. On failure the wire stays the caller's.
  *  @par Cost
- *  One message to and from each other host. */
+ *  Three messages to and from each other host, a TCP connection of each host with host 0, and a thread that
+ *  sleeps. Host 0 listens on all interfaces until all hosts are connected, and lets in only those that show a
+ *  random token, which the wire hands out. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_create(const ditto_wire *wire,
                                                             const ditto_cluster_options *options,
                                                             ditto_cluster **out);
@@ -152,6 +159,14 @@ DITTO_API uint32_t ditto_cluster_host(const ditto_cluster *cluster);
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API const char *ditto_cluster_host_name(const ditto_cluster *cluster, uint32_t host);
+
+/** Returns whether the end of a process is noticed at once (ditto_cluster_options.life_line).
+ *
+ *  @param cluster  the cluster
+ *  @return 1 if it is; 0 if not, or if cluster is NULL
+ *  @par Thread safety
+ *  Any thread may call it. */
+DITTO_API int ditto_cluster_has_life_line(const ditto_cluster *cluster);
 
 /** Returns this host's share of a number of replicas, as even as possible. The first hosts have one replica
  *  more if the number is not a multiple of the number of hosts.

@@ -5,6 +5,7 @@
 #include "base/types/types.h"
 #include "base/waiting/fork.h"
 #include "hosts/header.h"
+#include "hosts/life_line.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -201,11 +202,15 @@ ditto_status ditto_cluster_create(const ditto_wire *given, const ditto_cluster_o
     DTI_ENTER();
     DTI_TRY(check_wire(given, &wire));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_cluster_options"));
+    if ((int)known.life_line < 0 || known.life_line > DITTO_SWITCH_OFF)
+        return DTI_FAIL(DITTO_ERR_RANGE, "life_line = %d is not a value of its enum", (int)known.life_line);
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(allocate(&wire, known.name, &cluster));
     ditto_status status = greet(cluster, known.timeout_ms != 0 ? known.timeout_ms : DEFAULT_TIMEOUT_MS);
     if (status == DITTO_OK)
         status = dti_headers_make(cluster);
+    if (status == DITTO_OK && known.life_line != DITTO_SWITCH_OFF && wire.num_hosts > 1)
+        status = dti_life_line_make(cluster, known.timeout_ms != 0 ? known.timeout_ms : DEFAULT_TIMEOUT_MS);
     if (status != DITTO_OK) {
         if (cluster->unfinished == 0)
             release(cluster);
@@ -237,10 +242,14 @@ ditto_status ditto_cluster_destroy(ditto_cluster *cluster)
     if (cluster->ranges != NULL)
         return DTI_FAIL(DITTO_ERR_BUSY, "a strategy uses the cluster: destroy the strategy first");
     if (dti_cluster_is_forked(cluster)) {
+        dti_life_line_end(cluster);
         release(cluster); /* the wire belongs to the parent process */
         return DITTO_OK;
     }
     DTI_TRY(dti_cluster_check_thread(cluster));
+    if (dti_life_line_has_lost(cluster))
+        dti_cluster_poison(cluster);
+    dti_life_line_end(cluster);
     if (!cluster->is_poisoned)
         dti_headers_withdraw(cluster);
     if (cluster->is_poisoned || cluster->unfinished != 0) {
@@ -271,6 +280,11 @@ uint32_t ditto_cluster_host(const ditto_cluster *cluster)
 const char *ditto_cluster_host_name(const ditto_cluster *cluster, uint32_t host)
 {
     return cluster != NULL && host < cluster->wire.num_hosts ? cluster->name[host] : NULL;
+}
+
+int ditto_cluster_has_life_line(const ditto_cluster *cluster)
+{
+    return cluster != NULL && cluster->life_line != NULL;
 }
 
 uint32_t ditto_cluster_share(const ditto_cluster *cluster, uint32_t num_replicas)
@@ -313,5 +327,7 @@ ditto_status dti_cluster_check_thread(const ditto_cluster *cluster)
 ditto_status dti_cluster_check_usable(const ditto_cluster *cluster)
 {
     DTI_TRY(dti_cluster_check_thread(cluster));
+    if (dti_life_line_has_lost(cluster))
+        return dti_life_line_fail(cluster);
     return cluster->is_poisoned ? dti_fail_cluster_poisoned() : DITTO_OK;
 }

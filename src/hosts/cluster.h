@@ -67,8 +67,10 @@ struct ditto_cluster {
     uint64_t sent_messages, sent_bytes; /* in all, for descriptions and tests */
     uint32_t epoch;
     struct dti_headers *headers;
+    struct dti_life_line *life_line; /* NULL if there is none */
 
-    /* The replicas of the strategy that uses the cluster. NULL if there is none. */
+    /* The replicas of the strategy that uses the cluster. NULL if there is none. Set by
+     * dti_life_line_set_ranges. */
     const struct dti_ranges *ranges;
 
     /* Set when messages of a host that does not answer are outstanding. Nothing is sent any more, and the
@@ -152,7 +154,7 @@ bool dti_cluster_is_forked(const ditto_cluster *cluster);
 /* Checks that the calling thread may drive the wire. Returns CONTEXT if it may not, and FORKED in a child
  * process. */
 ditto_status dti_cluster_check_thread(const ditto_cluster *cluster);
-/* The same, and returns POISONED if the cluster is poisoned. */
+/* The same, and returns LOST if a host is lost, and POISONED if the cluster is poisoned. */
 ditto_status dti_cluster_check_usable(const ditto_cluster *cluster);
 
 #endif

@@ -1,6 +1,7 @@
 /* src/hosts/transfer.c - sends, receives and waits on the wire of a cluster. See cluster.h. */
 #include "base/errors/status.h"
 #include "hosts/cluster.h"
+#include "hosts/life_line.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -36,6 +37,8 @@ static uint32_t data_channel(const ditto_cluster *cluster)
 /* Prepares a transfer, which end() ends. */
 static ditto_status begin(ditto_cluster *cluster, struct dti_transfer *transfer, uint32_t host, bool is_send)
 {
+    if (dti_life_line_has_lost(cluster))
+        return dti_life_line_fail(cluster);
     if (cluster->is_poisoned)
         return dti_fail_cluster_poisoned();
     if (dti_cluster_is_forked(cluster))
@@ -169,6 +172,11 @@ enum dti_wait_end dti_cluster_wait(ditto_cluster *cluster, struct dti_limits *li
             return DTI_WAIT_FAILED;
         if (condition(argument))
             return DTI_WAIT_HOLDS;
+        if (dti_life_line_has_lost(cluster)) {
+            dti_cluster_poison(cluster);
+            (void)dti_life_line_fail(cluster);
+            return DTI_WAIT_FAILED;
+        }
         if (limits->stop != NULL && dti_stopped(limits->stop))
             return DTI_WAIT_STOPPED;
         uint64_t now = dti_now_ns();

@@ -1,5 +1,9 @@
 /* tests/hosts/test_host_faults.c - failures on one host end the run on all hosts, with one error, and the
  * next run works. */
+#include "base/waiting/stop.h"
+#include "hosts/life_line.h"
+#include "replicas/team/context.h"
+#include "replicas/team/replica.h"
 #include "support/hosts.h"
 
 #include <unistd.h>
@@ -205,6 +209,88 @@ static void a_host_that_is_gone_poisons_the_cluster(void **state)
     on_hosts_that_fail(3, 0, loses_host_1, NULL);
 }
 
+/* -- the life line -- */
+
+/* The first replica of host 1 ends like a process that is killed, while the others wait: the replicas of the
+ * other hosts for the first one of their host, which waits for host 1. */
+static ditto_status dies_on_host_1(ditto_replica *self, void *argument)
+{
+    struct test_host *host = argument;
+    DITTO_TRY(ditto_barrier(self, NULL));
+    if (host->host == 1 && ditto_replica_is_first_of_host(self)) {
+        local_network_lose(host->network, 1);
+        dti_life_line_cut(host->cluster);
+        return ditto_fail(self, 1, "the process of this host has ended");
+    }
+    return ditto_barrier(self, NULL);
+}
+
+static ditto_status computes_while_host_1_dies(ditto_replica *self, void *argument)
+{
+    struct test_host *host = argument;
+    DITTO_TRY(ditto_barrier(self, NULL));
+    if (host->host == 1 && ditto_replica_is_first_of_host(self)) {
+        local_network_lose(host->network, 1);
+        dti_life_line_cut(host->cluster);
+        return ditto_fail(self, 1, "the process of this host has ended");
+    }
+    /* The first replica computes until the thread of the life line has stopped the run. */
+    struct dti_replica *r;
+    DITTO_TRY(dti_self(self, &r));
+    for (int i = 0; i < 30000 && host->host == 0 && r->index == 0 && !dti_stopped(r->stop); i++)
+        usleep(1000);
+    return ditto_barrier(self, NULL);
+}
+
+static ditto_status loses_a_process(struct test_host *host, ditto_replica_fn function)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    options.timeout_ms = 4000;
+    CHECK(host, ditto_cluster_has_life_line(host->cluster) == 1);
+    DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));
+    DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
+    ditto_status status = ditto_strategy_run(strategy, function, host);
+    if (host->host != 1) {
+        DITTO_TRY(expect(host, status, DITTO_ERR_LOST, "host 1 (node1, replicas 2-3) is gone"));
+        DITTO_TRY(expect(host, ditto_strategy_run(strategy, sum_of_ids, host->report), DITTO_ERR_LOST, "is gone"));
+    }
+    CHECK(host, ditto_strategy_destroy(strategy) == DITTO_OK);
+    return DITTO_OK;
+}
+
+static ditto_status loses_a_waiting_process(struct test_host *host)
+{
+    return loses_a_process(host, dies_on_host_1);
+}
+
+static ditto_status loses_a_process_while_it_computes(struct test_host *host)
+{
+    return loses_a_process(host, computes_while_host_1_dies);
+}
+
+static void a_process_that_ends_is_noticed_by_all(void **state)
+{
+    (void)state;
+    on_hosts_with_life_line(3, loses_a_waiting_process, NULL);
+    on_hosts_with_life_line(3, loses_a_process_while_it_computes, NULL);
+}
+
+static ditto_status leaves(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
+    DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void hosts_that_leave_are_not_lost(void **state)
+{
+    (void)state;
+    for (int i = 0; i < test_trials(20); i++)
+        on_hosts_with_life_line(4, leaves, NULL);
+}
+
 /* -- creation -- */
 
 static ditto_status creates_with_other_options(struct test_host *host)
@@ -253,6 +339,8 @@ int main(void)
         cmocka_unit_test(a_host_that_returns_early_is_diverged_on_all),
         cmocka_unit_test(a_late_host_is_named_by_all),
         cmocka_unit_test(a_host_that_is_gone_poisons_the_cluster),
+        cmocka_unit_test(a_process_that_ends_is_noticed_by_all),
+        cmocka_unit_test(hosts_that_leave_are_not_lost),
         cmocka_unit_test(creation_fails_on_all_hosts_or_on_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

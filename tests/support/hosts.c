@@ -19,6 +19,7 @@ static void *host_main(void *argument)
     snprintf(name, sizeof name, "node%u", t->host.host);
     ditto_cluster_options options = DITTO_CLUSTER_OPTIONS_INIT;
     options.name = name;
+    options.life_line = t->host.life_line ? DITTO_SWITCH_ON : DITTO_SWITCH_OFF;
     if (ditto_cluster_create(&wire, &options, &t->host.cluster) != DITTO_OK) {
         report_failure(t->host.report, __FILE__, __LINE__, "host %u: %s", t->host.host,
                        ditto_last_error()->message);
@@ -32,7 +33,8 @@ static void *host_main(void *argument)
     return NULL;
 }
 
-static void play(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void *argument, bool may_fail)
+static void play(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void *argument, bool may_fail,
+                 bool life_line)
 {
     struct report report = { 0 };
     struct host_thread *threads = calloc(hosts, sizeof *threads);
@@ -40,7 +42,7 @@ static void play(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void
     for (uint32_t h = 0; h < hosts; h++) {
         threads[h].function = function;
         threads[h].host = (struct test_host){
-            .host = h, .hosts = hosts, .network = network, .report = &report, .argument = argument
+            .host = h, .hosts = hosts, .network = network, .report = &report, .argument = argument, .life_line = life_line
         };
         pthread_create(&threads[h].thread, NULL, host_main, &threads[h]);
     }
@@ -62,12 +64,17 @@ static void play(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void
 
 void on_hosts(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void *argument)
 {
-    play(hosts, delay_us, function, argument, false);
+    play(hosts, delay_us, function, argument, false, false);
 }
 
 void on_hosts_that_fail(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void *argument)
 {
-    play(hosts, delay_us, function, argument, true);
+    play(hosts, delay_us, function, argument, true, false);
+}
+
+void on_hosts_with_life_line(uint32_t hosts, test_host_fn *function, void *argument)
+{
+    play(hosts, 0, function, argument, true, true);
 }
 
 ditto_status make_host_strategy(struct test_host *host, uint32_t replicas,

@@ -12,6 +12,7 @@ struct test_host {
     struct local_network *network;
     struct report *report; /* a host records failures, and never asserts */
     void *argument;
+    bool life_line;
 };
 
 typedef ditto_status test_host_fn(struct test_host *host);
@@ -23,6 +24,9 @@ void on_hosts(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void *a
 
 /* The same for functions that leave messages behind, because a host is lost. Clusters may be poisoned. */
 void on_hosts_that_fail(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void *argument);
+
+/* The same with a life line. */
+void on_hosts_with_life_line(uint32_t hosts, test_host_fn *function, void *argument);
 
 /* Creates the strategy of one host, with `replicas` replicas. NULL options are the defaults. */
 ditto_status make_host_strategy(struct test_host *host, uint32_t replicas,

@@ -405,6 +405,12 @@ void dti_replica_stop(const struct dti_replica *r)
         dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
 }
 
+void dti_team_stop_run(struct dti_team *team)
+{
+    if (dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
+        dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
+}
+
 void dti_team_expire(struct dti_team *team)
 {
     if (dti_team_forked(team))

@@ -252,6 +252,8 @@ static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate *
     dti_team_hold_itself(dti_team_of(strategy), &held_strategy_)
 
 /* -- Any thread -- */
+/* Ends the present run with the error record of the calling thread, which is no replica. */
+void dti_team_stop_run(struct dti_team *team);
 /* Ends all runs with the error record of the calling thread, because run_timeout_ms has passed. The first
  * error counts. The poster of an inner run cannot clear the stop. Wakes every sleeper. */
 void dti_team_expire(struct dti_team *team);

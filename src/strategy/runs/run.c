@@ -119,7 +119,11 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     DTI_TRY(dti_sync_run_begins(team));
     *call = describe_call(strategy, request);
     strategy->levels++;
+    if (strategy->hosts != NULL && (*call)->level == 0)
+        atomic_store_explicit(&strategy->hosts->is_running, true, memory_order_relaxed); /* see driver.c */
     ditto_status status = dti_team_run(team, enter_function, *call, dti_team_options(team)->run_timeout_ms);
+    if (strategy->hosts != NULL && (*call)->level == 0)
+        atomic_store_explicit(&strategy->hosts->is_running, false, memory_order_relaxed);
     if (strategy->hosts != NULL && (*call)->level == 0 && !dti_team_forked(team))
         status = dti_hosts_agree(strategy->hosts, "the end of the run", status);
     /* If a run has failed and the team is poisoned, replica 0 may still be in a run inside this one, and

@@ -11,6 +11,7 @@
  *        replica withdraws the function.
  * Edges  T0 -> T1  the function and its argument -> the caller that makes POSTED RUNNING
  *        T2 -> T3  what the function did -> the replica that sees DONE */
+#include "hosts/life_line.h"
 #include "replicas/team/team.h"
 #include "sync/hosts/hosts.h"
 #include "sync/sync_state.h"
@@ -84,7 +85,19 @@ ditto_status dti_hosts_drive(const struct dti_hosts_call *c,
     return dti_team_options(c->self->team)->caller_waits ? post(c, work) : work(c);
 }
 
+/* Called by the thread of the life line, when a host is lost. Replicas that wait for each other then end their
+ * wait. A thread that drives the wire has noticed it already, or will. */
+static void stop_run(void *argument)
+{
+    const struct dti_hosts *hosts = argument;
+    /* relaxed: a run that begins later finds the loss when it begins. */
+    if (atomic_load_explicit(&hosts->is_running, memory_order_relaxed))
+        dti_team_stop_run(hosts->team);
+}
+
 void dti_hosts_attach(struct dti_hosts *hosts, struct dti_team *team)
 {
     dti_team_set_poster_work(team, work_for_replica, &hosts->task);
+    hosts->team = team;
+    dti_life_line_watch(hosts->cluster, stop_run, hosts);
 }

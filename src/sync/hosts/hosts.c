@@ -3,6 +3,7 @@
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "base/text/text.h"
+#include "hosts/life_line.h"
 #include "sync/hosts/gather.h"
 #include "sync/hosts/transfers.h"
 
@@ -164,7 +165,7 @@ static ditto_status join(struct dti_hosts *hosts, const struct dti_hosts_request
     if (status == DITTO_OK) {
         hosts->ranges = (struct dti_ranges){ dti_hosts_count(hosts), start };
         hosts->first = start[dti_hosts_own(hosts)];
-        hosts->cluster->ranges = &hosts->ranges;
+        dti_life_line_set_ranges(hosts->cluster, &hosts->ranges);
         status = make_parts(hosts, request->order_blocks);
     }
     return status == DITTO_OK ? DITTO_OK : dti_hosts_close(hosts->cluster, hosts->timeout_ms);
@@ -212,7 +213,8 @@ ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_reque
 
 void dti_hosts_leave(struct dti_hosts *hosts)
 {
-    hosts->cluster->ranges = NULL;
+    dti_life_line_watch(hosts->cluster, NULL, NULL);
+    dti_life_line_set_ranges(hosts->cluster, NULL);
 }
 
 void dti_hosts_free(struct dti_hosts *hosts)

@@ -75,6 +75,9 @@ struct dti_hosts {
     /* The limit for the end of a run, and for cross calls. */
     uint32_t timeout_ms;
 
+    struct dti_team *team;
+    _Atomic bool is_running; /* a run of the user */
+
     struct dti_hosts_task task;
 };
 
