@@ -33,4 +33,20 @@ fault error DITTO_ERR_USER 'host 1 does not want to go on'
 fault diverged DITTO_ERR_DIVERGED 'every host must make the same calls'
 fault early DITTO_ERR_DIVERGED 'the end of the run'
 fault late DITTO_ERR_TIMED_OUT 'for host 1'
+
+# gone FAULT STATUS TEXT: the process of host 1 ends or stops, and the launcher leaves the others alone. They
+# return this error.
+gone() {
+    case $mpi in
+    openmpi) output=$(start 3 -mca orte_abort_on_non_zero_status 0 "$program" 6 "$1") ;;
+    mpich) output=$(start 3 -disable-auto-cleanup "$program" 6 "$1") ;;
+    esac
+    for host in 0 2; do
+        echo "$output" | grep -q "^host $host: $2: .*$3" ||
+            complain "$1: host $host did not return $2: $output"
+    done
+}
+gone exit DITTO_ERR_LOST 'host 1 .* is gone'
+gone kill DITTO_ERR_LOST 'host 1 .* is gone'
+gone stop DITTO_ERR_TIMED_OUT 'for host 1'
 exit $failed

@@ -1,11 +1,13 @@
 /* tests/mpi/hosts.c - a program over MPI, for tests/mpi/check.sh.
  *
  *     hosts N           collectives of N replicas on all ranks; host 0 prints a hash of the results
- *     hosts N FAULT     the same with a fault: error, diverged, late, early, exit, finalize */
+ *     hosts N FAULT     the same with a fault of host 1: error, diverged, late, early, exit, kill, stop,
+ *                       finalize */
 #include <ditto.h>
 #include <ditto/mpi.h>
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,10 @@ static ditto_status make_fault(ditto_replica *self, const struct program *p)
         usleep(1500000);
     if (strcmp(p->fault, "exit") == 0)
         _exit(3);
+    if (strcmp(p->fault, "kill") == 0)
+        raise(SIGKILL);
+    if (strcmp(p->fault, "stop") == 0)
+        raise(SIGSTOP);
     return DITTO_OK;
 }
 
@@ -104,16 +110,20 @@ static ditto_status run(uint32_t n, struct program *p)
     p->host = ditto_cluster_host(cluster);
     options.cluster = cluster;
     options.num_replicas = ditto_cluster_share(cluster, n);
-    options.timeout_ms = strcmp(p->fault, "late") == 0 ? 1000 : 20000;
+    options.timeout_ms = strcmp(p->fault, "late") == 0 || strcmp(p->fault, "stop") == 0 ? 1000 : 20000;
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     ditto_status status = ditto_strategy_run(strategy, collectives, p);
     if (status != DITTO_OK && p->fault[0] != '\0') {
         printf("host %u: %s: %s\n", p->host, ditto_status_name(status), ditto_last_error()->message);
         fflush(stdout);
+        /* The first host that ends after such an error ends all. Each may print before. */
+        if (status == DITTO_ERR_LOST || strcmp(p->fault, "stop") == 0)
+            sleep(1);
         p->fault = "";
         p->hash = 0;
         status = ditto_strategy_run(strategy, collectives, p);
         printf("host %u: then %s\n", p->host, ditto_status_name(status));
+        fflush(stdout);
     }
     if (status != DITTO_OK)
         return status;
