@@ -80,6 +80,85 @@ static void variables_have_the_same_values(void **state)
     play_everywhere(use_variables);
 }
 
+/* -- rows -- */
+
+enum { TABLE_ROWS = 40, TABLE_ROW = 6 };
+
+struct table {
+    struct program *program;
+    ditto_variable *sums, *first, *own;
+};
+
+/* The function of an update. */
+static ditto_status add_one(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
+                            ditto_tensor *result)
+{
+    float *x = copy->data;
+    (void)count, (void)user, (void)result;
+    for (int i = 0; i < TABLE_ROW; i++)
+        x[i] += *(const float *)arguments[0].data;
+    return DITTO_OK;
+}
+
+static ditto_status change_rows(ditto_replica *self, void *argument)
+{
+    struct table *t = argument;
+    uint32_t id = ditto_replica_id(self);
+    int64_t index[3] = { id % TABLE_ROWS, 7, (id * 5 + 1) % TABLE_ROWS }, found[2] = { 7, 0 };
+    float values[3 * TABLE_ROW], rows[2 * TABLE_ROW], one = 1.0f + (float)id;
+    for (int i = 0; i < 3 * TABLE_ROW; i++)
+        values[i] = 1.0f / (float)(3 + i + (int)id);
+    ditto_slices slices = { index, values, id % 4, TABLE_ROW, DITTO_F32 };
+    DITTO_TRY(ditto_scatter(self, t->sums, DITTO_SCATTER_ADD, &slices));
+    slices.rows = 2;
+    DITTO_TRY(ditto_scatter(self, t->first, DITTO_SCATTER_UPDATE, &slices));
+    DITTO_TRY(ditto_lookup(self, t->sums, found, 2, rows));
+    note(t->program, id, rows, sizeof rows);
+    DITTO_TRY(ditto_lookup(self, t->first, found, 2, rows));
+    note(t->program, id, rows, sizeof rows);
+    ditto_tensor given = { .data = &one, .dtype = DITTO_F32 };
+    return ditto_update(self, t->own, add_one, NULL, &given, 1, NULL);
+}
+
+static ditto_status table(ditto_strategy *strategy, const char *name, ditto_aggregation aggregation,
+                          ditto_variable **out)
+{
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor initial = { .dtype = DITTO_F32, .rank = 2, .shape = { TABLE_ROWS, TABLE_ROW } };
+    options.name = name;
+    options.aggregation = aggregation;
+    return ditto_variable_create(strategy, &initial, &options, out);
+}
+
+static ditto_status use_rows(ditto_strategy *strategy, struct program *p)
+{
+    struct table t = { .program = p };
+    float found[TABLE_ROWS * TABLE_ROW];
+    int64_t index = 3;
+    ditto_slices slices = { &index, found, 1, TABLE_ROW, DITTO_F32 };
+    DITTO_TRY(table(strategy, "sums", DITTO_AGGREGATE_SUM, &t.sums));
+    DITTO_TRY(table(strategy, "first", DITTO_AGGREGATE_ONLY_FIRST_REPLICA, &t.first));
+    DITTO_TRY(program_variable(strategy, "own", DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_F32, TABLE_ROW, NULL,
+                               &t.own));
+    for (int run = 0; run < 3; run++) {
+        DITTO_TRY(ditto_strategy_run(strategy, change_rows, &t));
+        DITTO_TRY(ditto_variable_read(t.own, found, TABLE_ROW * sizeof found[0]));
+        note_cross(strategy, p, found, TABLE_ROW * sizeof found[0]);
+        DITTO_TRY(ditto_variable_scatter(t.sums, DITTO_SCATTER_SUB, &slices));
+        DITTO_TRY(ditto_variable_read(t.sums, found, sizeof found));
+        note_cross(strategy, p, found, sizeof found);
+    }
+    DITTO_TRY(ditto_variable_destroy(t.sums));
+    DITTO_TRY(ditto_variable_destroy(t.first));
+    return ditto_variable_destroy(t.own);
+}
+
+static void rows_are_changed_by_the_replicas_of_all_hosts(void **state)
+{
+    (void)state;
+    play_everywhere(use_rows);
+}
+
 /* -- merge calls, values and reductions -- */
 
 static ditto_status merge(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count, void *user,
@@ -216,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_have_the_same_values),
+        cmocka_unit_test(rows_are_changed_by_the_replicas_of_all_hosts),
         cmocka_unit_test(values_are_reduced_over_all_hosts),
         cmocka_unit_test(replicas_get_the_same_rows_and_learn_the_same),
     };

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <numa.h>
 #include <numaif.h>
+#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 
@@ -14,9 +15,23 @@ int32_t dti_node_of_caller(void)
     return getcpu(&cpu, &node) == 0 ? (int32_t)node : -1;
 }
 
+/* libnuma keeps the PUs of each node when it is first asked for them, without a lock. So it is asked here, once,
+ * and later calls of several threads only read. */
+static void read_all_nodes(void)
+{
+    struct bitmask *pus = numa_allocate_cpumask();
+    for (int node = 0; pus != NULL && node <= numa_max_node(); node++)
+        (void)numa_node_to_cpus(node, pus);
+    numa_free_cpumask(pus);
+}
+
 int32_t dti_node_of_pu(uint32_t pu)
 {
-    return numa_available() < 0 ? -1 : numa_node_of_cpu((int)pu);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (numa_available() < 0)
+        return -1;
+    pthread_once(&once, read_all_nodes);
+    return numa_node_of_cpu((int)pu);
 }
 
 /* Reads text files of the kernel, because they can be read even if the mempolicy calls are refused. */

@@ -345,7 +345,8 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
                                         .arguments = request->count,
                                         .hash = dti_sync_function(
                                             r, (const void *)(uintptr_t)request->function) };
-    DTI_TRY(dti_team_check_one_host(r->team, "ditto_update"));
+    if (v->mirrored)
+        DTI_TRY(dti_team_check_one_host(r->team, "ditto_update of a mirrored variable in a run"));
     if (needs_split(v))
         DTI_TRY(split_in_run(r, v));
     DTI_TRY(dti_variable_check_whole(v, "an update of"));

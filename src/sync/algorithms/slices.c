@@ -15,9 +15,25 @@
 _Static_assert(2 * (size_t)DTI_TILE_BYTES + DTI_MERGE_SCRATCH_BYTES <= DTI_WORKSPACE_BYTES,
                "a workspace must hold what merging needs");
 
+struct slices_reduction {
+    struct dti_replica *self;
+    const struct dti_slices *own_slices;
+
+    /* The slices of all n replicas, on all hosts. */
+    const struct dti_slices *const *of;
+    uint32_t n;
+    struct dti_reduction reduction;
+    size_t row_count, row_bytes, total;
+    struct dti_indexed_row *indexed; /* [total] if rows are merged */
+    struct dti_tree_value *value;    /* [total] */
+
+    /* The result of the checks of indices and capacities. It is equal on all replicas. */
+    ditto_status check_status;
+};
+
 /* -- checks that every replica makes -- */
 
-static ditto_status check_index(const struct dti_slices_reduction *g, uint32_t replica, size_t k,
+static ditto_status check_index(const struct slices_reduction *g, uint32_t replica, size_t k,
                                 int64_t index)
 {
     size_t limit = g->own_slices->out == NULL ? g->own_slices->dense_rows : SIZE_MAX;
@@ -27,7 +43,7 @@ static ditto_status check_index(const struct dti_slices_reduction *g, uint32_t r
                     k, (long long)index, (long long)(limit > INT64_MAX ? INT64_MAX : (int64_t)limit - 1));
 }
 
-static ditto_status check_capacities(const struct dti_slices_reduction *g, size_t needed)
+static ditto_status check_capacities(const struct slices_reduction *g, size_t needed)
 {
     for (uint32_t r = 0; r < g->n && g->own_slices->out != NULL; r++)
         if (g->of[r]->capacity < needed)
@@ -40,7 +56,7 @@ static ditto_status check_capacities(const struct dti_slices_reduction *g, size_
 /* -- without merging -- */
 
 /* Copies `count` elements. Divides them if the op is MEAN. */
-static void copy_values(struct dti_slices_reduction *g, const char *from, size_t count, char *to)
+static void copy_values(struct slices_reduction *g, const char *from, size_t count, char *to)
 {
     struct dti_reduction *r = &g->reduction;
     char *tile = g->self->sync->state[g->self->index].workspace.scratch;
@@ -60,7 +76,7 @@ static void copy_values(struct dti_slices_reduction *g, const char *from, size_t
     }
 }
 
-static ditto_status check_indices(const struct dti_slices_reduction *g)
+static ditto_status check_indices(const struct slices_reduction *g)
 {
     for (uint32_t r = 0; r < g->n; r++)
         for (size_t k = 0; k < g->of[r]->in.rows; k++)
@@ -68,7 +84,7 @@ static ditto_status check_indices(const struct dti_slices_reduction *g)
     return DITTO_OK;
 }
 
-static ditto_status concatenate(struct dti_slices_reduction *g)
+static ditto_status concatenate(struct slices_reduction *g)
 {
     ditto_slices *out = g->own_slices->out;
     size_t row = 0;
@@ -89,7 +105,7 @@ static ditto_status concatenate(struct dti_slices_reduction *g)
 
 /* Reads each index once and checks the value that was read, so that the checked value is the one that is
  * used. */
-static ditto_status sort_rows(struct dti_slices_reduction *g)
+static ditto_status sort_rows(struct slices_reduction *g)
 {
     size_t order = 0;
     for (uint32_t r = 0; r < g->n; r++) {
@@ -106,7 +122,7 @@ static ditto_status sort_rows(struct dti_slices_reduction *g)
 }
 
 /* Combines elements [at, at + count) of the rows [first, end). Stores accumulators in `out`. */
-static void merge_tile(struct dti_slices_reduction *g, size_t first, size_t end, size_t at, size_t count,
+static void merge_tile(struct slices_reduction *g, size_t first, size_t end, size_t at, size_t count,
                        char *out, char *scratch)
 {
     struct dti_reduction *r = &g->reduction;
@@ -116,7 +132,7 @@ static void merge_tile(struct dti_slices_reduction *g, size_t first, size_t end,
 }
 
 /* Writes a sum to a row. If the result is dense, the old elements of the row are added. Rounds once. */
-static void put_tile(const struct dti_slices_reduction *g, char *sum, size_t count, char *to)
+static void put_tile(const struct slices_reduction *g, char *sum, size_t count, char *to)
 {
     const struct dti_kernel *kernel = g->reduction.kernel;
     char *old = sum + DTI_TILE_BYTES;
@@ -133,7 +149,7 @@ static void put_tile(const struct dti_slices_reduction *g, char *sum, size_t cou
         memcpy(to, sum, count * g->reduction.element_bytes);
 }
 
-static ditto_status merge(struct dti_slices_reduction *g)
+static ditto_status merge(struct slices_reduction *g)
 {
     char *tile = g->self->sync->state[g->self->index].workspace.scratch, *scratch = tile + 2 * DTI_TILE_BYTES;
     size_t chunk = DTI_MERGE_TILE_BYTES / g->reduction.accumulator_bytes, row = 0;
@@ -160,9 +176,11 @@ static ditto_status merge(struct dti_slices_reduction *g)
 
 /* -- both -- */
 
-ditto_status dti_slices_combine(struct dti_slices_reduction *g, const struct dti_slices *const *of,
-                                uint32_t n)
+/* Combines the slices of all n replicas into the result of this one. The error of the checks is in the
+ * reduction, and is equal on all replicas. Returns NO_MEMORY if this replica has none. */
+static ditto_status combine(void *context, const struct dti_slices *const *of, uint32_t n)
 {
+    struct slices_reduction *g = context;
     void *memory;
     g->of = of;
     g->n = n;
@@ -188,13 +206,13 @@ static ditto_status combine_here(struct dti_replica *self, uint32_t seq, void *c
     const struct dti_slices *of[DITTO_MAX_REPLICAS];
     for (uint32_t r = 0; r < self->num_replicas; r++)
         of[r] = dti_call_of(self->sync, r, seq)->more;
-    return dti_slices_combine(context, of, self->num_replicas);
+    return combine(context, of, self->num_replicas);
 }
 
 ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call,
                                const struct dti_slices *own_slices, struct dti_deadline *deadline)
 {
-    struct dti_slices_reduction g = { .self = self,
+    struct slices_reduction g = { .self = self,
                                       .own_slices = own_slices,
                                       .reduction = dti_flow_reduction(self->sync, call),
                                       .row_count = call->count,
@@ -205,7 +223,7 @@ ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call,
     dti_call_begins(self, call);
     ditto_status status = self->sync->hosts == NULL
                               ? dti_collective_with_access(self, call, combine_here, &g, deadline)
-                              : dti_slices_on_hosts(self, call, &g, deadline);
+                              : dti_slices_on_hosts(self, call, combine, &g, deadline);
     dti_call_ends(self, call);
     dti_fenv_leave(saved);
     return status != DITTO_OK ? status : g.check_status;

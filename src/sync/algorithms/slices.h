@@ -5,11 +5,9 @@
 #include <ditto/slices.h>
 
 #include "base/waiting/futex.h"
-#include "sync/kernels/reduction.h"
 #include "sync/meeting/call.h"
 
 struct dti_replica;
-struct dti_indexed_row;
 
 /* The input of one replica, and where it wants the result. */
 struct dti_slices {
@@ -28,28 +26,6 @@ struct dti_slices {
     /* True if rows with equal indices are merged. Always true with `dense`. */
     bool merge;
 };
-
-/* The work of one replica. */
-struct dti_slices_reduction {
-    struct dti_replica *self;
-    const struct dti_slices *own_slices;
-
-    /* The slices of all n replicas, on all hosts. */
-    const struct dti_slices *const *of;
-    uint32_t n;
-    struct dti_reduction reduction;
-    size_t row_count, row_bytes, total;
-    struct dti_indexed_row *indexed; /* [total] if rows are merged */
-    struct dti_tree_value *value;    /* [total] */
-
-    /* The result of the checks of indices and capacities. It is equal on all replicas. */
-    ditto_status check_status;
-};
-
-/* Combines the slices of all n replicas into the result of this one. The error of the checks is in g, and is
- * equal on all replicas. Returns NO_MEMORY if this replica has none. */
-ditto_status dti_slices_combine(struct dti_slices_reduction *g, const struct dti_slices *const *of,
-                                uint32_t n);
 
 /* The collective of ditto_all_reduce_slices and ditto_all_reduce_slices_into. The call has name, dtype, op,
  * element_bytes, and in count the number of elements of a row. Must be called on the replica's own thread. */

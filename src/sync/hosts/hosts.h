@@ -156,11 +156,14 @@ ditto_status dti_exchange_on_hosts(struct dti_replica *self, const struct dti_ca
                                    const struct dti_exchange_list *list, struct dti_deadline *deadline);
 void dti_hosts_exchange_free(ditto_cluster *cluster, struct dti_hosts_exchange *exchange);
 
-/* The collective of ditto_all_reduce_slices (slices_on_hosts.c), and that of ditto_block_sum
- * (block_sum_on_hosts.c). */
-struct dti_slices_reduction;
-ditto_status dti_slices_on_hosts(struct dti_replica *self, const struct dti_call *call,
-                                 struct dti_slices_reduction *g, struct dti_deadline *deadline);
+/* Gives the slices of each replica to all (slices_on_hosts.c). The call's `more` are those of this one
+ * (slices.h). Each replica then calls `use` with the slices of all n replicas. */
+struct dti_slices;
+typedef ditto_status dti_slices_use(void *context, const struct dti_slices *const *of, uint32_t n);
+ditto_status dti_slices_on_hosts(struct dti_replica *self, const struct dti_call *call, dti_slices_use *use,
+                                 void *context, struct dti_deadline *deadline);
+
+/* The collective of ditto_block_sum (block_sum_on_hosts.c). */
 struct dti_block_row;
 ditto_status dti_block_sum_on_hosts(struct dti_block_row *row, const struct dti_call *call,
                                     struct dti_deadline *deadline);

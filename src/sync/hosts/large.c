@@ -187,10 +187,11 @@ static void lay_out(const struct large *l, struct hosts_block *b)
 
 /* -- walking over blocks -- */
 
-/* The bytes of a host's slice of a block that all hosts finish together. */
+/* The bytes of a host's slice of a block that all hosts finish together, which are whole cache lines. */
 static size_t slice_bytes(size_t hosts)
 {
-    return BLOCK_BYTES / hosts > SLICE_BYTES ? BLOCK_BYTES / hosts : SLICE_BYTES;
+    size_t bytes = BLOCK_BYTES / hosts / DTI_CACHE_LINE * DTI_CACHE_LINE;
+    return bytes > SLICE_BYTES ? bytes : SLICE_BYTES;
 }
 
 /* The bytes of a block, which are equal on all hosts. If one host finishes all of it, that host receives the

@@ -1,7 +1,7 @@
-/* src/sync/hosts/slices_on_hosts.c - all-reduce of indexed rows over several hosts.
+/* src/sync/hosts/slices_on_hosts.c - indexed rows of the replicas of all hosts.
  *
- * Each host gives the rows of its replicas to all hosts. Then each replica combines the rows of all replicas,
- * as on one host, so the bits are the same. */
+ * Each host gives the rows of its replicas to all hosts. Then each replica works with the rows of all
+ * replicas, as on one host, so the bits are the same. */
 #include "base/errors/status.h"
 #include "replicas/memory/arena.h"
 #include "sync/algorithms/collective.h"
@@ -75,9 +75,9 @@ static ditto_status driven_slices(const struct dti_hosts_call *c)
     return status;
 }
 
-/* Finds the slices of all replicas in what the hosts have given. */
-static void unpack(const struct dti_hosts *hosts, const struct gathering_slices *s, struct dti_slices *slices,
-                   const struct dti_slices **of)
+/* Finds the slices of all replicas in what the hosts have given. `own` are those of this replica. */
+static void unpack(const struct dti_hosts *hosts, const struct gathering_slices *s, const ditto_slices *own,
+                   struct dti_slices *slices, const struct dti_slices **of)
 {
     for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
         uint32_t first = hosts->ranges.start[h], n = hosts->ranges.start[h + 1] - first;
@@ -89,9 +89,10 @@ static void unpack(const struct dti_hosts *hosts, const struct gathering_slices 
         }
         for (uint32_t i = 0; i < n; i++) {
             memcpy(&entry, s->all[h].data + i * sizeof entry, sizeof entry);
-            slices[first + i] = (struct dti_slices){ .in = { (int64_t *)(uintptr_t)indices,
-                                                             (void *)(uintptr_t)values, entry.rows, 0, 0 },
-                                                     .capacity = entry.capacity };
+            slices[first + i] = (struct dti_slices){ .in = *own, .capacity = entry.capacity };
+            slices[first + i].in.indices = (int64_t *)(uintptr_t)indices;
+            slices[first + i].in.values = (void *)(uintptr_t)values;
+            slices[first + i].in.rows = entry.rows;
             of[first + i] = &slices[first + i];
             indices += entry.rows * sizeof(int64_t);
             values += entry.rows * s->row_bytes;
@@ -99,39 +100,40 @@ static void unpack(const struct dti_hosts *hosts, const struct gathering_slices 
     }
 }
 
-ditto_status dti_slices_on_hosts(struct dti_replica *self, const struct dti_call *call,
-                                 struct dti_slices_reduction *g, struct dti_deadline *deadline)
+/* Calls `use` with the slices of all replicas, for which `memory` has room. */
+static ditto_status gather_and_use(struct dti_replica *self, const struct dti_call *call, void *memory,
+                                   dti_slices_use *use, void *context, struct dti_deadline *deadline)
 {
-    struct dti_arrival arrival = { .call = call };
-    struct gathering_slices s = { .row_bytes = g->row_bytes };
-    uint32_t n = self->all_replicas;
-    struct dti_hosts_call c;
-    void *memory;
-    DTI_TRY(
-        dti_replica_alloc(self, n * (sizeof(struct dti_slices) + sizeof(void *)), DTI_CACHE_LINE, &memory));
     struct dti_slices *slices = memory;
-    const struct dti_slices **of = (const struct dti_slices **)(void *)(slices + n);
-    ditto_status status = dti_hosts_carry_out(self, UINT64_MAX, deadline);
-    if (status == DITTO_OK)
-        status = dti_meet(self, &arrival, deadline, &s.seq);
-    if (status == DITTO_OK)
-        status = dti_meeting_compare(self, s.seq);
-    if (status == DITTO_OK) {
-        dti_hosts_call_begin(&c, self, call, deadline);
-        c.step = &s;
-        status = dti_hosts_drive(&c, driven_slices);
+    const struct dti_slices **of = (const struct dti_slices **)(void *)(slices + self->all_replicas),
+                            *own = call->more;
+    struct gathering_slices s = { .row_bytes = own->in.row_count * ditto_dtype_bytes(own->in.dtype) };
+    struct dti_arrival arrival = { .call = call };
+    struct dti_hosts_call c;
+    DTI_TRY(dti_hosts_carry_out(self, UINT64_MAX, deadline));
+    DTI_TRY(dti_meet(self, &arrival, deadline, &s.seq));
+    DTI_TRY(dti_meeting_compare(self, s.seq));
+    dti_hosts_call_begin(&c, self, call, deadline);
+    c.step = &s;
+    DTI_TRY(dti_hosts_drive(&c, driven_slices));
+    DTI_TRY(dti_hosts_meet(&c));
+    s.all = c.hosts->gathered;
+    unpack(c.hosts, &s, &own->in, slices, of);
+    ditto_status status = use(context, of, self->all_replicas);
+    if (status != DITTO_OK) {
+        dti_replica_stop(self);
+        return status;
     }
-    if (status == DITTO_OK)
-        status = dti_hosts_meet(&c);
-    if (status == DITTO_OK) {
-        s.all = self->sync->hosts->gathered;
-        unpack(c.hosts, &s, slices, of);
-        status = dti_slices_combine(g, of, n);
-        if (status != DITTO_OK)
-            dti_replica_stop(self);
-    }
-    if (status == DITTO_OK)
-        status = dti_hosts_meet(&c);
+    return dti_hosts_meet(&c);
+}
+
+ditto_status dti_slices_on_hosts(struct dti_replica *self, const struct dti_call *call, dti_slices_use *use,
+                                 void *context, struct dti_deadline *deadline)
+{
+    void *memory;
+    DTI_TRY(dti_replica_alloc(self, self->all_replicas * (sizeof(struct dti_slices) + sizeof(void *)),
+                              DTI_CACHE_LINE, &memory));
+    ditto_status status = gather_and_use(self, call, memory, use, context, deadline);
     dti_arena_free(self->arena, memory);
     return status;
 }
