@@ -500,7 +500,8 @@ static size_t lay_out(const ditto_cluster *cluster, struct dti_headers *headers,
 ditto_status dti_headers_make(ditto_cluster *cluster)
 {
     uint32_t hosts = cluster->wire.num_hosts, host = cluster->wire.host;
-    size_t most = last_bytes(cluster) > DTI_HEADER_PAYLOAD ? last_bytes(cluster) : DTI_HEADER_PAYLOAD;
+    size_t payload = dti_header_payload(cluster),
+           most = last_bytes(cluster) > payload ? last_bytes(cluster) : payload;
     struct dti_headers *headers = calloc(1, sizeof *headers);
     cluster->headers = headers;
     if (headers != NULL) {

@@ -28,8 +28,16 @@
 
 #include "hosts/cluster.h"
 
-/* The most bytes behind a header. */
+/* The most bytes that any number of hosts can send behind a header. */
 #define DTI_HEADER_PAYLOAD 4096
+
+/* Returns the most bytes behind a header of this cluster. They are more if there are few hosts, because each host
+ * has two buffers for each other one. */
+static inline size_t dti_header_payload(const ditto_cluster *cluster)
+{
+    size_t bytes = ((size_t)256 << 10) / cluster->wire.num_hosts / DTI_CACHE_LINE * DTI_CACHE_LINE;
+    return bytes < DTI_HEADER_PAYLOAD ? DTI_HEADER_PAYLOAD : bytes < 65536 ? bytes : 65536;
+}
 
 enum dti_header_kind { DTI_HEADER_CALL = 1, DTI_HEADER_END, DTI_HEADER_LAST };
 
@@ -70,7 +78,7 @@ ditto_status dti_headers_make(ditto_cluster *cluster);
 void dti_headers_withdraw(ditto_cluster *cluster);
 void dti_headers_free(ditto_cluster *cluster);
 
-/* Returns where the payload of the next header is written: DTI_HEADER_PAYLOAD bytes, aligned for every
+/* Returns where the payload of the next header is written: dti_header_payload bytes, aligned for every
  * dtype. */
 void *dti_header_out(ditto_cluster *cluster);
 

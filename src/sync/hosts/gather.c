@@ -65,13 +65,14 @@ enum dti_verdict dti_hosts_gather(struct dti_hosts *hosts, struct dti_intent *in
 {
     unsigned char *payload = dti_header_out(hosts->cluster);
     uint64_t announced = bytes;
+    size_t most = dti_header_payload(hosts->cluster) - DTI_RIDING_OFFSET; /* that ride */
     bool all_ride = true;
     if (make_buffers(hosts) != DITTO_OK)
         return DTI_HEADERS_FAILED;
     memcpy(payload, &announced, sizeof announced);
-    if (bytes != 0 && bytes <= DTI_RIDING_BYTES)
+    if (bytes != 0 && bytes <= most)
         memcpy(payload + DTI_RIDING_OFFSET, own, bytes);
-    intent->payload_bytes = DTI_RIDING_OFFSET + (bytes <= DTI_RIDING_BYTES ? bytes : 0);
+    intent->payload_bytes = DTI_RIDING_OFFSET + (bytes <= most ? bytes : 0);
     enum dti_verdict verdict = dti_headers_exchange(hosts->cluster, intent, limits);
     if (verdict == DTI_HEADERS_LATE)
         dti_headers_list_missing(hosts->cluster, late);
@@ -81,7 +82,7 @@ enum dti_verdict dti_hosts_gather(struct dti_hosts *hosts, struct dti_intent *in
         const unsigned char *in = dti_header_in(hosts->cluster, h, NULL);
         memcpy(&announced, in, sizeof announced);
         hosts->gathered[h] = (struct dti_gathered){ in + DTI_RIDING_OFFSET, announced };
-        all_ride &= announced <= DTI_RIDING_BYTES;
+        all_ride &= announced <= most;
     }
     *out = hosts->gathered;
     return all_ride ? DTI_HEADERS_EQUAL : move(hosts, own, limits, late);

@@ -1,7 +1,7 @@
 /* src/sync/hosts/gather.h - gives data of each host to all hosts.
  *
  * This is how hosts share what is not a row of elements: counts, rows with indices, shapes, contents of
- * variables. Data of at most DTI_RIDING_BYTES ride behind the headers. Larger data follow in messages from
+ * variables. Small data ride behind the headers. Larger data follow in messages from
  * each host to each other host. */
 #ifndef DTI_SYNC_HOSTS_GATHER_H
 #define DTI_SYNC_HOSTS_GATHER_H
@@ -10,7 +10,6 @@
 
 /* Behind a header stands the number of bytes, and then the data at a multiple of 16 bytes. */
 #define DTI_RIDING_OFFSET 16
-#define DTI_RIDING_BYTES  ((size_t)DTI_HEADER_PAYLOAD - DTI_RIDING_OFFSET)
 
 /* The data of one host, at a multiple of 16 bytes. */
 struct dti_gathered {

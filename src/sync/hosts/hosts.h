@@ -42,7 +42,8 @@ struct dti_hosts {
 
     /* The replicas of all hosts. */
     struct dti_ranges ranges;
-    uint32_t first; /* of this host */
+    uint32_t first;         /* of this host */
+    uint32_t most_replicas; /* of one host */
 
     /* The parts of all hosts, in ascending order. Those of host h are [part_start[h], part_start[h + 1]). */
     struct dti_span *part;

@@ -26,10 +26,22 @@ static size_t ridden_bytes(const struct dti_hosts_call *c, const struct dti_segm
     return bytes;
 }
 
+/* The driver alone combines the sources of its host. If they are more than this, all replicas of the host had
+ * better combine them (large.c). */
+#define DRIVER_BYTES ((size_t)256 << 10)
+
+/* Returns the most bytes behind the header of a host with so many replicas. */
+static size_t most_bytes(const struct dti_hosts *hosts)
+{
+    size_t payload = dti_header_payload(hosts->cluster), most = DRIVER_BYTES / hosts->most_replicas;
+    most = most < DTI_HEADER_PAYLOAD ? DTI_HEADER_PAYLOAD : most;
+    return most < payload ? most : payload;
+}
+
 bool dti_hosts_is_small(const struct dti_hosts_call *c)
 {
     struct dti_segment segment;
-    size_t results = 0;
+    size_t results = 0, most = most_bytes(c->hosts);
     if (c->flow->target != NULL)
         return false;
     for (uint32_t host = 0; host < dti_hosts_count(c->hosts); host++) {
@@ -41,7 +53,7 @@ bool dti_hosts_is_small(const struct dti_hosts_call *c)
         for (bool more = dti_flow_begin(&walk, &segment); more; more = dti_flow_next(&walk, &segment)) {
             bytes += ridden_bytes(&walking, &segment, host);
             results += round_up(segment.count * walk.reduction.element_bytes);
-            if (bytes > DTI_HEADER_PAYLOAD || results > DTI_SMALL_ROW_BYTES)
+            if (bytes > most || results > DTI_SMALL_ROW_BYTES)
                 return false;
         }
     }
