@@ -104,7 +104,8 @@ typedef struct ditto_input_options {
      *  random numbers, in each pass. With a state, 0 means the pass that the state continues. */
     uint64_t pass;
 
-    /** W. It divides N. 0 means 1, or N with DITTO_REPLICATION_PER_REPLICA. */
+    /** W. It divides N. 0 means 1, or N with DITTO_REPLICATION_PER_REPLICA. Over several hosts it is 1:
+     *  others are DITTO_ERR_UNSUPPORTED. */
     uint32_t num_pipelines;
 
     /** How the pipelines share the dataset. Refused for datasets from a function. */

@@ -243,7 +243,7 @@ typedef struct ditto_apply_options {
 
     /** [out] The norm of the aggregated gradients of all variables before clipping. It has the same bits on
      *  all replicas, with and without clip_norm. NULL if it is not needed. Without clip_norm, it must be NULL
-     *  on all replicas or on none. */
+     *  on all replicas or on none, and over several hosts on all (DITTO_ERR_UNSUPPORTED otherwise). */
     double *norm;
 } ditto_apply_options;
 

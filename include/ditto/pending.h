@@ -17,6 +17,9 @@ DITTO_BEGIN
  *  The replica that started an operation must wait for it, in the same run. If its function returns without
  *  an error before that, the run fails with DITTO_ERR_INVALID, and the message names the operation.
  *  Operations may be waited for in any order.
+ *
+ *  Over several hosts (ditto/cluster.h) an operation is carried out in the next call in which the replicas
+ *  wait: ditto_wait, ditto_test, which waits too then, or another collective. It hides no time between hosts.
  *  @{ */
 
 /** Largest number of operations that a replica can start from the oldest pending one on. That one is counted,
