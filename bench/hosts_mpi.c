@@ -1,13 +1,11 @@
 /* bench/hosts_mpi.c - all-reduce over several hosts, beside MPI and beside a bound.
  *
- *     mpirun -np H build/bench/hosts-openmpi [--csv]
- *     mpiexec -n H build/bench/hosts-mpich [--csv]
+ *     mpirun -np H build/bench/hosts-openmpi [--csv] mpiexec -n H build/bench/hosts-mpich [--csv]
  *
  * Each process is a host of one replica. The contenders take turns, each with a batch of repetitions on data
  * that it has rewritten before each repetition, and the figures are medians over the batches:
- *   ditto  ditto_all_reduce
- *   MPI    MPI_Allreduce of the same processes
- *   bound  for two hosts: each sends half of its elements to the other, adds its own half to what has come, and
+ *   ditto  ditto_all_reduce MPI    MPI_Allreduce of the same processes bound  for two hosts: each sends half
+ *   of its elements to the other, adds its own half to what has come, and
  *          sends the sums back, with MPI_Isend and MPI_Irecv */
 #include <ditto.h>
 #include <ditto/mpi.h>

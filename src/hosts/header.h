@@ -31,8 +31,8 @@
 /* The most bytes that any number of hosts can send behind a header. */
 #define DTI_HEADER_PAYLOAD 4096
 
-/* Returns the most bytes behind a header of this cluster. They are more if there are few hosts, because each host
- * has two buffers for each other one. */
+/* Returns the most bytes behind a header of this cluster. They are more if there are few hosts, because each
+ * host has two buffers for each other one. */
 static inline size_t dti_header_payload(const ditto_cluster *cluster)
 {
     size_t bytes = ((size_t)256 << 10) / cluster->wire.num_hosts / DTI_CACHE_LINE * DTI_CACHE_LINE;

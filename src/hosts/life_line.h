@@ -1,15 +1,15 @@
 /* src/hosts/life_line.h - notices at once that a process of the cluster has ended.
  *
- * The hosts form a star of TCP connections with host 0 in the middle, beside the wire. On each host one thread
- * sleeps until a connection has news. If a process ends without taking leave, the system closes its connection.
- * Host 0 tells the others. The thread then records the loss, and stops the run of this host, so that also
- * replicas that wait for each other learn of it while no thread is driving the wire.
+ * The hosts form a star of TCP connections with host 0 in the middle, beside the wire. On each host one
+ * thread sleeps until a connection has news. If a process ends without taking leave, the system closes its
+ * connection. Host 0 tells the others. The thread then records the loss, and stops the run of this host, so
+ * that also replicas that wait for each other learn of it while no thread is driving the wire.
  *
- * A host that is stopped (SIGSTOP) or slow keeps its connections. Deadlines are for such hosts. If connections
- * cannot be made, because a firewall forbids them, the cluster works without a life line.
+ * A host that is stopped (SIGSTOP) or slow keeps its connections. Deadlines are for such hosts. If
+ * connections cannot be made, because a firewall forbids them, the cluster works without a life line.
  *
- * Only a host that shows a random token is let in. The wire hands out the token. Host 0 listens only until all
- * hosts have connected. */
+ * Only a host that shows a random token is let in. The wire hands out the token. Host 0 listens only until
+ * all hosts have connected. */
 #ifndef DTI_LIFE_LINE_H
 #define DTI_LIFE_LINE_H
 
@@ -21,8 +21,8 @@
 struct ditto_cluster;
 struct dti_life_line;
 
-/* Connects the hosts. Every host calls it, when headers can be exchanged. Returns DITTO_OK also if there will be
- * no life line, and otherwise as dti_headers_exchange fails. */
+/* Connects the hosts. Every host calls it, when headers can be exchanged. Returns DITTO_OK also if there will
+ * be no life line, and otherwise as dti_headers_exchange fails. */
 ditto_status dti_life_line_make(struct ditto_cluster *cluster, uint32_t timeout_ms);
 
 /* Takes leave of the other hosts, and ends the thread. */
@@ -34,8 +34,9 @@ bool dti_life_line_has_lost(const struct ditto_cluster *cluster);
 /* Records that a host is lost, and which. Returns DITTO_ERR_LOST. Any thread. */
 ditto_status dti_life_line_fail(const struct ditto_cluster *cluster);
 
-/* Sets what is called, on the thread of the life line, when a host is lost. The error is in the record of that
- * thread. When the function returns, the one that was set before is not called any more. NULL means nothing. */
+/* Sets what is called, on the thread of the life line, when a host is lost. The error is in the record of
+ * that thread. When the function returns, the one that was set before is not called any more. NULL means
+ * nothing. */
 void dti_life_line_watch(struct ditto_cluster *cluster, void (*stop)(void *argument), void *argument);
 
 /* Sets which replicas the hosts have, while no other thread describes a host. */

@@ -1,9 +1,9 @@
 /* src/hosts/star.c - makes TCP connections between host 0 and all other hosts. See star.h.
  *
- * Host 0 listens, and tells the others over the wire at which addresses, and a random token. Each of them tries
- * the addresses one after the other, shows the token, and waits for an answer. Then all hosts tell each other
- * whether they are connected. Everything ends within CONNECT_MS, because packets to an address that a firewall
- * protects are lost without an answer. */
+ * Host 0 listens, and tells the others over the wire at which addresses, and a random token. Each of them
+ * tries the addresses one after the other, shows the token, and waits for an answer. Then all hosts tell each
+ * other whether they are connected. Everything ends within CONNECT_MS, because packets to an address that a
+ * firewall protects are lost without an answer. */
 #include "hosts/star.h"
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
@@ -140,8 +140,8 @@ static void list_addresses(struct invitation *out)
     freeifaddrs(all);
 }
 
-/* Listens on all interfaces, because host 0 does not know through which one the others come. Returns -1 if that
- * is not possible. */
+/* Listens on all interfaces, because host 0 does not know through which one the others come. Returns -1 if
+ * that is not possible. */
 static int begin_to_listen(uint32_t hosts, struct invitation *out)
 {
     struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_addr = in6addr_any };

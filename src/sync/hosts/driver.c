@@ -85,8 +85,8 @@ ditto_status dti_hosts_drive(const struct dti_hosts_call *c,
     return dti_team_options(c->self->team)->caller_waits ? post(c, work) : work(c);
 }
 
-/* Called by the thread of the life line, when a host is lost. Replicas that wait for each other then end their
- * wait. A thread that drives the wire has noticed it already, or will. */
+/* Called by the thread of the life line, when a host is lost. Replicas that wait for each other then end
+ * their wait. A thread that drives the wire has noticed it already, or will. */
 static void stop_run(void *argument)
 {
     const struct dti_hosts *hosts = argument;

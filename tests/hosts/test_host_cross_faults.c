@@ -1,0 +1,293 @@
+/* tests/hosts/test_host_cross_faults.c - cross calls that fail on one host fail on all hosts, with one error,
+ * and the next call works. */
+#include "support/host_programs.h"
+
+#define CHECK(host, condition) EXPECT((host)->report, condition)
+
+enum { COUNT = 100, TRIALS = 3 };
+
+/* Every host must return this status, with a message that contains the text. */
+static ditto_status expect(struct test_host *host, ditto_status found, ditto_status expected,
+                           const char *text)
+{
+    if (found == expected && strstr(ditto_last_error()->message, text) != NULL)
+        return DITTO_OK;
+    report_failure(host->report, __FILE__, __LINE__, "host %u: %s instead of %s: %s", host->host,
+                   ditto_status_name(found), ditto_status_name(expected), ditto_last_error()->message);
+    return DITTO_ERR_USER;
+}
+
+/* A variable, whose values are read and written between the failures. */
+static ditto_status make(struct test_host *host, ditto_strategy **strategy, ditto_variable **v)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.timeout_ms = 20000;
+    DITTO_TRY(make_host_strategy(host, 2, &options, strategy));
+    return program_variable(*strategy, "v", DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, NULL, v);
+}
+
+static ditto_status add_ones(ditto_replica *self, void *argument)
+{
+    float ones[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    return ditto_assign_add(self, argument, ones);
+}
+
+/* All hosts run, and read the sum of their components. */
+static ditto_status works(struct test_host *host, ditto_strategy *strategy, ditto_variable *v)
+{
+    float zeros[COUNT] = { 0 }, found[COUNT];
+    DITTO_TRY(ditto_variable_assign(v, zeros, sizeof zeros));
+    DITTO_TRY(ditto_strategy_run(strategy, add_ones, v));
+    DITTO_TRY(ditto_variable_read(v, found, sizeof found));
+    CHECK(host, found[0] == 2.0f * (float)host->hosts && found[COUNT - 1] == found[0]);
+    return DITTO_OK;
+}
+
+static ditto_status end(ditto_strategy *strategy, ditto_variable *v)
+{
+    DITTO_TRY(ditto_variable_destroy(v));
+    return ditto_strategy_destroy(strategy);
+}
+
+/* -- arguments that differ -- */
+
+static ditto_status assigns_other_bytes(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    float value[COUNT] = { 0 };
+    DITTO_TRY(make(host, &strategy, &v));
+    for (int i = 0; i < TRIALS; i++) {
+        value[7] = host->host == 1;
+        DITTO_TRY(expect(host, ditto_variable_assign(v, value, sizeof value), DITTO_ERR_DIVERGED,
+                         "calls ditto_variable_assign of \"v\""));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    return end(strategy, v);
+}
+
+static ditto_status creates_another_shape(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v, *w;
+    DITTO_TRY(make(host, &strategy, &v));
+    for (int i = 0; i < TRIALS; i++) {
+        ditto_status status = program_variable(strategy, "w", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32,
+                                               host->host == 2 ? 11 : 10, NULL, &w);
+        DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "ditto_variable_create of \"w\""));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    return end(strategy, v);
+}
+
+static ditto_status makes_another_call(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    float value[COUNT] = { 0 };
+    DITTO_TRY(make(host, &strategy, &v));
+    for (int i = 0; i < TRIALS; i++) {
+        ditto_status status = host->host == 1 ? ditto_variable_read(v, value, sizeof value)
+                                              : ditto_strategy_run(strategy, add_ones, v);
+        DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the same calls"));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    return end(strategy, v);
+}
+
+static ditto_status iterates_other_rows(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    ditto_dataset *rows, *batches;
+    ditto_iterator *iterator;
+    float values[COUNT] = { 0 };
+    values[3] = host->host == 1;
+    ditto_tensor data = { .data = values, .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } };
+    DITTO_TRY(make(host, &strategy, &v));
+    DITTO_TRY(ditto_dataset_from_arrays(&data, 1, &rows));
+    DITTO_TRY(ditto_dataset_batch(rows, host->host == 2 ? 20 : 10, 0, &batches));
+    for (int i = 0; i < TRIALS; i++) {
+        DITTO_TRY(expect(host, ditto_strategy_iterate(strategy, batches, NULL, &iterator), DITTO_ERR_DIVERGED,
+                         "ditto_strategy_iterate"));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    DITTO_TRY(ditto_dataset_destroy(batches));
+    DITTO_TRY(ditto_dataset_destroy(rows));
+    return end(strategy, v);
+}
+
+static void arguments_that_differ_are_diverged_on_all(void **state)
+{
+    (void)state;
+    on_hosts(3, 100, assigns_other_bytes, NULL);
+    on_hosts(3, 100, creates_another_shape, NULL);
+    on_hosts(3, 100, makes_another_call, NULL);
+    on_hosts(3, 100, iterates_other_rows, NULL);
+}
+
+/* -- errors of one host -- */
+
+static ditto_status gives_a_wrong_size(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    float value[COUNT] = { 0 };
+    DITTO_TRY(make(host, &strategy, &v));
+    for (int i = 0; i < TRIALS; i++) {
+        size_t bytes = host->host == 1 ? 4 : sizeof value;
+        DITTO_TRY(
+            expect(host, ditto_variable_read(v, value, bytes), DITTO_ERR_SHAPE, "has 400 bytes, but dst"));
+        DITTO_TRY(expect(host, ditto_variable_assign(v, value, bytes), DITTO_ERR_SHAPE,
+                         "has 400 bytes, but value"));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    return end(strategy, v);
+}
+
+static ditto_status refuse(const ditto_tensor *value, size_t first_row, void *user)
+{
+    (void)value, (void)first_row, (void)user;
+    return ditto_fail(NULL, 3, "no initial value today");
+}
+
+static ditto_status cannot_initialize(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v, *w;
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 5 } };
+    options.name = "w";
+    options.initialize = refuse;
+    DITTO_TRY(make(host, &strategy, &v));
+    for (int i = 0; i < TRIALS; i++) {
+        DITTO_TRY(expect(host, ditto_variable_create(strategy, &spec, &options, &w), DITTO_ERR_USER,
+                         "no initial value today"));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    return end(strategy, v);
+}
+
+static ditto_status fails_on_host_1(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                    void *user, ditto_value **result)
+{
+    const struct test_host *host = user;
+    double sum;
+    (void)count, (void)result;
+    DITTO_TRY(ditto_strategy_reduce_f64(strategy, DITTO_SUM, arguments[0], &sum));
+    if (host->host == 1)
+        return ditto_fail(NULL, 4, "host 1 does not merge");
+    return ditto_strategy_reduce_f64(strategy, DITTO_SUM, arguments[0], &sum);
+}
+
+/* Goes on after the error of a call, which all hosts have noticed. */
+static ditto_status goes_on(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                            void *user, ditto_value **result)
+{
+    (void)fails_on_host_1(strategy, arguments, count, user, result);
+    return DITTO_OK;
+}
+
+static ditto_status merges(ditto_replica *self, ditto_merge_fn function, void *argument)
+{
+    double x = 1;
+    ditto_tensor one = { .data = &x, .dtype = DITTO_F64 };
+    DITTO_TRY(ditto_merge_call(self, function, argument, &one, 1, NULL));
+    return ditto_barrier(self, NULL);
+}
+
+static ditto_status merge_failing(ditto_replica *self, void *argument)
+{
+    return merges(self, fails_on_host_1, argument);
+}
+
+static ditto_status merge_going_on(ditto_replica *self, void *argument)
+{
+    return merges(self, goes_on, argument);
+}
+
+static ditto_status merge_functions_fail(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    DITTO_TRY(make(host, &strategy, &v));
+    for (int i = 0; i < TRIALS; i++) {
+        DITTO_TRY(expect(host, ditto_strategy_run(strategy, merge_failing, host), DITTO_ERR_USER,
+                         "host 1 does not merge"));
+        DITTO_TRY(works(host, strategy, v));
+        /* Host 1 comes to the barrier while the others are in a reduction. */
+        ditto_status status = ditto_strategy_run(strategy, merge_going_on, host);
+        DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the same calls"));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    return end(strategy, v);
+}
+
+/* A map, which fails on host 1 alone. */
+static ditto_status fail_late(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                              void *user)
+{
+    const struct test_host *host = user;
+    int64_t row = *(const int64_t *)in[0].data;
+    (void)random;
+    if (host->host == 1 && row >= 30)
+        return ditto_fail(NULL, 6, "host 1 cannot read row %d", (int)row);
+    *(int64_t *)out[0].data = row;
+    return DITTO_OK;
+}
+
+static ditto_status take_all(ditto_replica *self, void *argument)
+{
+    ditto_batch batch;
+    ditto_status status;
+    int64_t sum = 0;
+    while ((status = ditto_next(self, argument, &batch)) == DITTO_OK) {
+        for (uint64_t i = 0; i < batch.rows; i++)
+            sum += ((const int64_t *)batch.component[0].data)[i];
+        DITTO_TRY(ditto_all_reduce(self, &sum, &sum, 1, DITTO_I64, DITTO_MAX, NULL));
+    }
+    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+}
+
+static ditto_status input_fails(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    ditto_dataset *rows, *mapped, *batches;
+    ditto_iterator *iterator;
+    DITTO_TRY(make(host, &strategy, &v));
+    DITTO_TRY(ditto_dataset_from_range(0, 100, 1, &rows));
+    DITTO_TRY(ditto_dataset_map(rows, fail_late, host, NULL, &mapped));
+    DITTO_TRY(ditto_dataset_batch(mapped, 10, 0, &batches));
+    for (int i = 0; i < TRIALS; i++) {
+        DITTO_TRY(ditto_strategy_iterate(strategy, batches, NULL, &iterator));
+        DITTO_TRY(expect(host, ditto_strategy_run(strategy, take_all, iterator), DITTO_ERR_USER,
+                         "host 1 cannot read row"));
+        DITTO_TRY(ditto_iterator_destroy(iterator));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    DITTO_TRY(ditto_dataset_destroy(batches));
+    DITTO_TRY(ditto_dataset_destroy(mapped));
+    DITTO_TRY(ditto_dataset_destroy(rows));
+    return end(strategy, v);
+}
+
+static void an_error_of_one_host_is_that_of_all(void **state)
+{
+    (void)state;
+    on_hosts(3, 100, gives_a_wrong_size, NULL);
+    on_hosts(3, 100, cannot_initialize, NULL);
+    on_hosts(3, 100, merge_functions_fail, NULL);
+    on_hosts(3, 100, input_fails, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arguments_that_differ_are_diverged_on_all),
+        cmocka_unit_test(an_error_of_one_host_is_that_of_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
