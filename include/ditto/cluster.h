@@ -91,9 +91,9 @@ typedef struct ditto_cluster_options {
     /** The name of this host in messages and descriptions. NULL means the name that the system gives it. */
     const char *name;
 
-    /** Whether the hosts also connect by TCP, so that the end of a process is noticed at once. OFF: it is only
-     *  noticed when a time limit has passed. Hosts must give the same value. If connections are not possible,
-     *  the cluster works without them (ditto_cluster_has_life_line). */
+    /** Whether the hosts also connect by TCP, so that the end of a process is noticed at once. OFF: it is
+     *  only noticed when a time limit has passed. Hosts must give the same value. If connections are not
+     *  possible, the cluster works without them (ditto_cluster_has_life_line). */
     ditto_switch life_line;
 } ditto_cluster_options;
 

@@ -65,17 +65,16 @@ static ditto_status fail_lost(const ditto_cluster *cluster, uint32_t host)
     char name[DTI_HOST_NAME_BYTES + 64];
     struct dti_text text = { name, sizeof name, 0 };
     dti_describe_host(cluster, host, &text);
-    return DTI_FAIL(DITTO_ERR_LOST,
-                    "%s is gone: its process has ended, or its network does not answer. Only destroy is allowed",
-                    name);
+    return DTI_FAIL(
+        DITTO_ERR_LOST,
+        "%s is gone: its process has ended, or its network does not answer. Only destroy is allowed", name);
 }
 
 ditto_status dti_life_line_fail(const ditto_cluster *cluster)
 {
     struct dti_life_line *l = cluster->life_line;
     pthread_mutex_lock(&l->lock);
-    ditto_status status = fail_lost(cluster,
-                                    atomic_load_explicit(&l->lost, memory_order_relaxed) - 1);
+    ditto_status status = fail_lost(cluster, atomic_load_explicit(&l->lost, memory_order_relaxed) - 1);
     pthread_mutex_unlock(&l->lock);
     return status;
 }

@@ -180,7 +180,8 @@ static void let_in(const ditto_cluster *cluster, int listening, const struct inv
     unsigned char yes = 1;
     if (!move(accepted, &hello, sizeof hello, false, &soon) ||
         memcmp(hello.token, invitation->token, sizeof hello.token) != 0 || hello.host == 0 ||
-        hello.host >= cluster->wire.num_hosts || fd[hello.host] >= 0 || !move(accepted, &yes, 1, true, &soon)) {
+        hello.host >= cluster->wire.num_hosts || fd[hello.host] >= 0 ||
+        !move(accepted, &yes, 1, true, &soon)) {
         close(accepted);
         return;
     }
@@ -189,7 +190,8 @@ static void let_in(const ditto_cluster *cluster, int listening, const struct inv
     ++*count;
 }
 
-static void let_all_in(const ditto_cluster *cluster, int listening, const struct invitation *invitation, int *fd)
+static void let_all_in(const ditto_cluster *cluster, int listening, const struct invitation *invitation,
+                       int *fd)
 {
     struct dti_deadline deadline = { .timeout_ms = CONNECT_MS };
     uint32_t count = 1;
@@ -199,11 +201,14 @@ static void let_all_in(const ditto_cluster *cluster, int listening, const struct
 
 /* -- the other hosts -- */
 
-static int connect_to(const ditto_cluster *cluster, const struct invitation *invitation, const struct address *a)
+static int connect_to(const ditto_cluster *cluster, const struct invitation *invitation,
+                      const struct address *a)
 {
     struct dti_deadline soon = { .timeout_ms = ADDRESS_MS };
     struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = invitation->port };
-    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = invitation->port, .sin6_scope_id = a->scope };
+    struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+                               .sin6_port = invitation->port,
+                               .sin6_scope_id = a->scope };
     bool is_v4 = a->family == AF_INET;
     int failed = 0, fd = socket(a->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     socklen_t length = sizeof failed;

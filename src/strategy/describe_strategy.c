@@ -182,7 +182,8 @@ static void describe_hosts(const struct dti_hosts *hosts, const struct dti_tree 
     uint32_t count = dti_hosts_count(hosts);
     dti_text_add(text, "%u replicas on %u hosts, over %s%s\n", dti_ranges_replicas(&hosts->ranges), count,
                  cluster->wire.name,
-                 cluster->life_line != NULL ? "" : "; without a life line, a host that is gone is noticed late");
+                 cluster->life_line != NULL ? ""
+                                            : "; without a life line, a host that is gone is noticed late");
     for (uint32_t h = 0; h < count; h++) {
         if (h >= MOST_HOSTS && h != dti_hosts_own(hosts))
             continue;

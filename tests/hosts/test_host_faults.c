@@ -253,7 +253,8 @@ static ditto_status loses_a_process(struct test_host *host, ditto_replica_fn fun
     ditto_status status = ditto_strategy_run(strategy, function, host);
     if (host->host != 1) {
         DITTO_TRY(expect(host, status, DITTO_ERR_LOST, "host 1 (node1, replicas 2-3) is gone"));
-        DITTO_TRY(expect(host, ditto_strategy_run(strategy, sum_of_ids, host->report), DITTO_ERR_LOST, "is gone"));
+        DITTO_TRY(
+            expect(host, ditto_strategy_run(strategy, sum_of_ids, host->report), DITTO_ERR_LOST, "is gone"));
     }
     CHECK(host, ditto_strategy_destroy(strategy) == DITTO_OK);
     return DITTO_OK;

@@ -90,8 +90,8 @@ struct table {
 };
 
 /* The function of an update. */
-static ditto_status add_one(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count, void *user,
-                            ditto_tensor *result)
+static ditto_status add_one(const ditto_tensor *copy, const ditto_tensor *arguments, uint32_t count,
+                            void *user, ditto_tensor *result)
 {
     float *x = copy->data;
     (void)count, (void)user, (void)result;
@@ -138,8 +138,8 @@ static ditto_status use_rows(ditto_strategy *strategy, struct program *p)
     ditto_slices slices = { &index, found, 1, TABLE_ROW, DITTO_F32 };
     DITTO_TRY(table(strategy, "sums", DITTO_AGGREGATE_SUM, &t.sums));
     DITTO_TRY(table(strategy, "first", DITTO_AGGREGATE_ONLY_FIRST_REPLICA, &t.first));
-    DITTO_TRY(program_variable(strategy, "own", DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_F32, TABLE_ROW, NULL,
-                               &t.own));
+    DITTO_TRY(program_variable(strategy, "own", DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_F32, TABLE_ROW,
+                               NULL, &t.own));
     for (int run = 0; run < 3; run++) {
         DITTO_TRY(ditto_strategy_run(strategy, change_rows, &t));
         DITTO_TRY(ditto_variable_read(t.own, found, TABLE_ROW * sizeof found[0]));

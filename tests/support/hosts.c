@@ -41,9 +41,12 @@ static void play(uint32_t hosts, uint32_t delay_us, test_host_fn *function, void
     struct local_network *network = local_network_make(hosts, delay_us, test_seed(17));
     for (uint32_t h = 0; h < hosts; h++) {
         threads[h].function = function;
-        threads[h].host = (struct test_host){
-            .host = h, .hosts = hosts, .network = network, .report = &report, .argument = argument, .life_line = life_line
-        };
+        threads[h].host = (struct test_host){ .host = h,
+                                              .hosts = hosts,
+                                              .network = network,
+                                              .report = &report,
+                                              .argument = argument,
+                                              .life_line = life_line };
         pthread_create(&threads[h].thread, NULL, host_main, &threads[h]);
     }
     ditto_status destroyed = DITTO_OK;

@@ -15,8 +15,8 @@ int32_t dti_node_of_caller(void)
     return getcpu(&cpu, &node) == 0 ? (int32_t)node : -1;
 }
 
-/* libnuma keeps the PUs of each node when it is first asked for them, without a lock. So it is asked here, once,
- * and later calls of several threads only read. */
+/* libnuma keeps the PUs of each node when it is first asked for them, without a lock. So it is asked here,
+ * once, and later calls of several threads only read. */
 static void read_all_nodes(void)
 {
     struct bitmask *pus = numa_allocate_cpumask();

@@ -108,7 +108,8 @@ static ditto_status read_requests(struct dti_hosts *hosts, uint32_t *start)
         DTI_TRY(check_request(hosts, h));
         memcpy(&request, dti_header_in(hosts->cluster, h, NULL), sizeof request);
         start[h] = (uint32_t)all;
-        hosts->most_replicas = request.replicas > hosts->most_replicas ? request.replicas : hosts->most_replicas;
+        hosts->most_replicas = request.replicas > hosts->most_replicas ? request.replicas
+                                                                       : hosts->most_replicas;
         all += request.replicas;
         if (all > DTI_MAX_CLUSTER_REPLICAS)
             return DTI_FAIL(DITTO_ERR_RANGE,
