@@ -37,8 +37,9 @@ struct last_words {
 
 /* What this host knows of another one. */
 struct peer {
-    struct dti_transfer send;      /* of the header of the last exchange */
-    struct dti_transfer send_last; /* of this host's last header, which may follow before the other is sent */
+    struct dti_transfer send[2]; /* of this host's headers, by their number */
+    struct dti_transfer
+        send_last; /* of this host's last header, which may follow before the others are sent */
     struct dti_transfer receive;
     uint64_t heard;          /* the number of its last header that was taken, in this epoch */
     size_t in_bytes;         /* of that header */
@@ -57,7 +58,7 @@ struct dti_headers {
     /* What this host will say in its last header, beside its error. */
     uint32_t origin, one, other;
     char call[CALL_TEXT_BYTES];
-    struct last_words *own_last;
+    unsigned char *out_last; /* the last header, whose buffer is not that of another one on its way */
 
     unsigned char *memory;
 };
@@ -136,7 +137,8 @@ static ditto_status send(ditto_cluster *cluster, uint32_t kind, const struct dti
                          size_t payload_bytes)
 {
     struct dti_headers *headers = cluster->headers;
-    struct header *out = (struct header *)(void *)headers->out[++headers->number % 2];
+    unsigned char *buffer = headers->out[++headers->number % 2];
+    struct header *out = (struct header *)(void *)(kind == DTI_HEADER_LAST ? headers->out_last : buffer);
     *out = (struct header){ .epoch = cluster->epoch, .kind = kind, .number = headers->number };
     if (intent != NULL) {
         out->digest = intent->digest;
@@ -147,8 +149,9 @@ static ditto_status send(ditto_cluster *cluster, uint32_t kind, const struct dti
     for (uint32_t step = 1; step < cluster->wire.num_hosts; step++) {
         uint32_t host = (cluster->wire.host + step) % cluster->wire.num_hosts;
         struct peer *peer = &headers->peer[host];
-        DTI_TRY(dti_send_header(cluster, host, out, headers->out_bytes,
-                                kind == DTI_HEADER_LAST ? &peer->send_last : &peer->send));
+        DTI_TRY(
+            dti_send_header(cluster, host, out, headers->out_bytes,
+                            kind == DTI_HEADER_LAST ? &peer->send_last : &peer->send[headers->number % 2]));
     }
     return DITTO_OK;
 }
@@ -178,8 +181,10 @@ static bool exchange_is_over(void *argument)
             take(x->cluster, h) != DITTO_OK)
             x->failed = true;
         x->has_last |= peer->has_ended;
-        x->failed |= peer->send.status != DITTO_OK && fail_send(x->cluster, h) != DITTO_OK;
-        over &= peer->heard == headers->number && !peer->send.is_unfinished;
+        /* The present header may still be on its way, but its predecessor's buffer is used next. */
+        const struct dti_transfer *before = &peer->send[(headers->number + 1) % 2];
+        x->failed |= before->status != DITTO_OK && fail_send(x->cluster, h) != DITTO_OK;
+        over &= peer->heard == headers->number && !before->is_unfinished;
     }
     return over || x->failed || x->has_last;
 }
@@ -339,10 +344,15 @@ ditto_status dti_headers_fail_late(ditto_cluster *cluster, const char *call, uin
 
 /* -- the end of an epoch -- */
 
+static struct last_words *own_last(const struct dti_headers *headers)
+{
+    return (struct last_words *)(void *)(headers->out_last + sizeof(struct header));
+}
+
 static void write_last(ditto_cluster *cluster, const ditto_error *error)
 {
     struct dti_headers *headers = cluster->headers;
-    struct last_words *last = dti_header_out(cluster);
+    struct last_words *last = own_last(headers);
     memset(last, 0, last_bytes(cluster));
     last->origin = headers->origin;
     last->one = headers->one;
@@ -355,7 +365,6 @@ static void write_last(ditto_cluster *cluster, const ditto_error *error)
     memcpy(last->call, headers->call, sizeof last->call);
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
         last->sent[h] = cluster->traffic[h].sent;
-    memcpy(headers->own_last, last, last_bytes(cluster));
 }
 
 /* Takes all headers that have arrived. Returns true if all hosts have ended the epoch. */
@@ -377,7 +386,7 @@ static bool all_have_ended(void *argument)
 static const struct last_words *last_of(const ditto_cluster *cluster, uint32_t host)
 {
     const struct dti_headers *headers = cluster->headers;
-    return host == cluster->wire.host ? headers->own_last : headers->peer[host].last;
+    return host == cluster->wire.host ? own_last(headers) : headers->peer[host].last;
 }
 
 /* Sets *error to the error of all hosts. All of them do this with the same last headers. */
@@ -455,7 +464,7 @@ ditto_status dti_headers_close(ditto_cluster *cluster, ditto_error *error, struc
 static bool is_withdrawn(void *argument)
 {
     ditto_cluster *cluster = argument;
-    bool all = true;
+    bool all = cluster->unfinished_sends == 0;
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
         all &= dti_withdraw(cluster, &cluster->headers->peer[h].receive);
     return all;
@@ -463,7 +472,7 @@ static bool is_withdrawn(void *argument)
 
 void dti_headers_withdraw(ditto_cluster *cluster)
 {
-    /* The wire may need to be driven before a receive is withdrawn. */
+    /* The wire may need to be driven before a receive is withdrawn, and the last header may be on its way. */
     struct dti_limits limits = { { .timeout_ms = WITHDRAW_MS }, NULL };
     (void)dti_cluster_wait(cluster, &limits, is_withdrawn, cluster);
 }
@@ -485,8 +494,8 @@ static size_t lay_out(const ditto_cluster *cluster, struct dti_headers *headers,
     size_t last = round_up(last_bytes(cluster)), at = 0;
     for (int i = 0; i < 2; i++, at += headers->capacity)
         headers->out[i] = memory + at;
-    headers->own_last = (struct last_words *)(void *)(memory + at);
-    at += last;
+    headers->out_last = memory + at;
+    at += round_up(sizeof(struct header)) + last;
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
         struct peer *peer = &headers->peer[h];
         for (int i = 0; i < 2; i++, at += headers->capacity)
@@ -507,7 +516,8 @@ ditto_status dti_headers_make(ditto_cluster *cluster)
     if (headers != NULL) {
         headers->capacity = round_up(sizeof(struct header) + most);
         headers->peer = calloc(hosts, sizeof *headers->peer);
-        size_t bytes = 2 * headers->capacity + round_up(last_bytes(cluster)) +
+        size_t bytes = 2 * headers->capacity + round_up(sizeof(struct header)) +
+                       round_up(last_bytes(cluster)) +
                        hosts * (2 * headers->capacity + round_up(last_bytes(cluster)));
         headers->memory = aligned_alloc(DTI_CACHE_LINE, bytes);
         if (headers->peer != NULL && headers->memory != NULL) {

@@ -152,6 +152,10 @@ void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_se
                                                     (first + at) * r->element_bytes };
         while (++i < c->self->num_replicas);
         for (uint32_t p = 0; p < dti_hosts_parts(hosts, dti_hosts_own(hosts)); p++) {
+            if (out[p] == NULL) {
+                next++;
+                continue;
+            }
             unsigned char *to = out[p] + at * dti_part_bytes(part[p], r);
             if (part[p].end - part[p].first == 1) {
                 memcpy(to, next->data, tile * r->element_bytes);

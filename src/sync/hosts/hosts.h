@@ -210,8 +210,8 @@ static inline size_t dti_part_bytes(struct dti_span part, const struct dti_reduc
     return part.end - part.first == 1 ? r->element_bytes : r->accumulator_bytes;
 }
 
-/* Combines the own parts of elements [first, first + count) of a segment, and stores those of part p in
- * out[p]. The calling thread has access to the sources of this host. */
+/* Combines the own parts of elements [first, first + count) of a segment, and stores those of part p in out[p].
+ * A part of one replica is left out if its out[p] is NULL. The calling thread has access to the sources of this host. */
 void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
                              size_t count, unsigned char *const *out);
 

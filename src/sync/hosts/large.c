@@ -14,6 +14,8 @@
  * The replicas of a host meet between the steps. A of block b + 1 comes before B of block b, so the wire
  * carries one block while the replicas work on another.
  *
+ * Elements of a single replica of this host stay where they are for the own slice (stays).
+ *
  * Invariants  I1  All buffers exist twice, and block b uses number b % 2. The driver waits for the sends of a
  *                 block before its buffers are used again.
  *             I2  Between two hosts, messages are sent and received in the same order: partials of block 0,
@@ -248,6 +250,13 @@ static void share_of(const struct large *l, const struct piece *piece, size_t co
     dti_tree_part(count, l->c->self->num_replicas, l->c->self->index, grain, first, end);
 }
 
+/* Returns true if a part is one replica of this host, and the slice is this host's. Its elements are read from
+ * their source in step B, and not copied before. A function of the user's gets memory of the strategy only. */
+static bool stays(const struct large *l, const struct piece *piece, uint32_t host, struct dti_span part)
+{
+    return host == l->own && part.end - part.first == 1 && piece->reduction.function == NULL;
+}
+
 /* Step A, for one piece and the slice of one host. */
 static void combine_for(struct large *l, const struct hosts_block *b, uint32_t k, uint32_t host)
 {
@@ -261,7 +270,9 @@ static void combine_for(struct large *l, const struct hosts_block *b, uint32_t k
         return;
     for (uint32_t p = 0; p < dti_hosts_parts(hosts, l->own); p++) {
         struct dti_span part = hosts->part[hosts->part_start[l->own] + p];
-        out[p] = at + part_bytes(l, b, k, host, part) + from * dti_part_bytes(part, &piece->reduction);
+        out[p] = stays(l, piece, host, part)
+                     ? NULL
+                     : at + part_bytes(l, b, k, host, part) + from * dti_part_bytes(part, &piece->reduction);
         at += part_bytes(l, b, b->pieces, host, part);
     }
     l->c->flow->reduction = piece->reduction;
@@ -279,18 +290,23 @@ static ditto_status step_a(struct large *l, const struct hosts_block *b)
     return DITTO_OK;
 }
 
-/* Sets the places of all parts of this replica's share of the own slice of a piece. */
-static void find_parts(const struct large *l, const struct hosts_block *b, uint32_t k, size_t from,
-                       struct dti_tree_value *value)
+/* Sets the places of all parts of this replica's share of the own slice of a piece. The share begins at element
+ * `from` of the slice, and the slice at element `first` of the segment. */
+static void find_parts(const struct large *l, const struct hosts_block *b, uint32_t k, size_t first,
+                       size_t from, struct dti_tree_value *value)
 {
     const struct dti_hosts *hosts = l->hosts;
+    const struct piece *piece = &b->piece[k];
     for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
         unsigned char *at = h == l->own ? partials_for(l, b, l->own) : incoming_from(l, b, h);
         for (uint32_t p = hosts->part_start[h]; p < hosts->part_start[h + 1]; p++) {
             struct dti_span part = hosts->part[p];
-            value[p] = (struct dti_tree_value){ part.first, part.end,
-                                                at + part_bytes(l, b, k, l->own, part) +
-                                                    from * dti_part_bytes(part, &b->piece[k].reduction) };
+            const void *data = at + part_bytes(l, b, k, l->own, part) +
+                               from * dti_part_bytes(part, &piece->reduction);
+            if (stays(l, piece, h, part))
+                data = dti_flow_source(l->c->flow, &piece->segment, (uint32_t)part.first - hosts->first) +
+                       (first + from) * piece->reduction.element_bytes;
+            value[p] = (struct dti_tree_value){ part.first, part.end, data };
             at += part_bytes(l, b, b->pieces, l->own, part);
         }
     }
@@ -311,7 +327,7 @@ static ditto_status step_b(struct large *l, const struct hosts_block *b)
                              from * piece->reduction.element_bytes;
         flow->reduction = piece->reduction;
         if (is_combined(piece)) {
-            find_parts(l, b, k, from, value);
+            find_parts(l, b, k, piece->first + first, from, value);
             dti_hosts_finish(l->c, to - from, value, out);
         } else {
             size_t bytes = piece->reduction.element_bytes;
