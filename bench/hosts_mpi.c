@@ -1,12 +1,14 @@
 /* bench/hosts_mpi.c - all-reduce over several hosts, beside MPI and beside a bound.
  *
- *     mpirun -np H build/bench/hosts-openmpi [--csv] mpiexec -n H build/bench/hosts-mpich [--csv]
+ *     mpirun -np H build/bench/hosts-openmpi [--csv] [BYTES...]
+ *     mpiexec -n H build/bench/hosts-mpich [--csv] [BYTES...]
  *
  * Each process is a host of one replica. The contenders take turns, each with a batch of repetitions on data
  * that it has rewritten before each repetition, and the figures are medians over the batches:
- *   ditto  ditto_all_reduce MPI    MPI_Allreduce of the same processes bound  for two hosts: each sends half
- *   of its elements to the other, adds its own half to what has come, and
- *          sends the sums back, with MPI_Isend and MPI_Irecv */
+ *   ditto  ditto_all_reduce
+ *   MPI    MPI_Allreduce of the same processes
+ *   bound  for two hosts: each sends half of its elements to the other, adds its own half to what has come,
+ *          and sends the sums back, with MPI_Isend and MPI_Irecv */
 #include <ditto.h>
 #include <ditto/mpi.h>
 
@@ -131,6 +133,13 @@ static ditto_status measure(struct bench *b, size_t bytes, bool csv)
     return DITTO_OK;
 }
 
+/* The command line: words from `first` on are sizes. */
+struct words {
+    bool csv;
+    int first, count;
+    char **word;
+};
+
 static ditto_status bench(ditto_replica *self, void *argument)
 {
     static const size_t sizes[] = { 8, 256, 4096, 32768, 262144, 1 << 20, 8 << 20, MOST_BYTES };
@@ -142,12 +151,15 @@ static ditto_status bench(ditto_replica *self, void *argument)
     b.src = memset(memory, 0, 3 * MOST_BYTES);
     b.dst = b.src + MOST_BYTES / sizeof(float);
     b.incoming = b.dst + MOST_BYTES / sizeof(float);
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        DITTO_TRY(measure(&b, sizes[i], *(const bool *)argument));
+    const struct words *w = argument;
+    for (int i = w->first; i < w->count; i++)
+        DITTO_TRY(measure(&b, strtoul(w->word[i], NULL, 10), w->csv));
+    for (size_t i = 0; w->first == w->count && i < sizeof sizes / sizeof sizes[0]; i++)
+        DITTO_TRY(measure(&b, sizes[i], w->csv));
     return ditto_free(self, memory);
 }
 
-static ditto_status run(bool csv)
+static ditto_status run(struct words *words)
 {
     ditto_cluster *cluster;
     ditto_strategy *strategy;
@@ -156,7 +168,7 @@ static ditto_status run(bool csv)
     options.cluster = cluster;
     options.num_replicas = 1;
     DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
-    DITTO_TRY(ditto_strategy_run(strategy, bench, &csv));
+    DITTO_TRY(ditto_strategy_run(strategy, bench, words));
     DITTO_TRY(ditto_strategy_destroy(strategy));
     return ditto_cluster_destroy(cluster);
 }
@@ -165,5 +177,7 @@ int main(int argc, char **argv)
 {
     int level;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-    return ditto_mpi_end(run(argc > 1 && strcmp(argv[1], "--csv") == 0));
+    struct words words = { .csv = argc > 1 && strcmp(argv[1], "--csv") == 0, .count = argc, .word = argv };
+    words.first = words.csv ? 2 : 1;
+    return ditto_mpi_end(run(&words));
 }
