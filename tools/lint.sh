@@ -38,7 +38,7 @@ may_include() {
     hosts) echo base hosts ;;
     sync) echo base replicas hosts sync ;;
     vars) echo base replicas sync vars ;;
-    input) echo base replicas input ;;
+    input) echo base replicas sync input ;;
     values) echo base replicas sync vars values ;;
     strategy) echo base replicas hosts sync vars input values strategy ;;
     mpi) echo mpi ;; # public headers only, because users compile it for other MPIs
@@ -51,8 +51,9 @@ shown_headers() {
         machine/numa_node.h machine/thread.h machine/topology.h memory/arena.h \
         memory/remote_memory.h placement/placement.h \
         team/context.h team/dependent.h team/pause.h team/recorder.h team/replica.h team/team.h ;;
-    hosts) echo cluster.h header.h ranges.h ;;
-    sync) echo sync.h hosts/hosts.h kernels/kernel.h kernels/merge_rows.h kernels/tree.h meeting/access.h ;;
+    hosts) echo cluster.h function.h header.h life_line.h ranges.h ;;
+    sync) echo sync.h hosts/cross.h hosts/hosts.h kernels/kernel.h kernels/merge_rows.h kernels/tree.h \
+        meeting/access.h ;;
     vars) echo vars.h elements/elements.h ;;
     input) echo input.h ;;
     values) echo values.h buffer_pool.h make_value.h reductions/reductions.h ;;

@@ -37,9 +37,10 @@ struct last_words {
 
 /* What this host knows of another one. */
 struct peer {
-    struct dti_transfer send[2]; /* of this host's headers, by their number */
-    struct dti_transfer
-        send_last; /* of this host's last header, which may follow before the others are sent */
+    /* Of this host's headers, by their number, and of its last one, which may follow before those are
+     * sent. */
+    struct dti_transfer send[2], send_last;
+
     struct dti_transfer receive;
     uint64_t heard;          /* the number of its last header that was taken, in this epoch */
     size_t in_bytes;         /* of that header */
@@ -434,7 +435,8 @@ static ditto_status end_epoch(ditto_cluster *cluster, struct dti_limits *limits)
     if (sent == NULL)
         return DITTO_ERR_POISONED;
     for (uint32_t h = 0; h < hosts; h++)
-        sent[h] = h == host ? (struct dti_sent){ 0 } : headers->peer[h].last->sent[host];
+        if (h != host)
+            sent[h] = headers->peer[h].last->sent[host];
     ditto_status status = dti_cluster_drain(cluster, sent, limits);
     free(sent);
     for (uint32_t h = 0; status == DITTO_OK && h < hosts; h++)

@@ -8,7 +8,6 @@
 #include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
 #include "sync/hosts/hosts.h"
-#include "sync/plans/volume.h"
 #include "vars/vars.h"
 
 #include <stdio.h>
@@ -172,38 +171,6 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
                      limits.numa_balancing > 0 ? ", and numa_balancing may move them" : "");
 }
 
-/* A table of so many hosts is written in full. */
-#define MOST_HOSTS 16
-
-/* Writes which hosts there are, and how much large messages send between them. */
-static void describe_hosts(const struct dti_hosts *hosts, const struct dti_tree *tree, struct dti_text *text)
-{
-    const ditto_cluster *cluster = hosts->cluster;
-    uint32_t count = dti_hosts_count(hosts);
-    dti_text_add(text, "%u replicas on %u hosts, over %s%s\n", dti_ranges_replicas(&hosts->ranges), count,
-                 cluster->wire.name,
-                 cluster->life_line != NULL ? ""
-                                            : "; without a life line, a host that is gone is noticed late");
-    for (uint32_t h = 0; h < count; h++) {
-        if (h >= MOST_HOSTS && h != dti_hosts_own(hosts))
-            continue;
-        dti_text_add(text, "  ");
-        dti_describe_host(cluster, h, text);
-        dti_text_add(text, "%s\n", h == dti_hosts_own(hosts) ? ", this one" : "");
-    }
-    if (count > MOST_HOSTS)
-        dti_text_add(text, "  and so on\n");
-    struct dti_tree in_blocks = { tree->n, count };
-    double factor = dti_volume_factor(tree, &hosts->ranges),
-           better = dti_volume_factor(&in_blocks, &hosts->ranges);
-    if (factor > 1)
-        dti_text_add(text, "a host sends up to %.2f times the least bytes for a large message", factor);
-    if (factor > better)
-        dti_text_add(text, ", and %.2f times with order_blocks = %u, which changes the bits", better, count);
-    if (factor > 1)
-        dti_text_add(text, "\n");
-}
-
 static ditto_status write_table(const ditto_strategy *strategy, struct dti_text *text)
 {
     const struct dti_team *team = strategy->base.team;
@@ -222,7 +189,7 @@ static ditto_status write_table(const ditto_strategy *strategy, struct dti_text 
         dti_text_add(text, "replicas are combined in %u blocks (order_blocks)\n",
                      dti_team_tree(team)->blocks);
     if (strategy->hosts != NULL)
-        describe_hosts(strategy->hosts, dti_team_tree(team), text);
+        dti_hosts_describe(strategy->hosts, dti_team_tree(team), text);
     dti_waiting_describe(team, text);
     describe_limits(strategy, text);
     dti_text_add(text, "replica  package  node        PUs    runs on    thread  devices  memory\n");

@@ -2,6 +2,7 @@
 #ifndef DTI_SYNC_H
 #define DTI_SYNC_H
 
+#include <ditto/slices.h>
 #include <ditto/tuning.h>
 
 #include "replicas/team/replica.h"
@@ -219,6 +220,15 @@ uint64_t dti_sync_function(const struct dti_replica *self, const void *function)
 
 /* The time limit of the meetings is as in dti_target_reduction. */
 ditto_status dti_do_joint_work(struct dti_replica *self, const struct dti_joint_work *request);
+
+/* The same over several hosts, where replicas contribute slices: each replica calls `use` with the slices of
+ * all n replicas. request->contributed are those of this one, a ditto_slices. Its `work` is not used. */
+typedef ditto_status dti_use_slices(void *context, const ditto_slices *const *of, uint32_t n);
+ditto_status dti_gather_slices(struct dti_replica *self, const struct dti_joint_work *request,
+                               dti_use_slices *use, void *context);
+
+/* Returns true if the replicas of the team are on several hosts. */
+bool dti_sync_has_hosts(const struct dti_replica *self);
 
 /* -- Pure. Any thread, in the default floating-point environment -- */
 

@@ -1,6 +1,6 @@
 /* src/values/api_value.c - the functions of include/ditto/value.h, which check their arguments and
  * context. */
-#include "sync/hosts/gather.h"
+#include "sync/hosts/cross.h"
 #include "base/types/convert.h"
 #include "values/make_value.h"
 #include "values/values.h"

@@ -4,7 +4,7 @@
 #include "input/distribute/iterator.h"
 #include "input/input.h"
 #include "replicas/team/team.h"
-#include "sync/hosts/gather.h"
+#include "sync/hosts/cross.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #include "base/numbers/checksum.h"
 #include "hosts/function.h"
 #include "strategy/merge/merge.h"
-#include "sync/hosts/gather.h"
+#include "sync/hosts/cross.h"
 #include "values/values.h"
 #include "vars/vars.h"
 

@@ -2,7 +2,7 @@
  * strategy. */
 #include "input/input.h"
 #include "strategy/strategy.h"
-#include "sync/hosts/gather.h"
+#include "sync/hosts/cross.h"
 #include "sync/sync.h"
 #include "values/make_value.h"
 #include "values/values.h"

@@ -6,6 +6,7 @@
 #include "replicas/memory/arena.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
+#include "sync/call_arguments.h"
 #include "sync/hosts/hosts.h"
 #include "sync/kernels/merge_rows.h"
 
@@ -33,8 +34,7 @@ struct slices_reduction {
 
 /* -- checks that every replica makes -- */
 
-static ditto_status check_index(const struct slices_reduction *g, uint32_t replica, size_t k,
-                                int64_t index)
+static ditto_status check_index(const struct slices_reduction *g, uint32_t replica, size_t k, int64_t index)
 {
     size_t limit = g->own_slices->out == NULL ? g->own_slices->dense_rows : SIZE_MAX;
     if (index >= 0 && (size_t)index < limit)
@@ -209,14 +209,61 @@ static ditto_status combine_here(struct dti_replica *self, uint32_t seq, void *c
     return combine(context, of, self->num_replicas);
 }
 
+/* The use of slices outside of this file. */
+struct slices_user {
+    dti_use_slices *use;
+    void *context;
+};
+
+static ditto_status use_slices(void *context, const struct dti_slices *const *of, uint32_t n)
+{
+    const struct slices_user *user = context;
+    const ditto_slices *in[DITTO_MAX_REPLICAS];
+    for (uint32_t r = 0; r < n && r < DITTO_MAX_REPLICAS; r++)
+        in[r] = &of[r]->in;
+    return user->use(user->context, in, n);
+}
+
+bool dti_sync_has_hosts(const struct dti_replica *self)
+{
+    return self->sync->hosts != NULL;
+}
+
+ditto_status dti_gather_slices(struct dti_replica *self, const struct dti_joint_work *request,
+                               dti_use_slices *use, void *context)
+{
+    struct dti_slices own = { .in = *(const ditto_slices *)request->contributed };
+    struct dti_call call = { .name = request->name,
+                             .object = request->object,
+                             .root = DTI_NO_ROOT,
+                             .pattern = DTI_PATTERN_SLICES,
+                             .dtype = (uint8_t)own.in.dtype,
+                             .count = own.in.row_count,
+                             .element_bytes = ditto_dtype_bytes(own.in.dtype),
+                             .hash = request->hash,
+                             .more = &own };
+    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
+    struct slices_user user = { use, context };
+    if (self->all_replicas > DITTO_MAX_REPLICAS)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of %u replicas: at most %u can take part", request->name,
+                        self->all_replicas, DITTO_MAX_REPLICAS);
+    DTI_TRY(dti_check_outside_function(self, request->name));
+    struct dti_fenv saved = dti_fenv_enter();
+    dti_call_begins(self, &call);
+    ditto_status status = dti_slices_on_hosts(self, &call, use_slices, &user, &deadline);
+    dti_call_ends(self, &call);
+    dti_fenv_leave(saved);
+    return status;
+}
+
 ditto_status dti_reduce_slices(struct dti_replica *self, struct dti_call *call,
                                const struct dti_slices *own_slices, struct dti_deadline *deadline)
 {
     struct slices_reduction g = { .self = self,
-                                      .own_slices = own_slices,
-                                      .reduction = dti_flow_reduction(self->sync, call),
-                                      .row_count = call->count,
-                                      .row_bytes = call->count * call->element_bytes };
+                                  .own_slices = own_slices,
+                                  .reduction = dti_flow_reduction(self->sync, call),
+                                  .row_count = call->count,
+                                  .row_bytes = call->count * call->element_bytes };
     g.reduction.tree = (struct dti_tree){ 0 }; /* over the rows of an index, not over the replicas */
     struct dti_fenv saved = dti_fenv_enter();
     call->more = own_slices;

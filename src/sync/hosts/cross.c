@@ -1,4 +1,4 @@
-/* src/sync/hosts/cross.c - cross calls that all hosts make. See gather.h. */
+/* src/sync/hosts/cross.c - cross calls that all hosts make. See cross.h. */
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "base/text/text.h"

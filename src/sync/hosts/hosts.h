@@ -145,6 +145,10 @@ ditto_status dti_hosts_record(const struct dti_hosts *hosts, enum dti_verdict ve
  * thread. If a host does not answer, returns its own error or TIMED_OUT, and the cluster is poisoned. */
 ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_status status);
 
+/* Writes which hosts there are, and how much large messages send between them. */
+struct dti_text;
+void dti_hosts_describe(const struct dti_hosts *hosts, const struct dti_tree *tree, struct dti_text *text);
+
 /* -- The replica's own thread, in a collective -- */
 
 /* Executes a collective over all hosts. Accepts the patterns that dti_collective accepts, and NOTHING. */
@@ -210,8 +214,9 @@ static inline size_t dti_part_bytes(struct dti_span part, const struct dti_reduc
     return part.end - part.first == 1 ? r->element_bytes : r->accumulator_bytes;
 }
 
-/* Combines the own parts of elements [first, first + count) of a segment, and stores those of part p in out[p].
- * A part of one replica is left out if its out[p] is NULL. The calling thread has access to the sources of this host. */
+/* Combines the own parts of elements [first, first + count) of a segment, and stores those of part p in
+ * out[p]. A part of one replica is left out if its out[p] is NULL. The calling thread has access to the
+ * sources of this host. */
 void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
                              size_t count, unsigned char *const *out);
 

@@ -192,7 +192,7 @@ static void lay_out(const struct large *l, struct hosts_block *b)
 /* The bytes of a host's slice of a block that all hosts finish together, which are whole cache lines. */
 static size_t slice_bytes(size_t hosts)
 {
-    size_t bytes = BLOCK_BYTES / hosts / DTI_CACHE_LINE * DTI_CACHE_LINE;
+    size_t bytes = hosts > 1 ? BLOCK_BYTES / hosts / DTI_CACHE_LINE * DTI_CACHE_LINE : BLOCK_BYTES;
     return bytes > SLICE_BYTES ? bytes : SLICE_BYTES;
 }
 
@@ -250,8 +250,9 @@ static void share_of(const struct large *l, const struct piece *piece, size_t co
     dti_tree_part(count, l->c->self->num_replicas, l->c->self->index, grain, first, end);
 }
 
-/* Returns true if a part is one replica of this host, and the slice is this host's. Its elements are read from
- * their source in step B, and not copied before. A function of the user's gets memory of the strategy only. */
+/* Returns true if a part is one replica of this host, and the slice is this host's. Its elements are read
+ * from their source in step B, and not copied before. A function of the user's gets memory of the strategy
+ * only. */
 static bool stays(const struct large *l, const struct piece *piece, uint32_t host, struct dti_span part)
 {
     return host == l->own && part.end - part.first == 1 && piece->reduction.function == NULL;
@@ -290,8 +291,8 @@ static ditto_status step_a(struct large *l, const struct hosts_block *b)
     return DITTO_OK;
 }
 
-/* Sets the places of all parts of this replica's share of the own slice of a piece. The share begins at element
- * `from` of the slice, and the slice at element `first` of the segment. */
+/* Sets the places of all parts of this replica's share of the own slice of a piece. The share begins at
+ * element `from` of the slice, and the slice at element `first` of the segment. */
 static void find_parts(const struct large *l, const struct hosts_block *b, uint32_t k, size_t first,
                        size_t from, struct dti_tree_value *value)
 {

@@ -39,7 +39,7 @@ static ditto_status pack(const struct dti_hosts_call *c, const struct gathering_
     for (uint32_t i = 0; i < n; i++)
         rows += slices_of(c->self, i, s->seq)->in.rows;
     *bytes = n * sizeof(struct slices_entry) + rows * (sizeof(int64_t) + s->row_bytes);
-    *out = malloc(*bytes);
+    *out = malloc(*bytes + 1);
     if (*out == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to send %zu rows to other hosts", rows);
     unsigned char *indices = *out + n * sizeof(struct slices_entry),

@@ -2,7 +2,7 @@
  *
  * Each host gives its parts to all hosts. Then each host reduces all parts, as one host does, so the bits are
  * the same everywhere. */
-#include "sync/hosts/gather.h"
+#include "sync/hosts/cross.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"
 
@@ -37,7 +37,7 @@ static unsigned char *pack(const ditto_tensor *part, uint32_t n, size_t *bytes)
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++)
         *bytes += head_bytes() + round_up(ditto_tensor_bytes(&part[i]));
-    unsigned char *out = calloc(1, *bytes), *at = out;
+    unsigned char *out = calloc(1, *bytes + 1), *at = out;
     for (uint32_t i = 0; out != NULL && i < n; i++) {
         struct wire_part head = { .dtype = (uint32_t)part[i].dtype,
                                   .rank = part[i].rank,

@@ -1,7 +1,7 @@
 /* src/values/reductions/api_reduce.c - the functions of include/ditto/reduce.h, which check their arguments
  * and context. */
 #include "base/types/convert.h"
-#include "sync/hosts/gather.h"
+#include "sync/hosts/cross.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"
 

@@ -3,7 +3,7 @@
  * Only the first host reads files. It sends their bytes to the other hosts, which put them into a file in
  * memory and continue as if it were the file. So no host but the first needs the file system of the
  * checkpoints. */
-#include "sync/hosts/gather.h"
+#include "sync/hosts/cross.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/checkpoint/hdf5/hdf5.h"
 #include "vars/vars.h"

@@ -1,7 +1,7 @@
 /* src/vars/optimizer/api_optimizer.c - the public functions of include/ditto/optimizer.h. They check their
  * arguments and the context, and then call the functions of optimizer.h. */
 #include "base/numbers/checksum.h"
-#include "sync/hosts/gather.h"
+#include "sync/hosts/cross.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
 

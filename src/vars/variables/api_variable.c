@@ -2,7 +2,7 @@
  * arguments and the context, and then call the functions of vars.h. */
 #include "vars/variables/copies.h"
 #include "vars/optimizer/optimizer.h"
-#include "sync/hosts/gather.h"
+#include "sync/hosts/cross.h"
 #include "vars/vars.h"
 
 #include <string.h>

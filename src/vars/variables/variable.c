@@ -2,7 +2,7 @@
 #include "vars/variables/variable_rows.h"
 #include "base/errors/user_call.h"
 #include "base/numbers/checksum.h"
-#include "sync/hosts/gather.h"
+#include "sync/hosts/cross.h"
 #include "vars/registry/registry.h"
 #include "vars/variables/copies.h"
 #include "vars/vars.h"

@@ -5,12 +5,8 @@
  * replicas in the order of their concatenation, and applies those that change its rows. If the variable
  * aggregates by ONLY_FIRST_REPLICA, only the slices of replica 0 are checked and applied. Therefore the
  * slices of a row are applied in order, and no row has two writers. */
-#include "replicas/memory/remote_memory.h"
-#include "sync/algorithms/collective.h"
-#include "sync/algorithms/slices.h"
-#include "sync/call_arguments.h"
-#include "sync/hosts/hosts.h"
 #include "sync/kernels/tree.h"
+#include "sync/sync.h"
 #include "vars/variables/variable_rows.h"
 #include "vars/vars.h"
 
@@ -148,39 +144,13 @@ struct scattering_on_hosts {
     struct dti_replica *self;
 };
 
-static ditto_status scatter_gathered(void *context, const struct dti_slices *const *of, uint32_t n)
+static ditto_status scatter_gathered(void *context, const ditto_slices *const *of, uint32_t n)
 {
     const struct scattering_on_hosts *all = context;
     all->s->sources = sources_of(all->s->v, n);
     for (uint32_t i = 0; i < all->s->sources; i++)
-        all->s->slices_of[i] = &of[i]->in;
+        all->s->slices_of[i] = of[i];
     return apply_share(all->s, all->self);
-}
-
-static ditto_status scatter_on_hosts(struct dti_replica *self, const struct dti_joint_work *joint,
-                                     struct scattering *s)
-{
-    struct dti_slices own = { .in = *(const ditto_slices *)joint->contributed };
-    struct dti_call call = { .name = joint->name,
-                             .object = joint->object,
-                             .root = DTI_NO_ROOT,
-                             .pattern = DTI_PATTERN_SLICES,
-                             .dtype = (uint8_t)own.in.dtype,
-                             .count = own.in.row_count,
-                             .element_bytes = ditto_dtype_bytes(own.in.dtype),
-                             .more = &own };
-    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
-    struct scattering_on_hosts all = { s, self };
-    if (self->all_replicas > DITTO_MAX_REPLICAS)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "slices of %u replicas: at most %u can change a variable",
-                        self->all_replicas, DITTO_MAX_REPLICAS);
-    DTI_TRY(dti_check_outside_function(self, joint->name));
-    struct dti_fenv saved = dti_fenv_enter();
-    dti_call_begins(self, &call);
-    ditto_status status = dti_slices_on_hosts(self, &call, scatter_gathered, &all, &deadline);
-    dti_call_ends(self, &call);
-    dti_fenv_leave(saved);
-    return status;
 }
 
 ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
@@ -199,7 +169,9 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
     begin(&s, v, rule);
     s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->all_replicas : 1;
     dti_changed(v, self->index);
-    DTI_TRY(self->sync->hosts == NULL ? dti_do_joint_work(self, &joint) : scatter_on_hosts(self, &joint, &s));
+    struct scattering_on_hosts all = { &s, self };
+    DTI_TRY(dti_sync_has_hosts(self) ? dti_gather_slices(self, &joint, scatter_gathered, &all)
+                                     : dti_do_joint_work(self, &joint));
     return s.check_status;
 }
 

@@ -1,0 +1,63 @@
+/* src/sync/hosts/cross.h - cross calls that all hosts of a strategy make together.
+ *
+ * A cross call over several hosts compares what the hosts were given (dti_cross_compare), or gives data of
+ * each host to all (dti_cross_gather). The public function notes the epoch first, and ends with
+ * dti_cross_tell. So an error of one host, wherever it happened in the call, is that of all. With one host
+ * all functions return at once. */
+#ifndef DTI_SYNC_HOSTS_CROSS_H
+#define DTI_SYNC_HOSTS_CROSS_H
+
+#include <ditto/status.h>
+
+#include "base/platform.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct dti_team;
+
+/* The data of one host, at a multiple of 16 bytes. */
+struct dti_gathered {
+    const unsigned char *data;
+    size_t bytes;
+};
+
+/* A cross call that all hosts make. */
+struct dti_cross_request {
+    const char *name;
+    const char *object; /* the name of the variable or dataset, or NULL */
+    uint64_t digest;    /* of what must be equal on all hosts */
+};
+
+/* Compares the calls of all hosts, and gives the data of each to all. `own` may be NULL if bytes is 0. Fails
+ * with CONTEXT on a thread that may not use the wire, with DIVERGED if the calls differ, with TIMED_OUT, with
+ * NO_MEMORY, and with the error of a host that has failed. The data stay valid until the next exchange of
+ * headers. */
+DTI_COMPANION ditto_status dti_cross_gather(struct dti_team *team, const struct dti_cross_request *request,
+                                            const void *own, size_t bytes, const struct dti_gathered **out);
+
+/* Returns true if the team has several hosts. Any thread. */
+DTI_COMPANION bool dti_cross_has_hosts(const struct dti_team *team);
+/* Returns the number of hosts, and that of this one. Any thread. */
+DTI_COMPANION uint32_t dti_cross_hosts(const struct dti_team *team);
+DTI_COMPANION uint32_t dti_cross_host(const struct dti_team *team);
+
+/* Returns the epoch of the team's cluster, or 0 if it has one host. */
+DTI_COMPANION uint32_t dti_cross_epoch(const struct dti_team *team);
+/* Ends a cross call that began in `epoch` with a status of this host. If it has failed outside of a run, and
+ * the other hosts have not been told, tells them, and returns the error of all hosts. */
+DTI_COMPANION ditto_status dti_cross_tell(struct dti_team *team, uint32_t epoch, ditto_status status);
+
+/* Ends a cross call in which each host has done something that may fail. Returns the status of this host, or
+ * the error of another one. */
+DTI_COMPANION ditto_status dti_cross_agree(struct dti_team *team, const char *name, ditto_status status);
+
+/* Compares a cross call, in which no data move. Returns DITTO_OK at once if the team has one host. */
+ditto_status dti_cross_compare(struct dti_team *team, const char *name, const char *object, uint64_t digest);
+
+/* The same for a call whose argument must have the same bytes on all hosts. */
+ditto_status dti_cross_compare_bytes(struct dti_team *team, const char *name, const char *object,
+                                     const void *data, size_t bytes);
+
+#endif
