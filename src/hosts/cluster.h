@@ -65,7 +65,7 @@ struct ditto_cluster {
     uint64_t unfinished;                /* transfers, */
     uint64_t unfinished_sends;          /* and how many of them are sends */
     uint64_t sent_messages, sent_bytes; /* in all, for descriptions and tests */
-    uint32_t epoch;
+    _Atomic uint32_t epoch;             /* the driver changes it, and other threads compare it */
     struct dti_headers *headers;
     struct dti_life_line *life_line; /* NULL if there is none */
 
@@ -81,6 +81,12 @@ struct ditto_cluster {
     struct dti_kept *kept;
     ditto_cluster *next_kept;
 };
+
+/* Any thread. relaxed: the number publishes nothing. */
+static inline uint32_t dti_cluster_epoch(const ditto_cluster *cluster)
+{
+    return atomic_load_explicit(&cluster->epoch, memory_order_relaxed);
+}
 
 /* -- limits of a wait -- */
 

@@ -108,13 +108,13 @@ static ditto_status take(ditto_cluster *cluster, uint32_t host)
         return DTI_FAIL(peer->receive.status, "the wire could not receive from host %u (%s)", host,
                         cluster->name[host]);
     const struct header *header = header_of(peer, peer->heard + 1);
-    if (header->epoch != cluster->epoch || header->number != peer->heard + 1)
+    if (header->epoch != dti_cluster_epoch(cluster) || header->number != peer->heard + 1)
         return DTI_FAIL(
             DITTO_ERR_SYSTEM,
             "the wire delivered message %llu of epoch %u from host %u (%s) where %llu of epoch %u "
             "was next: it has lost or reordered messages",
             (unsigned long long)header->number, header->epoch, host, cluster->name[host],
-            (unsigned long long)peer->heard + 1, cluster->epoch);
+            (unsigned long long)peer->heard + 1, dti_cluster_epoch(cluster));
     peer->heard++;
     peer->in_bytes = peer->receive.bytes;
     if (header->kind == DTI_HEADER_LAST) {
@@ -140,7 +140,7 @@ static ditto_status send(ditto_cluster *cluster, uint32_t kind, const struct dti
     struct dti_headers *headers = cluster->headers;
     unsigned char *buffer = headers->out[++headers->number % 2];
     struct header *out = (struct header *)(void *)(kind == DTI_HEADER_LAST ? headers->out_last : buffer);
-    *out = (struct header){ .epoch = cluster->epoch, .kind = kind, .number = headers->number };
+    *out = (struct header){ .epoch = dti_cluster_epoch(cluster), .kind = kind, .number = headers->number };
     if (intent != NULL) {
         out->digest = intent->digest;
         out->call_number = intent->number;

@@ -31,7 +31,7 @@ ditto_status dti_fail_cluster_poisoned(void)
 
 static uint32_t data_channel(const ditto_cluster *cluster)
 {
-    return 1 + cluster->epoch % (DITTO_WIRE_CHANNELS - 1);
+    return 1 + dti_cluster_epoch(cluster) % (DITTO_WIRE_CHANNELS - 1);
 }
 
 /* Prepares a transfer, which end() ends. */
@@ -274,6 +274,6 @@ ditto_status dti_cluster_drain(ditto_cluster *cluster, const struct dti_sent *se
         return status;
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
         cluster->traffic[h] = (struct dti_traffic){ 0 };
-    cluster->epoch++;
+    atomic_store_explicit(&cluster->epoch, dti_cluster_epoch(cluster) + 1, memory_order_relaxed);
     return DITTO_OK;
 }

@@ -108,13 +108,14 @@ uint32_t dti_cross_host(const struct dti_team *team)
 uint32_t dti_cross_epoch(const struct dti_team *team)
 {
     const struct dti_hosts *hosts = hosts_of(team);
-    return hosts != NULL ? hosts->cluster->epoch : 0;
+    return hosts != NULL ? dti_cluster_epoch(hosts->cluster) : 0;
 }
 
 ditto_status dti_cross_tell(struct dti_team *team, uint32_t epoch, ditto_status status)
 {
     struct dti_hosts *hosts = hosts_of(team);
-    if (hosts == NULL || status >= 0 || hosts->cluster->epoch != epoch || dti_team_pauses(team) != 0)
+    if (hosts == NULL || status >= 0 || dti_cluster_epoch(hosts->cluster) != epoch ||
+        dti_team_pauses(team) != 0)
         return status;
     ditto_error error = *dti_error_get();
     if (dti_cluster_check_usable(hosts->cluster) == DITTO_OK) {

@@ -187,7 +187,8 @@ static ditto_status allocate(ditto_cluster *cluster, const struct dti_hosts_requ
     memset(hosts, 0, sizeof *hosts);
     hosts->cluster = cluster;
     hosts->timeout_ms = request->timeout_ms;
-    hosts->ranges = (struct dti_ranges){ count, start };
+    hosts->ranges.hosts = count;
+    hosts->ranges.start = start;
     *out = hosts;
     return DITTO_OK;
 }

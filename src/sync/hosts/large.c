@@ -514,7 +514,7 @@ static ditto_status make_buffers(struct dti_hosts *hosts)
     bool complete = buffers->memory != NULL;
     for (size_t i = 0; complete && i < 2; i++) {
         unsigned char *at = buffers->memory + i * bytes;
-        buffers->transfers[i] = calloc(count, sizeof *buffers->transfers[i]);
+        buffers->transfers[i] = calloc(count + 1, sizeof *buffers->transfers[i]);
         buffers->partials[i] = at;
         buffers->incoming[i] = at + partials;
         buffers->results[i] = at + partials + incoming;
