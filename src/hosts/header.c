@@ -32,6 +32,7 @@ struct last_words {
     int32_t status, replica, system_errno, user_code;
     char message[512];
     char call[CALL_TEXT_BYTES]; /* of this host, if calls differ */
+    uint64_t completed;         /* the number of its last exchange that was EQUAL */
     struct dti_sent sent[];     /* [hosts] the data messages that it has sent to each host in this epoch */
 };
 
@@ -50,7 +51,15 @@ struct peer {
 };
 
 struct dti_headers {
-    uint64_t number; /* of the last exchange */
+    uint64_t number;    /* of the last exchange */
+    uint64_t completed; /* of the last exchange that was EQUAL */
+
+    /* Set when an exchange was not EQUAL, or a call has failed over hosts. Until the end of the epoch nothing
+     * can be agreed on any more, and every exchange fails with `error`. Its status is DITTO_OK if none was
+     * given. */
+    bool is_broken;
+    ditto_error error;
+
     size_t capacity;
     unsigned char *out[2];
     size_t out_bytes;  /* of the last header */
@@ -214,8 +223,26 @@ static uint32_t first_different(const ditto_cluster *cluster)
     return NO_HOST;
 }
 
-enum dti_verdict dti_headers_exchange(ditto_cluster *cluster, const struct dti_intent *intent,
-                                      struct dti_limits *limits)
+void dti_headers_break(ditto_cluster *cluster)
+{
+    struct dti_headers *headers = cluster->headers;
+    if (headers->error.status == DITTO_OK)
+        headers->error = *dti_error_get();
+    headers->is_broken = true;
+}
+
+/* The program has gone on after a call that failed, which other hosts know of. */
+static enum dti_verdict fail_again(const struct dti_headers *headers)
+{
+    if (headers->error.status != DITTO_OK)
+        dti_error_set(&headers->error);
+    else
+        DTI_FAIL(DITTO_ERR_DIVERGED, "a call over several hosts has failed before this one");
+    return DTI_HEADERS_FAILED;
+}
+
+static enum dti_verdict exchange(ditto_cluster *cluster, const struct dti_intent *intent,
+                                 struct dti_limits *limits)
 {
     struct exchange x = { .cluster = cluster };
     if (send(cluster, intent->kind, intent, intent->payload_bytes) != DITTO_OK)
@@ -228,6 +255,45 @@ enum dti_verdict dti_headers_exchange(ditto_cluster *cluster, const struct dti_i
     if (end != DTI_WAIT_HOLDS)
         return end == DTI_WAIT_LATE ? DTI_HEADERS_LATE : DTI_HEADERS_STOPPED;
     return first_different(cluster) == NO_HOST ? DTI_HEADERS_EQUAL : DTI_HEADERS_DIFFER;
+}
+
+enum dti_verdict dti_headers_exchange(ditto_cluster *cluster, const struct dti_intent *intent,
+                                      struct dti_limits *limits)
+{
+    struct dti_headers *headers = cluster->headers;
+    if (headers->is_broken)
+        return fail_again(headers);
+    enum dti_verdict verdict = exchange(cluster, intent, limits);
+    if (verdict == DTI_HEADERS_EQUAL)
+        headers->completed = headers->number;
+    else
+        headers->is_broken = true;
+    return verdict;
+}
+
+/* Returns true if the host has ended the epoch without completing the last exchange. */
+static bool has_given_up(const struct dti_headers *headers, const struct peer *peer)
+{
+    const struct last_words *last = (const void *)(header_of(peer, headers->number + 1) + 1);
+    return has_arrived(peer) && peer->receive.status == DITTO_OK && peer->heard == headers->number &&
+           header_of(peer, headers->number + 1)->kind == DTI_HEADER_LAST && last->completed < headers->number;
+}
+
+enum dti_verdict dti_headers_confirm(ditto_cluster *cluster)
+{
+    struct dti_headers *headers = cluster->headers;
+    if (dti_cluster_progress(cluster) != DITTO_OK) {
+        headers->is_broken = true;
+        return DTI_HEADERS_FAILED;
+    }
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
+        if (h != cluster->wire.host && has_given_up(headers, &headers->peer[h])) {
+            headers->completed--;
+            headers->is_broken = true;
+            return DTI_HEADERS_LAST;
+        }
+    }
+    return DTI_HEADERS_EQUAL;
 }
 
 const void *dti_header_in(const ditto_cluster *cluster, uint32_t host, size_t *bytes)
@@ -359,6 +425,7 @@ static void write_last(ditto_cluster *cluster, const ditto_error *error)
     last->one = headers->one;
     last->other = headers->other;
     last->status = error->status;
+    last->completed = headers->completed;
     last->replica = error->replica;
     last->system_errno = error->system_errno;
     last->user_code = error->user_code;
@@ -415,12 +482,18 @@ static void agree(const ditto_cluster *cluster, ditto_error *error)
 
 static void begin_epoch(struct dti_headers *headers, uint32_t hosts, uint32_t host)
 {
-    headers->number = 0;
+    headers->number = headers->completed = 0;
+    headers->is_broken = false;
+    headers->error.status = DITTO_OK;
     headers->origin = host;
     headers->one = headers->other = NO_HOST;
     memset(headers->call, 0, sizeof headers->call);
-    for (uint32_t h = 0; h < hosts; h++)
+    for (uint32_t h = 0; h < hosts; h++) {
         headers->peer[h].has_ended = false;
+        /* Sends that failed belong to the epoch that has ended. */
+        for (int i = 0; i < 2; i++)
+            headers->peer[h].send[i].status = DITTO_OK;
+    }
 }
 
 /* Waits for the last headers of all hosts, and drains the data. */

@@ -82,9 +82,19 @@ void dti_headers_free(ditto_cluster *cluster);
  * dtype. */
 void *dti_header_out(ditto_cluster *cluster);
 
-/* Sends the header of this host, and waits for those of all others. */
+/* Sends the header of this host, and waits for those of all others. After any verdict but EQUAL, only
+ * dti_headers_close can follow in this epoch, and every further exchange fails. */
 enum dti_verdict dti_headers_exchange(ditto_cluster *cluster, const struct dti_intent *intent,
                                       struct dti_limits *limits);
+
+/* After an exchange that was EQUAL, outside of a run: returns LAST if another host is known to have given it
+ * up, because this one was late. That host has returned an error, so this one must too. */
+enum dti_verdict dti_headers_confirm(ditto_cluster *cluster);
+
+/* Notes the error of this thread's record, with which a call over hosts has failed. Nothing can be agreed on
+ * any more before the end of the epoch: if the program goes on nevertheless, each exchange fails with this
+ * error. The first error counts. */
+void dti_headers_break(ditto_cluster *cluster);
 
 /* Returns the payload of a host's header in the last exchange. It stays until the next exchange begins. That
  * of this host is what it has sent. *bytes may be NULL. */

@@ -239,9 +239,14 @@ ditto_status dti_life_line_make(ditto_cluster *cluster, uint32_t timeout_ms)
     ditto_status status = dti_star_connect(cluster, timeout_ms, fd, &all_connected);
     if (all_connected && status == DITTO_OK)
         cluster->life_line = start(cluster, fd);
-    for (uint32_t h = 0; cluster->life_line == NULL && h < hosts; h++)
-        if (fd[h] >= 0)
-            close(fd[h]);
+    for (uint32_t h = 0; cluster->life_line == NULL && h < hosts; h++) {
+        struct connection c = { .fd = fd[h], .host = h };
+        if (c.fd < 0)
+            continue;
+        /* This host has no memory for its thread, but it is not lost. */
+        say(&c, NEWS_LEAVES, cluster->wire.host);
+        close_connection(&c);
+    }
     free(fd);
     return status;
 }

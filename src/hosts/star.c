@@ -2,8 +2,8 @@
  *
  * Host 0 listens, and tells the others over the wire at which addresses, and a random token. Each of them
  * tries the addresses one after the other, shows the token, and waits for an answer. Then all hosts tell each
- * other whether they are connected. Everything ends within CONNECT_MS, because packets to an address that a
- * firewall protects are lost without an answer. */
+ * other whether they are connected. A host that has no connection after CONNECT_MS gives up, because packets
+ * to an address that a firewall protects are lost without an answer. */
 #include "hosts/star.h"
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
@@ -202,7 +202,7 @@ static void let_all_in(const ditto_cluster *cluster, int listening, const struct
 /* -- the other hosts -- */
 
 static int connect_to(const ditto_cluster *cluster, const struct invitation *invitation,
-                      const struct address *a)
+                      const struct address *a, const struct dti_deadline *deadline)
 {
     struct dti_deadline soon = { .timeout_ms = ADDRESS_MS };
     struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = invitation->port };
@@ -223,8 +223,9 @@ static int connect_to(const ditto_cluster *cluster, const struct invitation *inv
                         is_v4 ? sizeof v4 : sizeof v6);
     bool connected = (begun == 0 || errno == EINPROGRESS) && is_ready(fd, POLLOUT, &soon) &&
                      getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &length) == 0 && failed == 0;
-    soon = (struct dti_deadline){ .timeout_ms = CONNECT_MS }; /* host 0 lets in one after the other */
-    if (connected && move(fd, &hello, sizeof hello, true, &soon) && move(fd, &yes, 1, false, &soon)) {
+    /* Host 0 lets in one host after the other, so its answer may come much later. */
+    if (connected && move(fd, &hello, sizeof hello, true, deadline) && move(fd, &yes, 1, false, deadline) &&
+        yes == 1) {
         set_options(fd);
         return fd;
     }
@@ -237,13 +238,15 @@ static int connect_to_host_0(const ditto_cluster *cluster, const struct invitati
     struct address here = { .family = AF_INET, .bytes = { 127, 0, 0, 1 } };
     char boot[40];
     int fd = -1;
+    struct dti_deadline deadline = { .timeout_ms = CONNECT_MS };
+    uint64_t end = dti_deadline_at(&deadline);
     read_boot(boot);
     if (invitation->port == 0)
         return -1;
     if (memcmp(boot, invitation->boot, sizeof boot) == 0)
-        fd = connect_to(cluster, invitation, &here);
-    for (uint32_t i = 0; fd < 0 && i < invitation->addresses && i < MOST_ADDRESSES; i++)
-        fd = connect_to(cluster, invitation, &invitation->address[i]);
+        fd = connect_to(cluster, invitation, &here, &deadline);
+    for (uint32_t i = 0; fd < 0 && i < invitation->addresses && i < MOST_ADDRESSES && dti_now_ns() < end; i++)
+        fd = connect_to(cluster, invitation, &invitation->address[i], &deadline);
     return fd;
 }
 
@@ -300,6 +303,8 @@ ditto_status dti_star_connect(ditto_cluster *cluster, uint32_t timeout_ms, int *
     for (uint32_t h = 0; h < hosts; h++)
         connected += fd[h] >= 0;
     memcpy(dti_header_out(cluster), &connected, sizeof connected);
+    /* Another host may have tried for CONNECT_MS. */
+    timeout_ms = timeout_ms < UINT32_MAX - CONNECT_MS ? timeout_ms + CONNECT_MS : timeout_ms;
     DTI_TRY(exchange(cluster, sizeof connected, timeout_ms));
     *all_connected = true;
     for (uint32_t h = 0; h < hosts; h++) {

@@ -56,20 +56,27 @@ ditto_status dti_value_parts_open(const ditto_value *v, struct dti_value_parts *
     parts->part = parts->allocated = malloc(n * sizeof *parts->allocated);
     if (parts->allocated == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to read %u replicas' tensors", n);
-    for (uint32_t i = 0; i < n; i++)
-        dti_value_part(v, i, &parts->allocated[i]);
-    return DITTO_OK;
+    ditto_status status = DITTO_OK;
+    for (uint32_t i = 0; i < n && status == DITTO_OK; i++)
+        status = dti_inspect_component(v, i, &parts->allocated[i]);
+    if (status != DITTO_OK)
+        dti_value_parts_close(parts);
+    return status;
 }
 
 void dti_value_parts_close(struct dti_value_parts *parts)
 {
     free(parts->allocated);
+    parts->allocated = NULL;
 }
 
 ditto_status dti_inspect_component(const ditto_value *v, uint32_t replica, ditto_tensor *out)
 {
     if (dti_value_part(v, replica, out))
         return DITTO_OK;
+    if (v->kind == DITTO_VALUE_MIRRORED)
+        return DTI_FAIL(DITTO_ERR_RANGE, "the value is on replicas of another host, and this one has none of "
+                                         "its components");
     return DTI_FAIL(DITTO_ERR_INVALID, "%s is not one tensor: %s", dti_value_kind_text(v->kind),
                     v->kind == DITTO_VALUE_NEST ? "choose a member (ditto_value_member)"
                                                 : "use ditto_value_slices");

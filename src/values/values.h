@@ -156,10 +156,10 @@ ditto_status dti_value_hold_item(const ditto_value *value, const ditto_strategy 
 
 /* Returns the part of a value that belongs to a replica. A plain value has one part for all replicas. The
  * parts of a mirrored value are equal, and a replica without a part gets the part of another one. Returns
- * false if the value is not a tensor (a nest, slices). */
+ * false if the value is not a tensor (a nest, slices), and if a mirrored value has no part on this host. */
 bool dti_value_part(const ditto_value *value, uint32_t replica, ditto_tensor *out);
 /* The parts of all replicas as an array. The value must be a tensor, and not a nest or slices.
- * dti_value_parts_open returns DITTO_ERR_NO_MEMORY. */
+ * dti_value_parts_open returns DITTO_ERR_NO_MEMORY, or DITTO_ERR_RANGE if no part is on this host. */
 struct dti_value_parts {
     const ditto_tensor *part;
     ditto_tensor *allocated; /* NULL if `part` is the array of the value itself, otherwise equal to `part` */
@@ -208,7 +208,8 @@ ditto_status dti_assign_value(ditto_variable *v, enum dti_rule rule, const ditto
  * refers to must be held (dti_value_hold_variables). */
 
 /* -- Any context -- */
-/* Returns DITTO_ERR_INVALID for a nest and for slices. */
+/* Returns DITTO_ERR_INVALID for a nest and for slices, and DITTO_ERR_RANGE if a mirrored value has no
+ * component on this host. */
 ditto_status dti_inspect_component(const ditto_value *value, uint32_t replica, ditto_tensor *out);
 /* Returns DITTO_ERR_INVALID if the value is neither plain nor mirrored. */
 ditto_status dti_inspect_tensor(const ditto_value *value, ditto_tensor *out);

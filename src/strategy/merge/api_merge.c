@@ -1,7 +1,5 @@
 /* src/strategy/merge/api_merge.c - the functions of include/ditto/merge.h, which check their arguments and
  * context. */
-#include "base/numbers/checksum.h"
-#include "hosts/function.h"
 #include "strategy/merge/merge.h"
 #include "sync/hosts/cross.h"
 #include "values/values.h"
@@ -46,22 +44,6 @@ ditto_status ditto_merge_call(ditto_replica *self, ditto_merge_fn function, void
         result);
 }
 
-/* Compares the function, and the arguments that must be equal on all hosts. */
-static ditto_status compare_hosts(const ditto_variable *v, ditto_update_fn function,
-                                  const ditto_value *const *arguments, uint32_t count)
-{
-    ditto_tensor tensor;
-    if (!dti_cross_has_hosts(v->team))
-        return DITTO_OK;
-    uint64_t digest = dti_hash_word(dti_function_hash((const void *)(uintptr_t)function), count);
-    for (uint32_t k = 0; k < count; k++)
-        if (arguments[k] != NULL &&
-            (arguments[k]->kind == DITTO_VALUE_PLAIN || arguments[k]->kind == DITTO_VALUE_MIRRORED) &&
-            dti_value_part(arguments[k], 0, &tensor))
-            digest = dti_hash_bytes(digest, tensor.data, ditto_tensor_bytes(&tensor));
-    return dti_cross_compare(v->team, "ditto_variable_update", v->name, digest);
-}
-
 static ditto_status update(ditto_variable *variable, ditto_update_fn function, void *user,
                            const ditto_value *const *arguments, uint32_t num_arguments,
                            const ditto_update_options *options, ditto_value **results)
@@ -77,7 +59,6 @@ static ditto_status update(ditto_variable *variable, ditto_update_fn function, v
         DTI_TRY(dti_not_null(arguments, "arguments"));
     if (known.ungrouped)
         DTI_TRY(dti_not_null(results, "results"));
-    DTI_TRY(compare_hosts(variable, function, arguments, num_arguments));
     DTI_TRY(dti_update_cross(variable, &(struct dti_update_request){ function, user, num_arguments },
                              arguments, known.ungrouped ? results : NULL));
     if (results != NULL && !known.ungrouped)

@@ -1,9 +1,12 @@
 /* src/strategy/merge/update_function.c - calls the user's functions on the copies of a variable, in update
  * context. */
 #include "base/errors/user_call.h"
+#include "base/numbers/checksum.h"
+#include "hosts/function.h"
 #include "replicas/memory/remote_memory.h"
 #include "strategy/merge/merge.h"
 #include "strategy/strategy.h"
+#include "sync/hosts/cross.h"
 #include "sync/meeting/access.h"
 #include "values/make_value.h"
 #include "values/values.h"
@@ -144,16 +147,38 @@ static ditto_status complete(const ditto_variable *v, ditto_value *results, bool
     return DITTO_OK;
 }
 
+/* Compares the function, and the arguments that must be equal on all hosts. */
+static ditto_status compare_hosts(const struct updating *u)
+{
+    struct dti_team *team = u->variable->team;
+    ditto_tensor tensor;
+    if (!dti_cross_has_hosts(team))
+        return DITTO_OK;
+    uint64_t digest = dti_hash_word(dti_function_hash((const void *)(uintptr_t)u->request->function),
+                                    u->request->count);
+    for (uint32_t k = 0; k < u->request->count; k++) {
+        if (is_per_replica(u->arguments[k]))
+            continue;
+        DTI_TRY(dti_inspect_component(u->arguments[k], 0, &tensor));
+        digest = dti_hash_bytes(digest, tensor.data, ditto_tensor_bytes(&tensor));
+    }
+    return dti_cross_compare(team, "ditto_variable_update", u->variable->name, digest);
+}
+
 static ditto_status call_on_all_copies(struct updating *u)
 {
     struct dti_team *team = u->variable->team;
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = prepare(u);
+    ditto_status status = compare_hosts(u);
+    if (status == DITTO_OK)
+        status = prepare(u);
     if (status == DITTO_OK) {
         status = dti_team_run(team, call_on_copy, u, DITTO_FOREVER);
         dti_team_renew(team); /* is enough, because the job uses no collectives */
     }
+    if (dti_cross_has_hosts(team))
+        status = dti_cross_agree(team, "the end of ditto_variable_update", status);
     dti_cross_leave(team, &frame);
     for (uint32_t k = 0; k < u->request->count; k++)
         free(u->copied[k]);

@@ -35,30 +35,42 @@ static ditto_status peek_own(struct dti_replica *r, void *argument)
     return DITTO_OK;
 }
 
-static ditto_status peek_all(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch)
+/* Finds the next batches of all replicas. *has_rows says whether one of them has rows. */
+static ditto_status peek_all(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch,
+                             uint32_t *has_rows)
 {
     struct value_take taking = { iterator, batch, 0 };
     DTI_TRY(dti_sync_run(strategy->base.team, peek_own, &taking));
-    return atomic_load_explicit(&taking.num_with_rows, memory_order_relaxed) != 0
-               ? DITTO_OK
-               : dti_iterator_end(iterator);
+    *has_rows = atomic_load_explicit(&taking.num_with_rows, memory_order_relaxed) != 0;
+    return DITTO_OK;
 }
 
-/* The same over all hosts. A step exists on all hosts if it exists on one. */
+/* Returns the number of an iterator among those of its strategy, which is equal on all hosts. */
+static uint64_t number_of(const struct dti_team *team, const ditto_iterator *iterator)
+{
+    uint64_t number = 0;
+    for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL && it != iterator;)
+        number++;
+    return number;
+}
+
+/* The same over all hosts. A step exists on all hosts if it exists on one. Otherwise all return the end of
+ * the input, or the error of a host whose input has failed. */
 static ditto_status peek_hosts(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch)
 {
-    struct dti_cross_request request = { .name = "ditto_iterator_next" };
     struct dti_team *team = strategy->base.team;
+    struct dti_cross_request request = { .name = "ditto_iterator_next", .digest = number_of(team, iterator) };
     const struct dti_gathered *all;
-    ditto_status status = peek_all(strategy, iterator, batch), theirs;
-    if (status < 0 || !dti_cross_has_hosts(team))
-        return status;
-    DTI_TRY(dti_cross_gather(team, &request, &status, sizeof status, &all));
+    uint32_t has_rows = 0, theirs;
+    DTI_TRY(peek_all(strategy, iterator, batch, &has_rows));
+    if (!dti_cross_has_hosts(team))
+        return has_rows ? DITTO_OK : dti_iterator_end(iterator);
+    DTI_TRY(dti_cross_gather(team, &request, &has_rows, sizeof has_rows, &all));
     for (uint32_t h = 0; h < dti_cross_hosts(team); h++) {
         memcpy(&theirs, all[h].data, sizeof theirs);
-        status = theirs == DITTO_OK ? DITTO_OK : status;
+        has_rows |= theirs;
     }
-    return status;
+    return has_rows ? DITTO_OK : dti_cross_agree(team, "the end of an iterator", dti_iterator_end(iterator));
 }
 
 /* Makes a value of component k of all batches. Each replica copies its part, because the slots of the queue
@@ -101,6 +113,13 @@ static ditto_status take_all(ditto_strategy *strategy, ditto_iterator *iterator,
     ditto_status status = peek_hosts(strategy, iterator, batch);
     if (status == DITTO_OK)
         status = make_value(strategy, batch, part, out);
+    if (status == DITTO_OK && dti_cross_has_hosts(strategy->base.team)) {
+        status = dti_cross_agree(strategy->base.team, "the end of ditto_iterator_next", status);
+        if (status != DITTO_OK) {
+            dti_value_drop(*out);
+            *out = NULL;
+        }
+    }
     for (uint32_t r = 0; r < strategy->base.num_replicas && status == DITTO_OK; r++)
         dti_iterator_take_peeked(iterator, r);
     dti_cross_leave(strategy->base.team, &frame);

@@ -1,6 +1,8 @@
 /* src/strategy/runs/result.c - compares the results that the replicas of a run have returned, and makes
  * values of them. */
+#include "base/numbers/checksum.h"
 #include "strategy/runs/result.h"
+#include "sync/hosts/cross.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"
 #include "vars/vars.h"
@@ -192,6 +194,22 @@ static ditto_status collect_named(ditto_strategy *strategy, const struct dti_run
     return DITTO_OK;
 }
 
+/* If results are reduced, all hosts must have returned the same ones, and reduce them alike. */
+static ditto_status compare_hosts(const ditto_strategy *strategy, const struct dti_results *results,
+                                  const ditto_run_options *options)
+{
+    uint64_t digest = dti_hash_word(DTI_HASH_SEED, results->count);
+    if (options->num_reduce == 0 || !dti_cross_has_hosts(strategy->base.team))
+        return DITTO_OK;
+    for (uint32_t i = 0; i < results->count; i++)
+        digest = dti_hash_bytes(digest, results->result[i].name, strlen(results->result[i].name) + 1);
+    for (uint32_t i = 0; i < options->num_reduce; i++) {
+        const char *name = options->reduce[i].name != NULL ? options->reduce[i].name : "";
+        digest = dti_hash_word(dti_hash_bytes(digest, name, strlen(name) + 1), options->reduce[i].op);
+    }
+    return dti_cross_compare(strategy->base.team, "the reduction of a run's results", NULL, digest);
+}
+
 static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call *call,
                             const ditto_run_options *options, ditto_value **out)
 {
@@ -202,6 +220,7 @@ static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call 
     bool no_step = call->step != NULL && call->done == 0;
     if (!no_step)
         DTI_TRY(check_requests(first, options));
+    DTI_TRY(compare_hosts(strategy, first, options));
     if (first->count == 0) {
         *out = NULL;
         return DITTO_OK;

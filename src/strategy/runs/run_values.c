@@ -1,5 +1,6 @@
 /* src/strategy/runs/run_values.c - runs with arguments and results. */
 #include "strategy/runs/result.h"
+#include "sync/hosts/cross.h"
 #include "values/values.h"
 
 #include <string.h>
@@ -52,9 +53,8 @@ static ditto_status run_and_collect(ditto_strategy *strategy, const struct dti_r
     return collected != DITTO_OK ? collected : status;
 }
 
-ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_run_call *request,
-                                     const ditto_run_options *options, uint64_t *steps_done,
-                                     ditto_value **result)
+static ditto_status run_values(ditto_strategy *strategy, const struct dti_run_call *request,
+                               const ditto_run_options *options, uint64_t *steps_done, ditto_value **result)
 {
     struct dti_frame frame;
     DTI_LEAVES_GATES(held);
@@ -67,6 +67,15 @@ ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_
     ditto_status status = run_and_collect(strategy, request, options, steps_done, result);
     dti_cross_leave(strategy->base.team, &frame);
     return status;
+}
+
+ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_run_call *request,
+                                     const ditto_run_options *options, uint64_t *steps_done,
+                                     ditto_value **result)
+{
+    uint32_t epoch = dti_cross_epoch(strategy->base.team);
+    return dti_cross_tell(strategy->base.team, epoch,
+                          run_values(strategy, request, options, steps_done, result));
 }
 
 /* -- returning results -- */

@@ -99,11 +99,17 @@ static ditto_status drive_sums(const struct dti_hosts_call *c)
         DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the sums of this host");
         return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
     }
-    for (uint32_t i = 0; i < c->self->num_replicas; i++) {
-        memcpy(own + used, row_of(c, i)->part, row_of(c, i)->parts * bytes);
-        used += row_of(c, i)->parts * bytes;
+    ditto_status status;
+    if (dti_access_begin(c->self)) {
+        for (uint32_t i = 0; i < c->self->num_replicas; i++) {
+            memcpy(own + used, row_of(c, i)->part, row_of(c, i)->parts * bytes);
+            used += row_of(c, i)->parts * bytes;
+        }
+        dti_access_end(c->self);
+        status = dti_hosts_gather_call(c, own, used, &all);
+    } else {
+        status = dti_hosts_fail_wait(c, DTI_WAIT_STOPPED);
     }
-    ditto_status status = dti_hosts_gather_call(c, own, used, &all);
     free(own);
     return status;
 }
@@ -129,9 +135,15 @@ static const unsigned char *sums_of(void *context, const struct dti_block_row *r
 
 /* -- both -- */
 
+static ditto_status drive(const struct dti_hosts_call *c, ditto_status (*work)(const struct dti_hosts_call *))
+{
+    ditto_status status = dti_hosts_drive(c, work);
+    return status == DITTO_OK ? DITTO_OK : dti_leave_collective(c->self, status);
+}
+
 static ditto_status sum(const struct dti_hosts_call *c, struct summing *s, size_t *start, const char **data)
 {
-    DTI_TRY(dti_hosts_drive(c, drive_heads));
+    DTI_TRY(drive(c, drive_heads));
     DTI_TRY(dti_hosts_meet(c));
     if (!dti_access_begin(c->self))
         return dti_leave_collective(c->self, dti_team_stop_status(c->self->team));
@@ -141,7 +153,7 @@ static ditto_status sum(const struct dti_hosts_call *c, struct summing *s, size_
     dti_block_row_sum_own(s->row);
     dti_access_end(c->self);
     DTI_TRY(dti_hosts_meet(c));
-    DTI_TRY(dti_hosts_drive(c, drive_sums));
+    DTI_TRY(drive(c, drive_sums));
     DTI_TRY(dti_hosts_meet(c));
     find_sums(c, s);
     dti_block_row_finish(s->row, sums_of, s, c->call->dst);
@@ -166,7 +178,7 @@ ditto_status dti_block_sum_on_hosts(struct dti_block_row *row, const struct dti_
                                             DTI_CACHE_LINE, &memory);
     if (status != DITTO_OK) {
         dti_replica_stop(self);
-        return status;
+        return dti_leave_collective(self, status);
     }
     size_t *start = memory;
     const char **data = (const char **)(void *)(start + n + 1);

@@ -29,7 +29,7 @@ static ditto_status stop(const struct dti_hosts_call *c, ditto_status status)
     return status;
 }
 
-ditto_status dti_hosts_fail_wait(const struct dti_hosts_call *c, enum dti_wait_end end)
+static ditto_status fail_wait(const struct dti_hosts_call *c, enum dti_wait_end end)
 {
     switch (end) {
     case DTI_WAIT_STOPPED:
@@ -43,6 +43,14 @@ ditto_status dti_hosts_fail_wait(const struct dti_hosts_call *c, enum dti_wait_e
     return stop(c, dti_error_get()->status);
 }
 
+ditto_status dti_hosts_fail_wait(const struct dti_hosts_call *c, enum dti_wait_end end)
+{
+    ditto_status status = fail_wait(c, end);
+    /* The run may be inside a merge function that does not return the error. */
+    dti_headers_break(c->hosts->cluster);
+    return status;
+}
+
 ditto_status dti_hosts_fail_late(const struct dti_hosts_call *c, const struct dti_limits *limits,
                                  const bool *late)
 {
@@ -50,7 +58,9 @@ ditto_status dti_hosts_fail_late(const struct dti_hosts_call *c, const struct dt
     struct dti_text text = { hosts, sizeof hosts, 0 };
     describe(c, call);
     dti_headers_describe(c->hosts->cluster, late, &text);
-    return dti_fail_late(c->self, &limits->deadline, call, hosts);
+    ditto_status status = dti_fail_late(c->self, &limits->deadline, call, hosts);
+    dti_headers_break(c->hosts->cluster);
+    return status;
 }
 
 /* -- headers -- */
@@ -94,7 +104,8 @@ ditto_status dti_hosts_fail_verdict(const struct dti_hosts_call *c, enum dti_ver
         return DITTO_OK;
     case DTI_HEADERS_DIFFER:
         describe(c, call);
-        return stop(c, dti_headers_fail_differ(c->hosts->cluster, call));
+        (void)dti_headers_fail_differ(c->hosts->cluster, call);
+        return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
     case DTI_HEADERS_LAST:
         return dti_hosts_fail_wait(c, DTI_WAIT_HOLDS);
     case DTI_HEADERS_LATE:

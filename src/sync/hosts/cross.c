@@ -13,7 +13,7 @@ struct gathering {
     const struct dti_cross_request *request;
     const void *own;
     size_t bytes;
-    const struct dti_stop *stop; /* of the run, in a merge function */
+    struct dti_replica *first; /* in a merge function: the replica whose run it is. Otherwise NULL */
     const struct dti_gathered *out;
 };
 
@@ -29,7 +29,9 @@ static void describe(const struct dti_cross_request *r, char *buffer, size_t siz
 static ditto_status gather(struct dti_hosts *hosts, struct gathering *g)
 {
     const struct dti_cross_request *r = g->request;
-    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, g->stop };
+    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
+    if (g->first != NULL)
+        limits = (struct dti_limits){ dti_replica_deadline(g->first, hosts->timeout_ms), g->first->stop };
     struct dti_intent intent = { .kind = DTI_HEADER_CALL,
                                  .digest = dti_hash_bytes(DTI_HASH_SEED, r->name, strlen(r->name)),
                                  .name = r->name };
@@ -39,13 +41,18 @@ static ditto_status gather(struct dti_hosts *hosts, struct gathering *g)
         intent.digest = dti_hash_bytes(intent.digest, r->object, strlen(r->object));
     intent.digest = dti_hash_word(intent.digest, r->digest);
     enum dti_verdict verdict = dti_hosts_gather(hosts, &intent, g->own, g->bytes, &limits, late, &g->out);
+    /* In a merge function, the end of the run finds out. */
+    if (verdict == DTI_HEADERS_EQUAL && g->first == NULL)
+        verdict = dti_headers_confirm(hosts->cluster);
     describe(r, call, sizeof call);
     if (verdict != DTI_HEADERS_LATE)
         return dti_hosts_record(hosts, verdict, call);
     struct dti_text text = { awaited, sizeof awaited, 0 };
     dti_headers_describe(hosts->cluster, late, &text);
-    return DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u waited %u ms in %s for %s", dti_hosts_own(hosts),
-                    hosts->timeout_ms, call, awaited);
+    DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u waited %u ms in %s for %s", dti_hosts_own(hosts),
+             hosts->timeout_ms, call, awaited);
+    dti_headers_break(hosts->cluster);
+    return DITTO_ERR_TIMED_OUT;
 }
 
 static ditto_status gather_on_driver(const struct dti_hosts_call *c)
@@ -57,7 +64,7 @@ static ditto_status gather_on_driver(const struct dti_hosts_call *c)
 static ditto_status gather_in_pause(struct dti_replica *first, struct dti_hosts *hosts, struct gathering *g)
 {
     struct dti_hosts_call c = { .self = first, .hosts = hosts, .step = g };
-    g->stop = first->stop;
+    g->first = first;
     DTI_TRY(dti_hosts_drive(&c, gather_on_driver));
     /* The replica has withdrawn the function, because the run was stopped. */
     return g->out != NULL ? DITTO_OK : dti_team_stop_status(first->team);
@@ -69,6 +76,7 @@ ditto_status dti_cross_gather(struct dti_team *team, const struct dti_cross_requ
     struct dti_hosts *hosts = dti_team_sync(team)->hosts;
     struct gathering g = { .request = request, .own = own, .bytes = bytes };
     ditto_status status;
+    DTI_TRY(dti_context_check_cross(team));
     bool taken = dti_team_take_turn(team);
     if (dti_team_pauses(team) != 0) {
         status = gather_in_pause(dti_team_replica(team, 0), hosts, &g);
@@ -111,18 +119,30 @@ uint32_t dti_cross_epoch(const struct dti_team *team)
     return hosts != NULL ? dti_cluster_epoch(hosts->cluster) : 0;
 }
 
+/* Returns true if this thread is to end the epoch that the call began in. It has the turn. */
+static bool must_tell(const struct dti_team *team, const struct dti_hosts *hosts, uint32_t epoch)
+{
+    /* In a merge function, the end of the run tells the others. */
+    return dti_team_pauses(team) == 0 && dti_cluster_epoch(hosts->cluster) == epoch &&
+           dti_cluster_check_usable(hosts->cluster) == DITTO_OK;
+}
+
 ditto_status dti_cross_tell(struct dti_team *team, uint32_t epoch, ditto_status status)
 {
-    struct dti_hosts *hosts = hosts_of(team);
-    if (hosts == NULL || status >= 0 || dti_cluster_epoch(hosts->cluster) != epoch ||
-        dti_team_pauses(team) != 0)
+    const struct dti_hosts *hosts = hosts_of(team);
+    if (hosts == NULL || status >= 0)
         return status;
     ditto_error error = *dti_error_get();
-    if (dti_cluster_check_usable(hosts->cluster) == DITTO_OK) {
+    /* On the thread of a replica, or in the scope of another strategy, no cross call has begun. */
+    if (dti_context_check_cross(team) != DITTO_OK) {
         dti_error_set(&error);
-        return dti_hosts_close(hosts->cluster, hosts->timeout_ms);
+        return status;
     }
+    bool taken = dti_team_take_turn(team), tells = must_tell(team, hosts, epoch);
     dti_error_set(&error);
+    if (tells)
+        status = dti_hosts_close(hosts->cluster, hosts->timeout_ms);
+    dti_team_give_turn(team, taken);
     return status;
 }
 

@@ -22,7 +22,7 @@ ditto_status dti_hosts_close(ditto_cluster *cluster, uint32_t timeout_ms)
     return error.status;
 }
 
-ditto_status dti_hosts_record(const struct dti_hosts *hosts, enum dti_verdict verdict, const char *call)
+static ditto_status record(const struct dti_hosts *hosts, enum dti_verdict verdict, const char *call)
 {
     switch (verdict) {
     case DTI_HEADERS_EQUAL:
@@ -40,11 +40,21 @@ ditto_status dti_hosts_record(const struct dti_hosts *hosts, enum dti_verdict ve
     return dti_error_get()->status;
 }
 
+ditto_status dti_hosts_record(const struct dti_hosts *hosts, enum dti_verdict verdict, const char *call)
+{
+    ditto_status status = record(hosts, verdict, call);
+    if (status != DITTO_OK)
+        dti_headers_break(hosts->cluster);
+    return status;
+}
+
 /* Exchanges headers outside of a run. The payload has been written. */
 static ditto_status exchange(const struct dti_hosts *hosts, const struct dti_intent *intent)
 {
     struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
     enum dti_verdict verdict = dti_headers_exchange(hosts->cluster, intent, &limits);
+    if (verdict == DTI_HEADERS_EQUAL)
+        verdict = dti_headers_confirm(hosts->cluster);
     if (verdict == DTI_HEADERS_EQUAL)
         return DITTO_OK;
     (void)dti_hosts_record(hosts, verdict, intent->name);

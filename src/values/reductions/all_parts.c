@@ -2,6 +2,7 @@
  *
  * Each host gives its parts to all hosts. Then each host reduces all parts, as one host does, so the bits are
  * the same everywhere. */
+#include "base/numbers/checksum.h"
 #include "sync/hosts/cross.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"
@@ -86,17 +87,15 @@ static ditto_status unpack(const struct dti_gathered *all, uint32_t hosts, uint3
     return DITTO_OK;
 }
 
-static ditto_status gather_parts(struct dti_team *team, struct dti_all_parts *parts)
+static ditto_status gather_parts(struct dti_team *team, uint32_t n, uint64_t digest,
+                                 struct dti_all_parts *parts)
 {
     const ditto_tensor *first = &parts->part[0];
     struct dti_cross_request request = { .name = dti_public_function,
-                                         .digest = (uint64_t)first->dtype << 32 | first->rank };
+                                         .digest = dti_hash_word(digest, (uint64_t)first->dtype << 32 |
+                                                                             first->rank) };
     const struct dti_gathered *all;
-    uint32_t n = dti_team_all_replicas(team);
     size_t bytes;
-    if (n > DITTO_MAX_REPLICAS)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "a value of %u replicas: at most %u can be reduced", n,
-                        DITTO_MAX_REPLICAS);
     unsigned char *own = pack(parts->part, parts->n, &bytes);
     if (own == NULL)
         return fail_memory();
@@ -105,15 +104,32 @@ static ditto_status gather_parts(struct dti_team *team, struct dti_all_parts *pa
     return status == DITTO_OK ? unpack(all, dti_cross_hosts(team), n, parts) : status;
 }
 
-ditto_status dti_all_parts_open(const ditto_value *v, struct dti_all_parts *parts)
+/* Gives the replicas of other hosts the part of the first replica of this one, to which it is equal. */
+static ditto_status repeat_part(uint32_t n, struct dti_all_parts *parts)
+{
+    ditto_tensor *part = malloc(n * sizeof *part);
+    if (part == NULL)
+        return fail_memory();
+    for (uint32_t i = 0; i < n; i++)
+        part[i] = parts->part[0];
+    parts->part = parts->memory = part;
+    parts->n = n;
+    return DITTO_OK;
+}
+
+ditto_status dti_all_parts_open(const ditto_value *v, uint64_t digest, struct dti_all_parts *parts)
 {
     struct dti_team *team = dti_team_of(v->strategy);
+    uint32_t n = dti_team_all_replicas(team);
     *parts = (struct dti_all_parts){ .n = dti_team_num_replicas(team) };
+    if (n > DITTO_MAX_REPLICAS)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "a value of %u replicas: at most %u can be reduced", n,
+                        DITTO_MAX_REPLICAS);
     DTI_TRY(dti_value_parts_open(v, &parts->local));
     parts->part = parts->local.part;
-    if (dti_is_one_value(v) || !dti_cross_has_hosts(team))
+    if (!dti_cross_has_hosts(team))
         return DITTO_OK;
-    ditto_status status = gather_parts(team, parts);
+    ditto_status status = dti_is_one_value(v) ? repeat_part(n, parts) : gather_parts(team, n, digest, parts);
     if (status != DITTO_OK)
         dti_all_parts_close(parts);
     return status;

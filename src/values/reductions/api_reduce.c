@@ -151,6 +151,8 @@ static ditto_status broadcast_to(ditto_strategy *strategy, const ditto_tensor *t
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
     DTI_LEAVES_GATES(held);
     DTI_TRY(check_destinations(strategy, &destinations, &held));
+    DTI_TRY(dti_cross_compare_bytes(dti_team_of(strategy), "ditto_strategy_broadcast_to", NULL, tensor->data,
+                                    bytes));
     return dti_broadcast_to_destinations(strategy, tensor, &destinations, out);
 }
 

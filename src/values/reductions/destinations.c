@@ -92,13 +92,13 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
                                         "a reduction of slices in cross-replica context"));
     if (d->from->kind == DITTO_VALUE_SLICES)
         return is_to_variable(d) || d->from->dense_rows != 0 ? plan_dense(all, d) : plan_sparse(all, d);
-    dti_value_part(d->from, 0, &d->spec);
+    DTI_TRY(dti_inspect_component(d->from, 0, &d->spec));
     DTI_TRY(dti_reduce_check(all->op, d->spec.dtype));
     if (dti_is_one_value(d->from)) {
         d->ready = d->spec.data;
         return dti_reduce_check_once(all->strategy, all->op);
     }
-    DTI_TRY(dti_all_parts_open(d->from, &d->parts));
+    DTI_TRY(dti_all_parts_open(d->from, (uint64_t)all->op, &d->parts));
     DTI_TRY(dti_reduce_check_shapes(d->parts.part, d->parts.n));
     d->spec.dtype = dti_reduce_dtype(all->op, d->spec.dtype);
     return DITTO_OK;

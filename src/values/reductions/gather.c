@@ -107,7 +107,7 @@ ditto_status dti_gather_value(ditto_strategy *strategy, const ditto_value *v, ui
         *out = dti_value_keep(v);
         return DITTO_OK;
     }
-    DTI_TRY(dti_all_parts_open(v, &parts));
+    DTI_TRY(dti_all_parts_open(v, axis, &parts));
     ditto_status status = dti_value_make(strategy, DITTO_VALUE_PLAIN, &result);
     if (status == DITTO_OK)
         status = dti_value_finish(result, gather_parts(strategy, parts.part, parts.n, axis, result), out);

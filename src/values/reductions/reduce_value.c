@@ -1,4 +1,5 @@
 /* src/values/reductions/reduce_value.c - reduces a value over replicas, and along axes. */
+#include "base/numbers/checksum.h"
 #include "base/types/convert.h"
 #include "values/reductions/axes.h"
 #include "values/reductions/reductions.h"
@@ -209,7 +210,10 @@ static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const di
 {
     struct dti_all_parts parts;
     bool one = dti_is_one_value(v);
-    DTI_TRY(dti_all_parts_open(v, &parts));
+    uint64_t digest = dti_hash_word(DTI_HASH_SEED, op);
+    if (axes != NULL)
+        digest = dti_hash_bytes(digest, axes, num_axes * sizeof *axes);
+    DTI_TRY(dti_all_parts_open(v, digest, &parts));
     ditto_status status;
     if (axes != NULL)
         status = reduce_along_axes(strategy, op, parts.part, one ? 1 : parts.n, axes, num_axes, out);
@@ -223,7 +227,7 @@ static ditto_status reduce_parts(ditto_strategy *strategy, ditto_op op, const di
 static ditto_status check_leaf(const ditto_strategy *strategy, ditto_op op, const ditto_value *v)
 {
     ditto_tensor spec;
-    dti_value_part(v, 0, &spec);
+    DTI_TRY(dti_inspect_component(v, 0, &spec));
     DTI_TRY(dti_reduce_check(op, spec.dtype));
     return dti_is_one_value(v) ? dti_reduce_check_once(strategy, op) : DITTO_OK;
 }

@@ -44,9 +44,10 @@ struct dti_all_parts {
     struct dti_value_parts local;
     void *memory; /* of the parts of all hosts, or NULL */
 };
-/* Fails with NO_MEMORY, with UNSUPPORTED if there are too many replicas, and as dti_cross_gather does. A
- * value that is the same for all replicas has the parts of this host. */
-ditto_status dti_all_parts_open(const ditto_value *value, struct dti_all_parts *parts);
+/* Fails with NO_MEMORY, with UNSUPPORTED if there are too many replicas, and as dti_cross_gather does.
+ * `digest` is of what the call was given beside the value. A value that is the same for all replicas is read
+ * without the other hosts: each replica of another host has the part of this one's first replica. */
+ditto_status dti_all_parts_open(const ditto_value *value, uint64_t digest, struct dti_all_parts *parts);
 void dti_all_parts_close(struct dti_all_parts *parts);
 /* Checks that op is SUM, MEAN, MIN, MAX or PROD and can reduce the dtype. Returns DITTO_ERR_RANGE,
  * DITTO_ERR_UNSUPPORTED or DITTO_ERR_INVALID. */

@@ -208,7 +208,9 @@ ditto_status ditto_strategy_checkpoint_latest(ditto_strategy *strategy, const ch
     uint32_t epoch = dti_cross_epoch(team);
     struct dti_text text = { path, capacity, 0 };
     struct dti_latest latest;
-    ditto_status status = dti_checkpoint_latest_on_hosts(team, folder, prefix, &latest);
+    ditto_status status = capacity != 0 ? dti_not_null(path, "path") : DITTO_OK;
+    if (status == DITTO_OK)
+        status = dti_checkpoint_latest_on_hosts(team, folder, prefix, &latest);
     if (status != DITTO_OK)
         return dti_keep_errno(before, dti_cross_tell(team, epoch, status));
     dti_text_add(&text, "%s", latest.path);

@@ -136,28 +136,15 @@ static ditto_status make_folder(const char *folder)
     return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "creating the folder %s", DTI_SHOWN(folder));
 }
 
-ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *folder,
-                                       const ditto_checkpointer_options *options, ditto_checkpointer **out)
+static ditto_status make_checkpointer(ditto_strategy *strategy, const char *folder, const char *prefix,
+                                      const ditto_checkpointer_options *options, ditto_checkpointer **out)
 {
-    ditto_checkpointer_options known;
-    int before = errno;
-    DTI_ENTER();
-    DTI_TRY(dti_context_check_not_input("the checkpointer")); /* checked before a folder is created */
-    DTI_TRY(dti_not_null(strategy, "strategy"));
-    DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
-    DTI_TRY(dti_not_null(folder, "folder"));
-    DTI_TRY(dti_not_null(out, "out"));
-    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpointer_options"));
-    const char *prefix = known.prefix != NULL ? known.prefix : DTI_CHECKPOINT_PREFIX;
-    DTI_TRY(check_prefix(prefix));
-    if (dti_cross_host(dti_team_of(strategy)) == 0)
-        DTI_TRY(make_folder(folder));
     ditto_checkpointer *c = calloc(1, sizeof *c);
     if (c != NULL) {
         c->strategy = strategy;
         c->process = dti_process_number();
-        c->keep = known.keep != 0 ? known.keep : KEEP;
-        c->background = known.background != 0;
+        c->keep = options->keep != 0 ? options->keep : KEEP;
+        c->background = options->background != 0;
         c->folder = strdup(folder);
         c->prefix = strdup(prefix);
     }
@@ -178,10 +165,50 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
         release(c);
         return status;
     }
-    if (dti_cross_host(dti_team_of(strategy)) == 0)
+    *out = c;
+    return DITTO_OK;
+}
+
+/* Over several hosts only the first one uses the folder. */
+static ditto_status create(ditto_strategy *strategy, const char *folder,
+                           const ditto_checkpointer_options *options, ditto_checkpointer **out)
+{
+    ditto_checkpointer_options known;
+    ditto_checkpointer *c = NULL;
+    struct dti_team *team = dti_team_of(strategy);
+    DTI_TRY(dti_not_null(folder, "folder"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_checkpointer_options"));
+    const char *prefix = known.prefix != NULL ? known.prefix : DTI_CHECKPOINT_PREFIX;
+    DTI_TRY(check_prefix(prefix));
+    if (dti_cross_host(team) == 0)
+        DTI_TRY(make_folder(folder));
+    DTI_TRY(make_checkpointer(strategy, folder, prefix, &known, &c));
+    if (dti_cross_has_hosts(team)) {
+        ditto_status status = dti_cross_agree(team, "ditto_checkpointer_create", DITTO_OK);
+        if (status != DITTO_OK) {
+            pthread_mutex_destroy(&c->lock);
+            (void)dti_dependent_destroy(&c->dependent);
+            return status;
+        }
+    }
+    if (dti_cross_host(team) == 0)
         dti_folder_clear(folder, prefix); /* removes temporary files that a killed process has left */
     *out = c;
-    return dti_keep_errno(before, DITTO_OK);
+    return DITTO_OK;
+}
+
+ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *folder,
+                                       const ditto_checkpointer_options *options, ditto_checkpointer **out)
+{
+    int before = errno;
+    DTI_ENTER();
+    DTI_TRY(dti_context_check_not_input("the checkpointer")); /* checked before a folder is created */
+    DTI_TRY(dti_not_null(strategy, "strategy"));
+    DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
+    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    return dti_keep_errno(
+        before, dti_cross_tell(dti_team_of(strategy), epoch, create(strategy, folder, options, out)));
 }
 
 /* Writes the file, and then removes old files. */

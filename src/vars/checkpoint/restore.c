@@ -1,5 +1,6 @@
 /* src/vars/checkpoint/restore.c - restores variables from a file. All entries are matched and read before the
  * first value is written. */
+#include "sync/hosts/cross.h"
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/registry/registry.h"
 #include "vars/registry/select_variables.h"
@@ -154,25 +155,25 @@ static ditto_status hold_values(const struct restoring *r)
     return status;
 }
 
-static ditto_status assign_value(const struct restored_value *m)
-{
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): match_entries sets the entry of each value */
-    size_t bytes = ditto_tensor_bytes(&m->entry->spec);
-    return DTI_OWN(ditto_variable_assign(m->variable, m->value, bytes));
-}
-
 /* Writes the values. If it fails, nothing has changed. Values without a variable are stored first, because
  * storing them may run out of memory. After that nothing can fail: assigning to existing variables allocates
- * nothing, and the thread already has the turn and is pinned. */
+ * nothing, and the thread already has the turn and is pinned. Hosts have the same values, those of one file,
+ * so they need not be compared. */
 static ditto_status write_values(const struct restoring *r)
 {
     struct dti_team *team = dti_team_of(r->strategy);
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = hold_values(r);
-    for (size_t i = 0; i < r->num_values && status == DITTO_OK; i++)
-        if (r->value[i].variable != NULL)
-            status = assign_value(&r->value[i]);
+    ditto_status status = DITTO_OK;
+    if (dti_cross_has_hosts(team)) /* if one host cannot read the values, none writes them */
+        status = dti_cross_agree(team, "the values of a checkpoint", status);
+    if (status == DITTO_OK)
+        status = hold_values(r);
+    for (size_t i = 0; i < r->num_values && status == DITTO_OK; i++) {
+        ditto_variable *v = r->value[i].variable;
+        if (v != NULL)
+            status = v->kind->cross_write(v, DTI_RULE_ASSIGN, r->value[i].value);
+    }
     dti_cross_leave(team, &frame);
     return status;
 }
