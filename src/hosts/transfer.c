@@ -14,6 +14,8 @@
 #define NAP_LEAST_NS 20000
 #define NAP_MOST_NS  200000
 
+#define EXPLAIN_MS 500
+
 enum { EVENTS = 32 };
 
 void dti_cluster_poison(ditto_cluster *cluster)
@@ -27,6 +29,20 @@ ditto_status dti_fail_cluster_poisoned(void)
 {
     return DTI_FAIL(DITTO_ERR_POISONED, "a host of the cluster did not answer: destroy the strategy and the "
                                         "cluster, and end the program without finalizing its network");
+}
+
+/* Called when the wire has failed with `status`, which is recorded. Connections break when a process ends, and
+ * the life line may notice that a little later. Returns LOST if it does. */
+static ditto_status explain(ditto_cluster *cluster, ditto_status status)
+{
+    const struct timespec millisecond = { 0, 1000000 };
+    for (uint32_t i = 0; i < EXPLAIN_MS && cluster->life_line != NULL && !dti_life_line_has_lost(cluster);
+         i++)
+        nanosleep(&millisecond, NULL);
+    if (!dti_life_line_has_lost(cluster))
+        return status;
+    dti_cluster_poison(cluster);
+    return dti_life_line_fail(cluster);
 }
 
 static uint32_t data_channel(const ditto_cluster *cluster)
@@ -71,7 +87,7 @@ static ditto_status send_on(ditto_cluster *cluster, uint32_t host, uint32_t chan
     ditto_status status = cluster->wire.send(cluster->wire.user, host, channel, data, bytes,
                                              (uint64_t)(uintptr_t)transfer);
     if (status != DITTO_OK)
-        return end(cluster, transfer, status);
+        return explain(cluster, end(cluster, transfer, status));
     cluster->sent_messages++;
     cluster->sent_bytes += bytes;
     return DITTO_OK;
@@ -99,7 +115,7 @@ static ditto_status receive_on(ditto_cluster *cluster, uint32_t host, uint32_t c
     DTI_TRY(begin(cluster, transfer, host, false));
     ditto_status status = cluster->wire.receive(cluster->wire.user, host, channel, data, capacity,
                                                 (uint64_t)(uintptr_t)transfer);
-    return status == DITTO_OK ? DITTO_OK : end(cluster, transfer, status);
+    return status == DITTO_OK ? DITTO_OK : explain(cluster, end(cluster, transfer, status));
 }
 
 ditto_status dti_receive(ditto_cluster *cluster, uint32_t host, void *data, size_t capacity,
@@ -128,16 +144,21 @@ ditto_status dti_cluster_progress(ditto_cluster *cluster)
 {
     ditto_wire_event event[EVENTS];
     size_t count;
+    bool any_failed = false;
     do {
-        DTI_TRY(cluster->wire.progress(cluster->wire.user, event, EVENTS, &count));
+        ditto_status status = cluster->wire.progress(cluster->wire.user, event, EVENTS, &count);
+        if (status != DITTO_OK)
+            return explain(cluster, status);
         for (size_t i = 0; i < count; i++) {
             /* NOLINTNEXTLINE(performance-no-int-to-ptr): the ticket is the address of the transfer */
             struct dti_transfer *transfer = (struct dti_transfer *)(uintptr_t)event[i].ticket;
             transfer->bytes = event[i].bytes;
             (void)end(cluster, transfer, event[i].status);
+            any_failed |= event[i].status != DITTO_OK;
         }
     } while (count == EVENTS);
-    return DITTO_OK;
+    /* If no host is lost, those who wait for the transfer find its status. */
+    return any_failed ? explain(cluster, DITTO_OK) : DITTO_OK;
 }
 
 bool dti_withdraw(ditto_cluster *cluster, struct dti_transfer *receive)

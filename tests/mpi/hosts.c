@@ -116,9 +116,11 @@ static ditto_status run(uint32_t n, struct program *p)
     if (status != DITTO_OK && p->fault[0] != '\0') {
         printf("host %u: %s: %s\n", p->host, ditto_status_name(status), ditto_last_error()->message);
         fflush(stdout);
-        /* The first host that ends after such an error ends all. Each may print before. */
-        if (status == DITTO_ERR_LOST || strcmp(p->fault, "stop") == 0)
-            sleep(1);
+        /* The first host that ends after such an error ends all. Each may print before. MPICH's launcher
+         * sends a signal to the processes that are left, which ends a sleep. */
+        unsigned left = status == DITTO_ERR_LOST || strcmp(p->fault, "stop") == 0 ? 3 : 0;
+        while (left != 0)
+            left = sleep(left);
         p->fault = "";
         p->hash = 0;
         status = ditto_strategy_run(strategy, collectives, p);
