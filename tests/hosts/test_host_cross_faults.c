@@ -2,6 +2,8 @@
  * and the next call works. */
 #include "support/host_programs.h"
 
+#include <unistd.h>
+
 #define CHECK(host, condition) EXPECT((host)->report, condition)
 
 enum { COUNT = 100, TRIALS = 3 };
@@ -119,6 +121,37 @@ static ditto_status iterates_other_rows(struct test_host *host)
     return end(strategy, v);
 }
 
+static ditto_status return_name(ditto_replica *self, void *argument)
+{
+    return ditto_return_f64(self, argument, 1);
+}
+
+static ditto_status reduces_otherwise(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    ditto_value *results, *reduced;
+    bool odd = host->host == 1;
+    ditto_result_op request = { .name = odd ? "b" : "a", .op = DITTO_SUM };
+    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
+    options.reduce = &request;
+    options.num_reduce = 1;
+    DITTO_TRY(make(host, &strategy, &v));
+    for (int i = 0; i < TRIALS; i++) {
+        ditto_status status = ditto_strategy_run_values(strategy, return_name, odd ? "b" : "a", NULL,
+                                                        &options, &results);
+        DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the reduction of a run's results"));
+        DITTO_TRY(works(host, strategy, v));
+        DITTO_TRY(ditto_strategy_run_values(strategy, return_name, "a", NULL, NULL, &results));
+        DITTO_TRY(expect(
+            host, ditto_strategy_reduce(strategy, odd ? DITTO_MAX : DITTO_SUM, results, NULL, 0, &reduced),
+            DITTO_ERR_DIVERGED, "ditto_strategy_reduce"));
+        DITTO_TRY(ditto_value_destroy(results));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    return end(strategy, v);
+}
+
 static void arguments_that_differ_are_diverged_on_all(void **state)
 {
     (void)state;
@@ -126,6 +159,7 @@ static void arguments_that_differ_are_diverged_on_all(void **state)
     on_hosts(3, 100, creates_another_shape, NULL);
     on_hosts(3, 100, makes_another_call, NULL);
     on_hosts(3, 100, iterates_other_rows, NULL);
+    on_hosts(3, 100, reduces_otherwise, NULL);
 }
 
 /* -- errors of one host -- */
@@ -190,6 +224,21 @@ static ditto_status goes_on(ditto_strategy *strategy, ditto_value *const *argume
     return DITTO_OK;
 }
 
+/* All hosts get an error, and go on as if there were none. */
+static ditto_status reduces_other_ops(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                      void *user, ditto_value **result)
+{
+    const struct test_host *host = user;
+    double x;
+    (void)count, (void)result;
+    ditto_status status = ditto_strategy_reduce_f64(strategy, host->host == 1 ? DITTO_MAX : DITTO_SUM,
+                                                    arguments[0], &x);
+    CHECK(host, status == DITTO_ERR_DIVERGED);
+    status = ditto_strategy_reduce_f64(strategy, DITTO_SUM, arguments[0], &x);
+    CHECK(host, status == DITTO_ERR_DIVERGED);
+    return DITTO_OK;
+}
+
 static ditto_status merges(ditto_replica *self, ditto_merge_fn function, void *argument)
 {
     double x = 1;
@@ -208,6 +257,13 @@ static ditto_status merge_going_on(ditto_replica *self, void *argument)
     return merges(self, goes_on, argument);
 }
 
+static ditto_status merge_swallowing(ditto_replica *self, void *argument)
+{
+    double x = 1;
+    ditto_tensor one = { .data = &x, .dtype = DITTO_F64 };
+    return ditto_merge_call(self, reduces_other_ops, argument, &one, 1, NULL);
+}
+
 static ditto_status merge_functions_fail(struct test_host *host)
 {
     ditto_strategy *strategy;
@@ -221,7 +277,32 @@ static ditto_status merge_functions_fail(struct test_host *host)
         ditto_status status = ditto_strategy_run(strategy, merge_going_on, host);
         DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the same calls"));
         DITTO_TRY(works(host, strategy, v));
+        status = ditto_strategy_run(strategy, merge_swallowing, host);
+        DITTO_TRY(expect(host, status, DITTO_ERR_DIVERGED, "the same calls"));
+        DITTO_TRY(works(host, strategy, v));
     }
+    return end(strategy, v);
+}
+
+/* The others have given up when host 1 comes. It learns that, although their headers say that all is well. */
+static ditto_status comes_late(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    float ones[COUNT], found[COUNT];
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.timeout_ms = 2500;
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));
+    DITTO_TRY(
+        program_variable(strategy, "v", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32, COUNT, NULL, &v));
+    if (host->host == 1)
+        sleep(4);
+    DITTO_TRY(
+        expect(host, ditto_variable_assign(v, ones, sizeof ones), DITTO_ERR_TIMED_OUT, "waited 2500 ms"));
+    DITTO_TRY(ditto_variable_read(v, found, sizeof found));
+    CHECK(host, found[0] == 0);
     return end(strategy, v);
 }
 
@@ -281,6 +362,7 @@ static void an_error_of_one_host_is_that_of_all(void **state)
     on_hosts(3, 100, cannot_initialize, NULL);
     on_hosts(3, 100, merge_functions_fail, NULL);
     on_hosts(3, 100, input_fails, NULL);
+    on_hosts(3, 100, comes_late, NULL);
 }
 
 int main(void)

@@ -195,11 +195,49 @@ static ditto_status merge_and_return(ditto_replica *self, void *argument)
     return ditto_free(self, gathered.data);
 }
 
+static ditto_status note_gathered(ditto_strategy *strategy, struct program *p, const ditto_value *value)
+{
+    ditto_value *gathered;
+    ditto_tensor all;
+    DITTO_TRY(ditto_strategy_gather(strategy, value, 0, &gathered));
+    DITTO_TRY(ditto_value_tensor(gathered, &all));
+    note_cross(strategy, p, all.data, ditto_tensor_bytes(&all));
+    return ditto_value_destroy(gathered);
+}
+
+static ditto_status return_two(ditto_replica *self, void *argument)
+{
+    (void)argument;
+    DITTO_TRY(ditto_return_f64(self, "id", ditto_replica_id(self)));
+    return ditto_return_f64(self, "third", 1.0 / (3 + ditto_replica_id(self)));
+}
+
+/* A value that is the same for all replicas is gathered once for each replica of all hosts. */
 static ditto_status use_values(ditto_strategy *strategy, struct program *p)
 {
+    double numbers[3] = { 0.1, 0.2, 0.3 }, sum;
+    ditto_tensor three = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 3 } };
+    ditto_result_op reduced[] = { { .name = "third", .op = DITTO_SUM } };
+    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
+    ditto_variable *v;
+    ditto_value *of, *mirrored, *results;
+    const ditto_value *third;
+    options.reduce = reduced;
+    options.num_reduce = 1;
     for (int run = 0; run < 3; run++)
         DITTO_TRY(ditto_strategy_run(strategy, merge_and_return, p));
-    return DITTO_OK;
+    DITTO_TRY(program_variable(strategy, "v", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F64, 3, NULL, &v));
+    DITTO_TRY(ditto_variable_value(v, &of));
+    DITTO_TRY(ditto_strategy_broadcast_to(strategy, &three, (ditto_destination){ .of = of }, &mirrored));
+    DITTO_TRY(note_gathered(strategy, p, mirrored));
+    DITTO_TRY(ditto_strategy_run_values(strategy, return_two, NULL, NULL, &options, &results));
+    DITTO_TRY(ditto_value_member(results, "third", &third));
+    DITTO_TRY(ditto_strategy_reduce_f64(strategy, DITTO_MEAN, third, &sum));
+    note_cross(strategy, p, &sum, sizeof sum);
+    DITTO_TRY(ditto_value_destroy(results));
+    DITTO_TRY(ditto_value_destroy(mirrored));
+    DITTO_TRY(ditto_value_destroy(of));
+    return ditto_variable_destroy(v);
 }
 
 static void values_are_reduced_over_all_hosts(void **state)
