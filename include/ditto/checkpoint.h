@@ -392,8 +392,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_latest(const char *folde
  *
  * Only the first host reads and writes files, so the other hosts need no file system with checkpoints in it.
  * ditto_checkpoint_save, ditto_checkpoint_restore and the functions of a checkpointer are collective cross
- * calls then: every host makes them, and all return the status of the first host. The two functions below
- * also work with one host, where they do the same as the functions without a strategy. */
+ * calls then: every host makes them, and if one fails, all return the error of the lowest host that has
+ * failed. While a file is restored, each host has the whole file in memory. The two functions below also
+ * work with one host, where they do the same as the functions without a strategy. */
 
 /** Opens the checkpoint file of the first host on all hosts.
  *

@@ -126,8 +126,8 @@ struct dti_copy_set {
 
 /* Processes a tile of results before it is written. Elements [first, first + count) of the item are in
  * `tile`, which may be overwritten. The function writes its result to `out`, which is the tile itself or an
- * address in the only copy that the calling thread writes. The function is called once in the whole strategy
- * for each element, on any thread of any replica. If the values of replica 0 are used as they are (op 0), it
+ * address in the only copy that the calling thread writes. The function is called once on each
+ * host for each element, on any thread of any of its replicas. If the values of replica 0 are used as they are (op 0), it
  * may be called once in each group of replicas that has copies, for the copies of that group. */
 typedef void dti_target_finish_fn(void *context, uint32_t replica, size_t item, size_t first, size_t count,
                                   void *tile, void *out);
@@ -190,7 +190,8 @@ void dti_sync_step_ends(struct dti_replica *self);
 uint64_t dti_sync_run_number(const struct dti_replica *self);
 
 /* Reports which replica calls `finish` for which elements, if the op is not 0. Each range is reported once,
- * in ascending order. The caller allocates the data that `finish` needs near that replica. Any context. */
+ * in ascending order. The caller allocates the data that `finish` needs near that replica. With one host
+ * alone: over several, each replica may get any element. Any context. */
 typedef void dti_target_owner_fn(void *context, size_t item, size_t first, size_t count, uint32_t replica);
 void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
                        dti_target_owner_fn *report, void *context);

@@ -284,6 +284,19 @@ static ditto_status train(ditto_replica *self, void *argument)
     return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
 }
 
+/* The last batch has rows for some replicas alone. */
+static ditto_status take_as_values(ditto_strategy *strategy, struct program *p, ditto_iterator *iterator)
+{
+    ditto_value *batch;
+    ditto_status status;
+    while ((status = ditto_iterator_next(iterator, &batch)) == DITTO_OK) {
+        DITTO_TRY(note_gathered(strategy, p, batch));
+        DITTO_TRY(ditto_value_destroy(batch));
+    }
+    note_cross(strategy, p, &status, sizeof status);
+    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+}
+
 static ditto_status use_input(ditto_strategy *strategy, struct program *p)
 {
     struct training t = { .program = p };
@@ -311,6 +324,9 @@ static ditto_status use_input(ditto_strategy *strategy, struct program *p)
         DITTO_TRY(ditto_variable_read(t.weights, found, sizeof found));
         note_cross(strategy, p, found, sizeof found);
     }
+    DITTO_TRY(ditto_strategy_iterate(strategy, batched, NULL, &t.iterator));
+    DITTO_TRY(take_as_values(strategy, p, t.iterator));
+    DITTO_TRY(ditto_iterator_destroy(t.iterator));
     DITTO_TRY(ditto_optimizer_slot(t.optimizer, 0, "momentum", &slot));
     DITTO_TRY(ditto_variable_read(slot, found, sizeof found));
     note_cross(strategy, p, found, sizeof found);

@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-/* Distributes `dataset`, or if it is NULL the datasets that the function of the user returns. */
 /* Compares the datasets and the plans of all hosts. */
 static ditto_status compare_hosts(struct dti_team *team, ditto_dataset *const *dataset,
                                   const struct dti_input_plan *plan)
@@ -26,6 +25,7 @@ static ditto_status compare_hosts(struct dti_team *team, ditto_dataset *const *d
     return dti_cross_compare(team, "ditto_strategy_iterate", "a dataset", digest);
 }
 
+/* Distributes `dataset`, or if it is NULL the datasets that the function of the user returns. */
 static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_dataset_fn function,
                            void *user, const ditto_input_options *options, ditto_iterator **out)
 {

@@ -186,7 +186,7 @@ static ditto_status combine(void *context, const struct dti_slices *const *of, u
     g->n = n;
     g->total = 0;
     for (uint32_t r = 0; r < n; r++)
-        g->total += of[r]->in.rows; /* cannot overflow, because all rows are in one address space */
+        g->total += of[r]->in.rows; /* cannot overflow, because all rows are in the memory of this process */
     if (!g->own_slices->merge) {
         g->check_status = concatenate(g);
         return DITTO_OK;

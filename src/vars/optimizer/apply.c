@@ -101,7 +101,7 @@ static void step_all(const struct dti_applying *a, uint32_t replica, size_t item
     }
 }
 
-/* Each element is in exactly one call, on the replica that reduces the element. All replicas have arrived, so
+/* On each host each element is in exactly one call, on the replica that computes its result. All replicas have arrived, so
  * no other replica reads the old value any more. */
 void dti_applying_finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                          void *out)
