@@ -1,4 +1,5 @@
 /* tests/semantics/test_checkpoint.c - docs/semantics.md, "Checkpoints": rule 8.14. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include <ditto/checkpoint.h>

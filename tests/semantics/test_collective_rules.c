@@ -1,5 +1,6 @@
 /* tests/semantics/test_collective_rules.c - docs/semantics.md, "Collectives": rules 6.1 to 6.3 and 6.5.
  * tests/sync/ compares the bits of results. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,6 @@
 /* tests/semantics/test_contexts.c - docs/semantics.md, "Contexts", "run" and "Collectives": rules 1.2, 1.4 to
  * 1.6, 2.1 and 6.4. Also tests the threads of replicas. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* tests/semantics/test_distributed_values.c - docs/semantics.md, "Distributed values": rules 3.1 to 3.6. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include "values/values.h"

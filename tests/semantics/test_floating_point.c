@@ -1,5 +1,6 @@
 /* tests/semantics/test_floating_point.c - the floating-point environment of functions on replicas. No result
  * of the library depends on it. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include <ditto/optimizer.h>

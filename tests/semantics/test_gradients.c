@@ -1,5 +1,6 @@
 /* tests/semantics/test_gradients.c - the gradients of examples/network.c in the first step. They have the
  * same bits as in a serial program that adds the parts of the replicas in the order of the tree. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include "network.h"

@@ -1,5 +1,6 @@
 /* tests/semantics/test_kinds.c - docs/semantics.md, "Contexts" and "Losses, random numbers": the default
  * strategy (rules 1.1 to 1.3, 1.7 and 6.4), the kinds of strategy (8.15), and losses (11.1). */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include "replicas/team/team_private.h"

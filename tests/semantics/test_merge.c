@@ -1,5 +1,6 @@
 /* tests/semantics/test_merge.c - docs/semantics.md, rules 7.1 and 7.2: merge_call and runs inside it.
  * Also tests what rules 2.3 and 2.4 say about merge calls. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include "values/values.h"

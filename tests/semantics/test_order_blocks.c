@@ -1,5 +1,6 @@
 /* tests/semantics/test_order_blocks.c - docs/semantics.md, "The order of reduction": with order_blocks, every
  * way to combine one value of each replica gives the bits of the same tree. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include "sync/reference.h"

@@ -1,4 +1,5 @@
 /* tests/semantics/test_placement_rules.c - docs/semantics.md, "Placement": rules 10.1 to 10.5. */
+#include "support/as_hosts.h"
 #include "replicas/machine/machines.h"
 
 #include "replicas/placement/placement.h"

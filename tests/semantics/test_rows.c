@@ -1,5 +1,6 @@
 /* tests/semantics/test_rows.c - docs/semantics.md, "Variables": rules 8.13 (indexed updates) and 8.16
  * (shards). */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include "vars/variables/copies.h"

@@ -1,5 +1,6 @@
 /* tests/semantics/test_run_values.c - docs/semantics.md, "run": arguments, results, options and steps
  * (rules 2.2, 2.3 and 2.5 to 2.8). */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 /* -- arguments and results -- */

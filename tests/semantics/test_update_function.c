@@ -1,5 +1,6 @@
 /* tests/semantics/test_update_function.c - docs/semantics.md, rules 7.3 to 7.5: update outside of runs and
  * inside. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 static ditto_variable *make_variable(ditto_strategy *strategy, double start, ditto_copies copies)

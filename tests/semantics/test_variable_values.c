@@ -1,6 +1,7 @@
 /* tests/semantics/test_variable_values.c - docs/semantics.md, "Variables": writes of every dtype that has a
  * sum (rules 8.6, 8.7, 8.9, 8.12 and 8.13), writes from values (rule 8.6), writes in parts (rule 8.11), reads
  * (rule 8.8), generations, and lists of variables. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include "sync/reference.h"

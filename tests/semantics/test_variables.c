@@ -1,5 +1,6 @@
 /* tests/semantics/test_variables.c - docs/semantics.md, "Variables": rules 8.1 to 8.7 and 8.9 to 8.12, and
  * calls that are refused. */
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 #include "vars/vars.h"

@@ -1,4 +1,4 @@
-/* tests/support/local_wire.c - a wire between threads of one process. See local_wire.h. */
+/* tests/support/local_wire.c - a wire between threads, or forked processes. See local_wire.h. */
 #include "support/local_wire.h"
 #include "base/errors/status.h"
 #include "base/waiting/futex.h"
@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 struct message {
     struct message *next;
@@ -38,17 +39,76 @@ struct local_host {
     struct event *events;
 };
 
+/* Memory that forked processes have in common, at the same address. Blocks have the size of a power of two.
+ * The first word of a free block is the next one. */
+enum { SMALLEST = 6, CLASSES = 34 };
+#define ARENA_BYTES ((size_t)2 << 30)
+#define PAGE_BYTES  ((size_t)4096)
+
+struct arena {
+    size_t used;
+    void *unused[CLASSES];
+};
+
 struct local_network {
     pthread_mutex_t lock;
+    struct arena *arena; /* NULL if the hosts are threads */
     uint32_t hosts, delay_us;
     uint64_t seed;
     struct message *messages; /* in the order in which they were sent */
     struct local_host host[];
 };
 
+/* -- memory. The caller has the lock -- */
+
+static int class_of(size_t bytes)
+{
+    int class = SMALLEST;
+    while (((size_t)1 << class) < bytes)
+        class ++;
+    return class;
+}
+
+/* Returns memory that is zero. */
+static void *take(const struct local_network *network, size_t bytes)
+{
+    struct arena *arena = network->arena;
+    if (arena == NULL)
+        return calloc(1, bytes);
+    int class = class_of(bytes);
+    void *block = arena->unused[class];
+    if (block != NULL) {
+        memcpy(&arena->unused[class], block, sizeof(void *));
+    } else {
+        block = (char *)arena + arena->used;
+        arena->used += (size_t)1 << class;
+        if (arena->used > ARENA_BYTES)
+            abort();
+    }
+    return memset(block, 0, bytes);
+}
+
+static void give(const struct local_network *network, void *block, size_t bytes)
+{
+    struct arena *arena = network->arena;
+    if (arena == NULL) {
+        free(block);
+        return;
+    }
+    memcpy(block, &arena->unused[class_of(bytes)], sizeof(void *));
+    arena->unused[class_of(bytes)] = block;
+}
+
+static void give_message(const struct local_network *network, struct message *message)
+{
+    give(network, message, sizeof *message + message->bytes);
+}
+
+/* -- the wire -- */
+
 static void add_event(struct local_host *host, ditto_wire_event is)
 {
-    struct event **end = &host->events, *event = calloc(1, sizeof *event);
+    struct event **end = &host->events, *event = take(host->network, sizeof *event);
     while (*end != NULL)
         end = &(*end)->next;
     event->is = is;
@@ -73,10 +133,10 @@ static ditto_status send(void *user, uint32_t to, uint32_t channel, const void *
 {
     struct local_host *host = user;
     struct local_network *network = host->network;
-    struct message *message = calloc(1, sizeof *message + bytes), **end = &network->messages;
+    pthread_mutex_lock(&network->lock);
+    struct message *message = take(network, sizeof *message + bytes), **end = &network->messages;
     *message = (struct message){ .from = host->number, .to = to, .channel = channel, .bytes = bytes };
     memcpy(message->data, data, bytes);
-    pthread_mutex_lock(&network->lock);
     message->visible_ns = visible_at(network, message);
     bool at_once = network->delay_us == 0 || test_random(&network->seed) % 2 == 0;
     if (at_once || host->is_lost)
@@ -86,7 +146,7 @@ static ditto_status send(void *user, uint32_t to, uint32_t channel, const void *
     while (*end != NULL)
         end = &(*end)->next;
     if (host->is_lost)
-        free(message);
+        give_message(network, message);
     else
         *end = message;
     pthread_mutex_unlock(&network->lock);
@@ -155,23 +215,21 @@ static ditto_status progress(void *user, ditto_wire_event *events, size_t capaci
         deliver(host, r, message);
         *found = message->next;
         *link = r->next;
-        free(message);
+        give_message(host->network, message);
         free(r);
     }
     while (host->events != NULL && *count < capacity) {
         struct event *event = host->events;
         events[(*count)++] = event->is;
         host->events = event->next;
-        free(event);
+        give(host->network, event, sizeof *event);
     }
     pthread_mutex_unlock(&host->network->lock);
     return DITTO_OK;
 }
 
-struct local_network *local_network_make(uint32_t hosts, uint32_t delay_us, uint64_t seed)
+static void prepare(struct local_network *network, uint32_t hosts, uint32_t delay_us, uint64_t seed)
 {
-    struct local_network *network = calloc(1, sizeof *network + hosts * sizeof network->host[0]);
-    pthread_mutex_init(&network->lock, NULL);
     network->hosts = hosts;
     network->delay_us = delay_us;
     network->seed = seed;
@@ -179,6 +237,32 @@ struct local_network *local_network_make(uint32_t hosts, uint32_t delay_us, uint
         network->host[h].network = network;
         network->host[h].number = h;
     }
+}
+
+struct local_network *local_network_make(uint32_t hosts, uint32_t delay_us, uint64_t seed)
+{
+    struct local_network *network = calloc(1, sizeof *network + hosts * sizeof network->host[0]);
+    pthread_mutex_init(&network->lock, NULL);
+    prepare(network, hosts, delay_us, seed);
+    return network;
+}
+
+struct local_network *local_network_make_shared(uint32_t hosts, uint32_t delay_us, uint64_t seed)
+{
+    size_t bytes = sizeof(struct local_network) + hosts * sizeof(struct local_host);
+    pthread_mutexattr_t shared;
+    struct arena *arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (arena == MAP_FAILED)
+        return NULL;
+    struct local_network *network = (struct local_network *)((char *)arena + PAGE_BYTES);
+    arena->used = PAGE_BYTES + (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+    network->arena = arena;
+    pthread_mutexattr_init(&shared);
+    pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(&network->lock, &shared);
+    pthread_mutexattr_destroy(&shared);
+    prepare(network, hosts, delay_us, seed);
     return network;
 }
 
@@ -217,6 +301,10 @@ size_t local_network_left(struct local_network *network)
 
 void local_network_free(struct local_network *network)
 {
+    if (network->arena != NULL) {
+        munmap(network->arena, ARENA_BYTES);
+        return;
+    }
     for (struct message *m = network->messages, *next; m != NULL; m = next) {
         next = m->next;
         free(m);

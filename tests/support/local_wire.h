@@ -1,4 +1,5 @@
-/* tests/support/local_wire.h - a wire between threads of one process, each of which plays a host.
+/* tests/support/local_wire.h - a wire between threads of one process, or between forked processes, each of
+ * which plays a host.
  *
  * Messages wait for a random time before they can be received. Those of one pair of hosts and one channel
  * stay in order, and all others overtake each other. A send finishes at once, or when its message has been
@@ -12,6 +13,8 @@ struct local_network;
 
 /* Makes a network. Messages are delayed by up to delay_us. */
 struct local_network *local_network_make(uint32_t hosts, uint32_t delay_us, uint64_t seed);
+/* The same between processes that the caller forks afterwards. Returns NULL if there is no memory. */
+struct local_network *local_network_make_shared(uint32_t hosts, uint32_t delay_us, uint64_t seed);
 void local_network_free(struct local_network *network);
 
 /* Fills in the wire of one host. It is freed with the network. */

@@ -1,5 +1,6 @@
 /* tests/support/support.c - see support.h. */
 #include "support/support.h"
+#include "support/as_hosts.h"
 
 #include "replicas/team/team_private.h"
 
@@ -34,6 +35,7 @@ ditto_strategy *make_strategy(uint32_t n, const ditto_strategy_options *options)
         own_options = *options;
     if (own_options.placement_options == NULL)
         own_options.num_replicas = n;
+    spread_over_hosts(n, &own_options);
     if (ditto_strategy_create(DITTO_MIRRORED, &own_options, &strategy) != DITTO_OK)
         fail_msg("no strategy of %u replicas: %s", n, ditto_last_error()->message);
     return strategy;

@@ -1,5 +1,6 @@
 /* tests/semantics/copies/test_copies.c - docs/semantics.md, rule 8.0: which copies variables have, and when
  * shared copies are split. */
+#include "support/as_hosts.h"
 #include "semantics/copies/split_variables.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* tests/semantics/copies/test_shards.c - docs/semantics.md, rules 8.16 and 8.4: on which nodes shards are
  * placed, and that central storage reports a request for copies, which it ignores. */
+#include "support/as_hosts.h"
 #include "semantics/copies/split_variables.h"
 
 #include "replicas/team/team_private.h"

@@ -1,5 +1,6 @@
 /* tests/semantics/optimizer/test_clipping.c - ditto_apply: the norm of the gradients of all variables, and
  * clipping by it. */
+#include "support/as_hosts.h"
 #include "semantics/optimizer/train_variables.h"
 
 #include <math.h>

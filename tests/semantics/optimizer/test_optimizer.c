@@ -1,6 +1,7 @@
 /* tests/semantics/optimizer/test_optimizer.c - ditto_apply: compares every rule with its formula, element by
  * element, on variables with shared copies, with shards, and with a copy for each replica. Also tests slots,
  * options and errors. */
+#include "support/as_hosts.h"
 #include "semantics/optimizer/train_variables.h"
 
 #include <math.h>

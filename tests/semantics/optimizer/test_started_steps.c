@@ -1,5 +1,6 @@
 /* tests/semantics/optimizer/test_started_steps.c - steps in parts (ditto_apply_start and ditto_apply_finish).
  * They give the bits of ditto_apply, refuse what would disturb them, and end with a run that fails. */
+#include "support/as_hosts.h"
 #include "semantics/optimizer/train_variables.h"
 
 #include <pthread.h>

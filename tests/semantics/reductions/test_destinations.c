@@ -1,5 +1,6 @@
 /* tests/semantics/reductions/test_destinations.c - docs/semantics.md, rules 4.6 and 4.7: reductions that are
  * stored at destinations, and broadcast_to. */
+#include "support/as_hosts.h"
 #include "semantics/reductions/make_values.h"
 
 #include "values/values.h"

@@ -1,5 +1,6 @@
 /* tests/semantics/reductions/test_gather.c - docs/semantics.md, rules 5.1 to 5.3: gather and
  * all_gather. */
+#include "support/as_hosts.h"
 #include "semantics/reductions/make_values.h"
 
 /* Replica r has shape [r + 1, 2], or [2, r + 1] for axis 1. Its element i is 1000 r + i. */

@@ -1,5 +1,6 @@
 /* tests/semantics/reductions/test_reduce.c - docs/semantics.md, rules 4.1 to 4.5: reduce along replicas and
  * axes. */
+#include "support/as_hosts.h"
 #include "semantics/reductions/make_values.h"
 
 #include "sync/reference.h"

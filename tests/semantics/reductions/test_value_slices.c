@@ -1,4 +1,5 @@
 /* tests/semantics/reductions/test_value_slices.c - docs/semantics.md, rule 4.8: reductions of slices. */
+#include "support/as_hosts.h"
 #include "semantics/reductions/make_values.h"
 
 #include <fenv.h>

@@ -1,0 +1,48 @@
+/* tests/support/as_hosts.h - runs the tests of a program on several hosts.
+ *
+ * If DITTO_TEST_HOSTS is 2 or more, each test of cmocka_run_group_tests runs in as many processes, each of
+ * which plays a host. make_strategy then makes strategies over all of them, with the same replicas in all, if
+ * each host gets at least one. So a test counts the calls, and looks at the components, of this host alone
+ * (first_local, end_local). Each host checks what it sees, and a failure of one fails the test.
+ *
+ * A test that cannot do so is listed with one_host_test and the reason. */
+#ifndef SUPPORT_AS_HOSTS_H
+#define SUPPORT_AS_HOSTS_H
+
+#include "support/support.h"
+
+/* In place of cmocka_unit_test. */
+#define one_host_test(function, reason)                              \
+    {                                                                \
+#function, (function), NULL, NULL, (void *)(uintptr_t)reason \
+    }
+
+#undef cmocka_run_group_tests
+#define cmocka_run_group_tests(tests, setup, teardown) \
+    run_tests_as_hosts(#tests, (tests), sizeof(tests) / sizeof((tests)[0]), (setup), (teardown))
+int run_tests_as_hosts(const char *group, const struct CMUnitTest *tests, size_t count,
+                       CMFixtureFunction setup, CMFixtureFunction teardown);
+
+/* Returns the number of hosts that this process is one of. */
+uint32_t test_hosts(void);
+/* Returns the number of this one. */
+uint32_t test_host(void);
+
+/* Return the first replica of this host, the number after its last one, and how many there are. */
+static inline uint32_t first_local(const ditto_strategy *strategy)
+{
+    return ditto_strategy_first_local_replica(strategy);
+}
+static inline uint32_t num_local(const ditto_strategy *strategy)
+{
+    return ditto_strategy_num_local_replicas(strategy);
+}
+static inline uint32_t end_local(const ditto_strategy *strategy)
+{
+    return first_local(strategy) + num_local(strategy);
+}
+
+/* Completes the options of a strategy of n replicas on all hosts. Changes nothing with one host. */
+void spread_over_hosts(uint32_t n, ditto_strategy_options *options);
+
+#endif
