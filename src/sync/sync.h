@@ -196,6 +196,23 @@ typedef void dti_target_owner_fn(void *context, size_t item, size_t first, size_
 void dti_target_owners(const struct dti_team *team, const struct dti_target_reduction *targeted,
                        dti_target_owner_fn *report, void *context);
 
+/* An all-reduce under a public function's name: every replica gets the result in its `dst`. All members but
+ * src and dst are equal on all replicas. */
+struct dti_shared_result {
+    const char *name;   /* the public function */
+    const char *object; /* the name of the call's object, or NULL */
+    const void *src;
+    void *dst;
+    size_t count;
+    ditto_dtype dtype;
+
+    /* 0 means that every dst gets the elements that replica 0 has in its dst. Then src is not used. */
+    ditto_op op;
+};
+
+/* The time limit is as in dti_target_reduction. */
+ditto_status dti_share_result(struct dti_replica *self, const struct dti_shared_result *shared);
+
 /* All replicas meet, each calls `work`, and all meet again. In `work` a replica can read the data that the
  * others contributed. If `work` returns anything but DITTO_OK, the run is stopped with an error. */
 struct dti_joint_work {

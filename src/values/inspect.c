@@ -186,6 +186,7 @@ static ditto_status select_slices(const ditto_value *v, uint32_t replica, ditto_
         (*out)->index[i] = v->index[replica];
     }
     (*out)->dense_rows = v->dense_rows;
+    (*out)->same_slices = true;
     dti_value_take_from(*out, v, replica);
     return DITTO_OK;
 }

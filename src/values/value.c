@@ -70,6 +70,7 @@ ditto_status dti_value_make(ditto_strategy *strategy, ditto_value_kind kind, dit
     v->kind = kind;
     v->depth = 0;
     v->on_variables = false;
+    v->same_slices = false;
     /* relaxed: no other thread has a reference to the value yet. A thread that reaches it through the list of
      * used values does not use `references`. */
     atomic_store_explicit(&v->references, 1, memory_order_relaxed);

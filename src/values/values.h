@@ -49,6 +49,7 @@ struct ditto_value {
 
     /* For DITTO_VALUE_SLICES, the number of rows of the dense tensor, or 0 if it is not known. */
     size_t dense_rows;
+    bool same_slices; /* all replicas have the same ones */
 
     /* The arrays below have one element for each replica. They are used by DITTO_VALUE_PER_REPLICA,
      * DITTO_VALUE_MIRRORED and DITTO_VALUE_SLICES. */

@@ -239,8 +239,8 @@ static ditto_status call_on_own_copy(struct dti_replica *r, ditto_variable *v,
     if (r->index == 0 && v->mirrored && v->own_copies)
         dti_variable_set_may_differ(v);
     if (dti_owns_copy(v, r->index)) {
-        const ditto_tensor *used = v->own_copies ? arguments
-                                                 : dti_team_strategy(r->team)->merging[0].arguments;
+        bool own = v->own_copies || dti_sync_has_hosts(r); /* receive_arguments */
+        const ditto_tensor *used = own ? arguments : dti_team_strategy(r->team)->merging[0].arguments;
         DTI_TRY(call_function(r, v, request, used, &result));
         if (result.dtype != 0)
             DTI_TRY(copy_result(r, &result, &mine->result));
@@ -356,9 +356,77 @@ static ditto_status split_in_run(struct dti_replica *r, ditto_variable *v)
         v->name, v->bytes);
 }
 
+/* An argument on the way to other hosts. */
+struct argument_head {
+    uint64_t shape[DITTO_MAX_RANK], bytes;
+    uint32_t dtype, rank;
+};
+
+/* Gives the bytes that replica 0 has in `data` to all replicas. */
+static ditto_status share_bytes(struct dti_replica *r, const ditto_variable *v, void *data, size_t bytes)
+{
+    struct dti_shared_result shared = {
+        .name = "ditto_update", .object = v->name, .dst = data, .count = bytes, .dtype = DITTO_U8
+    };
+    return bytes != 0 ? dti_share_result(r, &shared) : DITTO_OK;
+}
+
+static size_t round_up(size_t bytes)
+{
+    return (bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
+}
+
+/* Over several hosts: gives the arguments of replica 0 to every replica, in *memory, which the caller frees.
+ * Collective. */
+static ditto_status receive_arguments(struct dti_replica *r, const ditto_variable *v, uint32_t count,
+                                      const ditto_tensor *own, ditto_tensor *out, void **memory)
+{
+    struct argument_head head[DITTO_MAX_MERGE_ARGUMENTS];
+    size_t bytes = 0;
+    for (uint32_t k = 0; k < count; k++) {
+        head[k] = (struct argument_head){ .bytes = ditto_tensor_bytes(&own[k]),
+                                          .dtype = (uint32_t)own[k].dtype,
+                                          .rank = own[k].rank };
+        for (uint32_t d = 0; d < own[k].rank; d++)
+            head[k].shape[d] = own[k].shape[d];
+    }
+    DTI_TRY(share_bytes(r, v, head, count * sizeof head[0]));
+    for (uint32_t k = 0; k < count; k++)
+        bytes += round_up(head[k].bytes);
+    ditto_status status = dti_replica_alloc(r, bytes, DTI_CACHE_LINE, memory);
+    if (status != DITTO_OK)
+        return fail_update(r, status);
+    unsigned char *at = *memory;
+    for (uint32_t k = 0; k < count; at += round_up(head[k++].bytes)) {
+        out[k] = (ditto_tensor){ .data = at, .dtype = (ditto_dtype)head[k].dtype, .rank = head[k].rank };
+        for (uint32_t d = 0; d < head[k].rank; d++)
+            out[k].shape[d] = head[k].shape[d];
+        if (r->id == 0 && head[k].bytes != 0)
+            memcpy(at, own[k].data, head[k].bytes);
+        DTI_TRY(share_bytes(r, v, at, head[k].bytes));
+    }
+    return DITTO_OK;
+}
+
+/* Calls the function on the own copy, over several hosts with the arguments that all must share. */
+static ditto_status update_own_copy(struct dti_replica *r, ditto_variable *v,
+                                    const struct dti_update_request *request, const ditto_tensor *arguments)
+{
+    ditto_tensor received[DITTO_MAX_MERGE_ARGUMENTS];
+    void *memory = NULL;
+    if (v->own_copies || !dti_sync_has_hosts(r) || request->count == 0)
+        return call_on_own_copy(r, v, request, arguments);
+    ditto_status status = receive_arguments(r, v, request->count, arguments, received, &memory);
+    if (status == DITTO_OK)
+        status = call_on_own_copy(r, v, request, received);
+    dti_replica_free(r, memory);
+    return status;
+}
+
 static bool needs_split(const ditto_variable *v)
 {
-    return v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE && !v->own_copies && v->num_replicas > 1;
+    return v->mirrored && v->aggregation == DITTO_AGGREGATE_NONE && !v->own_copies &&
+           dti_team_all_replicas(v->team) > 1;
 }
 
 ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
@@ -370,8 +438,6 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
                                         .arguments = request->count,
                                         .hash = dti_sync_function(
                                             r, (const void *)(uintptr_t)request->function) };
-    if (v->mirrored)
-        DTI_TRY(dti_team_check_one_host(r->team, "ditto_update of a mirrored variable in a run"));
     if (needs_split(v))
         DTI_TRY(split_in_run(r, v));
     DTI_TRY(dti_variable_check_whole(v, "an update of"));
@@ -386,10 +452,11 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
     /* If copies are shared, each owner of a copy calls the function with the arguments of replica 0, which
      * must not leave the call meanwhile. Otherwise each replica uses its own arguments, so no replica has to
      * wait for the functions of others, which may take any time. */
-    bool borrows = !v->own_copies && r->index != 0 && dti_owns_copy(v, r->index) && request->count != 0;
+    bool borrows = !v->own_copies && !dti_sync_has_hosts(r) && r->index != 0 && dti_owns_copy(v, r->index) &&
+                   request->count != 0;
     if (borrows && !dti_access_begin(r))
         return dti_leave_collective(r, dti_team_stop_status(r->team));
-    ditto_status status = call_on_own_copy(r, v, request, arguments);
+    ditto_status status = update_own_copy(r, v, request, arguments);
     if (borrows)
         dti_access_end(r);
     if (status != DITTO_OK)

@@ -42,6 +42,23 @@ ditto_status dti_target_reduction(struct dti_replica *self, const struct dti_tar
     return status;
 }
 
+ditto_status dti_share_result(struct dti_replica *self, const struct dti_shared_result *shared)
+{
+    struct dti_call call = { .name = shared->name,
+                             .object = shared->object,
+                             .count = shared->count,
+                             .element_bytes = ditto_dtype_bytes(shared->dtype),
+                             .root = shared->op != 0 ? DTI_NO_ROOT : 0,
+                             .pattern = shared->op != 0 ? DTI_PATTERN_ALL_REDUCE : DTI_PATTERN_BROADCAST,
+                             .dtype = (uint8_t)shared->dtype,
+                             .op = (uint8_t)shared->op,
+                             .src = shared->op != 0 ? shared->src : shared->dst,
+                             .dst = shared->dst };
+    struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
+    DTI_TRY(dti_check_outside_function(self, shared->name));
+    return dti_collective(self, &call, NULL, &deadline);
+}
+
 ditto_status dti_target_reduction_start(struct dti_replica *self, const struct dti_target_reduction *targeted,
                                         uint64_t *number)
 {

@@ -61,16 +61,22 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
     return dti_cross_tell(dti_team_of(strategy), epoch, reduce_f64(strategy, op, value, out));
 }
 
-ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_value *slices,
-                                         ditto_value **out)
+static ditto_status merge_slices(const ditto_strategy *strategy, const ditto_value *slices, ditto_value **out)
 {
-    DTI_ENTER();
-    DTI_HOLD_STRATEGY(strategy);
     DTI_LEAVES_GATES(held);
     DTI_TRY(check(strategy, slices, out, &held));
     if (slices->kind != DITTO_VALUE_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID, "%s has no slices to merge", dti_value_kind_text(slices->kind));
     return dti_merge_slices(slices, out);
+}
+
+ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_value *slices,
+                                         ditto_value **out)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), epoch, merge_slices(strategy, slices, out));
 }
 
 static ditto_status check_destinations(const ditto_strategy *strategy, const ditto_destination *destinations,

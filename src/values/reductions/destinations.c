@@ -88,9 +88,6 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "a nest cannot be reduced: pass its members as the values of one batch call");
     if (d->from->kind == DITTO_VALUE_SLICES)
-        DTI_TRY(dti_team_check_one_host(dti_team_of(all->strategy),
-                                        "a reduction of slices in cross-replica context"));
-    if (d->from->kind == DITTO_VALUE_SLICES)
         return is_to_variable(d) || d->from->dense_rows != 0 ? plan_dense(all, d) : plan_sparse(all, d);
     DTI_TRY(dti_inspect_component(d->from, 0, &d->spec));
     DTI_TRY(dti_reduce_check(all->op, d->spec.dtype));

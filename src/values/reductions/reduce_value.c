@@ -173,12 +173,10 @@ static ditto_status reduce_nest(ditto_strategy *strategy, ditto_op op, const dit
     return DITTO_OK;
 }
 
-static ditto_status reduce_slices(const ditto_strategy *strategy, const ditto_value *v, ditto_op op,
-                                  const int32_t *axes, ditto_value **out)
+static ditto_status reduce_slices(const ditto_value *v, ditto_op op, const int32_t *axes, ditto_value **out)
 {
     if (axes != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "slices are reduced by concatenation: give no axes");
-    DTI_TRY(dti_team_check_one_host(dti_team_of(strategy), "a reduction of slices in cross-replica context"));
     return dti_concatenate_slices(v, op, out);
 }
 
@@ -241,7 +239,7 @@ ditto_status dti_reduce_value(ditto_strategy *strategy, ditto_op op, const ditto
         return dti_value_finish(result, reduce_nest(strategy, op, v, axes, num_axes, result), out);
     }
     if (v->kind == DITTO_VALUE_SLICES)
-        return reduce_slices(strategy, v, op, axes, out);
+        return reduce_slices(v, op, axes, out);
     DTI_TRY(check_leaf(strategy, op, v));
     if (v->kind == DITTO_VALUE_PLAIN && axes == NULL) {
         *out = dti_value_keep(v);

@@ -8,6 +8,7 @@
  *
  * The blocks are similar to those of ditto_block_sum (ditto/collective.h), but each variable begins a new
  * block, and the squares of a block are added from left to right. */
+#include "replicas/memory/remote_memory.h"
 #include "sync/kernels/tree.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
@@ -85,6 +86,11 @@ static ditto_status aggregate(const struct dti_applying *a, const void *const *c
 
 struct measuring {
     const struct dti_applying *applying;
+
+    /* If it is not NULL, the aggregated gradient of variable `only`, which alone is measured. */
+    const char *aggregated;
+    uint32_t only;
+
     ditto_status (*read_gradient)(const struct dti_applying *a, const void *const *contributed, uint32_t k,
                                   size_t first, size_t end, void *values);
 };
@@ -100,10 +106,16 @@ static ditto_status measure(struct dti_replica *self, const void *const *contrib
     for (uint32_t k = 0; k < o->count; k++)
         for (size_t first = 0; first < o->variable[k]->count; first += BLOCK, block++) {
             size_t end = first + BLOCK < o->variable[k]->count ? first + BLOCK : o->variable[k]->count;
-            if (block < from || block >= to)
+            ditto_dtype dtype = o->variable[k]->spec.dtype;
+            if (block < from || block >= to || (m->aggregated != NULL && k != m->only))
                 continue;
+            if (m->aggregated != NULL) {
+                o->block_sum[block] = squares(dtype, m->aggregated + first * ditto_dtype_bytes(dtype),
+                                              end - first);
+                continue;
+            }
             DTI_TRY(m->read_gradient(m->applying, contributed, k, first, end, values));
-            o->block_sum[block] = squares(o->variable[k]->spec.dtype, values, end - first);
+            o->block_sum[block] = squares(dtype, values, end - first);
         }
     return DITTO_OK;
 }
@@ -117,32 +129,60 @@ static double add_up(const double *block_sum, size_t count)
     return add_up(block_sum, left) + add_up(block_sum + left, count - left);
 }
 
-/* Collective. add_up may read the sums of all blocks here, because no replica writes one before all replicas
- * have arrived at the next meeting. */
-static ditto_status norm_of(struct dti_replica *self, struct measuring *measuring, double *norm)
+/* Collective. */
+static ditto_status measure_blocks(struct dti_replica *self, struct measuring *measuring)
 {
     const struct dti_applying *a = measuring->applying;
     struct dti_joint_work joint = { .name = "ditto_apply",
                                     .object = a->optimizer->name,
                                     .contributed = a->gradient,
-                                    .each_host = measuring->read_gradient == read_kept,
+                                    .each_host = measuring->read_gradient != aggregate,
                                     .work = measure,
                                     .context = measuring };
-    DTI_TRY(dti_do_joint_work(self, &joint));
-    *norm = sqrt(add_up(a->optimizer->block_sum, a->optimizer->blocks));
+    return dti_do_joint_work(self, &joint);
+}
+
+/* Collective. add_up may read the sums of all blocks here, because no replica writes one before all replicas
+ * have arrived at the next meeting. */
+static ditto_status norm_of(struct dti_replica *self, struct measuring *measuring, double *norm)
+{
+    const ditto_optimizer *o = measuring->applying->optimizer;
+    DTI_TRY(measure_blocks(self, measuring));
+    *norm = sqrt(add_up(o->block_sum, o->blocks));
     return DITTO_OK;
+}
+
+/* Over several hosts: each replica gets the aggregated gradient of one variable after the other. */
+static ditto_status measure_on_hosts(struct dti_replica *self, const struct dti_applying *a, double *norm)
+{
+    const ditto_optimizer *o = a->optimizer;
+    struct measuring measuring = { .applying = a };
+    ditto_status status = DITTO_OK;
+    for (uint32_t k = 0; k < o->count && status == DITTO_OK; k++) {
+        const ditto_variable *v = o->variable[k];
+        struct dti_shared_result shared = { .name = "ditto_apply",
+                                            .object = o->name,
+                                            .src = a->gradient[k].data,
+                                            .count = v->count,
+                                            .dtype = v->spec.dtype,
+                                            .op = o->options.op };
+        DTI_TRY(dti_replica_alloc(self, v->bytes, DTI_CACHE_LINE, &shared.dst));
+        measuring.aggregated = shared.dst;
+        measuring.only = k;
+        status = dti_share_result(self, &shared);
+        if (status == DITTO_OK)
+            status = measure_blocks(self, &measuring);
+        dti_replica_free(self, shared.dst);
+    }
+    if (status == DITTO_OK)
+        *norm = sqrt(add_up(o->block_sum, o->blocks));
+    return status;
 }
 
 ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, double *norm)
 {
-    struct measuring measuring = { a, aggregate };
-    if (dti_team_check_one_host(self->team, "the norm of gradients that are not clipped") != DITTO_OK)
-        return DTI_FAIL(
-            DITTO_ERR_UNSUPPORTED,
-            "\"%s\" does not clip gradients, so over several hosts it cannot tell their norm: give "
-            "clip_norm, for example HUGE_VAL, or pass NULL for the norm",
-            a->optimizer->name);
-    return norm_of(self, &measuring, norm);
+    struct measuring measuring = { .applying = a, .read_gradient = aggregate };
+    return dti_sync_has_hosts(self) ? measure_on_hosts(self, a, norm) : norm_of(self, &measuring, norm);
 }
 
 /* -- apply -- */
@@ -216,7 +256,7 @@ static ditto_status apply_own(struct dti_replica *self, const void *const *contr
 ditto_status dti_apply_kept(struct dti_replica *self, struct dti_applying *a, double *norm)
 {
     ditto_optimizer *o = a->optimizer;
-    struct measuring measuring = { a, read_kept };
+    struct measuring measuring = { .applying = a, .read_gradient = read_kept };
     struct scaling scaling = { a, 1 };
     struct dti_joint_work applying = { .name = "ditto_apply",
                                        .object = o->name,

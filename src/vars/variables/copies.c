@@ -239,7 +239,7 @@ bool dti_variable_is_splittable(const ditto_variable *v)
 
 ditto_status dti_variable_check_each(const ditto_variable *v)
 {
-    if (v->own_copies || v->num_replicas == 1 || dti_variable_is_splittable(v))
+    if (v->own_copies || dti_team_all_replicas(v->team) == 1 || dti_variable_is_splittable(v))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID,
                     "an update of \"%s\" in which each replica has its own arguments needs a copy for each "
@@ -303,7 +303,7 @@ static ditto_status split(ditto_variable *v)
 
 ditto_status dti_variable_split(ditto_variable *v)
 {
-    if (!v->own_copies && v->num_replicas > 1)
+    if (!v->own_copies && dti_team_all_replicas(v->team) > 1)
         DTI_TRY(split(v));
     dti_variable_set_may_differ(v);
     return DITTO_OK;
@@ -319,7 +319,7 @@ static void note_difference(ditto_variable *v, bool may_differ)
 
 void dti_variable_set_may_differ(ditto_variable *v)
 {
-    note_difference(v, v->num_replicas > 1 && v->count != 0);
+    note_difference(v, dti_team_all_replicas(v->team) > 1 && v->count != 0);
 }
 
 void dti_variable_set_equal(ditto_variable *v)

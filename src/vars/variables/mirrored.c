@@ -64,6 +64,10 @@ struct write_each {
     ditto_variable *v;
     enum dti_rule rule;
     ditto_op op; /* 0 if the value is that of replica 0 */
+
+    /* The value over several hosts, where a replica cannot read what those of other hosts contribute. NULL
+     * with one host. */
+    const char *value;
 };
 
 static ditto_status write_each_part(struct dti_replica *self, const void *const *contributed, void *context)
@@ -79,7 +83,9 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
         count = end - first < tile_count ? end - first : tile_count;
         for (uint32_t i = 0; i < v->num_replicas; i++)
             source[i] = (const char *)contributed[i] + first * element_bytes;
-        if (w->op != 0)
+        if (w->value != NULL)
+            memcpy(tile, w->value + first * element_bytes, count * element_bytes);
+        else if (w->op != 0)
             DTI_TRY(dti_reduce_local(v->spec.dtype, w->op, dti_team_tree(v->team), source, count, tile));
         else
             /* The tile is needed because the source may be one of the copies. */
@@ -93,16 +99,40 @@ static ditto_status write_each_part(struct dti_replica *self, const void *const 
     return DITTO_OK;
 }
 
-static ditto_status write_each(struct dti_replica *self, const struct dti_target_reduction *targeted,
-                               ditto_variable *v, enum dti_rule rule)
+static ditto_status write_each_on_host(struct dti_replica *self, const struct dti_target_reduction *targeted,
+                                       ditto_variable *v, enum dti_rule rule, const char *value)
 {
-    struct write_each context = { v, rule, targeted->op };
+    struct write_each context = { v, rule, targeted->op, value };
     struct dti_joint_work joint = { .name = targeted->name,
                                     .object = v->name,
                                     .contributed = targeted->item->src,
+                                    .each_host = value != NULL,
                                     .work = write_each_part,
                                     .context = &context };
     return dti_do_joint_work(self, &joint);
+}
+
+static ditto_status write_each(struct dti_replica *self, const struct dti_target_reduction *targeted,
+                               ditto_variable *v, enum dti_rule rule)
+{
+    void *value;
+    if (!dti_sync_has_hosts(self))
+        return write_each_on_host(self, targeted, v, rule, NULL);
+    DTI_TRY(dti_replica_alloc(self, v->bytes, DTI_CACHE_LINE, &value));
+    struct dti_shared_result shared = { .name = targeted->name,
+                                        .object = v->name,
+                                        .src = targeted->item->src,
+                                        .dst = value,
+                                        .count = v->count,
+                                        .dtype = v->spec.dtype,
+                                        .op = targeted->op };
+    if (targeted->op == 0 && self->id == 0)
+        memcpy(value, targeted->item->src, v->bytes);
+    ditto_status status = dti_share_result(self, &shared);
+    if (status == DITTO_OK)
+        status = write_each_on_host(self, targeted, v, rule, value);
+    dti_replica_free(self, value);
+    return status;
 }
 
 /* Returns true if the value lies in a copy of the variable, or overlaps one. For a variable of several pieces

@@ -173,7 +173,8 @@ static ditto_status fill_in(ditto_variable *v, const void *value)
  * turn. */
 static ditto_status plan_colocated(ditto_variable *v, const ditto_variable *like)
 {
-    if (v->own_copies && !like->own_copies && v->num_replicas > 1 && !dti_variable_is_splittable(like))
+    if (v->own_copies && !like->own_copies && dti_team_all_replicas(v->team) > 1 &&
+        !dti_variable_is_splittable(like))
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "\"%s\" needs a copy for each replica, but \"%s\", with which it is colocated, shares its copies",
