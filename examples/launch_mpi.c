@@ -4,6 +4,7 @@
 
 #include <ditto/mpi.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static ditto_cluster *cluster;
@@ -16,6 +17,8 @@ void join_hosts(int *argc, char ***argv)
     ditto_status status = ditto_mpi_cluster(MPI_COMM_WORLD, NULL, &cluster);
     if (status != DITTO_OK)
         leave_after_error(status);
+    if (is_first_host() && ditto_cluster_num_hosts(cluster) > 1 && !ditto_cluster_has_life_line(cluster))
+        fprintf(stderr, "no life line: the end of a process is only noticed after the timeout\n");
 }
 
 ditto_cluster *hosts(void)

@@ -40,10 +40,12 @@ test_in() {
     DITTO_STRESS_SECONDS=$stress meson test -C "$directory" --no-rebuild --print-errorlogs \
         -t "$(( stress / 6 ))" --num-processes "$(( $(nproc) + 1 ))" "$@"
 }
+left_out= # by run_sanitized
 run_sanitized() {
     directory=$1; shift
     build_in "$directory" -Dbench=false -Dbuildtype=debugoptimized -Db_lundef=false "$@"
-    DITTO_FUZZ_EXECUTIONS=20000 DITTO_TEST_SHORT=yes test_in "$directory" --no-suite numa
+    DITTO_FUZZ_EXECUTIONS=20000 DITTO_TEST_SHORT=yes test_in "$directory" --no-suite numa --no-suite once \
+        $left_out
 }
 
 export ASAN_OPTIONS=allocator_may_return_null=1
@@ -59,7 +61,7 @@ plain)
     ;;
 clang)
     CC=clang build_in build-check-clang
-    DITTO_TEST_SHORT=yes test_in build-check-clang --suite unit
+    DITTO_TEST_SHORT=yes test_in build-check-clang --suite unit --no-suite once
     exit
     ;;
 asan)
@@ -67,6 +69,7 @@ asan)
     exit
     ;;
 tsan)
+    left_out="--no-suite one_thread"
     run_sanitized build-check-tsan -Db_sanitize=thread
     exit
     ;;
