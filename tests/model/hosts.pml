@@ -2,11 +2,11 @@
  *
  * Three hosts make runs. In a run each host makes calls, and then ends it. Before each call and before the
  * end it sends a header to all others and takes theirs, and in a call it sends data to all and takes theirs.
- * Before any step a host may fail by itself, which includes that it gives up waiting. It then sends its last
- * header, which says how many data messages it has sent, takes the headers of the others until it has their
- * last ones, and drains the data. A host that has ended its last run leaves. If another one gives up in that
- * same exchange, it waits for the last header of a host that has left, until its time limit, and the cluster
- * is poisoned.
+ * Before any step a host may fail by itself, which includes that it gives up waiting. At once, or when its
+ * program has gone on to the next call, it sends its last header, which says how many data messages it has
+ * sent. It takes the headers of the others until it has their last ones, and drains the data. A host that has
+ * ended its last run leaves. If another one gives up in that same exchange, it waits for the last header of a
+ * host that has left, until its time limit, and the cluster is poisoned.
  *
  * Claims   All hosts end. All that end an epoch have the same error. A host takes data of the present epoch
  *          only, and exactly the headers of the present exchange. No host is poisoned unless another one has
@@ -14,7 +14,8 @@
  * Mutants  NO_DRAIN     Data of a stopped run stay on the wire.
  *          NO_LOOK      A host that waits for data does not look at headers.
  *          OWN_ERROR    Each host returns its own error, or the first that it has heard of.
- *          NO_LAST      A host that has heard of an error does not send a last header. */
+ *          NO_LAST      A host that has heard of an error does not send a last header.
+ *          NO_BREAK     The next exchange after a call that was given up takes place. */
 #ifndef N
 #define N 3
 #endif
@@ -56,7 +57,7 @@ inline decide(epoch, me, error) {
 proctype host(byte me) {
     byte epoch = 0, runs = 0, number, calls, peer, origin, found, k;
     byte sent, taken[N], heard[N], told[N]; /* told: data that the peer has sent in this epoch */
-    bool ended[N];
+    bool ended[N], broken = false;
     byte kind_number, from, count, tag;
     mtype kind;
 
@@ -66,7 +67,7 @@ next_epoch:
     :: else
     fi;
     d_step {
-        number = 0; calls = 0; sent = 0; origin = NONE;
+        number = 0; calls = 0; sent = 0; origin = NONE; broken = false;
         k = 0;
         do
         :: k == N -> break
@@ -76,6 +77,12 @@ next_epoch:
     }
 
 exchange:
+#ifndef NO_BREAK
+    if
+    :: broken -> goto fail
+    :: else
+    fi;
+#endif
     if
     :: origin = me; goto fail /* fails by itself */
     :: skip
@@ -106,6 +113,7 @@ exchange:
             :: else -> peer++
             fi
         :: empty(header[WIRE(peer, me)]) -> origin = me; goto fail /* gives up */
+        :: empty(header[WIRE(peer, me)]) -> origin = me; broken = true; goto exchange /* and goes on */
         fi
     od;
     if
