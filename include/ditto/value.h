@@ -80,7 +80,7 @@ typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t num_replicas, 
                                        ditto_tensor *component);
 
 /** Creates a per-replica value from a function, even if there is one replica. The function is called on this
- *  thread, once per replica, with ascending ids. Each component is copied by its replica into memory on the
+ *  thread, once per replica of this host, with ascending ids. Each component is copied by its replica into memory on the
  *  replica's node.
  *
  *  @param strategy  the strategy
@@ -94,11 +94,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_function(ditto_
                                                                           ditto_value_fn function, void *user,
                                                                           ditto_value **out);
 
-/** Creates a per-replica value from arrays. Replica r receives tensors[r * each] to tensors[r * each + each -
- *  1]. If each is more than 1, they are stacked along a new first axis.
+/** Creates a per-replica value from arrays. Replica r of this host (counted from 0) receives tensors[r * each]
+ *  to tensors[r * each + each - 1]. If each is more than 1, they are stacked along a new first axis.
  *
  *  @param strategy  the strategy
- *  @param tensors   [N * each] the arrays, which are copied
+ *  @param tensors   [R * each] the arrays of this host's R replicas, which are copied
  *  @param each      number of arrays for each replica
  *  @param out       [out] the value
  *  @return DITTO_OK, or one of:
@@ -113,7 +113,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_tensors(ditto_s
 /** Creates a value of slices for each replica.
  *
  *  @param strategy    the strategy
- *  @param slices      [N] the slices, which are copied
+ *  @param slices      [R] the slices of this host's R replicas, which are copied
  *  @param dense_rows  number of rows of the array that the rows belong to; 0 if it is not known
  *  @param out         [out] the value
  *  @return DITTO_OK, or one of:
@@ -192,7 +192,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strat
  *  values.
  *
  *  @param strategy     the strategy
- *  @param values       [N] the values
+ *  @param values       [R] the values, one for each of this host's R replicas
  *  @param always_wrap  if not 0, a leaf that is the same value in all of them becomes a per-replica value
  *                      too. A variable still becomes the variable
  *  @param out          [out] the value
@@ -335,9 +335,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(const ditto_value *val
  *
  *  @param strategy     the strategy of the value
  *  @param value        the value
- *  @param out          [out] [N] the parts, each given to the caller; NULL from *num_results on, or
- *                       everywhere after DITTO_ERR_NO_MEMORY
- *  @param num_results  [out] number of parts: N, or 1 for a plain value
+ *  @param out          [out] [R] the parts of this host's R replicas, each given to the caller; NULL from
+ *                       *num_results on, or everywhere after DITTO_ERR_NO_MEMORY
+ *  @param num_results  [out] number of parts: R, or 1 for a plain value
  *  @return DITTO_OK, an error of the group "Strategies", or one of:
  *  @retval DITTO_ERR_CONTEXT    a value of another strategy
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the parts */

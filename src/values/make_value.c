@@ -109,22 +109,23 @@ static ditto_status fail_regroup(const ditto_value *const *values)
         values[0]->variable->name, i, values[i]->variable->name);
 }
 
-ditto_status dti_check_alike(const ditto_tensor *first, const ditto_tensor *t, uint32_t replica)
+ditto_status dti_check_alike(const ditto_tensor *first, uint32_t first_replica, const ditto_tensor *t,
+                             uint32_t replica)
 {
     if (first->dtype == t->dtype && first->rank == t->rank)
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_INVALID,
-                    "replica %u's component is %s of rank %u, but replica 0's is %s of rank %u: the "
+                    "replica %u's component is %s of rank %u, but replica %u's is %s of rank %u: the "
                     "components of one value must agree in both",
-                    replica, ditto_dtype_name(t->dtype), t->rank, ditto_dtype_name(first->dtype),
-                    first->rank);
+                    replica, ditto_dtype_name(t->dtype), t->rank, first_replica,
+                    ditto_dtype_name(first->dtype), first->rank);
 }
 
 static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t replica)
 {
     size_t bytes;
     for (uint32_t i = 1; i < each; i++) {
-        DTI_TRY(dti_check_alike(t, &t[i], replica));
+        DTI_TRY(dti_check_alike(t, replica, &t[i], replica));
         if (memcmp(t->shape, t[i].shape, t->rank * sizeof *t->shape) != 0)
             return DTI_FAIL(DITTO_ERR_SHAPE,
                             "arrays 0 and %u of replica %u differ in shape: they can't be stacked", i,
@@ -146,22 +147,23 @@ static ditto_status check_stack(const ditto_tensor *t, uint32_t each, uint32_t r
  * may return the same memory each time. */
 static DTI_GUARDED ditto_status call_for_each_replica(ditto_value *value, ditto_value_fn function, void *user)
 {
-    uint32_t n = dti_base_of(value->strategy)->num_replicas;
+    struct dti_team *team = dti_team_of(value->strategy);
+    uint32_t n = dti_team_num_replicas(team), first = dti_team_first_replica(team);
     for (uint32_t i = 0; i < n; i++) {
         ditto_tensor component = { .data = NULL };
         uint32_t serial = dti_error_serial;
         DTI_GUARD("a function that makes components (ditto_strategy_value_from_function)");
-        ditto_status status = function(i, n, user, &component);
+        ditto_status status = function(first + i, dti_team_all_replicas(team), user, &component);
         DTI_GUARD_END();
-        DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component", i));
+        DTI_TRY(dti_function_status(status, serial, "the function for replica %u's component", first + i));
         if (DTI_IS_BELOW_FRAME(component.data))
             return DTI_FAIL(
                 DITTO_ERR_INVALID,
                 "the component of replica %u is a local array of the function: give memory that stays valid "
                 "until the next call",
-                i);
-        DTI_TRY(check_tensor(&component, i));
-        DTI_TRY(dti_check_alike(i == 0 ? &component : &value->part[0], &component, i));
+                first + i);
+        DTI_TRY(check_tensor(&component, first + i));
+        DTI_TRY(dti_check_alike(i == 0 ? &component : &value->part[0], first, &component, first + i));
         DTI_TRY(copy_components(
             &(struct value_copy){ .value = value, .replica = i, .from = &component, .each = 1 }));
     }
@@ -190,14 +192,15 @@ static ditto_status enter_and_copy(struct value_copy *c)
 
 ditto_status dti_make_from_tensors(ditto_value *value, const ditto_tensor *tensors, uint32_t each)
 {
-    uint32_t n = dti_base_of(value->strategy)->num_replicas;
+    uint32_t n = dti_base_of(value->strategy)->num_replicas,
+             first = dti_team_first_replica(dti_team_of(value->strategy));
     if (each > UINT32_MAX / n)
         return DTI_FAIL(DITTO_ERR_RANGE, "each = %u arrays for each of %u replicas are too many", each, n);
     for (uint32_t i = 0; i < n * each; i++)
-        DTI_TRY(check_tensor(&tensors[i], i / each));
+        DTI_TRY(check_tensor(&tensors[i], first + i / each));
     for (uint32_t i = 0; i < n; i++) {
-        DTI_TRY(dti_check_alike(&tensors[0], &tensors[(size_t)i * each], i));
-        DTI_TRY(check_stack(&tensors[(size_t)i * each], each, i));
+        DTI_TRY(dti_check_alike(&tensors[0], first, &tensors[(size_t)i * each], first + i));
+        DTI_TRY(check_stack(&tensors[(size_t)i * each], each, first + i));
     }
     return enter_and_copy(
         &(struct value_copy){ .value = value, .replica = DTI_EVERY_REPLICA, .from = tensors, .each = each });
@@ -224,14 +227,15 @@ ditto_status dti_slices_check(const ditto_slices *s, size_t dense_rows, uint32_t
 
 ditto_status dti_make_from_slices(ditto_value *value, const ditto_slices *slices, size_t dense_rows)
 {
-    uint32_t n = dti_base_of(value->strategy)->num_replicas;
+    uint32_t n = dti_base_of(value->strategy)->num_replicas,
+             first = dti_team_first_replica(dti_team_of(value->strategy));
     for (uint32_t i = 0; i < n; i++) {
-        DTI_TRY(dti_slices_check(&slices[i], dense_rows, i));
+        DTI_TRY(dti_slices_check(&slices[i], dense_rows, first + i));
         if (slices[i].dtype != slices[0].dtype || slices[i].row_count != slices[0].row_count)
             return DTI_FAIL(DITTO_ERR_INVALID,
-                            "slices of replica %u are rows of %zu x %s, those of replica 0 of %zu x %s", i,
-                            slices[i].row_count, ditto_dtype_name(slices[i].dtype), slices[0].row_count,
-                            ditto_dtype_name(slices[0].dtype));
+                            "slices of replica %u are rows of %zu x %s, those of replica %u of %zu x %s",
+                            first + i, slices[i].row_count, ditto_dtype_name(slices[i].dtype), first,
+                            slices[0].row_count, ditto_dtype_name(slices[0].dtype));
     }
     value->dense_rows = dense_rows;
     return enter_and_copy(&(struct value_copy){ .value = value, .slices = slices });
@@ -271,15 +275,16 @@ ditto_status dti_make_nest(ditto_value *nest, const char *const *names, const di
 
 static ditto_status check_structure(const ditto_value *const *values, uint32_t n)
 {
+    uint32_t first = dti_team_first_replica(dti_team_of(values[0]->strategy));
     for (uint32_t i = 1; i < n; i++) {
         bool same = values[i]->kind == values[0]->kind && values[i]->members == values[0]->members;
         for (uint32_t m = 0; same && m < values[0]->members; m++)
             same = strcmp(values[i]->member[m].name, values[0]->member[m].name) == 0;
         if (!same)
             return DTI_FAIL(DITTO_ERR_INVALID,
-                            "replica %u's is %s of %u members, replica 0's %s of %u, or their names differ: "
+                            "replica %u's is %s of %u members, replica %u's %s of %u, or their names differ: "
                             "only values of one structure can be regrouped",
-                            i, dti_value_kind_text(values[i]->kind), values[i]->members,
+                            first + i, dti_value_kind_text(values[i]->kind), values[i]->members, first,
                             dti_value_kind_text(values[0]->kind), values[0]->members);
     }
     return DITTO_OK;
@@ -313,13 +318,14 @@ static ditto_status regroup_leaf(ditto_strategy *strategy, const ditto_value *co
 {
     ditto_tensor one;
     ditto_value *value;
+    uint32_t first = dti_team_first_replica(dti_team_of(strategy));
     DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PER_REPLICA, &value));
     struct value_copy copying = { .value = value, .each = 1 };
     ditto_status status = DITTO_OK;
     for (uint32_t i = 0; i < n && status == DITTO_OK; i++) {
         status = dti_inspect_tensor(values[i], &one);
         if (status == DITTO_OK)
-            status = dti_check_alike(i == 0 ? &one : &value->part[0], &one, i);
+            status = dti_check_alike(i == 0 ? &one : &value->part[0], first, &one, first + i);
         copying.replica = i;
         copying.from = &one;
         if (status == DITTO_OK)

@@ -28,7 +28,8 @@ ditto_status dti_slices_copy(struct dti_buffer_pool *pool, const ditto_slices *f
 /* -- Pure. `replica` is the replica that the message names. -- */
 /* Checks the buffers, and that all row numbers are below dense_rows, unless that is 0. */
 ditto_status dti_slices_check(const ditto_slices *slices, size_t dense_rows, uint32_t replica);
-/* Returns DITTO_ERR_INVALID if the tensors differ in dtype or rank. `first` is replica 0's. */
-ditto_status dti_check_alike(const ditto_tensor *first, const ditto_tensor *t, uint32_t replica);
+/* Returns DITTO_ERR_INVALID if the tensors of two replicas differ in dtype or rank. */
+ditto_status dti_check_alike(const ditto_tensor *first, uint32_t first_replica, const ditto_tensor *t,
+                             uint32_t replica);
 
 #endif

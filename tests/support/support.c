@@ -45,6 +45,7 @@ ditto_strategy *make_on_two_nodes(uint32_t n)
 {
     ditto_strategy *s = make_strategy(n, NULL);
     struct dti_team *team = dti_team_of(s);
+    n = ditto_strategy_num_local_replicas(s);
     for (uint32_t i = 1; i < n; i++)
         team->replica[i].pu.memory_node = team->replica[0].pu.memory_node + (i >= (n + 1) / 2);
     return s;

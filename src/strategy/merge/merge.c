@@ -17,10 +17,11 @@ static _Thread_local ditto_value *plain_merged;
 static ditto_status view_argument(ditto_strategy *strategy, uint32_t k, ditto_value **out)
 {
     ditto_value *value;
+    uint32_t first = dti_team_first_replica(strategy->base.team);
     DTI_TRY(dti_value_make(strategy, DITTO_VALUE_PER_REPLICA, &value));
     for (uint32_t i = 0; i < strategy->base.num_replicas; i++) {
         value->part[i] = strategy->merging[i].arguments[k];
-        ditto_status status = dti_check_alike(&value->part[0], &value->part[i], i);
+        ditto_status status = dti_check_alike(&value->part[0], first, &value->part[i], first + i);
         if (status != DITTO_OK)
             return dti_value_finish(value, status, out);
     }

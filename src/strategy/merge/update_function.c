@@ -130,7 +130,7 @@ static ditto_status call_on_copy(struct dti_replica *r, void *context)
  * none, and that they are alike. */
 static ditto_status complete(const ditto_variable *v, ditto_value *results, bool *any)
 {
-    uint32_t n = v->num_replicas;
+    uint32_t n = v->num_replicas, first_replica = dti_team_first_replica(v->team);
     const ditto_tensor *first = &results->part[v->copy[0].owner];
     *any = first->dtype != 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -141,7 +141,7 @@ static ditto_status complete(const ditto_variable *v, ditto_value *results, bool
                             "one for all copies, or for none",
                             v->name);
         if (*any)
-            DTI_TRY(dti_check_alike(first, used, i));
+            DTI_TRY(dti_check_alike(first, first_replica, used, first_replica + i));
         results->part[i] = *used;
     }
     return DITTO_OK;

@@ -1,5 +1,6 @@
 /* src/values/reductions/api_reduce.c - the functions of include/ditto/reduce.h, which check their arguments
  * and context. */
+#include "base/numbers/checksum.h"
 #include "base/types/convert.h"
 #include "sync/hosts/cross.h"
 #include "values/reductions/reductions.h"
@@ -19,6 +20,15 @@ static ditto_status check(const ditto_strategy *strategy, const ditto_value *val
     return dti_value_hold_own(value, strategy, "value", held);
 }
 
+/* Ends a call that reads a value. One that is the same for all replicas is read on each host alone, so an error
+ * is not that of the others. */
+static ditto_status end(ditto_strategy *strategy, uint32_t epoch, const ditto_value *value,
+                        ditto_status status)
+{
+    bool alone = status == DITTO_ERR_RANGE && value != NULL && dti_is_one_value(value);
+    return alone ? status : dti_cross_tell(dti_team_of(strategy), epoch, status);
+}
+
 static ditto_status reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
                            const int32_t *axes, uint32_t num_axes, ditto_value **out)
 {
@@ -35,7 +45,7 @@ ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const 
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), epoch, reduce(strategy, op, value, axes, num_axes, out));
+    return end(strategy, epoch, value, reduce(strategy, op, value, axes, num_axes, out));
 }
 
 static ditto_status reduce_f64(ditto_strategy *strategy, ditto_op op, const ditto_value *value, double *out)
@@ -58,7 +68,7 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), epoch, reduce_f64(strategy, op, value, out));
+    return end(strategy, epoch, value, reduce_f64(strategy, op, value, out));
 }
 
 static ditto_status merge_slices(const ditto_strategy *strategy, const ditto_value *slices, ditto_value **out)
@@ -157,8 +167,9 @@ static ditto_status broadcast_to(ditto_strategy *strategy, const ditto_tensor *t
     DTI_TRY(dti_buffer_check(tensor->data, bytes, tensor->dtype, "data"));
     DTI_LEAVES_GATES(held);
     DTI_TRY(check_destinations(strategy, &destinations, &held));
-    DTI_TRY(dti_cross_compare_bytes(dti_team_of(strategy), "ditto_strategy_broadcast_to", NULL, tensor->data,
-                                    bytes));
+    DTI_TRY(dti_cross_compare(dti_team_of(strategy), "ditto_strategy_broadcast_to", NULL,
+                              dti_hash_word(dti_hash_bytes(DTI_HASH_SEED, tensor->data, bytes),
+                                            dti_destination_hash(&destinations))));
     return dti_broadcast_to_destinations(strategy, tensor, &destinations, out);
 }
 
@@ -185,7 +196,7 @@ ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), epoch, gather(strategy, value, axis, out));
+    return end(strategy, epoch, value, gather(strategy, value, axis, out));
 }
 
 ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *src, uint32_t axis,

@@ -1,5 +1,6 @@
 /* src/values/reductions/destinations.c - reductions whose results go to the replicas that have components of
  * a given value, or to one replica. Many reductions share one job. */
+#include "base/numbers/checksum.h"
 #include "sync/kernels/tree.h"
 #include "values/reductions/reductions.h"
 #include "values/values.h"
@@ -40,6 +41,17 @@ static bool is_destination(const struct delivery *d, const struct dti_replica *r
     if (of->kind == DITTO_VALUE_VARIABLE)
         return dti_owns_copy(of->variable, replica);
     return of->kind != DITTO_VALUE_MIRRORED || of->part[replica].rank != DTI_NO_PART;
+}
+
+uint64_t dti_destination_hash(const ditto_destination *destinations)
+{
+    const ditto_value *of = destinations->of;
+    if (of == NULL)
+        return destinations->replica;
+    uint64_t hash = dti_hash_word(DTI_HASH_SEED, of->kind);
+    return of->kind == DITTO_VALUE_VARIABLE
+               ? dti_hash_bytes(hash, of->variable->name, strlen(of->variable->name))
+               : hash;
 }
 
 /* -- planning: the inputs of each result -- */
@@ -95,7 +107,8 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
         d->ready = d->spec.data;
         return dti_reduce_check_once(all->strategy, all->op);
     }
-    DTI_TRY(dti_all_parts_open(d->from, (uint64_t)all->op, &d->parts));
+    DTI_TRY(dti_all_parts_open(d->from, dti_hash_word(dti_destination_hash(d->destinations), all->op),
+                               &d->parts));
     DTI_TRY(dti_reduce_check_shapes(d->parts.part, d->parts.n));
     d->spec.dtype = dti_reduce_dtype(all->op, d->spec.dtype);
     return DITTO_OK;

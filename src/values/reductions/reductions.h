@@ -25,6 +25,9 @@ ditto_status dti_reduce_to_destinations(ditto_strategy *strategy, ditto_op op,
                                         const ditto_destination *destinations, uint32_t count,
                                         ditto_value **out);
 
+/* Returns a hash of destinations that is equal on all hosts. */
+uint64_t dti_destination_hash(const ditto_destination *destinations);
+
 ditto_status dti_broadcast_to_destinations(ditto_strategy *strategy, const ditto_tensor *tensor,
                                            const ditto_destination *destinations, ditto_value **out);
 
