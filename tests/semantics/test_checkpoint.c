@@ -102,6 +102,13 @@ static void destroy_all(ditto_strategy *s, ditto_variable *v[KINDS])
     assert_ok(ditto_strategy_destroy(s));
 }
 
+/* Each host has a folder of its own. Returns false if it has no files of a strategy over several hosts,
+ * because only the first host writes them. */
+static bool is_first(const ditto_strategy *s)
+{
+    return first_local(s) == 0;
+}
+
 static void rule_8_14_a_checkpoint_is_restored_with_any_number_of_replicas(void **state)
 {
     (void)state;
@@ -113,7 +120,10 @@ static void rule_8_14_a_checkpoint_is_restored_with_any_number_of_replicas(void 
             make_all(s, v);
             assign_all(v, 3);
             assert_ok(ditto_checkpoint_save(s, own_path("any.h5"), NULL));
+            bool saved = is_first(s);
             destroy_all(s, v);
+            if (!saved && replica_counts[b] < test_hosts())
+                continue; /* this host would be alone, without the file */
             s = make_strategy(replica_counts[b], NULL);
             make_all(s, v);
             assert_ok(ditto_checkpoint_restore(s, own_path("any.h5"), NULL, &found));
@@ -125,26 +135,12 @@ static void rule_8_14_a_checkpoint_is_restored_with_any_number_of_replicas(void 
         }
 }
 
-static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(void **state)
+/* Checks what the test below has saved, and closes the file. */
+static void check_entries(ditto_checkpoint *file)
 {
     static float value[2100];
-    ditto_variable *v[KINDS];
-    ditto_checkpoint *file;
     ditto_checkpoint_entry entry;
     ditto_attribute a;
-    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
-    const ditto_attribute attributes[] = { { "run", DITTO_ATTRIBUTE_TEXT, "first", 0, 0 },
-                                           { "seed", DITTO_ATTRIBUTE_INTEGER, NULL, -7, 0 },
-                                           { "rate", DITTO_ATTRIBUTE_REAL, NULL, 0, 0.1 } };
-    (void)state;
-    ditto_strategy *s = make_strategy(3, NULL);
-    make_all(s, v);
-    assign_all(v, 1);
-    options.step = 41;
-    options.attributes = attributes;
-    options.num_attributes = 3;
-    assert_ok(ditto_checkpoint_save(s, own_path("entries.h5"), &options));
-    assert_ok(ditto_checkpoint_open(own_path("entries.h5"), &file));
     assert_int_equal(ditto_checkpoint_step(file), 41);
     assert_string_equal(ditto_checkpoint_version(file), ditto_version());
     assert_int_equal(ditto_checkpoint_num_entries(file), KINDS);
@@ -173,6 +169,30 @@ static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(
     assert_status(ditto_checkpoint_read(file, "weights", value, 4), DITTO_ERR_SHAPE);
     assert_status(ditto_checkpoint_read(file, "weight", value, sizeof value), DITTO_ERR_NOT_FOUND);
     assert_ok(ditto_checkpoint_close(file));
+}
+
+static void rule_8_14_a_checkpoint_has_one_entry_per_variable_that_describes_it(void **state)
+{
+    ditto_variable *v[KINDS];
+    ditto_checkpoint *file;
+    ditto_checkpoint_options options = DITTO_CHECKPOINT_OPTIONS_INIT;
+    const ditto_attribute attributes[] = { { "run", DITTO_ATTRIBUTE_TEXT, "first", 0, 0 },
+                                           { "seed", DITTO_ATTRIBUTE_INTEGER, NULL, -7, 0 },
+                                           { "rate", DITTO_ATTRIBUTE_REAL, NULL, 0, 0.1 } };
+    (void)state;
+    ditto_strategy *s = make_strategy(3, NULL);
+    make_all(s, v);
+    assign_all(v, 1);
+    options.step = 41;
+    options.attributes = attributes;
+    options.num_attributes = 3;
+    assert_ok(ditto_checkpoint_save(s, own_path("entries.h5"), &options));
+    if (is_first(s)) {
+        assert_ok(ditto_checkpoint_open(own_path("entries.h5"), &file));
+        check_entries(file);
+    }
+    assert_ok(ditto_strategy_checkpoint_open(s, own_path("entries.h5"), &file));
+    check_entries(file);
     destroy_all(s, v);
 }
 
@@ -204,7 +224,7 @@ static void rule_8_14_sync_on_read_saves_the_result_of_a_cross_read_and_restores
     assert_ok(ditto_variable_destroy(v));
     v = make(s, &sum);
     assert_ok(ditto_checkpoint_restore(s, own_path("sum.h5"), NULL, NULL));
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = first_local(s); i < end_local(s); i++) {
         assert_ok(ditto_variable_component(v, i, &component));
         assert_true(*(const double *)component == 1.5);
     }
@@ -227,25 +247,47 @@ static ditto_status split_by_update(ditto_replica *self, void *variable)
                         1, NULL);
 }
 
+/* Sets the component of replica i to i + 1. Over several hosts this is one update outside of a run, because
+ * ditto_update is not supported there. */
+static void split(ditto_strategy *s, ditto_variable *v)
+{
+    double mine[3];
+    ditto_tensor tensor[3];
+    ditto_value *each;
+    if (test_hosts() == 1) {
+        assert_ok(ditto_strategy_run(s, split_by_update, v));
+        return;
+    }
+    for (uint32_t i = 0; i < num_local(s); i++) {
+        mine[i] = first_local(s) + i + 1.0;
+        tensor[i] = (ditto_tensor){ .data = &mine[i], .dtype = DITTO_F64 };
+    }
+    assert_ok(ditto_strategy_value_from_tensors(s, tensor, 1, &each));
+    assert_ok(ditto_variable_update(v, set_own, NULL, (const ditto_value *[]){ each }, 1, NULL, NULL));
+    assert_ok(ditto_value_destroy(each));
+}
+
 static void rule_8_14_a_split_variable_saves_its_first_component_and_is_restored_to_all(void **state)
 {
     static const struct kind weight = { "w", DITTO_F64, 0, { 0 }, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, 0 };
     const void *component[3];
     double value;
     (void)state;
-    ditto_strategy *s = make_strategy(3, NULL), *other = make_strategy(2, NULL);
+    /* Both span all hosts, which then restore the file of the first host. */
+    ditto_strategy *s = make_strategy(3, NULL),
+                   *other = make_strategy(test_hosts() > 2 ? test_hosts() : 2, NULL);
     ditto_variable *v = make(s, &weight), *w;
-    assert_ok(ditto_strategy_run(s, split_by_update, v));
+    split(s, v);
     assert_ok(ditto_checkpoint_save(s, own_path("split.h5"), NULL));
     for (int round = 0; round < 2; round++) { /* in the second round the components differ again */
         assert_ok(ditto_checkpoint_restore(s, own_path("split.h5"), NULL, NULL));
-        for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t i = first_local(s); i < end_local(s); i++) {
             assert_ok(ditto_variable_component(v, i, &component[i]));
             assert_true(*(const double *)component[i] == 1);
-            assert_true(i == 0 || component[i] != component[i - 1]);
+            assert_true(i == first_local(s) || component[i] != component[i - 1]);
         }
-        assert_ok(ditto_strategy_run(s, split_by_update, v));
-        for (uint32_t i = 0; i < 3; i++)
+        split(s, v);
+        for (uint32_t i = first_local(s); i < end_local(s); i++)
             assert_true(*(const double *)component[i] == i + 1);
     }
     w = make(other, &weight); /* its copies may be shared */
@@ -471,7 +513,9 @@ static void rule_8_14_two_variables_of_one_name_do_not_disturb_a_restore_of_othe
     destroy_all(s, v);
 }
 
-/* -- folders -- */
+/* -- folders --
+ *
+ * Over several hosts only the first one has the files. */
 
 static void save_steps(ditto_strategy *s, ditto_variable *v[KINDS], int background)
 {
@@ -486,14 +530,23 @@ static void save_steps(ditto_strategy *s, ditto_variable *v[KINDS], int backgrou
     assert_ok(ditto_checkpointer_create(s, own_folder, &options, &c));
     assert_status(ditto_checkpoint_latest(own_folder, options.prefix, path, sizeof path, NULL, &step),
                   DITTO_ERR_NOT_FOUND);
+    assert_status(
+        ditto_strategy_checkpoint_latest(s, own_folder, options.prefix, path, sizeof path, NULL, &step),
+        DITTO_ERR_NOT_FOUND);
     for (what.step = 8; what.step <= 12; what.step++) { /* alphabetically, 10 comes before 8 */
         assign_all(v, (int)what.step);
         assert_ok(ditto_checkpointer_save(c, &what));
         assign_all(v, 0); /* does not change the values that are being written */
     }
     assert_ok(ditto_checkpointer_wait(c));
-    assert_int_equal(count_files(own_folder), 3);
-    assert_ok(ditto_checkpoint_latest(own_folder, options.prefix, path, sizeof path, NULL, &step));
+    assert_int_equal(count_files(own_folder), is_first(s) ? 3 : 0);
+    if (is_first(s)) {
+        assert_ok(ditto_checkpoint_latest(own_folder, options.prefix, path, sizeof path, NULL, &step));
+        assert_int_equal(step, 12);
+    }
+    step = 0;
+    assert_ok(
+        ditto_strategy_checkpoint_latest(s, own_folder, options.prefix, path, sizeof path, NULL, &step));
     assert_int_equal(step, 12);
     for (int64_t k = 10; k <= 12; k++) {
         snprintf(path, sizeof path, "%s/%s-%d.h5", own_folder, options.prefix, (int)k);
@@ -530,15 +583,15 @@ static void the_newest_checkpoints_of_a_folder_are_kept(void **state)
     assert_ok(ditto_checkpointer_save(c, &back));
     back.step = 50; /* the file that was just saved is kept, although its step is lower */
     assert_ok(ditto_checkpointer_save(c, &back));
-    assert_int_equal(count_files(own_folder), 2);
-    assert_int_equal(access(own_path("back-50.h5"), F_OK), 0);
+    assert_int_equal(count_files(own_folder), is_first(s) ? 2 : 0);
+    assert_int_equal(access(own_path("back-50.h5"), F_OK), is_first(s) ? 0 : -1);
     unlink(own_path("back-50.h5"));
     unlink(own_path("back-500.h5"));
     assert_ok(ditto_checkpointer_destroy(c));
     put_file(own_folder, "/checkpoint-3.h5.partial", "left by a killed process");
     put_file(own_folder, "/checkpoint-x.h5.partial", "somebody else's");
     assert_ok(ditto_checkpointer_create(s, own_folder, NULL, &c));
-    assert_int_equal(count_files(own_folder), 1);
+    assert_int_equal(count_files(own_folder), is_first(s) ? 1 : 2);
     errno = 77;
     assert_ok(ditto_checkpointer_wait(c));
     assert_int_equal(errno, 77);
@@ -603,6 +656,8 @@ static void training_continues_from_a_checkpoint_with_the_same_bits(void **state
     assert_ok(ditto_variable_read(t.w, whole, sizeof whole));
     end(s, &t);
     for (uint32_t n = 1; n <= 8; n *= 2) {
+        if (n < test_hosts() && test_host() != 0)
+            continue; /* this host would be alone, without the file */
         s = make_strategy(n, NULL);
         if (n == 2) /* restores before the variables are created, and otherwise after */
             assert_ok(ditto_checkpoint_restore(s, own_path("adam.h5"), NULL, NULL));
@@ -670,7 +725,7 @@ static void an_error_of_a_background_save_names_the_call_that_returns_it(void **
     snprintf(folder, sizeof folder, "%s", own_path("taken_away"));
     options.background = 1;
     assert_ok(ditto_checkpointer_create(s, folder, &options, &c));
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rmdir(folder), is_first(s) ? 0 : -1);
     what.step = 1;
     assert_ok(ditto_checkpointer_save(c, &what)); /* its thread fails, because the folder is removed */
     wrong |= check_error(ditto_checkpointer_wait(c), "ditto_checkpointer_wait", "checkpoint-1.h5");

@@ -181,13 +181,13 @@ static ditto_status fill_copy(const ditto_tensor *copy, const ditto_tensor *argu
 }
 
 /* Sets the component of replica i to i + 1, and returns these numbers as a per-replica value. */
-static void make_different(ditto_strategy *s, ditto_variable *v, uint32_t n, ditto_value **each)
+static void make_different(ditto_strategy *s, ditto_variable *v, ditto_value **each)
 {
     static double components[8][COUNT];
     ditto_tensor tensors[8];
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < num_local(s); i++) {
         for (int k = 0; k < COUNT; k++)
-            components[i][k] = i + 1;
+            components[i][k] = first_local(s) + i + 1;
         tensors[i] = (ditto_tensor){
             .data = components[i], .dtype = DITTO_F64, .rank = 1, .shape = { COUNT }
         };
@@ -208,29 +208,20 @@ static double component(ditto_variable *v, uint32_t replica)
 
 static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_component(void **state)
 {
-    uint32_t n = 4;
     ditto_value *each, *value, *foreign;
     (void)state;
-    ditto_strategy *s = make_strategy(n, NULL), *other = make_strategy(1, NULL);
+    ditto_strategy *s = make_strategy(4, NULL), *other = make_strategy(1, NULL);
     ditto_variable *from = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     ditto_variable *to = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
-    ditto_variable *shared = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
-    ditto_variable *total = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     ditto_variable *of_f32 = make(s, DITTO_F32, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     ditto_variable *far = make(other, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
-    make_different(s, from, n, &each);
+    make_different(s, from, &each);
     assert_ok(ditto_variable_value(from, &value));
     assert_ok(ditto_variable_assign_value(to, value));
     assert_ok(ditto_variable_assign_add_value(to, value));
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = first_local(s); i < end_local(s); i++)
         assert_true(component(to, i) == 2 * (i + 1));
     assert_ok(ditto_variable_assign_sub_value(to, value));
-    assert_ok(ditto_variable_assign_value(shared, value)); /* assigns the first component */
-    assert_true(component(shared, 3) == 1);
-    assert_ok(ditto_variable_assign_value(total, value));
-    double whole[COUNT];
-    assert_ok(ditto_variable_read(total, whole, sizeof whole));
-    assert_true(whole[0] == 1);
     /* A per-replica value is refused. */
     assert_status(ditto_variable_assign_value(to, each), DITTO_ERR_INVALID);
     assert_message("reduce it first");
@@ -238,16 +229,40 @@ static void rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_co
     assert_status(ditto_variable_assign_value(to, NULL), DITTO_ERR_INVALID);
     assert_ok(ditto_variable_value(far, &foreign));
     assert_status(ditto_variable_assign_value(to, foreign), DITTO_ERR_CONTEXT);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = first_local(s); i < end_local(s); i++)
         assert_true(component(to, i) == i + 1);
     assert_ok(ditto_value_destroy(each));
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_value_destroy(foreign));
-    ditto_variable *all[] = { from, to, shared, total, of_f32, far };
-    for (size_t i = 0; i < 6; i++)
+    ditto_variable *all[] = { from, to, of_f32, far };
+    for (size_t i = 0; i < 4; i++)
         assert_ok(ditto_variable_destroy(all[i]));
     assert_ok(ditto_strategy_destroy(s));
     assert_ok(ditto_strategy_destroy(other));
+}
+
+static void rule_8_6_a_variable_that_takes_one_value_is_assigned_the_first_component(void **state)
+{
+    ditto_value *each, *value;
+    (void)state;
+    ditto_strategy *s = make_strategy(4, NULL);
+    ditto_variable *from = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
+    ditto_variable *shared = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+    ditto_variable *total = make(s, DITTO_F64, DITTO_ON_READ, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
+    make_different(s, from, &each);
+    assert_ok(ditto_variable_value(from, &value));
+    assert_ok(ditto_variable_assign_value(shared, value));
+    assert_true(component(shared, end_local(s) - 1) == 1);
+    assert_ok(ditto_variable_assign_value(total, value));
+    double whole[COUNT];
+    assert_ok(ditto_variable_read(total, whole, sizeof whole));
+    assert_true(whole[0] == 1);
+    assert_ok(ditto_value_destroy(each));
+    assert_ok(ditto_value_destroy(value));
+    ditto_variable *all[] = { from, shared, total };
+    for (size_t i = 0; i < 3; i++)
+        assert_ok(ditto_variable_destroy(all[i]));
+    assert_ok(ditto_strategy_destroy(s));
 }
 
 enum write { WRITE_ASSIGN, WRITE_ADD, WRITE_SUB };
@@ -267,7 +282,8 @@ static const struct {
     { "sync-on-read, MEAN", DITTO_ON_READ, DITTO_AGGREGATE_MEAN, DITTO_COPIES_DEFAULT, true },
 };
 
-/* Writes the component of replica `from` to the whole variable and checks all components. */
+/* Writes the component of replica `from` to the whole variable and checks all components. If there are
+ * several hosts, each writes a component of its own replicas, and they have to be equal. */
 static void write_back(size_t k, uint32_t n, enum write how, uint32_t from)
 {
     static ditto_status (*const writes[])(ditto_variable *, const ditto_value *) = {
@@ -276,31 +292,35 @@ static void write_back(size_t k, uint32_t n, enum write how, uint32_t from)
     ditto_strategy *s = make_strategy(n, NULL);
     ditto_variable *v = make(s, DITTO_F64, written_back[k].sync, written_back[k].how, written_back[k].copies);
     bool sum = written_back[k].sync == DITTO_ON_READ && written_back[k].how == DITTO_AGGREGATE_SUM;
+    bool differ = written_back[k].differ, refused = sum && how != WRITE_ASSIGN;
+    bool diverge = differ && num_local(s) < n; /* the hosts write different components */
     ditto_value *each = NULL, *value, *part[8];
     double five[COUNT];
     uint32_t count;
     for (int i = 0; i < COUNT; i++)
         five[i] = 5;
-    if (written_back[k].differ)
-        make_different(s, v, n, &each);
+    if (differ)
+        make_different(s, v, &each);
     else
         assert_ok(ditto_variable_assign(v, five, sizeof five));
     assert_ok(ditto_variable_value(v, &value));
     assert_ok(ditto_strategy_local_results(s, value, part, &count));
-    assert_int_equal(count, n);
-    assert_status(writes[how](v, part[from]), sum && how != WRITE_ASSIGN ? DITTO_ERR_INVALID : DITTO_OK);
-    for (uint32_t r = 0; r < n; r++) {
-        double written = written_back[k].differ ? from + 1 : 5, old = written_back[k].differ ? r + 1 : 5;
-        double expected = how == WRITE_ASSIGN ? written / (sum ? n : 1)
-                          : sum               ? old
-                          : how == WRITE_ADD  ? old + written
-                                              : old - written;
+    assert_int_equal(count, num_local(s));
+    assert_status(writes[how](v, part[from % count]), diverge   ? DITTO_ERR_DIVERGED
+                                                      : refused ? DITTO_ERR_INVALID
+                                                                : DITTO_OK);
+    for (uint32_t r = first_local(s); r < end_local(s); r++) {
+        double written = differ ? from + 1 : 5, old = differ ? r + 1 : 5;
+        double expected = diverge || refused    ? old
+                          : how == WRITE_ASSIGN ? written / (sum ? n : 1)
+                          : how == WRITE_ADD    ? old + written
+                                                : old - written;
         if (component(v, r) != expected)
             fail_msg("%s, %u replicas, write %d, component %u: component %u is %g, not %g",
                      written_back[k].name, n, (int)how, from, r, component(v, r), expected);
     }
-    for (uint32_t r = 0; r < n; r++)
-        assert_ok(ditto_value_destroy(part[r]));
+    for (uint32_t i = 0; i < count; i++)
+        assert_ok(ditto_value_destroy(part[i]));
     assert_ok(ditto_value_destroy(value));
     assert_ok(ditto_value_destroy(each));
     assert_ok(ditto_variable_destroy(v));
@@ -339,10 +359,10 @@ static void rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregat
     ditto_strategy *s = make_strategy(3, NULL);
     struct reading r = { .v = make(s, DITTO_F64, DITTO_ON_WRITE, DITTO_AGGREGATE_NONE,
                                    DITTO_COPIES_DEFAULT) };
-    make_different(s, r.v, 3, &each);
+    make_different(s, r.v, &each);
     run_all(s, read_own, &r, &r.report);
     assert_ok(ditto_variable_read(r.v, found, sizeof found));
-    assert_true(found[0] == 1);
+    assert_true(found[0] == first_local(s) + 1);
     assert_ok(ditto_value_destroy(each));
     assert_ok(ditto_variable_destroy(r.v));
     assert_ok(ditto_strategy_destroy(s));
@@ -391,7 +411,8 @@ static void generations_say_whether_a_variable_was_written(void **state)
                  on_read_before = ditto_variable_generation(c.on_read);
         run_all(s, count_writes, &c, &c.report);
         assert_true(ditto_variable_generation(c.mirrored) > before);
-        assert_true(ditto_variable_generation(c.on_read) == on_read_before + 2);
+        /* The two writes of replica 0 are counted on its host. */
+        assert_true(ditto_variable_generation(c.on_read) == on_read_before + (first_local(s) == 0 ? 2 : 0));
         before = ditto_variable_generation(c.mirrored);
         assert_ok(ditto_variable_read(c.mirrored, value, sizeof value));
         assert_true(ditto_variable_generation(c.mirrored) == before);
@@ -438,6 +459,8 @@ int main(void)
         cmocka_unit_test(rules_8_6_and_8_12_hold_for_every_dtype),
         cmocka_unit_test(rule_8_11_parts_of_every_integer_add_up),
         cmocka_unit_test(rule_8_6_an_assignment_from_a_mirrored_variable_goes_component_by_component),
+        one_host_test(rule_8_6_a_variable_that_takes_one_value_is_assigned_the_first_component,
+                      "defect: each host assigns the component of its own first replica"),
         cmocka_unit_test(rule_8_6_a_component_of_a_variable_may_be_written_to_the_whole_variable),
         cmocka_unit_test(rule_8_8_a_mirrored_read_is_the_nearest_component_and_never_aggregates),
         cmocka_unit_test(generations_say_whether_a_variable_was_written),

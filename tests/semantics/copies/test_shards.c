@@ -12,8 +12,12 @@
 static void rule_8_16_shards_of_all_variables_are_placed_on_the_nodes_in_turn(void **state)
 {
     (void)state;
-    ditto_strategy *s = make_on_two_nodes(4);
-    uint32_t home = dti_team_of(s)->replica[0].pu.memory_node, on[2] = { 0 };
+    /* Each host has four replicas on two memory nodes of its own. */
+    ditto_strategy *s = make_strategy(4 * test_hosts(), NULL);
+    struct dti_team *team = dti_team_of(s);
+    uint32_t home = team->replica[0].pu.memory_node, on[2] = { 0 };
+    for (uint32_t i = 1; i < 4; i++)
+        team->replica[i].pu.memory_node = home + (i >= 2);
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor spec = { .dtype = DITTO_F32, .rank = 1, .shape = { 9 } },
                  wrong = { .dtype = DITTO_F32, .rank = 1 };

@@ -13,9 +13,14 @@ ditto_value *counting(ditto_strategy *strategy, const size_t *rows)
         for (size_t i = 0; i < rows[r]; i++, total++)
             numbers[total] = (double)total;
     }
-    assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &value));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, t + first_local(strategy), 1, &value));
     free(t);
     return value;
+}
+
+bool spans_hosts(const ditto_strategy *strategy)
+{
+    return num_local(strategy) < ditto_strategy_num_replicas(strategy);
 }
 
 const int32_t axis_0[1] = { 0 };
@@ -28,6 +33,6 @@ ditto_value *make_slices(ditto_strategy *strategy, size_t dense_rows)
     ditto_value *value;
     for (int r = 0; r < 3; r++)
         slices[r] = (ditto_slices){ indices[r], values[r], 2, 2, DITTO_F64 };
-    assert_ok(ditto_strategy_value_from_slices(strategy, slices, dense_rows, &value));
+    assert_ok(ditto_strategy_value_from_slices(strategy, slices + first_local(strategy), dense_rows, &value));
     return value;
 }

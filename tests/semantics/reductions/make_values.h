@@ -3,11 +3,15 @@
 #ifndef MAKE_VALUES_H
 #define MAKE_VALUES_H
 
+#include "support/as_hosts.h"
 #include "support/support.h"
 
 /* Returns a per-replica value of f64 vectors. Replica r has rows[r] elements. The elements of all replicas
  * are 0, 1, 2, ... in order. */
 ditto_value *counting(ditto_strategy *strategy, const size_t *rows);
+
+/* Returns true if the replicas of the strategy are on several hosts. */
+bool spans_hosts(const ditto_strategy *strategy);
 
 /* A list of axes that holds only axis 0. */
 extern const int32_t axis_0[1];

@@ -17,7 +17,7 @@ static ditto_value *ragged(ditto_strategy *strategy, uint32_t axis)
         t[r].shape[axis] = r + 1;
         t[r].shape[1 - axis] = 2;
     }
-    assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &value));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, t + first_local(strategy), 1, &value));
     return value;
 }
 
@@ -63,7 +63,7 @@ static void rule_5_1_errors_of_gather_have_their_own_messages(void **state)
     ditto_value *scalars, *value = ragged(strategy, 0), *whole;
     for (int r = 0; r < 3; r++)
         t[r] = (ditto_tensor){ .data = &x[r], .dtype = DITTO_F64 };
-    assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &scalars));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, t + first_local(strategy), 1, &scalars));
     assert_status(ditto_strategy_gather(strategy, scalars, 0, &whole), DITTO_ERR_SHAPE);
     assert_message("scalars");
     assert_status(ditto_strategy_gather(strategy, value, 1, &whole), DITTO_ERR_SHAPE);

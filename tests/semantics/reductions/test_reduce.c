@@ -74,7 +74,7 @@ static void rule_4_2_the_mean_of_integers_is_f64_and_that_of_no_elements_is_nan(
                              { .data = b, .dtype = DITTO_I32, .rank = 1, .shape = { 1 } } };
     ditto_tensor t;
     ditto_value *value, *result;
-    assert_ok(ditto_strategy_value_from_tensors(strategy, parts, 1, &value));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, parts + first_local(strategy), 1, &value));
     assert_ok(ditto_strategy_reduce(strategy, DITTO_MEAN, value, axis_0, 1, &result));
     assert_ok(ditto_value_tensor(result, &t));
     assert_int_equal(t.dtype, DITTO_F64);
@@ -83,7 +83,7 @@ static void rule_4_2_the_mean_of_integers_is_f64_and_that_of_no_elements_is_nan(
     assert_ok(ditto_value_destroy(value));
     parts[0].rank = parts[1].rank = 0; /* the same for a mean over replicas only */
     parts[0].shape[0] = parts[1].shape[0] = 0;
-    assert_ok(ditto_strategy_value_from_tensors(strategy, parts, 1, &value));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, parts + first_local(strategy), 1, &value));
     assert_true(reduced(strategy, DITTO_MEAN, value, NULL, 0) == 2.5);
     assert_ok(ditto_value_destroy(value));
     value = counting(strategy, (const size_t[]){ 0, 0 });
@@ -166,7 +166,7 @@ static void check_axes(uint32_t n, size_t a, size_t b, size_t c, uint32_t mask, 
     for (int32_t d = 0; d < 3; d++)
         if (mask & 1u << d)
             axes[num++] = d;
-    assert_ok(ditto_strategy_value_from_tensors(strategy, parts, 1, &value));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, parts + first_local(strategy), 1, &value));
     assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, axes, num, &result));
     assert_ok(ditto_value_tensor(result, &t));
     assert_int_equal(t.rank, 3 - num);
@@ -216,9 +216,11 @@ static void rule_4_4_a_value_that_all_replicas_share_is_not_counted_n_times(void
     ditto_strategy *strategy = make_strategy(3, NULL), *alone = make_strategy(1, NULL);
     double numbers[] = { 1, 2, 4 };
     ditto_tensor t = { .data = numbers, .dtype = DITTO_F64, .rank = 1, .shape = { 3 } };
-    ditto_value *plain, *mirrored, *result;
+    ditto_value *plain, *mirrored, *result, *like = counting(strategy, (const size_t[]){ 1, 1, 1 });
+    ditto_destination one = { .replica = 1 }, all = { .of = like };
     assert_ok(ditto_strategy_value(strategy, &t, &plain));
-    assert_ok(ditto_strategy_broadcast_to(strategy, &t, (ditto_destination){ .replica = 1 }, &mirrored));
+    /* Over several hosts each host reads its own copy, so each must have one. */
+    assert_ok(ditto_strategy_broadcast_to(strategy, &t, spans_hosts(strategy) ? all : one, &mirrored));
     ditto_value *both[] = { plain, mirrored };
     for (int i = 0; i < 2; i++) {
         assert_status(ditto_strategy_reduce(strategy, DITTO_SUM, both[i], NULL, 0, &result),
@@ -245,6 +247,7 @@ static void rule_4_4_a_value_that_all_replicas_share_is_not_counted_n_times(void
     assert_ok(ditto_value_destroy(result));
     assert_true(reduced(alone, DITTO_SUM, plain, axis_0, 1) == 7);
     assert_ok(ditto_value_destroy(plain));
+    assert_ok(ditto_value_destroy(like));
     assert_ok(ditto_strategy_destroy(alone));
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -296,7 +299,7 @@ static void reductions_have_the_bits_of_all_reduce(void **state)
                 .data = numbers + r * count, .dtype = DITTO_F32, .rank = 1, .shape = { count }
             };
         }
-        assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &value));
+        assert_ok(ditto_strategy_value_from_tensors(strategy, t + first_local(strategy), 1, &value));
         assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, value, NULL, 0, &sum));
         assert_ok(ditto_value_tensor(sum, &found));
         for (size_t i = 0; i < count; i++) {
