@@ -110,7 +110,7 @@ static void train(uint32_t n, uint32_t near, ditto_dtype dtype, const ditto_opti
     tuning.near_replicas = near;
     options.tuning = near != 0 ? &tuning : NULL;
     ditto_strategy *s = make_strategy(n, &options);
-    t = (struct training){ .dtype = dtype, .without_norm = !can_tell_norm(s, o) };
+    t = (struct training){ .dtype = dtype };
     create_variables(s, &t);
     assert_ok(ditto_optimizer_create(t.variable, VARIABLES, o, &t.optimizer));
     for (t.step = 1; t.step <= STEPS; t.step++)
@@ -222,7 +222,6 @@ static void step_with_factors(uint32_t n, ditto_rule rule, double clip)
     o.learning_rate = 0.5;
     o.rate_factors = own_factors;
     o.clip_norm = clip;
-    t.without_norm = !can_tell_norm(s, &o);
     assert_ok(ditto_optimizer_create(t.variable, VARIABLES, &o, &t.optimizer));
     memset(own_factors, 0, sizeof own_factors); /* they were copied */
     run_all(s, take_step, &t, &t.report);

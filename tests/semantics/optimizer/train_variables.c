@@ -3,16 +3,6 @@
 
 const size_t rows[VARIABLES] = { 1, 300, 7, 5000 };
 
-bool spans_hosts(const ditto_strategy *s)
-{
-    return num_local(s) < ditto_strategy_num_replicas(s);
-}
-
-bool can_tell_norm(const ditto_strategy *s, const ditto_optimizer_options *options)
-{
-    return !spans_hosts(s) || options->clip_norm > 0;
-}
-
 double gradient_of(int step, uint32_t replica, uint32_t k, size_t i)
 {
     return (double)((step * 7 + (int)replica * 5 + (int)k * 3 + (int)(i % 1000) * 11) % 17 - 8);
@@ -57,7 +47,7 @@ ditto_status take_step(ditto_replica *self, void *argument)
         for (size_t i = 0; i < rows[k] * 2; i++)
             put(t->dtype, gradient[k].data, i, gradient_of(t->step, id, k, i));
     }
-    options.norm = t->without_norm ? NULL : &t->norm[id];
+    options.norm = &t->norm[id];
     uint64_t before = ditto_generation(self, t->variable[1]);
     DITTO_TRY(ditto_apply(self, t->optimizer, gradient, &options));
     EXPECT(&t->report, ditto_generation(self, t->variable[1]) == before + 1);

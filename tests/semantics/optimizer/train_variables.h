@@ -19,15 +19,9 @@ struct training {
     ditto_dtype dtype;
     double norm[DITTO_MAX_REPLICAS]; /* the norm that ditto_apply told each replica */
     int step;                        /* the step whose gradients are applied */
-    bool without_norm;               /* take_step does not ask for the norm */
 };
 
-/* Returns true if the replicas of the strategy are on several hosts. */
-bool spans_hosts(const ditto_strategy *s);
 
-/* Returns true if an optimizer with these options can tell the norm of the gradients. Over several hosts an
- * optimizer that does not clip cannot do so yet. */
-bool can_tell_norm(const ditto_strategy *s, const ditto_optimizer_options *options);
 
 /* Returns small whole numbers, whose sums are exact in any order. */
 double gradient_of(int step, uint32_t replica, uint32_t k, size_t i);

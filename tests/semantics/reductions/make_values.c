@@ -18,9 +18,9 @@ ditto_value *counting(ditto_strategy *strategy, const size_t *rows)
     return value;
 }
 
-bool spans_hosts(const ditto_strategy *strategy)
+bool has_replica(const ditto_strategy *strategy, uint32_t replica)
 {
-    return num_local(strategy) < ditto_strategy_num_replicas(strategy);
+    return replica >= first_local(strategy) && replica < end_local(strategy);
 }
 
 const int32_t axis_0[1] = { 0 };

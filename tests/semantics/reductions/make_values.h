@@ -10,8 +10,8 @@
  * are 0, 1, 2, ... in order. */
 ditto_value *counting(ditto_strategy *strategy, const size_t *rows);
 
-/* Returns true if the replicas of the strategy are on several hosts. */
-bool spans_hosts(const ditto_strategy *strategy);
+/* Returns true if this host has the replica. */
+bool has_replica(const ditto_strategy *strategy, uint32_t replica);
 
 /* A list of axes that holds only axis 0. */
 extern const int32_t axis_0[1];
