@@ -219,7 +219,7 @@ static void compare(ditto_strategy *s, const ditto_optimizer_options *rule, ditt
         p.seed = test_random(random);
         run_all(s, take_both_steps, &p, &p.parts.report);
     }
-    expect_equal(s, &p));
+    expect_equal(s, &p);
     finish(&p.whole);
     finish(&p.parts);
 }
