@@ -112,7 +112,8 @@ static void rule_1_4_a_cross_call_on_a_replicas_thread_names_merge_call(void **s
 
 struct handles {
     struct report report;
-    ditto_replica *_Atomic kept[8];
+    ditto_strategy *strategy;
+    ditto_replica *_Atomic kept[DITTO_MAX_REPLICAS];
 };
 static ditto_status keep_handle(ditto_replica *self, void *argument)
 {
@@ -130,28 +131,31 @@ static ditto_status use_kept_handle(ditto_replica *self, void *argument)
 static ditto_status use_neighbours_handle(ditto_replica *self, void *argument)
 {
     struct handles *h = argument;
-    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    uint32_t id = ditto_replica_id(self);
+    uint32_t neighbour = id + 1 < end_local(h->strategy) ? id + 1 : first_local(h->strategy);
     h->kept[id] = self;
     DITTO_TRY(ditto_barrier(self, NULL));
-    EXPECT(&h->report, ditto_barrier(h->kept[(id + 1) % n], NULL) == DITTO_ERR_CONTEXT);
+    EXPECT(&h->report, ditto_barrier(h->kept[neighbour], NULL) == DITTO_ERR_CONTEXT);
     EXPECT(&h->report, strstr(ditto_last_error()->message, "another replica's") != NULL);
     return ditto_barrier(self, NULL);
 }
 
 static void rule_1_5_a_replica_call_needs_the_handle_of_its_own_thread(void **state)
 {
-    struct handles h = { 0 };
-    ditto_strategy *s = make_strategy(3, NULL);
+    static struct handles h;
+    ditto_strategy *s = make_strategy(3 * test_hosts(), NULL);
+    uint32_t first = first_local(s);
     (void)state;
+    h.strategy = s;
     run_all(s, keep_handle, &h, &h.report);
-    assert_status(ditto_barrier(h.kept[0], NULL), DITTO_ERR_CONTEXT);
+    assert_status(ditto_barrier(h.kept[first], NULL), DITTO_ERR_CONTEXT);
     assert_message("this thread runs no replica");
     assert_status(ditto_barrier(NULL, NULL), DITTO_ERR_INVALID);
     run_all(s, use_kept_handle, &h, &h.report);
     run_all(s, use_neighbours_handle, &h, &h.report);
     assert_ok(ditto_strategy_destroy(s));
     /* The handle of a destroyed strategy causes an error and no crash. */
-    assert_status(ditto_barrier(h.kept[1], NULL), DITTO_ERR_CONTEXT);
+    assert_status(ditto_barrier(h.kept[first + 1], NULL), DITTO_ERR_CONTEXT);
 }
 
 static void rule_1_6_variables_remember_their_strategy(void **state)
@@ -175,17 +179,19 @@ static void rule_1_6_variables_remember_their_strategy(void **state)
 
 struct once {
     struct report report;
+    ditto_strategy *strategy;
     _Atomic uint32_t calls[DITTO_MAX_REPLICAS], together;
     pthread_t thread[DITTO_MAX_REPLICAS];
 };
 static ditto_status count_call(ditto_replica *self, void *argument)
 {
     struct once *o = argument;
-    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    uint32_t id = ditto_replica_id(self);
     o->thread[id] = pthread_self();
     atomic_fetch_add(&o->calls[id], 1);
     atomic_fetch_add(&o->together, 1);
-    while (atomic_load(&o->together) < n) /* would never end if replicas ran one after the other */
+    /* Would never end if replicas ran one after the other. */
+    while (atomic_load(&o->together) < num_local(o->strategy))
         sched_yield();
     return DITTO_OK;
 }
@@ -200,15 +206,17 @@ static void rule_2_1_the_function_is_called_once_per_replica_at_the_same_time(vo
             uint32_t n = replica_counts[k];
             memset(&o, 0, sizeof o);
             options.caller = (ditto_caller)caller;
-            ditto_strategy *s = make_strategy(n, &options);
+            ditto_strategy *s = o.strategy = make_strategy(n, &options);
+            uint32_t first = first_local(s);
             assert_int_equal(ditto_strategy_num_replicas(s), n);
             run_all(s, count_call, &o, &o.report);
-            for (uint32_t i = 0; i < n; i++) {
+            assert_int_equal(o.together, num_local(s));
+            for (uint32_t i = first; i < end_local(s); i++) {
                 assert_int_equal(o.calls[i], 1);
-                for (uint32_t j = 0; j < i; j++)
+                for (uint32_t j = first; j < i; j++)
                     assert_false(pthread_equal(o.thread[i], o.thread[j]));
             }
-            assert_true(!!pthread_equal(o.thread[0], pthread_self()) ==
+            assert_true(!!pthread_equal(o.thread[first], pthread_self()) ==
                         (caller == DITTO_CALLER_IS_REPLICA_0));
             assert_ok(ditto_strategy_destroy(s));
         }
@@ -311,8 +319,8 @@ static ditto_status look_at_thread(ditto_replica *self, void *argument)
     cpu_set_t cpus;
     EXPECT(&t->report, sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1);
     EXPECT(&t->report, CPU_ISSET((size_t)sched_getcpu(), &cpus));
-    if (id == 0)
-        return DITTO_OK;
+    if (ditto_replica_is_first_of_host(self))
+        return DITTO_OK; /* on the calling thread */
     pthread_getname_np(pthread_self(), name, sizeof name);
     snprintf(expected, sizeof expected, "ditto-r%u", id);
     EXPECT(&t->report, strcmp(name, expected) == 0);
@@ -334,9 +342,10 @@ static void threads_of_replicas_are_pinned_and_named_and_block_signals(void **st
     options.stack_bytes = (size_t)1 << 20;
     ditto_strategy *s = make_strategy(4, &options);
     run_all(s, look_at_thread, &t, &t.report);
-    assert_int_equal(t.started, 3);
+    int own_threads = (int)num_local(s) - 1;
+    assert_int_equal(t.started, own_threads);
     assert_ok(ditto_strategy_destroy(s));
-    assert_int_equal(t.stopped, 3);
+    assert_int_equal(t.stopped, own_threads);
 }
 
 static ditto_status expect_several_cpus(ditto_replica *self, void *argument)
@@ -367,7 +376,8 @@ static void a_description_says_where_replicas_are(void **state)
     char text[4096], cut[20];
     size_t length, same;
     ditto_replica_info info = DITTO_REPLICA_INFO_INIT;
-    ditto_strategy *s = make_strategy(3, NULL);
+    uint32_t n = 3 * test_hosts();
+    ditto_strategy *s = make_strategy(n, NULL);
     (void)state;
     assert_ok(ditto_strategy_describe(s, text, sizeof text, &length));
     assert_int_equal(length, strlen(text));
@@ -376,10 +386,10 @@ static void a_description_says_where_replicas_are(void **state)
     assert_int_equal(strlen(cut), sizeof cut - 1);
     assert_int_equal(same, length);
     assert_ok(ditto_strategy_describe(s, NULL, 0, &same));
-    assert_ok(ditto_strategy_replica_info(s, 2, &info));
+    assert_ok(ditto_strategy_replica_info(s, end_local(s) - 1, &info));
     assert_true(info.thread_id > 0);
     assert_int_equal(info.cpu, info.planned.pu.number);
-    assert_status(ditto_strategy_replica_info(s, 3, &info), DITTO_ERR_RANGE);
+    assert_status(ditto_strategy_replica_info(s, n, &info), DITTO_ERR_RANGE);
     assert_ok(ditto_strategy_destroy(s));
 }
 

@@ -9,9 +9,9 @@
 static ditto_status pair_of(uint32_t replica, uint32_t num_replicas, void *user, ditto_tensor *component)
 {
     static double pair[2];
-    uint32_t *calls = user;
-    assert_int_equal(*calls, replica); /* called once for each replica, in the order of ids */
-    ++*calls;
+    uint32_t *next = user;
+    assert_int_equal(*next, replica); /* called once for each replica of this host, in the order of ids */
+    ++*next;
     assert_true(num_replicas > replica);
     pair[0] = replica;
     pair[1] = replica + 0.5;
@@ -21,10 +21,10 @@ static ditto_status pair_of(uint32_t replica, uint32_t num_replicas, void *user,
 
 static ditto_value *make_pairs(ditto_strategy *strategy)
 {
-    uint32_t calls = 0;
+    uint32_t next = first_local(strategy);
     ditto_value *value;
-    assert_ok(ditto_strategy_value_from_function(strategy, pair_of, &calls, &value));
-    assert_int_equal(calls, ditto_strategy_num_replicas(strategy));
+    assert_ok(ditto_strategy_value_from_function(strategy, pair_of, &next, &value));
+    assert_int_equal(next, end_local(strategy));
     return value;
 }
 
@@ -40,7 +40,7 @@ static void rule_3_1_a_function_gives_each_replica_its_component(void **state)
         ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
         ditto_value *value = make_pairs(strategy);
         assert_int_equal(ditto_value_kind_of(value), DITTO_VALUE_PER_REPLICA); /* also with one replica */
-        for (uint32_t r = 0; r < replica_counts[k]; r++) {
+        for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
             ditto_tensor t;
             assert_ok(ditto_value_component(value, r, &t));
             assert_int_equal(t.shape[0], 2);
@@ -54,14 +54,15 @@ static void rule_3_1_a_function_gives_each_replica_its_component(void **state)
 static void rule_3_1_arrays_of_one_shape_are_stacked(void **state)
 {
     (void)state;
-    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_strategy *strategy = make_strategy(2 * test_hosts(), NULL);
+    uint32_t first = first_local(strategy);
     float a[4][3] = { { 1, 2, 3 }, { 4, 5, 6 }, { 7, 8, 9 }, { 10, 11, 12 } };
     ditto_tensor arrays[4], t;
     ditto_value *value;
     for (int i = 0; i < 4; i++)
         arrays[i] = (ditto_tensor){ .data = a[i], .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
     assert_ok(ditto_strategy_value_from_tensors(strategy, arrays, 2, &value));
-    assert_ok(ditto_value_component(value, 1, &t));
+    assert_ok(ditto_value_component(value, first + 1, &t));
     assert_int_equal(t.rank, 2);
     assert_int_equal(t.shape[0], 2);
     assert_int_equal(t.shape[1], 3);
@@ -74,7 +75,7 @@ static void rule_3_1_arrays_of_one_shape_are_stacked(void **state)
     arrays[1].shape[0] = 2; /* without stacking the shapes of the replicas may differ */
     assert_ok(ditto_strategy_value_from_tensors(strategy, arrays, 1, &value));
     for (uint32_t r = 0; r < 2; r++) {
-        assert_ok(ditto_value_component(value, r, &t));
+        assert_ok(ditto_value_component(value, first + r, &t));
         assert_int_equal(t.rank, 1);
         assert_int_equal(t.shape[0], arrays[r].shape[0]);
         assert_memory_equal(t.data, a[r], arrays[r].shape[0] * sizeof(float));
@@ -89,13 +90,13 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
     ditto_strategy *strategy = make_strategy(3, NULL);
     ditto_value *value = make_pairs(strategy), *plain, *nest, *results[3];
     double seven = 7;
-    uint32_t count;
+    uint32_t count, first = first_local(strategy), n = num_local(strategy);
     ditto_tensor t = scalar(&seven);
     assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
-    assert_int_equal(count, 3);
-    for (uint32_t i = 0; i < 3; i++) {
+    assert_int_equal(count, n);
+    for (uint32_t i = 0; i < n; i++) {
         assert_ok(ditto_value_tensor(results[i], &t));
-        assert_true(((double *)t.data)[0] == i);
+        assert_true(((double *)t.data)[0] == first + i);
         assert_ptr_equal(ditto_value_container(results[i]), value);
         assert_ok(ditto_value_destroy(results[i]));
     }
@@ -104,19 +105,19 @@ static void rule_3_2_local_results_are_the_components_in_replica_order(void **st
     assert_ok(ditto_strategy_local_results(strategy, plain, results, &count));
     assert_int_equal(count, 1);
     assert_ptr_equal(results[0], plain);
-    assert_null(results[1]); /* outputs beyond the count are NULL */
-    assert_null(results[2]);
+    for (uint32_t i = 1; i < n; i++)
+        assert_null(results[i]); /* outputs beyond the count are NULL */
     assert_ok(ditto_value_destroy(results[0]));
     const ditto_value *members[] = { value, plain };
     assert_ok(ditto_strategy_nest(strategy, (const char *[]){ "pair", "seven" }, members, 2, &nest));
     assert_ok(ditto_strategy_local_results(strategy, nest, results, &count));
-    assert_int_equal(count, 3);
-    for (uint32_t i = 0; i < 3; i++) { /* one nest for each replica, with the plain leaf in each */
+    assert_int_equal(count, n);
+    for (uint32_t i = 0; i < n; i++) { /* one nest for each replica, with the plain leaf in each */
         const ditto_value *member;
         double number;
         assert_ok(ditto_value_member(results[i], "pair", &member));
         assert_ok(ditto_value_tensor(member, &t));
-        assert_true(((double *)t.data)[1] == i + 0.5);
+        assert_true(((double *)t.data)[1] == first + i + 0.5);
         assert_ok(ditto_value_member(results[i], "seven", &member));
         assert_ok(ditto_value_f64(member, &number));
         assert_true(number == 7);
@@ -144,21 +145,21 @@ static void rule_3_2_a_variable_gives_its_components(void **state)
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *variable;
     ditto_value *value, *results[3], *selected;
-    uint32_t count;
+    uint32_t count, first = first_local(strategy), n = num_local(strategy);
     options.synchronization = DITTO_ON_READ; /* so that the components can differ */
     assert_ok(ditto_variable_create(strategy, &t, &options, &variable));
     assert_ok(ditto_strategy_run(strategy, assign_own_id, variable));
     assert_ok(ditto_variable_value(variable, &value));
     assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
-    assert_int_equal(count, 3);
-    for (uint32_t i = 0; i < 3; i++) {
+    assert_int_equal(count, n);
+    for (uint32_t i = 0; i < n; i++) {
         assert_ok(ditto_value_f64(results[i], &number));
-        assert_true(number == i);
+        assert_true(number == first + i);
         assert_ptr_equal(ditto_value_container(results[i]), value);
         assert_ok(ditto_value_destroy(results[i]));
     }
     /* Selecting the part of a replica gives the variable itself. */
-    assert_ok(ditto_value_select(value, 2, &selected));
+    assert_ok(ditto_value_select(value, end_local(strategy) - 1, &selected));
     assert_ptr_equal(ditto_value_variable(selected), variable);
     assert_ok(ditto_value_destroy(selected));
     assert_ok(ditto_value_destroy(value));
@@ -171,14 +172,15 @@ static void rule_3_3_a_per_replica_value_is_not_one_tensor(void **state)
     (void)state;
     ditto_strategy *strategy = make_strategy(2, NULL);
     ditto_value *value = make_pairs(strategy), *first;
+    uint32_t id = first_local(strategy);
     ditto_tensor t;
     assert_status(ditto_value_tensor(value, &t), DITTO_ERR_INVALID);
     assert_message("choose a replica");
     assert_message("reduce it");
-    assert_ok(ditto_value_select(value, 0, &first));
+    assert_ok(ditto_value_select(value, id, &first));
     assert_ok(ditto_value_tensor(first, &t));
     assert_ok(ditto_value_destroy(value)); /* the selected component keeps the value in memory */
-    assert_true(((double *)t.data)[1] == 0.5);
+    assert_true(((double *)t.data)[1] == id + 0.5);
     assert_ok(ditto_value_destroy(first));
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -195,7 +197,7 @@ static void rule_3_4_a_mirrored_value_stands_for_its_first_component(void **stat
     assert_ok(ditto_value_f64(mirrored, &number));
     assert_true(number == 7);
     assert_ok(ditto_value_tensor(mirrored, &a));
-    assert_ok(ditto_value_component(mirrored, 0, &b));
+    assert_ok(ditto_value_component(mirrored, first_local(strategy), &b));
     assert_ptr_equal(a.data, b.data);
     assert_ok(ditto_value_destroy(mirrored));
     assert_ok(ditto_value_destroy(like));
@@ -214,27 +216,28 @@ static void rule_3_5_a_value_without_a_container_is_its_own_container(void **sta
 }
 
 /* Gives replica r a component of r % 3 + 1 rows of two numbers. `user` is NULL, or says what is wrong for
- * replica 1: the dtype or the rank of its component, or the call, which fails. */
+ * replicas with odd ids: the dtype or the rank of their components, or the call, which fails. */
 static ditto_status rows_of(uint32_t replica, uint32_t num_replicas, void *user, ditto_tensor *component)
 {
     static float rows[3][2] = { { 1, 2 }, { 3, 4 }, { 5, 6 } };
-    const char *wrong = user;
+    const char *wrong = replica % 2 == 1 && user != NULL ? user : "";
     (void)num_replicas;
     *component = (ditto_tensor){
         .data = rows, .dtype = DITTO_F32, .rank = 2, .shape = { replica % 3 + 1, 2 }
     };
-    if (replica == 1 && wrong != NULL && strcmp(wrong, "dtype") == 0)
+    if (strcmp(wrong, "dtype") == 0)
         component->dtype = DITTO_I32;
-    if (replica == 1 && wrong != NULL && strcmp(wrong, "rank") == 0)
+    if (strcmp(wrong, "rank") == 0)
         component->rank = 1;
-    return replica == 1 && wrong != NULL && strcmp(wrong, "fails") == 0 ? ditto_fail(NULL, 5, "no rows today")
-                                                                        : DITTO_OK;
+    return strcmp(wrong, "fails") == 0 ? ditto_fail(NULL, 5, "no rows today") : DITTO_OK;
 }
 
 static void rule_3_6_components_may_differ_in_shape_alone(void **state)
 {
     (void)state;
-    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_strategy *strategy = make_strategy(2 * test_hosts(), NULL);
+    uint32_t first = first_local(strategy);
+    char expected[100];
     ditto_value *value;
     ditto_tensor spec;
     assert_ok(ditto_strategy_value_from_function(strategy, rows_of, NULL, &value));
@@ -244,7 +247,9 @@ static void rule_3_6_components_may_differ_in_shape_alone(void **state)
     assert_true(spec.shape[0] == DITTO_ANY_SIZE && spec.shape[1] == 2 && spec.data == NULL);
     assert_ok(ditto_value_destroy(value));
     assert_status(ditto_strategy_value_from_function(strategy, rows_of, "dtype", &value), DITTO_ERR_INVALID);
-    assert_message("replica 1's component is i32 of rank 2, but replica 0's is f32 of rank 2");
+    snprintf(expected, sizeof expected,
+             "replica %u's component is i32 of rank 2, but replica %u's is f32 of rank 2", first + 1, first);
+    assert_message(expected);
     assert_status(ditto_strategy_value_from_function(strategy, rows_of, "rank", &value), DITTO_ERR_INVALID);
     assert_status(ditto_strategy_value_from_function(strategy, rows_of, "fails", &value), DITTO_ERR_USER);
     assert_message("no rows today");
@@ -255,14 +260,14 @@ static void rule_3_6_components_may_differ_in_shape_alone(void **state)
 static void regroup_is_the_inverse_of_local_results(void **state)
 {
     (void)state;
-    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_strategy *strategy = make_strategy(3 * test_hosts(), NULL);
     ditto_value *value = make_pairs(strategy), *results[3], *again, *same;
-    uint32_t count;
+    uint32_t count, first = first_local(strategy);
     ditto_tensor t;
     assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
     assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)results, 0, &again));
     assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_PER_REPLICA);
-    for (uint32_t r = 0; r < 3; r++) {
+    for (uint32_t r = first; r < first + 3; r++) {
         assert_ok(ditto_value_component(again, r, &t));
         assert_int_equal(t.shape[0], 2);
         assert_true(((double *)t.data)[0] == r && ((double *)t.data)[1] == r + 0.5);
@@ -282,12 +287,33 @@ static void regroup_is_the_inverse_of_local_results(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+static void components_are_regrouped_to_a_per_replica_value_on_every_host(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(3, NULL); /* a host may have only one of the replicas */
+    ditto_value *value = make_pairs(strategy), *results[3], *again, *sum;
+    uint32_t count;
+    ditto_tensor t;
+    assert_ok(ditto_strategy_local_results(strategy, value, results, &count));
+    assert_ok(ditto_strategy_regroup(strategy, (const ditto_value *const *)results, 0, &again));
+    assert_int_equal(ditto_value_kind_of(again), DITTO_VALUE_PER_REPLICA);
+    assert_ok(ditto_strategy_reduce(strategy, DITTO_SUM, again, NULL, 0, &sum));
+    assert_ok(ditto_value_tensor(sum, &t));
+    assert_true(((double *)t.data)[0] == 3 && ((double *)t.data)[1] == 4.5);
+    assert_ok(ditto_value_destroy(sum));
+    assert_ok(ditto_value_destroy(again));
+    for (uint32_t i = 0; i < count; i++)
+        assert_ok(ditto_value_destroy(results[i]));
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 static void a_variables_components_are_regrouped_to_the_variable(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
-        uint32_t n = replica_counts[k], count;
-        ditto_strategy *strategy = make_strategy(n, NULL);
+        ditto_strategy *strategy = make_strategy(replica_counts[k], NULL);
+        uint32_t n = num_local(strategy), count;
         double one = 1;
         ditto_tensor t = scalar(&one);
         ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
@@ -473,7 +499,7 @@ static ditto_status echo(ditto_replica *self, void *unused)
 static uint64_t allocations(const ditto_strategy *strategy)
 {
     uint64_t sum = dti_base_of(strategy)->values->allocations;
-    for (uint32_t i = 0; i < ditto_strategy_num_replicas(strategy); i++)
+    for (uint32_t i = 0; i < num_local(strategy); i++)
         sum += dti_pool_of(strategy, i)->allocations;
     return sum;
 }
@@ -514,11 +540,14 @@ int main(void)
         cmocka_unit_test(rule_3_5_a_value_without_a_container_is_its_own_container),
         cmocka_unit_test(rule_3_6_components_may_differ_in_shape_alone),
         cmocka_unit_test(regroup_is_the_inverse_of_local_results),
+        one_host_test(components_are_regrouped_to_a_per_replica_value_on_every_host,
+                      "defect: a host of one replica makes a plain value"),
         cmocka_unit_test(a_variables_components_are_regrouped_to_the_variable),
         cmocka_unit_test(nests_have_members_by_path),
         cmocka_unit_test(values_of_a_destroyed_or_another_strategy_are_refused),
         cmocka_unit_test(nests_have_a_limit),
-        cmocka_unit_test(values_of_a_poisoned_strategy_or_of_before_a_fork_are_refused),
+        one_host_test(values_of_a_poisoned_strategy_or_of_before_a_fork_are_refused,
+                      "a fork, and a replica that never returns, concern their process alone"),
         cmocka_unit_test(creating_and_destroying_values_allocates_nothing_in_a_steady_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

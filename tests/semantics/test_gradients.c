@@ -15,8 +15,27 @@ struct step {
     struct network gradient[8];  /* of each replica, after the all-reduce */
     float pixel[BATCH * INPUTS]; /* the rows of all replicas in the step */
     int32_t label[BATCH];
-    uint64_t first[8], rows[8];
+    uint64_t rows[8]; /* how many of them each replica has */
 };
+
+/* Gathers the rows of all replicas. The first replica of each host stores them. */
+static ditto_status keep_rows(ditto_replica *self, struct step *s, const ditto_batch *batch)
+{
+    uint64_t rows[8];
+    ditto_tensor pixel, label;
+    DITTO_TRY(ditto_all_gather(self, &batch->rows, rows, 1, DITTO_U64, NULL));
+    DITTO_TRY(ditto_all_gather_tensor(self, &batch->component[0], 0, &pixel));
+    DITTO_TRY(ditto_all_gather_tensor(self, &batch->component[1], 0, &label));
+    EXPECT(&s->report, ditto_tensor_bytes(&pixel) == sizeof s->pixel);
+    EXPECT(&s->report, ditto_tensor_bytes(&label) == sizeof s->label);
+    if (ditto_replica_is_first_of_host(self)) {
+        memcpy(s->rows, rows, ditto_num_replicas(self) * sizeof *rows);
+        memcpy(s->pixel, pixel.data, sizeof s->pixel);
+        memcpy(s->label, label.data, sizeof s->label);
+    }
+    DITTO_TRY(ditto_free(self, pixel.data));
+    return ditto_free(self, label.data);
+}
 
 static ditto_status first_step(ditto_replica *self, void *argument)
 {
@@ -25,12 +44,7 @@ static ditto_status first_step(ditto_replica *self, void *argument)
     ditto_batch batch;
     int64_t hits = 0;
     DITTO_TRY(ditto_next(self, s->iterator, &batch));
-    s->rows[id] = batch.rows;
-    DITTO_TRY(ditto_barrier(self, NULL));
-    for (uint32_t i = 0; i < id; i++)
-        s->first[id] += s->rows[i];
-    memcpy(s->pixel + s->first[id] * INPUTS, batch.component[0].data, batch.rows * INPUTS * sizeof(float));
-    memcpy(s->label + s->first[id], batch.component[1].data, batch.rows * sizeof(int32_t));
+    DITTO_TRY(keep_rows(self, s, &batch));
     network_learn(&s->network, batch.component[0].data, batch.component[1].data, batch.rows, 1.0f / BATCH,
                   &s->gradient[id], &hits);
     return ditto_all_reduce(self, &s->gradient[id], &s->gradient[id], PARAMETERS, DITTO_F32, DITTO_SUM, NULL);
@@ -46,8 +60,9 @@ static void compare_with_serial(uint32_t n)
     static struct network part[8];
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_strategy *strategy = make_strategy(n, NULL);
+    uint32_t first = first_local(strategy), end = end_local(strategy);
     ditto_dataset *data;
-    size_t unlike_fold = 0;
+    size_t unlike_fold = 0, row = 0;
     memset(&s, 0, sizeof s);
     memset(part, 0, sizeof part);
     network_initialize(&s.network, 1);
@@ -63,8 +78,9 @@ static void compare_with_serial(uint32_t n)
 
     for (uint32_t r = 0; r < n; r++) { /* the serial program, which does not use ditto */
         int64_t hits = 0;
-        network_learn(&s.network, s.pixel + s.first[r] * INPUTS, s.label + s.first[r], s.rows[r],
-                      1.0f / BATCH, &part[r], &hits);
+        network_learn(&s.network, s.pixel + row * INPUTS, s.label + row, s.rows[r], 1.0f / BATCH, &part[r],
+                      &hits);
+        row += s.rows[r];
     }
     for (size_t i = 0; i < PARAMETERS; i++) {
         float parts[8], expected, fold = ((float *)&part[0])[i];
@@ -74,7 +90,7 @@ static void compare_with_serial(uint32_t n)
             fold += parts[r];
         expected = reference_f32(parts, 0, n, DITTO_SUM);
         unlike_fold += memcmp(&expected, &fold, sizeof fold) != 0;
-        for (uint32_t r = 0; r < n; r++)
+        for (uint32_t r = first; r < end; r++)
             if (memcmp(&((float *)&s.gradient[r])[i], &expected, sizeof expected) != 0)
                 fail_msg("%u replicas: parameter %zu on replica %u is %a, the serial tree gives %a", n, i, r,
                          (double)((float *)&s.gradient[r])[i], (double)expected);

@@ -10,6 +10,7 @@ enum { COUNT = 300, MOST = 64 };
 /* What each replica contributes, and the results. */
 struct ways {
     struct report report;
+    uint32_t last; /* the last replica of this host, which stores its results here */
     float own[MOST][COUNT];
     float all_reduced[COUNT], started[COUNT], by_function[COUNT], listed[COUNT], at_root[COUNT];
     float merged[COUNT]; /* rows of one index, whose order has no blocks */
@@ -49,12 +50,13 @@ static ditto_status combine_in_all_ways(ditto_replica *self, void *argument)
     DITTO_TRY(ditto_assign(self, w->mirrored, own));
     DITTO_TRY(ditto_assign(self, w->on_read, own));
     DITTO_TRY(ditto_apply(self, w->optimizer, &gradient, NULL));
-    if (id == root) {
+    if (id == w->last) {
         memcpy(w->all_reduced, out[0], sizeof out[0]);
         memcpy(w->started, out[1], sizeof out[1]);
         memcpy(w->by_function, out[2], sizeof out[2]);
         memcpy(w->listed, out[3], sizeof out[3]);
-        memcpy(w->at_root, out[4], sizeof out[4]);
+        if (id == root)
+            memcpy(w->at_root, out[4], sizeof out[4]);
         memcpy(w->merged, merged, sizeof merged);
     }
     return DITTO_OK;
@@ -96,7 +98,7 @@ static void expect_reduced_value(ditto_strategy *s, struct ways *w, const float 
     ditto_value *value, *result;
     for (uint32_t r = 0; r < n; r++)
         part[r] = (ditto_tensor){ .data = w->own[r], .dtype = DITTO_F32, .rank = 1, .shape = { COUNT } };
-    assert_ok(ditto_strategy_value_from_tensors(s, part, 1, &value));
+    assert_ok(ditto_strategy_value_from_tensors(s, part + first_local(s), 1, &value));
     assert_ok(ditto_strategy_reduce(s, DITTO_SUM, value, NULL, 0, &result));
     assert_ok(ditto_value_tensor(result, &sum));
     expect_bits("a reduced value", expected, sum.data, n, blocks);
@@ -115,6 +117,7 @@ static size_t compare_all_ways(uint32_t n, uint32_t blocks, uint64_t seed)
     memset(&w, 0, sizeof w);
     options.order_blocks = blocks;
     ditto_strategy *s = make_strategy(n, &options);
+    w.last = end_local(s) - 1;
     for (uint32_t r = 0; r < n; r++)
         for (size_t i = 0; i < COUNT; i++) /* no NaN, whose bits are not specified */
             do
@@ -141,7 +144,8 @@ static size_t compare_all_ways(uint32_t n, uint32_t blocks, uint64_t seed)
     expect_bits("a started all-reduce", expected, w.started, n, blocks);
     expect_bits("an all-reduce by a function", expected, w.by_function, n, blocks);
     expect_bits("an all-reduce of a list", expected, w.listed, n, blocks);
-    expect_bits("a reduce to a root", expected, w.at_root, n, blocks);
+    if (w.last == n - 1)
+        expect_bits("a reduce to a root", expected, w.at_root, n, blocks);
     expect_bits("merged slices", by_halves, w.merged, n, blocks);
     expect_variable("an assignment", expected, w.mirrored, n, blocks);
     expect_variable("a read", expected, w.on_read, n, blocks);

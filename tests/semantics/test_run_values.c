@@ -20,7 +20,7 @@ static ditto_value *make_rows(ditto_strategy *strategy, size_t extra)
             .data = rows[r], .dtype = DITTO_F64, .rank = 1, .shape = { 4 + (r == 0 ? extra : 0) }
         };
     }
-    assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &value));
+    assert_ok(ditto_strategy_value_from_tensors(strategy, t + first_local(strategy), 1, &value));
     free(t);
     return value;
 }
@@ -46,7 +46,7 @@ static void rule_2_2_each_replica_gets_its_component_and_results_are_in_order(vo
         double sum;
         assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means));
         assert_int_equal(ditto_value_kind_of(means), DITTO_VALUE_PER_REPLICA); /* also with one replica */
-        for (uint32_t r = 0; r < n; r++) {
+        for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
             ditto_tensor t;
             assert_ok(ditto_value_component(means, r, &t));
             assert_true(t.rank == 0 && *(double *)t.data == r + 1.5);
@@ -105,7 +105,7 @@ static ditto_status return_two(ditto_replica *self, void *numbered)
     double id = ditto_replica_id(self);
     float wide[3] = { 1, 2, (float)id };
     ditto_tensor t = { .data = wide, .dtype = DITTO_F32, .rank = 1, .shape = { 3 } };
-    bool first = ditto_replica_id(self) == 0; /* this replica returns b first, and a twice */
+    bool first = ditto_replica_is_first_of_host(self); /* this replica returns b first, and a twice */
     const char *a = numbered != NULL ? "0" : "id", *b = numbered != NULL ? "1" : "wide";
     if (first)
         DITTO_TRY(ditto_return(self, b, &t));
@@ -126,9 +126,9 @@ static void rule_2_2_results_have_names_or_numbers_in_any_order(void **state)
         assert_ok(ditto_strategy_run_values(strategy, return_two, numbered ? &numbered : NULL, NULL, NULL,
                                             &results));
         assert_int_equal(ditto_value_num_members(results), 2);
-        /* Numbers are sorted. Names have the order of replica 0. */
+        /* Numbers are sorted. Names have the order of the first replica of this host. */
         assert_string_equal(ditto_value_member_name(results, 0), numbered ? "0" : "wide");
-        for (uint32_t r = 0; r < 3; r++) {
+        for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
             assert_ok(ditto_value_member(results, numbered ? "1" : "wide", &member));
             assert_ok(ditto_value_component(member, r, &t));
             assert_true(((float *)t.data)[2] == (float)r && t.shape[0] == 3);
@@ -138,6 +138,35 @@ static void rule_2_2_results_have_names_or_numbers_in_any_order(void **state)
         }
         assert_ok(ditto_value_destroy(results));
     }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status return_in_another_order(ditto_replica *self, void *unused)
+{
+    bool odd = ditto_replica_id(self) % 2 == 1;
+    (void)unused;
+    DITTO_TRY(ditto_return_f64(self, odd ? "b" : "a", odd ? 20 : 1));
+    return ditto_return_f64(self, odd ? "a" : "b", odd ? 2 : 10);
+}
+
+static void rule_2_2_results_that_are_reduced_are_returned_in_any_order(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_result_op ops[] = { { "a", DITTO_SUM }, { "b", DITTO_SUM } };
+    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
+    ditto_value *results;
+    const ditto_value *a, *b;
+    double of_a, of_b;
+    options.reduce = ops;
+    options.num_reduce = 2;
+    assert_ok(ditto_strategy_run_values(strategy, return_in_another_order, NULL, NULL, &options, &results));
+    assert_ok(ditto_value_member(results, "a", &a));
+    assert_ok(ditto_value_member(results, "b", &b));
+    assert_ok(ditto_value_f64(a, &of_a));
+    assert_ok(ditto_value_f64(b, &of_b));
+    assert_true(of_a == 3 && of_b == 30);
+    assert_ok(ditto_value_destroy(results));
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
@@ -160,7 +189,7 @@ static void rule_2_2_a_return_that_fails_leaves_the_earlier_result(void **state)
     ditto_tensor t;
     assert_ok(ditto_strategy_run_values(strategy, return_id_then_too_much, NULL, NULL, NULL, &results));
     assert_ok(ditto_value_member(results, "id", &id));
-    for (uint32_t r = 0; r < 3; r++) {
+    for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
         assert_ok(ditto_value_component(id, r, &t));
         assert_true(t.dtype == DITTO_F64 && t.rank == 0 && *(double *)t.data == r);
     }
@@ -172,22 +201,23 @@ static void rule_2_2_a_return_that_fails_leaves_the_earlier_result(void **state)
 
 enum wrong { EMPTY, MISSING, MORE, DTYPE, RANK, GAP, MIXED, MIXED_NUMBERS, LONG_NAME, SLASH, TOO_MANY, KIND };
 
-/* MISSING, MORE, DTYPE, RANK and KIND are mistakes of replica 1. All replicas make the others. */
+/* MISSING, MORE, DTYPE, RANK and KIND are mistakes of the replicas 1, 4, 7 and so on. All replicas make the
+ * others. */
 static ditto_status return_wrongly(ditto_replica *self, void *argument)
 {
     enum wrong wrong = *(const enum wrong *)argument;
-    bool is_replica_1 = ditto_replica_id(self) == 1;
+    bool differs = ditto_replica_id(self) % 3 == 1;
     double x[2] = { 1, 2 };
-    ditto_tensor t = { .data = x, .dtype = is_replica_1 && wrong == DTYPE ? DITTO_I64 : DITTO_F64 };
+    ditto_tensor t = { .data = x, .dtype = differs && wrong == DTYPE ? DITTO_I64 : DITTO_F64 };
     ditto_slices slices = { .row_count = 1, .dtype = DITTO_F64 };
-    if (is_replica_1 && wrong == RANK) {
+    if (differs && wrong == RANK) {
         t.rank = 1;
         t.shape[0] = 2;
     }
     if (wrong == GAP) {
         /* The order in which a replica returns its results does not matter. */
-        DITTO_TRY(ditto_return(self, is_replica_1 ? "0" : "2", &t));
-        return ditto_return(self, is_replica_1 ? "2" : "0", &t);
+        DITTO_TRY(ditto_return(self, differs ? "0" : "2", &t));
+        return ditto_return(self, differs ? "2" : "0", &t);
     }
     if (wrong == MIXED || wrong == MIXED_NUMBERS) {
         DITTO_TRY(ditto_return(self, wrong == MIXED ? NULL : "0", &t));
@@ -204,14 +234,15 @@ static ditto_status return_wrongly(ditto_replica *self, void *argument)
         snprintf(name, sizeof name, "n%d", i);
         DITTO_TRY(ditto_return(self, name, &t));
     }
-    if (wrong == KIND && is_replica_1)
+    if (wrong == KIND && differs)
         return ditto_return_slices(self, "loss", &slices, 0);
-    if (!(wrong == MISSING && is_replica_1))
+    if (!(wrong == MISSING && differs))
         DITTO_TRY(ditto_return(self, "loss", &t));
-    return wrong == MORE && is_replica_1 ? ditto_return(self, "accuracy", &t) : DITTO_OK;
+    return wrong == MORE && differs ? ditto_return(self, "accuracy", &t) : DITTO_OK;
 }
 
-static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
+/* Also destroys the strategy. */
+static void check_wrong_results(ditto_strategy *strategy)
 {
     static const struct {
         enum wrong wrong;
@@ -231,8 +262,6 @@ static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
         { EMPTY, DITTO_ERR_INVALID, "it is empty" },
         { TOO_MANY, DITTO_ERR_RANGE, "more than 32" },
     };
-    (void)state;
-    ditto_strategy *strategy = make_strategy(3, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         enum wrong wrong = cases[i].wrong;
         ditto_value *result = NULL;
@@ -246,6 +275,41 @@ static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
     assert_ok(ditto_strategy_run_values(strategy, mean_of_rows, NULL, x, NULL, &means));
     assert_ok(ditto_value_destroy(means));
     assert_ok(ditto_value_destroy(x));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
+{
+    (void)state;
+    check_wrong_results(make_strategy(3 * test_hosts(), NULL)); /* they differ on each host */
+}
+
+static void rule_2_2_results_that_differ_on_one_host_are_refused_on_all(void **state)
+{
+    (void)state;
+    check_wrong_results(make_strategy(3, NULL)); /* only replica 1 differs */
+}
+
+static ditto_status return_more_on_the_last(ditto_replica *self, void *unused)
+{
+    (void)unused;
+    DITTO_TRY(ditto_return_f64(self, "loss", 1));
+    return ditto_replica_id(self) + 1 == ditto_num_replicas(self) ? ditto_return_f64(self, "accuracy", 1)
+                                                                  : DITTO_OK;
+}
+
+static void rule_2_2_a_message_names_the_replicas_whose_results_differ(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2 * test_hosts(), NULL);
+    uint32_t last = ditto_strategy_num_replicas(strategy) - 1; /* on the last host, with the one before it */
+    char expected[100];
+    ditto_value *result = NULL;
+    assert_status(ditto_strategy_run_values(strategy, return_more_on_the_last, NULL, NULL, NULL, &result),
+                  DITTO_ERR_DIVERGED);
+    snprintf(expected, sizeof expected, "replica %u returned the result accuracy, but replica", last);
+    assert_message(expected);
+    assert_null(result);
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
@@ -300,7 +364,7 @@ static void rule_2_3_the_original_error_reaches_the_caller_with_its_replica(void
 static void rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off(void **state)
 {
     (void)state;
-    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_strategy *strategy = make_strategy(3 * test_hosts(), NULL);
     ditto_value *even = make_rows(strategy, 0), *uneven = make_rows(strategy, 2), *means;
     ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
     fixed.dynamic_batch = DITTO_SWITCH_OFF;
@@ -320,6 +384,19 @@ static void rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off(void **s
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+static void rule_2_5_shapes_that_differ_between_hosts_are_refused(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    ditto_value *uneven = make_rows(strategy, 2), *means;
+    ditto_run_options fixed = DITTO_RUN_OPTIONS_INIT;
+    fixed.dynamic_batch = DITTO_SWITCH_OFF;
+    assert_status(ditto_strategy_run_values(strategy, mean_of_rows, NULL, uneven, &fixed, &means),
+                  DITTO_ERR_SHAPE);
+    assert_ok(ditto_value_destroy(uneven));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 static ditto_status count_side_effect(ditto_replica *self, void *counts)
 {
     ((_Atomic int *)counts)[ditto_replica_id(self)]++;
@@ -332,7 +409,7 @@ static void rule_2_6_side_effects_happen_even_if_results_are_dropped(void **stat
     ditto_strategy *strategy = make_strategy(3, NULL);
     _Atomic int counts[3] = { 0 };
     assert_ok(ditto_strategy_run_values(strategy, count_side_effect, counts, NULL, NULL, NULL));
-    for (int r = 0; r < 3; r++)
+    for (uint32_t r = first_local(strategy); r < end_local(strategy); r++)
         assert_int_equal(counts[r], 1);
     assert_ok(ditto_strategy_destroy(strategy));
 }
@@ -374,7 +451,7 @@ static void rule_2_7_run_steps_gives_the_results_of_the_last_step(void **state)
     options.num_reduce = 1;
     assert_ok(ditto_strategy_run_steps(strategy, sum_batch, &calls, iterator, 2, &options, &done, &result));
     assert_int_equal(done, 2);
-    assert_int_equal(calls, 4); /* two replicas, two steps */
+    assert_int_equal(calls, 2 * num_local(strategy)); /* two replicas on all hosts, two steps */
     assert_ok(ditto_value_member(result, "sum", &member));
     assert_int_equal(ditto_value_kind_of(member), DITTO_VALUE_PLAIN); /* it is reduced */
     assert_ok(ditto_value_f64(member, &number));
@@ -532,13 +609,21 @@ int main(void)
         cmocka_unit_test(rule_2_2_each_replica_gets_its_component_and_results_are_in_order),
         cmocka_unit_test(rule_2_2_a_nest_is_given_leaf_by_leaf),
         cmocka_unit_test(rule_2_2_results_have_names_or_numbers_in_any_order),
+        one_host_test(rule_2_2_results_that_are_reduced_are_returned_in_any_order,
+                      "defect: refused if the first replicas of hosts differ in order"),
         cmocka_unit_test(rule_2_2_a_return_that_fails_leaves_the_earlier_result),
         cmocka_unit_test(rule_2_2_results_that_differ_are_refused_as_diverged),
+        one_host_test(rule_2_2_results_that_differ_on_one_host_are_refused_on_all,
+                      "defect: the other hosts return DITTO_OK"),
+        one_host_test(rule_2_2_a_message_names_the_replicas_whose_results_differ,
+                      "defect: ids are counted from the first replica of the host"),
         cmocka_unit_test(rule_2_2_names_that_begin_with_digits_are_not_numbers),
         cmocka_unit_test(reductions_of_results_have_known_operators_and_different_names),
         cmocka_unit_test(results_and_arguments_belong_to_run_values),
         cmocka_unit_test(rule_2_3_the_original_error_reaches_the_caller_with_its_replica),
         cmocka_unit_test(rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off),
+        one_host_test(rule_2_5_shapes_that_differ_between_hosts_are_refused,
+                      "defect: only shapes of one host are compared"),
         cmocka_unit_test(rule_2_6_side_effects_happen_even_if_results_are_dropped),
         cmocka_unit_test(rule_2_7_run_steps_gives_the_results_of_the_last_step),
         cmocka_unit_test(rule_2_7_results_of_earlier_steps_are_dropped),

@@ -49,9 +49,11 @@ static ditto_status add_argument(const ditto_tensor *copy, const ditto_tensor *a
     return DITTO_OK;
 }
 
-static void expect_components(ditto_variable *variable, uint32_t n, double first, double step)
+/* Checks the components of the replicas of this host. */
+static void expect_components(const ditto_strategy *strategy, ditto_variable *variable, double first,
+                              double step)
 {
-    for (uint32_t r = 0; r < n; r++) {
+    for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
         const void *data;
         assert_ok(ditto_variable_component(variable, r, &data));
         assert_true(*(const double *)data == first + step * r);
@@ -72,20 +74,20 @@ static void rule_7_3_update_works_on_each_copy_once_with_matching_arguments(void
             t[r] = (ditto_tensor){ .data = &parts[r], .dtype = DITTO_F64 };
         }
         ditto_value *each, *one, *results;
-        assert_ok(ditto_strategy_value_from_tensors(strategy, t, 1, &each));
+        assert_ok(ditto_strategy_value_from_tensors(strategy, t + first_local(strategy), 1, &each));
         assert_ok(ditto_strategy_value(strategy, &plain, &one));
         u.variable = make_variable(strategy, 1, DITTO_COPIES_PER_REPLICA);
         assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ one }, 1, NULL,
                                         NULL));
         assert_string_equal(u.report.first_failure, "");
-        assert_int_equal(u.calls, n);
-        expect_components(u.variable, n, 11, 0); /* the argument is neither summed nor divided */
+        assert_int_equal(u.calls, num_local(strategy));
+        expect_components(strategy, u.variable, 11, 0); /* the argument is neither summed nor divided */
         ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
         ungrouped.ungrouped = 1;
         assert_ok(ditto_variable_update(u.variable, add_argument, &u, (const ditto_value *[]){ each }, 1,
                                         &ungrouped, &results));
-        expect_components(u.variable, n, 11, 1); /* now the components differ */
-        for (uint32_t r = 0; r < n; r++) {
+        expect_components(strategy, u.variable, 11, 1); /* now the components differ */
+        for (uint32_t r = first_local(strategy); r < end_local(strategy); r++) {
             ditto_tensor found;
             assert_ok(ditto_value_component(results, r, &found));
             assert_true(*(double *)found.data == 11.0 + r);
@@ -98,10 +100,9 @@ static void rule_7_3_update_works_on_each_copy_once_with_matching_arguments(void
     }
 }
 
-static void rule_7_3_per_replica_arguments_need_a_copy_for_each_replica(void **state)
+static void need_a_copy_for_each(uint32_t n)
 {
-    (void)state;
-    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_strategy *strategy = make_strategy(n, NULL);
     struct updating u = { .strategy = strategy };
     double parts[3] = { 1, 2, 3 };
     ditto_tensor t[3];
@@ -129,6 +130,19 @@ static void rule_7_3_per_replica_arguments_need_a_copy_for_each_replica(void **s
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+static void rule_7_3_per_replica_arguments_need_a_copy_for_each_replica(void **state)
+{
+    (void)state;
+    need_a_copy_for_each(3 * test_hosts());
+}
+
+/* Over several hosts, there are hosts with one replica. */
+static void rule_7_3_holds_where_no_other_replica_of_the_host_shares_the_copy(void **state)
+{
+    (void)state;
+    need_a_copy_for_each(3);
+}
+
 static ditto_status update_inside(ditto_replica *self, void *argument)
 {
     struct updating *u = argument;
@@ -151,12 +165,12 @@ static void rule_7_4_replicas_may_update_a_variable_in_a_run(void **state)
         struct updating u = { .strategy = strategy };
         u.variable = make_variable(strategy, 100, DITTO_COPIES_PER_REPLICA);
         run_all(strategy, update_inside, &u, &u.report);
-        expect_components(u.variable, n, 101, 1);
+        expect_components(strategy, u.variable, 101, 1);
         assert_ok(ditto_variable_destroy(u.variable));
         /* The replicas of a node share a copy, so the arguments of replica 0 are used for all copies. */
         u.variable = make_variable(strategy, 100, DITTO_COPIES_DEFAULT);
         run_all(strategy, update_inside, &u, &u.report);
-        expect_components(u.variable, n, 101, 0);
+        expect_components(strategy, u.variable, 101, 0);
         assert_ok(ditto_variable_destroy(u.variable));
         assert_ok(ditto_strategy_destroy(strategy));
     }
@@ -217,7 +231,8 @@ static uint32_t node_of(ditto_strategy *strategy, uint32_t replica)
 static void rule_7_5_ungrouped_gives_one_result_for_each_copy(void **state)
 {
     (void)state;
-    ditto_strategy *strategy = make_strategy(3, NULL);
+    ditto_strategy *strategy = make_strategy(3 * test_hosts(), NULL);
+    uint32_t r = first_local(strategy);
     ditto_update_options ungrouped = DITTO_UPDATE_OPTIONS_INIT;
     ungrouped.ungrouped = 1;
     for (int copies = DITTO_COPIES_DEFAULT; copies <= DITTO_COPIES_PER_REPLICA; copies++) {
@@ -225,11 +240,11 @@ static void rule_7_5_ungrouped_gives_one_result_for_each_copy(void **state)
         ditto_value *results = NULL;
         ditto_tensor first, last;
         assert_ok(ditto_variable_update(variable, double_it, NULL, NULL, 0, &ungrouped, &results));
-        assert_ok(ditto_value_component(results, 0, &first));
-        assert_ok(ditto_value_component(results, 2, &last));
+        assert_ok(ditto_value_component(results, r, &first));
+        assert_ok(ditto_value_component(results, r + 2, &last));
         assert_true(*(double *)first.data == 8 && *(double *)last.data == 8);
         /* There is one result for each copy, and all replicas of a node share a copy by default. */
-        bool are_shared = copies == DITTO_COPIES_DEFAULT && node_of(strategy, 0) == node_of(strategy, 2);
+        bool are_shared = copies == DITTO_COPIES_DEFAULT && node_of(strategy, r) == node_of(strategy, r + 2);
         assert_true((first.data == last.data) == are_shared);
         ditto_value *grouped = results; /* anything but NULL */
         /* Without `ungrouped` the results are dropped. */
@@ -251,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_7_3_update_works_on_each_copy_once_with_matching_arguments),
         cmocka_unit_test(rule_7_3_per_replica_arguments_need_a_copy_for_each_replica),
+        cmocka_unit_test(rule_7_3_holds_where_no_other_replica_of_the_host_shares_the_copy),
         cmocka_unit_test(rule_7_4_replicas_may_update_a_variable_in_a_run),
         cmocka_unit_test(rule_7_5_ungrouped_gives_one_result_for_each_copy),
         cmocka_unit_test(an_update_returns_the_error_of_its_function),

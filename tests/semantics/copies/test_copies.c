@@ -6,50 +6,48 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-static uint32_t nodes_of(uint32_t n)
-{
-    return n > 1 ? 2 : 1;
-}
-
 /* -- when copies are split -- */
 
 static void rule_8_0_copies_without_aggregation_are_shared_until_they_are_split(void **state)
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
-        uint32_t n = replica_counts[k];
-        ditto_strategy *s = make_on_two_nodes(n);
+        ditto_strategy *s = make_on_two_nodes(replica_counts[k]);
+        uint32_t n = num_local(s), first_replica = first_local(s);
         ditto_variable *v = make(s, 5, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
         double ten = 10;
         char text[300], expected[40];
         ditto_tensor plain = { .data = &ten, .dtype = DITTO_F64 };
         ditto_value *ids = ids_from_1(s), *one;
         assert_ok(ditto_strategy_value(s, &plain, &one));
-        assert_int_equal(count_copies(v, n), nodes_of(n));
+        assert_int_equal(count_copies(s, v), nodes_of(s));
         /* The argument is equal for all replicas, so components cannot differ and nothing is split. */
         assert_ok(update_with(v, one));
-        assert_int_equal(calls, nodes_of(n));
-        assert_int_equal(count_copies(v, n), nodes_of(n));
-        const double *first = component(v, 0);
+        assert_int_equal(calls, nodes_of(s));
+        assert_int_equal(count_copies(s, v), nodes_of(s));
+        const double *first = component(v, first_replica);
         uint64_t before = ditto_variable_generation(v);
         assert_ok(update_with(v, ids));
         assert_int_equal(calls, n);
-        assert_int_equal(count_copies(v, n), n);
-        assert_ptr_equal(component(v, 0), first); /* the owner of a copy keeps it */
+        assert_int_equal(count_copies(s, v), n);
+        assert_ptr_equal(component(v, first_replica), first); /* the owner of a copy keeps it */
         assert_int_equal(ditto_variable_generation(v), before + n);
-        expect_components(v, n, 16, 1);
+        expect_components(s, v, 16, 1);
         assert_ok(ditto_variable_describe(v, text, sizeof text, NULL));
         snprintf(expected, sizeof expected, ", %u cop%s on NUMA node", n, n == 1 ? "y" : "ies");
         assert_non_null(strstr(text, expected));
         assert_ok(update_with(v, one)); /* is called once for each copy, split or not */
         assert_int_equal(calls, n);
-        expect_components(v, n, 26, 1);
+        expect_components(s, v, 26, 1);
         double value[COUNT];
         assert_ok(ditto_variable_read(v, value, sizeof value));
-        assert_true(value[COUNT - 1] == 26);
+        for (int i = 0; i < COUNT; i++) {
+            assert_true(value[i] == 26 + first_replica); /* the first component of this host */
+            value[i] = 26;
+        }
         assert_ok(ditto_variable_assign(v, value, sizeof value)); /* makes all components equal */
-        expect_components(v, n, 26, 0);
-        assert_int_equal(count_copies(v, n), n); /* the copies stay split */
+        expect_components(s, v, 26, 0);
+        assert_int_equal(count_copies(s, v), n); /* the copies stay split */
         assert_ok(ditto_value_destroy(ids));
         assert_ok(ditto_value_destroy(one));
         assert_ok(ditto_variable_destroy(v));
@@ -105,14 +103,14 @@ static void rule_8_0_an_update_by_all_replicas_splits_before_its_function_is_cal
 {
     (void)state;
     for (size_t k = 0; k < replica_counts_length; k++) {
-        uint32_t n = replica_counts[k];
-        ditto_strategy *s = make_on_two_nodes(n);
+        ditto_strategy *s = make_on_two_nodes(replica_counts[k]);
+        uint32_t n = num_local(s);
         struct inside in = { .v = make(s, 5, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
         calls = 0;
         run_all(s, update_twice, &in, &in.report);
         assert_int_equal(calls, 2 * n);
-        assert_int_equal(count_copies(in.v, n), n);
-        expect_components(in.v, n, 7, 2);
+        assert_int_equal(count_copies(s, in.v), n);
+        expect_components(s, in.v, 7, 2);
         assert_ok(ditto_variable_destroy(in.v));
         assert_ok(ditto_strategy_destroy(s));
     }
@@ -122,28 +120,26 @@ static ditto_status update_another(ditto_replica *self, void *argument)
 {
     ditto_variable **v = argument;
     double one = 1;
-    return ditto_update(self, v[ditto_replica_id(self)], add_argument, NULL,
+    return ditto_update(self, v[ditto_replica_id(self) % 2], add_argument, NULL,
                         &(ditto_tensor){ .data = &one, .dtype = DITTO_F64 }, 1, NULL);
 }
 
 static void updates_of_different_variables_are_refused_as_diverged(void **state)
 {
     (void)state;
-    ditto_strategy *s = make_on_two_nodes(2);
+    ditto_strategy *s = make_on_two_nodes(2 * test_hosts());
     ditto_variable *v[2] = { make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT),
                              make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
     assert_status(ditto_strategy_run(s, update_another, v), DITTO_ERR_DIVERGED);
     for (int i = 0; i < 2; i++) {
-        expect_components(v[i], 2, 0, 0);
+        expect_components(s, v[i], 0, 0);
         assert_ok(ditto_variable_destroy(v[i]));
     }
     assert_ok(ditto_strategy_destroy(s));
 }
 
-static void rule_8_0_an_argument_whose_components_differ_splits_the_updated_variable(void **state)
+static void update_with_components_that_differ(uint32_t n)
 {
-    (void)state;
-    uint32_t n = 4;
     ditto_strategy *s = make_on_two_nodes(n);
     ditto_variable *from = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     ditto_variable *to = make(s, 100, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
@@ -151,16 +147,16 @@ static void rule_8_0_an_argument_whose_components_differ_splits_the_updated_vari
     ditto_value *value;
     assert_ok(ditto_variable_value(from, &value));
     assert_ok(update_with(to, value)); /* the components of `from` are still equal */
-    assert_int_equal(calls, 2);
+    assert_int_equal(calls, nodes_of(s));
     split(s, from);
     assert_ok(update_with(to, value));
-    assert_int_equal(count_copies(to, n), n);
-    expect_components(to, n, 101, 1);
+    assert_int_equal(count_copies(s, to), num_local(s));
+    expect_components(s, to, 101, 1);
     /* Two replicas share a copy of `sums`, but their arguments differ. */
     assert_status(update_with(sums, value), DITTO_ERR_INVALID);
     assert_message("it aggregates");
     assert_int_equal(calls, 0);
-    expect_components(sums, n, 100, 0);
+    expect_components(s, sums, 100, 0);
     assert_ok(ditto_value_destroy(value));
     ditto_variable *all[] = { from, to, sums };
     for (int i = 0; i < 3; i++)
@@ -168,11 +164,23 @@ static void rule_8_0_an_argument_whose_components_differ_splits_the_updated_vari
     assert_ok(ditto_strategy_destroy(s));
 }
 
+static void rule_8_0_an_argument_whose_components_differ_splits_the_updated_variable(void **state)
+{
+    (void)state;
+    update_with_components_that_differ(4 * test_hosts());
+}
+
+/* Over several hosts, there are hosts with one replica. */
+static void rule_8_0_components_may_differ_where_hosts_have_one_replica(void **state)
+{
+    (void)state;
+    update_with_components_that_differ(3);
+}
+
 static void rule_8_0_a_colocated_variable_is_split_independently(void **state)
 {
     (void)state;
-    uint32_t n = 4;
-    ditto_strategy *s = make_on_two_nodes(n);
+    ditto_strategy *s = make_on_two_nodes(4 * test_hosts());
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT), *with_it, *counter, *later;
     ditto_tensor spec = spec_of(v);
@@ -181,16 +189,16 @@ static void rule_8_0_a_colocated_variable_is_split_independently(void **state)
     options.synchronization = DITTO_ON_READ; /* has one copy for each replica, on the same nodes */
     assert_ok(ditto_variable_create(s, &spec, &options, &counter));
     options.synchronization = DITTO_ON_WRITE;
-    assert_int_equal(count_copies(with_it, n), 2);
-    assert_int_equal(count_copies(counter, n), n);
+    assert_int_equal(count_copies(s, with_it), 2);
+    assert_int_equal(count_copies(s, counter), 4);
     split(s, v);
-    assert_int_equal(count_copies(v, n), n);
-    assert_int_equal(count_copies(with_it, n), 2);
+    assert_int_equal(count_copies(s, v), 4);
+    assert_int_equal(count_copies(s, with_it), 2);
     split(s, with_it);
-    assert_int_equal(count_copies(with_it, n), n);
-    expect_components(with_it, n, 1, 1);
+    assert_int_equal(count_copies(s, with_it), 4);
+    expect_components(s, with_it, 1, 1);
     assert_ok(ditto_variable_create(s, &spec, &options, &later)); /* has copies like `v`, which is split */
-    assert_int_equal(count_copies(later, n), n);
+    assert_int_equal(count_copies(s, later), 4);
     ditto_variable *all[] = { v, with_it, counter, later };
     for (int i = 0; i < 4; i++)
         assert_ok(ditto_variable_destroy(all[i]));
@@ -218,10 +226,9 @@ static void expect_no_split(ditto_strategy *s, ditto_variable *v, const char *wh
     assert_ok(ditto_value_destroy(ids));
 }
 
-static void rule_8_0_sharded_and_central_variables_and_slots_are_never_split(void **state)
+static void never_split(uint32_t n)
 {
-    (void)state;
-    ditto_strategy *s = make_on_two_nodes(3), *central;
+    ditto_strategy *s = make_on_two_nodes(n), *central;
     ditto_strategy_options three = DITTO_STRATEGY_OPTIONS_INIT;
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
@@ -240,12 +247,25 @@ static void rule_8_0_sharded_and_central_variables_and_slots_are_never_split(voi
     assert_ok(ditto_strategy_create(DITTO_CENTRAL_STORAGE, &three, &central));
     one = make(central, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     expect_no_split(central, one, "central storage");
-    expect_components(one, 3, 0, 0);
+    expect_components(central, one, 0, 0);
     assert_ok(ditto_variable_destroy(v));
     assert_ok(ditto_variable_destroy(sharded));
     assert_ok(ditto_variable_destroy(one));
     assert_ok(ditto_strategy_destroy(s));
     assert_ok(ditto_strategy_destroy(central));
+}
+
+static void rule_8_0_sharded_and_central_variables_and_slots_are_never_split(void **state)
+{
+    (void)state;
+    never_split(3 * test_hosts());
+}
+
+/* Over several hosts, there are hosts with one replica. */
+static void rule_8_0_they_are_not_split_where_a_host_has_one_replica(void **state)
+{
+    (void)state;
+    never_split(3);
 }
 
 /* -- no memory -- */
@@ -337,7 +357,8 @@ static void rule_8_0_without_memory_a_split_fails_on_all_replicas_and_changes_no
 
 struct watching {
     ditto_variable *v;
-    ditto_value *part; /* the value of the component of replica 3 */
+    uint32_t replica;  /* the last one of this host */
+    ditto_value *part; /* the value of its component */
     _Atomic bool ready, over;
     int failures;
     const void *last;  /* the address that it read last */
@@ -351,7 +372,7 @@ static void *watch(void *argument)
     bool over;
     do { /* reads once more after `over` is set */
         over = w->over;
-        if (ditto_variable_component(w->v, 3, &w->last) != DITTO_OK ||
+        if (ditto_variable_component(w->v, w->replica, &w->last) != DITTO_OK ||
             ((const volatile double *)w->last)[0] != 1 ||
             ditto_variable_describe(w->v, text, sizeof text, NULL) != DITTO_OK ||
             ditto_value_tensor(w->part, &w->seen) != DITTO_OK ||
@@ -372,14 +393,15 @@ static ditto_status set_nothing(const ditto_tensor *copy, const ditto_tensor *ar
 static void a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_ones(void **state)
 {
     (void)state;
-    ditto_strategy *s = make_on_two_nodes(4);
+    ditto_strategy *s = make_on_two_nodes(4 * test_hosts());
     ditto_value *ids = ids_from_1(s);
     for (int trial = 0; trial < test_trials(20); trial++) {
-        struct watching w = { .v = make(s, 1, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT) };
+        struct watching w = { .v = make(s, 1, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT),
+                              .replica = end_local(s) - 1 };
         pthread_t thread;
         ditto_value *value, *part[4];
         uint32_t count;
-        const double *shared = component(w.v, 3);
+        const double *shared = component(w.v, w.replica);
         assert_ok(ditto_variable_value(w.v, &value));
         assert_ok(ditto_strategy_local_results(s, value, part, &count));
         w.part = part[3];
@@ -392,8 +414,8 @@ static void a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_on
         pthread_join(thread, NULL);
         assert_int_equal(w.failures, 0);
         assert_ptr_not_equal(w.last, shared);
-        assert_ptr_equal(w.last, component(w.v, 3));
-        assert_ptr_equal(w.seen.data, component(w.v, 3));
+        assert_ptr_equal(w.last, component(w.v, w.replica));
+        assert_ptr_equal(w.seen.data, component(w.v, w.replica));
         for (uint32_t r = 0; r < count; r++)
             assert_ok(ditto_value_destroy(part[r]));
         assert_ok(ditto_value_destroy(value));
@@ -410,9 +432,12 @@ int main(void)
         cmocka_unit_test(rule_8_0_an_update_by_all_replicas_splits_before_its_function_is_called),
         cmocka_unit_test(updates_of_different_variables_are_refused_as_diverged),
         cmocka_unit_test(rule_8_0_an_argument_whose_components_differ_splits_the_updated_variable),
+        cmocka_unit_test(rule_8_0_components_may_differ_where_hosts_have_one_replica),
         cmocka_unit_test(rule_8_0_a_colocated_variable_is_split_independently),
         cmocka_unit_test(rule_8_0_sharded_and_central_variables_and_slots_are_never_split),
-        cmocka_unit_test(rule_8_0_without_memory_a_split_fails_on_all_replicas_and_changes_nothing),
+        cmocka_unit_test(rule_8_0_they_are_not_split_where_a_host_has_one_replica),
+        one_host_test(rule_8_0_without_memory_a_split_fails_on_all_replicas_and_changes_nothing,
+                      "it forks, and limits the memory of one process"),
         cmocka_unit_test(a_thread_that_reads_during_a_split_sees_the_old_copies_or_the_new_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

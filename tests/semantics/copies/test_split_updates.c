@@ -112,7 +112,7 @@ static void train_split(size_t rule, uint32_t n, ditto_copies copies, bool split
     if (!split_first)
         split(s, t.v);
     run_all(s, train, &t, &t.report);
-    for (uint32_t r = 0; r < n; r++) {
+    for (uint32_t r = first_local(s); r < end_local(s); r++) {
         train_alone(rule, n, r + 1.0, value, slot);
         assert_memory_equal(component(t.v, r), value, sizeof value);
     }
@@ -153,7 +153,7 @@ static void train_equal_again(size_t rule, uint32_t n, bool in_groups)
         sevens[i] = 7;
     assert_ok(ditto_variable_assign(t.v, sevens, sizeof sevens));
     run_all(s, train, &t, &t.report);
-    for (uint32_t r = 0; r < n; r++)
+    for (uint32_t r = first_local(s); r < end_local(s); r++)
         assert_memory_equal(component(t.v, r), values, sizeof values);
     assert_ok(ditto_optimizer_destroy(t.optimizer));
     assert_ok(ditto_variable_destroy(t.v));
@@ -195,7 +195,8 @@ static void write_own(uint32_t n, size_t count, ditto_aggregation how, bool in_g
     tuning.near_replicas = (n + 1) / 2;
     options.tuning = &tuning;
     ditto_strategy *s = make_strategy(n, &options);
-    for (uint32_t i = (n + 1) / 2; i < n; i++) /* the second half gets memory on the next node */
+    /* The second half of each host's replicas gets memory on the next node. */
+    for (uint32_t i = (num_local(s) + 1) / 2; i < num_local(s); i++)
         dti_team_of(s)->replica[i].pu.memory_node++;
     double *values = malloc(count * sizeof *values);
     for (size_t i = 0; i < count; i++)
@@ -210,7 +211,7 @@ static void write_own(uint32_t n, size_t count, ditto_aggregation how, bool in_g
     assert_ok(ditto_variable_read(f.v, values, count * sizeof *values));
     for (size_t i = 0; i < count; i++)
         assert_true(values[i] == factor * ((double)(i % 100) + 1));
-    for (uint32_t r = 0; r < n; r++)
+    for (uint32_t r = first_local(s); r < end_local(s); r++)
         assert_memory_equal(component(f.v, r), values, count * sizeof *values);
     free(values);
     assert_ok(ditto_variable_destroy(f.v));
@@ -250,25 +251,26 @@ static ditto_status add_ids(ditto_replica *self, void *argument)
 static void rule_8_7_an_add_in_a_run_changes_each_component_that_differs(void **state)
 {
     static int64_t row = COUNT - 1;
-    static double more = 1000;
+    uint32_t n = 4 * test_hosts();
+    double more = 250 * n; /* divided by n it is exact */
     (void)state;
     for (int how = DITTO_AGGREGATE_SUM; how <= DITTO_AGGREGATE_ONLY_FIRST_REPLICA; how++) {
-        uint32_t n = 4;
         ditto_strategy *s = make_on_two_nodes(n);
         struct adding a = { .v = make(s, 0, (ditto_aggregation)how, DITTO_COPIES_PER_REPLICA),
                             .slices = { &row, &more, 1, 1, DITTO_F64 } };
-        split(s, a.v); /* the components are 1, 2, 3 and 4 */
+        split(s, a.v); /* the components are 1, 2, 3, 4, ... */
         run_all(s, add_ids, &a, &a.report);
-        double added = how == DITTO_AGGREGATE_SUM ? 10 : how == DITTO_AGGREGATE_MEAN ? 2.5 : 1;
-        double rows = how == DITTO_AGGREGATE_SUM ? 4000 : 1000;
-        for (uint32_t r = 0; r < n; r++)
+        double sum = n * (n + 1) / 2, mean = (n + 1) / 2.0;
+        double added = how == DITTO_AGGREGATE_SUM ? sum : how == DITTO_AGGREGATE_MEAN ? mean : 1;
+        double rows = how == DITTO_AGGREGATE_SUM ? n * more : more;
+        for (uint32_t r = first_local(s); r < end_local(s); r++)
             for (int i = 0; i < COUNT; i++) {
                 double own = r + 1 + added, taken = 0, first = 1 + added;
                 double extra = i == row ? rows : 0;
                 if (how == DITTO_AGGREGATE_SUM)
-                    taken = 10 + n * (added + extra);
+                    taken = sum + n * (added + extra);
                 else if (how == DITTO_AGGREGATE_MEAN)
-                    taken = 2.5 + added + extra;
+                    taken = mean + added + extra;
                 else
                     taken = first + extra;
                 assert_true(component(a.v, r)[i] == own + extra - taken);
@@ -281,23 +283,22 @@ static void rule_8_7_an_add_in_a_run_changes_each_component_that_differs(void **
 static void rule_8_6_a_write_from_components_that_differ_splits(void **state)
 {
     (void)state;
-    uint32_t n = 4;
-    ditto_strategy *s = make_on_two_nodes(n);
+    ditto_strategy *s = make_on_two_nodes(4 * test_hosts());
     ditto_variable *from = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     ditto_variable *to = make(s, 10, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     ditto_variable *shared = make(s, 10, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
     ditto_value *value;
     assert_ok(ditto_variable_value(from, &value));
     assert_ok(ditto_variable_assign_value(to, value)); /* the components of `from` are still equal */
-    assert_int_equal(count_copies(to, n), 2);
+    assert_int_equal(count_copies(s, to), 2);
     split(s, from);
     assert_ok(ditto_variable_assign_add_value(to, value));
     assert_ok(ditto_variable_assign_add_value(to, value));
-    expect_components(to, n, 2, 2);
+    expect_components(s, to, 2, 2);
     /* This variable is never split, so all its components get the first component of `from`. */
     assert_ok(ditto_variable_assign_value(shared, value));
-    assert_int_equal(count_copies(shared, n), 2);
-    expect_components(shared, n, 1, 0);
+    assert_int_equal(count_copies(s, shared), 2);
+    expect_components(s, shared, 1, 0);
     ditto_variable *all[] = { from, to, shared };
     assert_ok(ditto_value_destroy(value));
     for (int i = 0; i < 3; i++)
@@ -320,7 +321,7 @@ static void lookups_gathers_and_indexed_updates_see_the_components_of_a_split_va
     static int64_t row = COUNT - 1;
     static double more = 1000;
     (void)state;
-    uint32_t n = 4;
+    uint32_t n = 4 * test_hosts();
     ditto_strategy *s = make_on_two_nodes(n);
     struct adding a = { .v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT),
                         .slices = { &row, &more, 1, 1, DITTO_F64 } };
@@ -332,16 +333,16 @@ static void lookups_gathers_and_indexed_updates_see_the_components_of_a_split_va
     run_all(s, look_up_own, &a, &a.report);
     assert_ok(ditto_variable_value(a.v, &value));
     assert_ok(ditto_strategy_gather(s, value, 0, &all));
-    assert_ok(ditto_value_component(all, 0, &t));
+    assert_ok(ditto_value_component(all, first_local(s), &t));
     assert_int_equal(t.shape[0], n * COUNT);
     for (uint32_t r = 0; r < n; r++)
         assert_true(((double *)t.data)[r * COUNT] == r + 1 &&
                     ((double *)t.data)[r * COUNT + row] == r + 1001);
     assert_ok(ditto_strategy_local_results(s, value, part, &count));
-    assert_int_equal(count, n);
-    for (uint32_t r = 0; r < n; r++) {
+    assert_int_equal(count, 4);
+    for (uint32_t r = 0; r < 4; r++) {
         assert_ok(ditto_value_tensor(part[r], &t));
-        assert_ptr_equal(t.data, component(a.v, r));
+        assert_ptr_equal(t.data, component(a.v, first_local(s) + r));
         assert_ok(ditto_value_destroy(part[r]));
     }
     assert_ok(ditto_value_destroy(all));
@@ -371,19 +372,21 @@ static ditto_status add_component(const ditto_tensor *copy, const ditto_tensor *
     return status;
 }
 
+/* Each host has n replicas, and its argument is the component of its replica `of`. These components must have
+ * the same bytes on all hosts. */
 static void update_with_component(uint32_t n, ditto_copies copies, uint32_t of)
 {
-    ditto_strategy *s = make_strategy(n, NULL);
+    ditto_strategy *s = make_strategy(n * test_hosts(), NULL);
     ditto_variable *v = make(s, 0, DITTO_AGGREGATE_NONE, copies);
-    struct adding_component a = { .of = of };
+    struct adding_component a = { .of = first_local(s) + of };
     ditto_value *value, *part[8];
     uint32_t count;
-    split(s, v);
+    split_from(s, v, 1);
     assert_ok(ditto_variable_value(v, &value));
     assert_ok(ditto_strategy_local_results(s, value, part, &count));
     assert_ok(
         ditto_variable_update(v, add_component, &a, (const ditto_value *[]){ part[of] }, 1, NULL, NULL));
-    expect_components(v, n, of + 2.0, 1);
+    expect_components(s, v, of + 2.0 - first_local(s), 1);
     for (uint32_t r = 0; r < n; r++)
         assert_ok(ditto_value_destroy(part[r]));
     assert_ok(ditto_value_destroy(value));
@@ -403,42 +406,45 @@ static void rule_7_3_a_component_of_the_updated_variable_is_an_argument_as_it_wa
 struct seeing {
     struct report report;
     ditto_variable *v;
-    ditto_value *part[8];
-    bool updates; /* each replica adds its id + 1 to its component first */
+    ditto_value *part[8]; /* of each replica of this host */
+    bool updates;         /* each replica adds its number on its host, from 1, to its component first */
 };
 
 /* Fails if the values of the components are not 1, 2, 3, ... */
 static ditto_status see_components(ditto_replica *self, void *argument)
 {
     struct seeing *s = argument;
-    double mine = ditto_replica_id(self) + 1.0;
+    double mine = ditto_replica_id(self) - first_local(ditto_get_strategy()) + 1.0;
     ditto_tensor t = { .data = &mine, .dtype = DITTO_F64 };
     if (s->updates)
         DITTO_TRY(ditto_update(self, s->v, add_argument, NULL, &t, 1, NULL));
-    for (uint32_t r = 0; r < ditto_num_replicas(self); r++) {
+    for (uint32_t r = 0; r < num_local(ditto_get_strategy()); r++) {
         DITTO_TRY(ditto_local(self, s->part[r], &t));
         EXPECT(&s->report, ((const double *)t.data)[0] == r + 1);
     }
     return DITTO_OK;
 }
 
-/* Checks what calls outside of runs read from the value of a component. */
-static void expect_component(ditto_strategy *s, const ditto_value *part, ditto_variable *v, uint32_t r)
+/* Checks what calls outside of runs read from the value of the component of replica r, whose elements are
+ * `expected`. */
+static void expect_component(ditto_strategy *s, const ditto_value *part, ditto_variable *v, uint32_t r,
+                             double expected)
 {
     ditto_variable *to = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
     ditto_value *mean;
     ditto_tensor t;
     assert_ok(ditto_value_tensor(part, &t));
     assert_ptr_equal(t.data, component(v, r));
-    assert_ok(ditto_value_component(part, 0, &t)); /* one value has the same tensor for all replicas */
+    /* One value has the same tensor for all replicas. */
+    assert_ok(ditto_value_component(part, first_local(s), &t));
     assert_ptr_equal(t.data, component(v, r));
     assert_ok(ditto_strategy_reduce(s, DITTO_MEAN, part, NULL, 0, &mean));
     assert_ok(ditto_value_tensor(mean, &t));
-    assert_true(((const double *)t.data)[0] == r + 1);
+    assert_true(((const double *)t.data)[0] == expected);
     assert_ok(ditto_variable_assign_value(to, part));
-    expect_components(to, 4, r + 1, 0);
+    expect_components(s, to, expected, 0);
     assert_ok(update_with(to, part));
-    expect_components(to, 4, 2 * (r + 1), 0);
+    expect_components(s, to, 2 * expected, 0);
     assert_ok(ditto_value_destroy(mean));
     assert_ok(ditto_variable_destroy(to));
 }
@@ -446,20 +452,22 @@ static void expect_component(ditto_strategy *s, const ditto_value *part, ditto_v
 static void rule_8_0_the_value_of_a_component_is_that_of_its_replica_after_a_split(void **state)
 {
     (void)state;
+    /* The components are 1, 2, 3 and 4 on each host, because the hosts must give the same bytes where the
+     * value of a component is an argument. */
     for (int in_run = 0; in_run < 2; in_run++) {
-        ditto_strategy *s = make_on_two_nodes(4);
+        ditto_strategy *s = make_on_two_nodes(4 * test_hosts());
         struct seeing seeing = { .v = make(s, 0, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT),
                                  .updates = in_run };
         ditto_value *value;
         uint32_t count;
         assert_ok(ditto_variable_value(seeing.v, &value));
         assert_ok(ditto_strategy_local_results(s, value, seeing.part, &count));
-        assert_int_equal(count_copies(seeing.v, 4), 2);
+        assert_int_equal(count_copies(s, seeing.v), 2);
         if (!in_run)
-            split(s, seeing.v);
+            split_from(s, seeing.v, 1);
         run_all(s, see_components, &seeing, &seeing.report);
         for (uint32_t r = 0; r < 4; r++) {
-            expect_component(s, seeing.part[r], seeing.v, r);
+            expect_component(s, seeing.part[r], seeing.v, first_local(s) + r, r + 1);
             assert_ok(ditto_value_destroy(seeing.part[r]));
         }
         assert_ok(ditto_value_destroy(value));
@@ -524,9 +532,8 @@ static void rule_8_0_an_assignment_makes_components_equal_again(void **state)
 {
     (void)state;
     for (size_t way = 0; way < sizeof ways_to_assign / sizeof ways_to_assign[0]; way++) {
-        uint32_t n = 4;
         print_message("%s\n", ways_to_assign[way]);
-        ditto_strategy *s = make_on_two_nodes(n);
+        ditto_strategy *s = make_on_two_nodes(4 * test_hosts());
         ditto_variable *from = make(s, 0, DITTO_AGGREGATE_MEAN, DITTO_COPIES_PER_REPLICA);
         ditto_variable *sums = make(s, 100, DITTO_AGGREGATE_SUM, DITTO_COPIES_DEFAULT);
         ditto_variable *shared = make(s, 100, DITTO_AGGREGATE_NONE, DITTO_COPIES_DEFAULT);
@@ -536,14 +543,14 @@ static void rule_8_0_an_assignment_makes_components_equal_again(void **state)
         split(s, from);
         assert_status(update_with(sums, value), DITTO_ERR_INVALID);
         assign(s, from, way);
-        expect_components(from, n, 7, 0);
+        expect_components(s, from, 7, 0);
         assert_ok(update_with(sums, value)); /* the components of the argument are equal again */
         assert_int_equal(calls, 2);
         assert_ok(update_with(shared, value));
         assert_ok(ditto_variable_assign_value(shared, value));
-        assert_int_equal(count_copies(shared, n), 2); /* nothing was split */
+        assert_int_equal(count_copies(s, shared), 2); /* nothing was split */
         run_all(s, differ_once_more, &a, &a.report);
-        expect_components(from, n, 7, 1);
+        expect_components(s, from, 7, 1);
         assert_status(update_with(sums, value), DITTO_ERR_INVALID);
         assert_ok(ditto_value_destroy(value));
         ditto_variable *all[] = { from, sums, shared };
