@@ -80,8 +80,8 @@ typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t num_replicas, 
                                        ditto_tensor *component);
 
 /** Creates a per-replica value from a function, even if there is one replica. The function is called on this
- *  thread, once per replica of this host, with ascending ids. Each component is copied by its replica into memory on the
- *  replica's node.
+ *  thread, once per replica of this host, with ascending ids. Each component is copied by its replica into
+ *  memory on the replica's node.
  *
  *  @param strategy  the strategy
  *  @param function  provides the components
@@ -94,7 +94,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_function(ditto_
                                                                           ditto_value_fn function, void *user,
                                                                           ditto_value **out);
 
-/** Creates a per-replica value from arrays. Replica r of this host (counted from 0) receives tensors[r * each]
+/** Creates a per-replica value from arrays. Replica r of this host, counted from 0, receives tensors[r * each]
  *  to tensors[r * each + each - 1]. If each is more than 1, they are stacked along a new first axis.
  *
  *  @param strategy  the strategy

@@ -223,6 +223,11 @@ static uint32_t first_different(const ditto_cluster *cluster)
     return NO_HOST;
 }
 
+uint64_t dti_headers_number(const ditto_cluster *cluster)
+{
+    return cluster->headers->number;
+}
+
 void dti_headers_break(ditto_cluster *cluster)
 {
     struct dti_headers *headers = cluster->headers;
@@ -475,8 +480,12 @@ static void agree(const ditto_cluster *cluster, ditto_error *error)
     dti_describe_host(cluster, last->one, &message);
     dti_text_add(&message, " calls %s, but ", last_of(cluster, last->one)->call);
     dti_describe_host(cluster, last->other, &message);
-    dti_text_add(&message, " calls %s: every host must make the same calls",
-                 last_of(cluster, last->other)->call);
+    bool same_text = strcmp(last_of(cluster, last->one)->call, last_of(cluster, last->other)->call) == 0;
+    dti_text_add(&message, " calls %s%s: every host must make the same calls",
+                 last_of(cluster, last->other)->call,
+                 same_text ? " with other arguments (sizes of items, functions, options, or an object of the "
+                             "same name)"
+                           : "");
     memcpy(error->message, text, sizeof text);
 }
 

@@ -91,6 +91,9 @@ enum dti_verdict dti_headers_exchange(ditto_cluster *cluster, const struct dti_i
  * up, because this one was late. That host has returned an error, so this one must too. */
 enum dti_verdict dti_headers_confirm(ditto_cluster *cluster);
 
+/* Returns the number of the last exchange, which is the same on all hosts after it. */
+uint64_t dti_headers_number(const ditto_cluster *cluster);
+
 /* Notes the error of this thread's record, with which a call over hosts has failed. Nothing can be agreed on
  * any more before the end of the epoch: if the program goes on nevertheless, each exchange fails with this
  * error. The first error counts. */

@@ -201,6 +201,7 @@ void dti_target_owners(const struct dti_team *team, const struct dti_target_redu
 struct dti_shared_result {
     const char *name;   /* the public function */
     const char *object; /* the name of the call's object, or NULL */
+    uint64_t hash;      /* of everything else that must agree */
     const void *src;
     void *dst;
     size_t count;

@@ -368,6 +368,8 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
         *out = dti_value_keep(variable);
         return DITTO_OK;
     }
+    /* Over several hosts the values of the others are not known, and may differ. */
+    wrap |= dti_team_all_replicas(dti_team_of(strategy)) != n;
     if (all_same(values, n) && (!wrap || values[0]->kind == DITTO_VALUE_VARIABLE)) {
         *out = dti_value_keep(values[0]);
         return DITTO_OK;

@@ -48,6 +48,7 @@ struct ditto_variable {
     uint32_t num_replicas;
     const struct dti_variable_kind *kind;
     char *name;
+    uint64_t stamp; /* over several hosts tells variables of one name apart (dti_cross_stamp), otherwise 0 */
     ditto_tensor spec;
     size_t count, bytes;
     ditto_aggregation aggregation;
@@ -247,6 +248,8 @@ ditto_status dti_variable_split(ditto_variable *v);
  * and updates its optimizers. The caller has the turn, or is a replica in a run, and no other thread uses the
  * variable. */
 void dti_variable_set_may_differ(ditto_variable *v);
+/* Over several hosts: compares a cross call on the variable, whose argument must have the same bytes. */
+ditto_status dti_variable_compare(const ditto_variable *v, const void *data, size_t bytes);
 
 /* Records that an assignment makes the components equal, and updates the optimizers. The caller has the turn,
  * or is a replica in a run. Only the threads that take part in the assignment may use the variable meanwhile,

@@ -7,18 +7,19 @@
 
 #include <string.h>
 
-/* The arguments of replica 0. */
+/* The arguments of the first replica of this host. */
 struct creating {
     const ditto_tensor *initial;
     const ditto_variable_options *options;
 };
 
-/* Checks that all replicas create the same variable. Their initial values may differ, because that of replica
- * 0 is used. */
+/* Checks that all replicas create the same variable. Their initial values may differ, because that of the
+ * first replica is used. */
 static ditto_status check_alike(const ditto_strategy *strategy)
 {
     const struct dti_merge_part *part = strategy->merging;
     char theirs[DTI_SPEC_TEXT_BYTES], first[DTI_SPEC_TEXT_BYTES];
+    uint32_t first_replica = dti_team_first_replica(strategy->base.team);
     for (uint32_t i = 1; i < strategy->base.num_replicas; i++) {
         bool same_name = strcmp(part[i].name, part[0].name) == 0;
         if (same_name && dti_spec_equal(part[i].arguments, part[0].arguments))
@@ -26,10 +27,10 @@ static ditto_status check_alike(const ditto_strategy *strategy)
         dti_spec_text(part[i].arguments, theirs);
         dti_spec_text(part[0].arguments, first);
         return DTI_FAIL(DITTO_ERR_DIVERGED,
-                        "replica %u creates the variable \"%s\"%s%s, replica 0 creates \"%s\"%s%s: all "
+                        "replica %u creates the variable \"%s\"%s%s, replica %u creates \"%s\"%s%s: all "
                         "replicas must create the same variables in the same order",
-                        i, part[i].name, same_name ? ", " : "", same_name ? theirs : "", part[0].name,
-                        same_name ? ", " : "", same_name ? first : "");
+                        first_replica + i, part[i].name, same_name ? ", " : "", same_name ? theirs : "",
+                        first_replica, part[0].name, same_name ? ", " : "", same_name ? first : "");
     }
     return DITTO_OK;
 }

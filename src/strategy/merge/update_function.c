@@ -155,14 +155,37 @@ static ditto_status compare_hosts(const struct updating *u)
     if (!dti_cross_has_hosts(team))
         return DITTO_OK;
     uint64_t digest = dti_hash_word(dti_function_hash((const void *)(uintptr_t)u->request->function),
-                                    u->request->count);
+                                    u->request->count ^ u->variable->stamp);
+    digest = dti_hash_word(digest, u->results != NULL);
     for (uint32_t k = 0; k < u->request->count; k++) {
         if (is_per_replica(u->arguments[k]))
             continue;
         DTI_TRY(dti_inspect_component(u->arguments[k], 0, &tensor));
         digest = dti_hash_bytes(digest, tensor.data, ditto_tensor_bytes(&tensor));
+        digest = dti_hash_word(digest, (uint64_t)tensor.dtype << 32 | tensor.rank);
+        digest = dti_hash_bytes(digest, tensor.shape, tensor.rank * sizeof tensor.shape[0]);
     }
     return dti_cross_compare(team, "ditto_variable_update", u->variable->name, digest);
+}
+
+/* Over several hosts: checks that all have results, or none, and that they are alike. */
+static ditto_status compare_results(const ditto_variable *v, const ditto_value *results, bool any)
+{
+    struct dti_cross_request request = { "ditto_variable_update", v->name, v->stamp };
+    const ditto_tensor *first = &results->part[0];
+    uint32_t own[3] = { any, any ? (uint32_t)first->dtype : 0, any ? first->rank : 0 };
+    const struct dti_gathered *all;
+    if (!dti_cross_has_hosts(v->team))
+        return DITTO_OK;
+    DTI_TRY(dti_cross_gather(v->team, &request, own, sizeof own, &all));
+    for (uint32_t h = 1; h < dti_cross_hosts(v->team); h++)
+        if (memcmp(all[h].data, all[0].data, sizeof own) != 0)
+            return DTI_FAIL(
+                DITTO_ERR_INVALID,
+                "the update gave results of another dtype or rank, or none, for copies of \"%s\" on "
+                "host %u than on host 0: return one for all copies, or for none",
+                v->name, h);
+    return DITTO_OK;
 }
 
 static ditto_status call_on_all_copies(struct updating *u)
@@ -201,6 +224,8 @@ ditto_status dti_update_cross(ditto_variable *v, const struct dti_update_request
     ditto_status status = call_on_all_copies(&u);
     if (status == DITTO_OK)
         status = complete(v, u.results, &any);
+    if (status == DITTO_OK)
+        status = compare_results(v, u.results, any);
     if (status == DITTO_OK && any) {
         *results = u.results;
         return DITTO_OK;
@@ -433,11 +458,12 @@ ditto_status dti_update_in_replica(struct dti_replica *r, ditto_variable *v,
                                    const struct dti_update_request *request, const ditto_tensor *arguments,
                                    ditto_tensor *result)
 {
-    struct dti_matched_call matched = { .name = "ditto_update",
-                                        .object = v->name,
-                                        .arguments = request->count,
-                                        .hash = dti_sync_function(
-                                            r, (const void *)(uintptr_t)request->function) };
+    struct dti_matched_call matched = {
+        .name = "ditto_update",
+        .object = v->name,
+        .arguments = request->count,
+        .hash = v->stamp ^ dti_sync_function(r, (const void *)(uintptr_t)request->function)
+    };
     if (needs_split(v))
         DTI_TRY(split_in_run(r, v));
     DTI_TRY(dti_variable_check_whole(v, "an update of"));

@@ -54,15 +54,15 @@ static ditto_status fail_missing(const struct dti_result *result, uint32_t has, 
                     has, shown_name(result), has_not);
 }
 
-static ditto_status check_same_set(const struct dti_results *first, struct dti_results *theirs,
-                                   uint32_t replica)
+static ditto_status check_same_set(const struct dti_results *first, uint32_t first_replica,
+                                   struct dti_results *theirs, uint32_t replica)
 {
     for (uint32_t i = 0; i < first->count; i++)
         if (find(theirs, first->result[i].name, i) == NULL)
-            return fail_missing(&first->result[i], 0, replica);
+            return fail_missing(&first->result[i], first_replica, replica);
     for (uint32_t i = 0; i < theirs->count && theirs->count > first->count; i++)
         if (find((struct dti_results *)(uintptr_t)first, theirs->result[i].name, i) == NULL)
-            return fail_missing(&theirs->result[i], replica, 0);
+            return fail_missing(&theirs->result[i], replica, first_replica);
     return DITTO_OK;
 }
 
@@ -83,7 +83,8 @@ static void describe(const struct dti_result *result, char buffer[RESULT_TEXT_BY
                      ditto_dtype_name(t->dtype), t->rank);
 }
 
-static ditto_status check_same_kind(const struct dti_result *a, const struct dti_result *b, uint32_t replica)
+static ditto_status check_same_kind(const struct dti_result *a, uint32_t first_replica,
+                                    const struct dti_result *b, uint32_t replica)
 {
     bool same = a->kind == b->kind && a->variable == b->variable;
     if (same && a->kind != DITTO_VALUE_VARIABLE)
@@ -95,8 +96,8 @@ static ditto_status check_same_kind(const struct dti_result *a, const struct dti
     char first[RESULT_TEXT_BYTES], theirs[RESULT_TEXT_BYTES];
     describe(a, first);
     describe(b, theirs);
-    return DTI_FAIL(DITTO_ERR_DIVERGED, "the result %s is %s from replica 0, but %s from replica %u: %s",
-                    shown_name(a), first, theirs, replica,
+    return DTI_FAIL(DITTO_ERR_DIVERGED, "the result %s is %s from replica %u, but %s from replica %u: %s",
+                    shown_name(a), first, first_replica, theirs, replica,
                     a->kind == DITTO_VALUE_VARIABLE && b->kind == DITTO_VALUE_VARIABLE
                         ? "every replica must return the same variable"
                         : "the components of one value must agree in this");
@@ -117,8 +118,6 @@ static ditto_status take_result(ditto_strategy *strategy, const struct dti_run_c
 {
     struct dti_result *first = &results_of(strategy, call, 0)->result[at];
     ditto_value *value;
-    for (uint32_t i = 1; i < strategy->base.num_replicas; i++)
-        DTI_TRY(check_same_kind(first, find(results_of(strategy, call, i), first->name, at), i));
     if (first->kind == DITTO_VALUE_VARIABLE)
         return dti_value_make_variable(strategy, first->variable, out);
     DTI_TRY(dti_value_make(strategy, first->kind, &value));
@@ -182,55 +181,102 @@ static ditto_status collect_numbered(ditto_strategy *strategy, const struct dti_
     return DITTO_OK;
 }
 
+/* Over several hosts: the names of all results, in the order of replica 0. */
+struct result_names {
+    char name[DITTO_MAX_RESULTS][DITTO_MAX_RESULT_NAME_BYTES + 1];
+};
+
 static ditto_status collect_named(ditto_strategy *strategy, const struct dti_run_call *call,
-                                  const ditto_run_options *options, ditto_value *nest)
+                                  const ditto_run_options *options, const struct result_names *names,
+                                  ditto_value *nest)
 {
-    const struct dti_results *first = results_of(strategy, call, 0);
+    struct dti_results *first = results_of(strategy, call, 0);
     for (uint32_t k = 0; k < first->count; k++) {
         ditto_value *member;
-        DTI_TRY(take_reduced(strategy, call, k, options, &member));
-        DTI_TRY(dti_nest_add(nest, first->result[k].name, member));
+        uint32_t at = names != NULL ? (uint32_t)(find(first, names->name[k], k) - first->result) : k;
+        DTI_TRY(take_reduced(strategy, call, at, options, &member));
+        DTI_TRY(dti_nest_add(nest, first->result[at].name, member));
     }
     return DITTO_OK;
 }
 
-/* If results are reduced, all hosts must have returned the same ones, and reduce them alike. */
-static ditto_status compare_hosts(const ditto_strategy *strategy, const struct dti_results *results,
-                                  const ditto_run_options *options)
+/* Checks that all replicas of this host have returned results of the same names and kinds. */
+static ditto_status check_host(const ditto_strategy *strategy, const struct dti_run_call *call)
 {
-    uint64_t digest = dti_hash_word(DTI_HASH_SEED, results->count);
-    if (options->num_reduce == 0 || !dti_cross_has_hosts(strategy->base.team))
-        return DITTO_OK;
-    for (uint32_t i = 0; i < results->count; i++)
-        digest = dti_hash_bytes(digest, results->result[i].name, strlen(results->result[i].name) + 1);
+    const struct dti_results *first = results_of(strategy, call, 0);
+    uint32_t first_replica = dti_team_first_replica(strategy->base.team);
+    for (uint32_t i = 1; i < strategy->base.num_replicas; i++)
+        DTI_TRY(check_same_set(first, first_replica, results_of(strategy, call, i), first_replica + i));
+    for (uint32_t k = 0; k < first->count; k++)
+        for (uint32_t i = 1; i < strategy->base.num_replicas; i++)
+            DTI_TRY(check_same_kind(&first->result[k], first_replica,
+                                    find(results_of(strategy, call, i), first->result[k].name, k),
+                                    first_replica + i));
+    return DITTO_OK;
+}
+
+/* Returns a hash of what must be equal in a result of all hosts. */
+static uint64_t hash_of(const struct dti_result *result)
+{
+    uint64_t hash = dti_hash_bytes(DTI_HASH_SEED, result->name, strlen(result->name) + 1);
+    hash = dti_hash_word(hash, (uint64_t)result->kind);
+    if (result->kind == DITTO_VALUE_VARIABLE)
+        return dti_hash_word(hash, result->variable->stamp);
+    hash = dti_hash_word(hash, (uint64_t)result->tensor.dtype << 32 | result->tensor.rank);
+    return result->kind == DITTO_VALUE_SLICES
+               ? dti_hash_word(hash, result->tensor.shape[1] ^ (uint64_t)result->dense_rows << 32)
+               : hash;
+}
+
+/* Compares the results of all hosts, which may come in any order, and how they are reduced. Then
+ * `names` has them in the order of the first host. */
+static ditto_status compare_hosts(const ditto_strategy *strategy, const struct dti_results *results,
+                                  const ditto_run_options *options, struct result_names *names)
+{
+    struct dti_team *team = strategy->base.team;
+    struct dti_cross_request request = { .name = "the results of a run", .digest = results->count };
+    const struct dti_gathered *all;
+    for (uint32_t i = 0; i < results->count; i++) {
+        memcpy(names->name[i], results->result[i].name, sizeof names->name[i]);
+        request.digest += hash_of(&results->result[i]); /* in any order */
+    }
     for (uint32_t i = 0; i < options->num_reduce; i++) {
         const char *name = options->reduce[i].name != NULL ? options->reduce[i].name : "";
-        digest = dti_hash_word(dti_hash_bytes(digest, name, strlen(name) + 1), options->reduce[i].op);
+        request.digest = dti_hash_word(dti_hash_bytes(request.digest, name, strlen(name) + 1),
+                                       options->reduce[i].op);
     }
-    return dti_cross_compare(strategy->base.team, "the reduction of a run's results", NULL, digest);
+    size_t bytes = results->count * sizeof names->name[0];
+    DTI_TRY(dti_cross_gather(team, &request, names, dti_cross_host(team) == 0 ? bytes : 0, &all));
+    if (bytes != 0)
+        memcpy(names, all[0].data, bytes);
+    return DITTO_OK;
 }
 
 static ditto_status collect(ditto_strategy *strategy, const struct dti_run_call *call,
                             const ditto_run_options *options, ditto_value **out)
 {
     struct dti_results *first = results_of(strategy, call, 0);
+    struct result_names names, *in_order = NULL;
     ditto_value *nest;
-    for (uint32_t i = 1; i < strategy->base.num_replicas; i++)
-        DTI_TRY(check_same_set(first, results_of(strategy, call, i), i));
+    DTI_TRY(check_host(strategy, call));
     bool no_step = call->step != NULL && call->done == 0;
     if (!no_step)
         DTI_TRY(check_requests(first, options));
-    DTI_TRY(compare_hosts(strategy, first, options));
+    if (dti_cross_has_hosts(strategy->base.team)) {
+        DTI_TRY(compare_hosts(strategy, first, options, &names));
+        in_order = &names;
+    }
     if (first->count == 0) {
         *out = NULL;
         return DITTO_OK;
     }
     if (first->result[0].name[0] == '\0')
         return take_reduced(strategy, call, 0, options, out);
-    bool numbered = dti_name_is_number(first->result[0].name);
     DTI_TRY(dti_value_make(strategy, DITTO_VALUE_NEST, &nest));
-    return dti_value_finish(
-        nest, (numbered ? collect_numbered : collect_named)(strategy, call, options, nest), out);
+    ditto_status status = dti_name_is_number(first->result[0].name)
+                              ? collect_numbered(strategy, call, options, nest)
+                              : collect_named(strategy, call, options, in_order, nest);
+    return dti_value_finish(nest, status, out);
 }
 
 ditto_status dti_results_collect(ditto_strategy *strategy, const struct dti_run_call *call,

@@ -4,6 +4,7 @@
 #include "input/input.h"
 #include "replicas/team/recorder.h"
 #include "strategy/runs/result.h"
+#include "sync/hosts/cross.h"
 #include "sync/hosts/hosts.h"
 #include "sync/sync.h"
 #include "values/values.h"
@@ -126,6 +127,8 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
         atomic_store_explicit(&strategy->hosts->is_running, false, memory_order_relaxed);
     if (strategy->hosts != NULL && (*call)->level == 0 && !dti_team_forked(team))
         status = dti_hosts_agree(strategy->hosts, "the end of the run", status);
+    if (status < 0 && (*call)->level > 0)
+        dti_cross_inner_run_failed(team);
     /* If a run has failed and the team is poisoned, replica 0 may still be in a run inside this one, and
      * change `levels` and `merged`. */
     if (status >= 0 || !dti_team_is_poisoned(team)) {

@@ -1,4 +1,5 @@
 /* src/strategy/runs/run_values.c - runs with arguments and results. */
+#include "base/numbers/checksum.h"
 #include "strategy/runs/result.h"
 #include "sync/hosts/cross.h"
 #include "values/values.h"
@@ -7,17 +8,19 @@
 
 /* -- arguments -- */
 
-/* Checks that the components of an argument have equal shapes. It is called if dynamic_batch is OFF. */
+/* Checks that the components of an argument on this host have equal shapes. It is called if dynamic_batch is
+ * OFF. */
 static ditto_status check_batch(const ditto_value *v, const char *name)
 {
+    uint32_t first = dti_team_first_replica(v->strategy->base.team);
     for (uint32_t i = 1; v->kind == DITTO_VALUE_PER_REPLICA && i < v->strategy->base.num_replicas; i++)
         for (uint32_t d = 0; d < v->part[0].rank; d++)
             if (v->part[i].shape[d] != v->part[0].shape[d])
                 return DTI_FAIL(
                     DITTO_ERR_SHAPE,
                     "dynamic_batch is OFF, but argument %s has %zu entries in dimension %u on replica %u, "
-                    "and %zu on replica 0",
-                    name, v->part[i].shape[d], d, i, v->part[0].shape[d]);
+                    "and %zu on replica %u",
+                    name, v->part[i].shape[d], d, first + i, v->part[0].shape[d], first);
     return DITTO_OK;
 }
 
@@ -29,6 +32,32 @@ static ditto_status check_argument(const ditto_value *v, const ditto_strategy *s
         DTI_TRY(check_batch(v, name));
     for (uint32_t i = 0; i < v->members; i++)
         DTI_TRY(check_argument(v->member[i].value, strategy, dynamic, v->member[i].name));
+    return DITTO_OK;
+}
+
+static uint64_t hash_shapes(const ditto_value *v, uint64_t hash)
+{
+    if (v->kind == DITTO_VALUE_PER_REPLICA)
+        hash = dti_hash_bytes(hash, v->part[0].shape, v->part[0].rank * sizeof v->part[0].shape[0]);
+    for (uint32_t i = 0; i < v->members; i++)
+        hash = hash_shapes(v->member[i].value, hash);
+    return hash;
+}
+
+/* Compares the shapes of the arguments of all hosts. It is called if dynamic_batch is OFF. */
+static ditto_status compare_shapes(const ditto_value *arguments)
+{
+    struct dti_team *team = arguments->strategy->base.team;
+    struct dti_cross_request request = { .name = "the shapes of a run's arguments" };
+    uint64_t own = hash_shapes(arguments, DTI_HASH_SEED);
+    const struct dti_gathered *all;
+    if (!dti_cross_has_hosts(team))
+        return DITTO_OK;
+    DTI_TRY(dti_cross_gather(team, &request, &own, sizeof own, &all));
+    for (uint32_t h = 1; h < dti_cross_hosts(team); h++)
+        if (memcmp(all[h].data, all[0].data, sizeof own) != 0)
+            return DTI_FAIL(DITTO_ERR_SHAPE,
+                            "dynamic_batch is OFF, but the arguments of hosts 0 and %u differ in shape", h);
     return DITTO_OK;
 }
 
@@ -62,6 +91,8 @@ static ditto_status run_values(ditto_strategy *strategy, const struct dti_run_ca
         DTI_TRY(check_argument(request->values, strategy, options->dynamic_batch != DITTO_SWITCH_OFF,
                                "arguments"));
         DTI_TRY(dti_value_hold_variables(request->values, &held));
+        if (options->dynamic_batch == DITTO_SWITCH_OFF)
+            DTI_TRY(compare_shapes(request->values));
     }
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_PINNED));
     ditto_status status = run_and_collect(strategy, request, options, steps_done, result);

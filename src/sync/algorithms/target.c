@@ -52,6 +52,7 @@ ditto_status dti_share_result(struct dti_replica *self, const struct dti_shared_
                              .pattern = shared->op != 0 ? DTI_PATTERN_ALL_REDUCE : DTI_PATTERN_BROADCAST,
                              .dtype = (uint8_t)shared->dtype,
                              .op = (uint8_t)shared->op,
+                             .hash = shared->hash,
                              .src = shared->op != 0 ? shared->src : shared->dst,
                              .dst = shared->dst };
     struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);

@@ -119,6 +119,21 @@ uint32_t dti_cross_epoch(const struct dti_team *team)
     return hosts != NULL ? dti_cluster_epoch(hosts->cluster) : 0;
 }
 
+uint64_t dti_cross_stamp(const struct dti_team *team)
+{
+    const struct dti_hosts *hosts = hosts_of(team);
+    return hosts == NULL ? 0
+                         : (uint64_t)dti_cluster_epoch(hosts->cluster) << 32 |
+                               (uint32_t)dti_headers_number(hosts->cluster);
+}
+
+void dti_cross_inner_run_failed(struct dti_team *team)
+{
+    const struct dti_hosts *hosts = hosts_of(team);
+    if (hosts != NULL)
+        dti_headers_break(hosts->cluster);
+}
+
 /* Returns true if this thread is to end the epoch that the call began in. It has the turn. */
 static bool must_tell(const struct dti_team *team, const struct dti_hosts *hosts, uint32_t epoch)
 {

@@ -45,6 +45,14 @@ DTI_COMPANION uint32_t dti_cross_host(const struct dti_team *team);
 
 /* Returns the epoch of the team's cluster, or 0 if it has one host. */
 DTI_COMPANION uint32_t dti_cross_epoch(const struct dti_team *team);
+/* Returns a number that no other cross call has, and that is the same on all hosts after a call of
+ * dti_cross_gather. Objects of one name are told apart by it. Returns 0 if the team has one host. */
+uint64_t dti_cross_stamp(const struct dti_team *team);
+
+/* Notes that a run inside a run has failed on this host, which the other hosts do not know. Even if its merge
+ * function handles the error, the outer run ends with it on all hosts. */
+void dti_cross_inner_run_failed(struct dti_team *team);
+
 /* Ends a cross call that began in `epoch` with a status of this host. If it has failed outside of a run, and
  * the other hosts have not been told, tells them, and returns the error of all hosts. */
 DTI_COMPANION ditto_status dti_cross_tell(struct dti_team *team, uint32_t epoch, ditto_status status);

@@ -129,7 +129,7 @@ ditto_status dti_all_parts_open(const ditto_value *v, uint64_t digest, struct dt
     parts->part = parts->local.part;
     if (!dti_cross_has_hosts(team))
         return DITTO_OK;
-    ditto_status status = dti_is_one_value(v) ? repeat_part(n, parts) : gather_parts(team, n, digest, parts);
+    ditto_status status = dti_is_read_alone(v) ? repeat_part(n, parts) : gather_parts(team, n, digest, parts);
     if (status != DITTO_OK)
         dti_all_parts_close(parts);
     return status;

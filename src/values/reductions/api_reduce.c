@@ -25,7 +25,7 @@ static ditto_status check(const ditto_strategy *strategy, const ditto_value *val
 static ditto_status end(ditto_strategy *strategy, uint32_t epoch, const ditto_value *value,
                         ditto_status status)
 {
-    bool alone = status == DITTO_ERR_RANGE && value != NULL && dti_is_one_value(value);
+    bool alone = status == DITTO_ERR_RANGE && value != NULL && dti_is_read_alone(value);
     return alone ? status : dti_cross_tell(dti_team_of(strategy), epoch, status);
 }
 

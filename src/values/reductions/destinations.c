@@ -104,7 +104,9 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
     DTI_TRY(dti_inspect_component(d->from, 0, &d->spec));
     DTI_TRY(dti_reduce_check(all->op, d->spec.dtype));
     if (dti_is_one_value(d->from)) {
-        d->ready = d->spec.data;
+        if (!dti_is_read_alone(d->from)) /* the component of replica 0 counts */
+            DTI_TRY(dti_all_parts_open(d->from, dti_destination_hash(d->destinations), &d->parts));
+        d->ready = dti_is_read_alone(d->from) ? d->spec.data : d->parts.part[0].data;
         return dti_reduce_check_once(all->strategy, all->op);
     }
     DTI_TRY(dti_all_parts_open(d->from, dti_hash_word(dti_destination_hash(d->destinations), all->op),

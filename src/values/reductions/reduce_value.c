@@ -17,6 +17,11 @@ bool dti_is_one_value(const ditto_value *v)
            (v->kind == DITTO_VALUE_VARIABLE && v->variable->mirrored);
 }
 
+bool dti_is_read_alone(const ditto_value *v)
+{
+    return dti_is_one_value(v) && (v->kind != DITTO_VALUE_VARIABLE || !v->variable->may_differ);
+}
+
 ditto_dtype dti_reduce_dtype(ditto_op op, ditto_dtype dtype)
 {
     return op == DITTO_MEAN && !dti_dtype_is_float(dtype) ? DITTO_F64 : dtype;

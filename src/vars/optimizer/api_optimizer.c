@@ -142,7 +142,7 @@ static ditto_status compare_hosts(ditto_variable *const *variables, uint32_t cou
         return DITTO_OK;
     digest = dti_hash_word(digest, (uint64_t)o->rule << 32 | (uint64_t)o->op << 8 | o->num_slots);
     for (uint32_t k = 0; k < count; k++)
-        digest = dti_hash_bytes(digest, variables[k]->name, strlen(variables[k]->name));
+        digest = dti_hash_word(digest, variables[k]->stamp);
     if (o->rate_factors != NULL)
         digest = dti_hash_bytes(digest, o->rate_factors, count * sizeof *o->rate_factors);
     if (o->weight_decays != NULL)
@@ -156,7 +156,9 @@ static ditto_status create(ditto_variable *const *variables, uint32_t count, con
     DTI_TRY(dti_context_check_cross(variables[0]->team));
     DTI_TRY(compare_hosts(variables, count, o));
     ditto_optimizer *made;
+    uint64_t stamp = dti_cross_stamp(variables[0]->team);
     DTI_TRY(dti_optimizer_create(variables, count, o, &made));
+    made->stamp = stamp;
     ditto_status status = DITTO_OK;
     if (dti_cross_has_hosts(variables[0]->team))
         status = dti_cross_agree(variables[0]->team, "the end of ditto_optimizer_create", DITTO_OK);

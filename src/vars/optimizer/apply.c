@@ -156,6 +156,7 @@ static ditto_status apply_items(struct dti_replica *self, struct dti_applying *a
                                              .object = o->name,
                                              .target = &target };
     memcpy(&targeted.hash, &a->step.learning_rate, sizeof targeted.hash);
+    targeted.hash ^= o->stamp;
     dti_applying_fill(a, o->items, list);
     dti_optimizer_changes(self, o, 0, o->count);
     double gradient_norm = 0;

@@ -26,6 +26,7 @@ struct ditto_optimizer {
     ditto_optimizer_options options;
 
     char *name;
+    uint64_t stamp;            /* as that of a variable */
     ditto_optimizer *next;     /* in the strategy's list of optimizers */
     uint32_t count;            /* of variables */
     ditto_variable **variable; /* [count] */

@@ -146,7 +146,7 @@ static ditto_status start_operation(struct dti_replica *self, ditto_optimizer *o
                                              .object = o->name,
                                              .target = &part->target };
     memcpy(&targeted.hash, &s->step.learning_rate, sizeof targeted.hash);
-    targeted.hash = dti_hash_word(targeted.hash, (uint64_t)first << 32 | count);
+    targeted.hash = dti_hash_word(targeted.hash ^ o->stamp, (uint64_t)first << 32 | count);
     dti_applying_fill(&part->applying, items, s->list + first_item);
     return dti_target_reduction_start(self, &targeted, &part->number);
 }

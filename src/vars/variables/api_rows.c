@@ -130,7 +130,7 @@ static ditto_status scatter(ditto_variable *v, ditto_scatter_op op, const ditto_
                                          slices->rows * sizeof *slices->indices);
         digest = dti_hash_bytes(digest, slices->values, bytes);
         DTI_TRY(dti_cross_compare(v->team, "ditto_variable_scatter", v->name,
-                                  dti_hash_word(digest, (uint64_t)op)));
+                                  dti_hash_word(digest, (uint64_t)op ^ v->stamp)));
     }
     return dti_scatter_cross(v, rule, slices);
 }

@@ -263,7 +263,7 @@ static ditto_status write(ditto_variable *v, enum dti_rule rule, const void *val
         return DITTO_OK;
     }
     DTI_TRY(dti_context_check_cross(v->team));
-    DTI_TRY(dti_cross_compare_bytes(v->team, dti_public_function, v->name, value, bytes));
+    DTI_TRY(dti_variable_compare(v, value, bytes));
     return v->kind->cross_write(v, rule, value);
 }
 

@@ -121,6 +121,7 @@ static ditto_status write_each(struct dti_replica *self, const struct dti_target
     DTI_TRY(dti_replica_alloc(self, v->bytes, DTI_CACHE_LINE, &value));
     struct dti_shared_result shared = { .name = targeted->name,
                                         .object = v->name,
+                                        .hash = v->stamp,
                                         .src = targeted->item->src,
                                         .dst = value,
                                         .count = v->count,
@@ -190,6 +191,7 @@ static ditto_status write_mirrored(struct dti_replica *self, ditto_variable *v, 
                                                        : (ditto_op)0, /* replica 0's value */
                                              .name = names[rule],
                                              .object = v->name,
+                                             .hash = v->stamp,
                                              .target = &target };
     DTI_TRY(check_aggregation(v));
     dti_changed(v, self->index); /* also if the write fails, because it may have changed something */

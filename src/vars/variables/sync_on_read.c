@@ -63,7 +63,7 @@ static ditto_status read_hosts(const ditto_variable *v, void *dst)
 {
     bool first_only = v->aggregation == DITTO_AGGREGATE_ONLY_FIRST_REPLICA;
     uint32_t given = !first_only ? v->num_replicas : dti_team_first_replica(v->team) == 0 ? 1 : 0;
-    struct dti_cross_request request = { "ditto_variable_read", v->name, v->bytes };
+    struct dti_cross_request request = { "ditto_variable_read", v->name, v->stamp };
     const struct dti_gathered *all;
     if (v->count == 0)
         return dti_cross_gather(v->team, &request, NULL, 0, &all);

@@ -244,7 +244,7 @@ static ditto_variable *describe(struct dti_team *team, const ditto_tensor *spec,
 
 /* Compares the creation on all hosts. *value becomes the value of the first host, which stays valid until the
  * next cross call. */
-static ditto_status share_value(const ditto_variable *v, const ditto_variable_options *o, const void **value)
+static ditto_status share_value(ditto_variable *v, const ditto_variable_options *o, const void **value)
 {
     uint64_t digest = dti_hash_word(DTI_HASH_SEED, (uint64_t)v->spec.dtype << 32 | v->spec.rank);
     const struct dti_gathered *all;
@@ -254,11 +254,21 @@ static ditto_status share_value(const ditto_variable *v, const ditto_variable_op
                            (uint64_t)v->aggregation << 32 | (uint64_t)v->mirrored << 8 | v->trainable);
     digest = dti_hash_word(digest, (uint64_t)v->partitioner.kind << 32 | v->pieces);
     digest = dti_hash_word(digest, (uint64_t)o->copies);
+    digest = dti_hash_word(digest, o->colocate_with != NULL ? o->colocate_with->stamp : 0);
     struct dti_cross_request request = { "ditto_variable_create", v->name, digest };
     bool gives = dti_team_first_replica(v->team) == 0 && *value != NULL;
     DTI_TRY(dti_cross_gather(v->team, &request, *value, gives ? v->bytes : 0, &all));
     *value = all[0].bytes != 0 ? all[0].data : NULL;
+    v->stamp = dti_cross_stamp(v->team);
     return DITTO_OK;
+}
+
+ditto_status dti_variable_compare(const ditto_variable *v, const void *data, size_t bytes)
+{
+    if (!dti_cross_has_hosts(v->team))
+        return DITTO_OK;
+    uint64_t digest = dti_hash_bytes(DTI_HASH_SEED, data, bytes);
+    return dti_cross_compare(v->team, dti_public_function, v->name, dti_hash_word(digest, v->stamp));
 }
 
 static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const ditto_variable_options *o)

@@ -163,9 +163,12 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
         [DTI_RULE_MAX] = "ditto_scatter (MAX)"
     };
     struct scattering s;
-    struct dti_joint_work joint = {
-        .name = names[rule], .object = v->name, .contributed = slices, .work = scatter, .context = &s
-    };
+    struct dti_joint_work joint = { .name = names[rule],
+                                    .object = v->name,
+                                    .hash = v->stamp,
+                                    .contributed = slices,
+                                    .work = scatter,
+                                    .context = &s };
     begin(&s, v, rule);
     s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->all_replicas : 1;
     dti_changed(v, self->index);
