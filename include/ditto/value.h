@@ -94,7 +94,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_function(ditto_
                                                                           ditto_value_fn function, void *user,
                                                                           ditto_value **out);
 
-/** Creates a per-replica value from arrays. Replica r of this host, counted from 0, receives tensors[r * each]
+/** Creates a per-replica value from arrays. Replica r of this host, from 0 on, receives tensors[r * each]
  *  to tensors[r * each + each - 1]. If each is more than 1, they are stacked along a new first axis.
  *
  *  @param strategy  the strategy
@@ -194,7 +194,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strat
  *  @param strategy     the strategy
  *  @param values       [R] the values, one for each of this host's R replicas
  *  @param always_wrap  if not 0, a leaf that is the same value in all of them becomes a per-replica value
- *                      too. A variable still becomes the variable
+ *                      too. A variable still becomes the variable. Over several hosts it is always so, because
+ *                      the values of other hosts may differ
  *  @param out          [out] the value
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_INVALID  structures, kinds, dtypes or ranks differ; different variables; a per-replica

@@ -261,7 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rule_6_1_all_replicas_get_the_same_result_and_a_list_is_one_operation),
         one_host_test(rule_6_1_an_error_names_the_item_of_a_list_that_differs,
-                      "defect: both hosts are said to make the same call"),
+                      "hosts do not tell each other the items of a list, only that they differ"),
         cmocka_unit_test(rule_6_2_variables_give_their_own_component_or_their_value),
         cmocka_unit_test(rule_6_3_options_never_change_the_values),
         cmocka_unit_test(rule_6_3_the_timeout_of_a_call_replaces_that_of_the_strategy),

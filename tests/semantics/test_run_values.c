@@ -241,8 +241,9 @@ static ditto_status return_wrongly(ditto_replica *self, void *argument)
     return wrong == MORE && differs ? ditto_return(self, "accuracy", &t) : DITTO_OK;
 }
 
-/* Also destroys the strategy. */
-static void check_wrong_results(ditto_strategy *strategy)
+/* Also destroys the strategy. `between_hosts` is the message if the replicas whose results differ are on
+ * different hosts. NULL: they are on one. */
+static void check_wrong_results(ditto_strategy *strategy, const char *between_hosts)
 {
     static const struct {
         enum wrong wrong;
@@ -267,7 +268,8 @@ static void check_wrong_results(ditto_strategy *strategy)
         ditto_value *result = NULL;
         assert_status(ditto_strategy_run_values(strategy, return_wrongly, &wrong, NULL, NULL, &result),
                       cases[i].status);
-        assert_message(cases[i].message);
+        bool diverged = cases[i].status == DITTO_ERR_DIVERGED;
+        assert_message(diverged && between_hosts != NULL ? between_hosts : cases[i].message);
         assert_null(result);
     }
     ditto_value *means, *x = make_rows(strategy, 0);
@@ -281,13 +283,14 @@ static void check_wrong_results(ditto_strategy *strategy)
 static void rule_2_2_results_that_differ_are_refused_as_diverged(void **state)
 {
     (void)state;
-    check_wrong_results(make_strategy(3 * test_hosts(), NULL)); /* they differ on each host */
+    check_wrong_results(make_strategy(3 * test_hosts(), NULL), NULL); /* they differ on each host */
 }
 
 static void rule_2_2_results_that_differ_on_one_host_are_refused_on_all(void **state)
 {
     (void)state;
-    check_wrong_results(make_strategy(3, NULL)); /* only replica 1 differs */
+    /* Only replica 1 differs. It is alone on its host if there are three. */
+    check_wrong_results(make_strategy(3, NULL), test_hosts() == 3 ? "calls the results of a run" : NULL);
 }
 
 static ditto_status return_more_on_the_last(ditto_replica *self, void *unused)
@@ -609,21 +612,17 @@ int main(void)
         cmocka_unit_test(rule_2_2_each_replica_gets_its_component_and_results_are_in_order),
         cmocka_unit_test(rule_2_2_a_nest_is_given_leaf_by_leaf),
         cmocka_unit_test(rule_2_2_results_have_names_or_numbers_in_any_order),
-        one_host_test(rule_2_2_results_that_are_reduced_are_returned_in_any_order,
-                      "defect: refused if the first replicas of hosts differ in order"),
+        cmocka_unit_test(rule_2_2_results_that_are_reduced_are_returned_in_any_order),
         cmocka_unit_test(rule_2_2_a_return_that_fails_leaves_the_earlier_result),
         cmocka_unit_test(rule_2_2_results_that_differ_are_refused_as_diverged),
-        one_host_test(rule_2_2_results_that_differ_on_one_host_are_refused_on_all,
-                      "defect: the other hosts return DITTO_OK"),
-        one_host_test(rule_2_2_a_message_names_the_replicas_whose_results_differ,
-                      "defect: ids are counted from the first replica of the host"),
+        cmocka_unit_test(rule_2_2_results_that_differ_on_one_host_are_refused_on_all),
+        cmocka_unit_test(rule_2_2_a_message_names_the_replicas_whose_results_differ),
         cmocka_unit_test(rule_2_2_names_that_begin_with_digits_are_not_numbers),
         cmocka_unit_test(reductions_of_results_have_known_operators_and_different_names),
         cmocka_unit_test(results_and_arguments_belong_to_run_values),
         cmocka_unit_test(rule_2_3_the_original_error_reaches_the_caller_with_its_replica),
         cmocka_unit_test(rule_2_5_a_short_batch_is_refused_when_dynamic_batch_is_off),
-        one_host_test(rule_2_5_shapes_that_differ_between_hosts_are_refused,
-                      "defect: only shapes of one host are compared"),
+        cmocka_unit_test(rule_2_5_shapes_that_differ_between_hosts_are_refused),
         cmocka_unit_test(rule_2_6_side_effects_happen_even_if_results_are_dropped),
         cmocka_unit_test(rule_2_7_run_steps_gives_the_results_of_the_last_step),
         cmocka_unit_test(rule_2_7_results_of_earlier_steps_are_dropped),

@@ -41,6 +41,11 @@ static inline uint32_t end_local(const ditto_strategy *strategy)
 {
     return first_local(strategy) + num_local(strategy);
 }
+/* Returns true if the strategy has replicas on several hosts. */
+static inline bool is_spread(const ditto_strategy *strategy)
+{
+    return num_local(strategy) < ditto_strategy_num_replicas(strategy);
+}
 
 /* Completes the options of a strategy of n replicas on all hosts. Changes nothing with one host. */
 void spread_over_hosts(uint32_t n, ditto_strategy_options *options);

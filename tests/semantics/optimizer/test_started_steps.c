@@ -414,7 +414,8 @@ static ditto_status fail_inside(ditto_strategy *strategy, ditto_value *const *ar
     struct training *t = user;
     (void)arguments, (void)num_arguments, (void)result;
     EXPECT(&t->report, ditto_strategy_run(strategy, forget_to_finish, t) == DITTO_ERR_INVALID);
-    EXPECT(&t->report, ditto_strategy_run(strategy, take_parts, t) == DITTO_OK);
+    if (!is_spread(strategy)) /* over several hosts, the outer run has now ended, too */
+        EXPECT(&t->report, ditto_strategy_run(strategy, take_parts, t) == DITTO_OK);
     return DITTO_OK;
 }
 
@@ -432,7 +433,10 @@ static void a_step_belongs_to_its_run(void **state)
         ditto_strategy *s = make_strategy(replica_counts[i], NULL);
         prepare(s, &t, &rules[1], "parts");
         run_all(s, merge_between_parts, &t, &t.report);
-        run_all(s, merge_then_take_parts, &t, &t.report);
+        if (!is_spread(s))
+            run_all(s, merge_then_take_parts, &t, &t.report);
+        else
+            fails_with(&t, s, merge_then_take_parts, DITTO_ERR_INVALID, "ditto_apply_start #1");
         finish(&t);
         assert_ok(ditto_strategy_destroy(s));
     }
