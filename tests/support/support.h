@@ -51,9 +51,11 @@ void run_all(ditto_strategy *strategy, ditto_replica_fn function, void *argument
 ditto_tensor spec_of(const ditto_variable *variable);
 
 /* The numbers of replicas that features are tried with. They are 1, 2, 3, 8, and, without DITTO_TEST_SHORT,
- * 64. */
+ * 64; under ThreadSanitizer 1, 2, 5, and 64. */
 extern const uint32_t replica_counts[];
 extern size_t replica_counts_length;
+/* Returns the largest of them. */
+uint32_t most_replicas(void);
 
 #define assert_status(call, expected) assert_status_((call), (expected), #call, __FILE__, __LINE__)
 void assert_status_(ditto_status found, ditto_status expected, const char *call, const char *file, int line);
@@ -70,7 +72,7 @@ uint64_t test_seed(uint64_t otherwise);
 uint64_t test_random(uint64_t *state);
 
 /* Returns how many times a test tries something. It is `full`, or about a fifth of it if DITTO_TEST_SHORT is
- * set, for example under sanitizers and on emulated machines. */
+ * set, for example under sanitizers and on emulated machines; under ThreadSanitizer about a tenth. */
 int test_trials(int full);
 
 /* 1 if AddressSanitizer or ThreadSanitizer is compiled in. Its shadow memory and its threads exceed the

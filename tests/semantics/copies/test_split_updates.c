@@ -223,7 +223,7 @@ static void a_replicas_own_component_may_be_the_value_of_a_write(void **state)
     (void)state;
     for (int how = DITTO_AGGREGATE_SUM; how <= DITTO_AGGREGATE_ONLY_FIRST_REPLICA; how++)
         for (int way = 0; way < 8; way++)
-            for (uint32_t n = 2; n <= 8; n *= 2)
+            for (uint32_t n = 2; n <= 8 && n <= most_replicas(); n *= 2)
                 write_own(n, way & 1 ? 100000 : 50, (ditto_aggregation)how, way & 2,
                           way & 4 ? DITTO_COPIES_PER_REPLICA : DITTO_COPIES_DEFAULT);
 }
