@@ -90,10 +90,25 @@ ditto_status dti_cross_gather(struct dti_team *team, const struct dti_cross_requ
     return status;
 }
 
+static bool is_spread(const struct dti_team *team)
+{
+    return dti_team_all_replicas(team) != dti_team_num_replicas(team);
+}
+
 /* Returns NULL if the team has one host, and while the strategy is being made. */
 static struct dti_hosts *hosts_of(const struct dti_team *team)
 {
-    return dti_team_sync(team) != NULL ? dti_team_sync(team)->hosts : NULL;
+    return is_spread(team) && dti_team_sync(team) != NULL ? dti_team_sync(team)->hosts : NULL;
+}
+
+/* Returns true if this thread may make a cross call on the team. Leaves the last error as it is. A function of
+ * a dataset may not. It must not call hosts_of either, because its strategy may be destroyed meanwhile. */
+static bool may_cross(const struct dti_team *team)
+{
+    ditto_error error = *dti_error_get();
+    bool may = dti_context_check_cross(team) == DITTO_OK;
+    dti_error_set(&error);
+    return may;
 }
 
 bool dti_cross_has_hosts(const struct dti_team *team)
@@ -115,7 +130,7 @@ uint32_t dti_cross_host(const struct dti_team *team)
 
 uint32_t dti_cross_epoch(const struct dti_team *team)
 {
-    const struct dti_hosts *hosts = hosts_of(team);
+    const struct dti_hosts *hosts = is_spread(team) && may_cross(team) ? hosts_of(team) : NULL;
     return hosts != NULL ? dti_cluster_epoch(hosts->cluster) : 0;
 }
 
@@ -144,15 +159,11 @@ static bool must_tell(const struct dti_team *team, const struct dti_hosts *hosts
 
 ditto_status dti_cross_tell(struct dti_team *team, uint32_t epoch, ditto_status status)
 {
-    const struct dti_hosts *hosts = hosts_of(team);
-    if (hosts == NULL || status >= 0)
-        return status;
-    ditto_error error = *dti_error_get();
     /* On the thread of a replica, or in the scope of another strategy, no cross call has begun. */
-    if (dti_context_check_cross(team) != DITTO_OK) {
-        dti_error_set(&error);
+    if (status >= 0 || !is_spread(team) || !may_cross(team))
         return status;
-    }
+    const struct dti_hosts *hosts = hosts_of(team);
+    ditto_error error = *dti_error_get();
     bool taken = dti_team_take_turn(team), tells = must_tell(team, hosts, epoch);
     dti_error_set(&error);
     if (tells)
