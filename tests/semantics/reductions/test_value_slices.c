@@ -278,12 +278,13 @@ static void compare(ditto_strategy *strategy, struct compared *c)
 static void rule_4_8_any_number_of_slices_may_have_one_index(void **state)
 {
     static const size_t rows[] = { 1, 2, 5, 1024, 1025, 5000, 70000 };
+    size_t most_rows = test_trials(70000) < 70000 ? 5000 : 70000;
     static const ditto_dtype dtypes[] = { DITTO_F64, DITTO_F16, DITTO_C128 };
     uint64_t seed = test_seed(48);
     (void)state;
     for (uint32_t n = 1; n <= 2; n++) {
         ditto_strategy *strategy = make_strategy(n, NULL);
-        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (size_t i = 0; i < sizeof rows / sizeof *rows && rows[i] <= most_rows; i++)
             for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
                 for (size_t row_count = 1; row_count <= 2000; row_count += 1999) {
                     struct compared c = { 0 };
