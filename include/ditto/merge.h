@@ -42,14 +42,16 @@ DITTO_BEGIN
  *  @param arguments      [num_arguments] per-replica values, views of what each replica gave. They are valid
  *                        until the function returns
  *  @param num_arguments  number of arguments
- *  @param user           the pointer that replica 0 gave to ditto_merge_call
+ *  @param user           the pointer that replica 0 gave to ditto_merge_call; over several hosts, where the
+ *                        function runs once on each, that of the host's first replica
  *  @param result         [out] NULL, or a value, which belongs to the call afterwards, also after an error.
  *                        It must be an argument, or a value that the function received through an `out`
  *                        parameter. The data of a plain value must still exist after the function has
  *                        returned, so it must not be a local array (DITTO_ERR_INVALID). *result is NULL when
  *                        the function is called, and `result` is never NULL
  *  @return DITTO_OK, or an error, which ends the run. If a run that this function made has failed, the
- *          function may still return DITTO_OK. A positive status ends the run with DITTO_ERR_USER */
+ *          function may still return DITTO_OK. Over several hosts the run ends all the same. A positive
+ *          status ends the run with DITTO_ERR_USER */
 typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *const *arguments,
                                        uint32_t num_arguments, void *user, ditto_value **result);
 
@@ -62,7 +64,8 @@ typedef ditto_status (*ditto_merge_fn)(ditto_strategy *strategy, ditto_value *co
  *
  *  @param self           the calling replica
  *  @param function       the function; the same one on all replicas
- *  @param user           passed to the function. The pointer of replica 0 is used
+ *  @param user           passed to the function. The pointer of replica 0 is used, over several hosts that
+ *                        of each host's first replica
  *  @param arguments      [num_arguments] this replica's tensors, which are not copied
  *  @param num_arguments  number of arguments; equal on all replicas
  *  @param result         [out] set to the function's value, or to NULL if there is none. The pointer itself

@@ -87,7 +87,8 @@ typedef struct ditto_rule_range {
  *
  *  If the components of a variable may differ, the function is called for each copy, with that copy's values,
  *  the same gradient, and the slots as they were before the step. The slots that the call for replica 0's
- *  copy leaves are kept.
+ *  copy leaves are kept. Over several hosts each host keeps those of its first replica's copy, so they must
+ *  not depend on the values.
  *
  *  @param range  the elements
  *  @param user   the pointer ditto_optimizer_options.user */
@@ -243,7 +244,7 @@ typedef struct ditto_apply_options {
 
     /** [out] The norm of the aggregated gradients of all variables before clipping. It has the same bits on
      *  all replicas, with and without clip_norm. NULL if it is not needed. Without clip_norm, it must be NULL
-     *  on all replicas or on none, and over several hosts on all (DITTO_ERR_UNSUPPORTED otherwise). */
+     *  on all replicas or on none. */
     double *norm;
 } ditto_apply_options;
 
@@ -272,12 +273,14 @@ typedef struct ditto_apply_options {
  *                                 only some replicas ask for the norm
  *  @retval DITTO_ERR_UNSUPPORTED  the norm of gradients that are neither f32 nor f64
  *  @retval DITTO_ERR_NO_MEMORY    the replica's arena has no memory for the list of gradients, which is
- *                                 allocated if there are more than 64 variables or shards
+ *                                 allocated if there are more than 64 variables or shards, or for a gradient
+ *                                 whose norm is taken over several hosts
  *  @par Cost
  *  All variables together take two meetings. Each gradient is read once. Each value and slot is read once and
  *  written once, the values once per copy. With clipping there are six meetings, and the aggregated gradient
  *  is also written once and read twice. For the norm without clipping there are four meetings, and all
- *  gradients are read once more. */
+ *  gradients are read once more. Over several hosts that norm takes an all-reduce of each variable, and
+ *  memory for its gradient, and the hosts exchange the sums of the gradients in any case. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *optimizer,
                                                    const ditto_tensor *gradients,
                                                    const ditto_apply_options *options);

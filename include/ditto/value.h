@@ -194,8 +194,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strat
  *  @param strategy     the strategy
  *  @param values       [R] the values, one for each of this host's R replicas
  *  @param always_wrap  if not 0, a leaf that is the same value in all of them becomes a per-replica value
- *                      too. A variable still becomes the variable. Over several hosts it is always so, because
- *                      the values of other hosts may differ
+ *                      too. A variable still becomes the variable. Over several hosts plain values always
+ *                      do, because those of other hosts may differ, and slices cannot be regrouped
  *  @param out          [out] the value
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_INVALID  structures, kinds, dtypes or ranks differ; different variables; a per-replica

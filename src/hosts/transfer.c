@@ -31,8 +31,8 @@ ditto_status dti_fail_cluster_poisoned(void)
                                         "cluster, and end the program without finalizing its network");
 }
 
-/* Called when the wire has failed with `status`, which is recorded. Connections break when a process ends, and
- * the life line may notice that a little later. Returns LOST if it does. */
+/* Called when the wire has failed with `status`, which is recorded. Connections break when a process ends,
+ * and the life line may notice that a little later. Returns LOST if it does. */
 static ditto_status explain(ditto_cluster *cluster, ditto_status status)
 {
     const struct timespec millisecond = { 0, 1000000 };

@@ -125,10 +125,10 @@ struct dti_copy_set {
 };
 
 /* Processes a tile of results before it is written. Elements [first, first + count) of the item are in
- * `tile`, which may be overwritten. The function writes its result to `out`, which is the tile itself or an
- * address in the only copy that the calling thread writes. The function is called once on each
- * host for each element, on any thread of any of its replicas. If the values of replica 0 are used as they are (op 0), it
- * may be called once in each group of replicas that has copies, for the copies of that group. */
+ * `tile`, which may be overwritten. The function writes its result to `out`, which is the tile itself or
+ * an address in the only copy that the calling thread writes. The function is called once on each host for
+ * each element, on any thread of any of its replicas. If the values of replica 0 are used as they are (op
+ * 0), it may be called once in each group of replicas that has copies, for the copies of that group. */
 typedef void dti_target_finish_fn(void *context, uint32_t replica, size_t item, size_t first, size_t count,
                                   void *tile, void *out);
 

@@ -89,8 +89,8 @@ static ditto_status assign_checked(ditto_variable *v, enum dti_rule rule, const 
 static ditto_status assign_value(ditto_variable *v, enum dti_rule rule, const ditto_value *value)
 {
     DTI_HOLD_VARIABLE(v);
-    uint32_t epoch = dti_cross_epoch(v->team);
-    return dti_cross_tell(v->team, epoch, assign_checked(v, rule, value));
+    uint64_t begin = dti_cross_begin(v->team);
+    return dti_cross_tell(v->team, begin, assign_checked(v, rule, value));
 }
 
 ditto_status ditto_variable_assign_value(ditto_variable *variable, const ditto_value *value)

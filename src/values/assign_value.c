@@ -28,8 +28,8 @@ static ditto_status copy_range(size_t first, size_t end, void *context)
     return DITTO_OK;
 }
 
-/* Over several hosts: replaces the value by that of the first host, whose first replica has the component that
- * counts. */
+/* Over several hosts: replaces the value by that of the first host, whose first replica has the component
+ * that counts. */
 static ditto_status take_from_first_host(const ditto_variable *v, void *value)
 {
     struct dti_cross_request request = { .name = dti_public_function, .object = v->name };

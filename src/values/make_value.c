@@ -97,8 +97,8 @@ static ditto_status fail_regroup(const ditto_value *const *values)
 {
     if (values[0]->kind == DITTO_VALUE_SLICES)
         return DTI_FAIL(DITTO_ERR_INVALID,
-                        "regroup of slices: values of slices are made by "
-                        "ditto_strategy_value_from_slices, or returned by ditto_return_slices");
+                        "regroup of slices, of each replica or on several hosts: values of slices are made "
+                        "by ditto_strategy_value_from_slices, or returned by ditto_return_slices");
     uint32_t i = 1; /* The loop ends: not all variables are the same. */
     while (values[i]->variable == values[0]->variable)
         i++;
@@ -358,6 +358,13 @@ static ditto_status regroup_nest(ditto_strategy *strategy, const ditto_value *co
     return status;
 }
 
+/* Returns true if all hosts are known to have the same value. The plain values and slices of other hosts
+ * may differ. */
+static bool is_same_everywhere(const struct dti_team *team, const ditto_value *value)
+{
+    return dti_team_all_replicas(team) == dti_team_num_replicas(team) || value->kind == DITTO_VALUE_MIRRORED;
+}
+
 static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *values, uint32_t n, bool wrap,
                             ditto_value **out)
 {
@@ -368,9 +375,8 @@ static ditto_status regroup(ditto_strategy *strategy, const ditto_value *const *
         *out = dti_value_keep(variable);
         return DITTO_OK;
     }
-    /* Over several hosts the values of the others are not known, and may differ. */
-    wrap |= dti_team_all_replicas(dti_team_of(strategy)) != n;
-    if (all_same(values, n) && (!wrap || values[0]->kind == DITTO_VALUE_VARIABLE)) {
+    if (all_same(values, n) && (values[0]->kind == DITTO_VALUE_VARIABLE ||
+                                (!wrap && is_same_everywhere(dti_team_of(strategy), values[0])))) {
         *out = dti_value_keep(values[0]);
         return DITTO_OK;
     }

@@ -9,7 +9,14 @@
 #include <unistd.h>
 
 /* Strategies that exist at a time, each with a cluster of its own. */
-enum { MOST_HOSTS = 8, MOST_CLUSTERS = 4, DELAY_US = 30, TIMEOUT_MS = 20000, LIMIT_MS = 120000, GRACE_MS = 1000 };
+enum {
+    MOST_HOSTS = 8,
+    MOST_CLUSTERS = 4,
+    DELAY_US = 30,
+    TIMEOUT_MS = 20000,
+    LIMIT_MS = 120000,
+    GRACE_MS = 1000
+};
 
 static uint32_t hosts = 1, host;
 static struct local_network *network[MOST_CLUSTERS];

@@ -62,8 +62,8 @@ ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dat
     DTI_HOLD_STRATEGY(strategy);
     DTI_TRY(dti_not_null(dataset, "dataset"));
     DTI_TRY(dti_not_null(out, "out"));
-    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), epoch,
+    uint64_t begin = dti_cross_begin(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), begin,
                           create(dti_team_of(strategy), dataset, NULL, NULL, options, out));
 }
 
@@ -76,8 +76,8 @@ ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditt
     DTI_TRY(dti_not_null(out, "out"));
     if (function == NULL)
         return dti_fail_null("function");
-    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), epoch,
+    uint64_t begin = dti_cross_begin(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), begin,
                           create(dti_team_of(strategy), NULL, function, user, options, out));
 }
 

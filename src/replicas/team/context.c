@@ -247,14 +247,29 @@ const char *dti_context_exit_hint(const struct dti_frame *top)
                                           : "call it after the other strategy's call has returned";
 }
 
-/* Does the work of dti_context_check_cross, except outside all scopes and runs and in cross context of the
- * team. */
-static ditto_status check_other_context(const struct dti_frame *top, const struct dti_team *team)
+static bool may_cross(const struct dti_frame *top, const struct dti_team *team)
 {
+    if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
+        return true;
     /* A function of a dataset forked, and this is the child process. The call itself finds that the strategy
      * cannot be used here. */
     if (top->kind == DTI_CONTEXT_INPUT && is_forked(top))
-        return DITTO_OK;
+        return true;
+    if (top->kind == DTI_CONTEXT_UPDATE || is_input(top))
+        return false;
+    /* The scope or run belongs to a strategy that cannot be used in this child process, or to the default
+     * strategy. Neither prevents the call. Only input context may have no team. */
+    return top->team != NULL && top->team != team && (dti_team_forked(top->team) || top->team->options.plain);
+}
+
+bool dti_context_may_cross(const struct dti_team *team)
+{
+    return may_cross(dti_frame_top, team);
+}
+
+/* Says why this thread may not make a cross call. */
+static ditto_status fail_cross(const struct dti_frame *top)
+{
     if (top->kind == DTI_CONTEXT_UPDATE)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,
@@ -267,10 +282,6 @@ static ditto_status check_other_context(const struct dti_frame *top, const struc
                         "called in a function of a dataset, where no call of a strategy works: the strategy "
                         "may be waiting for this thread. Read what the function needs before the iterator is "
                         "made, and pass it through the user pointer");
-    /* The scope or run belongs to a strategy that cannot be used in this child process, or to the default
-     * strategy. Neither prevents the call. Only input context may have no team. */
-    if (top->team != NULL && top->team != team && (dti_team_forked(top->team) || top->team->options.plain))
-        return DITTO_OK;
     if (top->kind == DTI_CONTEXT_DEVICE)
         return DTI_FAIL(
             DITTO_ERR_CONTEXT,
@@ -292,10 +303,7 @@ static ditto_status check_other_context(const struct dti_frame *top, const struc
 
 ditto_status dti_context_check_cross(const struct dti_team *team)
 {
-    const struct dti_frame *top = dti_frame_top;
-    if (top == NULL || (top->kind == DTI_CONTEXT_CROSS && top->team == team))
-        return DITTO_OK;
-    return check_other_context(top, team);
+    return may_cross(dti_frame_top, team) ? DITTO_OK : fail_cross(dti_frame_top);
 }
 
 ditto_status dti_context_check_scope(const struct dti_team *team)

@@ -167,6 +167,8 @@ bool dti_context_is_of(const struct dti_team *team);
  * function of an update or of a dataset, and in the scope of another strategy. A scope or run of the default
  * strategy does not count. */
 ditto_status dti_context_check_cross(const struct dti_team *team);
+/* Returns true if it would return DITTO_OK. Leaves the last error as it is. */
+bool dti_context_may_cross(const struct dti_team *team);
 /* Checks that this thread may enter the scope of `team`. In addition to the above, the default strategy's
  * scope is refused inside the scope of another strategy. */
 ditto_status dti_context_check_scope(const struct dti_team *team);

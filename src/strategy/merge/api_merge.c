@@ -72,8 +72,8 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
 {
     DTI_ENTER();
     DTI_HOLD_VARIABLE(variable);
-    uint32_t epoch = dti_cross_epoch(variable->team);
-    return dti_cross_tell(variable->team, epoch,
+    uint64_t begin = dti_cross_begin(variable->team);
+    return dti_cross_tell(variable->team, begin,
                           update(variable, function, user, arguments, num_arguments, options, results));
 }
 

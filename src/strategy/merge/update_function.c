@@ -147,7 +147,8 @@ static ditto_status complete(const ditto_variable *v, ditto_value *results, bool
     return DITTO_OK;
 }
 
-/* Compares the function, and the arguments that must be equal on all hosts. */
+/* Compares the function and the arguments. Of those that may differ between replicas, it compares only what
+ * they are. */
 static ditto_status compare_hosts(const struct updating *u)
 {
     struct dti_team *team = u->variable->team;
@@ -158,11 +159,12 @@ static ditto_status compare_hosts(const struct updating *u)
                                     u->request->count ^ u->variable->stamp);
     digest = dti_hash_word(digest, u->results != NULL);
     for (uint32_t k = 0; k < u->request->count; k++) {
-        if (is_per_replica(u->arguments[k]))
-            continue;
+        bool differs = is_per_replica(u->arguments[k]);
         DTI_TRY(dti_inspect_component(u->arguments[k], 0, &tensor));
+        digest = dti_hash_word(digest, (uint64_t)tensor.dtype << 32 | (uint64_t)differs << 16 | tensor.rank);
+        if (differs)
+            continue;
         digest = dti_hash_bytes(digest, tensor.data, ditto_tensor_bytes(&tensor));
-        digest = dti_hash_word(digest, (uint64_t)tensor.dtype << 32 | tensor.rank);
         digest = dti_hash_bytes(digest, tensor.shape, tensor.rank * sizeof tensor.shape[0]);
     }
     return dti_cross_compare(team, "ditto_variable_update", u->variable->name, digest);
@@ -193,9 +195,10 @@ static ditto_status call_on_all_copies(struct updating *u)
     struct dti_team *team = u->variable->team;
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
-    ditto_status status = compare_hosts(u);
+    /* Hosts compare their calls when nothing but the function can fail any more. */
+    ditto_status status = prepare(u);
     if (status == DITTO_OK)
-        status = prepare(u);
+        status = compare_hosts(u);
     if (status == DITTO_OK) {
         status = dti_team_run(team, call_on_copy, u, DITTO_FOREVER);
         dti_team_renew(team); /* is enough, because the job uses no collectives */
@@ -302,8 +305,9 @@ static bool any_result(const ditto_variable *v)
     return any;
 }
 
-/* Gets the result for this replica from the owner of its copy. A further meeting makes sure that the owners
- * keep their results until all replicas have copied them. */
+/* Gets the result for this replica from the owner of its copy. A further meeting of the replicas of this
+ * host makes sure that the owners keep their results until all have copied them. Other hosts may have no
+ * results. */
 static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
                                  const struct dti_matched_call *matched, ditto_tensor *result)
 {
@@ -324,7 +328,9 @@ static ditto_status share_result(struct dti_replica *r, const ditto_variable *v,
     }
     /* Copying a result may take any time, so the time limit of the meeting begins after it. */
     struct dti_deadline deadline = dti_replica_deadline(r, r->timeout_ms);
-    ditto_status status = dti_sync_meet(r, matched, &deadline); /* after an error no replica reads results */
+    struct dti_matched_call copied_all = *matched;
+    copied_all.each_host = true;
+    ditto_status status = dti_sync_meet(r, &copied_all, &deadline); /* after an error no replica reads them */
     if (status == DITTO_OK && result != NULL)
         *result = own_result;
     else

@@ -156,8 +156,8 @@ static ditto_status next_value(ditto_strategy *strategy, ditto_iterator *iterato
 ditto_status dti_input_next_value(ditto_iterator *iterator, ditto_value **out)
 {
     struct dti_team *team = dti_iterator_team(iterator);
-    uint32_t epoch = dti_cross_epoch(team);
-    return dti_cross_tell(team, epoch, next_value(dti_team_strategy(team), iterator, out));
+    uint64_t begin = dti_cross_begin(team);
+    return dti_cross_tell(team, begin, next_value(dti_team_strategy(team), iterator, out));
 }
 
 /* -- reports -- */

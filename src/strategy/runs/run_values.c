@@ -104,8 +104,8 @@ ditto_status dti_strategy_run_values(ditto_strategy *strategy, const struct dti_
                                      const ditto_run_options *options, uint64_t *steps_done,
                                      ditto_value **result)
 {
-    uint32_t epoch = dti_cross_epoch(strategy->base.team);
-    return dti_cross_tell(strategy->base.team, epoch,
+    uint64_t begin = dti_cross_begin(strategy->base.team);
+    return dti_cross_tell(strategy->base.team, begin,
                           run_values(strategy, request, options, steps_done, result));
 }
 

@@ -77,6 +77,7 @@ ditto_status dti_cross_gather(struct dti_team *team, const struct dti_cross_requ
     struct gathering g = { .request = request, .own = own, .bytes = bytes };
     ditto_status status;
     DTI_TRY(dti_context_check_cross(team));
+    DTI_TRY(dti_team_check_usable(team)); /* in a child process, the lock of the turn may have no owner */
     bool taken = dti_team_take_turn(team);
     if (dti_team_pauses(team) != 0) {
         status = gather_in_pause(dti_team_replica(team, 0), hosts, &g);
@@ -101,16 +102,6 @@ static struct dti_hosts *hosts_of(const struct dti_team *team)
     return is_spread(team) && dti_team_sync(team) != NULL ? dti_team_sync(team)->hosts : NULL;
 }
 
-/* Returns true if this thread may make a cross call on the team. Leaves the last error as it is. A function of
- * a dataset may not. It must not call hosts_of either, because its strategy may be destroyed meanwhile. */
-static bool may_cross(const struct dti_team *team)
-{
-    ditto_error error = *dti_error_get();
-    bool may = dti_context_check_cross(team) == DITTO_OK;
-    dti_error_set(&error);
-    return may;
-}
-
 bool dti_cross_has_hosts(const struct dti_team *team)
 {
     return hosts_of(team) != NULL;
@@ -128,18 +119,23 @@ uint32_t dti_cross_host(const struct dti_team *team)
     return hosts != NULL ? dti_hosts_own(hosts) : 0;
 }
 
-uint32_t dti_cross_epoch(const struct dti_team *team)
+/* The number of the last exchange of headers, with its epoch. */
+static uint64_t last_exchange(const struct dti_hosts *hosts)
 {
-    const struct dti_hosts *hosts = is_spread(team) && may_cross(team) ? hosts_of(team) : NULL;
-    return hosts != NULL ? dti_cluster_epoch(hosts->cluster) : 0;
+    return (uint64_t)dti_cluster_epoch(hosts->cluster) << 32 | (uint32_t)dti_headers_number(hosts->cluster);
+}
+
+uint64_t dti_cross_begin(const struct dti_team *team)
+{
+    /* A function of a dataset may not call hosts_of, because its strategy may be destroyed meanwhile. */
+    const struct dti_hosts *hosts = is_spread(team) && dti_context_may_cross(team) ? hosts_of(team) : NULL;
+    return hosts != NULL ? last_exchange(hosts) : 0;
 }
 
 uint64_t dti_cross_stamp(const struct dti_team *team)
 {
     const struct dti_hosts *hosts = hosts_of(team);
-    return hosts == NULL ? 0
-                         : (uint64_t)dti_cluster_epoch(hosts->cluster) << 32 |
-                               (uint32_t)dti_headers_number(hosts->cluster);
+    return hosts != NULL ? last_exchange(hosts) : 0;
 }
 
 void dti_cross_inner_run_failed(struct dti_team *team)
@@ -149,25 +145,32 @@ void dti_cross_inner_run_failed(struct dti_team *team)
         dti_headers_break(hosts->cluster);
 }
 
-/* Returns true if this thread is to end the epoch that the call began in. It has the turn. */
-static bool must_tell(const struct dti_team *team, const struct dti_hosts *hosts, uint32_t epoch)
+/* Tells the other hosts of the error of this thread, which has the turn. */
+static ditto_status tell(struct dti_team *team, const struct dti_hosts *hosts, uint64_t begin,
+                         ditto_status status)
 {
-    /* In a merge function, the end of the run tells the others. */
-    return dti_team_pauses(team) == 0 && dti_cluster_epoch(hosts->cluster) == epoch &&
-           dti_cluster_check_usable(hosts->cluster) == DITTO_OK;
+    bool same_epoch = dti_cluster_epoch(hosts->cluster) == begin >> 32;
+    if (dti_team_pauses(team) != 0) {
+        /* The end of the run tells the others. If this call has met them, they have completed another part of
+         * it, so the run ends even if the merge function handles the error. */
+        if (same_epoch && last_exchange(hosts) != begin)
+            dti_headers_break(hosts->cluster);
+        return status;
+    }
+    ditto_error error = *dti_error_get();
+    bool tells = same_epoch && dti_cluster_check_usable(hosts->cluster) == DITTO_OK;
+    dti_error_set(&error);
+    return tells ? dti_hosts_close(hosts->cluster, hosts->timeout_ms) : status;
 }
 
-ditto_status dti_cross_tell(struct dti_team *team, uint32_t epoch, ditto_status status)
+ditto_status dti_cross_tell(struct dti_team *team, uint64_t begin, ditto_status status)
 {
-    /* On the thread of a replica, or in the scope of another strategy, no cross call has begun. */
-    if (status >= 0 || !is_spread(team) || !may_cross(team))
+    /* On the thread of a replica, in the scope of another strategy, or in a child process, no cross call has
+     * begun. */
+    if (status >= 0 || !is_spread(team) || !dti_context_may_cross(team) || dti_team_forked(team))
         return status;
-    const struct dti_hosts *hosts = hosts_of(team);
-    ditto_error error = *dti_error_get();
-    bool taken = dti_team_take_turn(team), tells = must_tell(team, hosts, epoch);
-    dti_error_set(&error);
-    if (tells)
-        status = dti_hosts_close(hosts->cluster, hosts->timeout_ms);
+    bool taken = dti_team_take_turn(team);
+    status = tell(team, hosts_of(team), begin, status);
     dti_team_give_turn(team, taken);
     return status;
 }

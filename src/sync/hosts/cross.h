@@ -1,9 +1,10 @@
 /* src/sync/hosts/cross.h - cross calls that all hosts of a strategy make together.
  *
  * A cross call over several hosts compares what the hosts were given (dti_cross_compare), or gives data of
- * each host to all (dti_cross_gather). The public function notes the epoch first, and ends with
+ * each host to all (dti_cross_gather). The public function calls dti_cross_begin first, and ends with
  * dti_cross_tell. So an error of one host, wherever it happened in the call, is that of all. With one host
- * all functions return at once. */
+ * these functions do nothing, but dti_cross_gather and dti_cross_agree may only be called if
+ * dti_cross_has_hosts. */
 #ifndef DTI_SYNC_HOSTS_CROSS_H
 #define DTI_SYNC_HOSTS_CROSS_H
 
@@ -43,8 +44,8 @@ DTI_COMPANION bool dti_cross_has_hosts(const struct dti_team *team);
 DTI_COMPANION uint32_t dti_cross_hosts(const struct dti_team *team);
 DTI_COMPANION uint32_t dti_cross_host(const struct dti_team *team);
 
-/* Returns the epoch of the team's cluster, or 0 if it has one host. */
-DTI_COMPANION uint32_t dti_cross_epoch(const struct dti_team *team);
+/* Begins a cross call. Returns what dti_cross_tell needs. */
+DTI_COMPANION uint64_t dti_cross_begin(const struct dti_team *team);
 /* Returns a number that no other cross call has, and that is the same on all hosts after a call of
  * dti_cross_gather. Objects of one name are told apart by it. Returns 0 if the team has one host. */
 uint64_t dti_cross_stamp(const struct dti_team *team);
@@ -53,9 +54,10 @@ uint64_t dti_cross_stamp(const struct dti_team *team);
  * function handles the error, the outer run ends with it on all hosts. */
 void dti_cross_inner_run_failed(struct dti_team *team);
 
-/* Ends a cross call that began in `epoch` with a status of this host. If it has failed outside of a run, and
- * the other hosts have not been told, tells them, and returns the error of all hosts. */
-DTI_COMPANION ditto_status dti_cross_tell(struct dti_team *team, uint32_t epoch, ditto_status status);
+/* Ends a cross call with a status of this host. If it has failed outside of a run, and the other hosts
+ * have not been told, tells them, and returns the error of all hosts. If it has failed in a merge function
+ * after it has met the other hosts, the run ends with this error on all hosts. */
+DTI_COMPANION ditto_status dti_cross_tell(struct dti_team *team, uint64_t begin, ditto_status status);
 
 /* Ends a cross call in which each host has done something that may fail. Returns the status of this host, or
  * the error of another one. */

@@ -20,23 +20,40 @@ static ditto_status check(const ditto_strategy *strategy, const ditto_value *val
     return dti_value_hold_own(value, strategy, "value", held);
 }
 
-/* Ends a call that reads a value. One that is the same for all replicas is read on each host alone, so an error
- * is not that of the others. */
-static ditto_status end(ditto_strategy *strategy, uint32_t epoch, const ditto_value *value,
-                        ditto_status status)
+/* A call that reads a value. One that is the same for all replicas is read on each host alone. An error is
+ * then not that of the others. */
+struct reading {
+    ditto_strategy *strategy;
+    uint64_t begin;
+    bool alone;
+};
+
+static struct reading begin_reading(ditto_strategy *strategy)
 {
-    bool alone = status == DITTO_ERR_RANGE && value != NULL && dti_is_read_alone(value);
-    return alone ? status : dti_cross_tell(dti_team_of(strategy), epoch, status);
+    return (struct reading){ strategy, dti_cross_begin(dti_team_of(strategy)), false };
 }
 
-static ditto_status reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
+static ditto_status check_reading(struct reading *reading, const ditto_value *value, const void *out,
+                                  struct dti_gates *held)
+{
+    DTI_TRY(check(reading->strategy, value, out, held));
+    reading->alone = dti_is_read_alone(value);
+    return DITTO_OK;
+}
+
+static ditto_status end_reading(const struct reading *reading, ditto_status status)
+{
+    return reading->alone ? status : dti_cross_tell(dti_team_of(reading->strategy), reading->begin, status);
+}
+
+static ditto_status reduce(struct reading *reading, ditto_op op, const ditto_value *value,
                            const int32_t *axes, uint32_t num_axes, ditto_value **out)
 {
     DTI_LEAVES_GATES(held);
-    DTI_TRY(check(strategy, value, out, &held));
+    DTI_TRY(check_reading(reading, value, out, &held));
     if (num_axes != 0)
         DTI_TRY(dti_not_null(axes, "axes"));
-    return dti_reduce_value(strategy, op, value, num_axes != 0 ? axes : NULL, num_axes, out);
+    return dti_reduce_value(reading->strategy, op, value, num_axes != 0 ? axes : NULL, num_axes, out);
 }
 
 ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const ditto_value *value,
@@ -44,17 +61,17 @@ ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const 
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return end(strategy, epoch, value, reduce(strategy, op, value, axes, num_axes, out));
+    struct reading reading = begin_reading(strategy);
+    return end_reading(&reading, reduce(&reading, op, value, axes, num_axes, out));
 }
 
-static ditto_status reduce_f64(ditto_strategy *strategy, ditto_op op, const ditto_value *value, double *out)
+static ditto_status reduce_f64(struct reading *reading, ditto_op op, const ditto_value *value, double *out)
 {
     ditto_value *reduced;
     ditto_tensor tensor;
     DTI_LEAVES_GATES(held);
-    DTI_TRY(check(strategy, value, out, &held));
-    DTI_TRY(dti_reduce_value(strategy, op, value, NULL, 0, &reduced));
+    DTI_TRY(check_reading(reading, value, out, &held));
+    DTI_TRY(dti_reduce_value(reading->strategy, op, value, NULL, 0, &reduced));
     ditto_status status = dti_inspect_tensor(reduced, &tensor);
     if (status == DITTO_OK)
         status = dti_tensor_number(&tensor, out);
@@ -67,8 +84,8 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return end(strategy, epoch, value, reduce_f64(strategy, op, value, out));
+    struct reading reading = begin_reading(strategy);
+    return end_reading(&reading, reduce_f64(&reading, op, value, out));
 }
 
 static ditto_status merge_slices(const ditto_strategy *strategy, const ditto_value *slices, ditto_value **out)
@@ -85,8 +102,8 @@ ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_v
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), epoch, merge_slices(strategy, slices, out));
+    uint64_t begin = dti_cross_begin(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), begin, merge_slices(strategy, slices, out));
 }
 
 static ditto_status check_destinations(const ditto_strategy *strategy, const ditto_destination *destinations,
@@ -134,8 +151,8 @@ ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op o
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), epoch,
+    uint64_t begin = dti_cross_begin(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), begin,
                           batch_reduce_to(strategy, op, values, destinations, num_values, out));
 }
 
@@ -153,8 +170,15 @@ ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, con
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), epoch, reduce_to(strategy, op, value, destinations, out));
+    uint64_t begin = dti_cross_begin(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), begin, reduce_to(strategy, op, value, destinations, out));
+}
+
+static uint64_t hash_of(const ditto_tensor *tensor, size_t bytes)
+{
+    uint64_t hash = dti_hash_word(dti_hash_bytes(DTI_HASH_SEED, tensor->data, bytes),
+                                  (uint64_t)tensor->dtype << 32 | tensor->rank);
+    return dti_hash_bytes(hash, tensor->shape, tensor->rank * sizeof tensor->shape[0]);
 }
 
 static ditto_status broadcast_to(ditto_strategy *strategy, const ditto_tensor *tensor,
@@ -168,8 +192,7 @@ static ditto_status broadcast_to(ditto_strategy *strategy, const ditto_tensor *t
     DTI_LEAVES_GATES(held);
     DTI_TRY(check_destinations(strategy, &destinations, &held));
     DTI_TRY(dti_cross_compare(dti_team_of(strategy), "ditto_strategy_broadcast_to", NULL,
-                              dti_hash_word(dti_hash_bytes(DTI_HASH_SEED, tensor->data, bytes),
-                                            dti_destination_hash(&destinations))));
+                              dti_hash_word(hash_of(tensor, bytes), dti_destination_hash(&destinations))));
     return dti_broadcast_to_destinations(strategy, tensor, &destinations, out);
 }
 
@@ -178,16 +201,16 @@ ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_t
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), epoch, broadcast_to(strategy, tensor, destinations, out));
+    uint64_t begin = dti_cross_begin(dti_team_of(strategy));
+    return dti_cross_tell(dti_team_of(strategy), begin, broadcast_to(strategy, tensor, destinations, out));
 }
 
-static ditto_status gather(ditto_strategy *strategy, const ditto_value *value, uint32_t axis,
+static ditto_status gather(struct reading *reading, const ditto_value *value, uint32_t axis,
                            ditto_value **out)
 {
     DTI_LEAVES_GATES(held);
-    DTI_TRY(check(strategy, value, out, &held));
-    return dti_gather_value(strategy, value, axis, out);
+    DTI_TRY(check_reading(reading, value, out, &held));
+    return dti_gather_value(reading->strategy, value, axis, out);
 }
 
 ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *value, uint32_t axis,
@@ -195,8 +218,8 @@ ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
-    return end(strategy, epoch, value, gather(strategy, value, axis, out));
+    struct reading reading = begin_reading(strategy);
+    return end_reading(&reading, gather(&reading, value, axis, out));
 }
 
 ditto_status ditto_all_gather_tensor(ditto_replica *self, const ditto_tensor *src, uint32_t axis,

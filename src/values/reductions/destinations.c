@@ -49,9 +49,7 @@ uint64_t dti_destination_hash(const ditto_destination *destinations)
     if (of == NULL)
         return destinations->replica;
     uint64_t hash = dti_hash_word(DTI_HASH_SEED, of->kind);
-    return of->kind == DITTO_VALUE_VARIABLE
-               ? dti_hash_bytes(hash, of->variable->name, strlen(of->variable->name))
-               : hash;
+    return of->kind == DITTO_VALUE_VARIABLE ? dti_hash_word(hash, of->variable->stamp) : hash;
 }
 
 /* -- planning: the inputs of each result -- */
@@ -65,7 +63,7 @@ static bool is_to_variable(const struct delivery *d)
 static ditto_status plan_sparse(const struct deliveries *all, struct delivery *d)
 {
     d->sparse = true;
-    return dti_concatenate_slices(d->from, all->op, &d->to);
+    return dti_concatenate_slices(d->from, all->op, dti_destination_hash(d->destinations), &d->to);
 }
 
 /* Makes a dense array of the slices. */
@@ -89,7 +87,7 @@ static ditto_status plan_dense(const struct deliveries *all, struct delivery *d)
     if (d->allocated == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %zu dense rows", rows);
     d->ready = d->allocated;
-    return dti_slices_to_dense(d->from, all->op, rows, d->allocated);
+    return dti_slices_to_dense(d->from, all->op, dti_destination_hash(d->destinations), rows, d->allocated);
 }
 
 static ditto_status plan_delivery(const struct deliveries *all, struct delivery *d)
@@ -104,9 +102,11 @@ static ditto_status plan_delivery(const struct deliveries *all, struct delivery 
     DTI_TRY(dti_inspect_component(d->from, 0, &d->spec));
     DTI_TRY(dti_reduce_check(all->op, d->spec.dtype));
     if (dti_is_one_value(d->from)) {
-        if (!dti_is_read_alone(d->from)) /* the component of replica 0 counts */
+        /* The component of replica 0 counts. Another thread may change what dti_is_read_alone returns. */
+        bool alone = dti_is_read_alone(d->from);
+        if (!alone)
             DTI_TRY(dti_all_parts_open(d->from, dti_destination_hash(d->destinations), &d->parts));
-        d->ready = dti_is_read_alone(d->from) ? d->spec.data : d->parts.part[0].data;
+        d->ready = alone ? d->spec.data : d->parts.part[0].data;
         return dti_reduce_check_once(all->strategy, all->op);
     }
     DTI_TRY(dti_all_parts_open(d->from, dti_hash_word(dti_destination_hash(d->destinations), all->op),

@@ -182,7 +182,7 @@ static ditto_status reduce_slices(const ditto_value *v, ditto_op op, const int32
 {
     if (axes != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "slices are reduced by concatenation: give no axes");
-    return dti_concatenate_slices(v, op, out);
+    return dti_concatenate_slices(v, op, 0, out);
 }
 
 struct byte_copy {

@@ -68,12 +68,15 @@ ditto_status dti_reduce_check_shapes(const ditto_tensor *part, uint32_t n);
  * element is the same in all parts and in dst. Returns DITTO_ERR_NO_MEMORY. */
 ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, const struct dti_tree *tree,
                               size_t first, size_t end, void *dst);
-/* Makes one value of the slices of all replicas, in the order of the replicas. */
-ditto_status dti_concatenate_slices(const ditto_value *value, ditto_op op, ditto_value **out);
+/* Makes one value of the slices of all replicas, in the order of the replicas. `destination` is compared over
+ * hosts, here and below: dti_destination_hash, or 0. */
+ditto_status dti_concatenate_slices(const ditto_value *value, ditto_op op, uint64_t destination,
+                                    ditto_value **out);
 /* Reduces slices into the dense array `dst` of shape [rows, row_count]. Rows without slices are zero. Returns
  * DITTO_ERR_RANGE if a slice has no row in the array, DITTO_ERR_NO_MEMORY, or the error of an operator that
  * slices do not have. */
-ditto_status dti_slices_to_dense(const ditto_value *value, ditto_op op, size_t rows, void *dst);
+ditto_status dti_slices_to_dense(const ditto_value *value, ditto_op op, uint64_t destination, size_t rows,
+                                 void *dst);
 
 /* Gathering concatenates components along an axis. These functions are pure. */
 

@@ -99,10 +99,11 @@ static ditto_status fail_memory(void)
 
 /* Gets the slices of all hosts. They stay where they were received, which is valid until the next exchange,
  * and so until this call ends. */
-static ditto_status gather(const ditto_value *v, ditto_op op, struct all_slices *all)
+static ditto_status gather(const ditto_value *v, ditto_op op, uint64_t destination, struct all_slices *all)
 {
     struct dti_team *team = dti_team_of(v->strategy);
-    const uint64_t equal[] = { (uint64_t)op, (uint64_t)v->part[0].dtype, v->part[0].shape[1], v->dense_rows };
+    const uint64_t equal[] = { (uint64_t)op, (uint64_t)v->part[0].dtype, v->part[0].shape[1], v->dense_rows,
+                               destination };
     struct dti_cross_request request = { .name = dti_public_function,
                                          .digest = dti_hash_bytes(DTI_HASH_SEED, equal, sizeof equal) };
     const struct dti_gathered *given;
@@ -129,18 +130,19 @@ static ditto_status gather(const ditto_value *v, ditto_op op, struct all_slices 
     return DITTO_OK;
 }
 
-/* Finds the slices of all replicas, in a list that the caller frees. The op is 0 if they are merged. */
-static ditto_status open_all(const ditto_value *v, ditto_op op, struct all_slices *all)
+/* Finds the slices of all replicas, in a list that the caller frees. The op is 0 if they are merged.
+ * `destination` is what all hosts must have in common about where the result goes. */
+static ditto_status open_all(const ditto_value *v, ditto_op op, uint64_t destination, struct all_slices *all)
 {
     struct dti_team *team = dti_team_of(v->strategy);
     bool gathers = !v->same_slices && dti_cross_has_hosts(team);
     ditto_status status = DITTO_OK;
     *all = (struct all_slices){ .n = v->same_slices ? 1 : dti_team_all_replicas(team) };
-    all->part = malloc(all->n * sizeof *all->part);
+    all->part = calloc(all->n, sizeof *all->part);
     if (all->part == NULL)
         return fail_memory();
     if (gathers)
-        status = gather(v, op, all);
+        status = gather(v, op, destination, all);
     for (uint32_t i = 0; i < all->n && !gathers; i++)
         all->part[i] = dti_slices_of(v, i);
     for (uint32_t i = 0; i < all->n && status == DITTO_OK; i++)
@@ -181,11 +183,12 @@ static void concatenate(const struct all_slices *all, ditto_op op, const ditto_s
     dti_fenv_leave(saved);
 }
 
-ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, ditto_value **out)
+ditto_status dti_concatenate_slices(const ditto_value *v, ditto_op op, uint64_t destination,
+                                    ditto_value **out)
 {
     struct all_slices all;
     DTI_TRY(check_op(v, op));
-    DTI_TRY(open_all(v, op, &all));
+    DTI_TRY(open_all(v, op, destination, &all));
     ditto_status status = make_slices(v, all.rows, out);
     if (status == DITTO_OK) {
         ditto_slices joined = dti_slices_of(*out, 0);
@@ -213,11 +216,11 @@ static void release(struct sorted *s)
     free(s->tile);
 }
 
-static ditto_status sort(const ditto_value *v, ditto_op op, struct sorted *s)
+static ditto_status sort(const ditto_value *v, ditto_op op, uint64_t destination, struct sorted *s)
 {
     size_t order = 0, row_bytes = row_bytes_of(v);
     *s = (struct sorted){ .indexed = NULL };
-    DTI_TRY(open_all(v, op, &s->all));
+    DTI_TRY(open_all(v, op, destination, &s->all));
     s->indexed = malloc((s->all.rows + 1) * sizeof *s->indexed);
     s->value = malloc((s->all.rows + 1) * sizeof *s->value);
     s->tile = malloc(DTI_MERGE_TILE_BYTES + DTI_MERGE_SCRATCH_BYTES);
@@ -267,7 +270,7 @@ ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
     struct sorted sorted;
     ditto_value *slices;
     DTI_TRY(dti_reduction_check(v->part[0].dtype, DITTO_SUM));
-    DTI_TRY(sort(v, (ditto_op)0, &sorted));
+    DTI_TRY(sort(v, (ditto_op)0, 0, &sorted));
     ditto_status status = make_slices(v, dti_indexed_rows_distinct(sorted.indexed, sorted.all.rows), &slices);
     if (status == DITTO_OK) {
         ditto_slices merged = dti_slices_of(slices, 0);
@@ -282,12 +285,13 @@ ditto_status dti_merge_slices(const ditto_value *v, ditto_value **out)
 
 /* -- dense -- */
 
-ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, size_t rows, void *dst)
+ditto_status dti_slices_to_dense(const ditto_value *v, ditto_op op, uint64_t destination, size_t rows,
+                                 void *dst)
 {
     struct sorted sorted;
     size_t row_count = v->part[0].shape[1], row_bytes = row_count * ditto_dtype_bytes(v->part[0].dtype);
     DTI_TRY(check_op(v, op));
-    DTI_TRY(sort(v, op, &sorted));
+    DTI_TRY(sort(v, op, dti_hash_word(destination, rows), &sorted));
     struct dti_reduction r = dti_reduction_of(dti_kernels_best(), v->part[0].dtype, op);
     ditto_status status = DITTO_OK;
     if (sorted.all.rows != 0 && (uint64_t)sorted.indexed[sorted.all.rows - 1].index >= rows)

@@ -40,8 +40,8 @@ ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     struct dti_team *team = dti_team_of(strategy);
-    uint32_t epoch = dti_cross_epoch(team);
-    return dti_keep_errno(before, dti_cross_tell(team, epoch, save(strategy, path, options)));
+    uint64_t begin = dti_cross_begin(team);
+    return dti_keep_errno(before, dti_cross_tell(team, begin, save(strategy, path, options)));
 }
 
 /* -- Inspecting a file -- */
@@ -173,8 +173,8 @@ ditto_status ditto_checkpoint_restore(ditto_strategy *strategy, const char *path
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     struct dti_team *team = dti_team_of(strategy);
-    uint32_t epoch = dti_cross_epoch(team);
-    return dti_keep_errno(before, dti_cross_tell(team, epoch, restore(strategy, path, options, out)));
+    uint64_t begin = dti_cross_begin(team);
+    return dti_keep_errno(before, dti_cross_tell(team, begin, restore(strategy, path, options, out)));
 }
 
 /* -- Over several hosts -- */
@@ -187,13 +187,13 @@ ditto_status ditto_strategy_checkpoint_open(ditto_strategy *strategy, const char
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     struct dti_team *team = dti_team_of(strategy);
-    uint32_t epoch = dti_cross_epoch(team);
+    uint64_t begin = dti_cross_begin(team);
     ditto_status status = dti_not_null(path, "path");
     if (status == DITTO_OK)
         status = dti_not_null(out, "out");
     if (status == DITTO_OK)
         status = dti_checkpoint_open_on_hosts(team, path, out);
-    return dti_keep_errno(before, dti_cross_tell(team, epoch, status));
+    return dti_keep_errno(before, dti_cross_tell(team, begin, status));
 }
 
 ditto_status ditto_strategy_checkpoint_latest(ditto_strategy *strategy, const char *folder,
@@ -205,14 +205,14 @@ ditto_status ditto_strategy_checkpoint_latest(ditto_strategy *strategy, const ch
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
     struct dti_team *team = dti_team_of(strategy);
-    uint32_t epoch = dti_cross_epoch(team);
+    uint64_t begin = dti_cross_begin(team);
     struct dti_text text = { path, capacity, 0 };
     struct dti_latest latest;
     ditto_status status = capacity != 0 ? dti_not_null(path, "path") : DITTO_OK;
     if (status == DITTO_OK)
         status = dti_checkpoint_latest_on_hosts(team, folder, prefix, &latest);
     if (status != DITTO_OK)
-        return dti_keep_errno(before, dti_cross_tell(team, epoch, status));
+        return dti_keep_errno(before, dti_cross_tell(team, begin, status));
     dti_text_add(&text, "%s", latest.path);
     if (length != NULL)
         *length = text.length;

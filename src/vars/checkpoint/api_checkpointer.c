@@ -206,9 +206,9 @@ ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *fol
     DTI_TRY(dti_context_check_not_input("the checkpointer")); /* checked before a folder is created */
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_LEAVES_GATE(held, dti_strategy_hold(strategy));
-    uint32_t epoch = dti_cross_epoch(dti_team_of(strategy));
+    uint64_t begin = dti_cross_begin(dti_team_of(strategy));
     return dti_keep_errno(
-        before, dti_cross_tell(dti_team_of(strategy), epoch, create(strategy, folder, options, out)));
+        before, dti_cross_tell(dti_team_of(strategy), begin, create(strategy, folder, options, out)));
 }
 
 /* Writes the file, and then removes old files. */
@@ -351,8 +351,8 @@ static ditto_status agree(ditto_checkpointer *c, const char *name, ditto_status 
         return status; /* the strategy was destroyed */
     }
     struct dti_team *team = dti_team_of(c->strategy);
-    uint32_t epoch = dti_cross_epoch(team);
-    return dti_cross_has_hosts(team) ? dti_cross_tell(team, epoch, dti_cross_agree(team, name, status))
+    uint64_t begin = dti_cross_begin(team);
+    return dti_cross_has_hosts(team) ? dti_cross_tell(team, begin, dti_cross_agree(team, name, status))
                                      : status;
 }
 

@@ -130,7 +130,7 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
     return DITTO_OK;
 }
 
-/* Compares what hosts must give alike. Variables are compared by their names. */
+/* Compares what hosts must give alike. */
 static ditto_status compare_hosts(ditto_variable *const *variables, uint32_t count,
                                   const ditto_optimizer_options *o)
 {
@@ -150,6 +150,14 @@ static ditto_status compare_hosts(ditto_variable *const *variables, uint32_t cou
     return dti_cross_compare(team, "ditto_optimizer_create", o->name, digest);
 }
 
+/* Over several hosts, tells the optimizer and its slots apart from others of the same names. */
+static void set_stamps(ditto_optimizer *o, uint64_t stamp)
+{
+    o->stamp = stamp;
+    for (size_t i = 0; i < (size_t)o->count * o->slots && stamp != 0; i++)
+        o->slot[i]->stamp = dti_hash_word(stamp, i + 1);
+}
+
 static ditto_status create(ditto_variable *const *variables, uint32_t count, const ditto_optimizer_options *o,
                            ditto_optimizer **out)
 {
@@ -158,7 +166,7 @@ static ditto_status create(ditto_variable *const *variables, uint32_t count, con
     ditto_optimizer *made;
     uint64_t stamp = dti_cross_stamp(variables[0]->team);
     DTI_TRY(dti_optimizer_create(variables, count, o, &made));
-    made->stamp = stamp;
+    set_stamps(made, stamp);
     ditto_status status = DITTO_OK;
     if (dti_cross_has_hosts(variables[0]->team))
         status = dti_cross_agree(variables[0]->team, "the end of ditto_optimizer_create", DITTO_OK);
@@ -189,8 +197,8 @@ ditto_status ditto_optimizer_create(ditto_variable *const *variables, uint32_t n
         DTI_TRY(check_variable(variables, k, &known));
     }
     struct dti_team *team = variables[0]->team;
-    uint32_t epoch = dti_cross_epoch(team);
-    return dti_cross_tell(team, epoch, create(variables, num_variables, &known, out));
+    uint64_t begin = dti_cross_begin(team);
+    return dti_cross_tell(team, begin, create(variables, num_variables, &known, out));
 }
 
 ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer)

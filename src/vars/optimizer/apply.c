@@ -101,8 +101,8 @@ static void step_all(const struct dti_applying *a, uint32_t replica, size_t item
     }
 }
 
-/* On each host each element is in exactly one call, on the replica that computes its result. All replicas have arrived, so
- * no other replica reads the old value any more. */
+/* On each host each element is in exactly one call, on the replica that computes its result. All replicas
+ * have arrived, so no other replica reads the old value any more. */
 void dti_applying_finish(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                          void *out)
 {

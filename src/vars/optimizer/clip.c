@@ -7,7 +7,10 @@
  * elements of `sum` that it owns, with the scaled gradient.
  *
  * The blocks are similar to those of ditto_block_sum (ditto/collective.h), but each variable begins a new
- * block, and the squares of a block are added from left to right. */
+ * block, and the squares of a block are added from left to right.
+ *
+ * Over several hosts every host reduces all gradients, and its replicas measure all blocks, so the norm is
+ * the same on all hosts without a message of its own. */
 #include "replicas/memory/remote_memory.h"
 #include "sync/kernels/tree.h"
 #include "vars/optimizer/optimizer.h"
@@ -87,10 +90,12 @@ static ditto_status aggregate(const struct dti_applying *a, const void *const *c
 struct measuring {
     const struct dti_applying *applying;
 
-    /* If it is not NULL, the aggregated gradient of variable `only`, which alone is measured. */
+    /* Over several hosts and without clipping: the aggregated gradient of variable `only`, which alone is
+     * measured. NULL otherwise. */
     const char *aggregated;
     uint32_t only;
 
+    /* If `aggregated` is NULL: where the aggregated gradient comes from. */
     ditto_status (*read_gradient)(const struct dti_applying *a, const void *const *contributed, uint32_t k,
                                   size_t first, size_t end, void *values);
 };

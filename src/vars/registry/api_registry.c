@@ -69,14 +69,14 @@ ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *
     DTI_TRY(dti_tensor_check(value, &bytes));
     DTI_TRY(dti_buffer_check(value->data, bytes, value->dtype, "value->data"));
     struct dti_team *team = dti_team_of(strategy);
-    uint32_t epoch = dti_cross_epoch(team);
+    uint64_t begin = dti_cross_begin(team);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_PINNED));
     ditto_status status = dti_cross_compare_bytes(team, "ditto_strategy_restore_value", name, value->data,
                                                   bytes);
     if (status == DITTO_OK)
         status = restore(team, name, value);
     dti_cross_leave(team, &frame);
-    return dti_cross_tell(team, epoch, status);
+    return dti_cross_tell(team, begin, status);
 }
 
 /* Handles the values of the list whose variables exist now. Checks that they fit, or writes them. */

@@ -139,8 +139,8 @@ ditto_status ditto_variable_scatter(ditto_variable *v, ditto_scatter_op op, cons
 {
     DTI_ENTER();
     DTI_HOLD_VARIABLE(v);
-    uint32_t epoch = dti_cross_epoch(v->team);
-    return dti_cross_tell(v->team, epoch, scatter(v, op, slices));
+    uint64_t begin = dti_cross_begin(v->team);
+    return dti_cross_tell(v->team, begin, scatter(v, op, slices));
 }
 
 ditto_status ditto_variable_lookup(ditto_variable *v, const int64_t *indices, size_t count, void *rows,

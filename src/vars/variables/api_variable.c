@@ -94,8 +94,8 @@ ditto_status ditto_variable_create(ditto_strategy *strategy, const ditto_tensor 
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
     struct dti_team *team = dti_team_of(strategy);
-    uint32_t epoch = dti_cross_epoch(team);
-    return dti_cross_tell(team, epoch, create(team, initial, options, out));
+    uint64_t begin = dti_cross_begin(team);
+    return dti_cross_tell(team, begin, create(team, initial, options, out));
 }
 
 ditto_status ditto_variable_destroy(ditto_variable *variable)
@@ -245,10 +245,10 @@ ditto_status ditto_variable_read(ditto_variable *v, void *dst, size_t bytes)
 {
     DTI_ENTER();
     DTI_HOLD_VARIABLE(v);
-    uint32_t epoch = dti_cross_epoch(v->team);
+    uint64_t begin = dti_cross_begin(v->team);
     ditto_status status = read(v, dst, bytes);
     /* A mirrored variable is read without the other hosts. */
-    return v->mirrored ? status : dti_cross_tell(v->team, epoch, status);
+    return v->mirrored ? status : dti_cross_tell(v->team, begin, status);
 }
 
 static ditto_status write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
@@ -270,8 +270,8 @@ static ditto_status write(ditto_variable *v, enum dti_rule rule, const void *val
 static ditto_status cross_write(ditto_variable *v, enum dti_rule rule, const void *value, size_t bytes)
 {
     DTI_HOLD_VARIABLE(v);
-    uint32_t epoch = dti_cross_epoch(v->team);
-    return dti_cross_tell(v->team, epoch, write(v, rule, value, bytes));
+    uint64_t begin = dti_cross_begin(v->team);
+    return dti_cross_tell(v->team, begin, write(v, rule, value, bytes));
 }
 
 ditto_status ditto_variable_assign(ditto_variable *variable, const void *value, size_t bytes)

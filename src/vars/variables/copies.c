@@ -2,6 +2,7 @@
  * see copies.h. */
 #include "vars/variables/copies.h"
 #include "replicas/memory/remote_memory.h"
+#include "sync/hosts/cross.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/vars.h"
 
@@ -287,11 +288,33 @@ static void use_own_copies(ditto_variable *v, const struct splitting *s)
     v->own_copies = true;
 }
 
+/* Over several hosts: returns the error of a host that has no memory for its copies, on all hosts. */
+static ditto_status agree_on_memory(const ditto_variable *v, ditto_status status)
+{
+    struct dti_cross_request request = { .name = "the split of copies", v->name, v->stamp };
+    ditto_error error = *dti_error_get();
+    const struct dti_gathered *all;
+    if (!dti_cross_has_hosts(v->team))
+        return status;
+    DTI_TRY(dti_cross_gather(v->team, &request, &status, sizeof status, &all));
+    for (uint32_t h = 0; h < dti_cross_hosts(v->team); h++) {
+        ditto_status theirs;
+        memcpy(&theirs, all[h].data, sizeof theirs);
+        if (theirs != DITTO_OK && status == DITTO_OK)
+            return DTI_FAIL(theirs, "host %u could not make a copy of \"%s\", %zu bytes, for each replica", h,
+                            v->name, v->bytes);
+    }
+    if (status != DITTO_OK)
+        dti_error_set(&error);
+    return status;
+}
+
 static ditto_status split(ditto_variable *v)
 {
     struct splitting splitting = { .v = v };
     ditto_status status = dti_team_run(v->team, make_own_copy, &splitting, DITTO_FOREVER);
     dti_team_renew(v->team); /* see dti_copies_allocate */
+    status = agree_on_memory(v, status);
     if (status == DITTO_OK) {
         use_own_copies(v, &splitting);
         return DITTO_OK;

@@ -14,10 +14,10 @@ struct mirrored_write {
     enum dti_rule rule;
 };
 
-/* Computes the new values of a range. It is called after all replicas have arrived, so no replica reads the
- * old values any more. It is called once for each range on each host, and `out` is then written to every copy. If the
- * value is replica 0's, it is called once in each group of replicas, for the copies of that group
- * (sync.h). */
+/* Computes the new values of a range. It is called after all replicas have arrived, so no replica reads
+ * the old values any more. It is called once for each range on each host, and `out` is then written to
+ * every copy. If the value is replica 0's, it is called once in each group of replicas, for the copies of
+ * that group (sync.h). */
 static void apply(void *context, uint32_t replica, size_t item, size_t first, size_t count, void *tile,
                   void *out)
 {

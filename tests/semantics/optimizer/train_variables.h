@@ -21,8 +21,6 @@ struct training {
     int step;                        /* the step whose gradients are applied */
 };
 
-
-
 /* Returns small whole numbers, whose sums are exact in any order. */
 double gradient_of(int step, uint32_t replica, uint32_t k, size_t i);
 

@@ -1,0 +1,131 @@
+/* bench/simulated/simulated.c - all-reduce over many hosts in a simulated network, beside MPI_Allreduce.
+ *
+ * libditto and its wire over MPI run as they are, on SimGrid's MPI: each host is a thread of one process, and
+ * its messages take the time that they would take on the described network. What the processors do takes no
+ * time. run.sh builds and starts this program.
+ *
+ * A line has the number of hosts, the bytes of the message, what the busiest host has sent (messages, bytes,
+ * and the same as src/sync/plans/volume.h predicts), and the simulated microseconds of ditto and of
+ * MPI_Allreduce. */
+#include <ditto.h>
+#include <ditto/mpi.h>
+
+#include "sync/plans/volume.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+uint64_t sent_messages, sent_bytes; /* counted in smpi.h */
+
+/* As in src/hosts/header.c, and in src/sync/hosts/large.c. */
+enum { HEADER_BYTES = 80, SLICE_BYTES = 64 << 10, BLOCK_BYTES = 1 << 20, LINE_FLOATS = 16, REPETITIONS = 3 };
+
+struct measured {
+    float *src, *dst;
+    size_t count;
+    double ditto_seconds, mpi_seconds;
+    uint64_t messages, bytes;
+};
+
+static double slowest(double seconds)
+{
+    double all;
+    MPI_Allreduce(&seconds, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return all;
+}
+
+static uint64_t busiest(uint64_t number)
+{
+    uint64_t all;
+    MPI_Allreduce(&number, &all, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+    return all;
+}
+
+static ditto_status measure(ditto_replica *self, void *argument)
+{
+    struct measured *m = argument;
+    for (int i = 0; i < REPETITIONS; i++) {
+        MPI_Barrier(MPI_COMM_WORLD);
+        uint64_t messages = sent_messages, bytes = sent_bytes;
+        double begin = MPI_Wtime();
+        DITTO_TRY(ditto_all_reduce(self, m->src, m->dst, m->count, DITTO_F32, DITTO_SUM, NULL));
+        m->ditto_seconds = slowest(MPI_Wtime() - begin);
+        m->messages = busiest(sent_messages - messages);
+        m->bytes = busiest(sent_bytes - bytes);
+        MPI_Barrier(MPI_COMM_WORLD);
+        begin = MPI_Wtime();
+        MPI_Allreduce(m->src, m->dst, (int)m->count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        m->mpi_seconds = slowest(MPI_Wtime() - begin);
+    }
+    return DITTO_OK;
+}
+
+/* Predicts what host 0 sends, with its header to each other host. The plan is a large one if more is counted
+ * than one message for each other host. */
+static struct dti_volume predict(uint32_t hosts, size_t count, bool is_large)
+{
+    size_t slice = BLOCK_BYTES / hosts / 64 * 64;
+    slice = slice > SLICE_BYTES ? slice : SLICE_BYTES;
+    const struct dti_volume_size size = { .count = count,
+                                          .block_count = hosts * slice / sizeof(float),
+                                          .grain = LINE_FLOATS,
+                                          .element_bytes = sizeof(float),
+                                          .accumulator_bytes = sizeof(float) };
+    uint32_t *first = malloc((hosts + 1) * sizeof *first);
+    for (uint32_t h = 0; h <= hosts; h++)
+        first[h] = h;
+    const struct dti_ranges ranges = { hosts, first };
+    const struct dti_tree tree = { .n = hosts };
+    struct dti_volume v = is_large ? dti_volume_large(&tree, &ranges, 0, &size)
+                                   : dti_volume_small_direct(&tree, &ranges, 0, &size);
+    free(first);
+    if (is_large)
+        v.sent_messages += hosts - 1;
+    v.sent_bytes += (hosts - 1) * HEADER_BYTES;
+    return v;
+}
+
+static ditto_status measure_size(ditto_strategy *strategy, int rank, int hosts, size_t count)
+{
+    struct measured m = { .count = count };
+    m.src = malloc(count * sizeof *m.src);
+    m.dst = malloc(count * sizeof *m.dst);
+    for (size_t i = 0; i < count; i++)
+        m.src[i] = (float)(i % 64) + (float)rank;
+    ditto_status status = ditto_strategy_run(strategy, measure, &m);
+    struct dti_volume v = predict((uint32_t)hosts, count, m.messages >= 2 * (uint64_t)hosts - 1 - (hosts == 2));
+    if (status == DITTO_OK && rank == 0)
+        printf("%d,%zu,%llu,%u,%llu,%llu,%.1f,%.1f\n", hosts, count * sizeof(float),
+               (unsigned long long)m.messages, v.sent_messages, (unsigned long long)m.bytes,
+               (unsigned long long)v.sent_bytes, 1e6 * m.ditto_seconds, 1e6 * m.mpi_seconds);
+    free(m.src);
+    free(m.dst);
+    return status;
+}
+
+static ditto_status measure_all(int rank, int hosts)
+{
+    static const size_t counts[] = { 2, 64, 1024, 8192, 262144, 2097152 };
+    ditto_cluster_options cluster_options = DITTO_CLUSTER_OPTIONS_INIT;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    cluster_options.life_line = DITTO_SWITCH_OFF; /* its connections would not be simulated */
+    cluster_options.timeout_ms = DITTO_FOREVER;
+    options.num_replicas = 1;
+    options.timeout_ms = DITTO_FOREVER;
+    DITTO_TRY(ditto_mpi_cluster(MPI_COMM_WORLD, &cluster_options, &options.cluster));
+    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        DITTO_TRY(measure_size(strategy, rank, hosts, counts[i]));
+    DITTO_TRY(ditto_strategy_destroy(strategy));
+    return ditto_cluster_destroy(options.cluster);
+}
+
+int main(int argc, char **argv)
+{
+    int level, rank, hosts;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &hosts);
+    return ditto_mpi_end(measure_all(rank, hosts));
+}
