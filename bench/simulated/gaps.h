@@ -1,7 +1,7 @@
-/* bench/simulated/smpi.h - what SimGrid's MPI lacks, for src/mpi/mpi_wire.c. run.sh includes it in front of
+/* bench/simulated/gaps.h - what SimGrid's MPI lacks, for src/mpi/mpi_wire.c. run.sh includes it in front of
  * that file. It also counts the messages that the wire sends, and waits in simulated time. */
-#ifndef SMPI_H
-#define SMPI_H
+#ifndef BENCH_SIMULATED_GAPS_H
+#define BENCH_SIMULATED_GAPS_H
 
 #include <mpi.h>
 

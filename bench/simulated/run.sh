@@ -1,0 +1,47 @@
+#!/bin/sh
+# Runs simulated.c on networks of 2 to 256 hosts, or of the given numbers, and prints a table. Each line has the
+# best of three sets of algorithms for MPI_Allreduce (those of MPICH, Open MPI and MVAPICH2).
+#     bench/simulated/run.sh [HOSTS...]
+# It needs SimGrid (Debian: libsimgrid-dev), and libditto in build/ (./run build).
+set -eu
+cd "$(dirname "$0")/../.."
+command -v smpicc >/dev/null || { echo "simulated: SimGrid is missing (Debian: libsimgrid-dev)" >&2; exit 1; }
+[ $# -gt 0 ] || set -- 2 3 4 8 16 32 64 128 256
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+flags="-std=c11 -O2 -D_GNU_SOURCE -Iinclude -Isrc"
+# shellcheck disable=SC2086 # a list of words
+{
+    smpicc $flags -include bench/simulated/gaps.h -c src/mpi/mpi_wire.c -o "$folder/wire.o"
+    smpicc $flags bench/simulated/simulated.c src/sync/plans/volume.c src/sync/kernels/tree.c \
+        src/hosts/ranges.c "$folder/wire.o" -o "$folder/simulated" -Lbuild/src -lditto
+}
+
+# A fat tree of 16 x 16 hosts with links of 100 Gbit/s and 0.5 us.
+cat >"$folder/platform.xml" <<'XML'
+<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="cluster" prefix="node" suffix="" radical="0-255" speed="10Gf" bw="12.5GBps" lat="500ns"
+           topology="FAT_TREE" topo_parameters="2;16,16;1,16;1,1" loopback_bw="20GBps" loopback_lat="100ns"/>
+</platform>
+XML
+seq 0 255 | sed 's/^/node/' >"$folder/hosts"
+
+# Each host is a thread, because ditto has variables of threads. libditto is loaded beforehand: the space for
+# such variables is used up when SimGrid loads the program.
+simulate() {
+    LD_PRELOAD=build/src/libditto.so smpirun -np "$1" -platform "$folder/platform.xml" \
+        -hostfile "$folder/hosts" --cfg=contexts/factory:thread --cfg=contexts/stack-size:256 \
+        --cfg=smpi/simulate-computation:no --cfg=smpi/test:1e-7 --cfg=smpi/grow-injected-times:no \
+        --cfg="smpi/coll-selector:$2" \
+        --log=root.thres:error "$folder/simulated" | grep '^[0-9]*,'
+}
+
+echo "hosts,bytes,messages,predicted,sent bytes,predicted,ditto us,MPI us"
+for hosts in "$@"; do
+    for selector in mpich ompi mvapich2; do
+        simulate "$hosts" "$selector"
+    done | sort -t, -k2,2n -k8,8n | sort -t, -k2,2n -u
+done
