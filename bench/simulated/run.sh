@@ -31,8 +31,9 @@ seq 0 255 | sed 's/^/node/' >"$folder/hosts"
 
 # Each host is a thread, because ditto has variables of threads. libditto is loaded beforehand: the space for
 # such variables is used up when SimGrid loads the program.
+# One CPU is enough, because one host works at a time.
 simulate() {
-    LD_PRELOAD=build/src/libditto.so smpirun -np "$1" -platform "$folder/platform.xml" \
+    LD_PRELOAD=build/src/libditto.so taskset -c 0 smpirun -np "$1" -platform "$folder/platform.xml" \
         -hostfile "$folder/hosts" --cfg=contexts/factory:thread --cfg=contexts/stack-size:256 \
         --cfg=smpi/simulate-computation:no --cfg=smpi/test:1e-7 --cfg=smpi/grow-injected-times:no \
         --cfg="smpi/coll-selector:$2" \
