@@ -30,19 +30,22 @@ XML
 seq 0 255 | sed 's/^/node/' >"$folder/hosts"
 
 # Each host is a thread, because ditto has variables of threads. libditto is loaded beforehand: the space for
-# such variables is used up when SimGrid loads the program.
-# One CPU is enough, because one host works at a time.
-simulate() {
+# such variables is used up when SimGrid loads the program. One CPU is enough, because one host works at a time.
+simulate() { # HOSTS SELECTOR WORDS
     LD_PRELOAD=build/src/libditto.so taskset -c 0 smpirun -np "$1" -platform "$folder/platform.xml" \
         -hostfile "$folder/hosts" --cfg=contexts/factory:thread --cfg=contexts/stack-size:256 \
         --cfg=smpi/simulate-computation:no --cfg=smpi/test:1e-7 --cfg=smpi/grow-injected-times:no \
-        --cfg="smpi/coll-selector:$2" \
-        --log=root.thres:error "$folder/simulated" | grep '^[0-9]*,'
+        --cfg="smpi/coll-selector:$2" --log=root.thres:error \
+        "$folder/simulated" ${3:+"$3"} | grep '^[0-9]*,'
 }
 
 echo "hosts,bytes,messages,predicted,sent bytes,predicted,ditto us,MPI us"
 for hosts in "$@"; do
-    for selector in mpich ompi mvapich2; do
-        simulate "$hosts" "$selector"
-    done | sort -t, -k2,2n -k8,8n | sort -t, -k2,2n -u
+    {
+        simulate "$hosts" mpich ""
+        simulate "$hosts" ompi mpi
+        simulate "$hosts" mvapich2 mpi
+    } | awk -F, -v OFS=, '!($2 in best) { best[$2] = $8; row[$2] = $0; size[++sizes] = $2 }
+        $8 < best[$2] { best[$2] = $8 }
+        END { for (i = 1; i <= sizes; i++) { $0 = row[size[i]]; $8 = best[size[i]]; print } }'
 done

@@ -4,6 +4,9 @@
  * its messages take the time that they would take on the described network. What the processors do takes no
  * time. run.sh builds and starts this program.
  *
+ *     simulated        measures both
+ *     simulated mpi    measures MPI_Allreduce alone
+ *
  * A line has the number of hosts, the bytes of the message, what the busiest host has sent (messages, bytes,
  * and the same as src/sync/plans/volume.h predicts), and the simulated microseconds of ditto and of
  * MPI_Allreduce. */
@@ -56,12 +59,18 @@ static ditto_status measure(ditto_replica *self, void *argument)
         m->ditto_seconds = slowest(MPI_Wtime() - begin);
         m->messages = busiest(sent_messages - messages);
         m->bytes = busiest(sent_bytes - bytes);
+    }
+    return DITTO_OK;
+}
+
+static void measure_mpi(struct measured *m)
+{
+    for (int i = 0; i < REPETITIONS; i++) {
         MPI_Barrier(MPI_COMM_WORLD);
-        begin = MPI_Wtime();
+        double begin = MPI_Wtime();
         MPI_Allreduce(m->src, m->dst, (int)m->count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
         m->mpi_seconds = slowest(MPI_Wtime() - begin);
     }
-    return DITTO_OK;
 }
 
 /* Predicts what host 0 sends, with its header to each other host. The plan is a large one if more is counted
@@ -90,6 +99,7 @@ static struct dti_volume predict(uint32_t hosts, size_t count, bool is_large)
     return v;
 }
 
+/* If the strategy is NULL, MPI alone is measured. */
 static ditto_status measure_size(ditto_strategy *strategy, int rank, int hosts, size_t count)
 {
     struct measured m = { .count = count };
@@ -97,7 +107,8 @@ static ditto_status measure_size(ditto_strategy *strategy, int rank, int hosts, 
     m.dst = malloc(count * sizeof *m.dst);
     for (size_t i = 0; i < count; i++)
         m.src[i] = (float)(i % 64) + (float)rank;
-    ditto_status status = ditto_strategy_run(strategy, measure, &m);
+    ditto_status status = strategy != NULL ? ditto_strategy_run(strategy, measure, &m) : DITTO_OK;
+    measure_mpi(&m);
     struct dti_volume v = predict((uint32_t)hosts, count, m.messages > (uint64_t)hosts - 1);
     if (status == DITTO_OK && rank == 0)
         printf("%d,%zu,%llu,%u,%llu,%llu,%.1f,%.1f\n", hosts, count * sizeof(float),
@@ -108,18 +119,20 @@ static ditto_status measure_size(ditto_strategy *strategy, int rank, int hosts, 
     return status;
 }
 
-static ditto_status measure_all(int rank, int hosts)
+static ditto_status measure_all(int rank, int hosts, bool only_mpi)
 {
     static const size_t counts[] = { 2, 64, 1024, 8192, 262144, 2097152 };
     ditto_cluster_options cluster_options = DITTO_CLUSTER_OPTIONS_INIT;
     ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_strategy *strategy;
+    ditto_strategy *strategy = NULL;
     cluster_options.life_line = DITTO_SWITCH_OFF; /* its connections would not be simulated */
     cluster_options.timeout_ms = DITTO_FOREVER;
     options.num_replicas = 1;
     options.timeout_ms = DITTO_FOREVER;
-    DITTO_TRY(ditto_mpi_cluster(MPI_COMM_WORLD, &cluster_options, &options.cluster));
-    DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
+    if (!only_mpi) {
+        DITTO_TRY(ditto_mpi_cluster(MPI_COMM_WORLD, &cluster_options, &options.cluster));
+        DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
+    }
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         DITTO_TRY(measure_size(strategy, rank, hosts, counts[i]));
     return DITTO_OK;
@@ -131,7 +144,7 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &hosts);
-    ditto_status status = measure_all(rank, hosts);
+    ditto_status status = measure_all(rank, hosts, argc > 1);
     if (status != DITTO_OK)
         fprintf(stderr, "host %d: %s\n", rank, ditto_last_error()->message);
     fflush(NULL);

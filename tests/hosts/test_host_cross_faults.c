@@ -152,6 +152,63 @@ static ditto_status reduces_otherwise(struct test_host *host)
     return end(strategy, v);
 }
 
+static ditto_status count_call(const ditto_tensor *copy, const ditto_tensor *arguments,
+                               uint32_t num_arguments, void *user, ditto_tensor *result)
+{
+    (void)copy, (void)arguments, (void)num_arguments, (void)result;
+    *(int *)user += 1; /* one replica a host */
+    return DITTO_OK;
+}
+
+/* Which argument of an update is per-replica differs. No function is called. */
+static ditto_status updates_otherwise(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    ditto_value *plain, *each;
+    double one = 1;
+    int calls = 0;
+    ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
+    DITTO_TRY(make_host_strategy(host, 1, NULL, &strategy));
+    DITTO_TRY(
+        program_variable(strategy, "w", DITTO_ON_WRITE, DITTO_AGGREGATE_NONE, DITTO_F64, COUNT, NULL, &v));
+    DITTO_TRY(ditto_strategy_value(strategy, &t, &plain));
+    DITTO_TRY(ditto_strategy_value_from_tensors(strategy, &t, 1, &each));
+    for (int i = 0; i < TRIALS; i++) {
+        const ditto_value *arguments[2] = { plain, each }, *exchanged[2] = { each, plain };
+        DITTO_TRY(expect(host,
+                         ditto_variable_update(v, count_call, &calls, host->host == 1 ? exchanged : arguments,
+                                               2, NULL, NULL),
+                         DITTO_ERR_DIVERGED, "ditto_variable_update"));
+        CHECK(host, calls == 0);
+    }
+    DITTO_TRY(ditto_variable_update(v, count_call, &calls, (const ditto_value *[]){ each }, 1, NULL, NULL));
+    CHECK(host, calls == 1);
+    DITTO_TRY(ditto_value_destroy(plain));
+    DITTO_TRY(ditto_value_destroy(each));
+    return end(strategy, v);
+}
+
+static ditto_status reduces_to_another_replica(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    ditto_value *slices, *reduced;
+    int64_t index = 3;
+    float row[2] = { 1, 2 };
+    const ditto_slices own = { &index, row, 1, 2, DITTO_F32 }, of_both[2] = { own, own };
+    DITTO_TRY(make(host, &strategy, &v));
+    DITTO_TRY(ditto_strategy_value_from_slices(strategy, of_both, 0, &slices));
+    for (int i = 0; i < TRIALS; i++) {
+        ditto_destination to = { .replica = host->host == 1 };
+        DITTO_TRY(expect(host, ditto_strategy_reduce_to(strategy, DITTO_SUM, slices, to, &reduced),
+                         DITTO_ERR_DIVERGED, "ditto_strategy_reduce_to"));
+        DITTO_TRY(works(host, strategy, v));
+    }
+    DITTO_TRY(ditto_value_destroy(slices));
+    return end(strategy, v);
+}
+
 static void arguments_that_differ_are_diverged_on_all(void **state)
 {
     (void)state;
@@ -160,6 +217,8 @@ static void arguments_that_differ_are_diverged_on_all(void **state)
     on_hosts(3, 100, makes_another_call, NULL);
     on_hosts(3, 100, iterates_other_rows, NULL);
     on_hosts(3, 100, reduces_otherwise, NULL);
+    on_hosts(3, 100, updates_otherwise, NULL);
+    on_hosts(3, 100, reduces_to_another_replica, NULL);
 }
 
 /* -- errors of one host -- */
@@ -355,10 +414,68 @@ static ditto_status input_fails(struct test_host *host)
     return end(strategy, v);
 }
 
+static ditto_status add_one_to_all(const ditto_tensor *copy, const ditto_tensor *arguments,
+                                   uint32_t num_arguments, void *user, ditto_tensor *result)
+{
+    (void)arguments, (void)num_arguments, (void)user, (void)result;
+    for (size_t i = 0; i < ditto_tensor_count(copy); i++)
+        ((float *)copy->data)[i] += 1;
+    return DITTO_OK;
+}
+
+/* A slot is cut into the parts of the replicas that update it, and only one in one piece can be updated. Host
+ * 0 has one replica. */
+static ditto_status updates_a_slot(struct test_host *host)
+{
+    enum { MANY = 100000 };
+    ditto_strategy *strategy;
+    ditto_variable *v, *slot;
+    ditto_optimizer *optimizer;
+    ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
+    static float found[3][MANY];
+    DITTO_TRY(make_host_strategy(host, host->host == 0 ? 1 : 3, NULL, &strategy));
+    DITTO_TRY(
+        program_variable(strategy, "w", DITTO_ON_WRITE, DITTO_AGGREGATE_SUM, DITTO_F32, MANY, NULL, &v));
+    options.rule = DITTO_RULE_SGD;
+    options.momentum = 0.5;
+    DITTO_TRY(ditto_optimizer_create(&v, 1, &options, &optimizer));
+    DITTO_TRY(ditto_optimizer_slot(optimizer, 0, "momentum", &slot));
+    for (int i = 0; i < TRIALS; i++) {
+        DITTO_TRY(expect(host, ditto_variable_update(slot, add_one_to_all, NULL, NULL, 0, NULL, NULL),
+                         DITTO_ERR_UNSUPPORTED, "an update of"));
+        DITTO_TRY(ditto_variable_read(slot, found[host->host], sizeof found[0]));
+        CHECK(host, found[host->host][0] == 0 && found[host->host][MANY - 1] == 0);
+    }
+    DITTO_TRY(ditto_optimizer_destroy(optimizer));
+    return end(strategy, v);
+}
+
+/* A value that is the same for all replicas is read without the other hosts, and so are its errors. */
+static ditto_status reads_alone(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_variable *v;
+    ditto_value *plain;
+    double one = 1, found = 0;
+    ditto_tensor t = { .data = &one, .dtype = DITTO_F64 };
+    DITTO_TRY(make(host, &strategy, &v));
+    DITTO_TRY(ditto_strategy_value(strategy, &t, &plain));
+    if (host->host == 1) {
+        CHECK(host, ditto_strategy_reduce_f64(strategy, DITTO_SUM, plain, &found) == DITTO_ERR_INVALID);
+        DITTO_TRY(ditto_strategy_reduce_f64(strategy, DITTO_MEAN, plain, &found));
+        CHECK(host, found == 1);
+    }
+    DITTO_TRY(works(host, strategy, v));
+    DITTO_TRY(ditto_value_destroy(plain));
+    return end(strategy, v);
+}
+
 static void an_error_of_one_host_is_that_of_all(void **state)
 {
     (void)state;
     on_hosts(3, 100, gives_a_wrong_size, NULL);
+    on_hosts(3, 100, updates_a_slot, NULL);
+    on_hosts(3, 100, reads_alone, NULL);
     on_hosts(3, 100, cannot_initialize, NULL);
     on_hosts(3, 100, merge_functions_fail, NULL);
     on_hosts(3, 100, input_fails, NULL);
