@@ -46,8 +46,9 @@ static inline int test_or_null(MPI_Request *request, int *done, MPI_Status *stat
     return *request == MPI_REQUEST_NULL ? MPI_SUCCESS : MPI_Test(request, done, status);
 }
 
-/* A loop of MPI_Testsome takes long, because each call lets all other hosts work. If several have found nothing,
- * this host has nothing to do until a message finishes. Fewer might be tests between two collectives. */
+/* A loop of MPI_Testsome takes long, because each call lets all other hosts work. If several have found
+ * nothing, this host has nothing to do until a message finishes. Fewer might be tests between two
+ * collectives. */
 static inline int test_or_wait(int count, MPI_Request *requests, int *finished, int *indices,
                                MPI_Status *statuses)
 {

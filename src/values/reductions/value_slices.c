@@ -76,7 +76,7 @@ static unsigned char *pack(const ditto_value *v, size_t *bytes)
     *bytes = 0;
     for (uint32_t i = 0; i < n; i++)
         *bytes += wire_bytes(v->part[i].shape[0], row_bytes);
-    unsigned char *out = calloc(1, *bytes), *at = out;
+    unsigned char *out = calloc(1, *bytes + 1), *at = out;
     for (uint32_t i = 0; out != NULL && i < n; i++) {
         ditto_slices slices = dti_slices_of(v, i);
         struct wire_slices head = { .rows = slices.rows };
