@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs simulated.c on networks of 2 to 64 hosts, or of the given numbers (at most 256), and prints a table. Each
-# line has the best of three sets of algorithms for MPI_Allreduce (those of MPICH, Open MPI and MVAPICH2).
+# Runs simulated.c on networks of 2 to 64 hosts, or of the given numbers (at most 256), and prints a table.
+# Each line has the best of three sets of algorithms for MPI_Allreduce (those of MPICH, Open MPI and MVAPICH2).
 #     bench/simulated/run.sh [HOSTS...]
 # It needs SimGrid (Debian: libsimgrid-dev), and libditto in build/ (./run build).
 set -eu
@@ -30,7 +30,8 @@ XML
 seq 0 255 | sed 's/^/node/' >"$folder/hosts"
 
 # Each host is a thread, because ditto has variables of threads. libditto is loaded beforehand: the space for
-# such variables is used up when SimGrid loads the program. One CPU is enough, because one host works at a time.
+# such variables is used up when SimGrid loads the program. One CPU is enough, because one host works at a
+# time.
 simulate() { # HOSTS SELECTOR WORDS
     LD_PRELOAD=build/src/libditto.so taskset -c 0 smpirun -np "$1" -platform "$folder/platform.xml" \
         -hostfile "$folder/hosts" --cfg=contexts/factory:thread --cfg=contexts/stack-size:256 \
