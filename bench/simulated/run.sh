@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs simulated.c on networks of 2 to 64 hosts, or of the given numbers (at most 256), and prints a table.
-# Each line has the best of three sets of algorithms for MPI_Allreduce (those of MPICH, Open MPI and MVAPICH2).
+# Each line has the best of three sets of algorithms for MPI_Allreduce (of MPICH, Open MPI and MVAPICH2).
 #     bench/simulated/run.sh [HOSTS...]
 # It needs SimGrid (Debian: libsimgrid-dev), and libditto in build/ (./run build).
 set -eu
