@@ -22,6 +22,7 @@
  *                 is its last. So a host is ahead of another one by at most one header.
  *             I3  A host sends one last header in each epoch, and then nothing until it has those of all
  *                 hosts.
+ * Edges       none: hosts share nothing but messages
  * Model       tests/model/hosts.pml */
 #ifndef DTI_HEADER_H
 #define DTI_HEADER_H
