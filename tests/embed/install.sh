@@ -132,7 +132,8 @@ if [ -f "$lib/libditto-hdf5.so" ]; then
     needed=$(nm -D --undefined-only "$lib/libditto-hdf5.so" | sed -n 's/.* \(dti_.*\)@.*/\1/p')
     [ "$needed" = "$listed" ] ||
         fail "libditto-hdf5 needs other internal functions than docs/architecture.md lists: $needed"
-    exported=$(exports "$lib/libditto-hdf5.so" | grep -vE '^ditto_(strategy_)?checkpoint.*@@DITTO_0.1$' || true)
+    exported=$(exports "$lib/libditto-hdf5.so" |
+        grep -vE '^ditto_(strategy_)?checkpoint.*@@DITTO_0.1$' || true)
     [ -z "$exported" ] || fail "libditto-hdf5 exports beside the checkpoint functions: $exported"
     ! readelf -d "$lib/libditto-hdf5.so" | grep NEEDED | grep -qE 'hdf5|xxhash' ||
         fail "libditto-hdf5 needs HDF5 or xxHash"

@@ -37,7 +37,7 @@ fault late DITTO_ERR_TIMED_OUT 'for host 1'
 # gone FAULT STATUS TEXT: the process of host 1 ends or stops, and the launcher leaves the others alone. They
 # return this error. UCX aborts a process that reads the memory of one that has ended, so it must not do that
 # here. If a process of MPICH was killed by a signal, its launcher kills the others too, before or after they
-# have returned from the call.
+# have returned from the call, or fails itself when it writes to the process that is gone.
 gone() {
     case $mpi in
     openmpi) output=$(start 3 -mca orte_abort_on_non_zero_status 0 "$program" 6 "$1") ;;
@@ -45,7 +45,8 @@ gone() {
     esac
     for host in 0 2; do
         echo "$output" | grep -q "^host $host: $2: .*$3" && continue
-        [ "$mpi $1" = "mpich kill" ] && echo "$output" | grep -q 'YOUR APPLICATION TERMINATED' &&
+        [ "$mpi $1" = "mpich kill" ] &&
+            echo "$output" | grep -qE 'YOUR APPLICATION TERMINATED|^\[proxy.*write error' &&
             ! echo "$output" | grep -q "^host $host:" && continue
         complain "$1: host $host did not return $2: $(echo "$output" | head -n 5)"
     done
