@@ -50,8 +50,8 @@ struct dti_all_parts {
     void *memory; /* of the parts of all hosts, or NULL */
 };
 /* Fails with NO_MEMORY, with UNSUPPORTED if there are too many replicas, and as dti_cross_gather does.
- * `digest` is of what the call was given beside the value. A value that each host has is read
- * without the others: each replica of another host has the part of this one's first replica. */
+ * `digest` is of what the call was given beside the value. A value that each host has is read without the
+ * others: each replica of another host has the part of this one's first replica. */
 ditto_status dti_all_parts_open(const ditto_value *value, uint64_t digest, struct dti_all_parts *parts);
 void dti_all_parts_close(struct dti_all_parts *parts);
 /* Checks that op is SUM, MEAN, MIN, MAX or PROD and can reduce the dtype. Returns DITTO_ERR_RANGE,

@@ -9,8 +9,9 @@
  * The blocks are similar to those of ditto_block_sum (ditto/collective.h), but each variable begins a new
  * block, and the squares of a block are added from left to right.
  *
- * Over several hosts every host reduces all gradients, and its replicas measure all blocks, so the norm is
- * the same on all hosts without a message of its own. */
+ * Over several hosts each host has all aggregated gradients, and its replicas measure all blocks, so every
+ * host computes the norm by itself. Without clipping the gradients are reduced only for this, one variable
+ * after the other (dti_share_result). */
 #include "replicas/memory/remote_memory.h"
 #include "sync/kernels/tree.h"
 #include "vars/optimizer/optimizer.h"
