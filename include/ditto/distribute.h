@@ -104,8 +104,8 @@ typedef struct ditto_input_options {
      *  random numbers, in each pass. With a state, 0 means the pass that the state continues. */
     uint64_t pass;
 
-    /** W. It divides N. 0 means 1, or N with DITTO_REPLICATION_PER_REPLICA. Over several hosts it is 1:
-     *  others are DITTO_ERR_UNSUPPORTED. */
+    /** W. It divides N. 0 means 1, or N with DITTO_REPLICATION_PER_REPLICA. A host of a cluster has only the
+     *  pipelines that serve its replicas. */
     uint32_t num_pipelines;
 
     /** How the pipelines share the dataset. Refused for datasets from a function. */
@@ -121,7 +121,7 @@ typedef struct ditto_input_options {
     uint64_t max_bytes;
 
     /** State from ditto_iterator_save: the iterator continues there. NULL begins a pass. It is read only
-     *  during the call. */
+     *  during the call. Over several hosts, all give a state or none does, and that of host 0 counts. */
     const void *state;
 
     size_t state_bytes; /**< length of `state` in bytes */
@@ -181,6 +181,9 @@ typedef struct ditto_input_options {
  *  @retval DITTO_ERR_UNSUPPORTED  one of these:
  *      - The options are of a newer version, and have a field set that this version lacks.
  *      - The state has the position of a generator that lacks `restore`.
+ *      - Several pipelines read different rows over several hosts, and the cluster has no life line
+ *        (ditto_cluster_has_life_line), or the state is of an earlier version.
+ *  @retval DITTO_ERR_DIVERGED     the datasets or options of hosts differ
  *  @par Ownership
  *  The caller destroys the iterator with ditto_iterator_destroy.
  *  @par Cost
@@ -223,7 +226,8 @@ typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, voi
 /** Starts a pass over datasets that a function makes.
  *
  *  The function is called once for each pipeline, or for each replica (ditto_replication_mode), on the
- *  calling thread, in ascending order. The datasets are neither sharded nor rebatched: the replicas of a
+ *  calling thread, in ascending order. Each host of a cluster calls it for the pipelines that serve its own
+ *  replicas. A pipeline that serves replicas of two hosts must have the same dataset on both. The datasets are neither sharded nor rebatched: the replicas of a
  *  pipeline receive its batches in rotation. A last step in which only some replicas have a batch is
  *  delivered, with two exceptions. It is dropped if DITTO_INPUT_STATIC is set. It is also dropped if there is
  *  one pipeline, and its dataset was batched with DITTO_BATCH_DROP_REMAINDER or is infinite.
@@ -394,11 +398,15 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_ite
  *  if all replicas had taken the same number of batches. If a producer has met an error of the input, there
  *  is no position to continue from, even if no replica has got the error yet.
  *
+ *  Over several hosts, all call it, and all get the same state.
+ *
  *  @param iterator  the iterator
  *  @param state     [out] the state. Two saves at one position may differ, because producers run ahead
  *  @param bytes     [out] length of the state in bytes
  *  @return DITTO_OK, an error of the input that a producer has met, or one of:
- *  @retval DITTO_ERR_UNSUPPORTED  a generator of the dataset has not ended, and lacks `save` or `restore`
+ *  @retval DITTO_ERR_UNSUPPORTED  a generator of the dataset has not ended, and lacks `save` or `restore`; or
+ *                                 replicas of one pipeline are on several hosts, and have not taken equally
+ *                                 many batches
  *  @retval DITTO_ERR_USER         `save` of a generator failed. If it returned another error, that error is
  *                                 returned
  *  @retval DITTO_ERR_INVALID      `save` of a generator returned a larger length in its second call

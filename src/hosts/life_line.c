@@ -15,16 +15,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { NEWS_LEAVES = 1, NEWS_LOST };
+enum { NEWS_LEAVES = 1, NEWS_LOST, NEWS_NOTICE };
 
-/* What is written to the eventfd. */
-#define ENDS UINT64_C(1)
-#define CUTS (UINT64_C(1) << 32)
+/* What is written to the eventfd, which adds it up. */
+#define WAKES UINT64_C(1)
+#define CUTS  (UINT64_C(1) << 32)
+#define ENDS  (UINT64_C(1) << 48)
 
 /* What a host says on a connection. */
 struct news {
     uint32_t kind;
-    uint32_t host; /* that is lost */
+    uint32_t host;            /* that is lost */
+    struct dti_notice notice; /* of NEWS_NOTICE */
 };
 
 struct connection {
@@ -32,6 +34,10 @@ struct connection {
     uint32_t host;
     struct news news; /* of which `got` bytes have arrived */
     size_t got;
+
+    /* Bytes that the connection could not take yet. The thread sends them. Guarded by `sending`. */
+    char *unsent;
+    size_t unsent_bytes;
 };
 
 struct dti_life_line {
@@ -45,11 +51,21 @@ struct dti_life_line {
     /* The lost host and 1, or 0. The first one counts. */
     _Atomic uint32_t lost;
 
-    /* Guards the members below, and `ranges` of the cluster while the thread describes a host. */
+    /* Guards the members below, and `ranges` of the cluster while the thread describes a host. A thread that
+     * holds it may take `sending`, and not the other way round. */
     pthread_mutex_t lock;
     void (*stop)(void *argument);
     void *argument;
+    struct dti_listener *listeners;
+
+    /* Guards what is sent, because other threads send notices. */
+    pthread_mutex_t sending;
 };
+
+static void give_order(const struct dti_life_line *l, uint64_t order)
+{
+    (void)!write(l->end, &order, sizeof order);
+}
 
 /* -- a loss -- */
 
@@ -100,15 +116,103 @@ void dti_life_line_watch(ditto_cluster *cluster, void (*stop)(void *argument), v
     pthread_mutex_unlock(&l->lock);
 }
 
-/* -- the thread -- */
+/* -- sending. `sending` is held, unless the thread of the life line does not run -- */
 
-static void say(const struct connection *c, uint32_t kind, uint32_t host)
+/* Keeps bytes for the thread. If there is no memory for them, the connection is given up, because half a
+ * message would make all later ones unreadable. */
+static void keep_unsent(struct connection *c, const char *data, size_t bytes)
 {
-    struct news news = { kind, host };
-    /* A connection that is full or broken has no reader, who will notice it in another way. */
-    if (c->fd >= 0)
-        (void)!send(c->fd, &news, sizeof news, MSG_NOSIGNAL | MSG_DONTWAIT);
+    char *longer = realloc(c->unsent, c->unsent_bytes + bytes);
+    if (longer == NULL) {
+        (void)shutdown(c->fd, SHUT_RDWR);
+        return;
+    }
+    memcpy(longer + c->unsent_bytes, data, bytes);
+    c->unsent = longer;
+    c->unsent_bytes += bytes;
 }
+
+/* Sends as much as the connection takes now. Returns the number of bytes. A broken connection takes all, and
+ * is noticed where it is read. */
+static size_t try_to_send(const struct connection *c, const void *data, size_t bytes)
+{
+    ssize_t sent;
+    do
+        sent = send(c->fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    return sent >= 0 ? (size_t)sent : errno == EAGAIN || errno == EWOULDBLOCK ? 0 : bytes;
+}
+
+static void say(struct connection *c, const struct news *news)
+{
+    if (c->fd < 0)
+        return;
+    size_t sent = c->unsent_bytes == 0 ? try_to_send(c, news, sizeof *news) : 0;
+    if (sent < sizeof *news)
+        keep_unsent(c, (const char *)news + sent, sizeof *news - sent);
+}
+
+static void say_rest(struct connection *c)
+{
+    size_t sent = try_to_send(c, c->unsent, c->unsent_bytes);
+    c->unsent_bytes -= sent;
+    memmove(c->unsent, c->unsent + sent, c->unsent_bytes);
+}
+
+/* Says it to all hosts that this one is connected with, except one. */
+static void say_to_all(struct dti_life_line *l, const struct news *news, uint32_t except)
+{
+    bool rest = false;
+    pthread_mutex_lock(&l->sending);
+    for (uint32_t i = 0; i < l->connections; i++)
+        if (l->connection[i].host != except) {
+            say(&l->connection[i], news);
+            rest |= l->connection[i].unsent_bytes > 0;
+        }
+    pthread_mutex_unlock(&l->sending);
+    if (rest)
+        give_order(l, WAKES);
+}
+
+/* -- notices -- */
+
+void dti_life_line_tell(ditto_cluster *cluster, const struct dti_notice *notice)
+{
+    say_to_all(cluster->life_line, &(struct news){ .kind = NEWS_NOTICE, .notice = *notice },
+               cluster->wire.host);
+}
+
+void dti_life_line_listen(ditto_cluster *cluster, struct dti_listener *listener)
+{
+    struct dti_life_line *l = cluster->life_line;
+    pthread_mutex_lock(&l->lock);
+    listener->next = l->listeners;
+    l->listeners = listener;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void dti_life_line_ignore(ditto_cluster *cluster, struct dti_listener *listener)
+{
+    struct dti_life_line *l = cluster->life_line;
+    pthread_mutex_lock(&l->lock);
+    struct dti_listener **link = &l->listeners;
+    while (*link != NULL && *link != listener)
+        link = &(*link)->next;
+    if (*link != NULL)
+        *link = listener->next;
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void hear(struct dti_life_line *l, const struct dti_notice *notice)
+{
+    pthread_mutex_lock(&l->lock);
+    for (struct dti_listener *i = l->listeners; i != NULL; i = i->next)
+        if (i->subject == notice->subject)
+            i->hear(i, notice);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* -- the thread -- */
 
 static void lose(struct dti_life_line *l, uint32_t host)
 {
@@ -116,9 +220,8 @@ static void lose(struct dti_life_line *l, uint32_t host)
     if (!atomic_compare_exchange_strong_explicit(&l->lost, &none, host + 1, memory_order_relaxed,
                                                  memory_order_relaxed))
         return;
-    for (uint32_t i = 0; l->cluster->wire.host == 0 && i < l->connections; i++)
-        if (l->connection[i].host != host)
-            say(&l->connection[i], NEWS_LOST, host);
+    if (l->cluster->wire.host == 0)
+        say_to_all(l, &(struct news){ .kind = NEWS_LOST, .host = host }, host);
     pthread_mutex_lock(&l->lock);
     if (l->stop != NULL) {
         (void)fail_lost(l->cluster, host);
@@ -131,6 +234,17 @@ static void close_connection(struct connection *c)
 {
     close(c->fd);
     c->fd = -1;
+    free(c->unsent);
+    c->unsent = NULL;
+    c->unsent_bytes = 0;
+}
+
+/* The same, while other threads may send. */
+static void hang_up(struct dti_life_line *l, struct connection *c)
+{
+    pthread_mutex_lock(&l->sending);
+    close_connection(c);
+    pthread_mutex_unlock(&l->sending);
 }
 
 /* Reads from a connection that has something to read, or is closed. */
@@ -140,7 +254,7 @@ static void listen_to(struct dti_life_line *l, struct connection *c)
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (got <= 0) {
-        close_connection(c);
+        hang_up(l, c);
         lose(l, c->host);
         return;
     }
@@ -149,9 +263,14 @@ static void listen_to(struct dti_life_line *l, struct connection *c)
         return;
     c->got = 0;
     if (c->news.kind == NEWS_LEAVES)
-        close_connection(c);
+        hang_up(l, c);
     else if (c->news.kind == NEWS_LOST && c->news.host < l->cluster->wire.num_hosts)
         lose(l, c->news.host);
+    else if (c->news.kind == NEWS_NOTICE) {
+        if (l->cluster->wire.host == 0)
+            say_to_all(l, &c->news, c->host);
+        hear(l, &c->news.notice);
+    }
 }
 
 /* Returns true if the thread must end. */
@@ -159,10 +278,34 @@ static bool obey(struct dti_life_line *l)
 {
     uint64_t orders = 0;
     (void)!read(l->end, &orders, sizeof orders);
-    for (uint32_t i = 0; orders >= CUTS && i < l->connections; i++)
+    for (uint32_t i = 0; orders % ENDS >= CUTS && i < l->connections; i++)
         if (l->connection[i].fd >= 0)
-            close_connection(&l->connection[i]);
-    return orders % CUTS != 0;
+            hang_up(l, &l->connection[i]);
+    return orders >= ENDS;
+}
+
+/* Sets what the thread waits for. */
+static void prepare_poll(struct dti_life_line *l)
+{
+    pthread_mutex_lock(&l->sending);
+    for (uint32_t i = 0; i < l->connections; i++)
+        l->polled[i] = (struct pollfd){ .fd = l->connection[i].fd,
+                                        .events = l->connection[i].unsent_bytes > 0 ? POLLIN | POLLOUT
+                                                                                    : POLLIN };
+    pthread_mutex_unlock(&l->sending);
+    l->polled[l->connections] = (struct pollfd){ .fd = l->end, .events = POLLIN };
+}
+
+static void attend_to(struct dti_life_line *l, uint32_t i)
+{
+    struct connection *c = &l->connection[i];
+    if ((l->polled[i].revents & POLLOUT) != 0 && c->fd >= 0) {
+        pthread_mutex_lock(&l->sending);
+        say_rest(c);
+        pthread_mutex_unlock(&l->sending);
+    }
+    if ((l->polled[i].revents & ~POLLOUT) != 0 && c->fd >= 0)
+        listen_to(l, c);
 }
 
 static void *watch(void *argument)
@@ -171,16 +314,13 @@ static void *watch(void *argument)
     pthread_setname_np(pthread_self(), "ditto-life");
     dti_public_function = "the life line";
     for (;;) {
-        for (uint32_t i = 0; i < l->connections; i++)
-            l->polled[i] = (struct pollfd){ .fd = l->connection[i].fd, .events = POLLIN };
-        l->polled[l->connections] = (struct pollfd){ .fd = l->end, .events = POLLIN };
+        prepare_poll(l);
         if (poll(l->polled, l->connections + 1, -1) < 0)
             continue; /* a signal */
         if (l->polled[l->connections].revents != 0 && obey(l))
             return NULL;
         for (uint32_t i = 0; i < l->connections; i++)
-            if (l->polled[i].revents != 0 && l->connection[i].fd >= 0)
-                listen_to(l, &l->connection[i]);
+            attend_to(l, i);
     }
 }
 
@@ -190,10 +330,11 @@ static void release(struct dti_life_line *l)
 {
     for (uint32_t i = 0; l->connection != NULL && i < l->connections; i++)
         if (l->connection[i].fd >= 0)
-            close(l->connection[i].fd);
+            close_connection(&l->connection[i]);
     if (l->end >= 0)
         close(l->end);
     pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->sending);
     free(l->connection);
     free(l->polled);
     free(l);
@@ -211,6 +352,7 @@ static struct dti_life_line *start(ditto_cluster *cluster, const int *fd)
     l->connection = calloc(cluster->wire.num_hosts, sizeof *l->connection);
     l->polled = calloc((size_t)cluster->wire.num_hosts + 1, sizeof *l->polled);
     pthread_mutex_init(&l->lock, NULL);
+    pthread_mutex_init(&l->sending, NULL);
     if (l->end < 0 || l->connection == NULL || l->polled == NULL) {
         release(l);
         return NULL;
@@ -244,7 +386,7 @@ ditto_status dti_life_line_make(ditto_cluster *cluster, uint32_t timeout_ms)
         if (c.fd < 0)
             continue;
         /* This host has no memory for its thread, but it is not lost. */
-        say(&c, NEWS_LEAVES, cluster->wire.host);
+        say(&c, &(struct news){ .kind = NEWS_LEAVES });
         close_connection(&c);
     }
     free(fd);
@@ -253,21 +395,28 @@ ditto_status dti_life_line_make(ditto_cluster *cluster, uint32_t timeout_ms)
 
 void dti_life_line_cut(ditto_cluster *cluster)
 {
-    uint64_t orders = CUTS;
-    (void)!write(cluster->life_line->end, &orders, sizeof orders);
+    give_order(cluster->life_line, CUTS);
+}
+
+/* A host that takes no more bytes for a second learns of the leave only by the end of its connection. */
+static void take_leave(struct connection *c)
+{
+    struct pollfd polled = { .fd = c->fd, .events = POLLOUT };
+    say(c, &(struct news){ .kind = NEWS_LEAVES });
+    if (c->fd >= 0 && c->unsent_bytes > 0 && poll(&polled, 1, 1000) > 0)
+        say_rest(c);
 }
 
 void dti_life_line_end(ditto_cluster *cluster)
 {
     struct dti_life_line *l = cluster->life_line;
-    uint64_t orders = ENDS;
     if (l == NULL)
         return;
     if (!dti_cluster_is_forked(cluster)) { /* the thread is in the parent process */
-        (void)!write(l->end, &orders, sizeof orders);
+        give_order(l, ENDS);
         pthread_join(l->thread, NULL);
         for (uint32_t i = 0; i < l->connections; i++)
-            say(&l->connection[i], NEWS_LEAVES, cluster->wire.host);
+            take_leave(&l->connection[i]);
     }
     cluster->life_line = NULL;
     release(l);

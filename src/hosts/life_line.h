@@ -1,4 +1,5 @@
-/* src/hosts/life_line.h - notices at once that a process of the cluster has ended.
+/* src/hosts/life_line.h - notices at once that a process of the cluster has ended, and carries short
+ * messages.
  *
  * The hosts form a star of TCP connections with host 0 in the middle, beside the wire. On each host one
  * thread sleeps until a connection has news. If a process ends without taking leave, the system closes its
@@ -21,6 +22,23 @@
 struct ditto_cluster;
 struct dti_life_line;
 
+/* A short message to all other hosts, beside the wire. It arrives also while no thread drives the wire. */
+struct dti_notice {
+    uint64_t subject; /* what it is about: the same number on all hosts */
+    uint32_t kind, part;
+    uint64_t number;
+    uint64_t is_end;
+};
+
+/* Gets the notices about a subject. */
+struct dti_listener {
+    uint64_t subject;
+
+    /* Called by the thread of the life line. It may send notices, and must not wait. */
+    void (*hear)(struct dti_listener *listener, const struct dti_notice *notice);
+    struct dti_listener *next;
+};
+
 /* Connects the hosts. Every host calls it, when headers can be exchanged. Returns DITTO_OK also if there will
  * be no life line, and otherwise as dti_headers_exchange fails. */
 ditto_status dti_life_line_make(struct ditto_cluster *cluster, uint32_t timeout_ms);
@@ -42,6 +60,15 @@ void dti_life_line_watch(struct ditto_cluster *cluster, void (*stop)(void *argum
 /* Sets which replicas the hosts have, while no other thread describes a host. */
 struct dti_ranges;
 void dti_life_line_set_ranges(struct ditto_cluster *cluster, const struct dti_ranges *ranges);
+
+/* Sends a notice to all other hosts. Those of one host arrive in order. A host without a listener for the
+ * subject drops it. Never waits. Any thread, while there is a life line. */
+void dti_life_line_tell(struct ditto_cluster *cluster, const struct dti_notice *notice);
+
+/* Begin and end to listen. After dti_life_line_ignore, `hear` is not called any more. Any thread that is not
+ * in `hear`, while there is a life line. */
+void dti_life_line_listen(struct ditto_cluster *cluster, struct dti_listener *listener);
+void dti_life_line_ignore(struct ditto_cluster *cluster, struct dti_listener *listener);
 
 /* Closes the connections without taking leave, as if the process had ended. For tests. */
 void dti_life_line_cut(struct ditto_cluster *cluster);

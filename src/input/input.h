@@ -10,12 +10,15 @@
 #include "replicas/team/replica.h"
 
 struct dti_input_plan;
+struct dti_pipeline_summary;
 
 /* -- Cross context -- */
 
-/* Makes an iterator from dataset[plan->pipelines]. The iterator takes its own references to the datasets. */
+/* Makes an iterator from dataset[plan->local_pipelines]. The iterator takes its own references to the datasets,
+ * and frees the summaries, also if it fails. */
 ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
-                                 const struct dti_input_plan *plan, ditto_iterator **out);
+                                 const struct dti_input_plan *plan, struct dti_pipeline_summary *summary,
+                                 ditto_iterator **out);
 
 /* Returns DITTO_ERR_BUSY if a call that uses the iterator has not returned. */
 ditto_status dti_iterator_destroy(ditto_iterator *iterator);

@@ -121,7 +121,7 @@ static void a_checkpointer_writes_on_the_first_host(void **state)
 
 /* -- errors -- */
 
-static ditto_status expect(ditto_status found, ditto_status expected, const char *text)
+static ditto_status expect_status(ditto_status found, ditto_status expected, const char *text)
 {
     if (found == expected && strstr(ditto_last_error()->message, text) != NULL)
         return DITTO_OK;
@@ -137,10 +137,10 @@ static ditto_status fail_to_read_and_write(ditto_strategy *strategy, struct prog
     DITTO_TRY(
         program_variable(strategy, "m", DITTO_ON_WRITE, DITTO_AGGREGATE_MEAN, DITTO_F32, COUNT, NULL, &v));
     for (int i = 0; i < 3; i++) {
-        DITTO_TRY(expect(ditto_checkpoint_restore(strategy, "/nowhere/at/all", NULL, NULL),
-                         DITTO_ERR_NOT_FOUND, "/nowhere/at/all"));
-        DITTO_TRY(
-            expect(ditto_checkpoint_save(strategy, "/nowhere/at/all", NULL), DITTO_ERR_IO, "/nowhere/at"));
+        DITTO_TRY(expect_status(ditto_checkpoint_restore(strategy, "/nowhere/at/all", NULL, NULL),
+                                DITTO_ERR_NOT_FOUND, "/nowhere/at/all"));
+        DITTO_TRY(expect_status(ditto_checkpoint_save(strategy, "/nowhere/at/all", NULL), DITTO_ERR_IO,
+                                "/nowhere/at"));
         DITTO_TRY(ditto_checkpoint_save(strategy, path_of(strategy, p, path, sizeof path), NULL));
         DITTO_TRY(ditto_variable_assign(v, zeros, sizeof zeros));
     }

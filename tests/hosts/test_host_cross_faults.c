@@ -4,20 +4,7 @@
 
 #include <unistd.h>
 
-#define CHECK(host, condition) EXPECT((host)->report, condition)
-
 enum { COUNT = 100, TRIALS = 3 };
-
-/* Every host must return this status, with a message that contains the text. */
-static ditto_status expect(struct test_host *host, ditto_status found, ditto_status expected,
-                           const char *text)
-{
-    if (found == expected && strstr(ditto_last_error()->message, text) != NULL)
-        return DITTO_OK;
-    report_failure(host->report, __FILE__, __LINE__, "host %u: %s instead of %s: %s", host->host,
-                   ditto_status_name(found), ditto_status_name(expected), ditto_last_error()->message);
-    return DITTO_ERR_USER;
-}
 
 /* A variable, whose values are read and written between the failures. */
 static ditto_status make(struct test_host *host, ditto_strategy **strategy, ditto_variable **v)

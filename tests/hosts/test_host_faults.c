@@ -8,20 +8,6 @@
 
 #include <unistd.h>
 
-#define CHECK(host, condition) EXPECT((host)->report, condition)
-
-/* Every host must return this status, with a message that contains the text. */
-static ditto_status expect(struct test_host *host, ditto_status found, ditto_status expected,
-                           const char *text)
-{
-    if (found != expected || strstr(ditto_last_error()->message, text) == NULL) {
-        report_failure(host->report, __FILE__, __LINE__, "host %u: %s instead of %s: %s", host->host,
-                       ditto_status_name(found), ditto_status_name(expected), ditto_last_error()->message);
-        return DITTO_ERR_USER;
-    }
-    return DITTO_OK;
-}
-
 static ditto_status sum_of_ids(ditto_replica *self, void *argument)
 {
     struct report *report = argument;

@@ -66,6 +66,7 @@ queue_close =ALONE NO_T1 NO_WITHDRAW NO_CLOSE_SIGNAL NO_FAIL_SIGNAL NO_SPACE_SIG
     ALONE+EARLY_CLOSED
 crew LATE_GO NO_TASK_WAIT EARLY_DONE
 hosts NO_DRAIN NO_LOOK OWN_ERROR NO_LAST NO_BREAK
+steps_of_hosts NO_SECOND_QUESTION NO_SECOND_ANSWER ONLY_LAST LOOK_FIRST HEAR_FIRST
 MODELS
 sh labels.sh || failed=1
 [ $failed = 0 ] && echo "models: all hold, all mutants are rejected"

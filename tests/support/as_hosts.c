@@ -45,7 +45,6 @@ static ditto_cluster *free_cluster(void)
         i++;
     if (i == MOST_CLUSTERS)
         fail_msg("more than %d strategies at a time", MOST_CLUSTERS);
-    options.life_line = DITTO_SWITCH_OFF;
     options.timeout_ms = TIMEOUT_MS;
     local_network_wire(network[i], host, &wire);
     if (cluster[i] == NULL && ditto_cluster_create(&wire, &options, &cluster[i]) != DITTO_OK)

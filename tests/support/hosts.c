@@ -90,3 +90,12 @@ ditto_status make_host_strategy(struct test_host *host, uint32_t replicas,
     known.cluster = host->cluster;
     return ditto_strategy_create(DITTO_MIRRORED, &known, out);
 }
+
+ditto_status expect(struct test_host *host, ditto_status found, ditto_status expected, const char *text)
+{
+    if (found == expected && strstr(ditto_last_error()->message, text) != NULL)
+        return DITTO_OK;
+    report_failure(host->report, __FILE__, __LINE__, "host %u: %s instead of %s: %s", host->host,
+                   ditto_status_name(found), ditto_status_name(expected), ditto_last_error()->message);
+    return DITTO_ERR_USER;
+}

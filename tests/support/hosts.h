@@ -32,4 +32,10 @@ void on_hosts_with_life_line(uint32_t hosts, test_host_fn *function, void *argum
 ditto_status make_host_strategy(struct test_host *host, uint32_t replicas,
                                 const ditto_strategy_options *options, ditto_strategy **out);
 
+/* Checks a condition on a host. */
+#define CHECK(host, condition) EXPECT((host)->report, condition)
+
+/* Checks that a host has got this status, with a message that contains the text. Fails otherwise. */
+ditto_status expect(struct test_host *host, ditto_status found, ditto_status expected, const char *text);
+
 #endif

@@ -1,29 +1,11 @@
 /* src/input/distribute/api_distribute.c - the functions of include/ditto/distribute.h, which check their
  * arguments. The functions that make values are in src/strategy/runs/api_next_value.c. */
-#include "base/numbers/checksum.h"
 #include "input/distribute/iterator.h"
 #include "input/input.h"
 #include "replicas/team/team.h"
 #include "sync/hosts/cross.h"
 
 #include <stdlib.h>
-
-/* Compares the datasets and the plans of all hosts. */
-static ditto_status compare_hosts(struct dti_team *team, ditto_dataset *const *dataset,
-                                  const struct dti_input_plan *plan)
-{
-    const uint64_t numbers[] = { plan->global, plan->pass,          plan->pipelines, (uint64_t)plan->sharing,
-                                 plan->even,   plan->from_function, plan->is_static };
-    uint64_t fingerprint, digest = dti_hash_bytes(DTI_HASH_SEED, numbers, sizeof numbers);
-    if (!dti_cross_has_hosts(team))
-        return DITTO_OK;
-    for (uint32_t w = 0; w < plan->pipelines; w++)
-        if (dti_dataset_fingerprint(dataset[w], &fingerprint) == DITTO_OK)
-            digest = dti_hash_word(digest, fingerprint);
-    if (plan->state != NULL)
-        digest = dti_hash_bytes(digest, plan->state, plan->state_bytes);
-    return dti_cross_compare(team, "ditto_strategy_iterate", "a dataset", digest);
-}
 
 /* Distributes `dataset`, or if it is NULL the datasets that the function of the user returns. */
 static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_dataset_fn function,
@@ -39,9 +21,10 @@ static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_
     else
         DTI_TRY(dti_input_plan_from_function(team, function, user, &known, &plan, &datasets));
     ditto_iterator *made = NULL;
-    ditto_status status = compare_hosts(team, datasets, &plan);
+    struct dti_pipeline_summary *summary = NULL;
+    ditto_status status = dti_pipelines_agree(team, datasets, &plan, &summary);
     if (status == DITTO_OK)
-        status = dti_iterator_create(team, datasets, &plan, &made);
+        status = dti_iterator_create(team, datasets, &plan, summary, &made);
     if (status == DITTO_OK && dti_cross_has_hosts(team)) {
         status = dti_cross_agree(team, "the end of ditto_strategy_iterate", DITTO_OK);
         if (status != DITTO_OK)
@@ -49,9 +32,10 @@ static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_
     }
     if (status == DITTO_OK)
         *out = made;
-    for (uint32_t w = 0; w < plan.pipelines; w++)
-        dti_dataset_release(datasets[w]);
+    for (uint32_t i = 0; i < plan.local_pipelines; i++)
+        dti_dataset_release(datasets[i]);
     free(datasets);
+    free(plan.state_of_host_0);
     return status;
 }
 
@@ -195,9 +179,11 @@ ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state, size_t 
     DTI_TRY(dti_not_null((const void *)state, "state"));
     DTI_TRY(dti_not_null(bytes, "bytes"));
     struct dti_team *team = dti_iterator_team(iterator);
+    uint64_t begin = dti_cross_begin(team);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = dti_iterator_save(iterator, &written);
     dti_cross_leave(team, &frame);
+    status = dti_cross_tell(team, begin, status);
     if (status != DITTO_OK) {
         dti_bytes_free(&written);
         return status;

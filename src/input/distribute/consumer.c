@@ -44,13 +44,13 @@ static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
     return true;
 }
 
-/* Returns true if a pipeline has not reached `step` and cannot continue. Sets *left to the replica that has
- * returned. The functions below set it too. */
+/* Returns true if a pipeline of this host has not reached `step` and cannot continue. Sets *left to the replica
+ * that has returned. The functions below set it too. */
 static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *left)
 {
-    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
-        const struct dti_pipeline *p = &it->pipeline[w];
-        const struct dti_pipeline_progress *n = &it->progress.pipeline_progress[w];
+    for (uint32_t i = 0; i < it->plan.local_pipelines; i++) {
+        const struct dti_pipeline *p = &it->pipeline[i];
+        const struct dti_pipeline_progress *n = &it->progress.pipeline_progress[dti_pipeline_number(p)];
         /* acquire: both loads pair with publish() in sequencer.c */
         if (atomic_load_explicit(&n->ended, memory_order_acquire) ||
             atomic_load_explicit(&n->steps, memory_order_acquire) > step)
@@ -99,8 +99,8 @@ static bool starved(struct ditto_iterator *it, uint32_t replica, uint32_t *left)
         return is_cut_off(it, replica, left);
     if (dti_ring_peek(&c->ring) == NULL)
         return next_is_cut_off(it, c->pipeline, left);
-    for (uint32_t w = 0; w < it->plan.pipelines; w++)
-        if (dti_order_reached(&it->pipeline[w]) < c->limit && next_is_cut_off(it, &it->pipeline[w], left))
+    for (uint32_t i = 0; i < it->plan.local_pipelines; i++)
+        if (dti_order_reached(&it->pipeline[i]) < c->limit && next_is_cut_off(it, &it->pipeline[i], left))
             return true;
     return false;
 }
@@ -243,7 +243,7 @@ ditto_status dti_iterator_end(ditto_iterator *it)
             continue;
         /* relaxed: the replica has found the error in a job that has ended */
         uint64_t point = atomic_load_explicit(
-            &it->progress.pipeline_progress[c->failed_pipeline - it->pipeline].error_point,
+            &it->progress.pipeline_progress[dti_pipeline_number(c->failed_pipeline)].error_point,
             memory_order_relaxed);
         if (point < first) {
             first = point;

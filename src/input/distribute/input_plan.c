@@ -1,7 +1,7 @@
 /* src/input/distribute/input_plan.c - checks the options, makes the plan, and gives each pipeline its
  * dataset. */
 #include "base/errors/user_call.h"
-#include "input/distribute/iterator.h"
+#include "input/distribute/pipelines.h"
 #include "replicas/team/team.h"
 
 #include <stdlib.h>
@@ -39,17 +39,17 @@ static ditto_status begin(const struct dti_team *team, const ditto_input_options
     if (pipelines > dti_team_all_replicas(team) || dti_team_all_replicas(team) % pipelines != 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "num_pipelines is %u, which does not divide the %u replicas",
                         pipelines, dti_team_all_replicas(team));
-    if (pipelines > 1)
-        DTI_TRY(
-            dti_team_check_one_host(team, "input of several pipelines (num_pipelines, or one per replica)"));
+    uint32_t each = dti_team_all_replicas(team) / pipelines, first = dti_team_first_replica(team) / each,
+             behind_last = (dti_team_first_replica(team) + dti_team_num_replicas(team) - 1) / each + 1;
     *plan = (struct dti_input_plan){
         .pass = o->pass,
         .max_bytes = o->max_bytes != 0 ? o->max_bytes : UINT64_MAX,
         .pipelines = pipelines,
-        .replicas_each = dti_team_all_replicas(team) / pipelines,
-        .served_each = dti_team_num_replicas(team) / pipelines,
-        .first_served = dti_team_first_replica(team),
-        .producers = o->num_producers != 0 ? o->num_producers : dti_producers_default(team, pipelines),
+        .replicas_each = each,
+        .first_pipeline = first,
+        .local_pipelines = behind_last - first,
+        .producers = o->num_producers != 0 ? o->num_producers
+                                           : dti_producers_default(team, behind_last - first),
         .is_static = (o->flags & DITTO_INPUT_STATIC) != 0,
         .host_memory = (o->flags & DITTO_INPUT_HOST_MEMORY) != 0,
         .state = o->state,
@@ -122,10 +122,10 @@ ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_datase
     plan->global = o->global_batch != 0 ? o->global_batch : dataset->batch_rows;
     plan->even = o->partial == DITTO_PARTIAL_EVEN;
     set_slots(dataset, o, plan);
-    *datasets = malloc(plan->pipelines * sizeof(ditto_dataset *));
+    *datasets = malloc(plan->local_pipelines * sizeof(ditto_dataset *));
     if (*datasets == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
-    for (uint32_t w = 0; w < plan->pipelines; w++) {
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->local_pipelines);
+    for (uint32_t w = 0; w < plan->local_pipelines; w++) {
         (*datasets)[w] = dataset;
         dti_dataset_retain(dataset);
     }
@@ -146,17 +146,20 @@ static ditto_status check_no_rebatching(const ditto_input_options *o)
                           "%s is set, but datasets of a function are neither rebatched nor sharded", set);
 }
 
-/* Checks that the dataset has batches, and that its rows have the same components as those of pipeline 0. */
-static ditto_status check_alike(const ditto_dataset *first, const ditto_dataset *dataset, uint32_t pipeline)
+/* Checks that the dataset has batches, and that its rows have the same components as those of the first
+ * pipeline of this host. */
+static ditto_status check_alike(const ditto_dataset *first, uint32_t first_pipeline,
+                                const ditto_dataset *dataset, uint32_t pipeline)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the function returned a dataset or failed */
     if (dataset->batch_rows == 0)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the dataset of pipeline %u has no batches: batch it first, by rows of one replica",
                         pipeline);
-    char name[32];
+    char first_name[32], name[32];
+    dti_text_add(&(struct dti_text){ first_name, sizeof first_name, 0 }, "pipeline %u", first_pipeline);
     dti_text_add(&(struct dti_text){ name, sizeof name, 0 }, "pipeline %u", pipeline);
-    return dti_dataset_check_alike(first, "pipeline 0", dataset, name);
+    return dti_dataset_check_alike(first, first_name, dataset, name);
 }
 
 static DTI_GUARDED ditto_status make_one(const struct dti_team *team, ditto_dataset_fn function, void *user,
@@ -200,22 +203,21 @@ ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dat
                                           : 1,
                   plan));
     plan->from_function = true;
-    *datasets = calloc(plan->pipelines, sizeof(ditto_dataset *));
-    ditto_status status = *datasets != NULL
-                              ? DITTO_OK
-                              : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines", plan->pipelines);
-    for (uint32_t w = 0; w < plan->pipelines && status == DITTO_OK; w++) {
+    *datasets = calloc(plan->local_pipelines, sizeof(ditto_dataset *));
+    ditto_status status = *datasets != NULL ? DITTO_OK
+                                            : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u pipelines",
+                                                       plan->local_pipelines);
+    for (uint32_t i = 0; i < plan->local_pipelines && status == DITTO_OK; i++) {
+        uint32_t w = plan->first_pipeline + i;
         status = make_one(team, function, user,
                           &(ditto_input_context){ plan->pipelines, w, dti_team_all_replicas(team) },
-                          &(*datasets)[w]);
+                          &(*datasets)[i]);
         if (status == DITTO_OK)
-            status = check_alike((*datasets)[0], (*datasets)[w], w);
-        if (status == DITTO_OK && (*datasets)[w]->batch_rows > plan->global)
-            plan->global = (*datasets)[w]->batch_rows; /* slots have the size of the largest batches */
+            status = check_alike((*datasets)[0], plan->first_pipeline, (*datasets)[i], w);
     }
     if (status != DITTO_OK) {
         if (*datasets != NULL)
-            release_all(*datasets, plan->pipelines);
+            release_all(*datasets, plan->local_pipelines);
         return status;
     }
     set_slots((*datasets)[0], o, plan);

@@ -3,6 +3,7 @@
 #include "input/input.h"
 #include "replicas/memory/arena.h"
 #include "replicas/team/team.h"
+#include "sync/hosts/cross.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,8 @@ static ditto_status lay_out(struct ditto_iterator *it)
     const ditto_dataset *dataset = dti_iterator_dataset(it);
     uint64_t most_rows = 0;
     size_t ring_bytes, all_bytes;
-    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
-        uint64_t batch_rows = dti_cut_most_of_batch(&it->pipeline[w].sequencer.o.cut);
+    for (uint32_t i = 0; i < it->plan.local_pipelines; i++) {
+        uint64_t batch_rows = dti_cut_most_of_batch(&it->pipeline[i].sequencer.o.cut);
         most_rows = batch_rows > most_rows ? batch_rows : most_rows;
     }
     if (!dti_dataset_layout(dataset, most_rows, it->offset, &it->payload_bytes))
@@ -83,62 +84,29 @@ static void free_rings(struct ditto_iterator *it)
 
 /* -- pipelines -- */
 
-static enum dti_arrangement arrangement_of(const struct dti_input_plan *plan)
-{
-    if (plan->from_function)
-        return DTI_CUT_EACH;
-    return plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS ? DTI_CUT_SHARED : DTI_CUT_OWN;
-}
-
-/* Returns true if all replicas get equally many rows of a full step, because N divides G. */
-static bool all_have_equally_many(const struct dti_input_plan *plan)
-{
-    return plan->global % (plan->pipelines * plan->replicas_each) == 0;
-}
-
-/* Returns true if all pipelines reach the end of their input in the same step. A short step is then the last
- * step of the whole input. If pipelines read different rows, or cut the same rows into steps of different
- * sizes, a step may be short in one pipeline only. */
-static bool end_together(const struct dti_input_plan *plan)
-{
-    if (plan->pipelines == 1 || plan->sharing == DTI_SHARING_ROWS)
-        return true;
-    return !plan->from_function && plan->sharing == DTI_SHARING_NONE && all_have_equally_many(plan);
-}
-
-static enum dti_short_step short_steps_of(const struct dti_input_plan *plan, const ditto_dataset *dataset)
-{
-    if (plan->is_static)
-        return DTI_SHORT_NEVER;
-    return end_together(plan) && (dataset->infinite || dataset->drop_remainder) ? DTI_SHORT_DROPPED
-                                                                                : DTI_SHORT_DELIVERED;
-}
-
 static ditto_status make_pipelines(struct ditto_iterator *it)
 {
-    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
-        struct dti_pipeline *p = &it->pipeline[w];
-        p->first_replica = w * it->plan.served_each;
+    uint32_t each = it->plan.replicas_each, own = dti_team_first_replica(it->team);
+    for (uint32_t i = 0; i < it->plan.local_pipelines; i++) {
+        struct dti_pipeline *p = &it->pipeline[i];
+        uint32_t w = it->plan.first_pipeline + i;
+        /* The ids of its replicas that are on this host. */
+        uint32_t begin = w * each > own ? w * each : own;
+        uint32_t end = (w + 1) * each < own + it->num_replicas ? (w + 1) * each : own + it->num_replicas;
+        p->first_replica = begin - own;
         p->sequencer.o = (struct dti_sequencer_options){
             .pass = { .number = it->plan.pass,
                       .closing = &it->closing,
                       .shards = it->plan.sharing == DTI_SHARING_FILES ? it->plan.pipelines : 0,
                       .shard = w },
-            .cut = { .global = it->plan.from_function ? p->dataset->batch_rows : it->plan.global,
-                     .pipelines = it->plan.pipelines,
-                     .pipeline = w,
-                     .replicas = it->plan.replicas_each,
-                     .arrangement = arrangement_of(&it->plan),
-                     .shorts = short_steps_of(&it->plan, p->dataset),
-                     .even = it->plan.even },
+            .cut = dti_pipeline_cut(&it->plan, &it->summary[w], w),
             .ring = it->ring + p->first_replica,
             .progress = &it->progress,
-            .first_served = it->plan.first_served,
-            .served = it->plan.served_each,
+            .first_served = begin - w * each,
+            .served = end - begin,
         };
-        for (uint32_t j = 0; j < it->plan.served_each; j++)
-            it->consumer[p->first_replica + j].pipeline = it->consumer[p->first_replica + j]
-                                                              .failed_pipeline = p;
+        for (uint32_t r = p->first_replica; r < p->first_replica + p->sequencer.o.served; r++)
+            it->consumer[r].pipeline = it->consumer[r].failed_pipeline = p;
     }
     return lay_out(it);
 }
@@ -149,8 +117,8 @@ static ditto_status open_in_context(struct ditto_iterator *it)
     bool has_state = it->plan.state != NULL;
     if (has_state)
         DTI_TRY(dti_state_open(it, &state));
-    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
-        struct dti_pipeline *p = &it->pipeline[w];
+    for (uint32_t i = 0; i < it->plan.local_pipelines; i++) {
+        struct dti_pipeline *p = &it->pipeline[i];
         struct dti_sequencer_options options = p->sequencer.o;
         options.slots = it->plan.slots;
         options.dataset = p->dataset;
@@ -193,7 +161,7 @@ static void close_pipelines(struct ditto_iterator *it, uint32_t pipelines)
 /* Frees everything except queues in arenas, which belong to their replicas. */
 static void release(struct ditto_iterator *it)
 {
-    uint32_t pipelines = it->pipeline != NULL ? it->plan.pipelines : 0;
+    uint32_t pipelines = it->pipeline != NULL ? it->plan.local_pipelines : 0;
     close_pipelines(it, pipelines);
     for (uint32_t r = 0; it->plan.host_memory && it->consumer != NULL && r < it->num_replicas; r++)
         free(it->consumer[r].memory);
@@ -203,11 +171,18 @@ static void release(struct ditto_iterator *it)
         dti_order_free(&it->pipeline[w]);
     }
     dti_wait_queue_free(&it->wait_queue);
+    free(it->summary);
     free(it->pipeline);
     free(it->progress.pipeline_progress);
     free(it->consumer);
     free((void *)it->ring);
     free(it);
+}
+
+static void stop_producers(struct ditto_iterator *it)
+{
+    dti_producers_stop(it);
+    dti_progress_of_hosts_end(it);
 }
 
 /* Called in a child process after fork. The producers do not exist there, and each may have been in the
@@ -224,7 +199,7 @@ static void stop(struct ditto_iterator *it, enum dti_team_end end)
     if (end == DTI_TEAM_IS_FORKED)
         forget_producers(it);
     else
-        dti_producers_stop(it);
+        stop_producers(it);
 }
 
 /* The user destroys the iterator while the team exists. The caller holds the turn, so no run is active that
@@ -283,33 +258,39 @@ static void *zeroed(size_t count, size_t bytes)
 }
 
 static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **dataset,
-                                       const struct dti_input_plan *plan)
+                                       const struct dti_input_plan *plan,
+                                       struct dti_pipeline_summary *summary)
 {
     struct ditto_iterator *it = zeroed(1, sizeof *it);
-    if (it == NULL)
+    bool needs_hosts = dti_plan_needs_hosts(team, plan);
+    if (it == NULL) {
+        free(summary);
         return NULL;
+    }
+    it->summary = summary;
     it->dependent.kind = &kind;
     it->team = team;
     it->num_replicas = dti_team_num_replicas(team);
     it->all_replicas = dti_team_all_replicas(team);
     it->plan = *plan;
-    it->producers = plan->pipelines * plan->producers;
+    it->producers = plan->local_pipelines * plan->producers;
     it->begin_ns = dti_now_ns();
     it->progress = (struct dti_pipelines_progress){
-        .pipelines = plan->pipelines,
+        .first = needs_hosts ? 0 : plan->first_pipeline,
+        .count = needs_hosts ? plan->pipelines : plan->local_pipelines,
         .all_or_none = plan->is_static,
         .end_at_error = plan->is_static || plan->sharing == DTI_SHARING_ROWS,
         .pipeline_progress = zeroed(plan->pipelines, sizeof *it->progress.pipeline_progress)
     };
     for (uint32_t w = 0; it->progress.pipeline_progress != NULL && w < plan->pipelines; w++)
         atomic_init(&it->progress.pipeline_progress[w].error_point, DTI_NO_POINT);
-    it->pipeline = zeroed(plan->pipelines, sizeof *it->pipeline);
+    it->pipeline = zeroed(plan->local_pipelines, sizeof *it->pipeline);
     it->producer = zeroed(it->producers, sizeof *it->producer);
     it->consumer = zeroed(dti_team_num_replicas(team), sizeof *it->consumer);
     it->ring = calloc(dti_team_num_replicas(team), sizeof(struct dti_ring *));
-    for (uint32_t w = 0; it->pipeline != NULL && w < plan->pipelines; w++) {
-        it->pipeline[w].dataset = dataset[w];
-        dti_dataset_retain(dataset[w]);
+    for (uint32_t i = 0; it->pipeline != NULL && i < plan->local_pipelines; i++) {
+        it->pipeline[i].dataset = dataset[i];
+        dti_dataset_retain(dataset[i]);
     }
     if (it->progress.pipeline_progress == NULL || it->pipeline == NULL || it->producer == NULL ||
         it->consumer == NULL || it->ring == NULL || !dti_wait_queue_init(&it->wait_queue, it->producers)) {
@@ -325,7 +306,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
 static void undo_start(struct ditto_iterator *it)
 {
     ditto_error kept = *dti_error_get();
-    dti_producers_stop(it);
+    stop_producers(it);
     free_rings(it);
     dti_error_set(&kept);
 }
@@ -338,6 +319,8 @@ static ditto_status start(struct ditto_iterator *it)
     ditto_status status = allocate_rings(it);
     if (status == DITTO_OK)
         status = dti_producers_prepare(it);
+    if (status == DITTO_OK && dti_plan_needs_hosts(it->team, &it->plan))
+        status = dti_progress_of_hosts_begin(it, dti_cross_stamp(it->team));
     if (status == DITTO_OK)
         status = dti_producers_start(it);
     if (status == DITTO_OK)
@@ -349,9 +332,10 @@ static ditto_status start(struct ditto_iterator *it)
 }
 
 ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
-                                 const struct dti_input_plan *plan, ditto_iterator **out)
+                                 const struct dti_input_plan *plan, struct dti_pipeline_summary *summary,
+                                 ditto_iterator **out)
 {
-    struct ditto_iterator *it = allocate(team, dataset, plan);
+    struct ditto_iterator *it = allocate(team, dataset, plan, summary);
     if (it == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an iterator");
     ditto_status status = make_pipelines(it);
@@ -398,18 +382,19 @@ uint64_t dti_iterator_full_rows(const ditto_iterator *it, uint32_t replica, uint
 void dti_iterator_spec(const ditto_iterator *it, ditto_element_spec *out)
 {
     const ditto_dataset *d = dti_iterator_dataset(it);
-    uint64_t rows = dti_cut_most_of_batch(&it->pipeline[0].sequencer.o.cut);
-    bool equal = it->plan.from_function || all_have_equally_many(&it->plan);
+    struct dti_cut cut = dti_pipeline_cut(&it->plan, &it->summary[0], 0);
+    uint64_t rows = dti_cut_most_of_batch(&cut);
+    bool equal = it->plan.from_function || dti_plan_is_equal(&it->plan);
     memset(out, 0, sizeof *out);
     /* With static shapes, all pipelines end with the first one. Otherwise they end with the last one. */
     out->infinite = it->plan.is_static;
     for (uint32_t w = 0; w < it->plan.pipelines; w++) {
-        const struct dti_cut *cut = &it->pipeline[w].sequencer.o.cut;
-        equal = equal && dti_cut_most_of_batch(cut) == rows && cut->shorts != DTI_SHORT_DELIVERED;
-        int infinite = it->pipeline[w].dataset->infinite;
+        cut = dti_pipeline_cut(&it->plan, &it->summary[w], w);
+        equal = equal && dti_cut_most_of_batch(&cut) == rows && cut.shorts != DTI_SHORT_DELIVERED;
+        int infinite = it->summary[w].is_infinite != 0;
         out->infinite = it->plan.is_static ? out->infinite && infinite : out->infinite || infinite;
         if (it->plan.from_function)
-            out->batch += dti_cut_most_of_step(cut);
+            out->batch += dti_cut_most_of_step(&cut);
     }
     if (!it->plan.from_function)
         out->batch = it->plan.global; /* the sum of the batches of all replicas in every full step */
@@ -465,7 +450,7 @@ void dti_iterator_stats(const ditto_iterator *it, uint32_t replica, ditto_iterat
         out->producer_wait_ns += load(&p->waiting_ns);
         out->filling_ns += load(&p->filling_ns);
     }
-    for (uint32_t w = 0; w < it->plan.pipelines; w++)
-        if (all || &it->pipeline[w] == it->consumer[replica].pipeline)
-            out->choosing_ns += load(&it->pipeline[w].sequencer.choosing_ns);
+    for (uint32_t i = 0; i < it->plan.local_pipelines; i++)
+        if (all || &it->pipeline[i] == it->consumer[replica].pipeline)
+            out->choosing_ns += load(&it->pipeline[i].sequencer.choosing_ns);
 }

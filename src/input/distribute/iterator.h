@@ -7,6 +7,8 @@
 
 #include "base/waiting/wait.h"
 #include "input/distribute/order.h"
+#include "input/distribute/pipelines.h"
+#include "input/distribute/progress_of_hosts.h"
 #include "input/distribute/sequencer.h"
 #include "replicas/machine/mask.h"
 #include "replicas/team/dependent.h"
@@ -27,7 +29,8 @@ struct dti_producer {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t waiting_ns, filling_ns;
 };
 
-/* A sequencer, its producers, and the replicas of this host that get its batches, from first_replica on. */
+/* A sequencer, its producers, and the replicas of this host that get its batches, from first_replica on. A
+ * pipeline that serves replicas of several hosts exists on each of them. */
 struct dti_pipeline {
     ditto_dataset *dataset; /* the pipeline holds a reference */
     uint32_t first_replica;
@@ -67,52 +70,14 @@ struct dti_consumer {
     _Atomic uint64_t wait_ns, taken, rows, bytes, ready;
 };
 
-/* How several pipelines share one dataset. Saved states contain these numbers. */
-enum dti_sharing {
-    /* Every pipeline reads all of its dataset. Also used if there is one pipeline. */
-    DTI_SHARING_NONE = 0,
-
-    /* Every pipeline reads its own files. */
-    DTI_SHARING_FILES = 1,
-
-    /* All pipelines choose the same rows, and each delivers those of its replicas. */
-    DTI_SHARING_ROWS = 2,
-};
-
-/* The caller's options, with all defaults replaced by values, and what follows from them. */
-struct dti_input_plan {
-    /* G. With from_function, the largest number of rows of a replica's batch. */
-    uint64_t global;
-    uint64_t pass, max_bytes;
-    uint32_t pipelines;
-    uint32_t replicas_each; /* of each pipeline, on all hosts */
-
-    /* Those of them that are on this host, and how many of the pipeline come before them. */
-    uint32_t served_each, first_served;
-    uint32_t slots;     /* of each ring */
-    uint32_t producers; /* of each pipeline */
-    enum dti_sharing sharing;
-
-    /* True if the rows of an incomplete step are divided evenly (DITTO_PARTIAL_EVEN). */
-    bool even;
-
-    /* True if the datasets come from a function, and their batches are those of one replica
-     * (DTI_CUT_EACH). */
-    bool from_function;
-
-    bool is_static, host_memory; /* flags of the options */
-    const void *state;
-    size_t state_bytes;
-    uint32_t state_replicas; /* number of replicas of the iterator that saved the state */
-};
-
 struct ditto_iterator {
     struct dti_dependent dependent; /* first */
     struct dti_team *team;          /* see dti_iterator_team */
     uint32_t num_replicas;          /* of this host */
     uint32_t all_replicas;          /* of all hosts */
     struct dti_input_plan plan;
-    struct dti_pipeline *pipeline; /* [plan.pipelines] */
+    struct dti_pipeline_summary *summary; /* [plan.pipelines] */
+    struct dti_pipeline *pipeline;        /* [plan.local_pipelines] */
     struct dti_pipelines_progress progress;
 
     /* Producers wait here, each with its index. A producer waits for a replica, whose id it gives, or for the
@@ -130,6 +95,12 @@ struct ditto_iterator {
     uint64_t begin_ns;
 };
 #define DTI_AWAITS_PROGRESS(iterator) ((iterator)->num_replicas)
+
+/* Returns the number of a pipeline among those of all hosts. */
+static inline uint32_t dti_pipeline_number(const struct dti_pipeline *pipeline)
+{
+    return pipeline->sequencer.o.cut.pipeline;
+}
 
 /* Returns one of the datasets. Rows of all datasets have the same components. */
 static inline const ditto_dataset *dti_iterator_dataset(const ditto_iterator *iterator)
@@ -151,29 +122,13 @@ void dti_producers_stop(struct ditto_iterator *iterator);
 void dti_producers_forget(struct ditto_iterator *iterator);
 void dti_producers_free(struct ditto_iterator *iterator);
 
-/* Returns the number of producers of each pipeline if the program has not set it. */
-uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines);
-
 /* -- saved_state.c -- */
 
 /* dti_state_open checks the hash and the head of plan.state, and sets plan.state_replicas and plan.pass,
  * which is the pass that continues. dti_state_read then reads the position of one pipeline. It is called for
- * each pipeline, in their order. */
+ * each pipeline of this host, in their order. */
 ditto_status dti_state_open(struct ditto_iterator *iterator, struct dti_bytes_reader *from);
 ditto_status dti_state_read(struct ditto_iterator *iterator, struct dti_pipeline *pipeline,
                             struct dti_bytes_reader *from);
-
-/* -- input_plan.c -- */
-
-/* Makes the plan for one dataset. On success sets *datasets to an array [plan->pipelines] with the dataset of
- * each pipeline. The caller owns the array and its references. */
-ditto_status dti_input_plan_distribute(const struct dti_team *team, ditto_dataset *dataset,
-                                       const ditto_input_options *options, struct dti_input_plan *plan,
-                                       ditto_dataset ***datasets);
-
-/* The same for datasets that a function makes. */
-ditto_status dti_input_plan_from_function(const struct dti_team *team, ditto_dataset_fn function, void *user,
-                                          const ditto_input_options *options, struct dti_input_plan *plan,
-                                          ditto_dataset ***datasets);
 
 #endif

@@ -136,12 +136,13 @@ uint64_t dti_order_reached(const struct dti_pipeline *p)
                                                             (uint32_t)(next % replicas_of(p)));
 }
 
-/* Returns the position up to which all pipelines have handed over their batches. */
+/* Returns the position up to which all pipelines of this host have handed over their batches. An error in a
+ * pipeline of another host ends the run there, and so on all hosts. */
 static uint64_t reached_by_all(const struct ditto_iterator *it)
 {
     uint64_t least = NO_POSITION;
-    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
-        uint64_t reached = dti_order_reached(&it->pipeline[w]);
+    for (uint32_t i = 0; i < it->plan.local_pipelines; i++) {
+        uint64_t reached = dti_order_reached(&it->pipeline[i]);
         least = reached < least ? reached : least;
     }
     return least;
@@ -152,13 +153,14 @@ static uint64_t first_error(const struct ditto_iterator *it, struct dti_pipeline
 {
     uint64_t first = DTI_NO_POINT;
     *failed = NULL;
-    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+    for (uint32_t i = 0; i < it->plan.local_pipelines; i++) {
+        uint32_t w = dti_pipeline_number(&it->pipeline[i]);
         /* acquire: pairs with publish() in sequencer.c */
         uint64_t point = atomic_load_explicit(&it->progress.pipeline_progress[w].error_point,
                                               memory_order_acquire);
         if (point < first) {
             first = point;
-            *failed = &it->pipeline[w];
+            *failed = &it->pipeline[i];
         }
     }
     return first;
@@ -168,7 +170,7 @@ static uint64_t first_error(const struct ditto_iterator *it, struct dti_pipeline
  * next slot is not filled. */
 static bool depends_on_others(const struct ditto_iterator *it, const struct dti_batch_slot *slot)
 {
-    if (it->plan.pipelines == 1)
+    if (it->plan.local_pipelines == 1)
         return false;
     return it->progress.end_at_error || (slot != NULL && slot->by_others && slot->status >= 0);
 }

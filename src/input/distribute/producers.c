@@ -47,9 +47,9 @@ static bool host_mask(struct dti_mask *mask)
 uint32_t dti_producers_default(const struct dti_team *team, uint32_t pipelines)
 {
     struct dti_mask allowed, free_pus;
-    uint32_t served_each = dti_team_num_replicas(team) / pipelines;
+    uint32_t most = dti_team_num_replicas(team) / pipelines; /* not more than replicas */
     uint32_t count = host_mask(&allowed) ? find_free_pus(&allowed, DITTO_NO_NODE, &free_pus) / pipelines : 1;
-    return count < 1 ? 1 : count < served_each ? count : served_each;
+    return count < 1 ? 1 : count < most ? count : most;
 }
 
 static void set_affinity(struct dti_producer *p)
@@ -71,7 +71,7 @@ static void set_affinity(struct dti_producer *p)
  * group. */
 static ditto_status make_groups(struct ditto_iterator *it, struct dti_pipeline *p, uint32_t most)
 {
-    uint32_t n = it->plan.served_each, nodes = 0;
+    uint32_t n = p->sequencer.o.served, nodes = 0;
     uint32_t *node = malloc(n * sizeof *node), *list = malloc(n * sizeof *list);
     size_t bytes = (most < n ? most : n) * sizeof *p->group;
     struct dti_producer_group *group = aligned_alloc(DTI_CACHE_LINE_PAIR, bytes);
@@ -109,7 +109,7 @@ static ditto_status make_groups(struct ditto_iterator *it, struct dti_pipeline *
 
 ditto_status dti_producers_prepare(struct ditto_iterator *it)
 {
-    for (uint32_t w = 0; w < it->plan.pipelines; w++) {
+    for (uint32_t w = 0; w < it->plan.local_pipelines; w++) {
         struct dti_pipeline *pipeline = &it->pipeline[w];
         DTI_TRY(make_groups(it, pipeline, it->plan.producers));
         for (uint32_t i = 0; i < it->plan.producers; i++) {
@@ -130,7 +130,7 @@ void dti_producers_free(struct ditto_iterator *it)
 {
     for (uint32_t i = 0; it->producer != NULL && i < it->producers; i++)
         dti_reader_free(&it->producer[i].reader);
-    for (uint32_t w = 0; it->pipeline != NULL && w < it->plan.pipelines; w++) {
+    for (uint32_t w = 0; it->pipeline != NULL && w < it->plan.local_pipelines; w++) {
         if (it->pipeline[w].group != NULL)
             free(it->pipeline[w].group[0].replica);
         free(it->pipeline[w].group);
@@ -156,7 +156,7 @@ static bool may_go_on(void *argument)
     if (atomic_load_explicit(&it->closing, memory_order_acquire) != 0) /* pairs with dti_producers_stop */
         return true;
     if (w->why == DTI_TICKET_UNKNOWN)
-        return dti_progress_is_known(&it->progress, (uint32_t)(w->producer->pipeline - it->pipeline),
+        return dti_progress_is_known(&it->progress, dti_pipeline_number(w->producer->pipeline),
                                      w->ticket->step);
     return dti_ring_reached(it->ring[w->producer->pipeline->first_replica + w->ticket->replica],
                             w->ticket->number);
@@ -183,8 +183,11 @@ static void wait_for_ticket(struct dti_producer *p, const struct dti_ticket *tic
     /* Wakes consumers, which then check whether the replica whose ring is full has returned. */
     dti_wait_queue_signal(dti_team_wait_queue(it->team), DTI_AWAITS_INPUT(it->num_replicas));
     /* Wakes producers of other pipelines, because this pipeline may have cut a step or ended. */
-    if (why == DTI_TICKET_UNKNOWN)
+    if (why == DTI_TICKET_UNKNOWN) {
         dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it));
+        if (it->progress.hosts != NULL)
+            dti_progress_ask(it->progress.hosts, ticket->step);
+    }
     dti_wait(&it->wait_queue, p->index, awaited, &wait_policy,
              &(struct dti_deadline){ .timeout_ms = DITTO_FOREVER }, may_go_on, &w);
     p->long_waits = dti_now_ns() - begin > 2 * YIELD_NS ? p->long_waits + 1 : 0;

@@ -3,6 +3,7 @@
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "base/waiting/futex.h"
+#include "input/distribute/progress_of_hosts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,9 @@ static void publish(struct dti_sequencer *s)
     atomic_store_explicit(&own->steps, s->cut, memory_order_release);
     if (s->end_status != DITTO_OK)
         atomic_store_explicit(&own->ended, true, memory_order_release);
+    /* Of the hosts that have the pipeline, the one with its first replica tells the others. */
+    if (s->o.progress->hosts != NULL && s->o.first_served == 0)
+        dti_progress_tell(s->o.progress->hosts, s->o.cut.pipeline);
 }
 
 /* Cuts step s->cut if it exists because of this pipeline. Otherwise sets the end. */
@@ -159,16 +163,17 @@ static enum dti_step_existence existence_of(const struct dti_pipelines_progress 
 {
     uint32_t with = 0, without = 0;
     bool own = false;
-    for (uint32_t w = 0; w < progress->pipelines; w++) {
+    for (uint32_t w = progress->first; w < progress->first + progress->count; w++) {
         const struct dti_pipeline_progress *n = &progress->pipeline_progress[w];
-        /* acquire: both loads pair with publish. `ended` is loaded before `steps`. */
+        /* acquire: both loads pair with publish, or with take_over in progress_of_hosts.c. `ended` is loaded
+         * before `steps`. */
         bool ended = atomic_load_explicit(&n->ended, memory_order_acquire);
         bool has = atomic_load_explicit(&n->steps, memory_order_acquire) > step;
         with += has;
         without += !has && ended;
         own |= has && w == pipeline;
     }
-    return dti_cut_existence(progress->all_or_none, progress->pipelines, with, without, own);
+    return dti_cut_existence(progress->all_or_none, progress->count, with, without, own);
 }
 
 bool dti_progress_is_known(const struct dti_pipelines_progress *progress, uint32_t pipeline, uint64_t step)

@@ -14,7 +14,8 @@
  * until the replica has released the slot. Producers therefore read them without the lock.
  *
  * Several pipelines end together. A step exists if any of them has rows for it, or with `all_or_none` if all
- * of them can fill it. Each pipeline publishes its progress, which all pipelines read.
+ * of them can fill it. Each pipeline publishes its progress, which all pipelines read. Over several hosts,
+ * a host has the pipelines that serve its replicas, and hears of the progress of the others.
  *
  * Pipelines that share one order of rows (DTI_CUT_SHARED) each choose all rows of every step, and keep them
  * until the step has been taken, although they deliver only the rows of their own replicas. Each pipeline
@@ -46,10 +47,19 @@ struct dti_pipeline_progress {
 
     /* The point of its first error that is known so far, or DTI_NO_POINT. It never increases. */
     _Atomic uint64_t error_point;
+
+    /* The steps that other hosts were told last (progress_of_hosts.h). */
+    _Atomic uint64_t told;
 };
 
+struct dti_progress_of_hosts;
+
 struct dti_pipelines_progress {
-    uint32_t pipelines;
+    /* The pipelines that decide which steps exist: all, or those of this host if they know it alone. */
+    uint32_t first, count;
+
+    /* Tells other hosts, and asks them. NULL if no pipeline of another host decides. */
+    struct dti_progress_of_hosts *hosts;
 
     /* If true, a step exists only if all pipelines have cut it. If false, one pipeline is enough. */
     bool all_or_none;
@@ -58,7 +68,7 @@ struct dti_pipelines_progress {
      * rows, and then get the error instead of the end. */
     bool end_at_error;
 
-    struct dti_pipeline_progress *pipeline_progress; /* [pipelines] */
+    struct dti_pipeline_progress *pipeline_progress; /* [pipelines of all hosts] */
 };
 
 #define DTI_NOT_BLOCKED         UINT32_MAX

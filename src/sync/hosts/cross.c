@@ -119,6 +119,12 @@ uint32_t dti_cross_host(const struct dti_team *team)
     return hosts != NULL ? dti_hosts_own(hosts) : 0;
 }
 
+struct ditto_cluster *dti_cross_cluster(const struct dti_team *team)
+{
+    const struct dti_hosts *hosts = hosts_of(team);
+    return hosts != NULL ? hosts->cluster : NULL;
+}
+
 /* The number of the last exchange of headers, with its epoch. */
 static uint64_t last_exchange(const struct dti_hosts *hosts)
 {

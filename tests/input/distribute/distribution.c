@@ -25,11 +25,29 @@ ditto_status consume(ditto_replica *self, void *argument)
     return status < 0 ? status : DITTO_OK;
 }
 
-void begin(struct distribution *d, uint32_t n, ditto_iterator *iterator)
+void begin(struct distribution *d, ditto_strategy *strategy, ditto_iterator *iterator)
 {
-    *d = (struct distribution){ .iterator = iterator };
-    d->taken = calloc(n, sizeof *d->taken);
+    *d = (struct distribution){ .iterator = iterator,
+                                .first = first_local(strategy),
+                                .end = end_local(strategy) };
+    d->taken = calloc(ditto_strategy_num_replicas(strategy), sizeof *d->taken);
     assert_non_null(d->taken);
+}
+
+static ditto_status add_rows(ditto_replica *self, void *argument)
+{
+    struct distribution *d = argument;
+    uint64_t rows = d->taken[ditto_replica_id(self)].rows;
+    DITTO_TRY(ditto_all_reduce(self, &rows, &rows, 1, DITTO_U64, DITTO_SUM, NULL));
+    if (ditto_replica_is_first_of_host(self))
+        d->all_rows = rows;
+    return DITTO_OK;
+}
+
+uint64_t rows_of_all(struct distribution *d, ditto_strategy *strategy)
+{
+    assert_ok(ditto_strategy_run(strategy, add_rows, d));
+    return d->all_rows;
 }
 
 void end(struct distribution *d)
@@ -43,7 +61,7 @@ void distribute(struct distribution *d, ditto_strategy *s, ditto_dataset *datase
 {
     ditto_iterator *it;
     assert_ok(ditto_strategy_iterate(s, dataset, options, &it));
-    begin(d, ditto_strategy_num_replicas(s), it);
+    begin(d, s, it);
     run_all(s, consume, d, &d->report);
 }
 
@@ -53,7 +71,7 @@ void check_steps(struct steps *s, const struct distribution *d, const int64_t *c
     uint32_t per_pipeline = s->replicas / s->pipelines;
     begin_steps(s);
     for (; next_step(s); steps++)
-        for (uint32_t r = 0; r < s->replicas; r++) {
+        for (uint32_t r = d->first; r < d->end; r++) {
             const struct taken *t = &d->taken[r];
             const int64_t *expected = list[s->shared ? 0 : r / per_pipeline] + s->first[r];
             bool same = t->steps > steps && t->size[steps] == s->count[r] &&
@@ -70,7 +88,7 @@ void check_steps(struct steps *s, const struct distribution *d, const int64_t *c
             assert_true(same);
             at[r] += s->count[r];
         }
-    for (uint32_t r = 0; r < s->replicas; r++)
+    for (uint32_t r = d->first; r < d->end; r++)
         assert_int_equal(d->taken[r].steps, steps); /* rule 9.4: all end together */
 }
 
@@ -78,7 +96,7 @@ ditto_status make_dataset(const ditto_input_context *context, void *user, ditto_
 {
     struct making *m = user;
     ditto_dataset *rows;
-    if (context->pipeline != m->calls++ || context->num_pipelines != m->pipelines ||
+    if (context->pipeline != m->first + m->calls++ || context->num_pipelines != m->pipelines ||
         (m->fail && context->pipeline == 1))
         return DITTO_ERR_USER;
     if (m->none)

@@ -5,6 +5,7 @@
 
 #include "input/written_rows.h"
 #include "input/distribute/step_model.h"
+#include "support/as_hosts.h"
 
 enum { MOST_STEPS = 4000, MOST_TAKEN = 10000 };
 
@@ -19,16 +20,23 @@ struct distribution {
     struct report report;
     ditto_iterator *iterator;
     uint64_t stop_after; /* steps, or 0 for the end of the input */
-    struct taken *taken; /* [n] */
+    struct taken *taken; /* [n], by global ids */
+
+    /* The replicas of this host, which alone are recorded here. */
+    uint32_t first, end;
+    uint64_t all_rows; /* of rows_of_all */
 };
 
 /* A function for all replicas. Takes batches for `stop_after` steps, or until the input ends or fails, and
  * records them in the distribution that is its argument. */
 ditto_status consume(ditto_replica *self, void *argument);
 
-/* Initializes the distribution, and allocates the records of n replicas, which take their batches from
- * `iterator`. */
-void begin(struct distribution *d, uint32_t n, ditto_iterator *iterator);
+/* Initializes the distribution, and allocates the records of the strategy's replicas, which take their
+ * batches from `iterator`. */
+void begin(struct distribution *d, ditto_strategy *strategy, ditto_iterator *iterator);
+
+/* Returns the rows that all replicas have taken, on all hosts. */
+uint64_t rows_of_all(struct distribution *d, ditto_strategy *strategy);
 
 /* Frees the records and destroys the iterator. */
 void end(struct distribution *d);
@@ -44,6 +52,9 @@ void check_steps(struct steps *s, const struct distribution *d, const int64_t *c
 /* The user pointer of make_dataset. */
 struct making {
     uint32_t calls; /* so far */
+
+    /* The first pipeline of this host, for which the first call comes. */
+    uint32_t first;
 
     /* The expected number of pipelines. */
     uint32_t pipelines;

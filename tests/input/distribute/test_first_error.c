@@ -39,7 +39,7 @@ static void no_row_before_a_failure_is_lost(void **state)
                 d = then(d, whole ? whole_batches_of : batch_of, 10);
                 options.num_producers = producers;
                 assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
-                begin(&got, 3, got.iterator);
+                begin(&got, s, got.iterator);
                 run_all(s, consume_to_error, &got, &got.report);
                 for (uint32_t r = 0; r < 3; r++)
                     for (uint64_t i = 0; i < got.taken[r].rows; i++)
@@ -96,7 +96,7 @@ static void rule_9_10_the_first_error_in_the_order_of_rows_counts(void **state)
         struct distribution got;
         assert_ok(ditto_dataset_map(source, fail_twice, (void *)&row_10_was_read, NULL, &d));
         assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
-        begin(&got, 2, got.iterator);
+        begin(&got, s, got.iterator);
         run_all(s, consume_to_first_error, &got, &got.report);
         end(&got);
         assert_ok(ditto_dataset_destroy(d));
@@ -120,7 +120,7 @@ static void rule_9_10_with_static_shapes_no_batch_is_short_in_front_of_an_error(
             assert_ok(ditto_dataset_map(source, fail_on_row, (void *)(uintptr_t)bad, NULL, &d));
             d = filtered ? then(d, keep_residues, 1000) : d; /* keeps all rows except row 0 */
             assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
-            begin(&got, 2, got.iterator);
+            begin(&got, s, got.iterator);
             run_all(s, consume_to_error, &got, &got.report);
             for (uint32_t r = 0; r < 2; r++)
                 for (uint64_t i = 0; i < got.taken[r].steps; i++)

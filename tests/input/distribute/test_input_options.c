@@ -140,7 +140,7 @@ static void rule_9_4_partial_steps_are_dropped_where_shapes_are_static(void **st
     ditto_iterator *it;
     options.global_batch = 8;
     assert_ok(ditto_strategy_iterate(s, d, &options, &it));
-    begin(&got, 4, it);
+    begin(&got, s, it);
     got.stop_after = 100;
     run_all(s, consume, &got, &got.report);
     for (uint64_t i = 0; i < 100; i++)

@@ -263,7 +263,7 @@ static void rule_9_6_rows_of_each_replica_do_not_depend_on_the_number_of_pipelin
             for (options.num_pipelines = 2; options.num_pipelines <= 6;
                  options.num_pipelines += options.num_pipelines == 3 ? 3 : 1) {
                 distribute(&several, strategy, d, &options);
-                for (uint32_t r = 0; r < 6; r++)
+                for (uint32_t r = one.first; r < one.end; r++)
                     assert_memory_equal(&several.taken[r], &one.taken[r], sizeof one.taken[r]);
                 end(&several);
             }
@@ -296,16 +296,14 @@ static void rule_9_6_pipelines_take_files_in_turn(void **state)
         options.shard = how == 0 ? DITTO_SHARD_AUTO : DITTO_SHARD_FILE;
         assert_ok(ditto_dataset_from_text(&(ditto_files){ (const char *const *)name, 5, 0 }, &text, &d));
         distribute(&got, s, d, &options);
-        uint64_t rows = 0;
-        for (uint32_t r = 0; r < 4; r++) {
+        for (uint32_t r = got.first; r < got.end; r++) {
             for (uint64_t i = 0; i < got.taken[r].rows; i++)
                 assert_int_equal((((const char *)&got.taken[r].row[i])[0] - 'a') % 2, r / 2);
-            rows += got.taken[r].rows;
             /* The 6 rows of pipeline 0 make steps of 2, 2 and 2. Pipeline 1 has only 4 rows, and none in the
              * third step. */
             assert_int_equal(got.taken[r].steps, 3);
+            assert_int_equal(got.taken[r].rows, r < 2 ? 3 : 2);
         }
-        assert_int_equal(rows, 10);
         end(&got);
         assert_ok(ditto_dataset_destroy(d));
     }
@@ -333,12 +331,12 @@ static void rule_9_6_auto_shares_rows_if_there_are_fewer_files_than_pipelines(vo
                                        &(ditto_tensor){ .dtype = DITTO_I64 }, 1, NULL, &d));
     options.shard = DITTO_SHARD_FILE;
     distribute(&got, s, d, &options);
-    for (uint32_t r = 0; r < 4; r++)
+    for (uint32_t r = got.first; r < got.end; r++)
         assert_int_equal(got.taken[r].rows, of_file[r]);
     end(&got);
     options.shard = DITTO_SHARD_AUTO;
     distribute(&got, s, d, &options);
-    for (uint32_t r = 0; r < 4; r++) {
+    for (uint32_t r = got.first; r < got.end; r++) {
         assert_int_equal(got.taken[r].rows, 1);
         assert_int_equal(got.taken[r].row[0], r);
     }
@@ -393,7 +391,8 @@ static void rule_9_6_datasets_that_count_across_files_are_not_shared_by_files(vo
         assert_message("across files");
         options.shard = DITTO_SHARD_AUTO;
         distribute(&got, s, made[i], &options);
-        assert_int_equal(got.taken[0].rows + got.taken[1].rows, rows[i]);
+        for (uint32_t r = got.first; r < got.end; r++)
+            assert_int_equal(got.taken[r].rows, rows[i] / 2 + (r < rows[i] % 2));
         end(&got);
         assert_ok(ditto_dataset_destroy(made[i]));
     }
@@ -408,14 +407,19 @@ static ditto_status components_agree(ditto_replica *self, void *argument)
     struct distribution *d = argument;
     ditto_batch b;
     ditto_status status;
+    uint64_t rows = 0;
     while ((status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
         const int64_t *first = b.component[0].data, *second = b.component[1].data;
         EXPECT(&d->report, b.num_components == 2 && b.component[1].shape[0] == b.rows);
         for (uint64_t i = 0; i < b.rows; i++)
             EXPECT(&d->report, second[i] == first[i] + 1000);
-        d->taken[ditto_replica_id(self)].rows += b.rows;
+        rows += b.rows;
     }
-    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+    if (status != DITTO_END_OF_INPUT)
+        return status;
+    DITTO_TRY(ditto_all_reduce(self, &rows, &rows, 1, DITTO_U64, DITTO_SUM, NULL));
+    EXPECT(&d->report, rows == 100);
+    return DITTO_OK;
 }
 
 static void rule_9_5_components_are_cut_at_the_same_rows(void **state)
@@ -433,9 +437,8 @@ static void rule_9_5_components_are_cut_at_the_same_rows(void **state)
         options.global_batch = g;
         options.partial = g % 2 ? DITTO_PARTIAL_EVEN : DITTO_PARTIAL_FILL;
         assert_ok(ditto_strategy_iterate(s, d, &options, &got.iterator));
-        begin(&got, 3, got.iterator);
+        begin(&got, s, got.iterator);
         run_all(s, components_agree, &got, &got.report);
-        assert_int_equal(got.taken[0].rows + got.taken[1].rows + got.taken[2].rows, 100);
         end(&got);
     }
     assert_ok(ditto_dataset_destroy(d));
@@ -453,16 +456,16 @@ static void rule_9_7_replicas_of_a_pipeline_take_its_batches_in_turn(void **stat
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     (void)state;
     for (uint32_t pipelines = 1; pipelines <= 4; pipelines *= 2) {
-        struct making m = { .pipelines = pipelines, .rows = 22 };
-        uint32_t per_pipeline = 4 / pipelines;
+        uint32_t per_pipeline = 4 / pipelines, first_here = first_local(s) / per_pipeline;
+        struct making m = { .pipelines = pipelines, .rows = 22, .first = first_here };
         options.num_pipelines = pipelines < 4 ? pipelines : 0;
         options.replication = pipelines < 4 ? DITTO_REPLICATION_PER_PIPELINE : DITTO_REPLICATION_PER_REPLICA;
         ditto_iterator *it;
         assert_ok(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it));
-        assert_int_equal(m.calls, pipelines);
-        begin(&d, 4, it);
+        assert_int_equal(m.calls, (end_local(s) - 1) / per_pipeline + 1 - first_here);
+        begin(&d, s, it);
         run_all(s, consume, &d, &d.report);
-        for (uint32_t r = 0; r < 4; r++) {
+        for (uint32_t r = d.first; r < d.end; r++) {
             /* 22 rows in batches of 3 are 7 whole batches and one of 1 row. */
             uint64_t at = 0;
             assert_int_equal(d.taken[r].steps, (8 + per_pipeline - 1) / per_pipeline);
@@ -487,15 +490,17 @@ static void rule_9_7_wrong_datasets_of_a_function_are_refused(void **state)
     ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
     ditto_iterator *it;
     struct making m = { .pipelines = 2, .rows = 9, .batch = 2, .differ = true };
+    uint32_t first = first_local(s) / 2;
     uint64_t batch;
     (void)state;
     options.num_pipelines = 2;
+    m.first = first;
     assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it),
                   DITTO_ERR_INVALID);
     assert_message("pipeline 1");
-    m = (struct making){ .pipelines = 2, .rows = 9, .batch = 2, .fail = true };
+    m = (struct making){ .first = first, .pipelines = 2, .rows = 9, .batch = 2, .fail = true };
     assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it), DITTO_ERR_USER);
-    m = (struct making){ .pipelines = 2, .none = true };
+    m = (struct making){ .first = first, .pipelines = 2, .none = true };
     assert_status(ditto_strategy_iterate_from_function(s, make_dataset, &m, &options, &it),
                   DITTO_ERR_INVALID);
     assert_message("returned DITTO_OK but no dataset");

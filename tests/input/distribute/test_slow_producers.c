@@ -72,7 +72,7 @@ static void a_slow_producer_is_waited_for_and_counted(void **state)
     options.global_batch = 4;
     options.num_producers = 1;
     assert_ok(ditto_strategy_iterate(s, d, &options, &it));
-    begin(&slow.got, 2, it);
+    begin(&slow.got, s, it);
     run_all(s, consume_slow, &slow, &slow.got.report);
     assert_true(await_filling_ns(it, 40 * 1000000ull) >= 40 * 1000000ull);
     assert_ok(ditto_iterator_stats(it, DITTO_ALL_REPLICAS, &all));
@@ -124,7 +124,7 @@ static void destroying_waits_for_a_run_on_another_thread(void **state)
     assert_ok(ditto_dataset_map(source, slow_map, &held, NULL, &d));
     options.global_batch = 4;
     assert_ok(ditto_strategy_iterate(s, d, &options, &it));
-    begin(&b.got, 2, it);
+    begin(&b.got, s, it);
     assert_int_equal(pthread_create(&thread, NULL, run_in_background, &b), 0);
     while (atomic_load(&b.has_begun) == 0)
         sleep_ms(1);

@@ -1,6 +1,7 @@
 /* tests/input/distribute/test_state.c - tests saved positions of iterators (docs/semantics.md, "Datasets",
  * 9.10). After a restore the rows are exactly those that would have come without it. */
 #include "input/written_rows.h"
+#include "support/as_hosts.h"
 
 #include "input/dataset.h"
 
@@ -17,9 +18,11 @@ struct record {
 
     /* This replica takes one batch less. UINT32_MAX means none. */
     uint32_t laggard;
-    uint64_t count[MOST_STEPS][MOST_REPLICAS];
-    int64_t row[MOST_STEPS][MOST_REPLICAS][MOST_OF_BATCH];
-    uint64_t steps[MOST_REPLICAS];
+    struct column {
+        uint64_t steps;
+        uint64_t count[MOST_STEPS];
+        int64_t row[MOST_STEPS][MOST_OF_BATCH];
+    } of[MOST_REPLICAS];
 };
 
 static ditto_status consume(ditto_replica *self, void *argument)
@@ -28,12 +31,12 @@ static ditto_status consume(ditto_replica *self, void *argument)
     uint32_t id = ditto_replica_id(self);
     ditto_batch b;
     ditto_status status = DITTO_OK;
-    while (d->steps[id] + (id == d->laggard) < d->stop_at &&
+    while (d->of[id].steps + (id == d->laggard) < d->stop_at &&
            (status = ditto_next(self, d->iterator, &b)) == DITTO_OK) {
-        EXPECT(&d->report, b.step < MOST_STEPS && b.rows <= MOST_OF_BATCH && b.step == d->steps[id]);
-        memcpy(d->row[b.step][id], b.component[0].data, b.rows * sizeof(int64_t));
-        d->count[b.step][id] = b.rows;
-        d->steps[id]++;
+        EXPECT(&d->report, b.step < MOST_STEPS && b.rows <= MOST_OF_BATCH && b.step == d->of[id].steps);
+        memcpy(d->of[id].row[b.step], b.component[0].data, b.rows * sizeof(int64_t));
+        d->of[id].count[b.step] = b.rows;
+        d->of[id].steps++;
     }
     return status < 0 ? status : DITTO_OK;
 }
@@ -66,10 +69,34 @@ static struct record *make_record(uint32_t n)
     return r;
 }
 
+static void begin_at_the_steps_of(struct record *r, const struct record *other)
+{
+    for (uint32_t id = 0; id < r->n; id++)
+        r->of[id].steps = other->of[id].steps;
+}
+
+/* Gives the record of each replica to all hosts. */
+static ditto_status share(ditto_replica *self, void *argument)
+{
+    struct record *r = argument;
+    struct column *all = malloc(r->n * sizeof *all);
+    ditto_status status = all != NULL ? DITTO_OK : DITTO_ERR_NO_MEMORY;
+    if (status == DITTO_OK)
+        status = ditto_all_gather(self, &r->of[ditto_replica_id(self)], all, sizeof *all, DITTO_U8, NULL);
+    if (status == DITTO_OK)
+        status = ditto_barrier(self, NULL); /* all replicas of this host have given theirs */
+    if (status == DITTO_OK && ditto_replica_is_first_of_host(self))
+        memcpy(r->of, all, r->n * sizeof *all);
+    free(all);
+    return status;
+}
+
 static void take_until(ditto_strategy *s, struct record *r, uint64_t step)
 {
     r->stop_at = step;
     run_all(s, consume, r, &r->report);
+    if (is_spread(s))
+        assert_ok(ditto_strategy_run(s, share, r));
 }
 
 /* Lists all rows of the steps from `first` on, in the order of steps and replicas. If pipelines share rows,
@@ -77,10 +104,10 @@ static void take_until(ditto_strategy *s, struct record *r, uint64_t step)
 static size_t flatten(const struct record *r, uint64_t first, int64_t *out)
 {
     size_t count = 0;
-    for (uint64_t step = first; step < r->steps[0]; step++)
+    for (uint64_t step = first; step < r->of[0].steps; step++)
         for (uint32_t id = 0; id < r->n; id++)
-            for (uint64_t i = 0; i < r->count[step][id]; i++)
-                out[count++] = r->row[step][id][i];
+            for (uint64_t i = 0; i < r->of[id].count[step]; i++)
+                out[count++] = r->of[id].row[step][i];
     return count;
 }
 
@@ -103,12 +130,12 @@ static void end_record(struct record *r)
 static void go_on_twice(ditto_strategy *s, struct record *whole, ditto_strategy *other, struct record *rest,
                         ditto_dataset *d, ditto_input_options options)
 {
-    uint64_t cut = whole->steps[0];
+    uint64_t cut = whole->of[0].steps;
     size_t bytes;
     char *saved = save(whole->iterator, &bytes);
     rest->iterator = open_at(other, d, options, saved, bytes);
     for (uint32_t id = 0; id < rest->n; id++)
-        rest->steps[id] = cut;
+        rest->of[id].steps = cut;
     take_until(s, whole, UINT64_MAX);
     take_until(other, rest, UINT64_MAX);
     assert_same_from(whole, rest, cut);
@@ -133,7 +160,7 @@ static void the_rows_after_a_restore_are_those_that_would_have_come(void **state
                       *rest = make_record(replicas[to]);
         whole->iterator = open_at(strategy[from], d, options, NULL, 0);
         take_until(strategy[from], whole, UINT64_MAX);
-        uint64_t cut = whole->steps[0] != 0 ? test_random(&random) % (whole->steps[0] + 2) : 0;
+        uint64_t cut = whole->of[0].steps != 0 ? test_random(&random) % (whole->of[0].steps + 2) : 0;
         options.num_producers = 1 + (uint32_t)(test_random(&random) % 3);
         first->iterator = open_at(strategy[from], d, options, NULL, 0);
         take_until(strategy[from], first, cut);
@@ -143,9 +170,9 @@ static void the_rows_after_a_restore_are_those_that_would_have_come(void **state
         options.buffer = test_random(&random) % 2 ? 1 : 5;
         rest->iterator = open_at(strategy[to], d, options, saved, bytes);
         for (uint32_t id = 0; id < rest->n; id++)
-            rest->steps[id] = first->steps[0];
+            rest->of[id].steps = first->of[0].steps;
         take_until(strategy[to], rest, UINT64_MAX);
-        assert_same_from(whole, rest, first->steps[0]);
+        assert_same_from(whole, rest, first->of[0].steps);
         take_until(strategy[from], first, UINT64_MAX); /* saving has no effect on the rows */
         assert_same_from(whole, first, 0);
         struct record *all[] = { whole, first, rest };
@@ -218,12 +245,12 @@ static void rows_that_overlap_in_their_file_continue(void **state)
                 d = then(d, shuffle_by, buffer);
                 whole->iterator = open_at(s, d, options, NULL, 0);
                 take_until(s, whole, cut);
-                assert_true(whole->steps[0] == cut);
+                assert_true(whole->of[0].steps == cut);
                 go_on_twice(s, whole, other, rest, d, options);
-                for (uint64_t step = 0; step < whole->steps[0]; step++)
+                for (uint64_t step = 0; step < whole->of[0].steps; step++)
                     for (uint32_t id = 0; id < 4; id++)
-                        for (uint64_t i = 0; i < whole->count[step][id]; i++) {
-                            int64_t row = whole->row[step][id][i];
+                        for (uint64_t i = 0; i < whole->of[id].count[step]; i++) {
+                            int64_t row = whole->of[id].row[step][i];
                             assert_true(row >= 0 && row < 300 && !seen[row]);
                             seen[row] = true;
                         }
@@ -238,13 +265,16 @@ static void rows_that_overlap_in_their_file_continue(void **state)
     assert_ok(ditto_strategy_destroy(other));
 }
 
-static void replicas_at_different_steps_stay_apart(void **state)
+/* Each replica has a pipeline, or all have the same one. */
+static void stay_apart(uint32_t pipelines, const char *message)
 {
-    ditto_strategy *s = make_strategy(3, NULL), *other = make_strategy(2, NULL);
+    ditto_strategy *s = make_strategy(3, NULL), *other = make_strategy(6, NULL);
     ditto_dataset *d = then(range(0, 200), shuffle_by, 11);
-    ditto_input_options options = { .struct_size = sizeof options, .global_batch = 7 };
+    ditto_input_options options = { .struct_size = sizeof options,
+                                    .global_batch = 7,
+                                    .num_pipelines = pipelines,
+                                    .shard = DITTO_SHARD_DATA };
     ditto_iterator *it;
-    (void)state;
     for (uint32_t laggard = 0; laggard < 3; laggard++) {
         struct record *whole = make_record(3), *rest = make_record(3);
         whole->iterator = open_at(s, d, options, NULL, 0);
@@ -253,19 +283,21 @@ static void replicas_at_different_steps_stay_apart(void **state)
         size_t bytes;
         char *saved = save(whole->iterator, &bytes);
         rest->iterator = open_at(s, d, options, saved, bytes);
-        memcpy(rest->steps, whole->steps, sizeof rest->steps);
+        begin_at_the_steps_of(rest, whole);
         whole->laggard = UINT32_MAX;
         take_until(s, whole, UINT64_MAX);
         take_until(s, rest, UINT64_MAX);
-        for (uint64_t step = 9; step < whole->steps[0]; step++)
+        for (uint64_t step = 9; step < whole->of[0].steps; step++)
             for (uint32_t id = 0; id < 3; id++)
-                assert_memory_equal(whole->row[step][id], rest->row[step][id], sizeof whole->row[step][id]);
-        assert_memory_equal(whole->row[8][laggard], rest->row[8][laggard], sizeof whole->row[8][laggard]);
-        assert_int_equal(rest->steps[laggard], whole->steps[laggard]);
+                assert_memory_equal(whole->of[id].row[step], rest->of[id].row[step],
+                                    sizeof whole->of[id].row[step]);
+        assert_memory_equal(whole->of[laggard].row[8], rest->of[laggard].row[8],
+                            sizeof whole->of[laggard].row[8]);
+        assert_int_equal(rest->of[laggard].steps, whole->of[laggard].steps);
         options.state = saved;
         options.state_bytes = bytes;
         assert_status(ditto_strategy_iterate(other, d, &options, &it), DITTO_ERR_INVALID);
-        assert_message("different numbers of batches");
+        assert_message(message);
         options.state = NULL;
         options.state_bytes = 0;
         end_record(whole);
@@ -275,6 +307,41 @@ static void replicas_at_different_steps_stay_apart(void **state)
     assert_ok(ditto_dataset_destroy(d));
     assert_ok(ditto_strategy_destroy(s));
     assert_ok(ditto_strategy_destroy(other));
+}
+
+static void replicas_at_different_steps_stay_apart(void **state)
+{
+    (void)state;
+    stay_apart(1, "different numbers of batches");
+}
+
+static void pipelines_at_different_steps_stay_apart(void **state)
+{
+    (void)state;
+    stay_apart(3, "different steps");
+}
+
+/* Over hosts, replicas at different steps are refused only if they have the same pipeline. */
+static void a_pipeline_of_several_hosts_is_saved_at_one_step(void **state)
+{
+    uint32_t n = test_hosts() > 1 ? test_hosts() : 2;
+    ditto_strategy *s = make_strategy(n, NULL);
+    ditto_dataset *d = range(0, 200);
+    struct record *r = make_record(n);
+    void *saved;
+    size_t bytes;
+    (void)state;
+    r->iterator = open_at(s, d, (ditto_input_options){ .global_batch = 10 }, NULL, 0);
+    r->laggard = 0;
+    take_until(s, r, 5);
+    if (is_spread(s)) {
+        assert_status(ditto_iterator_save(r->iterator, &saved, &bytes), DITTO_ERR_UNSUPPORTED);
+        assert_message("have taken 4 to 5 batches");
+    } else
+        ditto_state_free(save(r->iterator, &bytes));
+    end_record(r);
+    assert_ok(ditto_dataset_destroy(d));
+    assert_ok(ditto_strategy_destroy(s));
 }
 
 static void a_state_belongs_to_its_dataset(void **state)
@@ -483,13 +550,13 @@ static void steps_that_exist_are_there_after_a_restore(void **state)
                 size_t bytes;
                 whole->iterator = open_at(s, d, options, NULL, 0);
                 take_until(s, whole, cut);
-                uint64_t at = whole->steps[0];
+                uint64_t at = whole->of[0].steps;
                 char *saved = save(whole->iterator, &bytes);
                 rest->iterator = open_at(s, d, options, saved, bytes);
-                memcpy(rest->steps, whole->steps, sizeof rest->steps);
+                begin_at_the_steps_of(rest, whole);
                 take_until(s, whole, UINT64_MAX);
                 take_until(s, rest, UINT64_MAX);
-                assert_int_equal(rest->steps[0], whole->steps[0]);
+                assert_int_equal(rest->of[0].steps, whole->of[0].steps);
                 assert_same_from(whole, rest, at);
                 end_record(whole);
                 end_record(rest);
@@ -518,6 +585,7 @@ static const unsigned char of_every_second_row[] = { 0x44, 0x49, 0x54, 0x54, 0x4
 static void older_states_continue_if_the_rules_are_the_same(void **state)
 {
     ditto_strategy *s = make_strategy(4, NULL);
+    ditto_iterator *it;
     ditto_dataset *d = range(0, 50);
     const struct {
         const unsigned char *state;
@@ -534,13 +602,24 @@ static void older_states_continue_if_the_rules_are_the_same(void **state)
                                         .num_pipelines = kept[i].pipelines,
                                         .shard = kept[i].shard };
         struct record *whole = make_record(4), *rest = make_record(4);
+        if (is_spread(s) && kept[i].pipelines > 1) {
+            options.state = kept[i].state;
+            options.state_bytes = kept[i].bytes;
+            assert_status(ditto_strategy_iterate(s, d, &options, &it), DITTO_ERR_UNSUPPORTED);
+            assert_message("on one host only");
+            options.state = NULL;
+            options.state_bytes = 0;
+            free(whole);
+            free(rest);
+            continue;
+        }
         whole->iterator = open_at(s, d, options, NULL, 0);
         rest->iterator = open_at(s, d, options, (const char *)kept[i].state, kept[i].bytes);
         for (uint32_t id = 0; id < 4; id++)
-            rest->steps[id] = 2;
+            rest->of[id].steps = 2;
         take_until(s, whole, UINT64_MAX);
         take_until(s, rest, UINT64_MAX);
-        assert_int_equal(rest->steps[0], whole->steps[0]);
+        assert_int_equal(rest->of[0].steps, whole->of[0].steps);
         assert_same_from(whole, rest, 2);
         end_record(whole);
         end_record(rest);
@@ -592,7 +671,10 @@ int main(void)
         cmocka_unit_test(an_error_that_waits_behind_a_buffer_is_not_saved_as_an_end),
         cmocka_unit_test(steps_that_exist_are_there_after_a_restore),
         cmocka_unit_test(rows_that_overlap_in_their_file_continue),
-        cmocka_unit_test(replicas_at_different_steps_stay_apart),
+        one_host_test(replicas_at_different_steps_stay_apart,
+                      "over hosts a pipeline of several of them is saved at one step"),
+        cmocka_unit_test(pipelines_at_different_steps_stay_apart),
+        cmocka_unit_test(a_pipeline_of_several_hosts_is_saved_at_one_step),
         cmocka_unit_test(older_states_continue_if_the_rules_are_the_same),
         cmocka_unit_test(states_of_pipelines_that_shared_rows_in_another_way_are_refused),
         cmocka_unit_test(a_state_belongs_to_its_dataset),

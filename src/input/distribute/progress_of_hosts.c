@@ -1,0 +1,174 @@
+/* src/input/distribute/progress_of_hosts.c - hosts tell each other how far their pipelines are. See
+ * progress_of_hosts.h. */
+#include "input/distribute/progress_of_hosts.h"
+#include "base/errors/status.h"
+#include "hosts/life_line.h"
+#include "input/distribute/iterator.h"
+#include "replicas/team/team.h"
+#include "sync/hosts/cross.h"
+
+#include <stdlib.h>
+
+enum { NOTICE_BEGINS = 1, NOTICE_ASKS, NOTICE_TELLS };
+
+struct dti_progress_of_hosts {
+    struct dti_listener listener; /* first */
+    struct ditto_cluster *cluster;
+    struct ditto_iterator *iterator;
+
+    /* The last step that another host, or this one, has asked for, and 1. They never decrease. */
+    _Atomic uint64_t wanted, asked;
+};
+
+static uint64_t load(const _Atomic uint64_t *number)
+{
+    return atomic_load_explicit(number, memory_order_relaxed); /* the fences of dti_progress_tell order it */
+}
+
+static bool raise_to(_Atomic uint64_t *number, uint64_t to)
+{
+    uint64_t found = load(number);
+    while (found < to) /* K0 */
+        if (atomic_compare_exchange_weak_explicit(number, &found, to, memory_order_relaxed,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+static void say(const struct dti_progress_of_hosts *hosts, struct dti_notice notice)
+{
+    notice.subject = hosts->listener.subject;
+    dti_life_line_tell(hosts->cluster, &notice);
+}
+
+/* -- telling -- */
+
+static struct dti_pipeline_progress *progress_of(const struct dti_progress_of_hosts *hosts, uint32_t pipeline)
+{
+    return &hosts->iterator->progress.pipeline_progress[pipeline];
+}
+
+static bool has_ended(const struct dti_pipeline_progress *n)
+{
+    return atomic_load_explicit(&n->ended, memory_order_acquire); /* pairs with publish in sequencer.c */
+}
+
+static void tell(struct dti_progress_of_hosts *hosts, uint32_t pipeline)
+{
+    struct dti_pipeline_progress *n = progress_of(hosts, pipeline);
+    bool ended = has_ended(n); /* before the steps, which are then all */
+    uint64_t steps = load(&n->steps);
+    atomic_store_explicit(&n->told, steps, memory_order_relaxed); /* only saves messages */
+    say(hosts,
+        (struct dti_notice){ .kind = NOTICE_TELLS, .part = pipeline, .number = steps, .is_end = ended });
+}
+
+void dti_progress_tell(struct dti_progress_of_hosts *hosts, uint32_t pipeline)
+{
+    const struct dti_pipeline_progress *n = progress_of(hosts, pipeline);
+    /* K1. The thread that has stored the progress and the one that has stored `wanted` both come here. */
+    atomic_thread_fence(memory_order_seq_cst);
+    uint64_t told = load(&n->told);
+    /* Another host may have asked for an earlier step than the last one. So each step up to that one is
+     * told. */
+    if (has_ended(n) || (told < load(&hosts->wanted) && told < load(&n->steps)))
+        tell(hosts, pipeline);
+}
+
+/* -- asking -- */
+
+static void ask(struct dti_progress_of_hosts *hosts)
+{
+    say(hosts, (struct dti_notice){ .kind = NOTICE_ASKS, .number = load(&hosts->asked) });
+}
+
+void dti_progress_ask(struct dti_progress_of_hosts *hosts, uint64_t step)
+{
+    if (raise_to(&hosts->asked, step + 1))
+        ask(hosts);
+}
+
+/* -- hearing: the thread of the life line -- */
+
+static bool is_here(const struct ditto_iterator *it, uint32_t pipeline)
+{
+    return pipeline >= it->plan.first_pipeline &&
+           pipeline - it->plan.first_pipeline < it->plan.local_pipelines;
+}
+
+/* Takes over the progress of a pipeline that is on other hosts only. */
+static void take_over(struct dti_progress_of_hosts *hosts, const struct dti_notice *notice)
+{
+    struct ditto_iterator *it = hosts->iterator;
+    if (notice->part >= it->plan.pipelines || is_here(it, notice->part))
+        return;
+    struct dti_pipeline_progress *n = progress_of(hosts, notice->part);
+    /* Two threads of the other host may have told at once, so an older number may come last. Only this thread
+     * stores it. release: both stores pair with existence_of in sequencer.c */
+    if (notice->number > load(&n->steps))
+        atomic_store_explicit(&n->steps, notice->number, memory_order_release);
+    if (notice->is_end != 0)
+        atomic_store_explicit(&n->ended, true, memory_order_release);
+    dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it));
+}
+
+/* Tells of the pipelines whose first replica is on this host. */
+static void tell_own(struct dti_progress_of_hosts *hosts,
+                     void (*how)(struct dti_progress_of_hosts *hosts, uint32_t pipeline))
+{
+    const struct ditto_iterator *it = hosts->iterator;
+    for (uint32_t i = 0; i < it->plan.local_pipelines; i++)
+        if (it->pipeline[i].sequencer.o.first_served == 0)
+            how(hosts, it->plan.first_pipeline + i);
+}
+
+static void tell_again(struct dti_progress_of_hosts *hosts, uint32_t pipeline)
+{
+    const struct dti_pipeline_progress *n = progress_of(hosts, pipeline);
+    if (load(&n->told) > 0 || has_ended(n))
+        tell(hosts, pipeline);
+}
+
+static void hear(struct dti_listener *listener, const struct dti_notice *notice)
+{
+    struct dti_progress_of_hosts *hosts = (struct dti_progress_of_hosts *)listener;
+    switch (notice->kind) {
+    case NOTICE_BEGINS:
+        tell_own(hosts, tell_again);
+        if (load(&hosts->asked) > 0)
+            ask(hosts);
+        break;
+    case NOTICE_ASKS:
+        if (raise_to(&hosts->wanted, notice->number))
+            tell_own(hosts, dti_progress_tell);
+        break;
+    default:
+        take_over(hosts, notice);
+        break;
+    }
+}
+
+/* -- life -- */
+
+ditto_status dti_progress_of_hosts_begin(struct ditto_iterator *it, uint64_t number)
+{
+    struct dti_progress_of_hosts *hosts = calloc(1, sizeof *hosts);
+    if (hosts == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the progress of pipelines");
+    hosts->listener = (struct dti_listener){ .subject = number, .hear = hear };
+    hosts->cluster = dti_cross_cluster(it->team);
+    hosts->iterator = it;
+    it->progress.hosts = hosts;
+    dti_life_line_listen(hosts->cluster, &hosts->listener);
+    say(hosts, (struct dti_notice){ .kind = NOTICE_BEGINS });
+    return DITTO_OK;
+}
+
+void dti_progress_of_hosts_end(struct ditto_iterator *it)
+{
+    if (it->progress.hosts == NULL)
+        return;
+    dti_life_line_ignore(it->progress.hosts->cluster, &it->progress.hosts->listener);
+    free(it->progress.hosts);
+    it->progress.hosts = NULL;
+}

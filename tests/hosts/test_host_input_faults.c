@@ -1,0 +1,250 @@
+/* tests/hosts/test_host_input_faults.c - checks the errors of input over several hosts whose pipelines read
+ * different rows. */
+#include "hosts/life_line.h"
+#include "support/hosts.h"
+
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { TRIALS = 3 };
+
+/* What the function that makes datasets does on each host. */
+struct making {
+    struct test_host *host;
+    int64_t rows[3]; /* of the pipelines, by hosts */
+    uint32_t other;  /* this host makes another dataset */
+    uint32_t fails;  /* this host fails */
+    bool waits;      /* host 1 waits on its second row until it is cut */
+    _Atomic int *may_go;
+};
+
+static ditto_status wait_on_row_1(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                  void *user)
+{
+    const struct making *m = user;
+    int64_t row = *(const int64_t *)in[0].data;
+    (void)random;
+    for (int i = 0; row == 1 && i < 30000 && atomic_load(m->may_go) == 0; i++)
+        usleep(1000);
+    *(int64_t *)out[0].data = row;
+    return DITTO_OK;
+}
+
+static ditto_status make_rows(const ditto_input_context *context, void *user, ditto_dataset **out)
+{
+    struct making *m = user;
+    ditto_dataset *rows, *mapped = NULL;
+    int64_t length = m->rows[m->host->host];
+    if (m->fails == m->host->host)
+        return DITTO_ERR_USER;
+    (void)context;
+    DITTO_TRY(ditto_dataset_from_range(0, length + (m->other == m->host->host), 1, &rows));
+    if (m->waits && m->host->host == 1)
+        DITTO_TRY(ditto_dataset_map(rows, wait_on_row_1, m, NULL, &mapped));
+    DITTO_TRY(ditto_dataset_batch(mapped != NULL ? mapped : rows, 1, 0, out));
+    if (mapped != NULL)
+        DITTO_TRY(ditto_dataset_destroy(mapped));
+    return ditto_dataset_destroy(rows);
+}
+
+static ditto_status iterate(ditto_strategy *strategy, struct making *m, uint32_t pipelines, uint32_t flags,
+                            ditto_iterator **out)
+{
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    options.num_pipelines = pipelines;
+    options.flags = flags;
+    return ditto_strategy_iterate_from_function(strategy, make_rows, m, &options, out);
+}
+
+struct taking {
+    ditto_iterator *iterator;
+    uint32_t leaves; /* the replicas of this host take one batch only */
+    struct test_host *host;
+    _Atomic int may_go;
+    _Atomic uint64_t steps;
+};
+
+static ditto_status take_all(ditto_replica *self, void *argument)
+{
+    struct taking *t = argument;
+    ditto_batch b;
+    ditto_status status;
+    while ((status = ditto_next(self, t->iterator, &b)) == DITTO_OK) {
+        atomic_fetch_add(&t->steps, 1);
+        if (t->leaves == t->host->host)
+            return DITTO_OK;
+    }
+    return status == DITTO_END_OF_INPUT ? DITTO_OK : status;
+}
+
+/* All hosts take the same number of steps. */
+static ditto_status works(struct test_host *host, ditto_strategy *strategy, uint32_t flags, uint64_t steps)
+{
+    struct making m = { .host = host, .rows = { 2, 6, 4 }, .other = UINT32_MAX, .fails = UINT32_MAX };
+    struct taking t = { .host = host, .leaves = UINT32_MAX };
+    DITTO_TRY(iterate(strategy, &m, 3, flags, &t.iterator));
+    DITTO_TRY(ditto_strategy_run(strategy, take_all, &t));
+    CHECK(host, atomic_load(&t.steps) == 2 * steps);
+    return ditto_iterator_destroy(t.iterator);
+}
+
+/* -- without a life line -- */
+
+static ditto_status needs_a_life_line(struct test_host *host)
+{
+    struct making m = { .host = host, .rows = { 2, 2, 2 }, .other = UINT32_MAX, .fails = UINT32_MAX };
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    struct taking t = { .host = host, .leaves = UINT32_MAX };
+    ditto_strategy *strategy;
+    ditto_dataset *rows;
+    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
+    for (int i = 0; i < TRIALS; i++) {
+        DITTO_TRY(expect(host, iterate(strategy, &m, 3, 0, &t.iterator), DITTO_ERR_UNSUPPORTED, "life line"));
+        /* One pipeline, and several ones that share rows, need none. */
+        DITTO_TRY(iterate(strategy, &m, 1, 0, &t.iterator));
+        DITTO_TRY(ditto_iterator_destroy(t.iterator));
+        DITTO_TRY(ditto_dataset_from_range(0, 30, 1, &rows));
+        options.global_batch = 6;
+        options.num_pipelines = 3;
+        options.shard = DITTO_SHARD_DATA;
+        DITTO_TRY(ditto_strategy_iterate(strategy, rows, &options, &t.iterator));
+        atomic_store(&t.steps, 0);
+        DITTO_TRY(ditto_strategy_run(strategy, take_all, &t));
+        CHECK(host, atomic_load(&t.steps) == 2 * 5);
+        DITTO_TRY(ditto_iterator_destroy(t.iterator));
+        DITTO_TRY(ditto_dataset_destroy(rows));
+    }
+    return ditto_strategy_destroy(strategy);
+}
+
+static void pipelines_with_different_rows_need_a_life_line(void **state)
+{
+    (void)state;
+    on_hosts(3, 50, needs_a_life_line, NULL);
+}
+
+/* -- datasets -- */
+
+static ditto_status makes_other_datasets(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_iterator *it;
+    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
+    for (int i = 0; i < TRIALS; i++) {
+        struct making m = { .host = host, .rows = { 9, 9, 9 }, .other = 2, .fails = UINT32_MAX };
+        /* Of two pipelines with three replicas, host 1 has both. */
+        DITTO_TRY(expect(host, iterate(strategy, &m, 2, 0, &it), DITTO_ERR_DIVERGED, "pipeline 1"));
+        m.other = UINT32_MAX;
+        m.fails = 1;
+        DITTO_TRY(expect(host, iterate(strategy, &m, 3, 0, &it), DITTO_ERR_USER, ""));
+        DITTO_TRY(works(host, strategy, 0, 3));
+    }
+    return ditto_strategy_destroy(strategy);
+}
+
+static void a_function_that_makes_other_datasets_or_fails_on_one_host_is_an_error_on_all(void **state)
+{
+    (void)state;
+    on_hosts_with_life_line(3, makes_other_datasets, NULL);
+}
+
+/* -- steps -- */
+
+/* The pipelines of two replicas each have 1, 3 and 2 steps. */
+static ditto_status ends_together(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    ditto_iterator *it;
+    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
+    for (int i = 0; i < test_trials(100); i++) {
+        struct making m = { .host = host, .rows = { 1, 9, 9 }, .other = UINT32_MAX, .fails = UINT32_MAX };
+        DITTO_TRY(works(host, strategy, 0, 3));
+        DITTO_TRY(works(host, strategy, DITTO_INPUT_STATIC, 1));
+        /* An iterator may be destroyed while its producers wait for other hosts. */
+        DITTO_TRY(iterate(strategy, &m, 3, i % 2 == 0 ? 0 : DITTO_INPUT_STATIC, &it));
+        DITTO_TRY(ditto_iterator_destroy(it));
+    }
+    return ditto_strategy_destroy(strategy);
+}
+
+static void pipelines_of_different_hosts_end_together(void **state)
+{
+    (void)state;
+    on_hosts_with_life_line(3, ends_together, NULL);
+}
+
+/* The replicas of host 1 leave after one batch, so the others hear of no more steps of its pipeline. */
+static ditto_status leaves_early(struct test_host *host)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    options.timeout_ms = 500;
+    DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));
+    struct making m = { .host = host, .rows = { 90, 90, 90 }, .other = UINT32_MAX, .fails = UINT32_MAX };
+    struct taking t = { .host = host, .leaves = 1 };
+    DITTO_TRY(iterate(strategy, &m, 3, DITTO_INPUT_STATIC, &t.iterator));
+    ditto_status status = ditto_strategy_run(strategy, take_all, &t);
+    CHECK(host, status == DITTO_ERR_TIMED_OUT || status == DITTO_ERR_DIVERGED);
+    DITTO_TRY(ditto_iterator_destroy(t.iterator));
+    DITTO_TRY(works(host, strategy, 0, 3));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void a_host_that_takes_fewer_batches_is_an_error_on_all(void **state)
+{
+    (void)state;
+    on_hosts_with_life_line(3, leaves_early, NULL);
+}
+
+/* -- a host that is lost -- */
+
+static ditto_status take_or_die(ditto_replica *self, void *argument)
+{
+    struct taking *t = argument;
+    if (t->host->host == 1 && ditto_replica_is_first_of_host(self)) {
+        usleep(50000); /* the others wait for the steps of this host */
+        local_network_lose(t->host->network, 1);
+        dti_life_line_cut(t->host->cluster);
+        atomic_store(&t->may_go, 1);
+        return ditto_fail(self, 1, "the process of this host has ended");
+    }
+    return take_all(self, t);
+}
+
+static ditto_status loses_host_1(struct test_host *host)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    struct making m = {
+        .host = host, .rows = { 1, 9, 1 }, .other = UINT32_MAX, .fails = UINT32_MAX, .waits = true
+    };
+    struct taking t = { .host = host, .leaves = UINT32_MAX };
+    ditto_strategy *strategy;
+    options.timeout_ms = 4000;
+    m.may_go = &t.may_go;
+    DITTO_TRY(make_host_strategy(host, 2, &options, &strategy));
+    DITTO_TRY(iterate(strategy, &m, 3, 0, &t.iterator));
+    ditto_status status = ditto_strategy_run(strategy, take_or_die, &t);
+    if (host->host != 1)
+        DITTO_TRY(expect(host, status, DITTO_ERR_LOST, "host 1 (node1, replicas 2-3) is gone"));
+    CHECK(host, ditto_iterator_destroy(t.iterator) == DITTO_OK);
+    CHECK(host, ditto_strategy_destroy(strategy) == DITTO_OK);
+    return DITTO_OK;
+}
+
+static void replicas_that_wait_for_the_steps_of_a_lost_host_get_its_loss(void **state)
+{
+    (void)state;
+    on_hosts_with_life_line(3, loses_host_1, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pipelines_with_different_rows_need_a_life_line),
+        cmocka_unit_test(a_function_that_makes_other_datasets_or_fails_on_one_host_is_an_error_on_all),
+        cmocka_unit_test(pipelines_of_different_hosts_end_together),
+        cmocka_unit_test(a_host_that_takes_fewer_batches_is_an_error_on_all),
+        cmocka_unit_test(replicas_that_wait_for_the_steps_of_a_lost_host_get_its_loss),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
