@@ -227,10 +227,11 @@ typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, voi
  *
  *  The function is called once for each pipeline, or for each replica (ditto_replication_mode), on the
  *  calling thread, in ascending order. Each host of a cluster calls it for the pipelines that serve its own
- *  replicas. A pipeline that serves replicas of two hosts must have the same dataset on both. The datasets are neither sharded nor rebatched: the replicas of a
- *  pipeline receive its batches in rotation. A last step in which only some replicas have a batch is
- *  delivered, with two exceptions. It is dropped if DITTO_INPUT_STATIC is set. It is also dropped if there is
- *  one pipeline, and its dataset was batched with DITTO_BATCH_DROP_REMAINDER or is infinite.
+ *  replicas. A pipeline that serves replicas of two hosts must have the same dataset on both. The datasets
+ *  are neither sharded nor rebatched: the replicas of a pipeline receive its batches in rotation. A last step
+ *  in which only some replicas have a batch is delivered, with two exceptions. It is dropped if
+ *  DITTO_INPUT_STATIC is set. It is also dropped if there is one pipeline, and its dataset was batched with
+ *  DITTO_BATCH_DROP_REMAINDER or is infinite.
  *
  *  @param strategy  the strategy whose replicas receive the batches
  *  @param function  makes the datasets

@@ -426,9 +426,10 @@ static void *leave_late(void *code)
 
 /* MPICH over the TCP of UCX may wait for ever in MPI_Finalize if another process has gone in before, because
  * that one answers no more. So all meet twice: when the first meeting is over, all are awake, and they go in
- * together after the second one. With two processes this was enough in 10 of 10 trials, with three it was not.
- * When all have met, the work of all is done, and a process may leave if it waits for too long. A process that
- * comes to MPI_Finalize by another way never meets them, so they do not wait for it longer than END_SECONDS. */
+ * together after the second one. With two processes this was enough in 10 of 10 trials, with three it was
+ * not. When all have met, the work of all is done, and a process may leave if it waits for too long. A
+ * process that comes to MPI_Finalize by another way never meets them, so they do not wait for it longer than
+ * END_SECONDS. */
 static void finalize_together(int code)
 {
     double end = MPI_Wtime() + END_SECONDS;

@@ -37,6 +37,7 @@ if [ -n "${LINK_DOWN:-}" ]; then
     (sleep "$LINK_DOWN"; ip -n "$name-hub" link set port1 down) &
 fi
 # The hosts share a machine, which MPICH and UCX must not notice.
-export MPIR_CVAR_NOLOCAL=1 UCX_TLS=tcp,self UCX_NET_DEVICES=ditto0 UCX_LOG_LEVEL=${UCX_LOG_LEVEL:-error} DITTO_PART=off
+export MPIR_CVAR_NOLOCAL=1 UCX_TLS=tcp,self UCX_NET_DEVICES=ditto0 DITTO_PART=off
+export UCX_LOG_LEVEL="${UCX_LOG_LEVEL:-error}"
 # shellcheck disable=SC2086 # a list of words
 timeout "${LIMIT:-120}" mpiexec.mpich $run
