@@ -38,7 +38,7 @@ may_include() {
     hosts) echo base hosts ;;
     sync) echo base replicas hosts sync ;;
     vars) echo base replicas sync vars ;;
-    input) echo base replicas sync input ;;
+    input) echo base replicas hosts sync input ;;
     values) echo base replicas sync vars values ;;
     strategy) echo base replicas hosts sync vars input values strategy ;;
     mpi) echo mpi ;; # public headers only, because users compile it for other MPIs

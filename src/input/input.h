@@ -14,8 +14,8 @@ struct dti_pipeline_summary;
 
 /* -- Cross context -- */
 
-/* Makes an iterator from dataset[plan->local_pipelines]. The iterator takes its own references to the datasets,
- * and frees the summaries, also if it fails. */
+/* Makes an iterator from dataset[plan->local_pipelines]. The iterator takes its own references to the
+ * datasets, and frees the summaries, also if it fails. */
 ditto_status dti_iterator_create(struct dti_team *team, ditto_dataset **dataset,
                                  const struct dti_input_plan *plan, struct dti_pipeline_summary *summary,
                                  ditto_iterator **out);

@@ -44,8 +44,8 @@ static bool stuck(const struct ditto_iterator *it, const struct dti_pipeline *p,
     return true;
 }
 
-/* Returns true if a pipeline of this host has not reached `step` and cannot continue. Sets *left to the replica
- * that has returned. The functions below set it too. */
+/* Returns true if a pipeline of this host has not reached `step` and cannot continue. Sets *left to the
+ * replica that has returned. The functions below set it too. */
 static bool held_up(const struct ditto_iterator *it, uint64_t step, uint32_t *left)
 {
     for (uint32_t i = 0; i < it->plan.local_pipelines; i++) {

@@ -235,7 +235,7 @@ static void write_head(const struct ditto_iterator *it, const uint64_t *bytes, s
 ditto_status dti_iterator_save(ditto_iterator *it, struct dti_bytes *to)
 {
     struct dti_bytes pipelines = { 0 };
-    uint64_t *bytes = malloc(it->plan.pipelines * sizeof *bytes);
+    uint64_t *bytes = calloc(it->plan.pipelines, sizeof *bytes);
     ditto_status status = DITTO_ERR_NO_MEMORY;
     if (bytes == NULL)
         return DTI_FAIL(status, "no memory for the state of %u pipelines", it->plan.pipelines);
