@@ -459,8 +459,8 @@ typedef struct ditto_iterator_counters {
 
     uint64_t queue_bytes;   /**< memory of the queues */
     uint32_t num_replicas;  /**< replicas that the numbers cover */
-    uint32_t num_pipelines; /**< pipelines of the iterator */
-    uint32_t num_producers; /**< producers of all pipelines */
+    uint32_t num_pipelines; /**< pipelines of the iterator, on all hosts */
+    uint32_t num_producers; /**< producers on this host */
     uint32_t num_slots;     /**< slots of each replica's queue, one of which is for the batch in use */
     uint32_t depth;         /**< batches that are ready now */
 } ditto_iterator_counters;

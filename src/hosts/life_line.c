@@ -22,6 +22,8 @@ enum { NEWS_LEAVES = 1, NEWS_LOST, NEWS_NOTICE };
 #define CUTS  (UINT64_C(1) << 32)
 #define ENDS  (UINT64_C(1) << 48)
 
+#define LEAVE_MS 1000
+
 /* What a host says on a connection. */
 struct news {
     uint32_t kind;
@@ -97,7 +99,8 @@ ditto_status dti_life_line_fail(const ditto_cluster *cluster)
 
 void dti_life_line_set_ranges(ditto_cluster *cluster, const struct dti_ranges *ranges)
 {
-    struct dti_life_line *l = cluster->life_line;
+    /* In a child process there is no thread of the life line, which may have held the lock at the fork. */
+    struct dti_life_line *l = dti_cluster_is_forked(cluster) ? NULL : cluster->life_line;
     if (l != NULL)
         pthread_mutex_lock(&l->lock);
     cluster->ranges = ranges;
@@ -108,7 +111,7 @@ void dti_life_line_set_ranges(ditto_cluster *cluster, const struct dti_ranges *r
 void dti_life_line_watch(ditto_cluster *cluster, void (*stop)(void *argument), void *argument)
 {
     struct dti_life_line *l = cluster->life_line;
-    if (l == NULL)
+    if (l == NULL || dti_cluster_is_forked(cluster))
         return;
     pthread_mutex_lock(&l->lock);
     l->stop = stop;
@@ -398,13 +401,34 @@ void dti_life_line_cut(ditto_cluster *cluster)
     give_order(cluster->life_line, CUTS);
 }
 
-/* A host that takes no more bytes for a second learns of the leave only by the end of its connection. */
-static void take_leave(struct connection *c)
+/* Waits until the connection is ready, at most until the deadline. */
+static bool is_ready(const struct connection *c, short events, struct dti_deadline *deadline)
 {
-    struct pollfd polled = { .fd = c->fd, .events = POLLOUT };
-    say(c, &(struct news){ .kind = NEWS_LEAVES });
-    if (c->fd >= 0 && c->unsent_bytes > 0 && poll(&polled, 1, 1000) > 0)
-        say_rest(c);
+    struct pollfd polled = { .fd = c->fd, .events = events };
+    uint64_t now = dti_now_ns(), end = dti_deadline_at(deadline);
+    return c->fd >= 0 && now < end && poll(&polled, 1, (int)((end - now) / 1000000) + 1) > 0;
+}
+
+/* Says to all hosts that this one leaves, and waits until they have closed their ends, at most LEAVE_MS. A
+ * connection that is closed while it has bytes to read is reset, and then the other host may lose what it was
+ * told. */
+static void take_leave(struct dti_life_line *l)
+{
+    struct dti_deadline deadline = { .timeout_ms = LEAVE_MS };
+    char rest[512];
+    for (uint32_t i = 0; i < l->connections; i++)
+        say(&l->connection[i], &(struct news){ .kind = NEWS_LEAVES });
+    for (uint32_t i = 0; i < l->connections; i++) {
+        struct connection *c = &l->connection[i];
+        while (c->unsent_bytes > 0 && is_ready(c, POLLOUT, &deadline))
+            say_rest(c);
+        if (c->fd >= 0)
+            (void)shutdown(c->fd, SHUT_WR);
+    }
+    for (uint32_t i = 0; i < l->connections; i++)
+        while (is_ready(&l->connection[i], POLLIN, &deadline) &&
+               recv(l->connection[i].fd, rest, sizeof rest, MSG_DONTWAIT) > 0)
+            ;
 }
 
 void dti_life_line_end(ditto_cluster *cluster)
@@ -415,9 +439,11 @@ void dti_life_line_end(ditto_cluster *cluster)
     if (!dti_cluster_is_forked(cluster)) { /* the thread is in the parent process */
         give_order(l, ENDS);
         pthread_join(l->thread, NULL);
-        for (uint32_t i = 0; i < l->connections; i++)
-            take_leave(&l->connection[i]);
+        take_leave(l);
     }
+    /* The thread may have been changing these at the fork. */
+    for (uint32_t i = 0; dti_cluster_is_forked(cluster) && i < l->connections; i++)
+        l->connection[i].unsent = NULL;
     cluster->life_line = NULL;
     release(l);
 }

@@ -35,12 +35,19 @@ void dti_iterator_take_peeked(ditto_iterator *iterator, uint32_t replica);
  * is active. */
 ditto_status dti_iterator_end(ditto_iterator *iterator);
 
+/* Returns true if the input of a replica of this host has failed, and all pipelines end at such an error.
+ * Called after dti_cross_enter, when no run is active. */
+bool dti_iterator_has_failed_in_order(const ditto_iterator *iterator);
+
 /* -- Any thread -- */
 enum dti_use { DTI_USE_NONE, DTI_USE_REPLICAS, DTI_USE_CROSS };
 
 /* Records how batches of the iterator are taken: by replicas, or in cross-replica context. Returns
  * DITTO_ERR_CONTEXT if they are already taken in the other way. */
 ditto_status dti_iterator_claim(ditto_iterator *iterator, enum dti_use use);
+
+/* Returns a number that is equal on all hosts, and that no other iterator has. 0 on one host. */
+uint64_t dti_iterator_number(const ditto_iterator *iterator);
 
 /* Returns NULL if the strategy was destroyed, unless it was poisoned. */
 struct dti_team *dti_iterator_team(const ditto_iterator *iterator);

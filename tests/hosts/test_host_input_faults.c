@@ -237,6 +237,128 @@ static void replicas_that_wait_for_the_steps_of_a_lost_host_get_its_loss(void **
     on_hosts_with_life_line(3, loses_host_1, NULL);
 }
 
+/* -- across replicas -- */
+
+static ditto_status fail_on_row_7(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
+                                  void *user)
+{
+    int64_t row = *(const int64_t *)in[0].data;
+    (void)random;
+    (void)user;
+    *(int64_t *)out[0].data = row;
+    return row == 7 ? DITTO_ERR_CORRUPT : DITTO_OK;
+}
+
+/* Of each step of 6 rows, host 0 reads the first two. Row 7 is one of them, in the second step. */
+static ditto_status fails_to_read(struct test_host *host)
+{
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_dataset *rows, *mapped, *repeated;
+    ditto_iterator *it;
+    ditto_value *value;
+    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
+    DITTO_TRY(ditto_dataset_from_range(0, 60, 1, &rows));
+    DITTO_TRY(ditto_dataset_map(rows, fail_on_row_7, NULL, NULL, &mapped));
+    DITTO_TRY(ditto_dataset_repeat(mapped, DITTO_REPEAT_FOREVER, &repeated));
+    options.global_batch = 6;
+    options.shard = DITTO_SHARD_DATA;
+    for (options.num_pipelines = 1; options.num_pipelines <= 3; options.num_pipelines += 2) {
+        int steps = 0;
+        DITTO_TRY(ditto_strategy_iterate(strategy, repeated, &options, &it));
+        ditto_status status;
+        for (; (status = ditto_iterator_next(it, &value)) == DITTO_OK && steps < 10; steps++)
+            DITTO_TRY(ditto_value_destroy(value));
+        CHECK(host, steps >= 1 && steps < 10);
+        DITTO_TRY(expect(host, status, DITTO_ERR_CORRUPT, "row 7"));
+        DITTO_TRY(ditto_iterator_destroy(it));
+    }
+    DITTO_TRY(ditto_dataset_destroy(repeated));
+    DITTO_TRY(ditto_dataset_destroy(mapped));
+    DITTO_TRY(ditto_dataset_destroy(rows));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void a_row_that_one_host_cannot_read_ends_the_values_of_all(void **state)
+{
+    (void)state;
+    on_hosts(3, 50, fails_to_read, NULL);
+}
+
+/* Two iterators over equal datasets. Host 2 takes the other one, or gives NULL. */
+static ditto_status saves_another(struct test_host *host)
+{
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_dataset *rows;
+    ditto_iterator *its[2];
+    ditto_value *value;
+    void *state;
+    size_t bytes;
+    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
+    DITTO_TRY(ditto_dataset_from_range(0, 60, 1, &rows));
+    options.global_batch = 6;
+    for (int i = 0; i < 2; i++)
+        DITTO_TRY(ditto_strategy_iterate(strategy, rows, &options, &its[i]));
+    for (int i = 0; i < TRIALS; i++) {
+        ditto_iterator *it = its[host->host == 2];
+        DITTO_TRY(expect(host, ditto_iterator_save(it, &state, &bytes), DITTO_ERR_DIVERGED, "iterator_save"));
+        DITTO_TRY(expect(host, ditto_iterator_next(it, &value), DITTO_ERR_DIVERGED, "iterator_next"));
+        DITTO_TRY(expect(host, ditto_iterator_save(its[0], host->host == 2 ? NULL : &state, &bytes),
+                         DITTO_ERR_INVALID, "state"));
+        DITTO_TRY(expect(host, ditto_strategy_iterate(strategy, host->host == 2 ? NULL : rows, &options, &it),
+                         DITTO_ERR_INVALID, "dataset"));
+        DITTO_TRY(ditto_iterator_save(its[0], &state, &bytes));
+        ditto_state_free(state);
+    }
+    for (int i = 0; i < 2; i++)
+        DITTO_TRY(ditto_iterator_destroy(its[i]));
+    DITTO_TRY(ditto_dataset_destroy(rows));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void hosts_that_name_other_iterators_or_none_get_an_error(void **state)
+{
+    (void)state;
+    on_hosts(3, 50, saves_another, NULL);
+}
+
+/* Host 1 dies while host 0 waits for its steps in ditto_iterator_next. */
+static ditto_status loses_host_1_outside(struct test_host *host)
+{
+    struct making m = {
+        .host = host, .rows = { 1, 9, 1 }, .other = UINT32_MAX, .fails = UINT32_MAX, .waits = true
+    };
+    _Atomic int may_go = 0;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_iterator *it;
+    ditto_value *value;
+    m.may_go = &may_go;
+    options.timeout_ms = 4000;
+    DITTO_TRY(make_host_strategy(host, 1, &options, &strategy));
+    DITTO_TRY(iterate(strategy, &m, 3, 0, &it));
+    DITTO_TRY(ditto_iterator_next(it, &value));
+    DITTO_TRY(ditto_value_destroy(value));
+    if (host->host == 1) {
+        usleep(50000); /* the others wait for the second step of this host */
+        local_network_lose(host->network, 1);
+        dti_life_line_cut(host->cluster);
+        atomic_store(&may_go, 1);
+    } else
+        DITTO_TRY(expect(host, ditto_iterator_next(it, &value), DITTO_ERR_LOST, "is gone"));
+    CHECK(host, ditto_iterator_destroy(it) == DITTO_OK);
+    /* Host 1 has the call of the others, because it has not really ended. */
+    CHECK(host, ditto_strategy_destroy(strategy) == DITTO_OK || host->host == 1);
+    return DITTO_OK;
+}
+
+static void the_loss_of_a_host_ends_a_call_across_replicas(void **state)
+{
+    (void)state;
+    on_hosts_with_life_line(3, loses_host_1_outside, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +367,9 @@ int main(void)
         cmocka_unit_test(pipelines_of_different_hosts_end_together),
         cmocka_unit_test(a_host_that_takes_fewer_batches_is_an_error_on_all),
         cmocka_unit_test(replicas_that_wait_for_the_steps_of_a_lost_host_get_its_loss),
+        cmocka_unit_test(a_row_that_one_host_cannot_read_ends_the_values_of_all),
+        cmocka_unit_test(hosts_that_name_other_iterators_or_none_get_an_error),
+        cmocka_unit_test(the_loss_of_a_host_ends_a_call_across_replicas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

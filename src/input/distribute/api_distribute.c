@@ -14,6 +14,7 @@ static ditto_status create(struct dti_team *team, ditto_dataset *dataset, ditto_
     ditto_input_options known;
     struct dti_input_plan plan;
     ditto_dataset **datasets = NULL;
+    DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
     DTI_TRY(dti_context_check_cross(team));
     if (dataset != NULL)
@@ -44,11 +45,12 @@ ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dat
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(dti_not_null(dataset, "dataset"));
-    DTI_TRY(dti_not_null(out, "out"));
-    uint64_t begin = dti_cross_begin(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), begin,
-                          create(dti_team_of(strategy), dataset, NULL, NULL, options, out));
+    struct dti_team *team = dti_team_of(strategy);
+    uint64_t begin = dti_cross_begin(team);
+    ditto_status status = dti_not_null(dataset, "dataset");
+    if (status == DITTO_OK)
+        status = create(team, dataset, NULL, NULL, options, out);
+    return dti_cross_tell(team, begin, status);
 }
 
 ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn function,
@@ -57,12 +59,11 @@ ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditt
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
-    DTI_TRY(dti_not_null(out, "out"));
-    if (function == NULL)
-        return dti_fail_null("function");
-    uint64_t begin = dti_cross_begin(dti_team_of(strategy));
-    return dti_cross_tell(dti_team_of(strategy), begin,
-                          create(dti_team_of(strategy), NULL, function, user, options, out));
+    struct dti_team *team = dti_team_of(strategy);
+    uint64_t begin = dti_cross_begin(team);
+    ditto_status status = function != NULL ? create(team, NULL, function, user, options, out)
+                                           : dti_fail_null("function");
+    return dti_cross_tell(team, begin, status);
 }
 
 ditto_status ditto_input_per_replica_batch(const ditto_input_context *context, uint64_t global_batch,
@@ -170,20 +171,16 @@ ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t repli
     return DITTO_OK;
 }
 
-ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state, size_t *bytes)
+static ditto_status save(ditto_iterator *iterator, void **state, size_t *bytes)
 {
+    struct dti_team *team = dti_iterator_team(iterator);
     struct dti_bytes written = { 0 };
     struct dti_frame frame;
-    DTI_ENTER();
-    DTI_HOLD_ITERATOR(iterator);
     DTI_TRY(dti_not_null((const void *)state, "state"));
     DTI_TRY(dti_not_null(bytes, "bytes"));
-    struct dti_team *team = dti_iterator_team(iterator);
-    uint64_t begin = dti_cross_begin(team);
     DTI_TRY(dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = dti_iterator_save(iterator, &written);
     dti_cross_leave(team, &frame);
-    status = dti_cross_tell(team, begin, status);
     if (status != DITTO_OK) {
         dti_bytes_free(&written);
         return status;
@@ -191,6 +188,14 @@ ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state, size_t 
     *state = written.data;
     *bytes = written.length;
     return DITTO_OK;
+}
+
+ditto_status ditto_iterator_save(ditto_iterator *iterator, void **state, size_t *bytes)
+{
+    DTI_ENTER();
+    DTI_HOLD_ITERATOR(iterator);
+    uint64_t begin = dti_cross_begin(dti_iterator_team(iterator));
+    return dti_cross_tell(dti_iterator_team(iterator), begin, save(iterator, state, bytes));
 }
 
 void ditto_state_free(void *state)

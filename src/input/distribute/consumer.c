@@ -233,6 +233,14 @@ static ditto_status end_with_error(struct dti_replica *self, struct ditto_iterat
     return repeat_end(self, it, c->end_status);
 }
 
+bool dti_iterator_has_failed_in_order(const ditto_iterator *it)
+{
+    bool failed = false;
+    for (uint32_t r = 0; r < it->num_replicas; r++)
+        failed |= it->consumer[r].end_status < 0;
+    return failed && (it->plan.pipelines == 1 || it->progress.end_at_error);
+}
+
 ditto_status dti_iterator_end(ditto_iterator *it)
 {
     struct dti_pipeline *failed = NULL;

@@ -272,6 +272,7 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
     it->team = team;
     it->num_replicas = dti_team_num_replicas(team);
     it->all_replicas = dti_team_all_replicas(team);
+    it->number = dti_cross_stamp(team);
     it->plan = *plan;
     it->producers = plan->local_pipelines * plan->producers;
     it->begin_ns = dti_now_ns();
@@ -320,7 +321,7 @@ static ditto_status start(struct ditto_iterator *it)
     if (status == DITTO_OK)
         status = dti_producers_prepare(it);
     if (status == DITTO_OK && dti_plan_needs_hosts(it->team, &it->plan))
-        status = dti_progress_of_hosts_begin(it, dti_cross_stamp(it->team));
+        status = dti_progress_of_hosts_begin(it);
     if (status == DITTO_OK)
         status = dti_producers_start(it);
     if (status == DITTO_OK)
@@ -366,6 +367,11 @@ ditto_status dti_iterator_hold(const ditto_iterator *it, struct dti_gate **held)
 void dti_iterator_hold_alone(const ditto_iterator *it, struct dti_gate **held)
 {
     (void)dti_dependent_hold(&it->dependent, held);
+}
+
+uint64_t dti_iterator_number(const ditto_iterator *iterator)
+{
+    return iterator->number;
 }
 
 struct dti_team *dti_iterator_team(const ditto_iterator *iterator)

@@ -75,6 +75,7 @@ struct ditto_iterator {
     struct dti_team *team;          /* see dti_iterator_team */
     uint32_t num_replicas;          /* of this host */
     uint32_t all_replicas;          /* of all hosts */
+    uint64_t number;                /* equal on all hosts, and of no other iterator. 0 on one host */
     struct dti_input_plan plan;
     struct dti_pipeline_summary *summary; /* [plan.pipelines] */
     struct dti_pipeline *pipeline;        /* [plan.local_pipelines] */

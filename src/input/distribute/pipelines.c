@@ -59,7 +59,7 @@ struct dti_cut dti_pipeline_cut(const struct dti_input_plan *plan, const struct 
 
 bool dti_plan_needs_hosts(const struct dti_team *team, const struct dti_input_plan *plan)
 {
-    return dti_cross_has_hosts(team) && plan->pipelines > 1 && plan->sharing != DTI_SHARING_ROWS;
+    return dti_cross_has_hosts(team) && plan->pipelines > 1 && !end_together(plan);
 }
 
 /* -- summaries of all hosts -- */

@@ -48,7 +48,7 @@ struct dti_input_plan {
     bool is_static, host_memory; /* flags of the options */
     const void *state;
     size_t state_bytes;
-    void *state_of_host_0;   /* its copy, that dti_pipelines_agree has made. The caller of it frees it */
+    void *state_of_host_0;   /* set by dti_pipelines_agree over several hosts. Its caller frees it */
     uint32_t state_replicas; /* number of replicas of the iterator that saved the state */
 };
 
@@ -68,7 +68,8 @@ struct dti_cut dti_pipeline_cut(const struct dti_input_plan *plan, const struct 
 /* Returns true if all replicas get equally many rows of a full step, because N divides G. */
 bool dti_plan_is_equal(const struct dti_input_plan *plan);
 
-/* Returns true if the progress of pipelines of other hosts decides which steps exist on this host. */
+/* Returns true if the progress of pipelines of other hosts decides which steps exist on this host. False if
+ * pipelines share rows, or all have equally many. */
 bool dti_plan_needs_hosts(const struct dti_team *team, const struct dti_input_plan *plan);
 
 /* Sets *out to the summaries of all pipelines. `dataset` are those of this host. Over several hosts, all of

@@ -22,13 +22,15 @@ struct dti_progress_of_hosts {
 
 static uint64_t load(const _Atomic uint64_t *number)
 {
-    return atomic_load_explicit(number, memory_order_relaxed); /* the fences of dti_progress_tell order it */
+    /* relaxed: in dti_progress_tell a fence orders it. Elsewhere the thread of the life line reads what it has
+     * stored itself, or an answer that is out of date is only told again. */
+    return atomic_load_explicit(number, memory_order_relaxed);
 }
 
 static bool raise_to(_Atomic uint64_t *number, uint64_t to)
 {
     uint64_t found = load(number);
-    while (found < to) /* K0 */
+    while (found < to)
         if (atomic_compare_exchange_weak_explicit(number, &found, to, memory_order_relaxed,
                                                   memory_order_relaxed))
             return true;
@@ -58,7 +60,11 @@ static void tell(struct dti_progress_of_hosts *hosts, uint32_t pipeline)
     struct dti_pipeline_progress *n = progress_of(hosts, pipeline);
     bool ended = has_ended(n); /* before the steps, which are then all */
     uint64_t steps = load(&n->steps);
-    atomic_store_explicit(&n->told, steps, memory_order_relaxed); /* only saves messages */
+    /* relaxed, both: they only save messages. Two threads that tell at once may set `told` back, and then one
+     * thing is told twice. */
+    atomic_store_explicit(&n->told, steps, memory_order_relaxed);
+    if (ended)
+        atomic_store_explicit(&n->told_end, true, memory_order_relaxed);
     say(hosts,
         (struct dti_notice){ .kind = NOTICE_TELLS, .part = pipeline, .number = steps, .is_end = ended });
 }
@@ -71,7 +77,8 @@ void dti_progress_tell(struct dti_progress_of_hosts *hosts, uint32_t pipeline)
     uint64_t told = load(&n->told);
     /* Another host may have asked for an earlier step than the last one. So each step up to that one is
      * told. */
-    if (has_ended(n) || (told < load(&hosts->wanted) && told < load(&n->steps)))
+    if (has_ended(n) ? !atomic_load_explicit(&n->told_end, memory_order_relaxed)
+                     : told < load(&hosts->wanted) && told < load(&n->steps))
         tell(hosts, pipeline);
 }
 
@@ -139,7 +146,7 @@ static void hear(struct dti_listener *listener, const struct dti_notice *notice)
             ask(hosts);
         break;
     case NOTICE_ASKS:
-        if (raise_to(&hosts->wanted, notice->number))
+        if (raise_to(&hosts->wanted, notice->number)) /* K0, and then the fence in dti_progress_tell */
             tell_own(hosts, dti_progress_tell);
         break;
     default:
@@ -150,12 +157,12 @@ static void hear(struct dti_listener *listener, const struct dti_notice *notice)
 
 /* -- life -- */
 
-ditto_status dti_progress_of_hosts_begin(struct ditto_iterator *it, uint64_t number)
+ditto_status dti_progress_of_hosts_begin(struct ditto_iterator *it)
 {
     struct dti_progress_of_hosts *hosts = calloc(1, sizeof *hosts);
     if (hosts == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the progress of pipelines");
-    hosts->listener = (struct dti_listener){ .subject = number, .hear = hear };
+    hosts->listener = (struct dti_listener){ .subject = it->number, .hear = hear };
     hosts->cluster = dti_cross_cluster(it->team);
     hosts->iterator = it;
     it->progress.hosts = hosts;

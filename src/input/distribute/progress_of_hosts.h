@@ -25,9 +25,8 @@
 struct ditto_iterator;
 struct dti_progress_of_hosts;
 
-/* Begins to tell and to listen. `number` is that of the iterator, which is the same on all hosts. Returns
- * DITTO_ERR_NO_MEMORY. */
-ditto_status dti_progress_of_hosts_begin(struct ditto_iterator *iterator, uint64_t number);
+/* Begins to tell and to listen. Returns DITTO_ERR_NO_MEMORY. */
+ditto_status dti_progress_of_hosts_begin(struct ditto_iterator *iterator);
 
 /* Ends it, when the producers have ended. */
 void dti_progress_of_hosts_end(struct ditto_iterator *iterator);

@@ -111,27 +111,30 @@ static ditto_status write_pipeline(const struct ditto_iterator *it, struct dti_p
     return dti_cursor_save(s->cursor, to);
 }
 
-/* Writes one pipeline, and sets *bytes to their number. */
-static ditto_status write_locked(struct ditto_iterator *it, struct dti_pipeline *p, struct dti_bytes *to,
-                                 uint64_t *bytes)
+/* Writes one pipeline, or only its steps. Sets *bytes to their number. */
+static ditto_status write_locked(struct ditto_iterator *it, struct dti_pipeline *p, bool only_steps,
+                                 struct dti_bytes *to, uint64_t *bytes)
 {
     struct dti_frame frame;
     size_t before = to->length;
+    uint64_t first;
     pthread_mutex_lock(&p->sequencer.lock);
     /* In this context a generator's save function cannot call back into the iterator. */
     struct dti_fenv saved = dti_frame_enter_input(&frame, it->team);
-    ditto_status status = write_pipeline(it, p, to);
+    ditto_status status = only_steps ? write_steps(it, p, to, &first) : write_pipeline(it, p, to);
     dti_frame_leave(&frame, saved);
     pthread_mutex_unlock(&p->sequencer.lock);
     *bytes = to->length - before;
     return status;
 }
 
-/* Writes the pipelines of this host one behind the other, and the bytes of each to bytes[0], bytes[1], ... */
+/* Writes the pipelines of this host one behind the other, and the bytes of each to bytes[0], bytes[1], ... Of a
+ * pipeline whose first replica is on another host, only the steps are written. */
 static ditto_status write_own(struct ditto_iterator *it, struct dti_bytes *to, uint64_t *bytes)
 {
     for (uint32_t i = 0; i < it->plan.local_pipelines; i++)
-        DTI_TRY(write_locked(it, &it->pipeline[i], to, &bytes[i]));
+        DTI_TRY(
+            write_locked(it, &it->pipeline[i], it->pipeline[i].sequencer.o.first_served != 0, to, &bytes[i]));
     return dti_bytes_status(to);
 }
 
@@ -141,7 +144,7 @@ static uint64_t first_step(const char *data, size_t bytes)
     return dti_bytes_get_u64(&(struct dti_bytes_reader){ data, data + bytes, false });
 }
 
-/* -- the pipelines of all hosts. Each host gives: the number of its first pipeline, their number, the bytes
+/* -- the pipelines of all hosts. Each host gives the number of its first pipeline, how many it has, the bytes
  * of each, and then the pipelines. -- */
 
 struct given_pipelines {
@@ -186,7 +189,7 @@ static ditto_status take_given(const struct given_pipelines *given, uint32_t *kn
 static ditto_status give(struct ditto_iterator *it, const struct dti_bytes *own, const uint64_t *own_bytes,
                          const struct dti_gathered **out)
 {
-    struct dti_cross_request request = { "ditto_iterator_save", NULL, fingerprint_all(it) };
+    struct dti_cross_request request = { "ditto_iterator_save", NULL, it->number };
     struct dti_bytes given = { 0 };
     const uint64_t head[] = { it->plan.first_pipeline, it->plan.local_pipelines };
     dti_bytes_put(&given, head, sizeof head);
@@ -365,7 +368,12 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
     struct dti_sequencer *s = &p->sequencer;
     s->first = s->cut = s->kept = dti_bytes_get_u64(from);
     bool same_step = dti_bytes_get_at_most(from, 1) != 0;
-    if (!same_step && (it->plan.state_replicas != it->all_replicas || !is_whole(it, p)))
+    if (!same_step && it->plan.state_replicas == it->all_replicas && !is_whole(it, p))
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the state was saved when replicas had taken different numbers of batches: it can only be "
+            "continued where all replicas of a pipeline are on one host");
+    if (!same_step && it->plan.state_replicas != it->all_replicas)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the state was saved when replicas had taken different numbers of batches: it can be "
                         "continued with %u replicas, not with %u",

@@ -48,8 +48,10 @@ struct dti_pipeline_progress {
     /* The point of its first error that is known so far, or DTI_NO_POINT. It never increases. */
     _Atomic uint64_t error_point;
 
-    /* The steps that other hosts were told last (progress_of_hosts.h). */
+    /* The number of steps that other hosts were told last, and whether they were told of the end
+     * (progress_of_hosts.h). */
     _Atomic uint64_t told;
+    _Atomic bool told_end;
 };
 
 struct dti_progress_of_hosts;

@@ -3,6 +3,7 @@
 #include "input/input.h"
 #include "strategy/strategy.h"
 #include "sync/hosts/cross.h"
+#include "sync/hosts/hosts.h"
 #include "sync/sync.h"
 #include "values/make_value.h"
 #include "values/values.h"
@@ -40,37 +41,42 @@ static ditto_status peek_all(ditto_strategy *strategy, ditto_iterator *iterator,
                              uint32_t *has_rows)
 {
     struct value_take taking = { iterator, batch, 0 };
-    DTI_TRY(dti_sync_run(strategy->base.team, peek_own, &taking));
+    if (strategy->hosts != NULL)
+        DTI_TRY(dti_hosts_set_running(strategy->hosts, true));
+    ditto_status status = dti_sync_run(strategy->base.team, peek_own, &taking);
+    if (strategy->hosts != NULL)
+        (void)dti_hosts_set_running(strategy->hosts, false);
+    DTI_TRY(status);
     *has_rows = atomic_load_explicit(&taking.num_with_rows, memory_order_relaxed) != 0;
     return DITTO_OK;
 }
 
-/* Returns the number of an iterator among those of its strategy, which is equal on all hosts. */
-static uint64_t number_of(const struct dti_team *team, const ditto_iterator *iterator)
-{
-    uint64_t number = 0;
-    for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL && it != iterator;)
-        number++;
-    return number;
-}
-
 /* The same over all hosts. A step exists on all hosts if it exists on one. Otherwise all return the end of
- * the input, or the error of a host whose input has failed. */
+ * the input, or the error of a host whose input has failed. If pipelines have one order of rows, such an error
+ * ends the input of all. */
 static ditto_status peek_hosts(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch)
 {
     struct dti_team *team = strategy->base.team;
-    struct dti_cross_request request = { .name = "ditto_iterator_next", .digest = number_of(team, iterator) };
+    struct dti_cross_request request = { .name = "ditto_iterator_next",
+                                         .digest = dti_iterator_number(iterator) };
     const struct dti_gathered *all;
-    uint32_t has_rows = 0, theirs;
-    DTI_TRY(peek_all(strategy, iterator, batch, &has_rows));
+    struct {
+        uint32_t has_rows, has_failed;
+    } own = { 0, 0 }, theirs;
+    bool has_rows = false, has_failed = false;
+    DTI_TRY(peek_all(strategy, iterator, batch, &own.has_rows));
     if (!dti_cross_has_hosts(team))
-        return has_rows ? DITTO_OK : dti_iterator_end(iterator);
-    DTI_TRY(dti_cross_gather(team, &request, &has_rows, sizeof has_rows, &all));
+        return own.has_rows ? DITTO_OK : dti_iterator_end(iterator);
+    own.has_failed = dti_iterator_has_failed_in_order(iterator);
+    DTI_TRY(dti_cross_gather(team, &request, &own, sizeof own, &all));
     for (uint32_t h = 0; h < dti_cross_hosts(team); h++) {
         memcpy(&theirs, all[h].data, sizeof theirs);
-        has_rows |= theirs;
+        has_rows |= theirs.has_rows != 0;
+        has_failed |= theirs.has_failed != 0;
     }
-    return has_rows ? DITTO_OK : dti_cross_agree(team, "the end of an iterator", dti_iterator_end(iterator));
+    if (has_rows && !has_failed)
+        return DITTO_OK;
+    return dti_cross_agree(team, "the end of an iterator", dti_iterator_end(iterator));
 }
 
 /* Makes a value of component k of all batches. Each replica copies its part, because the slots of the queue

@@ -118,13 +118,13 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     if (strategy->hosts != NULL)
         DTI_TRY(dti_cluster_check_usable(strategy->hosts->cluster));
     DTI_TRY(dti_sync_run_begins(team));
+    if (strategy->hosts != NULL && strategy->levels == 0)
+        DTI_TRY(dti_hosts_set_running(strategy->hosts, true));
     *call = describe_call(strategy, request);
     strategy->levels++;
-    if (strategy->hosts != NULL && (*call)->level == 0)
-        atomic_store_explicit(&strategy->hosts->is_running, true, memory_order_relaxed); /* see driver.c */
     ditto_status status = dti_team_run(team, enter_function, *call, dti_team_options(team)->run_timeout_ms);
     if (strategy->hosts != NULL && (*call)->level == 0)
-        atomic_store_explicit(&strategy->hosts->is_running, false, memory_order_relaxed);
+        (void)dti_hosts_set_running(strategy->hosts, false);
     if (strategy->hosts != NULL && (*call)->level == 0 && !dti_team_forked(team))
         status = dti_hosts_agree(strategy->hosts, "the end of the run", status);
     if (status < 0 && (*call)->level > 0)

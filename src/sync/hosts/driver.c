@@ -90,9 +90,23 @@ ditto_status dti_hosts_drive(const struct dti_hosts_call *c,
 static void stop_run(void *argument)
 {
     const struct dti_hosts *hosts = argument;
-    /* relaxed: a run that begins later finds the loss when it begins. */
+    /* The loss was stored before. The fence pairs with dti_hosts_set_running, so that one of the two sees the
+     * other. relaxed: the fence orders it. */
+    atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&hosts->is_running, memory_order_relaxed))
         dti_team_stop_run(hosts->team);
+}
+
+ditto_status dti_hosts_set_running(struct dti_hosts *hosts, bool is_running)
+{
+    atomic_store_explicit(&hosts->is_running, is_running, memory_order_relaxed);
+    if (!is_running)
+        return DITTO_OK;
+    atomic_thread_fence(memory_order_seq_cst); /* pairs with stop_run */
+    if (!dti_life_line_has_lost(hosts->cluster))
+        return DITTO_OK;
+    atomic_store_explicit(&hosts->is_running, false, memory_order_relaxed);
+    return dti_life_line_fail(hosts->cluster);
 }
 
 void dti_hosts_attach(struct dti_hosts *hosts, struct dti_team *team)
