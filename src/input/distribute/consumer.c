@@ -152,9 +152,11 @@ static ditto_status wait_for_batch(struct dti_replica *self, struct ditto_iterat
         bool of_run = dti_deadline_is_of_run(self, &deadline);
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
                  "replica %u waited in ditto_next for batch %llu until %s = %u passed: the producers are too "
-                 "slow, or another replica does not take its batches",
+                 "slow, or another replica does not take its batches%s",
                  self->id, (unsigned long long)c->ring.next, of_run ? "run_timeout_ms" : "timeout_ms",
-                 of_run ? dti_team_options(self->team)->run_timeout_ms : deadline.timeout_ms);
+                 of_run ? dti_team_options(self->team)->run_timeout_ms : deadline.timeout_ms,
+                 it->progress.hosts != NULL ? ", or has left its run on another host, whose steps decide"
+                                            : "");
         dti_replica_stop_late(self, &deadline);
         return DITTO_ERR_TIMED_OUT;
     }

@@ -22,8 +22,8 @@ struct dti_progress_of_hosts {
 
 static uint64_t load(const _Atomic uint64_t *number)
 {
-    /* relaxed: in dti_progress_tell a fence orders it. Elsewhere the thread of the life line reads what it has
-     * stored itself, or an answer that is out of date is only told again. */
+    /* relaxed: in dti_progress_tell a fence orders it. Elsewhere the thread of the life line reads what it
+     * has stored itself, or an answer that is out of date is only told again. */
     return atomic_load_explicit(number, memory_order_relaxed);
 }
 
@@ -31,6 +31,7 @@ static bool raise_to(_Atomic uint64_t *number, uint64_t to)
 {
     uint64_t found = load(number);
     while (found < to)
+        /* K0, if it is `wanted`: the fence in dti_progress_tell follows */
         if (atomic_compare_exchange_weak_explicit(number, &found, to, memory_order_relaxed,
                                                   memory_order_relaxed))
             return true;
@@ -146,7 +147,7 @@ static void hear(struct dti_listener *listener, const struct dti_notice *notice)
             ask(hosts);
         break;
     case NOTICE_ASKS:
-        if (raise_to(&hosts->wanted, notice->number)) /* K0, and then the fence in dti_progress_tell */
+        if (raise_to(&hosts->wanted, notice->number))
             tell_own(hosts, dti_progress_tell);
         break;
     default:

@@ -128,8 +128,8 @@ static ditto_status write_locked(struct ditto_iterator *it, struct dti_pipeline 
     return status;
 }
 
-/* Writes the pipelines of this host one behind the other, and the bytes of each to bytes[0], bytes[1], ... Of a
- * pipeline whose first replica is on another host, only the steps are written. */
+/* Writes the pipelines of this host one behind the other, and the bytes of each to bytes[0], bytes[1], ... Of
+ * a pipeline whose first replica is on another host, only the steps are written. */
 static ditto_status write_own(struct ditto_iterator *it, struct dti_bytes *to, uint64_t *bytes)
 {
     for (uint32_t i = 0; i < it->plan.local_pipelines; i++)

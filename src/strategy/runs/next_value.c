@@ -52,8 +52,8 @@ static ditto_status peek_all(ditto_strategy *strategy, ditto_iterator *iterator,
 }
 
 /* The same over all hosts. A step exists on all hosts if it exists on one. Otherwise all return the end of
- * the input, or the error of a host whose input has failed. If pipelines have one order of rows, such an error
- * ends the input of all. */
+ * the input, or the error of a host whose input has failed. If pipelines have one order of rows, such an
+ * error ends the input of all. */
 static ditto_status peek_hosts(ditto_strategy *strategy, ditto_iterator *iterator, ditto_batch *batch)
 {
     struct dti_team *team = strategy->base.team;
