@@ -417,9 +417,8 @@ static void *leave_late(void *code)
     if (atomic_load(&is_finalized))
         return NULL;
     fprintf(stderr,
-            "ditto: MPI_Finalize has not returned for %d s, although all processes have come to it. This one "
-            "ends "
-            "without it\n",
+            "ditto: MPI_Finalize has not returned for %d s, although all processes have come to it. This "
+            "process ends without it\n",
             END_SECONDS);
     _exit((int)(intptr_t)code);
 }
