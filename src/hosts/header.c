@@ -376,6 +376,11 @@ ditto_status dti_headers_fail_last(ditto_cluster *cluster)
     return error.status;
 }
 
+void dti_headers_take_over(ditto_cluster *cluster, uint32_t host)
+{
+    cluster->headers->origin = host;
+}
+
 void dti_headers_list_missing(const ditto_cluster *cluster, bool *missing)
 {
     const struct dti_headers *headers = cluster->headers;

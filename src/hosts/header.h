@@ -117,6 +117,10 @@ ditto_status dti_headers_fail_differ(ditto_cluster *cluster, const char *call);
 /* After DTI_HEADERS_LAST or dti_headers_end_early: records the error of that host, or of the wire. */
 ditto_status dti_headers_fail_last(ditto_cluster *cluster);
 
+/* The error with which this host ends the epoch is that of another host, whose last header has not come yet.
+ * The error that all hosts agree on is then not the one of this host. */
+void dti_headers_take_over(ditto_cluster *cluster, uint32_t host);
+
 /* After DTI_HEADERS_LATE. Outside of a run: TIMED_OUT, naming the hosts whose header has not come. `call`
  * describes the call. */
 ditto_status dti_headers_fail_late(ditto_cluster *cluster, const char *call, uint32_t timeout_ms);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,8 +182,9 @@ static void say_to_all(struct dti_life_line *l, const struct news *news, uint32_
 
 void dti_life_line_tell(ditto_cluster *cluster, const struct dti_notice *notice)
 {
-    say_to_all(cluster->life_line, &(struct news){ .kind = NEWS_NOTICE, .notice = *notice },
-               cluster->wire.host);
+    struct news news = { .kind = NEWS_NOTICE, .notice = *notice };
+    news.notice.from = cluster->wire.host;
+    say_to_all(cluster->life_line, &news, cluster->wire.host);
 }
 
 void dti_life_line_listen(ditto_cluster *cluster, struct dti_listener *listener)
@@ -269,7 +271,7 @@ static void listen_to(struct dti_life_line *l, struct connection *c)
         hang_up(l, c);
     else if (c->news.kind == NEWS_LOST && c->news.host < l->cluster->wire.num_hosts)
         lose(l, c->news.host);
-    else if (c->news.kind == NEWS_NOTICE) {
+    else if (c->news.kind == NEWS_NOTICE && c->news.notice.from < l->cluster->wire.num_hosts) {
         if (l->cluster->wire.host == 0)
             say_to_all(l, &c->news, c->host);
         hear(l, &c->news.notice);
@@ -396,9 +398,21 @@ ditto_status dti_life_line_make(ditto_cluster *cluster, uint32_t timeout_ms)
     return status;
 }
 
+static bool is_connected(struct dti_life_line *l)
+{
+    bool is = false;
+    pthread_mutex_lock(&l->sending);
+    for (uint32_t i = 0; i < l->connections; i++)
+        is |= l->connection[i].fd >= 0;
+    pthread_mutex_unlock(&l->sending);
+    return is;
+}
+
 void dti_life_line_cut(ditto_cluster *cluster)
 {
     give_order(cluster->life_line, CUTS);
+    while (is_connected(cluster->life_line))
+        sched_yield();
 }
 
 /* Waits until the connection is ready, at most until the deadline. */

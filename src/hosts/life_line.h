@@ -22,12 +22,15 @@
 struct ditto_cluster;
 struct dti_life_line;
 
+/* The subject of notices about failures (sync/hosts/failure_notices.c). Other subjects are greater. */
+#define DTI_SUBJECT_FAILURE 0
+
 /* A short message to all other hosts, beside the wire. It arrives also while no thread drives the wire. */
 struct dti_notice {
     uint64_t subject; /* what it is about: the same number on all hosts */
-    uint32_t kind, part;
-    uint64_t number;
-    uint64_t is_end;
+    uint32_t kind;    /* of a notice about this subject */
+    uint32_t from;    /* the host that sends it, which dti_life_line_tell fills in */
+    uint64_t word[3]; /* what the subject makes of them */
 };
 
 /* Gets the notices about a subject. */
@@ -53,8 +56,8 @@ bool dti_life_line_has_lost(const struct ditto_cluster *cluster);
 ditto_status dti_life_line_fail(const struct ditto_cluster *cluster);
 
 /* Sets what is called, on the thread of the life line, when a host is lost. The error is in the record of
- * that thread. When the function returns, the one that was set before is not called any more. NULL means
- * nothing. */
+ * that thread. The function must not wait. After a call, the function that was set before is not called any
+ * more. NULL means nothing. */
 void dti_life_line_watch(struct ditto_cluster *cluster, void (*stop)(void *argument), void *argument);
 
 /* Sets which replicas the hosts have, while no other thread describes a host. */
@@ -70,7 +73,8 @@ void dti_life_line_tell(struct ditto_cluster *cluster, const struct dti_notice *
 void dti_life_line_listen(struct ditto_cluster *cluster, struct dti_listener *listener);
 void dti_life_line_ignore(struct ditto_cluster *cluster, struct dti_listener *listener);
 
-/* Closes the connections without taking leave, as if the process had ended. For tests. */
+/* Closes the connections without taking leave, as if the process had ended. Returns when they are closed. For
+ * tests. */
 void dti_life_line_cut(struct ditto_cluster *cluster);
 
 #endif

@@ -237,6 +237,43 @@ static void replicas_that_wait_for_the_steps_of_a_lost_host_get_its_loss(void **
     on_hosts_with_life_line(3, loses_host_1, NULL);
 }
 
+/* -- a host that fails -- */
+
+/* Host 1 fails while the others wait for its steps. They learn of it long before their timeout. */
+static ditto_status take_or_fail(ditto_replica *self, void *argument)
+{
+    struct taking *t = argument;
+    if (t->host->host == 1 && ditto_replica_is_first_of_host(self)) {
+        usleep(20000); /* the others wait for the steps of this host */
+        return ditto_fail(self, 1, "host 1 takes no batches");
+    }
+    return take_all(self, t);
+}
+
+static ditto_status fails_on_host_1(struct test_host *host)
+{
+    struct making m = {
+        .host = host, .rows = { 1, 9, 1 }, .other = UINT32_MAX, .fails = UINT32_MAX, .waits = true
+    };
+    struct taking t = { .host = host, .leaves = UINT32_MAX };
+    ditto_strategy *strategy;
+    m.may_go = &t.may_go;
+    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
+    DITTO_TRY(iterate(strategy, &m, 3, 0, &t.iterator));
+    DITTO_TRY(expect(host, ditto_strategy_run(strategy, take_or_fail, &t), DITTO_ERR_USER,
+                     "host 1 takes no batches"));
+    atomic_store(&t.may_go, 1); /* the producers may end */
+    DITTO_TRY(ditto_iterator_destroy(t.iterator));
+    DITTO_TRY(works(host, strategy, 0, 3));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void replicas_that_wait_for_the_steps_of_a_failed_host_get_its_error(void **state)
+{
+    (void)state;
+    on_hosts_with_life_line(3, fails_on_host_1, NULL);
+}
+
 /* -- across replicas -- */
 
 static ditto_status fail_on_row_7(const ditto_tensor *in, const ditto_tensor *out, ditto_random *random,
@@ -367,6 +404,7 @@ int main(void)
         cmocka_unit_test(pipelines_of_different_hosts_end_together),
         cmocka_unit_test(a_host_that_takes_fewer_batches_is_an_error_on_all),
         cmocka_unit_test(replicas_that_wait_for_the_steps_of_a_lost_host_get_its_loss),
+        cmocka_unit_test(replicas_that_wait_for_the_steps_of_a_failed_host_get_its_error),
         cmocka_unit_test(a_row_that_one_host_cannot_read_ends_the_values_of_all),
         cmocka_unit_test(hosts_that_name_other_iterators_or_none_get_an_error),
         cmocka_unit_test(the_loss_of_a_host_ends_a_call_across_replicas),

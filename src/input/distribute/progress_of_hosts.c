@@ -11,6 +11,9 @@
 
 enum { NOTICE_BEGINS = 1, NOTICE_ASKS, NOTICE_TELLS };
 
+/* The words of a notice. NOTICE_ASKS has the steps alone. */
+enum { STEPS, PIPELINE, IS_END };
+
 struct dti_progress_of_hosts {
     struct dti_listener listener; /* first */
     struct ditto_cluster *cluster;
@@ -66,8 +69,8 @@ static void tell(struct dti_progress_of_hosts *hosts, uint32_t pipeline)
     atomic_store_explicit(&n->told, steps, memory_order_relaxed);
     if (ended)
         atomic_store_explicit(&n->told_end, true, memory_order_relaxed);
-    say(hosts,
-        (struct dti_notice){ .kind = NOTICE_TELLS, .part = pipeline, .number = steps, .is_end = ended });
+    say(hosts, (struct dti_notice){ .kind = NOTICE_TELLS,
+                                    .word = { [PIPELINE] = pipeline, [STEPS] = steps, [IS_END] = ended } });
 }
 
 void dti_progress_tell(struct dti_progress_of_hosts *hosts, uint32_t pipeline)
@@ -87,7 +90,7 @@ void dti_progress_tell(struct dti_progress_of_hosts *hosts, uint32_t pipeline)
 
 static void ask(struct dti_progress_of_hosts *hosts)
 {
-    say(hosts, (struct dti_notice){ .kind = NOTICE_ASKS, .number = load(&hosts->asked) });
+    say(hosts, (struct dti_notice){ .kind = NOTICE_ASKS, .word = { [STEPS] = load(&hosts->asked) } });
 }
 
 void dti_progress_ask(struct dti_progress_of_hosts *hosts, uint64_t step)
@@ -108,14 +111,14 @@ static bool is_here(const struct ditto_iterator *it, uint32_t pipeline)
 static void take_over(struct dti_progress_of_hosts *hosts, const struct dti_notice *notice)
 {
     struct ditto_iterator *it = hosts->iterator;
-    if (notice->part >= it->plan.pipelines || is_here(it, notice->part))
+    if (notice->word[PIPELINE] >= it->plan.pipelines || is_here(it, (uint32_t)notice->word[PIPELINE]))
         return;
-    struct dti_pipeline_progress *n = progress_of(hosts, notice->part);
+    struct dti_pipeline_progress *n = progress_of(hosts, (uint32_t)notice->word[PIPELINE]);
     /* Two threads of the other host may have told at once, so an older number may come last. Only this thread
      * stores it. release: both stores pair with existence_of in sequencer.c */
-    if (notice->number > load(&n->steps))
-        atomic_store_explicit(&n->steps, notice->number, memory_order_release);
-    if (notice->is_end != 0)
+    if (notice->word[STEPS] > load(&n->steps))
+        atomic_store_explicit(&n->steps, notice->word[STEPS], memory_order_release);
+    if (notice->word[IS_END] != 0)
         atomic_store_explicit(&n->ended, true, memory_order_release);
     dti_wait_queue_signal(&it->wait_queue, DTI_AWAITS_PROGRESS(it));
 }
@@ -147,7 +150,7 @@ static void hear(struct dti_listener *listener, const struct dti_notice *notice)
             ask(hosts);
         break;
     case NOTICE_ASKS:
-        if (raise_to(&hosts->wanted, notice->number))
+        if (raise_to(&hosts->wanted, notice->word[STEPS]))
             tell_own(hosts, dti_progress_tell);
         break;
     default:

@@ -394,6 +394,15 @@ uint64_t dti_team_run_number(const struct dti_team *team)
 
 /* -- stopping -- */
 
+static void report_stop(const struct dti_team *team)
+{
+    ditto_error error = *dti_error_get();
+    if (team->stop_report == NULL)
+        return;
+    team->stop_report(team->stop_report_argument, &error);
+    dti_error_set(&error);
+}
+
 void dti_replica_stop(const struct dti_replica *r)
 {
     struct dti_team *team = r->team;
@@ -401,14 +410,19 @@ void dti_replica_stop(const struct dti_replica *r)
      * had begun would never end. */
     if (dti_team_forked(team))
         return;
-    if (dti_stop_now(&team->stop, dti_error_get(), r->run))
-        dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
+    if (!dti_stop_now(&team->stop, dti_error_get(), r->run))
+        return;
+    dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
+    if (r->run == team->outermost)
+        report_stop(team);
 }
 
-void dti_team_stop_run(struct dti_team *team)
+bool dti_team_stop_run(struct dti_team *team)
 {
-    if (dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
-        dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
+    if (!dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
+        return false;
+    dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
+    return true;
 }
 
 void dti_team_expire(struct dti_team *team)
@@ -417,8 +431,10 @@ void dti_team_expire(struct dti_team *team)
         return;
     /* Wakes the replicas also if another error was first, because some may wait for the poster of an inner
      * run to release them. */
-    (void)dti_stop_expire(&team->stop, dti_error_get(), team->outermost);
+    bool first = dti_stop_expire(&team->stop, dti_error_get(), team->outermost);
     dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
+    if (first)
+        report_stop(team);
 }
 
 void dti_replica_stop_late(const struct dti_replica *r, const struct dti_deadline *deadline)

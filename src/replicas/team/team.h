@@ -130,6 +130,10 @@ uint32_t dti_team_number_producer(struct dti_team *team);
  * that has work for it signals the wait queue (DTI_EVERYONE). Set once, before other threads know the
  * strategy. */
 void dti_team_set_poster_work(struct dti_team *team, void (*work)(void *argument), void *argument);
+/* Sets what is called when an error has ended the outermost run, by the thread that brought it. The function
+ * must not wait. It is not called for dti_team_stop_run. NULL means nothing. */
+void dti_team_set_stop_report(struct dti_team *team, void (*report)(void *argument, const ditto_error *error),
+                              void *argument);
 
 /* The part of a strategy that the modules below src/strategy see. The struct of src/strategy begins with
  * it. */
@@ -252,8 +256,9 @@ static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate *
     dti_team_hold_itself(dti_team_of(strategy), &held_strategy_)
 
 /* -- Any thread -- */
-/* Ends the present run with the error record of the calling thread, which is no replica. */
-void dti_team_stop_run(struct dti_team *team);
+/* Ends the present run with the error record of the calling thread, which is no replica. Returns true if this
+ * error is the first one. */
+bool dti_team_stop_run(struct dti_team *team);
 /* Ends all runs with the error record of the calling thread, because run_timeout_ms has passed. The first
  * error counts. The poster of an inner run cannot clear the stop. Wakes every sleeper. */
 void dti_team_expire(struct dti_team *team);

@@ -145,6 +145,13 @@ void dti_team_set_variables(struct dti_team *team, struct dti_registry *variable
     team->variables = variables;
 }
 
+void dti_team_set_stop_report(struct dti_team *team, void (*report)(void *argument, const ditto_error *error),
+                              void *argument)
+{
+    team->stop_report = report;
+    team->stop_report_argument = argument;
+}
+
 void dti_team_set_poster_work(struct dti_team *team, void (*work)(void *argument), void *argument)
 {
     team->poster_work = work;

@@ -37,6 +37,10 @@ struct dti_team {
     /* The state of src/sync for runs that are not inside other runs. It is opaque here. */
     struct dti_sync *sync;
 
+    /* Called when an error has ended the outermost run (dti_team_set_stop_report), or NULL. */
+    void (*stop_report)(void *argument, const ditto_error *error);
+    void *stop_report_argument;
+
     /* What a poster does while it waits (dti_team_set_poster_work), or NULL. */
     void (*poster_work)(void *argument);
     void *poster_argument;

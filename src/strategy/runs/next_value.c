@@ -42,10 +42,10 @@ static ditto_status peek_all(ditto_strategy *strategy, ditto_iterator *iterator,
 {
     struct value_take taking = { iterator, batch, 0 };
     if (strategy->hosts != NULL)
-        DTI_TRY(dti_hosts_set_running(strategy->hosts, true));
+        DTI_TRY(dti_hosts_run_begins(strategy->hosts));
     ditto_status status = dti_sync_run(strategy->base.team, peek_own, &taking);
     if (strategy->hosts != NULL)
-        (void)dti_hosts_set_running(strategy->hosts, false);
+        status = dti_hosts_run_ended(strategy->hosts, status);
     DTI_TRY(status);
     *has_rows = atomic_load_explicit(&taking.num_with_rows, memory_order_relaxed) != 0;
     return DITTO_OK;

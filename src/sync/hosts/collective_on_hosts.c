@@ -20,10 +20,11 @@ static void describe(const struct dti_hosts_call *c, char text[DTI_CALL_TEXT_BYT
     dti_call_describe(c->call, c->number, &out);
 }
 
-/* Stops the run with the error of this thread's record. */
+/* Stops the run with the error of this thread's record, which all hosts learn from the headers. */
 static ditto_status stop(const struct dti_hosts_call *c, ditto_status status)
 {
     ditto_error own = *dti_error_get();
+    dti_hosts_error_is_known(c->hosts);
     dti_replica_stop(c->self);
     dti_error_set(&own);
     return status;

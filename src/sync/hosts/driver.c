@@ -11,7 +11,6 @@
  *        replica withdraws the function.
  * Edges  T0 -> T1  the function and its argument -> the caller that makes POSTED RUNNING
  *        T2 -> T3  what the function did -> the replica that sees DONE */
-#include "hosts/life_line.h"
 #include "replicas/team/team.h"
 #include "sync/hosts/hosts.h"
 #include "sync/sync_state.h"
@@ -85,33 +84,9 @@ ditto_status dti_hosts_drive(const struct dti_hosts_call *c,
     return dti_team_options(c->self->team)->caller_waits ? post(c, work) : work(c);
 }
 
-/* Called by the thread of the life line, when a host is lost. Replicas that wait for each other then end
- * their wait. A thread that drives the wire has noticed it already, or will. */
-static void stop_run(void *argument)
-{
-    const struct dti_hosts *hosts = argument;
-    /* The loss was stored before. The fence pairs with dti_hosts_set_running, so that one of the two sees the
-     * other. relaxed: the fence orders it. */
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&hosts->is_running, memory_order_relaxed))
-        dti_team_stop_run(hosts->team);
-}
-
-ditto_status dti_hosts_set_running(struct dti_hosts *hosts, bool is_running)
-{
-    atomic_store_explicit(&hosts->is_running, is_running, memory_order_relaxed);
-    if (!is_running)
-        return DITTO_OK;
-    atomic_thread_fence(memory_order_seq_cst); /* pairs with stop_run */
-    if (!dti_life_line_has_lost(hosts->cluster))
-        return DITTO_OK;
-    atomic_store_explicit(&hosts->is_running, false, memory_order_relaxed);
-    return dti_life_line_fail(hosts->cluster);
-}
-
 void dti_hosts_attach(struct dti_hosts *hosts, struct dti_team *team)
 {
     dti_team_set_poster_work(team, work_for_replica, &hosts->task);
     hosts->team = team;
-    dti_life_line_watch(hosts->cluster, stop_run, hosts);
+    dti_failure_notices_begin(hosts);
 }

@@ -199,6 +199,7 @@ static ditto_status allocate(ditto_cluster *cluster, const struct dti_hosts_requ
     hosts->timeout_ms = request->timeout_ms;
     hosts->ranges.hosts = count;
     hosts->ranges.start = start;
+    pthread_mutex_init(&hosts->failures.lock, NULL);
     *out = hosts;
     return DITTO_OK;
 }
@@ -226,7 +227,7 @@ ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_reque
 
 void dti_hosts_leave(struct dti_hosts *hosts)
 {
-    dti_life_line_watch(hosts->cluster, NULL, NULL);
+    dti_failure_notices_end(hosts);
     dti_life_line_set_ranges(hosts->cluster, NULL);
 }
 
@@ -250,5 +251,6 @@ void dti_hosts_free(struct dti_hosts *hosts)
     free(hosts->values);
     free(hosts->small_results);
     free((uint32_t *)hosts->ranges.start);
+    pthread_mutex_destroy(&hosts->failures.lock);
     free(hosts);
 }

@@ -12,6 +12,7 @@
 #define DTI_SYNC_HOSTS_H
 
 #include "hosts/header.h"
+#include "sync/hosts/failure_notices.h"
 #include "sync/algorithms/prepared_call.h"
 
 struct dti_flow;
@@ -77,7 +78,7 @@ struct dti_hosts {
     uint32_t timeout_ms;
 
     struct dti_team *team;
-    _Atomic bool is_running; /* replicas execute a function. dti_hosts_set_running stores it */
+    struct dti_failure_notices failures;
 
     struct dti_hosts_task task;
 };
@@ -125,10 +126,6 @@ ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_reque
                             ditto_status status, struct dti_hosts **out);
 /* Called when the team exists: its caller works for the first replica where it waits. */
 void dti_hosts_attach(struct dti_hosts *hosts, struct dti_team *team);
-
-/* Called before and after the replicas execute a function, in which the loss of a host stops them. Returns
- * LOST if one is lost already. */
-ditto_status dti_hosts_set_running(struct dti_hosts *hosts, bool is_running);
 
 /* Lets go of the cluster, which another strategy may then use. Called when the memory of the strategy is kept
  * because a replica may still use it. */
