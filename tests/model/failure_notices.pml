@@ -2,13 +2,13 @@
  * (src/sync/hosts/failure_notices.h).
  *
  * Three hosts make two runs. In each run some hosts fail. The functions of the others return, or compute
- * until their run is stopped. Each host has an ear, the thread of its life line. The end of a run is that of the
- * headers: each host says whether it has failed, and whose error it has, and when all have failed the next
- * epoch begins.
+ * until their run is stopped. Each host has an ear, the thread of its life line. The end of a run is that of
+ * the headers: each host says whether it has failed, and whose error it has, and when all have failed the
+ * next epoch begins.
  *
  * Claims   A function that computes is stopped if another host fails. A notice stops the run that it is
- *          about, and no other. A run that was stopped does not end well. At least one host names itself as the
- *          origin of the error, and none that has not failed itself.
+ *          about, and no other. A run that was stopped does not end well. At least one host names itself as
+ *          the origin of the error, and none that has not failed itself.
  * Mutants  NO_EPOCH      A notice is taken over whatever its epoch is.
  *          NO_FUTURE     A notice of the next epoch is dropped.
  *          NO_LOCK       The ear looks whether there is a run, and stops it later.
