@@ -329,5 +329,5 @@ ditto_status dti_cluster_check_usable(const ditto_cluster *cluster)
     DTI_TRY(dti_cluster_check_thread(cluster));
     if (dti_life_line_has_lost(cluster))
         return dti_life_line_fail(cluster);
-    return cluster->is_poisoned ? dti_fail_cluster_poisoned() : DITTO_OK;
+    return cluster->is_poisoned ? dti_fail_cluster_poisoned(cluster) : DITTO_OK;
 }

@@ -47,6 +47,9 @@ struct dti_traffic {
     struct dti_sent sent;
     uint64_t receives;            /* begun */
     struct dti_transfer *pending; /* receives that have not finished, in any order */
+
+    /* The host did not send its last header when an epoch ended. */
+    bool is_silent;
 };
 
 /* The beginning of memory that the wire may still use after its owner has failed. */
@@ -142,8 +145,8 @@ void dti_cluster_keep_memory(ditto_cluster *cluster, struct dti_kept *memory);
 /* Nothing is sent any more, and the memory of unfinished transfers stays. */
 void dti_cluster_poison(ditto_cluster *cluster);
 
-/* Returns POISONED with its message. */
-ditto_status dti_fail_cluster_poisoned(void);
+/* Returns POISONED. The message names the hosts that are silent. */
+ditto_status dti_fail_cluster_poisoned(const ditto_cluster *cluster);
 
 /* Keeps a cluster reachable that is not freed. */
 void dti_cluster_keep(ditto_cluster *cluster);

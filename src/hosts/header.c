@@ -516,8 +516,11 @@ static ditto_status end_epoch(ditto_cluster *cluster, struct dti_limits *limits)
     struct dti_headers *headers = cluster->headers;
     struct exchange x = { .cluster = cluster };
     uint32_t hosts = cluster->wire.num_hosts, host = cluster->wire.host;
-    if (dti_cluster_wait(cluster, limits, all_have_ended, &x) != DTI_WAIT_HOLDS || x.failed)
+    if (dti_cluster_wait(cluster, limits, all_have_ended, &x) != DTI_WAIT_HOLDS || x.failed) {
+        for (uint32_t h = 0; h < hosts; h++)
+            cluster->traffic[h].is_silent = h != host && !headers->peer[h].has_ended;
         return DITTO_ERR_POISONED;
+    }
     struct dti_sent *sent = calloc(hosts, sizeof *sent);
     if (sent == NULL)
         return DITTO_ERR_POISONED;
@@ -541,6 +544,9 @@ ditto_status dti_headers_close(ditto_cluster *cluster, ditto_error *error, struc
         status = end_epoch(cluster, limits);
     if (status != DITTO_OK) {
         dti_cluster_poison(cluster);
+        /* All that this host may know is that another one has failed. That one has said why. */
+        if (headers->origin != host && headers->peer[headers->origin].has_ended)
+            read_error(headers->peer[headers->origin].last, error);
         return DITTO_ERR_POISONED;
     }
     agree(cluster, error);

@@ -135,7 +135,8 @@ void dti_headers_describe(const ditto_cluster *cluster, const bool *late, struct
 /* Ends the epoch with an error. Every host calls it, each with its own error, or with that of another host
  * that dti_headers_fail_last has recorded. Sends the last header, takes those of all hosts, drains the data,
  * and begins the next epoch. Then *error is the error of all hosts. Returns DITTO_OK. If a host does not
- * answer before the limit, returns POISONED, *error stays as it was, and the cluster is poisoned. */
+ * answer before the limit, returns POISONED, and the cluster is poisoned. *error stays as it was then, unless
+ * it is that of another host, whose last header has come. */
 ditto_status dti_headers_close(ditto_cluster *cluster, ditto_error *error, struct dti_limits *limits);
 
 #endif

@@ -1,5 +1,6 @@
 /* src/hosts/transfer.c - sends, receives and waits on the wire of a cluster. See cluster.h. */
 #include "base/errors/status.h"
+#include "base/text/text.h"
 #include "hosts/cluster.h"
 #include "hosts/life_line.h"
 
@@ -25,10 +26,20 @@ void dti_cluster_poison(ditto_cluster *cluster)
 
 /* -- beginning -- */
 
-ditto_status dti_fail_cluster_poisoned(void)
+ditto_status dti_fail_cluster_poisoned(const ditto_cluster *cluster)
 {
-    return DTI_FAIL(DITTO_ERR_POISONED, "a host of the cluster did not answer: destroy the strategy and the "
-                                        "cluster, and end the program without finalizing its network");
+    char hosts[300] = "";
+    struct dti_text text = { hosts, sizeof hosts, 0 };
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
+        if (!cluster->traffic[h].is_silent)
+            continue;
+        dti_text_add(&text, "%s", text.length == 0 ? "" : ", ");
+        dti_describe_host(cluster, h, &text);
+    }
+    return DTI_FAIL(DITTO_ERR_POISONED,
+                    "%s did not answer: destroy the strategy and the cluster, and end the program without "
+                    "finalizing its network",
+                    text.length == 0 ? "a host of the cluster" : hosts);
 }
 
 /* Called when the wire has failed with `status`, which is recorded. Connections break when a process ends,
@@ -56,7 +67,7 @@ static ditto_status begin(ditto_cluster *cluster, struct dti_transfer *transfer,
     if (dti_life_line_has_lost(cluster))
         return dti_life_line_fail(cluster);
     if (cluster->is_poisoned)
-        return dti_fail_cluster_poisoned();
+        return dti_fail_cluster_poisoned(cluster);
     if (dti_cluster_is_forked(cluster))
         return dti_cluster_check_thread(cluster);
     *transfer = (struct dti_transfer){ .is_unfinished = true, .is_send = is_send, .host = host };
