@@ -40,7 +40,7 @@ static inline size_t dti_header_payload(const ditto_cluster *cluster)
     return bytes < DTI_HEADER_PAYLOAD ? DTI_HEADER_PAYLOAD : bytes < 65536 ? bytes : 65536;
 }
 
-enum dti_header_kind { DTI_HEADER_CALL = 1, DTI_HEADER_END, DTI_HEADER_LAST };
+enum dti_header_kind { DTI_HEADER_CALL = 1, DTI_HEADER_END, DTI_HEADER_LAST, DTI_HEADER_QUESTION };
 
 /* What a host is about to do. */
 struct dti_intent {
@@ -70,6 +70,9 @@ enum dti_verdict {
     DTI_HEADERS_STOPPED, /* the run of this host has stopped */
     DTI_HEADERS_FAILED,  /* the wire has failed, and the error is recorded */
 };
+
+/* On more hosts than this, headers go in steps. Tests lower it, before any cluster is made. */
+extern uint32_t dti_most_direct_hosts;
 
 /* -- The driver -- */
 
@@ -101,12 +104,12 @@ uint64_t dti_headers_number(const ditto_cluster *cluster);
 void dti_headers_break(ditto_cluster *cluster);
 
 /* Returns the payload of a host's header in the last exchange. It stays until the next exchange begins. That
- * of this host is what it has sent. *bytes may be NULL. */
-const void *dti_header_in(const ditto_cluster *cluster, uint32_t host, size_t *bytes);
+ * of this host is what it has sent. */
+const void *dti_header_in(const ditto_cluster *cluster, uint32_t host);
 
 /* Returns true if a host has sent its last header after the last exchange, or if the wire has failed. A host
  * that waits for data polls this. */
-bool dti_headers_end_early(const ditto_cluster *cluster);
+bool dti_headers_end_early(ditto_cluster *cluster);
 
 /* -- errors. Each of these functions records an error -- */
 

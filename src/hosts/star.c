@@ -292,7 +292,7 @@ ditto_status dti_star_connect(ditto_cluster *cluster, uint32_t timeout_ms, int *
     if (status == DITTO_OK && cluster->wire.host == 0) {
         let_all_in(cluster, listening, &invitation, fd);
     } else if (status == DITTO_OK) {
-        memcpy(&invitation, dti_header_in(cluster, 0, NULL), sizeof invitation);
+        memcpy(&invitation, dti_header_in(cluster, 0), sizeof invitation);
         fd[0] = connect_to_host_0(cluster, &invitation);
     }
     if (listening >= 0)
@@ -308,7 +308,7 @@ ditto_status dti_star_connect(ditto_cluster *cluster, uint32_t timeout_ms, int *
     DTI_TRY(exchange(cluster, sizeof connected, timeout_ms));
     *all_connected = true;
     for (uint32_t h = 0; h < hosts; h++) {
-        memcpy(&connected, dti_header_in(cluster, h, NULL), sizeof connected);
+        memcpy(&connected, dti_header_in(cluster, h), sizeof connected);
         *all_connected &= connected == (h == 0 ? hosts - 1 : 1);
     }
     return DITTO_OK;

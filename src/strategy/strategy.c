@@ -209,6 +209,9 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
                            strategy->hosts, &strategy->base.team);
     if (status == DITTO_OK)
         status = allocate_parts(strategy, o);
+    /* Another host may be told of the end of this call, make a run, and fail, before this one returns. */
+    if (strategy->hosts != NULL && strategy->base.team != NULL)
+        dti_hosts_attach(strategy->hosts, strategy->base.team);
     if (strategy->hosts != NULL)
         status = dti_hosts_agree(strategy->hosts, "ditto_strategy_create", status);
     if (status != DITTO_OK && strategy->base.team == NULL) {
@@ -224,8 +227,6 @@ ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const dit
         dti_error_set(&kept);
         return status;
     }
-    if (strategy->hosts != NULL)
-        dti_hosts_attach(strategy->hosts, strategy->base.team);
     *out = strategy;
     return DITTO_OK;
 }

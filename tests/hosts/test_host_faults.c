@@ -263,111 +263,7 @@ static void a_process_that_ends_is_noticed_by_all(void **state)
     on_hosts_with_life_line(3, loses_a_process_while_it_computes, NULL);
 }
 
-/* -- notices of failures -- */
-
-/* Waits until this replica's run is stopped, at most for 30 seconds. Returns true if it is. */
-static bool is_stopped_soon(ditto_replica *self)
-{
-    struct dti_replica *r;
-    for (int i = 0; i < 30000 && dti_self(self, &r) == DITTO_OK; i++, usleep(1000))
-        if (dti_stopped(r->stop))
-            return true;
-    return false;
-}
-
-/* Replica 4, of host 2, fails. All other replicas compute, and no thread drives the wire. */
-static ditto_status computes_while_host_2_fails(ditto_replica *self, void *argument)
-{
-    struct test_host *host = argument;
-    DITTO_TRY(ditto_barrier(self, NULL));
-    if (ditto_replica_id(self) == 4)
-        return ditto_fail(self, 3, "replica 4 has failed");
-    EXPECT(host->report, is_stopped_soon(self));
-    if (host->host != 2) {
-        ditto_status status = ditto_barrier(self, NULL);
-        EXPECT(host->report, status == DITTO_ERR_PEER_STOPPED);
-        EXPECT(host->report, strstr(ditto_last_error()->message,
-                                    "host 2 (node2, replicas 4-5) has failed with DITTO_ERR_USER") != NULL);
-    }
-    return DITTO_OK;
-}
-
-/* Host 2 fails at once. The others have not begun the run, or have just begun it. Their functions may be
- * executed or not, but they do not wait in vain. */
-static ditto_status fails_on_host_2(ditto_replica *self, void *argument)
-{
-    const struct test_host *host = argument;
-    if (host->host == 2)
-        return ditto_fail(self, 4, "host 2 has failed");
-    return is_stopped_soon(self) ? DITTO_OK : ditto_fail(self, 5, "the notice has not come");
-}
-
-/* The functions return DITTO_OK on the hosts 0 and 1, whose runs fail nevertheless. */
-static ditto_status hears_of_failures(struct test_host *host)
-{
-    ditto_strategy *strategy;
-    uint64_t random = 7u + host->host;
-    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
-    for (int i = 0; i < test_trials(50); i++) {
-        DITTO_TRY(expect(host, ditto_strategy_run(strategy, computes_while_host_2_fails, host),
-                         DITTO_ERR_USER, "replica 4 has failed"));
-        DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
-        if (host->host != 2)
-            usleep((useconds_t)(test_random(&random) % 300));
-        DITTO_TRY(expect(host, ditto_strategy_run(strategy, fails_on_host_2, host), DITTO_ERR_USER,
-                         "host 2 has failed"));
-        DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
-    }
-    return ditto_strategy_destroy(strategy);
-}
-
-static void replicas_that_compute_learn_of_failures_of_other_hosts(void **state)
-{
-    (void)state;
-    on_hosts_with_life_line(3, hears_of_failures, NULL);
-}
-
-struct code {
-    struct test_host *host;
-    double code;
-};
-
-static ditto_status codes_are_equal(ditto_replica *self, void *argument)
-{
-    const struct code *c = argument;
-    double least = 0, most = 0;
-    DITTO_TRY(ditto_all_reduce(self, &c->code, &least, 1, DITTO_F64, DITTO_MIN, NULL));
-    DITTO_TRY(ditto_all_reduce(self, &c->code, &most, 1, DITTO_F64, DITTO_MAX, NULL));
-    EXPECT(c->host->report, least == most);
-    return DITTO_OK;
-}
-
-/* Each host fails by itself, at about the same time. One error is that of all, and the next run works. */
-static ditto_status fails_on_each_host(ditto_replica *self, void *argument)
-{
-    (void)argument;
-    return ditto_fail(self, 1 + (int)ditto_replica_id(self), "this host has failed");
-}
-
-static ditto_status all_fail(struct test_host *host)
-{
-    ditto_strategy *strategy;
-    DITTO_TRY(make_host_strategy(host, 1, NULL, &strategy));
-    for (int i = 0; i < test_trials(200); i++) {
-        DITTO_TRY(expect(host, ditto_strategy_run(strategy, fails_on_each_host, host), DITTO_ERR_USER,
-                         "this host has failed"));
-        double code = ditto_last_error()->user_code;
-        DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
-        DITTO_TRY(ditto_strategy_run(strategy, codes_are_equal, &(struct code){ host, code }));
-    }
-    return ditto_strategy_destroy(strategy);
-}
-
-static void if_all_hosts_fail_they_return_one_error(void **state)
-{
-    (void)state;
-    on_hosts_with_life_line(3, all_fail, NULL);
-}
+/* -- leaving -- */
 
 static ditto_status leaves(struct test_host *host)
 {
@@ -433,8 +329,6 @@ int main(void)
         cmocka_unit_test(a_late_host_is_named_by_all),
         cmocka_unit_test(a_host_that_is_gone_poisons_the_cluster),
         cmocka_unit_test(a_process_that_ends_is_noticed_by_all),
-        cmocka_unit_test(replicas_that_compute_learn_of_failures_of_other_hosts),
-        cmocka_unit_test(if_all_hosts_fail_they_return_one_error),
         cmocka_unit_test(hosts_that_leave_are_not_lost),
         cmocka_unit_test(creation_fails_on_all_hosts_or_on_none),
     };

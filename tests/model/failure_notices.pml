@@ -11,6 +11,7 @@
  *          the origin of the error, and none that has not failed itself.
  * Mutants  NO_EPOCH      A notice is taken over whatever its epoch is.
  *          NO_FUTURE     A notice of the next epoch is dropped.
+ *          NO_AGE        A notice is taken over although a newer one has come.
  *          NO_LOCK       The ear looks whether there is a run, and stops it later.
  *          NO_LATE_LOOK  A run ends well although it was stopped when its function had returned.
  *          OWN_ORIGIN    A host that was stopped by a notice names itself.
@@ -26,7 +27,9 @@ typedef Host {
     byte failed_epoch, failed_host
 }
 Host host[N];
-chan ear_of[N] = [6] of { byte, byte, byte }; /* epoch, host, and the run, for a claim */
+/* From host a to the ear of host b: epoch, and the run, for a claim. Notices of different hosts may overtake
+ * each other. */
+chan ear_of[N * N] = [2] of { byte, byte };
 
 /* Which hosts fail in a run, decided before it. */
 byte failing[RUNS];
@@ -42,9 +45,16 @@ proctype ear(byte me) {
     bool takes;
 end:
     do
-    :: ear_of[me] ? e, from, r ->
-        atomic {
-            takes = !host[me].is_told && !(host[me].has_failed && host[me].failed_epoch == e);
+    :: atomic {
+        if
+        :: ear_of[0 * N + me] ? e, r -> from = 0
+        :: ear_of[1 * N + me] ? e, r -> from = 1
+        :: ear_of[2 * N + me] ? e, r -> from = 2
+        fi;
+            takes = !host[me].has_failed || e > host[me].failed_epoch;
+#ifdef NO_AGE
+            takes = true;
+#endif
 #ifndef NO_EPOCH
             takes = takes && e >= host[me].epoch;
 #endif
@@ -99,13 +109,14 @@ proctype replicas(byte me) {
             :: fails(me, r) ->
                 /* dti_stop_now, and the report */
                 atomic { tells = !host[me].stopped; host[me].stopped = true }
-                atomic { tells = tells && host[me].is_running && !host[me].is_told;
+                atomic { tells = tells && host[me].is_running && !host[me].is_told &&
+                                 !(host[me].has_failed && host[me].failed_epoch == host[me].epoch);
                          host[me].is_told = host[me].is_told || tells }
                 if
                 :: tells ->
                     for (h : 0 .. N - 1) {
                         if
-                        :: h != me -> ear_of[h] ! host[me].epoch, me, r
+                        :: h != me -> ear_of[me * N + h] ! host[me].epoch, r
                         :: else
                         fi
                     };
@@ -163,6 +174,7 @@ init {
         if
         :: failing[0] = 2; failing[1] = 0 /* host 1 */
         :: failing[0] = 2; failing[1] = 2
+        :: failing[0] = 2; failing[1] = 1
         :: failing[0] = 5; failing[1] = 0 /* the hosts 0 and 2 */
         fi;
         for (i : 0 .. N - 1) {

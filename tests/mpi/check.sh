@@ -19,6 +19,15 @@ for hosts in 2 3; do
     [ "$found" = "$one" ] || complain "$hosts processes: $found, but one process: $one"
 done
 
+# On more than 16 hosts, headers go in steps.
+one=$(start 1 "$program" 18 | grep '^hash')
+found=$(start 18 "$program" 18 | grep '^hash')
+[ "$found" = "$one" ] || complain "18 processes: $found, but one process: $one"
+output=$(start 18 "$program" 18 late)
+[ "$(echo "$output" | grep -c '^host .*: DITTO_ERR_TIMED_OUT: .* for host 1 (')" = 18 ] &&
+    [ "$(echo "$output" | grep -c ': then DITTO_OK')" = 18 ] ||
+    complain "late: 18 processes do not name host 1, or do not go on: $output"
+
 # fault FAULT STATUS TEXT: both hosts return this error, and the next run works.
 fault() {
     output=$(start 2 "$program" 4 "$1")

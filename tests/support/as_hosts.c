@@ -1,6 +1,6 @@
 /* tests/support/as_hosts.c - runs the tests of a program in several processes. See as_hosts.h. */
 #include "support/as_hosts.h"
-#include "hosts/cluster.h"
+#include "hosts/header.h"
 #include "support/local_wire.h"
 
 #include <signal.h>
@@ -148,8 +148,10 @@ static bool play_on_all(const char *group, const struct CMUnitTest *test, CMFixt
 int run_tests_as_hosts(const char *group, const struct CMUnitTest *tests, size_t count,
                        CMFixtureFunction setup, CMFixtureFunction teardown)
 {
-    const char *given = getenv("DITTO_TEST_HOSTS");
+    const char *given = getenv("DITTO_TEST_HOSTS"), *direct = getenv("DITTO_TEST_DIRECT_HOSTS");
     int failed = 0, left_out = 0;
+    if (direct != NULL)
+        dti_most_direct_hosts = (uint32_t)atoi(direct);
     hosts = given != NULL ? (uint32_t)atoi(given) : 1;
     if (hosts <= 1 || hosts > MOST_HOSTS) {
         hosts = 1;

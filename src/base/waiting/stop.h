@@ -2,7 +2,8 @@
  *
  * Runs nest (team.h). An error ends the run in which it happened. When all replicas have returned from that
  * run, the thread that started it clears the stop, and the run around it continues. When the time of the
- * outermost run is over, all runs end, and a thread that started an inner run must not clear the stop.
+ * outermost run is over, or another host has failed, all runs end, and a thread that started an inner run must
+ * not clear the stop.
  *
  * Invariants  I1  The state changes only by compare-and-swap, with two exceptions. The thread that set
  *                 CLAIMED ends it with a store, and dti_stop_reset is a store.
@@ -44,8 +45,7 @@ void dti_stop_init(struct dti_stop *stop);
  * error that counts can be read. */
 bool dti_stop_now(struct dti_stop *stop, const ditto_error *error, uint64_t run);
 
-/* The same when the time of the outermost run is over. The stop then stays until dti_stop_reset, even if
- * another error came first. */
+/* The same for all runs. The stop then stays until dti_stop_reset, even if another error came first. */
 bool dti_stop_expire(struct dti_stop *stop, const ditto_error *error, uint64_t run);
 
 static inline bool dti_stopped(const struct dti_stop *stop)
@@ -53,15 +53,9 @@ static inline bool dti_stopped(const struct dti_stop *stop)
     return (atomic_load_explicit(&stop->state, memory_order_acquire) & DTI_STOP_STOPPED) != 0; /* X1 */
 }
 
-static inline bool dti_stop_is_expired(const struct dti_stop *stop)
-{
-    /* relaxed: the flag guards no other data. */
-    return (atomic_load_explicit(&stop->state, memory_order_relaxed) & DTI_STOP_EXPIRED) != 0;
-}
-
 /* -- The thread that started run `run`, when all replicas have returned from it -- */
 
-/* Clears the stop if it belongs to that run and the time of the outermost run is not over. */
+/* Clears the stop if it belongs to that run and is not one of all runs. */
 void dti_stop_renew(struct dti_stop *stop, uint64_t run);
 
 /* -- The thread that started the outermost run, when all replicas are parked -- */

@@ -19,6 +19,9 @@
 /* How long a thread of a strategy with DITTO_WAIT_ACTIVE polls before it sleeps. */
 #define ACTIVE_NS 10000000000u
 
+/* A stop that belongs to no run, so that no poster of an inner run clears it. */
+#define FROM_OUTSIDE UINT64_MAX
+
 /* -- the run of one replica -- */
 
 struct dti_wait_policy dti_team_wait_policy(const struct dti_team *team, uint32_t pu, uint32_t *epoch)
@@ -265,7 +268,8 @@ static void give_up(struct dti_team *team, const struct run *run)
 static ditto_status record_run_error(const struct dti_team *team, const struct run *run)
 {
     ditto_error error = team->stop.error;
-    if (!run->inner && team->stop.run != run->number && dti_stop_is_expired(&team->stop)) {
+    if (!run->inner && team->stop.run != run->number && team->stop.run != FROM_OUTSIDE &&
+        dti_now_ns() >= team->run_deadline_ns) {
         /* A run inside this one was stopped first, and the time limit passed before that stop was handled. */
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
                  "run_timeout_ms = %u passed in a run inside this one, which had failed with %s: %s",
@@ -417,12 +421,15 @@ void dti_replica_stop(const struct dti_replica *r)
         report_stop(team);
 }
 
-bool dti_team_stop_run(struct dti_team *team)
+void dti_team_stop_all(struct dti_team *team)
 {
-    if (!dti_stop_now(&team->stop, dti_error_get(), dti_team_run_number(team)))
-        return false;
+    (void)dti_stop_expire(&team->stop, dti_error_get(), FROM_OUTSIDE);
     dti_wait_queue_signal(&team->wait_queue, DTI_EVERYONE);
-    return true;
+}
+
+bool dti_team_stop_is_own(const struct dti_team *team)
+{
+    return !dti_stopped(&team->stop) || team->stop.run == team->outermost;
 }
 
 void dti_team_expire(struct dti_team *team)

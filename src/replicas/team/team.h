@@ -131,7 +131,7 @@ uint32_t dti_team_number_producer(struct dti_team *team);
  * strategy. */
 void dti_team_set_poster_work(struct dti_team *team, void (*work)(void *argument), void *argument);
 /* Sets what is called when an error has ended the outermost run, by the thread that brought it. The function
- * must not wait. It is not called for dti_team_stop_run. NULL means nothing. */
+ * must not wait. It is not called for dti_team_stop_all. NULL means nothing. */
 void dti_team_set_stop_report(struct dti_team *team, void (*report)(void *argument, const ditto_error *error),
                               void *argument);
 
@@ -256,9 +256,12 @@ static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate *
     dti_team_hold_itself(dti_team_of(strategy), &held_strategy_)
 
 /* -- Any thread -- */
-/* Ends the present run with the error record of the calling thread, which is no replica. Returns true if this
- * error is the first one. */
-bool dti_team_stop_run(struct dti_team *team);
+/* Ends all runs with the error record of the calling thread, which is no replica, or with an error that came
+ * first. A poster of an inner run cannot clear the stop. Wakes every sleeper. */
+void dti_team_stop_all(struct dti_team *team);
+/* The poster, after the outermost run: returns false if it was stopped by dti_team_stop_all, or by an error of
+ * a run inside it that could not be cleared any more. */
+bool dti_team_stop_is_own(const struct dti_team *team);
 /* Ends all runs with the error record of the calling thread, because run_timeout_ms has passed. The first
  * error counts. The poster of an inner run cannot clear the stop. Wakes every sleeper. */
 void dti_team_expire(struct dti_team *team);

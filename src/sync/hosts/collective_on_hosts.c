@@ -20,11 +20,12 @@ static void describe(const struct dti_hosts_call *c, char text[DTI_CALL_TEXT_BYT
     dti_call_describe(c->call, c->number, &out);
 }
 
-/* Stops the run with the error of this thread's record, which all hosts learn from the headers. */
-static ditto_status stop(const struct dti_hosts_call *c, ditto_status status)
+/* Stops the run with the error of this thread's record. */
+static ditto_status stop(const struct dti_hosts_call *c, ditto_status status, bool is_known)
 {
     ditto_error own = *dti_error_get();
-    dti_hosts_error_is_known(c->hosts);
+    if (is_known)
+        dti_hosts_error_is_known(c->hosts);
     dti_replica_stop(c->self);
     dti_error_set(&own);
     return status;
@@ -36,12 +37,12 @@ static ditto_status fail_wait(const struct dti_hosts_call *c, enum dti_wait_end 
     case DTI_WAIT_STOPPED:
         return dti_team_stop_status(c->self->team);
     case DTI_WAIT_HOLDS: /* another host has ended the epoch */
-        return stop(c, dti_headers_fail_last(c->hosts->cluster));
+        return stop(c, dti_headers_fail_last(c->hosts->cluster), true);
     case DTI_WAIT_LATE:
     case DTI_WAIT_FAILED:
         break;
     }
-    return stop(c, dti_error_get()->status);
+    return stop(c, dti_error_get()->status, false);
 }
 
 ditto_status dti_hosts_fail_wait(const struct dti_hosts_call *c, enum dti_wait_end end)
@@ -106,6 +107,7 @@ ditto_status dti_hosts_fail_verdict(const struct dti_hosts_call *c, enum dti_ver
     case DTI_HEADERS_DIFFER:
         describe(c, call);
         (void)dti_headers_fail_differ(c->hosts->cluster, call);
+        dti_hosts_error_is_known(c->hosts);
         return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
     case DTI_HEADERS_LAST:
         return dti_hosts_fail_wait(c, DTI_WAIT_HOLDS);

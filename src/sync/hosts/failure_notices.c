@@ -24,7 +24,7 @@ static void hear_loss(void *argument)
     struct dti_hosts *hosts = argument;
     pthread_mutex_lock(&hosts->failures.lock);
     if (hosts->failures.is_running)
-        (void)dti_team_stop_run(hosts->team);
+        dti_team_stop_all(hosts->team);
     pthread_mutex_unlock(&hosts->failures.lock);
 }
 
@@ -34,15 +34,16 @@ static void hear_failure(struct dti_listener *listener, const struct dti_notice 
     uint32_t epoch = (uint32_t)notice->word[EPOCH];
     pthread_mutex_lock(&f->lock);
     /* The sender may be one epoch ahead. Then no run is active here, because the sender has
-     * the last header of this host. */
+     * the last header of this host. Older notices may come after that one, over another host. */
     bool is_old = (int32_t)(epoch - dti_cluster_epoch(f->hosts->cluster)) < 0;
-    if (!is_old && !f->is_told && !(f->has_failed && f->failed_epoch == epoch)) {
+    bool is_news = !f->has_failed || (int32_t)(epoch - f->failed_epoch) > 0;
+    if (!is_old && is_news) {
         f->has_failed = true;
         f->failed_epoch = epoch;
         f->failed_host = notice->from;
         if (f->is_running) {
             (void)fail_other(f->hosts, notice->from, (ditto_status)(int32_t)notice->word[STATUS]);
-            f->stopped_by_notice = dti_team_stop_run(f->hosts->team);
+            dti_team_stop_all(f->hosts->team);
         }
     }
     pthread_mutex_unlock(&f->lock);
@@ -50,22 +51,27 @@ static void hear_failure(struct dti_listener *listener, const struct dti_notice 
 
 /* -- any thread: an error has ended the outermost run -- */
 
+/* Returns true if another host has failed in this epoch. The lock is held. */
+static bool has_failed(const struct dti_failure_notices *f)
+{
+    return f->has_failed && f->failed_epoch == dti_cluster_epoch(f->hosts->cluster);
+}
+
 static void tell(void *argument, const ditto_error *error)
 {
     struct dti_hosts *hosts = argument;
     struct dti_failure_notices *f = &hosts->failures;
+    struct dti_notice notice = { .subject = DTI_SUBJECT_FAILURE,
+                                 .word = { [STATUS] = (uint64_t)(int64_t)error->status } };
     pthread_mutex_lock(&f->lock);
-    bool tells = f->is_running && !f->is_told;
+    /* If another host has failed, the error may be the one of a run inside, which that host's notice has
+     * stopped. */
+    bool tells = f->is_running && !f->is_told && !has_failed(f);
     f->is_told |= tells;
+    notice.word[EPOCH] = dti_cluster_epoch(hosts->cluster);
     pthread_mutex_unlock(&f->lock);
-    if (!tells)
-        return;
-    dti_life_line_tell(
-        hosts->cluster,
-        &(struct dti_notice){
-            .subject = DTI_SUBJECT_FAILURE,
-            .word = {
-                [EPOCH] = dti_cluster_epoch(hosts->cluster), [STATUS] = (uint64_t)(int64_t)error->status } });
+    if (tells)
+        dti_life_line_tell(hosts->cluster, &notice);
 }
 
 /* -- the thread that may drive the wire -- */
@@ -92,12 +98,6 @@ void dti_failure_notices_end(struct dti_hosts *hosts)
     f->listener.hear = NULL;
 }
 
-/* Returns true if another host has failed in this epoch. */
-static bool has_failed(const struct dti_failure_notices *f)
-{
-    return f->has_failed && f->failed_epoch == dti_cluster_epoch(f->hosts->cluster);
-}
-
 static ditto_status fail_as_other(const struct dti_hosts *hosts)
 {
     return fail_other(hosts, hosts->failures.failed_host, DITTO_ERR_PEER_STOPPED);
@@ -112,7 +112,7 @@ ditto_status dti_hosts_run_begins(struct dti_hosts *hosts)
     pthread_mutex_lock(&f->lock);
     bool failed = has_failed(f), lost = dti_life_line_has_lost(hosts->cluster);
     f->is_running = !failed && !lost;
-    f->is_told = f->stopped_by_notice = false;
+    f->is_told = false;
     pthread_mutex_unlock(&f->lock);
     if (lost)
         return dti_life_line_fail(hosts->cluster);
@@ -129,7 +129,7 @@ ditto_status dti_hosts_run_ended(struct dti_hosts *hosts, ditto_status status)
         return status;
     pthread_mutex_lock(&f->lock);
     /* The notice may have come when all replicas had returned already. */
-    bool failed = has_failed(f), is_own = status < 0 && !f->stopped_by_notice;
+    bool failed = has_failed(f), is_own = status < 0 && dti_team_stop_is_own(hosts->team);
     f->is_running = f->is_told = false;
     pthread_mutex_unlock(&f->lock);
     if (!failed || is_own)

@@ -3,8 +3,8 @@
  * The headers tell every host of a failure (hosts/header.h), but only the driver reads them, and only in a
  * collective or at the end of the run. Replicas may wait for each other or for input meanwhile, or compute.
  * So a host whose run is stopped by an error of its own says so at once over the life line. On the other
- * hosts, the thread of the life line stops the run, and every replica sees it in its next call of ditto, or
- * where it waits. Which error all hosts return is still agreed on with the last headers: a host that was
+ * hosts, the thread of the life line stops the run and all runs inside it, and every replica sees it in its
+ * next call of ditto, or where it waits. A merge function cannot undo this. Which error all hosts return is still agreed on with the last headers: a host that was
  * stopped by a notice has no error of its own, and names the host that sent the notice as the origin.
  *
  * A notice carries the number of the sender's epoch. A failure ends the epoch, so a notice concerns one run
@@ -12,12 +12,12 @@
  * that comes after the end of its epoch is dropped. Notices only save time. A host without a life line, or
  * one that misses a notice, learns of the failure from the headers.
  *
- * Invariants  I1  `is_running`, `has_failed`, `failed_host`, `stopped_by_notice` and `is_told` are read and
+ * Invariants  I1  `is_running`, `has_failed`, `failed_epoch`, `failed_host` and `is_told` are read and
  *                 written with `lock` held.
  *             I2  The thread of the life line stops a run with `lock` held. So after dti_hosts_run_ended no
- *                 notice stops the run that has ended, nor the next one of another epoch.
- *             I3  A host sends no notice about an error that came from other hosts. So the host that a
- *                 notice names failed before, and origins form no circle.
+ *                 notice stops anything before the next run, and the caller clears the stop after that.
+ *             I3  A host that knows of another one's failure in an epoch sends no notice in it. So the host
+ *                 that a notice names failed before, and origins form no circle.
  * Edges       none but those of the lock, and of the stop word (base/waiting/stop.h)
  * Model       tests/model/failure_notices.pml */
 #ifndef DTI_FAILURE_NOTICES_H
@@ -44,9 +44,6 @@ struct dti_failure_notices {
     uint32_t failed_epoch;
     uint32_t failed_host;
 
-    /* The error that ended the present run is the notice, and not one of this host. */
-    bool stopped_by_notice;
-
     /* The other hosts know of the error that ends, or will end, the present run. */
     bool is_told;
 };
@@ -61,11 +58,11 @@ void dti_failure_notices_end(struct dti_hosts *hosts);
  * another host has failed in this epoch. Then the function must not be executed. */
 ditto_status dti_hosts_run_begins(struct dti_hosts *hosts);
 
-/* Called when the replicas have returned from it with a status. Returns the status, or PEER_STOPPED if
- * another host has failed meanwhile. */
+/* Called when the replicas have returned from it with a status, before its stop is cleared. Returns the
+ * status, or PEER_STOPPED if another host has failed meanwhile. */
 ditto_status dti_hosts_run_ended(struct dti_hosts *hosts, ditto_status status);
 
-/* Called before the driver stops the run with an error that it has from the headers, which all hosts have. */
+/* Called before the driver stops the run with an error that all hosts have from the headers. */
 void dti_hosts_error_is_known(struct dti_hosts *hosts);
 
 #endif

@@ -79,7 +79,7 @@ enum dti_verdict dti_hosts_gather(struct dti_hosts *hosts, struct dti_intent *in
     if (verdict != DTI_HEADERS_EQUAL)
         return verdict;
     for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
-        const unsigned char *in = dti_header_in(hosts->cluster, h, NULL);
+        const unsigned char *in = dti_header_in(hosts->cluster, h);
         memcpy(&announced, in, sizeof announced);
         hosts->gathered[h] = (struct dti_gathered){ in + DTI_RIDING_OFFSET, announced };
         all_ride &= announced <= most;

@@ -72,7 +72,7 @@ ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_st
     memcpy(dti_header_out(hosts->cluster), &status, sizeof status);
     DTI_TRY(exchange(hosts, &intent));
     for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
-        memcpy(&status, dti_header_in(hosts->cluster, h, NULL), sizeof status);
+        memcpy(&status, dti_header_in(hosts->cluster, h), sizeof status);
         if (status != DITTO_OK)
             break;
     }
@@ -86,8 +86,8 @@ static ditto_status check_request(const struct dti_hosts *hosts, uint32_t host)
     struct dti_hosts_request own, theirs;
     struct dti_text text;
     char name[DTI_HOST_NAME_BYTES + 32];
-    memcpy(&own, dti_header_in(hosts->cluster, 0, NULL), sizeof own);
-    memcpy(&theirs, dti_header_in(hosts->cluster, host, NULL), sizeof theirs);
+    memcpy(&own, dti_header_in(hosts->cluster, 0), sizeof own);
+    memcpy(&theirs, dti_header_in(hosts->cluster, host), sizeof theirs);
     text = (struct dti_text){ name, sizeof name, 0 };
     dti_describe_host(hosts->cluster, host, &text);
     if (theirs.order_blocks != own.order_blocks)
@@ -116,7 +116,7 @@ static ditto_status read_requests(struct dti_hosts *hosts, uint32_t *start)
     for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
         struct dti_hosts_request request;
         DTI_TRY(check_request(hosts, h));
-        memcpy(&request, dti_header_in(hosts->cluster, h, NULL), sizeof request);
+        memcpy(&request, dti_header_in(hosts->cluster, h), sizeof request);
         start[h] = (uint32_t)all;
         hosts->most_replicas = request.replicas > hosts->most_replicas ? request.replicas
                                                                        : hosts->most_replicas;

@@ -117,7 +117,7 @@ ditto_status dti_hosts_small(const struct dti_hosts_call *c)
         return flow->reduction.failed;
     DTI_TRY(dti_hosts_begin(c, (size_t)(to - payload)));
     for (uint32_t h = 0; h < dti_hosts_count(hosts); h++)
-        hosts->data[h] = dti_header_in(hosts->cluster, h, NULL);
+        hosts->data[h] = dti_header_in(hosts->cluster, h);
     for (bool more = dti_flow_begin(flow, &segment); more && flow->reduction.failed == DITTO_OK;
          more = dti_flow_next(flow, &segment)) {
         write_result(c, &segment, hosts->data, result);

@@ -57,7 +57,7 @@ ditto_status dti_transfers_receive(ditto_cluster *cluster, struct dti_transfers 
 }
 
 struct transfers_wait {
-    const ditto_cluster *cluster;
+    ditto_cluster *cluster;
     const struct dti_transfers *transfers;
 };
 static bool is_over(void *argument)

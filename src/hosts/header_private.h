@@ -1,0 +1,154 @@
+/* src/hosts/header_private.h - what the files that exchange headers share. See header.h. */
+#ifndef DTI_HEADERS_PRIVATE_H
+#define DTI_HEADERS_PRIVATE_H
+
+#include "hosts/header.h"
+
+#define DTI_CALL_NAME_BYTES 48
+#define DTI_LAST_CALL_BYTES 200
+#define DTI_NO_HOST         UINT32_MAX
+
+struct dti_header {
+    uint32_t epoch;
+    uint16_t kind;
+    uint16_t payload_lines; /* DTI_HEADER_LINE bytes each, behind this header */
+    uint64_t number;
+    uint64_t digest;
+    uint64_t call_number;
+    char call_name[DTI_CALL_NAME_BYTES];
+};
+
+/* A header and its payload are whole lines, so that the payload of every header in a message is aligned for
+ * every dtype. */
+#define DTI_HEADER_LINE 16
+_Static_assert(sizeof(struct dti_header) % DTI_HEADER_LINE == 0, "a payload must be aligned for every dtype");
+
+/* Follows a last header: why the host has ended the epoch. */
+struct dti_last_words {
+    /* The host that failed by itself, which may be another one, whose error this host has taken over. */
+    uint32_t origin;
+
+    /* If calls differ: two hosts whose calls differ. Otherwise DTI_NO_HOST. */
+    uint32_t one, other;
+
+    int32_t status, replica, system_errno, user_code;
+    char message[512];
+    char call[DTI_LAST_CALL_BYTES]; /* of this host, if calls differ */
+    uint64_t completed;             /* the number of its last exchange that was EQUAL */
+    uint64_t finished;              /* the number of the last exchange of which it has all headers */
+    struct dti_sent sent[]; /* [hosts] the data messages that it has sent to each host in this epoch */
+};
+
+/* What this host knows of another one. */
+struct dti_peer {
+    /* Of this host's headers, by their number, of its last one, which may follow before those are sent, and
+     * of its question who is late. */
+    struct dti_transfer send[2], send_last, send_question;
+
+    struct dti_transfer receive;
+    unsigned char *in[2];        /* the message that is being received is in in[heard % 2], or the next one */
+    size_t capacity;             /* of each of the two */
+    uint64_t heard;              /* the number of its last message with a header, in this epoch */
+    bool has_ended;              /* that header is its last one of this epoch */
+    struct dti_last_words *last; /* if has_ended */
+
+    /* Its headers, by their number. That of the present exchange is NULL until it is known. */
+    const struct dti_header *known[2];
+
+    /* The header with which it has asked who is late. Its number is 0 if it has not asked in this epoch. */
+    struct dti_header question;
+};
+
+struct dti_headers {
+    uint64_t number;    /* of the last exchange */
+    uint64_t completed; /* of the last exchange that was EQUAL */
+    uint64_t finished;  /* of the last exchange of which this host has all headers */
+
+    /* Set when an exchange was not EQUAL, or a call has failed over hosts. Until the end of the epoch nothing
+     * can be agreed on any more, and every exchange fails with `error`. Its status is DITTO_OK if none was
+     * given. */
+    bool is_broken;
+    ditto_error error;
+
+    /* Headers go in steps (header_steps.c), not to each host directly. */
+    bool goes_in_steps;
+
+    /* The message of this host, by the number of the exchange. In steps, the headers of `have` hosts, from
+     * this one on, are in it. */
+    unsigned char *out[2];
+    size_t out_bytes;
+    uint32_t have;
+
+    struct dti_peer *peer; /* [hosts]. That of this host only has `known` */
+
+    /* What this host will say in its last header, beside its error. */
+    uint32_t origin, one, other;
+    char call[DTI_LAST_CALL_BYTES];
+    unsigned char *out_last; /* the last header, whose buffer is not that of another one on its way */
+
+    struct dti_header question; /* as it is sent */
+    uint64_t asked;             /* the number of the last exchange in which this host has asked */
+
+    unsigned char *memory;
+};
+
+static inline size_t dti_last_bytes(const ditto_cluster *cluster)
+{
+    return sizeof(struct dti_last_words) + cluster->wire.num_hosts * sizeof(struct dti_sent);
+}
+
+static inline size_t dti_header_bytes(const struct dti_header *header)
+{
+    return sizeof *header + (size_t)header->payload_lines * DTI_HEADER_LINE;
+}
+
+/* Returns true if a message of the host has arrived that was not taken. */
+static inline bool dti_header_has_arrived(const struct dti_peer *peer)
+{
+    return !peer->receive.is_unfinished;
+}
+
+/* Returns the header at the beginning of the message that has arrived. */
+static inline const struct dti_header *dti_header_arrived(const struct dti_peer *peer)
+{
+    return (const struct dti_header *)(const void *)peer->in[(peer->heard + 1) % 2];
+}
+
+/* Returns true if a last header has arrived that was not taken, or if the receive has failed. */
+static inline bool dti_header_is_last(const struct dti_peer *peer)
+{
+    return dti_header_has_arrived(peer) &&
+           (peer->receive.status != DITTO_OK || dti_header_arrived(peer)->kind == DTI_HEADER_LAST);
+}
+
+/* -- header.c -- */
+
+/* Begins to receive the next message of a host. */
+ditto_status dti_header_receive(ditto_cluster *cluster, uint32_t host);
+
+/* Takes the message that has arrived from a host, and begins to receive the next one. After a last header,
+ * this is the first one of the next epoch. */
+ditto_status dti_header_take(ditto_cluster *cluster, uint32_t host);
+
+/* -- header_steps.c -- */
+
+/* Returns the number of headers in the message that a host sends to this one in every exchange, or 0 if it
+ * sends none. */
+uint32_t dti_header_step_from(const ditto_cluster *cluster, uint32_t host);
+
+/* Sends the headers that the next step moves, if there is one. */
+ditto_status dti_header_step_send(ditto_cluster *cluster);
+
+/* Returns true if the message of the host is that of the next step. */
+bool dti_header_step_is_next(const ditto_cluster *cluster, uint32_t host);
+
+/* Adds the headers of that message, which has arrived, and sends those of the next step. Fails with SYSTEM if
+ * the message is damaged. */
+ditto_status dti_header_step_add(ditto_cluster *cluster, uint32_t host);
+
+/* -- last_words.c -- */
+
+/* Begins the first epoch, or the next one. */
+void dti_header_begin_epoch(ditto_cluster *cluster);
+
+#endif

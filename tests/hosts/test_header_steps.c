@@ -1,0 +1,208 @@
+/* tests/hosts/test_header_steps.c - headers that go in steps: all hosts get all of them, and failures in an
+ * exchange end it on all hosts. */
+#include "base/errors/status.h"
+#include "base/text/text.h"
+#include "hosts/header.h"
+#include "support/hosts.h"
+
+#include <unistd.h>
+
+enum { ROUNDS = 30, MOST_PAYLOAD = 300 };
+
+static struct dti_limits limits_of(uint32_t timeout_ms)
+{
+    return (struct dti_limits){ { .timeout_ms = timeout_ms }, NULL };
+}
+
+static enum dti_verdict exchange(struct test_host *host, uint64_t round, size_t payload_bytes,
+                                 uint32_t timeout_ms)
+{
+    const struct dti_intent intent = { .kind = DTI_HEADER_CALL,
+                                       .digest = round,
+                                       .name = "round",
+                                       .number = round,
+                                       .payload_bytes = payload_bytes };
+    struct dti_limits limits = limits_of(timeout_ms);
+    return dti_headers_exchange(host->cluster, &intent, &limits);
+}
+
+/* Ends the epoch with an error of this thread, or with that of another host. Returns the error of all. */
+static ditto_status close_epoch(struct test_host *host)
+{
+    ditto_error error = *dti_error_get();
+    struct dti_limits limits = limits_of(20000);
+    DITTO_TRY(dti_headers_close(host->cluster, &error, &limits));
+    dti_error_set(&error);
+    return error.status;
+}
+
+/* -- exchanges that end well -- */
+
+static size_t payload_of(uint32_t host, uint64_t round)
+{
+    return (host * 37 + (size_t)round * 11) % MOST_PAYLOAD;
+}
+
+static unsigned char byte_of(uint32_t host, uint64_t round, size_t i)
+{
+    return (unsigned char)(host * 7 + (size_t)round * 3 + i);
+}
+
+static uint32_t steps_of(uint32_t hosts)
+{
+    uint32_t steps = 0;
+    for (uint32_t known = 1; known < hosts; known *= 2)
+        steps++;
+    return steps;
+}
+
+static ditto_status exchanges(struct test_host *host)
+{
+    uint64_t sent = host->cluster->sent_messages;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        unsigned char *out = dti_header_out(host->cluster);
+        size_t own = payload_of(host->host, round);
+        for (size_t i = 0; i < own; i++)
+            out[i] = byte_of(host->host, round, i);
+        CHECK(host, exchange(host, round, own, 20000) == DTI_HEADERS_EQUAL);
+        for (uint32_t h = 0; h < host->hosts; h++) {
+            const unsigned char *in = dti_header_in(host->cluster, h);
+            CHECK(host, (uintptr_t)in % 16 == 0);
+            for (size_t i = 0; i < payload_of(h, round); i++)
+                CHECK(host, in[i] == byte_of(h, round, i));
+        }
+    }
+    CHECK(host, host->cluster->sent_messages - sent == (uint64_t)ROUNDS * steps_of(host->hosts));
+    return DITTO_OK;
+}
+
+static void all_hosts_get_all_headers(void **state)
+{
+    (void)state;
+    for (uint32_t hosts = 2; hosts <= 20; hosts++)
+        on_hosts(hosts, hosts % 3 == 0 ? 300 : 0, exchanges, NULL);
+}
+
+/* -- hosts that differ, fail, or are late -- */
+
+/* Makes some exchanges that end well, which also shows that the epoch before has left nothing. */
+static ditto_status goes_on(struct test_host *host)
+{
+    for (uint64_t round = 0; round < 3; round++)
+        if (exchange(host, round, 0, 20000) != DTI_HEADERS_EQUAL)
+            return DTI_FAIL(DITTO_ERR_INVALID, "an exchange does not end well: %s", dti_error_get()->message);
+    return DITTO_OK;
+}
+
+static ditto_status differs(struct test_host *host)
+{
+    for (int i = 0; i < test_trials(20); i++) {
+        uint32_t other = 1 + (uint32_t)i % (host->hosts - 1);
+        CHECK(host, exchange(host, host->host == other, 0, 20000) == DTI_HEADERS_DIFFER);
+        (void)dti_headers_fail_differ(host->cluster, host->host == other ? "another call" : "this call");
+        char text[64];
+        snprintf(text, sizeof text, "host %u (node%u) calls another call", other, other);
+        DITTO_TRY(expect(host, close_epoch(host), DITTO_ERR_DIVERGED, text));
+        DITTO_TRY(goes_on(host));
+    }
+    return DITTO_OK;
+}
+
+static void a_host_that_differs_is_named_on_all(void **state)
+{
+    (void)state;
+    on_hosts(5, 100, differs, NULL);
+    on_hosts(8, 0, differs, NULL);
+    on_hosts(17, 0, differs, NULL);
+}
+
+/* A host fails at a random time, before an exchange or in the middle of it. The others learn of it in that
+ * exchange or in the next one. */
+static ditto_status fails(struct test_host *host)
+{
+    uint64_t random = 3;
+    for (int i = 0; i < test_trials(40); i++) {
+        uint32_t who = (uint32_t)(test_random(&random) % host->hosts),
+                 before = (uint32_t)test_random(&random) % 3;
+        bool gives_up = test_random(&random) % 2 == 0;
+        uint64_t round = 0;
+        enum dti_verdict verdict = DTI_HEADERS_EQUAL;
+        while (verdict == DTI_HEADERS_EQUAL && (host->host != who || round < before))
+            verdict = exchange(host, round++, 0, 20000);
+        if (host->host == who) {
+            /* A limit of 0 ends the wait after the first look. */
+            if (gives_up)
+                (void)exchange(host, round, 0, 0);
+            (void)DTI_FAIL(DITTO_ERR_USER, "host %u has failed", who);
+        } else {
+            CHECK(host, verdict == DTI_HEADERS_LAST);
+            (void)dti_headers_fail_last(host->cluster);
+        }
+        char text[64];
+        snprintf(text, sizeof text, "host %u has failed", who);
+        DITTO_TRY(expect(host, close_epoch(host), DITTO_ERR_USER, text));
+        DITTO_TRY(goes_on(host));
+    }
+    return DITTO_OK;
+}
+
+static void a_host_that_fails_ends_the_exchange_of_all(void **state)
+{
+    (void)state;
+    on_hosts(3, 100, fails, NULL);
+    on_hosts(7, 100, fails, NULL);
+    on_hosts(8, 0, fails, NULL);
+    on_hosts(17, 0, fails, NULL);
+}
+
+/* Most hosts do not hear of the late host directly, and hosts that wait for each other are not late. One of
+ * them comes in the middle. */
+static ditto_status is_late(struct test_host *host)
+{
+    uint32_t late_host = 5 % host->hosts, slow_host = 2;
+    enum { TIMEOUT_MS = 600 };
+    for (int i = 0; i < test_trials(4); i++) {
+        bool missing[DTI_MAX_HOSTS];
+        char text[300] = "", expected[64];
+        DITTO_TRY(goes_on(host));
+        if (host->host == slow_host)
+            usleep(TIMEOUT_MS * 800);
+        if (host->host == late_host)
+            usleep(TIMEOUT_MS * 2500);
+        enum dti_verdict verdict = exchange(host, 3, 0, host->host == slow_host ? 10000 : TIMEOUT_MS);
+        if (host->host != late_host && host->host != slow_host && verdict == DTI_HEADERS_LATE) {
+            dti_headers_list_missing(host->cluster, missing);
+            for (uint32_t h = 0; h < host->hosts; h++)
+                CHECK(host, missing[h] == (h == late_host));
+            dti_headers_describe(host->cluster, missing, &(struct dti_text){ text, sizeof text, 0 });
+            snprintf(expected, sizeof expected, "host %u (node%u) (last heard of in round #2)", late_host,
+                     late_host);
+            CHECK(host, strcmp(text, expected) == 0);
+            (void)DTI_FAIL(DITTO_ERR_TIMED_OUT, "waited for %s", text);
+        } else {
+            CHECK(host, verdict == DTI_HEADERS_LAST);
+            (void)dti_headers_fail_last(host->cluster);
+        }
+        DITTO_TRY(expect(host, close_epoch(host), DITTO_ERR_TIMED_OUT, "waited for host 5 (node5)"));
+    }
+    return goes_on(host);
+}
+
+static void only_the_late_host_is_named(void **state)
+{
+    (void)state;
+    on_hosts(8, 0, is_late, NULL);
+    on_hosts(11, 100, is_late, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_hosts_get_all_headers),
+        cmocka_unit_test(a_host_that_differs_is_named_on_all),
+        cmocka_unit_test(a_host_that_fails_ends_the_exchange_of_all),
+        cmocka_unit_test(only_the_late_host_is_named),
+    };
+    dti_most_direct_hosts = 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
