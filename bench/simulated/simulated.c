@@ -24,8 +24,8 @@
 uint64_t sent_messages, sent_bytes;
 int tests_in_vain;
 
-/* As in src/hosts/header.c, and in src/sync/hosts/large.c. */
-enum { HEADER_BYTES = 80, SLICE_BYTES = 64 << 10, BLOCK_BYTES = 1 << 20, LINE_FLOATS = 16, REPETITIONS = 3 };
+/* As in src/hosts, and in src/sync/hosts/large.c. */
+enum { DIRECT_HOSTS = 16, HEADER_BYTES = 80, SLICE_BYTES = 64 << 10, BLOCK_BYTES = 1 << 20, LINE_FLOATS = 16, REPETITIONS = 3 };
 
 struct measured {
     float *src, *dst;
@@ -73,8 +73,8 @@ static void measure_mpi(struct measured *m)
     }
 }
 
-/* Predicts what host 0 sends, with its header to each other host. The plan is a large one if more is counted
- * than one message for each other host. */
+/* Predicts what host 0 sends, with the headers. The plan is a large one if more is counted than one message
+ * for each other host. */
 static struct dti_volume predict(uint32_t hosts, size_t count, bool is_large)
 {
     size_t slice = BLOCK_BYTES / hosts / 64 * 64;
@@ -90,11 +90,13 @@ static struct dti_volume predict(uint32_t hosts, size_t count, bool is_large)
         first[h] = h;
     const struct dti_ranges ranges = { hosts, first };
     const struct dti_tree tree = { .n = hosts };
-    struct dti_volume v = is_large ? dti_volume_large(&tree, &ranges, 0, &size)
-                                   : dti_volume_small_direct(&tree, &ranges, 0, &size);
+    bool in_steps = hosts > DIRECT_HOSTS;
+    struct dti_volume small = in_steps ? dti_volume_small_steps(&tree, &ranges, 0, &size)
+                                       : dti_volume_small_direct(&tree, &ranges, 0, &size);
+    struct dti_volume v = is_large ? dti_volume_large(&tree, &ranges, 0, &size) : small;
     free(first);
     if (is_large)
-        v.sent_messages += hosts - 1;
+        v.sent_messages += small.sent_messages;
     v.sent_bytes += (hosts - 1) * HEADER_BYTES;
     return v;
 }

@@ -7,10 +7,31 @@
 
 /* -- receiving -- */
 
-ditto_status dti_header_receive(ditto_cluster *cluster, uint32_t host)
+/* Returns true if the next message of the host is received now. */
+static bool is_heard(const ditto_cluster *cluster, uint32_t host)
+{
+    const struct dti_headers *headers = cluster->headers;
+    if (!headers->goes_in_steps || dti_header_step_from(cluster, host) != 0)
+        return true;
+    return headers->hears_all && !headers->peer[host].has_ended;
+}
+
+/* Begins to receive the next message of a host. */
+static ditto_status receive(ditto_cluster *cluster, uint32_t host)
 {
     struct dti_peer *peer = &cluster->headers->peer[host];
+    peer->is_receiving = is_heard(cluster, host);
+    if (!peer->is_receiving)
+        return DITTO_OK;
     return dti_receive_header(cluster, host, peer->in[(peer->heard + 1) % 2], peer->capacity, &peer->receive);
+}
+
+ditto_status dti_header_receive_all(ditto_cluster *cluster)
+{
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
+        if (h != cluster->wire.host && !cluster->headers->peer[h].is_receiving)
+            DTI_TRY(receive(cluster, h));
+    return DITTO_OK;
 }
 
 /* Fails if the receive has failed, or if the message is not the next one. */
@@ -60,7 +81,7 @@ ditto_status dti_header_take(ditto_cluster *cluster, uint32_t host)
         headers->have++;
         break;
     }
-    return dti_header_receive(cluster, host);
+    return receive(cluster, host);
 }
 
 /* Takes a message during an exchange. */
@@ -120,6 +141,8 @@ static ditto_status ask(ditto_cluster *cluster)
 {
     struct dti_headers *headers = cluster->headers;
     headers->asked = headers->number;
+    headers->hears_all = true;
+    DTI_TRY(dti_header_receive_all(cluster));
     /* A former question may still be on its way. */
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
         if (headers->peer[h].send_question.is_unfinished)
@@ -206,7 +229,8 @@ static bool exchange_is_over(void *argument)
 }
 
 /* Waits until the exchange is over. In steps, a host that waits for another one does not know whether that
- * one waits itself. So after half of its time it asks all hosts whether they are in the exchange. */
+ * one waits itself. So after half of its time it asks all hosts whether they are in the exchange. A host that
+ * is asked asks all others, too, which answers the question. */
 static enum dti_wait_end wait_for_headers(struct exchange *x, struct dti_limits *limits)
 {
     struct dti_limits half = *limits;

@@ -106,8 +106,5 @@ ditto_status dti_headers_make(ditto_cluster *cluster)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the headers of %u hosts",
                         cluster->wire.num_hosts);
     dti_header_begin_epoch(cluster);
-    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
-        if (h != cluster->wire.host)
-            DTI_TRY(dti_header_receive(cluster, h));
-    return DITTO_OK;
+    return dti_header_receive_all(cluster);
 }

@@ -46,6 +46,7 @@ struct dti_peer {
     struct dti_transfer send[2], send_last, send_question;
 
     struct dti_transfer receive;
+    bool is_receiving;           /* `receive` has begun, and its message was not taken */
     unsigned char *in[2];        /* the message that is being received is in in[heard % 2], or the next one */
     size_t capacity;             /* of each of the two */
     uint64_t heard;              /* the number of its last message with a header, in this epoch */
@@ -86,6 +87,10 @@ struct dti_headers {
     char call[DTI_LAST_CALL_BYTES];
     unsigned char *out_last; /* the last header, whose buffer is not that of another one on its way */
 
+    /* In steps: messages of all hosts are received, until the end of the epoch. Otherwise only those of the
+     * hosts that send steps to this one. */
+    bool hears_all;
+
     struct dti_header question; /* as it is sent */
     uint64_t asked;             /* the number of the last exchange in which this host has asked */
 
@@ -105,7 +110,7 @@ static inline size_t dti_header_bytes(const struct dti_header *header)
 /* Returns true if a message of the host has arrived that was not taken. */
 static inline bool dti_header_has_arrived(const struct dti_peer *peer)
 {
-    return !peer->receive.is_unfinished;
+    return peer->is_receiving && !peer->receive.is_unfinished;
 }
 
 /* Returns the header at the beginning of the message that has arrived. */
@@ -123,8 +128,8 @@ static inline bool dti_header_is_last(const struct dti_peer *peer)
 
 /* -- header.c -- */
 
-/* Begins to receive the next message of a host. */
-ditto_status dti_header_receive(ditto_cluster *cluster, uint32_t host);
+/* Begins to receive the next message of each host that this one listens to, unless it has begun. */
+ditto_status dti_header_receive_all(ditto_cluster *cluster);
 
 /* Takes the message that has arrived from a host, and begins to receive the next one. After a last header,
  * this is the first one of the next epoch. */

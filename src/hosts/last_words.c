@@ -132,7 +132,7 @@ void dti_header_begin_epoch(ditto_cluster *cluster)
 {
     struct dti_headers *headers = cluster->headers;
     headers->number = headers->completed = headers->finished = headers->asked = 0;
-    headers->is_broken = false;
+    headers->is_broken = headers->hears_all = false;
     headers->error.status = DITTO_OK;
     headers->origin = cluster->wire.host;
     headers->one = headers->other = DTI_NO_HOST;
@@ -198,7 +198,10 @@ ditto_status dti_headers_close(ditto_cluster *cluster, ditto_error *error, struc
     if (headers->origin != host && limits->deadline.timeout_ms < DITTO_FOREVER / 2)
         limits->deadline.timeout_ms *= 2;
     write_last(cluster, error);
-    ditto_status status = send_last(cluster);
+    headers->hears_all = true;
+    ditto_status status = dti_header_receive_all(cluster);
+    if (status == DITTO_OK)
+        status = send_last(cluster);
     if (status == DITTO_OK)
         status = end_epoch(cluster, limits);
     if (status != DITTO_OK) {

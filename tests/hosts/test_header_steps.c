@@ -180,6 +180,9 @@ static ditto_status is_late(struct test_host *host)
             CHECK(host, strcmp(text, expected) == 0);
             (void)DTI_FAIL(DITTO_ERR_TIMED_OUT, "waited for %s", text);
         } else {
+            /* The late host may find the headers of all others. */
+            if (verdict == DTI_HEADERS_EQUAL)
+                verdict = exchange(host, 4, 0, 20000);
             CHECK(host, verdict == DTI_HEADERS_LAST);
             (void)dti_headers_fail_last(host->cluster);
         }

@@ -4,7 +4,7 @@
  * sends them to the host that is `have` below, and waits for those of the host that is `have` above. Before
  * an exchange, or in the middle of it, a host may fail by itself, which includes that it gives up waiting. It
  * then sends its last header to all, which says what exchange it has finished, and so does every host that
- * hears of it. The others must be able to finish an exchange that a failed host has finished. When a host has
+ * hears of it. In an exchange, a host hears only those that send it steps. The others must be able to finish an exchange that a failed host has finished. When a host has
  * all last headers, the next epoch begins.
  *
  * Claims   All hosts end. A host takes headers of the present epoch and exchange only, in the order of the
@@ -101,7 +101,6 @@ wait: skip;
 #endif
     :: have < N && !ended[above(1)] && wire[WIRE(above(1), me)] ? [LAST, e, n, count] -> h = above(1); goto look
     :: have < N && !ended[above(2)] && wire[WIRE(above(2), me)] ? [LAST, e, n, count] -> h = above(2); goto look
-    :: have < N && !ended[above(3)] && wire[WIRE(above(3), me)] ? [LAST, e, n, count] -> h = above(3); goto look
     :: have < N && may_fail -> failures++; goto fails /* gives up */
     od;
     finished = number;
