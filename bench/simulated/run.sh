@@ -36,6 +36,7 @@ simulate() { # HOSTS SELECTOR WORDS
     LD_PRELOAD=build/src/libditto.so taskset -c 0 smpirun -np "$1" -platform "$folder/platform.xml" \
         -hostfile "$folder/hosts" --cfg=contexts/factory:thread --cfg=contexts/stack-size:256 \
         --cfg=smpi/simulate-computation:no --cfg=smpi/test:1e-7 --cfg=smpi/grow-injected-times:no \
+        --cfg=smpi/os:0:3e-7:0 --cfg=smpi/ois:0:3e-7:0 --cfg=smpi/or:0:3e-7:0 \
         --cfg="smpi/coll-selector:$2" --log=root.thres:error \
         "$folder/simulated" ${3:+"$3"} | grep '^[0-9]*,'
 }

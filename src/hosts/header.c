@@ -210,8 +210,8 @@ static bool exchange_is_over(void *argument)
     bool are_sent = true;
     x->failed |= answer(cluster) != DITTO_OK;
     /* In the order of the steps. */
-    for (uint32_t above = 1; above < hosts; above++) {
-        uint32_t h = (cluster->wire.host + above) % hosts;
+    for (uint32_t place = 1; place < hosts; place++) {
+        uint32_t h = dti_header_host_at(cluster, place);
         struct dti_peer *peer = &headers->peer[h];
         if (!peer->has_ended && dti_header_has_arrived(peer) && is_of_present(cluster, h))
             x->failed |= take_present(cluster, h) != DITTO_OK;

@@ -1,29 +1,39 @@
 /* src/hosts/header.h - headers, by which all hosts compare their calls and agree on errors.
  *
- * Before hosts do anything together, each sends a header to each other host, and waits for theirs. A header
- * says what the host is about to do: a call, with its digest, or the end of a run. A small message of the
- * call rides behind it. Headers are numbered in each epoch, and number k of every host belongs to one
- * exchange.
+ * Before hosts do anything together, the header of each reaches all others. A header says what the host is
+ * about to do: a call, with its digest, or the end of a run. A small message of the call rides behind it.
+ * Headers are numbered in each epoch, and number k of every host belongs to one exchange. Up to 16 hosts send
+ * them to each other directly. On more hosts, a message carries the headers of several hosts, in log2 H steps
+ * (header_steps.c).
  *
  * Every host gets the same headers of an exchange, so every host comes to the same verdict:
  *   all equal        The call begins, or the run has ended on all hosts.
  *   calls differ     DIVERGED on all hosts.
  *   one is the last  A host has failed, and all hosts fail with its error.
+ * In steps, a host that fails in the middle of an exchange may end it on some hosts, while others have
+ * finished it and fail in the next one.
  * A host that fails, in an exchange or at any other time, sends its *last* header of the epoch: its error,
  * and the number of data messages that it has sent. It then takes the headers of every other host until it
  * has its last one. When it has all of them it knows all errors, as every host does, and the error of the
  * lowest host that failed by itself is that of all. Then the data messages are drained, and the next epoch
  * begins.
  *
- * Invariants  I1  For each other host there is one receive of a header at any time. Number k is received into
- *                 buffer k % 2, and its receive begins when number k - 1 has been taken. So a last header is
- *                 noticed also while a host waits for data (dti_headers_end_early).
+ * In steps, a host that waits does not hear of most hosts directly. After half of its time it asks all hosts
+ * whether they are in the exchange, with a *question*, which those that are answer with theirs. So the error
+ * names the hosts that are late, and not those that wait for them.
+ *
+ * Invariants  I1  For each other host there is at most one receive of a message at any time. The message with
+ *                 number k is received into buffer k % 2, and its receive begins when number k - 1 has been
+ *                 taken. So a last header is noticed also while a host waits for data
+ *                 (dti_headers_end_early). In steps, a host receives only from those that send it steps, until
+ *                 it asks or ends the epoch. It learns of the last header of another host from one of them,
+ *                 because every host that has heard of a last header sends its own one to all.
  *             I2  No host sends number k + 1 before it has taken number k of all hosts, unless number k + 1
  *                 is its last. So a host is ahead of another one by at most one header.
- *             I3  A host sends one last header in each epoch, and then nothing until it has those of all
- *                 hosts.
+ *             I3  A host sends one last header in each epoch, directly to all hosts, and then nothing until
+ *                 it has those of all hosts.
  * Edges       none: hosts share nothing but messages
- * Model       tests/model/hosts.pml */
+ * Model       tests/model/hosts.pml, steps.pml */
 #ifndef DTI_HEADER_H
 #define DTI_HEADER_H
 

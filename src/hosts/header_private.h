@@ -74,8 +74,8 @@ struct dti_headers {
     /* Headers go in steps (header_steps.c), not to each host directly. */
     bool goes_in_steps;
 
-    /* The message of this host, by the number of the exchange. In steps, the headers of `have` hosts, from
-     * this one on, are in it. */
+    /* The message of this host, by the number of the exchange. In steps, the headers of `have` hosts
+     * are in it, in the order of their places (header_steps.c). */
     unsigned char *out[2];
     size_t out_bytes;
     uint32_t have;
@@ -136,6 +136,10 @@ ditto_status dti_header_receive_all(ditto_cluster *cluster);
 ditto_status dti_header_take(ditto_cluster *cluster, uint32_t host);
 
 /* -- header_steps.c -- */
+
+/* Returns the host at a place, from 1 to H - 1, as seen from this one. The hosts that send steps are in the
+ * order of the steps. */
+uint32_t dti_header_host_at(const ditto_cluster *cluster, uint32_t place);
 
 /* Returns the number of headers in the message that a host sends to this one in every exchange, or 0 if it
  * sends none. */

@@ -1,20 +1,48 @@
 /* src/hosts/header_steps.c - headers that reach all hosts in log2 H steps.
  *
- * Hosts are a ring. In step s a host has the headers of 2^s hosts, from its own one upwards. It sends them to
- * the host that is 2^s below, and adds those that come from the host 2^s above. The last step moves only
- * what is missing. So each host sends and receives log2 H messages (rounded up), instead of H - 1 (Bruck et
- * al., IEEE TPDS 8(11), 1997). The message grows in the buffer of the exchange, and what is sent is always
- * its beginning. */
+ * Each host has a place as seen from another one, which itself is at place 0. If H is a power of two, hosts are
+ * the corners of a cube, and the place is the exclusive or of both numbers. Otherwise they are a ring, and the
+ * place is the distance upwards. In step s a host has the headers of the places 0 to 2^s - 1. It gets as many
+ * more from the host at place 2^s, for which they are in the same order, and sends its own ones to the host
+ * for which it is at that place. The last step in a ring moves only what is missing. So each host sends and
+ * receives log2 H messages (rounded up), instead of H - 1 (Bruck et al., IEEE TPDS 8(11), 1997; Thakur et al.,
+ * IJHPCA 19(1), 2005, for the cube). In the cube, all steps but the last ones are between neighbours.
+ *
+ * The message grows in the buffer of the exchange, and what is sent is always its beginning. */
 #include "base/errors/status.h"
 #include "hosts/header_private.h"
 
 #include <string.h>
 
-/* Returns the distance from this host up to another one. */
-static uint32_t distance_to(const ditto_cluster *cluster, uint32_t host)
+static bool is_power_of_two(uint32_t x)
+{
+    return x != 0 && (x & (x - 1)) == 0;
+}
+
+/* Returns the host at a place as seen from `from`. */
+static uint32_t host_at(const ditto_cluster *cluster, uint32_t from, uint32_t place)
 {
     uint32_t hosts = cluster->wire.num_hosts;
-    return (host + hosts - cluster->wire.host) % hosts;
+    return is_power_of_two(hosts) ? from ^ place : (from + place) % hosts;
+}
+
+uint32_t dti_header_host_at(const ditto_cluster *cluster, uint32_t place)
+{
+    return host_at(cluster, cluster->wire.host, place);
+}
+
+/* Returns the host that sees this one at a place. */
+static uint32_t host_before(const ditto_cluster *cluster, uint32_t place)
+{
+    uint32_t hosts = cluster->wire.num_hosts, host = cluster->wire.host;
+    return is_power_of_two(hosts) ? host ^ place : (host + hosts - place) % hosts;
+}
+
+/* Returns the place of another host as seen from this one. */
+static uint32_t place_of(const ditto_cluster *cluster, uint32_t host)
+{
+    uint32_t hosts = cluster->wire.num_hosts, own = cluster->wire.host;
+    return is_power_of_two(hosts) ? host ^ own : (host + hosts - own) % hosts;
 }
 
 /* Returns the number of headers that a host with `have` of them sends next. */
@@ -26,14 +54,13 @@ static uint32_t step_count(const ditto_cluster *cluster, uint32_t have)
 
 uint32_t dti_header_step_from(const ditto_cluster *cluster, uint32_t host)
 {
-    uint32_t distance = distance_to(cluster, host);
-    bool is_power_of_two = distance != 0 && (distance & (distance - 1)) == 0;
-    return is_power_of_two ? step_count(cluster, distance) : 0;
+    uint32_t place = place_of(cluster, host);
+    return is_power_of_two(place) ? step_count(cluster, place) : 0;
 }
 
 bool dti_header_step_is_next(const ditto_cluster *cluster, uint32_t host)
 {
-    return distance_to(cluster, host) == cluster->headers->have;
+    return place_of(cluster, host) == cluster->headers->have;
 }
 
 static const struct dti_header *header_at(const unsigned char *message, size_t at)
@@ -55,10 +82,9 @@ static size_t bytes_of(const struct dti_headers *headers, uint32_t count)
 ditto_status dti_header_step_send(ditto_cluster *cluster)
 {
     struct dti_headers *headers = cluster->headers;
-    uint32_t hosts = cluster->wire.num_hosts;
-    if (headers->have == hosts)
+    if (headers->have == cluster->wire.num_hosts)
         return DITTO_OK;
-    uint32_t to = (cluster->wire.host + hosts - headers->have) % hosts;
+    uint32_t to = host_before(cluster, headers->have);
     return dti_send_header(cluster, to, headers->out[headers->number % 2],
                            bytes_of(headers, step_count(cluster, headers->have)),
                            &headers->peer[to].send[headers->number % 2]);
@@ -94,7 +120,7 @@ ditto_status dti_header_step_add(ditto_cluster *cluster, uint32_t host)
     memcpy(to, message, peer->receive.bytes);
     headers->out_bytes += peer->receive.bytes;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t of = (host + i) % cluster->wire.num_hosts;
+        uint32_t of = host_at(cluster, host, i);
         headers->peer[of].known[headers->number % 2] = (const struct dti_header *)(const void *)to;
         to += dti_header_bytes(headers->peer[of].known[headers->number % 2]);
     }

@@ -1,7 +1,7 @@
 /* tests/model/steps.pml - headers that go in steps (src/hosts/header_steps.c, header.c).
  *
- * Four hosts are a ring. In an exchange a host has the headers of `have` hosts, from its own one upwards. It
- * sends them to the host that is `have` below, and waits for those of the host that is `have` above. Before
+ * Four hosts are a ring, or the corners of a square (CUBE). In an exchange a host has the headers of `have`
+ * hosts. It sends them to the host that is `have` below, and waits for those of the host that is `have` above. Before
  * an exchange, or in the middle of it, a host may fail by itself, which includes that it gives up waiting. It
  * then sends its last header to all, which says what exchange it has finished, and so does every host that
  * hears of it. In an exchange, a host hears only those that send it steps. The others must be able to finish an exchange that a failed host has finished. When a host has
@@ -24,8 +24,7 @@
 #ifndef EPOCHS
 #define EPOCHS 1
 #endif
-/* So many hosts fail by themselves, at most. If it is one, it is host 0, because the ring looks the same from
- * every host. */
+/* So many hosts fail by themselves, at most. If it is one, it is host 0, because all hosts are alike. */
 #ifndef FAILURES
 #define FAILURES 1
 #endif
@@ -44,8 +43,13 @@ byte verdict[EPOCHS];
 byte failures;
 bool gone[N];
 
-#define above(distance) ((me + (distance)) % N)
-#define below(distance) ((me + N - (distance)) % N)
+#ifdef CUBE
+#define above(place) ((me) ^ (place))
+#define below(place) ((me) ^ (place))
+#else
+#define above(place) ((me + (place)) % N)
+#define below(place) ((me + N - (place)) % N)
+#endif
 #define moved(have)     ((have) * 2 <= N -> (have) : N - (have))
 
 proctype host(byte me) {
