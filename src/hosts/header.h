@@ -25,9 +25,9 @@
  * Invariants  I1  For each other host there is at most one receive of a message at any time. The message with
  *                 number k is received into buffer k % 2, and its receive begins when number k - 1 has been
  *                 taken. So a last header is noticed also while a host waits for data
- *                 (dti_headers_end_early). In steps, a host receives only from those that send it steps, until
- *                 it asks or ends the epoch. It learns of the last header of another host from one of them,
- *                 because every host that has heard of a last header sends its own one to all.
+ *                 (dti_headers_end_early). In steps, a host receives only from those that send it steps,
+ *                 until it asks or ends the epoch. It learns of the last header of another host from one of
+ *                 them, because every host that has heard of a last header sends its own one to all.
  *             I2  No host sends number k + 1 before it has taken number k of all hosts, unless number k + 1
  *                 is its last. So a host is ahead of another one by at most one header.
  *             I3  A host sends one last header in each epoch, directly to all hosts, and then nothing until

@@ -1,4 +1,5 @@
-/* src/hosts/header_memory.c - the memory of headers, from the beginning of a cluster to its end. See header.h. */
+/* src/hosts/header_memory.c - the memory of headers, from the beginning of a cluster to its end. See
+ * header.h. */
 #include "base/errors/status.h"
 #include "hosts/header_private.h"
 
