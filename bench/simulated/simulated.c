@@ -25,7 +25,14 @@ uint64_t sent_messages, sent_bytes;
 int tests_in_vain;
 
 /* As in src/hosts, and in src/sync/hosts/large.c. */
-enum { DIRECT_HOSTS = 16, HEADER_BYTES = 80, SLICE_BYTES = 64 << 10, BLOCK_BYTES = 1 << 20, LINE_FLOATS = 16, REPETITIONS = 3 };
+enum {
+    DIRECT_HOSTS = 16,
+    HEADER_BYTES = 80,
+    SLICE_BYTES = 64 << 10,
+    BLOCK_BYTES = 1 << 20,
+    LINE_FLOATS = 16,
+    REPETITIONS = 3
+};
 
 struct measured {
     float *src, *dst;

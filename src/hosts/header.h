@@ -130,8 +130,8 @@ ditto_status dti_headers_fail_differ(ditto_cluster *cluster, const char *call);
 /* After DTI_HEADERS_LAST or dti_headers_end_early: records the error of that host, or of the wire. */
 ditto_status dti_headers_fail_last(ditto_cluster *cluster);
 
-/* The error with which this host ends the epoch is that of another host, whose last header has not come yet.
- * The error that all hosts agree on is then not the one of this host. */
+/* Notes that the error with which this host ends the epoch is that of `host`, whose last header has not come
+ * yet. The error that all hosts agree on is then not the one of this host. */
 void dti_headers_take_over(ditto_cluster *cluster, uint32_t host);
 
 /* After DTI_HEADERS_LATE. Outside of a run: TIMED_OUT, naming the hosts whose header has not come. `call`
@@ -148,8 +148,9 @@ void dti_headers_describe(const ditto_cluster *cluster, const bool *late, struct
 /* Ends the epoch with an error. Every host calls it, each with its own error, or with that of another host
  * that dti_headers_fail_last has recorded. Sends the last header, takes those of all hosts, drains the data,
  * and begins the next epoch. Then *error is the error of all hosts. Returns DITTO_OK. If a host does not
- * answer before the limit, returns POISONED, and the cluster is poisoned. *error stays as it was then, unless
- * it is that of another host, whose last header has come. */
+ * answer before the limit, returns POISONED, and the cluster is poisoned. Then *error is what the host has said
+ * whose error this one has taken over, or else stays as it was. If this host has taken over an error, the limit
+ * is doubled. */
 ditto_status dti_headers_close(ditto_cluster *cluster, ditto_error *error, struct dti_limits *limits);
 
 #endif

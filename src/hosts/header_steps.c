@@ -1,12 +1,12 @@
 /* src/hosts/header_steps.c - headers that reach all hosts in log2 H steps.
  *
- * Each host has a place as seen from another one, which itself is at place 0. If H is a power of two, hosts
- * are the corners of a cube, and the place is the exclusive or of both numbers. Otherwise they are a ring, and
- * the place is the distance upwards. In step s a host has the headers of the places 0 to 2^s - 1. It gets as
- * many more from the host at place 2^s, for which they are in the same order, and sends its own ones to the
- * host for which it is at that place. The last step in a ring moves only what is missing. So each host sends
- * and receives log2 H messages (rounded up), instead of H - 1 (Bruck et al., IEEE TPDS 8(11), 1997; Thakur et
- * al., IJHPCA 19(1), 2005, for the cube). In the cube, all steps but the last ones are between neighbours.
+ * Every host sees each other one at a place, and itself at place 0. If H is a power of two, hosts are the
+ * corners of a cube, and the place is the exclusive or of both numbers. Otherwise they are a ring, and the
+ * place is the distance upwards. In step s a host has the headers of the places 0 to 2^s - 1. It gets as many
+ * more from the host at place 2^s, which has them in the same order, and sends its own ones to the host that
+ * sees it at that place. The last step in a ring moves only what is missing. So each host sends and receives
+ * log2 H messages (rounded up), instead of H - 1 (Bruck et al., IEEE TPDS 8(11), 1997; Thakur et al., IJHPCA
+ * 19(1), 2005, for the cube).
  *
  * The message grows in the buffer of the exchange, and what is sent is always its beginning. */
 #include "base/errors/status.h"

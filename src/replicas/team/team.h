@@ -259,8 +259,8 @@ static inline void dti_team_hold_itself(struct dti_team *team, struct dti_gate *
 /* Ends all runs with the error record of the calling thread, which is no replica, or with an error that came
  * first. A poster of an inner run cannot clear the stop. Wakes every sleeper. */
 void dti_team_stop_all(struct dti_team *team);
-/* The poster, after the outermost run: returns false if it was stopped by dti_team_stop_all, or by an error of
- * a run inside it that could not be cleared any more. */
+/* The poster, after the outermost run: returns false if it was stopped by dti_team_stop_all, or by an error
+ * of a run inside it that could not be cleared any more. */
 bool dti_team_stop_is_own(const struct dti_team *team);
 /* Ends all runs with the error record of the calling thread, because run_timeout_ms has passed. The first
  * error counts. The poster of an inner run cannot clear the stop. Wakes every sleeper. */

@@ -4,8 +4,9 @@
  * collective or at the end of the run. Replicas may wait for each other or for input meanwhile, or compute.
  * So a host whose run is stopped by an error of its own says so at once over the life line. On the other
  * hosts, the thread of the life line stops the run and all runs inside it, and every replica sees it in its
- * next call of ditto, or where it waits. A merge function cannot undo this. Which error all hosts return is still agreed on with the last headers: a host that was
- * stopped by a notice has no error of its own, and names the host that sent the notice as the origin.
+ * next call of ditto, or where it waits. A merge function cannot undo this. Which error all hosts return is
+ * still agreed on with the last headers: a host that was stopped by a notice has no error of its own, and
+ * names the host that sent the notice as the origin.
  *
  * A notice carries the number of the sender's epoch. A failure ends the epoch, so a notice concerns one run
  * at most: the run that is active, or else the next one of that epoch, which then does not begin. A notice
