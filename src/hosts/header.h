@@ -148,9 +148,9 @@ void dti_headers_describe(const ditto_cluster *cluster, const bool *late, struct
 /* Ends the epoch with an error. Every host calls it, each with its own error, or with that of another host
  * that dti_headers_fail_last has recorded. Sends the last header, takes those of all hosts, drains the data,
  * and begins the next epoch. Then *error is the error of all hosts. Returns DITTO_OK. If a host does not
- * answer before the limit, returns POISONED, and the cluster is poisoned. Then *error is what the host has said
- * whose error this one has taken over, or else stays as it was. If this host has taken over an error, the limit
- * is doubled. */
+ * answer before the limit, returns POISONED, and the cluster is poisoned. Then *error is what the host has
+ * said whose error this one has taken over, or else stays as it was. If this host has taken over an error,
+ * the limit is doubled. */
 ditto_status dti_headers_close(ditto_cluster *cluster, ditto_error *error, struct dti_limits *limits);
 
 #endif
