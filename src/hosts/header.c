@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* MPI sends messages of this size without waiting for their receiver. */
+#define EAGER_BYTES 4096
+
 /* -- receiving -- */
 
 /* Returns true if the next message of the host is received now. */
@@ -20,10 +23,12 @@ static bool is_heard(const ditto_cluster *cluster, uint32_t host)
 static ditto_status receive(ditto_cluster *cluster, uint32_t host)
 {
     struct dti_peer *peer = &cluster->headers->peer[host];
-    peer->is_receiving = is_heard(cluster, host);
-    if (!peer->is_receiving)
+    peer->is_receiving = false;
+    if (!is_heard(cluster, host))
         return DITTO_OK;
-    return dti_receive_header(cluster, host, peer->in[(peer->heard + 1) % 2], peer->capacity, &peer->receive);
+    DTI_TRY(dti_receive_header(cluster, host, peer->in[peer->next], peer->capacity, &peer->receive));
+    peer->is_receiving = true;
+    return DITTO_OK;
 }
 
 ditto_status dti_header_receive_all(ditto_cluster *cluster)
@@ -57,6 +62,18 @@ static ditto_status check(const ditto_cluster *cluster, uint32_t host)
                     (unsigned long long)peer->heard + 1, dti_cluster_epoch(cluster));
 }
 
+/* Notes who is in an exchange, which may be the next one. */
+static void hear_question(struct dti_headers *headers, const struct dti_question *question)
+{
+    struct dti_question *heard = &headers->heard_question;
+    if (question->header.number < heard->header.number)
+        return;
+    if (question->header.number > heard->header.number)
+        *heard = (struct dti_question){ .header.number = question->header.number };
+    for (size_t i = 0; i < sizeof heard->present / sizeof heard->present[0]; i++)
+        heard->present[i] |= question->present[i];
+}
+
 ditto_status dti_header_take(ditto_cluster *cluster, uint32_t host)
 {
     struct dti_headers *headers = cluster->headers;
@@ -65,7 +82,7 @@ ditto_status dti_header_take(ditto_cluster *cluster, uint32_t host)
     const struct dti_header *header = dti_header_arrived(peer);
     switch ((enum dti_header_kind)header->kind) {
     case DTI_HEADER_QUESTION:
-        peer->question = *header;
+        hear_question(headers, (const struct dti_question *)(const void *)header);
         break;
     case DTI_HEADER_LAST:
         memcpy(peer->last, header + 1, dti_last_bytes(cluster));
@@ -75,24 +92,17 @@ ditto_status dti_header_take(ditto_cluster *cluster, uint32_t host)
     case DTI_HEADER_CALL:
     case DTI_HEADER_END:
         peer->heard++;
-        if (headers->goes_in_steps)
-            break;
-        peer->known[peer->heard % 2] = header;
-        headers->have++;
+        peer->next ^= 1;
+        if (headers->goes_in_steps) {
+            peer->step = (const unsigned char *)header;
+            peer->step_bytes = peer->receive.bytes;
+        } else {
+            peer->known[peer->heard % 2] = header;
+            headers->have++;
+        }
         break;
     }
     return receive(cluster, host);
-}
-
-/* Takes a message during an exchange. */
-static ditto_status take_present(ditto_cluster *cluster, uint32_t host)
-{
-    const struct dti_header *header = dti_header_arrived(&cluster->headers->peer[host]);
-    DTI_TRY(check(cluster, host));
-    if (cluster->headers->goes_in_steps && header->kind != DTI_HEADER_LAST &&
-        header->kind != DTI_HEADER_QUESTION)
-        DTI_TRY(dti_header_step_add(cluster, host));
-    return dti_header_take(cluster, host);
 }
 
 /* -- sending -- */
@@ -136,42 +146,56 @@ static ditto_status send(ditto_cluster *cluster)
     return DITTO_OK;
 }
 
-/* Tells all hosts that this one is in the present exchange, and asks them to do the same. */
-static ditto_status ask(ditto_cluster *cluster)
+/* -- questions -- */
+
+/* Returns true if the host is in the present exchange, as far as this one knows. */
+static bool is_present(const ditto_cluster *cluster, uint32_t host)
 {
-    struct dti_headers *headers = cluster->headers;
-    headers->asked = headers->number;
-    headers->hears_all = true;
-    DTI_TRY(dti_header_receive_all(cluster));
-    /* A former question may still be on its way. */
-    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
-        if (headers->peer[h].send_question.is_unfinished)
-            return DITTO_OK;
-    headers->question = *headers->peer[cluster->wire.host].known[headers->number % 2];
-    headers->question.kind = DTI_HEADER_QUESTION;
-    headers->question.payload_lines = 0;
-    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
-        if (h != cluster->wire.host)
-            DTI_TRY(dti_send_header(cluster, h, &headers->question, sizeof headers->question,
-                                    &headers->peer[h].send_question));
-    return DITTO_OK;
+    const struct dti_headers *headers = cluster->headers;
+    const struct dti_question *heard = &headers->heard_question;
+    return headers->peer[host].known[headers->number % 2] != NULL || headers->peer[host].step != NULL ||
+           (heard->header.number == headers->number && (heard->present[host / 64] >> host % 64 & 1) != 0);
 }
 
-/* Takes the questions that have arrived, and answers those that concern the present exchange. */
-static ditto_status answer(ditto_cluster *cluster)
+/* Says who is in the present exchange, if this host knows more than it has said. */
+static ditto_status tell_presence(ditto_cluster *cluster)
 {
     struct dti_headers *headers = cluster->headers;
-    bool is_asked = false;
-    if (!headers->goes_in_steps)
+    struct dti_question question = {
+        .header = *headers->peer[cluster->wire.host].known[headers->number % 2]
+    };
+    bool are_sent = true;
+    question.header.kind = DTI_HEADER_QUESTION;
+    question.header.payload_lines = 0;
+    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
+        question.present[h / 64] |= (uint64_t)is_present(cluster, h) << h % 64;
+        are_sent &= !headers->peer[h].send_question.is_unfinished;
+    }
+    if (!are_sent || (headers->sent_question.header.number == headers->number &&
+                      memcmp(headers->sent_question.present, question.present, sizeof question.present) == 0))
+        return DITTO_OK;
+    headers->sent_question = question;
+    return dti_header_send_question(cluster);
+}
+
+/* Takes the questions that have arrived, and answers those that concern the present exchange. *any is set if
+ * there are some. */
+static ditto_status answer(ditto_cluster *cluster, bool *any)
+{
+    struct dti_headers *headers = cluster->headers;
+    *any = false;
+    if (!headers->goes_in_steps || headers->number == 0)
         return DITTO_OK;
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
         struct dti_peer *peer = &headers->peer[h];
-        while (h != cluster->wire.host && dti_header_has_arrived(peer) && peer->receive.status == DITTO_OK &&
-               dti_header_arrived(peer)->kind == DTI_HEADER_QUESTION)
+        while (!peer->has_ended && dti_header_has_arrived(peer) && peer->receive.status == DITTO_OK &&
+               dti_header_arrived(peer)->kind == DTI_HEADER_QUESTION) {
             DTI_TRY(dti_header_take(cluster, h));
-        is_asked |= peer->question.number == headers->number;
+            *any = true;
+        }
     }
-    return is_asked && headers->asked != headers->number ? ask(cluster) : DITTO_OK;
+    bool is_asked = headers->heard_question.header.number == headers->number;
+    return is_asked || headers->asks == headers->number ? tell_presence(cluster) : DITTO_OK;
 }
 
 /* -- an exchange -- */
@@ -188,16 +212,23 @@ static ditto_status fail_send(const ditto_cluster *cluster, uint32_t host)
 }
 
 /* Returns true if the message that has arrived from a host can be taken now. The others are of the next
- * exchange, or belong to a later step. */
-static bool is_of_present(const ditto_cluster *cluster, uint32_t host)
+ * exchange. */
+static bool is_of_present(const struct dti_headers *headers, const struct dti_peer *peer)
 {
-    const struct dti_headers *headers = cluster->headers;
-    const struct dti_peer *peer = &headers->peer[host];
-    if (!headers->goes_in_steps || peer->receive.status != DITTO_OK)
-        return peer->heard < headers->number;
-    if (dti_header_arrived(peer)->kind == DTI_HEADER_LAST)
+    if (headers->goes_in_steps && peer->receive.status == DITTO_OK &&
+        dti_header_arrived(peer)->kind == DTI_HEADER_LAST)
         return true;
-    return peer->heard < headers->number && dti_header_step_is_next(cluster, host);
+    return peer->heard < headers->number;
+}
+
+/* Returns true if the host can go on although a message may not have been sent yet. A short one is sent
+ * without this host's help, and a long one only while it drives the wire. */
+static bool may_leave(const struct dti_headers *headers, const struct dti_peer *peer)
+{
+    /* The present message may still be on its way, but its predecessor's buffer is used next. */
+    return !peer->send[(headers->number + 1) % 2].is_unfinished &&
+           !(headers->out_bytes > EAGER_BYTES && headers->goes_in_steps &&
+             peer->send[headers->number % 2].is_unfinished);
 }
 
 /* Takes the headers of this exchange that have arrived. Returns true if there is nothing to wait for. */
@@ -207,21 +238,22 @@ static bool exchange_is_over(void *argument)
     ditto_cluster *cluster = x->cluster;
     struct dti_headers *headers = cluster->headers;
     uint32_t hosts = cluster->wire.num_hosts;
-    bool are_sent = true;
-    x->failed |= answer(cluster) != DITTO_OK;
+    bool are_sent = true, any;
+    x->failed |= answer(cluster, &any) != DITTO_OK;
     /* In the order of the steps. */
     for (uint32_t place = 1; place < hosts; place++) {
         uint32_t h = dti_header_host_at(cluster, place);
         struct dti_peer *peer = &headers->peer[h];
-        if (!peer->has_ended && dti_header_has_arrived(peer) && is_of_present(cluster, h))
-            x->failed |= take_present(cluster, h) != DITTO_OK;
+        if (!peer->has_ended && dti_header_has_arrived(peer) && is_of_present(headers, peer))
+            x->failed |= dti_header_take(cluster, h) != DITTO_OK;
+        if (dti_header_step_is_next(cluster, h))
+            x->failed |= dti_header_step_add(cluster, h) != DITTO_OK;
         /* In steps, a host that has finished this exchange has sent all that others need of it, so that they
          * finish it, too. */
         x->has_last |= peer->has_ended && peer->last->finished < headers->number;
-        /* The present header may still be on its way, but its predecessor's buffer is used next. */
-        const struct dti_transfer *before = &peer->send[(headers->number + 1) % 2];
-        x->failed |= before->status != DITTO_OK && fail_send(cluster, h) != DITTO_OK;
-        are_sent &= !before->is_unfinished;
+        x->failed |= peer->send[(headers->number + 1) % 2].status != DITTO_OK &&
+                     fail_send(cluster, h) != DITTO_OK;
+        are_sent &= may_leave(headers, peer);
     }
     if (headers->have == hosts)
         headers->finished = headers->number;
@@ -229,8 +261,8 @@ static bool exchange_is_over(void *argument)
 }
 
 /* Waits until the exchange is over. In steps, a host that waits for another one does not know whether that
- * one waits itself. So after half of its time it asks all hosts whether they are in the exchange. A host that
- * is asked asks all others, too, which answers the question. */
+ * one waits itself. So after half of its time it says who is in the exchange, as far as it knows, and so does
+ * every host that hears this and is in the exchange, until nobody learns anything new. */
 static enum dti_wait_end wait_for_headers(struct exchange *x, struct dti_limits *limits)
 {
     struct dti_limits half = *limits;
@@ -240,7 +272,7 @@ static enum dti_wait_end wait_for_headers(struct exchange *x, struct dti_limits 
         enum dti_wait_end end = dti_cluster_wait(x->cluster, &half, exchange_is_over, x);
         if (end != DTI_WAIT_LATE)
             return end;
-        x->failed |= x->cluster->headers->asked != x->cluster->headers->number && ask(x->cluster) != DITTO_OK;
+        x->cluster->headers->asks = x->cluster->headers->number;
     }
     return dti_cluster_wait(x->cluster, limits, exchange_is_over, x);
 }
@@ -330,9 +362,12 @@ static bool has_given_up(const struct dti_headers *headers, const struct dti_pee
 enum dti_verdict dti_headers_confirm(ditto_cluster *cluster)
 {
     struct dti_headers *headers = cluster->headers;
-    if (dti_cluster_progress(cluster) != DITTO_OK || answer(cluster) != DITTO_OK) {
-        headers->is_broken = true;
-        return DTI_HEADERS_FAILED;
+    /* Questions may stand in front of a last header. */
+    for (bool any = true; any;) {
+        if (dti_cluster_progress(cluster) != DITTO_OK || answer(cluster, &any) != DITTO_OK) {
+            headers->is_broken = true;
+            return DTI_HEADERS_FAILED;
+        }
     }
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
         if (h != cluster->wire.host && has_given_up(headers, &headers->peer[h])) {
@@ -352,7 +387,8 @@ const void *dti_header_in(const ditto_cluster *cluster, uint32_t host)
 bool dti_headers_end_early(ditto_cluster *cluster)
 {
     const struct dti_headers *headers = cluster->headers;
-    (void)answer(cluster); /* if the wire has failed, the driver finds out by itself */
+    bool any;
+    (void)answer(cluster, &any); /* if the wire has failed, the driver finds out by itself */
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
         const struct dti_peer *peer = &headers->peer[h];
         if (h != cluster->wire.host && (peer->has_ended || dti_header_is_last(peer)))
@@ -373,33 +409,12 @@ ditto_status dti_headers_fail_differ(ditto_cluster *cluster, const char *call)
                     headers->other, call);
 }
 
-/* Returns true if the message of a later step has arrived, and waits for those of the steps before it. */
-static bool waits_for_step(const struct dti_headers *headers, const struct dti_peer *peer)
-{
-    const struct dti_header *header = dti_header_arrived(peer);
-    return headers->goes_in_steps && dti_header_has_arrived(peer) && peer->receive.status == DITTO_OK &&
-           header->number == headers->number &&
-           (header->kind == DTI_HEADER_CALL || header->kind == DTI_HEADER_END);
-}
-
-/* Returns the header of a host in the present exchange, or its question there. NULL if there is none. */
-static const struct dti_header *heard_now(const ditto_cluster *cluster, uint32_t host)
-{
-    const struct dti_headers *headers = cluster->headers;
-    const struct dti_peer *peer = &headers->peer[host];
-    if (peer->known[headers->number % 2] != NULL)
-        return peer->known[headers->number % 2];
-    if (peer->question.number == headers->number)
-        return &peer->question;
-    return host != cluster->wire.host && waits_for_step(headers, peer) ? dti_header_arrived(peer) : NULL;
-}
-
 void dti_headers_list_missing(const ditto_cluster *cluster, bool *missing)
 {
     const struct dti_headers *headers = cluster->headers;
     bool any = false;
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
-        missing[h] = heard_now(cluster, h) == NULL;
+        missing[h] = !is_present(cluster, h);
         any |= missing[h];
     }
     /* In steps, all hosts may be in the exchange, and a step still be late. */
@@ -417,7 +432,7 @@ void dti_headers_describe(const ditto_cluster *cluster, const bool *late, struct
         dti_text_add(text, "%s", between);
         between = ", ";
         dti_describe_host(cluster, h, text);
-        const struct dti_header *last = heard_now(cluster, h);
+        const struct dti_header *last = headers->peer[h].known[headers->number % 2];
         if (last == NULL && headers->number > 1)
             last = headers->peer[h].known[(headers->number - 1) % 2];
         if (last == NULL)

@@ -18,15 +18,16 @@
  * lowest host that failed by itself is that of all. Then the data messages are drained, and the next epoch
  * begins.
  *
- * In steps, a host that waits does not hear of most hosts directly. After half of its time it asks all hosts
- * whether they are in the exchange, with a *question*, which those that are answer with theirs. So the error
- * names the hosts that are late, and not those that wait for them.
+ * In steps, a host that waits does not hear of most hosts directly. After half of its time it sends a
+ * *question*, which says who is in the exchange as far as it knows, to the hosts to which it sends steps.
+ * Those that are in the exchange add what they know, and pass it on. So the error names the hosts that are
+ * late, and not those that wait for them.
  *
  * Invariants  I1  For each other host there is at most one receive of a message at any time. The message with
  *                 number k is received into buffer k % 2, and its receive begins when number k - 1 has been
  *                 taken. So a last header is noticed also while a host waits for data
  *                 (dti_headers_end_early). In steps, a host receives only from those that send it steps,
- *                 until it asks or ends the epoch. It learns of the last header of another host from one of
+ *                 until it ends the epoch. It learns of the last header of another host from one of
  *                 them, because every host that has heard of a last header sends its own one to all.
  *             I2  No host sends number k + 1 before it has taken number k of all hosts, unless number k + 1
  *                 is its last. So a host is ahead of another one by at most one header.

@@ -39,6 +39,13 @@ struct dti_last_words {
     struct dti_sent sent[]; /* [hosts] the data messages that it has sent to each host in this epoch */
 };
 
+/* In steps, what a host says that has waited long, and a host that has heard this: the hosts that are in the
+ * exchange, as far as it knows. */
+struct dti_question {
+    struct dti_header header;
+    uint64_t present[DTI_MAX_HOSTS / 64];
+};
+
 /* What this host knows of another one. */
 struct dti_peer {
     /* Of this host's headers, by their number, of its last one, which may follow before those are sent, and
@@ -46,8 +53,9 @@ struct dti_peer {
     struct dti_transfer send[2], send_last, send_question;
 
     struct dti_transfer receive;
-    bool is_receiving;           /* `receive` has begun, and its message was not taken */
-    unsigned char *in[2];        /* the message that is being received is in in[heard % 2], or the next one */
+    bool is_receiving; /* `receive` has begun, and its message was not taken */
+    unsigned char *in[2];
+    uint32_t next;               /* the message that is received, or has arrived, is in in[next] */
     size_t capacity;             /* of each of the two */
     uint64_t heard;              /* the number of its last message with a header, in this epoch */
     bool has_ended;              /* that header is its last one of this epoch */
@@ -56,8 +64,9 @@ struct dti_peer {
     /* Its headers, by their number. That of the present exchange is NULL until it is known. */
     const struct dti_header *known[2];
 
-    /* The header with which it has asked who is late. Its number is 0 if it has not asked in this epoch. */
-    struct dti_header question;
+    /* In steps, its message of this exchange if it was taken, but not added yet. */
+    const unsigned char *step;
+    size_t step_bytes;
 };
 
 struct dti_headers {
@@ -87,12 +96,14 @@ struct dti_headers {
     char call[DTI_LAST_CALL_BYTES];
     unsigned char *out_last; /* the last header, whose buffer is not that of another one on its way */
 
-    /* In steps: messages of all hosts are received, until the end of the epoch. Otherwise only those of the
-     * hosts that send steps to this one. */
+    /* In steps: the epoch ends, and messages of all hosts are received. Otherwise only those of the hosts
+     * that send steps to this one. */
     bool hears_all;
 
-    struct dti_header question; /* as it is sent */
-    uint64_t asked;             /* the number of the last exchange in which this host has asked */
+    /* The hosts that are known to be in exchange `number`, from questions, and the last question as it was
+     * sent. `asks` is the number of the last exchange in which this host has waited long. */
+    struct dti_question heard_question, sent_question;
+    uint64_t asks;
 
     unsigned char *memory;
 };
@@ -116,7 +127,7 @@ static inline bool dti_header_has_arrived(const struct dti_peer *peer)
 /* Returns the header at the beginning of the message that has arrived. */
 static inline const struct dti_header *dti_header_arrived(const struct dti_peer *peer)
 {
-    return (const struct dti_header *)(const void *)peer->in[(peer->heard + 1) % 2];
+    return (const struct dti_header *)(const void *)peer->in[peer->next];
 }
 
 /* Returns true if a last header has arrived that was not taken, or if the receive has failed. */
@@ -145,14 +156,17 @@ uint32_t dti_header_host_at(const ditto_cluster *cluster, uint32_t place);
  * sends none. */
 uint32_t dti_header_step_from(const ditto_cluster *cluster, uint32_t host);
 
+/* Sends a question to the hosts to which this one sends steps, which always listen to it. */
+ditto_status dti_header_send_question(ditto_cluster *cluster);
+
 /* Sends the headers that the next step moves, if there is one. */
 ditto_status dti_header_step_send(ditto_cluster *cluster);
 
-/* Returns true if the message of the host is that of the next step. */
+/* Returns true if the message of the host was taken, and is that of the next step. */
 bool dti_header_step_is_next(const ditto_cluster *cluster, uint32_t host);
 
-/* Adds the headers of that message, which has arrived, and sends those of the next step. Fails with SYSTEM if
- * the message is damaged. */
+/* Adds the headers of that message, and sends those of the next step. Fails with SYSTEM if the message is
+ * damaged. */
 ditto_status dti_header_step_add(ditto_cluster *cluster, uint32_t host);
 
 /* -- last_words.c -- */

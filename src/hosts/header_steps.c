@@ -60,7 +60,8 @@ uint32_t dti_header_step_from(const ditto_cluster *cluster, uint32_t host)
 
 bool dti_header_step_is_next(const ditto_cluster *cluster, uint32_t host)
 {
-    return place_of(cluster, host) == cluster->headers->have;
+    const struct dti_headers *headers = cluster->headers;
+    return headers->peer[host].step != NULL && place_of(cluster, host) == headers->have;
 }
 
 static const struct dti_header *header_at(const unsigned char *message, size_t at)
@@ -90,6 +91,17 @@ ditto_status dti_header_step_send(ditto_cluster *cluster)
                            &headers->peer[to].send[headers->number % 2]);
 }
 
+ditto_status dti_header_send_question(ditto_cluster *cluster)
+{
+    struct dti_headers *headers = cluster->headers;
+    for (uint32_t place = 1; place < cluster->wire.num_hosts; place *= 2) {
+        uint32_t to = host_before(cluster, place);
+        DTI_TRY(dti_send_header(cluster, to, &headers->sent_question, sizeof headers->sent_question,
+                                &headers->peer[to].send_question));
+    }
+    return DITTO_OK;
+}
+
 /* Returns true if the message has this number of headers of the present exchange, and nothing else. */
 static bool is_whole(const ditto_cluster *cluster, const unsigned char *message, size_t bytes, uint32_t count)
 {
@@ -109,16 +121,18 @@ ditto_status dti_header_step_add(ditto_cluster *cluster, uint32_t host)
 {
     struct dti_headers *headers = cluster->headers;
     struct dti_peer *peer = &headers->peer[host];
-    const unsigned char *message = (const unsigned char *)dti_header_arrived(peer);
+    const unsigned char *message = peer->step;
+    size_t bytes = peer->step_bytes;
     unsigned char *to = headers->out[headers->number % 2] + headers->out_bytes;
     uint32_t count = dti_header_step_from(cluster, host);
-    if (!is_whole(cluster, message, peer->receive.bytes, count))
+    peer->step = NULL;
+    if (!is_whole(cluster, message, bytes, count))
         return DTI_FAIL(DITTO_ERR_SYSTEM,
                         "the wire delivered a message from host %u (%s) that is not %u headers of exchange "
                         "%llu: it has damaged it",
                         host, cluster->name[host], count, (unsigned long long)headers->number);
-    memcpy(to, message, peer->receive.bytes);
-    headers->out_bytes += peer->receive.bytes;
+    memcpy(to, message, bytes);
+    headers->out_bytes += bytes;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t of = host_at(cluster, host, i);
         headers->peer[of].known[headers->number % 2] = (const struct dti_header *)(const void *)to;

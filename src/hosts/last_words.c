@@ -131,16 +131,17 @@ static void agree(const ditto_cluster *cluster, ditto_error *error)
 void dti_header_begin_epoch(ditto_cluster *cluster)
 {
     struct dti_headers *headers = cluster->headers;
-    headers->number = headers->completed = headers->finished = headers->asked = 0;
+    headers->number = headers->completed = headers->finished = headers->asks = 0;
     headers->is_broken = headers->hears_all = false;
     headers->error.status = DITTO_OK;
     headers->origin = cluster->wire.host;
     headers->one = headers->other = DTI_NO_HOST;
     memset(headers->call, 0, sizeof headers->call);
+    headers->heard_question.header.number = headers->sent_question.header.number = 0;
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
         struct dti_peer *peer = &headers->peer[h];
         peer->has_ended = false;
-        peer->question.number = 0;
+        peer->step = NULL;
         /* Sends that failed belong to the epoch that has ended. */
         for (int i = 0; i < 2; i++) {
             peer->send[i].status = DITTO_OK;

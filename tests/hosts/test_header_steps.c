@@ -130,7 +130,7 @@ static ditto_status fails(struct test_host *host)
         while (verdict == DTI_HEADERS_EQUAL && (host->host != who || round < before))
             verdict = exchange(host, round++, 0, 20000);
         if (host->host == who) {
-            /* A limit of 0 ends the wait after the first look. */
+            /* A limit of 0 ends the wait at once. */
             if (gives_up)
                 (void)exchange(host, round, 0, 0);
             (void)DTI_FAIL(DITTO_ERR_USER, "host %u has failed", who);
@@ -155,13 +155,14 @@ static void a_host_that_fails_ends_the_exchange_of_all(void **state)
     on_hosts(17, 0, fails, NULL);
 }
 
+enum { TIMEOUT_MS = 600 };
+
 /* Most hosts do not hear of the late host directly, and hosts that wait for each other are not late. One of
- * them comes in the middle. */
+ * them, host 2, comes after more than half of the time. */
 static ditto_status is_late(struct test_host *host)
 {
-    uint32_t late_host = 5 % host->hosts, slow_host = 2;
-    enum { TIMEOUT_MS = 600 };
-    for (int i = 0; i < test_trials(4); i++) {
+    uint32_t late_host = *(const uint32_t *)host->argument, slow_host = 2;
+    for (int i = 0; i < test_trials(2); i++) {
         bool missing[DTI_MAX_HOSTS];
         char text[300] = "", expected[64];
         DITTO_TRY(goes_on(host));
@@ -186,7 +187,8 @@ static ditto_status is_late(struct test_host *host)
             CHECK(host, verdict == DTI_HEADERS_LAST);
             (void)dti_headers_fail_last(host->cluster);
         }
-        DITTO_TRY(expect(host, close_epoch(host), DITTO_ERR_TIMED_OUT, "waited for host 5 (node5)"));
+        snprintf(expected, sizeof expected, "waited for host %u (node%u)", late_host, late_host);
+        DITTO_TRY(expect(host, close_epoch(host), DITTO_ERR_TIMED_OUT, expected));
     }
     return goes_on(host);
 }
@@ -194,8 +196,59 @@ static ditto_status is_late(struct test_host *host)
 static void only_the_late_host_is_named(void **state)
 {
     (void)state;
-    on_hosts(8, 0, is_late, NULL);
-    on_hosts(11, 100, is_late, NULL);
+    static const uint32_t late[] = { 3, 5, 6 };
+    for (size_t i = 0; i < sizeof late / sizeof late[0]; i++) {
+        on_hosts(8, 0, is_late, (void *)(uintptr_t)&late[i]);
+        on_hosts(11, 100, is_late, (void *)(uintptr_t)&late[i]);
+    }
+}
+
+/* The exchange ends well, although the others have asked. The next one takes the questions that are left. */
+static ditto_status is_slow(struct test_host *host)
+{
+    for (int i = 0; i < test_trials(3); i++) {
+        DITTO_TRY(goes_on(host));
+        if (host->host == 3)
+            usleep(TIMEOUT_MS * 600);
+        CHECK(host, exchange(host, 3, 0, TIMEOUT_MS) == DTI_HEADERS_EQUAL);
+    }
+    return goes_on(host);
+}
+
+static void a_slow_host_ends_an_exchange_well(void **state)
+{
+    (void)state;
+    on_hosts(8, 0, is_slow, NULL);
+    on_hosts(8, 300, is_slow, NULL);
+    on_hosts(11, 300, is_slow, NULL);
+}
+
+/* A host that comes when the others have given up learns of it, although it finds the headers of all. */
+static ditto_status comes_late(struct test_host *host)
+{
+    for (int i = 0; i < test_trials(3); i++) {
+        DITTO_TRY(goes_on(host));
+        if (host->host == 3)
+            usleep(TIMEOUT_MS * 2000);
+        enum dti_verdict verdict = exchange(host, 3, 0, TIMEOUT_MS);
+        if (verdict == DTI_HEADERS_EQUAL)
+            verdict = dti_headers_confirm(host->cluster);
+        CHECK(host, host->host != 3 || verdict == DTI_HEADERS_LAST);
+        if (verdict == DTI_HEADERS_LAST)
+            (void)dti_headers_fail_last(host->cluster);
+        else
+            (void)DTI_FAIL(DITTO_ERR_TIMED_OUT, "host 3 is late");
+        DITTO_TRY(expect(host, close_epoch(host), DITTO_ERR_TIMED_OUT, "host 3 is late"));
+    }
+    return DITTO_OK;
+}
+
+static void a_late_host_learns_that_the_others_gave_up(void **state)
+{
+    (void)state;
+    on_hosts(4, 0, comes_late, NULL);
+    on_hosts(8, 0, comes_late, NULL);
+    on_hosts(11, 0, comes_late, NULL);
 }
 
 int main(void)
@@ -205,6 +258,8 @@ int main(void)
         cmocka_unit_test(a_host_that_differs_is_named_on_all),
         cmocka_unit_test(a_host_that_fails_ends_the_exchange_of_all),
         cmocka_unit_test(only_the_late_host_is_named),
+        cmocka_unit_test(a_slow_host_ends_an_exchange_well),
+        cmocka_unit_test(a_late_host_learns_that_the_others_gave_up),
     };
     dti_most_direct_hosts = 1;
     return cmocka_run_group_tests(tests, NULL, NULL);

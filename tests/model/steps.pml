@@ -1,11 +1,12 @@
 /* tests/model/steps.pml - headers that go in steps (src/hosts/header_steps.c, header.c).
  *
  * Four hosts are a ring, or the corners of a square (CUBE). In an exchange a host has the headers of `have`
- * hosts. It sends them to the host that is `have` below, and waits for those of the host that is `have` above. Before
- * an exchange, or in the middle of it, a host may fail by itself, which includes that it gives up waiting. It
- * then sends its last header to all, which says what exchange it has finished, and so does every host that
- * hears of it. In an exchange, a host hears only those that send it steps. The others must be able to finish an exchange that a failed host has finished. When a host has
- * all last headers, the next epoch begins.
+ * hosts. It sends them to the host that is `have` below, and waits for those of the host that is `have`
+ * above. Before an exchange, or in the middle of it, a host may fail by itself, which includes that it gives
+ * up waiting. It then sends its last header to all, which says what exchange it has finished, and so does
+ * every host that hears of it. In an exchange, a host hears only those that send it steps. The others must be
+ * able to finish an exchange that a failed host has finished. When a host has all last headers, the next
+ * epoch begins. Questions, which only say who is late, are not in the model.
  *
  * Claims   All hosts end. A host takes headers of the present epoch and exchange only, in the order of the
  *          ring, and has all of them when it finishes. A host does not finish an exchange only if a host has
@@ -103,8 +104,10 @@ wait: skip;
             have = have + count
         }
 #endif
-    :: have < N && !ended[above(1)] && wire[WIRE(above(1), me)] ? [LAST, e, n, count] -> h = above(1); goto look
-    :: have < N && !ended[above(2)] && wire[WIRE(above(2), me)] ? [LAST, e, n, count] -> h = above(2); goto look
+    :: have < N && !ended[above(1)] && wire[WIRE(above(1), me)] ? [LAST, e, n, count] ->
+        h = above(1); goto look
+    :: have < N && !ended[above(2)] && wire[WIRE(above(2), me)] ? [LAST, e, n, count] ->
+        h = above(2); goto look
     :: have < N && may_fail -> failures++; goto fails /* gives up */
     od;
     finished = number;

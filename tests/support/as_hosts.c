@@ -148,10 +148,8 @@ static bool play_on_all(const char *group, const struct CMUnitTest *test, CMFixt
 int run_tests_as_hosts(const char *group, const struct CMUnitTest *tests, size_t count,
                        CMFixtureFunction setup, CMFixtureFunction teardown)
 {
-    const char *given = getenv("DITTO_TEST_HOSTS"), *direct = getenv("DITTO_TEST_DIRECT_HOSTS");
+    const char *given = getenv("DITTO_TEST_HOSTS");
     int failed = 0, left_out = 0;
-    if (direct != NULL)
-        dti_most_direct_hosts = (uint32_t)atoi(direct);
     hosts = given != NULL ? (uint32_t)atoi(given) : 1;
     if (hosts <= 1 || hosts > MOST_HOSTS) {
         hosts = 1;

@@ -2,6 +2,7 @@
 #include "support/support.h"
 #include "support/as_hosts.h"
 
+#include "hosts/header.h"
 #include "replicas/team/team_private.h"
 
 #include <dirent.h>
@@ -117,6 +118,14 @@ __attribute__((constructor)) static void shorten_counts(void)
 {
     if (getenv("DITTO_TEST_SHORT") != NULL)
         replica_counts_length--;
+}
+
+/* Headers go in steps on more than so many hosts. */
+__attribute__((constructor)) static void set_direct_hosts(void)
+{
+    const char *direct = getenv("DITTO_TEST_DIRECT_HOSTS");
+    if (direct != NULL)
+        dti_most_direct_hosts = (uint32_t)atoi(direct);
 }
 
 void assert_status_(ditto_status found, ditto_status expected, const char *call, const char *file, int line)
