@@ -4,7 +4,6 @@
 #include "base/text/text.h"
 #include "hosts/header_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Sets *error to what a host has said in its last header. */
@@ -177,14 +176,11 @@ static ditto_status end_epoch(ditto_cluster *cluster, struct dti_limits *limits)
         cluster->traffic[h].is_silent = h != host && !headers->peer[h].has_ended;
     if (end != DTI_WAIT_HOLDS || x.failed)
         return DITTO_ERR_POISONED;
-    struct dti_sent *sent = calloc(hosts, sizeof *sent);
-    if (sent == NULL)
-        return DITTO_ERR_POISONED;
+    struct dti_sent sent[DTI_MAX_HOSTS] = { 0 };
     for (uint32_t h = 0; h < hosts; h++)
         if (h != host)
             sent[h] = headers->peer[h].last->sent[host];
     ditto_status status = dti_cluster_drain(cluster, sent, limits);
-    free(sent);
     for (uint32_t h = 0; status == DITTO_OK && h < hosts; h++)
         status = headers->peer[h].send_last.status;
     return status == DITTO_OK ? DITTO_OK : DITTO_ERR_POISONED;

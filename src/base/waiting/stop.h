@@ -2,8 +2,8 @@
  *
  * Runs nest (team.h). An error ends the run in which it happened. When all replicas have returned from that
  * run, the thread that started it clears the stop, and the run around it continues. When the time of the
- * outermost run is over, or another host has failed, all runs end, and a thread that started an inner run must
- * not clear the stop.
+ * outermost run is over, or another host has failed, all runs end, and a thread that started an inner run
+ * must not clear the stop.
  *
  * Invariants  I1  The state changes only by compare-and-swap, with two exceptions. The thread that set
  *                 CLAIMED ends it with a store, and dti_stop_reset is a store.
