@@ -343,12 +343,12 @@ static ditto_status do_meeting_job(struct dti_replica *r, void *argument)
 ditto_status dti_sync_run_job(struct dti_team *team, dti_job job, void *argument)
 {
     struct meeting_job meeting = { job, argument, dti_team_pauses(team) != 0 };
-    DTI_TRY(dti_sync_run_begins(team));
     return dti_team_run(team, do_meeting_job, &meeting, DITTO_FOREVER);
 }
 
 ditto_status dti_sync_run(struct dti_team *team, dti_job job, void *argument)
 {
+    DTI_TRY(dti_sync_run_begins(team));
     ditto_status status = dti_sync_run_job(team, job, argument);
     dti_sync_run_ended(team);
     return status;

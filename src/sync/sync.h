@@ -50,7 +50,7 @@ void dti_sync_run_ended(struct dti_team *team);
 
 /* Runs a job of the library in which the replicas meet. Fails as dti_sync_run_begins and the job do. */
 ditto_status dti_sync_run(struct dti_team *team, dti_job job, void *argument);
-/* The same without dti_sync_run_ended, which the caller calls. */
+/* The same between dti_sync_run_begins and dti_sync_run_ended, which the caller calls. */
 ditto_status dti_sync_run_job(struct dti_team *team, dti_job job, void *argument);
 
 /* Returns the other hosts of the team's strategy, or NULL if there is one host. Any thread. */

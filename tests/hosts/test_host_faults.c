@@ -8,16 +8,6 @@
 
 #include <unistd.h>
 
-static ditto_status sum_of_ids(ditto_replica *self, void *argument)
-{
-    struct report *report = argument;
-    double x = ditto_replica_id(self);
-    uint32_t n = ditto_num_replicas(self);
-    DITTO_TRY(ditto_all_reduce(self, &x, &x, 1, DITTO_F64, DITTO_SUM, NULL));
-    EXPECT(report, x == n * (n - 1) / 2.0);
-    return DITTO_OK;
-}
-
 /* Runs the function, which must fail on all hosts as described, and then a run that works. */
 struct failing {
     ditto_replica_fn function;

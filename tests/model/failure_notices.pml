@@ -109,8 +109,7 @@ proctype replicas(byte me) {
             :: fails(me, r) ->
                 /* dti_stop_now, and the report */
                 atomic { tells = !host[me].stopped; host[me].stopped = true }
-                atomic { tells = tells && host[me].is_running && !host[me].is_told &&
-                                 !(host[me].has_failed && host[me].failed_epoch == host[me].epoch);
+                atomic { tells = tells && host[me].is_running && !host[me].is_told;
                          host[me].is_told = host[me].is_told || tells }
                 if
                 :: tells ->

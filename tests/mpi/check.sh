@@ -24,7 +24,7 @@ one=$(start 1 "$program" 18 | grep '^hash')
 found=$(start 18 "$program" 18 | grep '^hash')
 [ "$found" = "$one" ] || complain "18 processes: $found, but one process: $one"
 output=$(start 18 "$program" 18 late)
-[ "$(echo "$output" | grep -c '^host .*: DITTO_ERR_TIMED_OUT: .* for host 1 (')" = 18 ] &&
+[ "$(echo "$output" | grep -c '^host .*: DITTO_ERR_TIMED_OUT: .* for host 1 ([^)]*) ([^)]*)$')" = 18 ] &&
     [ "$(echo "$output" | grep -c ': then DITTO_OK')" = 18 ] ||
     complain "late: 18 processes do not name host 1, or do not go on: $output"
 

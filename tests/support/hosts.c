@@ -99,3 +99,13 @@ ditto_status expect(struct test_host *host, ditto_status found, ditto_status exp
                    ditto_status_name(found), ditto_status_name(expected), ditto_last_error()->message);
     return DITTO_ERR_USER;
 }
+
+ditto_status sum_of_ids(ditto_replica *self, void *argument)
+{
+    struct report *report = argument;
+    double x = ditto_replica_id(self);
+    uint32_t n = ditto_num_replicas(self);
+    DITTO_TRY(ditto_all_reduce(self, &x, &x, 1, DITTO_F64, DITTO_SUM, NULL));
+    EXPECT(report, x == n * (n - 1) / 2.0);
+    return DITTO_OK;
+}

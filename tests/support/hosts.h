@@ -32,6 +32,9 @@ void on_hosts_with_life_line(uint32_t hosts, test_host_fn *function, void *argum
 ditto_status make_host_strategy(struct test_host *host, uint32_t replicas,
                                 const ditto_strategy_options *options, ditto_strategy **out);
 
+/* A function of a run: adds the numbers of all replicas, and checks the sum. `report` is a struct report. */
+ditto_status sum_of_ids(ditto_replica *self, void *report);
+
 /* Checks a condition on a host. */
 #define CHECK(host, condition) EXPECT((host)->report, condition)
 

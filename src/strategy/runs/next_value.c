@@ -44,6 +44,7 @@ static ditto_status peek_all(ditto_strategy *strategy, ditto_iterator *iterator,
     struct dti_team *team = strategy->base.team;
     /* In a merge function, notices concern the run around it. */
     struct dti_hosts *hosts = dti_team_pauses(team) == 0 ? strategy->hosts : NULL;
+    DTI_TRY(dti_sync_run_begins(team));
     if (hosts != NULL)
         DTI_TRY(dti_hosts_run_begins(hosts));
     ditto_status status = dti_sync_run_job(team, peek_own, &taking);

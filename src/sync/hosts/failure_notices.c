@@ -51,12 +51,6 @@ static void hear_failure(struct dti_listener *listener, const struct dti_notice 
 
 /* -- any thread: an error has ended the outermost run -- */
 
-/* Returns true if another host has failed in this epoch. The lock is held. */
-static bool has_failed(const struct dti_failure_notices *f)
-{
-    return f->has_failed && f->failed_epoch == dti_cluster_epoch(f->hosts->cluster);
-}
-
 static void tell(void *argument, const ditto_error *error)
 {
     struct dti_hosts *hosts = argument;
@@ -64,9 +58,7 @@ static void tell(void *argument, const ditto_error *error)
     struct dti_notice notice = { .subject = DTI_SUBJECT_FAILURE,
                                  .word = { [STATUS] = (uint64_t)(int64_t)error->status } };
     pthread_mutex_lock(&f->lock);
-    /* If another host has failed, the error may be the one of a run inside, which that host's notice has
-     * stopped. */
-    bool tells = f->is_running && !f->is_told && !has_failed(f);
+    bool tells = f->is_running && !f->is_told;
     f->is_told |= tells;
     notice.word[EPOCH] = dti_cluster_epoch(hosts->cluster);
     pthread_mutex_unlock(&f->lock);
@@ -98,9 +90,10 @@ void dti_failure_notices_end(struct dti_hosts *hosts)
     f->listener.hear = NULL;
 }
 
-static ditto_status fail_as_other(const struct dti_hosts *hosts)
+/* Returns true if another host has failed in this epoch. The lock is held. */
+static bool has_failed(const struct dti_failure_notices *f)
 {
-    return fail_other(hosts, hosts->failures.failed_host, DITTO_ERR_PEER_STOPPED);
+    return f->has_failed && f->failed_epoch == dti_cluster_epoch(f->hosts->cluster);
 }
 
 ditto_status dti_hosts_run_begins(struct dti_hosts *hosts)
@@ -111,6 +104,7 @@ ditto_status dti_hosts_run_begins(struct dti_hosts *hosts)
         return dti_cluster_check_thread(hosts->cluster);
     pthread_mutex_lock(&f->lock);
     bool failed = has_failed(f), lost = dti_life_line_has_lost(hosts->cluster);
+    uint32_t failed_host = f->failed_host;
     f->is_running = !failed && !lost;
     f->is_told = false;
     pthread_mutex_unlock(&f->lock);
@@ -118,8 +112,8 @@ ditto_status dti_hosts_run_begins(struct dti_hosts *hosts)
         return dti_life_line_fail(hosts->cluster);
     if (!failed)
         return DITTO_OK;
-    dti_headers_take_over(hosts->cluster, f->failed_host);
-    return fail_as_other(hosts);
+    dti_headers_take_over(hosts->cluster, failed_host);
+    return fail_other(hosts, failed_host, DITTO_ERR_PEER_STOPPED);
 }
 
 ditto_status dti_hosts_run_ended(struct dti_hosts *hosts, ditto_status status)
@@ -130,12 +124,13 @@ ditto_status dti_hosts_run_ended(struct dti_hosts *hosts, ditto_status status)
     pthread_mutex_lock(&f->lock);
     /* The notice may have come when all replicas had returned already. */
     bool failed = has_failed(f), is_own = status < 0 && dti_team_stop_is_own(hosts->team);
+    uint32_t failed_host = f->failed_host;
     f->is_running = f->is_told = false;
     pthread_mutex_unlock(&f->lock);
     if (!failed || is_own)
         return status;
-    dti_headers_take_over(hosts->cluster, f->failed_host);
-    return status < 0 ? status : fail_as_other(hosts);
+    dti_headers_take_over(hosts->cluster, failed_host);
+    return status < 0 ? status : fail_other(hosts, failed_host, DITTO_ERR_PEER_STOPPED);
 }
 
 void dti_hosts_error_is_known(struct dti_hosts *hosts)

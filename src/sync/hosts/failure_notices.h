@@ -17,8 +17,9 @@
  *                 written with `lock` held.
  *             I2  The thread of the life line stops a run with `lock` held. So after dti_hosts_run_ended no
  *                 notice stops anything before the next run, and the caller clears the stop after that.
- *             I3  A host that knows of another one's failure in an epoch sends no notice in it. So the host
- *                 that a notice names failed before, and origins form no circle.
+ *             I3  A host sends a notice only about an error of its own. After a notice has stopped its runs,
+ *                 no later error of them counts, because the stop stays until the outermost run has ended.
+ *                 So the host that a notice names failed before, and origins form no circle.
  * Edges       none but those of the lock, and of the stop word (base/waiting/stop.h)
  * Model       tests/model/failure_notices.pml */
 #ifndef DTI_FAILURE_NOTICES_H
