@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* MPI sends messages of this size without waiting for their receiver. */
-#define EAGER_BYTES 4096
+/* A message that is not longer is sent without its receiver. This is the eager limit of Open MPI's shared
+ * memory (btl_vader_eager_limit, 4096 with its own header), the smallest one of its networks. */
+#define EAGER_BYTES 4000
 
 /* -- receiving -- */
 
@@ -186,7 +187,8 @@ static ditto_status answer(ditto_cluster *cluster, bool *any)
     *any = false;
     if (!headers->goes_in_steps || headers->number == 0)
         return DITTO_OK;
-    for (uint32_t h = 0; h < cluster->wire.num_hosts; h++) {
+    for (uint32_t place = 1; place < cluster->wire.num_hosts; place *= 2) {
+        uint32_t h = dti_header_host_at(cluster, place);
         struct dti_peer *peer = &headers->peer[h];
         while (!peer->has_ended && dti_header_has_arrived(peer) && peer->receive.status == DITTO_OK &&
                dti_header_arrived(peer)->kind == DTI_HEADER_QUESTION) {
@@ -221,14 +223,13 @@ static bool is_of_present(const struct dti_headers *headers, const struct dti_pe
     return peer->heard < headers->number;
 }
 
-/* Returns true if the host can go on although a message may not have been sent yet. A short one is sent
- * without this host's help, and a long one only while it drives the wire. */
-static bool may_leave(const struct dti_headers *headers, const struct dti_peer *peer)
+/* Returns true if this host need not wait for what it has sent to another one. The present message may still
+ * be on its way if it is short. A long one may move only while this host drives the wire, and the program may
+ * compute for a long time after this call. The buffer of the message before is used next. */
+static bool is_sent(const struct dti_headers *headers, const struct dti_peer *peer)
 {
-    /* The present message may still be on its way, but its predecessor's buffer is used next. */
     return !peer->send[(headers->number + 1) % 2].is_unfinished &&
-           !(headers->out_bytes > EAGER_BYTES && headers->goes_in_steps &&
-             peer->send[headers->number % 2].is_unfinished);
+           (headers->out_bytes <= EAGER_BYTES || !peer->send[headers->number % 2].is_unfinished);
 }
 
 /* Takes the headers of this exchange that have arrived. Returns true if there is nothing to wait for. */
@@ -240,9 +241,9 @@ static bool exchange_is_over(void *argument)
     uint32_t hosts = cluster->wire.num_hosts;
     bool are_sent = true, any;
     x->failed |= answer(cluster, &any) != DITTO_OK;
-    /* In the order of the steps. */
-    for (uint32_t place = 1; place < hosts; place++) {
-        uint32_t h = dti_header_host_at(cluster, place);
+    /* In steps, only with the hosts of the steps, in their order. */
+    for (uint32_t place = 1; place < hosts; place = headers->goes_in_steps ? 2 * place : place + 1) {
+        uint32_t h = dti_header_host_at(cluster, place), to = dti_header_host_before(cluster, place);
         struct dti_peer *peer = &headers->peer[h];
         if (!peer->has_ended && dti_header_has_arrived(peer) && is_of_present(headers, peer))
             x->failed |= dti_header_take(cluster, h) != DITTO_OK;
@@ -251,9 +252,9 @@ static bool exchange_is_over(void *argument)
         /* In steps, a host that has finished this exchange has sent all that others need of it, so that they
          * finish it, too. */
         x->has_last |= peer->has_ended && peer->last->finished < headers->number;
-        x->failed |= peer->send[(headers->number + 1) % 2].status != DITTO_OK &&
-                     fail_send(cluster, h) != DITTO_OK;
-        are_sent &= may_leave(headers, peer);
+        x->failed |= headers->peer[to].send[(headers->number + 1) % 2].status != DITTO_OK &&
+                     fail_send(cluster, to) != DITTO_OK;
+        are_sent &= is_sent(headers, &headers->peer[to]);
     }
     if (headers->have == hosts)
         headers->finished = headers->number;
@@ -417,9 +418,10 @@ void dti_headers_list_missing(const ditto_cluster *cluster, bool *missing)
         missing[h] = !is_present(cluster, h);
         any |= missing[h];
     }
-    /* In steps, all hosts may be in the exchange, and a step still be late. */
+    /* All hosts may be in the exchange, and a step, or the end of a send, still be late. */
     for (uint32_t h = 0; h < cluster->wire.num_hosts && !any; h++)
-        missing[h] = headers->peer[h].known[headers->number % 2] == NULL;
+        missing[h] = headers->peer[h].known[headers->number % 2] == NULL ||
+                     headers->peer[h].send[headers->number % 2].is_unfinished;
 }
 
 void dti_headers_describe(const ditto_cluster *cluster, const bool *late, struct dti_text *text)

@@ -1,6 +1,6 @@
 /* src/hosts/header_private.h - what the files that exchange headers share. See header.h. */
-#ifndef DTI_HEADERS_PRIVATE_H
-#define DTI_HEADERS_PRIVATE_H
+#ifndef DTI_HEADER_PRIVATE_H
+#define DTI_HEADER_PRIVATE_H
 
 #include "hosts/header.h"
 
@@ -151,6 +151,8 @@ ditto_status dti_header_take(ditto_cluster *cluster, uint32_t host);
 /* Returns the host at a place, from 1 to H - 1, as seen from this one. The hosts that send steps are in the
  * order of the steps. */
 uint32_t dti_header_host_at(const ditto_cluster *cluster, uint32_t place);
+/* Returns the host that sees this one at a place. */
+uint32_t dti_header_host_before(const ditto_cluster *cluster, uint32_t place);
 
 /* Returns the number of headers in the message that a host sends to this one in every exchange, or 0 if it
  * sends none. */

@@ -31,8 +31,7 @@ uint32_t dti_header_host_at(const ditto_cluster *cluster, uint32_t place)
     return host_at(cluster, cluster->wire.host, place);
 }
 
-/* Returns the host that sees this one at a place. */
-static uint32_t host_before(const ditto_cluster *cluster, uint32_t place)
+uint32_t dti_header_host_before(const ditto_cluster *cluster, uint32_t place)
 {
     uint32_t hosts = cluster->wire.num_hosts, host = cluster->wire.host;
     return is_power_of_two(hosts) ? host ^ place : (host + hosts - place) % hosts;
@@ -85,7 +84,7 @@ ditto_status dti_header_step_send(ditto_cluster *cluster)
     struct dti_headers *headers = cluster->headers;
     if (headers->have == cluster->wire.num_hosts)
         return DITTO_OK;
-    uint32_t to = host_before(cluster, headers->have);
+    uint32_t to = dti_header_host_before(cluster, headers->have);
     return dti_send_header(cluster, to, headers->out[headers->number % 2],
                            bytes_of(headers, step_count(cluster, headers->have)),
                            &headers->peer[to].send[headers->number % 2]);
@@ -95,7 +94,7 @@ ditto_status dti_header_send_question(ditto_cluster *cluster)
 {
     struct dti_headers *headers = cluster->headers;
     for (uint32_t place = 1; place < cluster->wire.num_hosts; place *= 2) {
-        uint32_t to = host_before(cluster, place);
+        uint32_t to = dti_header_host_before(cluster, place);
         DTI_TRY(dti_send_header(cluster, to, &headers->sent_question, sizeof headers->sent_question,
                                 &headers->peer[to].send_question));
     }

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-enum { ROUNDS = 30, MOST_PAYLOAD = 300 };
+enum { ROUNDS = 30, MOST_PAYLOAD = 300, LONG_PAYLOAD = 4096 };
 
 static struct dti_limits limits_of(uint32_t timeout_ms)
 {
@@ -81,6 +81,27 @@ static void all_hosts_get_all_headers(void **state)
     (void)state;
     for (uint32_t hosts = 2; hosts <= 20; hosts++)
         on_hosts(hosts, hosts % 3 == 0 ? 300 : 0, exchanges, NULL);
+}
+
+/* A host may compute after the exchange, and then moves no message. So long ones must have been sent. */
+static ditto_status sends_long_messages(struct test_host *host)
+{
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        memset(dti_header_out(host->cluster), 0, LONG_PAYLOAD);
+        CHECK(host, exchange(host, round, LONG_PAYLOAD, 20000) == DTI_HEADERS_EQUAL);
+        CHECK(host, host->cluster->unfinished_sends == 0);
+    }
+    return DITTO_OK;
+}
+
+static void long_messages_are_sent_when_the_exchange_ends(void **state)
+{
+    (void)state;
+    on_hosts(8, 300, sends_long_messages, NULL);
+    on_hosts(11, 300, sends_long_messages, NULL);
+    dti_most_direct_hosts = 16;
+    on_hosts(3, 300, sends_long_messages, NULL);
+    dti_most_direct_hosts = 1;
 }
 
 /* -- hosts that differ, fail, or are late -- */
@@ -255,6 +276,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_hosts_get_all_headers),
+        cmocka_unit_test(long_messages_are_sent_when_the_exchange_ends),
         cmocka_unit_test(a_host_that_differs_is_named_on_all),
         cmocka_unit_test(a_host_that_fails_ends_the_exchange_of_all),
         cmocka_unit_test(only_the_late_host_is_named),
