@@ -2,8 +2,8 @@
  *
  * libditto and its wire over MPI run as they are, on SimGrid's MPI: each host is a thread of one process, and
  * its messages take the time that they would take on the described network. A message that is sent or
- * received takes 0.3 us of a processor, and all else that processors do takes no time. run.sh builds and starts
- * this program.
+ * received takes 0.3 us of a processor, and all else that processors do takes no time. run.sh builds and
+ * starts this program.
  *
  *     simulated        measures both
  *     simulated mpi    measures MPI_Allreduce alone
