@@ -121,7 +121,7 @@ static void write_header(ditto_cluster *cluster, const struct dti_intent *intent
     size_t lines = (intent->payload_bytes + DTI_HEADER_LINE - 1) / DTI_HEADER_LINE;
     struct dti_header *out = (struct dti_header *)(void *)headers->out[++headers->number % 2];
     *out = (struct dti_header){ .epoch = dti_cluster_epoch(cluster),
-                                .kind = (uint16_t)intent->kind,
+                                .kind = (uint8_t)intent->kind,
                                 .payload_lines = (uint16_t)lines,
                                 .number = headers->number,
                                 .digest = intent->digest,
@@ -131,6 +131,8 @@ static void write_header(ditto_cluster *cluster, const struct dti_intent *intent
         headers->peer[h].known[headers->number % 2] = NULL;
     headers->peer[cluster->wire.host].known[headers->number % 2] = out;
     headers->have = 1;
+    headers->intent = intent;
+    headers->out_at = 0;
     headers->out_bytes = dti_header_bytes(out);
 }
 

@@ -51,7 +51,18 @@ static inline size_t dti_header_payload(const ditto_cluster *cluster)
     return bytes < DTI_HEADER_PAYLOAD ? DTI_HEADER_PAYLOAD : bytes < 65536 ? bytes : 65536;
 }
 
+/* Returns the most bytes behind a header if hosts combine what they pass on (struct dti_intent). */
+static inline size_t dti_header_combined_payload(void)
+{
+    return (size_t)32 << 10;
+}
+
 enum dti_header_kind { DTI_HEADER_CALL = 1, DTI_HEADER_END, DTI_HEADER_LAST, DTI_HEADER_QUESTION };
+
+/* Combines the payloads of two neighbouring blocks of hosts: `low` of the hosts [first, first + hosts), and
+ * `high` of as many behind them. Writes the payload of both to `out`, and returns its bytes. */
+typedef size_t dti_header_combine_fn(void *context, uint32_t first, uint32_t hosts, const void *low,
+                                     const void *high, void *out);
 
 /* What a host is about to do. */
 struct dti_intent {
@@ -66,6 +77,12 @@ struct dti_intent {
 
     /* The bytes that ride behind the header. The caller has written them to dti_header_out. */
     size_t payload_bytes;
+
+    /* NULL if each host gets the payload of every other one. Otherwise hosts combine what they pass on, if
+     * dti_headers_can_combine is true, and each gets the combined payload of all, whichever host it asks
+     * dti_header_in for. The same on all hosts whose digest is the same. */
+    dti_header_combine_fn *combine;
+    void *context;
 };
 
 enum dti_verdict {
@@ -93,8 +110,11 @@ ditto_status dti_headers_make(ditto_cluster *cluster);
 void dti_headers_withdraw(ditto_cluster *cluster);
 void dti_headers_free(ditto_cluster *cluster);
 
-/* Returns where the payload of the next header is written: dti_header_payload bytes, aligned for every
- * dtype. */
+/* Returns true if hosts can combine what they pass on: headers go in steps, and the hosts are a cube. */
+bool dti_headers_can_combine(const ditto_cluster *cluster);
+
+/* Returns where the payload of the next header is written: dti_header_payload bytes, or
+ * dti_header_combined_payload bytes if payloads are combined. It is aligned for every dtype. */
 void *dti_header_out(ditto_cluster *cluster);
 
 /* Sends the header of this host, and waits for those of all others. After any verdict but EQUAL, only

@@ -44,6 +44,14 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Returns the most bytes of a message of so many hosts. If calls differ, behind a combined payload there may
+ * be headers alone. */
+static size_t step_bytes(const ditto_cluster *cluster, uint32_t hosts)
+{
+    size_t each = sizeof(struct dti_header) + dti_header_payload(cluster);
+    return larger(hosts * each, hosts * sizeof(struct dti_header) + dti_header_combined_payload());
+}
+
 /* Returns the most bytes of a message from a host. */
 static size_t message_bytes(const ditto_cluster *cluster, uint32_t host)
 {
@@ -51,7 +59,20 @@ static size_t message_bytes(const ditto_cluster *cluster, uint32_t host)
            last = sizeof(struct dti_header) + dti_last_bytes(cluster);
     if (!cluster->headers->goes_in_steps)
         return larger(header, last);
-    return larger(header * dti_header_step_from(cluster, host), last);
+    uint32_t sent = dti_header_step_from(cluster, host);
+    return sent == 0 ? last : larger(step_bytes(cluster, sent), last);
+}
+
+/* Returns the bytes of the buffer in which this host's message grows. Combined messages stand behind each
+ * other in it. */
+static size_t out_bytes(const ditto_cluster *cluster)
+{
+    uint32_t hosts = cluster->wire.num_hosts, steps = 0;
+    if (!cluster->headers->goes_in_steps)
+        return sizeof(struct dti_header) + dti_header_payload(cluster);
+    while (1u << steps < hosts)
+        steps++;
+    return step_bytes(cluster, hosts) + steps * (sizeof(struct dti_header) + dti_header_combined_payload());
 }
 
 /* Returns the next `bytes` of `memory`, or NULL if there is no memory yet. */
@@ -67,9 +88,9 @@ static size_t lay_out(ditto_cluster *cluster, unsigned char *memory)
 {
     struct dti_headers *headers = cluster->headers;
     uint32_t hosts = cluster->wire.num_hosts;
-    size_t own = sizeof(struct dti_header) + dti_header_payload(cluster), at = 0;
+    size_t at = 0;
     for (int i = 0; i < 2; i++)
-        headers->out[i] = place(memory, &at, headers->goes_in_steps ? hosts * own : own);
+        headers->out[i] = place(memory, &at, out_bytes(cluster));
     headers->out_last = place(memory, &at, sizeof(struct dti_header) + dti_last_bytes(cluster));
     for (uint32_t h = 0; h < hosts; h++) {
         struct dti_peer *peer = &headers->peer[h];

@@ -10,7 +10,8 @@
 
 struct dti_header {
     uint32_t epoch;
-    uint16_t kind;
+    uint8_t kind;
+    uint8_t block;          /* the header stands for 2^block hosts, which have made the same call */
     uint16_t payload_lines; /* DTI_HEADER_LINE bytes each, behind this header */
     uint64_t number;
     uint64_t digest;
@@ -83,11 +84,14 @@ struct dti_headers {
     /* Headers go in steps (header_steps.c), not to each host directly. */
     bool goes_in_steps;
 
-    /* The message of this host, by the number of the exchange. In steps, the headers of `have` hosts
-     * are in it, in the order of their places (header_steps.c). */
+    /* The buffer of this host's message, by the number of the exchange. The message begins at out_at. In
+     * steps, the headers of `have` hosts are in it, in the order of their places (header_steps.c). */
     unsigned char *out[2];
-    size_t out_bytes;
+    size_t out_at, out_bytes;
     uint32_t have;
+
+    /* Of the present exchange. */
+    const struct dti_intent *intent;
 
     struct dti_peer *peer; /* [hosts]. That of this host only has `known` */
 

@@ -8,7 +8,13 @@
  * log2 H messages (rounded up), instead of H - 1 (Bruck et al., IEEE TPDS 8(11), 1997; Thakur et al., IJHPCA
  * 19(1), 2005, for the cube).
  *
- * The message grows in the buffer of the exchange, and what is sent is always its beginning. */
+ * The message grows in the buffer of the exchange, and what is sent is always its beginning.
+ *
+ * In a cube, the hosts of a message are an aligned block of 2^s hosts, and the message that comes next is from
+ * the block beside it. If the call combines (struct dti_intent), the headers of both are replaced by one, and
+ * their payloads by one, which stand behind the old message in the buffer, because that one may still be on
+ * its way. So a message stays as long as a payload, instead of growing with the number of hosts. If calls
+ * differ, nobody reads payloads, and headers are passed on without them. */
 #include "base/errors/status.h"
 #include "hosts/header_private.h"
 
@@ -57,6 +63,11 @@ uint32_t dti_header_step_from(const ditto_cluster *cluster, uint32_t host)
     return is_power_of_two(place) ? step_count(cluster, place) : 0;
 }
 
+bool dti_headers_can_combine(const ditto_cluster *cluster)
+{
+    return cluster->headers->goes_in_steps && is_power_of_two(cluster->wire.num_hosts);
+}
+
 bool dti_header_step_is_next(const ditto_cluster *cluster, uint32_t host)
 {
     const struct dti_headers *headers = cluster->headers;
@@ -68,14 +79,20 @@ static const struct dti_header *header_at(const unsigned char *message, size_t a
     return (const struct dti_header *)(const void *)(message + at);
 }
 
+/* Returns the message of this host in the present exchange. */
+static unsigned char *own_message(const struct dti_headers *headers)
+{
+    return headers->out[headers->number % 2] + headers->out_at;
+}
+
 /* Returns the bytes of the first headers of the own message. */
 static size_t bytes_of(const struct dti_headers *headers, uint32_t count)
 {
     size_t bytes = 0;
     if (count == headers->have)
         return headers->out_bytes;
-    for (uint32_t i = 0; i < count; i++)
-        bytes += dti_header_bytes(header_at(headers->out[headers->number % 2], bytes));
+    for (uint32_t i = 0; i < count; i++) /* in a ring, each header stands for one host */
+        bytes += dti_header_bytes(header_at(own_message(headers), bytes));
     return bytes;
 }
 
@@ -85,7 +102,7 @@ ditto_status dti_header_step_send(ditto_cluster *cluster)
     if (headers->have == cluster->wire.num_hosts)
         return DITTO_OK;
     uint32_t to = dti_header_host_before(cluster, headers->have);
-    return dti_send_header(cluster, to, headers->out[headers->number % 2],
+    return dti_send_header(cluster, to, own_message(headers),
                            bytes_of(headers, step_count(cluster, headers->have)),
                            &headers->peer[to].send[headers->number % 2]);
 }
@@ -101,19 +118,83 @@ ditto_status dti_header_send_question(ditto_cluster *cluster)
     return DITTO_OK;
 }
 
-/* Returns true if the message has this number of headers of the present exchange, and nothing else. */
+/* Returns true if a header has no longer payload than the call of this host allows. That of another call is
+ * not read. */
+static bool has_room(const ditto_cluster *cluster, const struct dti_header *header)
+{
+    const struct dti_intent *intent = cluster->headers->intent;
+    size_t most = intent->combine != NULL ? dti_header_combined_payload() : dti_header_payload(cluster);
+    return header->digest != intent->digest || dti_header_bytes(header) <= sizeof *header + most;
+}
+
+/* Returns true if the message has the headers of `count` hosts in the present exchange, and nothing else. */
 static bool is_whole(const ditto_cluster *cluster, const unsigned char *message, size_t bytes, uint32_t count)
 {
+    const struct dti_headers *headers = cluster->headers;
     size_t at = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t hosts = 0; hosts < count;) {
         const struct dti_header *header = header_at(message, at);
         if (bytes - at < sizeof *header || dti_header_bytes(header) > bytes - at ||
-            dti_header_bytes(header) > sizeof *header + dti_header_payload(cluster) ||
-            header->number != cluster->headers->number || header->epoch != dti_cluster_epoch(cluster))
+            header->number != headers->number || header->epoch != dti_cluster_epoch(cluster) ||
+            !has_room(cluster, header) || header->block > 16 || hosts + (1u << header->block) > count)
             return false;
+        hosts += 1u << header->block;
         at += dti_header_bytes(header);
     }
     return at == bytes;
+}
+
+/* Returns true if all headers of the message are of the call that this host makes. */
+static bool is_same_call(const struct dti_headers *headers, const unsigned char *message, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += dti_header_bytes(header_at(message, at)))
+        if (header_at(message, at)->digest != headers->intent->digest)
+            return false;
+    return true;
+}
+
+/* Adds the headers of a message to that of this host. Without their payloads, if nobody reads them. */
+static void append(ditto_cluster *cluster, uint32_t host, const unsigned char *message, size_t bytes)
+{
+    struct dti_headers *headers = cluster->headers;
+    bool is_read = headers->intent->combine == NULL && is_same_call(headers, message, bytes);
+    uint32_t place = 0;
+    for (size_t at = 0; at < bytes; at += dti_header_bytes(header_at(message, at))) {
+        struct dti_header *to = (struct dti_header *)(void *)(own_message(headers) + headers->out_bytes);
+        memcpy(to, message + at, is_read ? dti_header_bytes(header_at(message, at)) : sizeof *to);
+        if (!is_read)
+            to->payload_lines = 0;
+        headers->out_bytes += dti_header_bytes(to);
+        for (uint32_t end = place + (1u << to->block); place < end; place++)
+            headers->peer[host_at(cluster, host, place)].known[headers->number % 2] = to;
+    }
+}
+
+/* Returns true if the message of a block of hosts can be combined with that of this one. */
+static bool combines(const struct dti_headers *headers, const unsigned char *message, uint32_t count)
+{
+    const struct dti_header *own = header_at(own_message(headers), 0), *other = header_at(message, 0);
+    return headers->intent->combine != NULL && 1u << own->block == headers->have &&
+           1u << other->block == count && other->kind == own->kind && other->digest == own->digest;
+}
+
+/* Replaces the message of this host by one header of both blocks, which have `count` hosts each. */
+static void combine(ditto_cluster *cluster, uint32_t host, const unsigned char *message, uint32_t count)
+{
+    struct dti_headers *headers = cluster->headers;
+    const struct dti_intent *intent = headers->intent;
+    uint32_t first = cluster->wire.host / (2 * count) * (2 * count);
+    const struct dti_header *own = header_at(own_message(headers), 0), *other = header_at(message, 0);
+    const struct dti_header *low = host > cluster->wire.host ? own : other, *high = low == own ? other : own;
+    headers->out_at += headers->out_bytes;
+    struct dti_header *both = (struct dti_header *)(void *)own_message(headers);
+    *both = *own;
+    both->block++;
+    size_t bytes = intent->combine(intent->context, first, count, low + 1, high + 1, both + 1);
+    both->payload_lines = (uint16_t)((bytes + DTI_HEADER_LINE - 1) / DTI_HEADER_LINE);
+    headers->out_bytes = dti_header_bytes(both);
+    for (uint32_t h = first; h < first + 2 * count; h++)
+        headers->peer[h].known[headers->number % 2] = both;
 }
 
 ditto_status dti_header_step_add(ditto_cluster *cluster, uint32_t host)
@@ -121,22 +202,17 @@ ditto_status dti_header_step_add(ditto_cluster *cluster, uint32_t host)
     struct dti_headers *headers = cluster->headers;
     struct dti_peer *peer = &headers->peer[host];
     const unsigned char *message = peer->step;
-    size_t bytes = peer->step_bytes;
-    unsigned char *to = headers->out[headers->number % 2] + headers->out_bytes;
     uint32_t count = dti_header_step_from(cluster, host);
     peer->step = NULL;
-    if (!is_whole(cluster, message, bytes, count))
+    if (!is_whole(cluster, message, peer->step_bytes, count))
         return DTI_FAIL(DITTO_ERR_SYSTEM,
                         "the wire delivered a message from host %u (%s) that is not %u headers of exchange "
                         "%llu: it has damaged it",
                         host, cluster->name[host], count, (unsigned long long)headers->number);
-    memcpy(to, message, bytes);
-    headers->out_bytes += bytes;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t of = host_at(cluster, host, i);
-        headers->peer[of].known[headers->number % 2] = (const struct dti_header *)(const void *)to;
-        to += dti_header_bytes(headers->peer[of].known[headers->number % 2]);
-    }
+    if (combines(headers, message, count))
+        combine(cluster, host, message, count);
+    else
+        append(cluster, host, message, peer->step_bytes);
     headers->have += count;
     return dti_header_step_send(cluster);
 }

@@ -83,6 +83,96 @@ static void all_hosts_get_all_headers(void **state)
         on_hosts(hosts, hosts % 3 == 0 ? 300 : 0, exchanges, NULL);
 }
 
+/* The payload of a block of hosts: their numbers, in order. */
+struct numbers {
+    uint32_t count;
+    uint32_t number[64];
+};
+
+static size_t bytes_of(const struct numbers *n)
+{
+    return sizeof n->count + n->count * sizeof n->number[0];
+}
+
+/* A dti_header_combine_fn that keeps the order. The context counts the calls. */
+static size_t join(void *context, uint32_t first, uint32_t hosts, const void *low, const void *high,
+                   void *out)
+{
+    const struct numbers *a = low, *b = high;
+    struct numbers *both = out;
+    *(uint32_t *)context += a->count == hosts && b->count == hosts && a->number[0] == first;
+    both->count = a->count + b->count;
+    memcpy(both->number, a->number, a->count * sizeof a->number[0]);
+    memcpy(both->number + a->count, b->number, b->count * sizeof b->number[0]);
+    return bytes_of(both);
+}
+
+static enum dti_verdict combine_numbers(struct test_host *host, uint64_t digest, uint32_t *calls)
+{
+    struct numbers *own = dti_header_out(host->cluster);
+    *own = (struct numbers){ 1, { host->host } };
+    const struct dti_intent intent = { .kind = DTI_HEADER_CALL,
+                                       .digest = digest,
+                                       .name = "numbers",
+                                       .payload_bytes = bytes_of(own),
+                                       .combine = join,
+                                       .context = calls };
+    struct dti_limits limits = limits_of(20000);
+    return dti_headers_exchange(host->cluster, &intent, &limits);
+}
+
+static ditto_status combines(struct test_host *host)
+{
+    CHECK(host, dti_headers_can_combine(host->cluster));
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        uint32_t calls = 0;
+        CHECK(host, combine_numbers(host, round, &calls) == DTI_HEADERS_EQUAL);
+        CHECK(host, calls == steps_of(host->hosts));
+        for (uint32_t h = 0; h < host->hosts; h++) {
+            const struct numbers *all = dti_header_in(host->cluster, h);
+            CHECK(host, all->count == host->hosts && all->number[h] == h);
+        }
+        CHECK(host, round % 3 != 0 || exchange(host, round, 0, 20000) == DTI_HEADERS_EQUAL);
+    }
+    return DITTO_OK;
+}
+
+static void hosts_combine_what_they_pass_on(void **state)
+{
+    (void)state;
+    for (uint32_t hosts = 2; hosts <= 32; hosts *= 2)
+        on_hosts(hosts, hosts % 3 == 0 ? 300 : 0, combines, NULL);
+}
+
+/* Some hosts combine in another call, and one does not combine. */
+static ditto_status combine_differently(struct test_host *host)
+{
+    for (uint32_t i = 0; i < (uint32_t)test_trials(20); i++) {
+        uint32_t calls = 0, other = 1 + i % (host->hosts - 1);
+        enum dti_verdict verdict;
+        if (host->host == other && i % 2 == 0) {
+            memset(dti_header_out(host->cluster), 1, LONG_PAYLOAD);
+            verdict = exchange(host, 2, LONG_PAYLOAD, 20000);
+        } else {
+            verdict = combine_numbers(host, host->host >= other, &calls);
+        }
+        CHECK(host, verdict == DTI_HEADERS_DIFFER);
+        (void)dti_headers_fail_differ(host->cluster, host->host >= other ? "another call" : "this call");
+        char text[64];
+        snprintf(text, sizeof text, "host %u (node%u) calls another call", other, other);
+        DITTO_TRY(expect(host, close_epoch(host), DITTO_ERR_DIVERGED, text));
+        CHECK(host, combine_numbers(host, 5, &calls) == DTI_HEADERS_EQUAL);
+    }
+    return DITTO_OK;
+}
+
+static void hosts_that_combine_find_calls_that_differ(void **state)
+{
+    (void)state;
+    on_hosts(4, 0, combine_differently, NULL);
+    on_hosts(16, 0, combine_differently, NULL);
+}
+
 /* A host may compute after the exchange, and then moves no message. So long ones must have been sent. */
 static ditto_status sends_long_messages(struct test_host *host)
 {
@@ -276,6 +366,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_hosts_get_all_headers),
+        cmocka_unit_test(hosts_combine_what_they_pass_on),
+        cmocka_unit_test(hosts_that_combine_find_calls_that_differ),
         cmocka_unit_test(long_messages_are_sent_when_the_exchange_ends),
         cmocka_unit_test(a_host_that_differs_is_named_on_all),
         cmocka_unit_test(a_host_that_fails_ends_the_exchange_of_all),

@@ -354,6 +354,12 @@ static void hosts_of_different_sizes(void **state)
     compare_with_one_host(4, (const uint32_t[]){ 1, 3, 2, 1 }, 0, 100, DITTO_CALLER_DEFAULT);
 }
 
+static void eight_hosts_of_different_sizes(void **state)
+{
+    (void)state;
+    compare_with_one_host(8, (const uint32_t[]){ 1, 1, 2, 1, 1, 3, 2, 1 }, 0, 0, DITTO_CALLER_DEFAULT);
+}
+
 static void blocks_that_are_hosts(void **state)
 {
     (void)state;
@@ -369,11 +375,9 @@ static void callers_that_wait_drive_the_wire(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_hosts_of_one_replica),
-        cmocka_unit_test(three_hosts_whose_parts_are_several),
-        cmocka_unit_test(hosts_of_different_sizes),
-        cmocka_unit_test(blocks_that_are_hosts),
-        cmocka_unit_test(callers_that_wait_drive_the_wire),
+        cmocka_unit_test(two_hosts_of_one_replica), cmocka_unit_test(three_hosts_whose_parts_are_several),
+        cmocka_unit_test(hosts_of_different_sizes), cmocka_unit_test(eight_hosts_of_different_sizes),
+        cmocka_unit_test(blocks_that_are_hosts),    cmocka_unit_test(callers_that_wait_drive_the_wire),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,12 +121,15 @@ ditto_status dti_hosts_fail_verdict(const struct dti_hosts_call *c, enum dti_ver
     return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
 }
 
-ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes)
+ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes,
+                             dti_header_combine_fn *combine)
 {
     struct dti_limits limits = dti_hosts_limits(c);
     struct dti_intent intent = dti_hosts_intent(c);
     bool late[DTI_MAX_HOSTS];
     intent.payload_bytes = payload_bytes;
+    intent.combine = combine;
+    intent.context = (void *)c;
     enum dti_verdict verdict = dti_headers_exchange(c->hosts->cluster, &intent, &limits);
     if (verdict == DTI_HEADERS_EQUAL)
         return DITTO_OK;
@@ -254,7 +257,7 @@ static ditto_status driven_small(const struct dti_hosts_call *c)
 
 static ditto_status small_barrier(const struct dti_hosts_call *c)
 {
-    return dti_hosts_begin(c, 0);
+    return dti_hosts_begin(c, 0, NULL);
 }
 
 void dti_hosts_call_begin(struct dti_hosts_call *c, struct dti_replica *self, const struct dti_call *call,

@@ -157,6 +157,7 @@ static ditto_status make_parts(struct dti_hosts *hosts, uint32_t order_blocks)
         total += parts;
     }
     hosts->part_start[count] = total;
+    hosts->most_block_parts = dti_hosts_block_parts(hosts, &tree);
     uint32_t replicas = hosts->ranges.start[own + 1] - hosts->ranges.start[own];
     hosts->values = calloc((size_t)2 * replicas * total + 1, sizeof *hosts->values);
     hosts->offsets = calloc(replicas * DTI_LARGE_OFFSETS((size_t)count), sizeof *hosts->offsets);

@@ -50,6 +50,10 @@ struct dti_hosts {
     struct dti_span *part;
     uint32_t *part_start; /* [hosts + 1] */
 
+    /* The most parts of any block of hosts that combine what they pass on, or 0 if hosts do not
+     * (combined.c). */
+    uint32_t most_block_parts;
+
     /* [hosts] What the driver reads from the headers of the hosts. */
     const unsigned char **data;
 
@@ -221,6 +225,12 @@ static inline size_t dti_part_bytes(struct dti_span part, const struct dti_reduc
 void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
                              size_t count, unsigned char *const *out);
 
+/* Returns the bytes that the data of a segment take behind a header, and among the results. */
+static inline size_t dti_small_bytes(size_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
 /* dst = `count` elements of the parts of all hosts, combined and rounded. value[k].data is part k of all
  * hosts. */
 void dti_hosts_finish(const struct dti_hosts_call *c, size_t count, const struct dti_tree_value *value,
@@ -231,8 +241,9 @@ struct dti_intent dti_hosts_intent(const struct dti_hosts_call *c);
 struct dti_limits dti_hosts_limits(const struct dti_hosts_call *c);
 
 /* The driver: exchanges headers. The payload has been written to dti_header_out. Fails with the error of this
- * call on all hosts, and stops the run. */
-ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes);
+ * call on all hosts, and stops the run. `combine`, whose context is the call, may be NULL (header.h). */
+ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes,
+                             dti_header_combine_fn *combine);
 
 /* Stops the run because of a verdict that is not EQUAL. If it is LATE, late[h] is set for the hosts that are.
  * Returns the error. */
@@ -252,6 +263,19 @@ bool dti_hosts_is_small(const struct dti_hosts_call *c);
 ditto_status dti_hosts_small(const struct dti_hosts_call *c);
 /* Each replica, after the second meeting. */
 void dti_hosts_small_results(const struct dti_hosts_call *c);
+
+/* combined.c. Returns the most parts of a block of hosts, if hosts can combine what they pass on, otherwise
+ * 0. */
+uint32_t dti_hosts_block_parts(const struct dti_hosts *hosts, const struct dti_tree *tree);
+/* Returns true if hosts combine the small messages of a call on their way: the result depends on the call and
+ * on the hosts only. `most` is the most bytes behind a header. */
+bool dti_hosts_combines(const struct dti_hosts_call *c, size_t most);
+/* A dti_header_combine_fn. The context is the call. */
+size_t dti_hosts_combine_blocks(void *context, uint32_t first, uint32_t blocks, const void *low,
+                                const void *high, void *out);
+/* Writes the results of all segments from what all hosts have combined. */
+void dti_hosts_combined_results(const struct dti_hosts_call *c, const unsigned char *data,
+                                unsigned char *result);
 
 /* large.c. Every replica, between the first and the last meeting. */
 ditto_status dti_hosts_large(const struct dti_hosts_call *c);
