@@ -81,6 +81,30 @@ static void measure_mpi(struct measured *m)
     }
 }
 
+typedef struct dti_volume volume_fn(const struct dti_tree *tree, const struct dti_ranges *ranges,
+                                    uint32_t host, const struct dti_volume_size *size);
+
+/* Returns how small messages go. */
+static volume_fn *small_volume(uint32_t hosts)
+{
+    bool is_cube = (hosts & (hosts - 1)) == 0;
+    return hosts <= DIRECT_HOSTS ? dti_volume_small_direct
+           : is_cube             ? dti_volume_small_combined
+                                 : dti_volume_small_steps;
+}
+
+/* Predicts what host 0 sends without its data: one header for each other host, or, if 2^k hosts combine what
+ * they pass on, in each step. */
+static struct dti_volume predict_headers(uint32_t hosts, const struct dti_tree *tree,
+                                         const struct dti_ranges *ranges)
+{
+    const struct dti_volume_size one = { .count = 1, .element_bytes = 1, .accumulator_bytes = 1 };
+    volume_fn *volume = small_volume(hosts);
+    struct dti_volume v = volume(tree, ranges, 0, &one);
+    v.sent_bytes *= HEADER_BYTES;
+    return v;
+}
+
 /* Predicts what host 0 sends, with the headers. The plan is a large one if more is counted than one message
  * for each other host. */
 static struct dti_volume predict(uint32_t hosts, size_t count, bool is_large)
@@ -98,14 +122,13 @@ static struct dti_volume predict(uint32_t hosts, size_t count, bool is_large)
         first[h] = h;
     const struct dti_ranges ranges = { hosts, first };
     const struct dti_tree tree = { .n = hosts };
-    bool in_steps = hosts > DIRECT_HOSTS;
-    struct dti_volume small = in_steps ? dti_volume_small_steps(&tree, &ranges, 0, &size)
-                                       : dti_volume_small_direct(&tree, &ranges, 0, &size);
-    struct dti_volume v = is_large ? dti_volume_large(&tree, &ranges, 0, &size) : small;
+    volume_fn *small = small_volume(hosts);
+    struct dti_volume v = predict_headers(hosts, &tree, &ranges),
+                      data = is_large ? dti_volume_large(&tree, &ranges, 0, &size)
+                                      : small(&tree, &ranges, 0, &size);
     free(first);
-    if (is_large)
-        v.sent_messages += small.sent_messages;
-    v.sent_bytes += (hosts - 1) * HEADER_BYTES;
+    v.sent_bytes += data.sent_bytes;
+    v.sent_messages += is_large ? data.sent_messages : 0;
     return v;
 }
 

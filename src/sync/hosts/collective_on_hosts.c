@@ -121,6 +121,13 @@ ditto_status dti_hosts_fail_verdict(const struct dti_hosts_call *c, enum dti_ver
     return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
 }
 
+size_t dti_hosts_combine_nothing(void *context, uint32_t first, uint32_t hosts, const void *low,
+                                 const void *high, void *out)
+{
+    (void)context, (void)first, (void)hosts, (void)low, (void)high, (void)out;
+    return 0;
+}
+
 ditto_status dti_hosts_begin(const struct dti_hosts_call *c, size_t payload_bytes,
                              dti_header_combine_fn *combine)
 {
@@ -257,7 +264,7 @@ static ditto_status driven_small(const struct dti_hosts_call *c)
 
 static ditto_status small_barrier(const struct dti_hosts_call *c)
 {
-    return dti_hosts_begin(c, 0, NULL);
+    return dti_hosts_begin(c, 0, dti_hosts_combine_nothing);
 }
 
 void dti_hosts_call_begin(struct dti_hosts_call *c, struct dti_replica *self, const struct dti_call *call,

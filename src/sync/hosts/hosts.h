@@ -225,6 +225,10 @@ static inline size_t dti_part_bytes(struct dti_span part, const struct dti_reduc
 void dti_hosts_combine_parts(const struct dti_hosts_call *c, const struct dti_segment *segment, size_t first,
                              size_t count, unsigned char *const *out);
 
+/* A dti_header_combine_fn for headers without payloads. */
+size_t dti_hosts_combine_nothing(void *context, uint32_t first, uint32_t hosts, const void *low,
+                                 const void *high, void *out);
+
 /* Returns the bytes that the data of a segment take behind a header, and among the results. */
 static inline size_t dti_small_bytes(size_t bytes)
 {

@@ -549,7 +549,7 @@ void dti_large_buffers_keep(ditto_cluster *cluster, struct dti_large_buffers *bu
 
 static ditto_status drive_begin(const struct dti_hosts_call *c)
 {
-    DTI_TRY(dti_hosts_begin(c, 0, NULL));
+    DTI_TRY(dti_hosts_begin(c, 0, dti_hosts_combine_nothing));
     if (c->hosts->large == NULL && make_buffers(c->hosts) != DITTO_OK)
         return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
     return DITTO_OK;

@@ -1,16 +1,23 @@
 /* src/sync/plans/volume.c - calculates what hosts send to each other. Pure. */
 #include "sync/plans/volume.h"
 
-size_t dti_volume_of_parts(const struct dti_tree *tree, const struct dti_ranges *ranges, uint32_t host,
-                           const struct dti_volume_size *size, uint32_t *parts)
+/* Returns the bytes of the parts of `hosts` hosts for each element, and sets *parts to their number. */
+static size_t of_block(const struct dti_tree *tree, const struct dti_ranges *ranges, uint32_t first,
+                       uint32_t hosts, const struct dti_volume_size *size, uint32_t *parts)
 {
     struct dti_span part[DTI_TREE_PARTS];
-    struct dti_span own = { ranges->start[host], ranges->start[host + 1] };
+    struct dti_span own = { ranges->start[first], ranges->start[first + hosts] };
     size_t bytes = 0;
     *parts = dti_tree_subtrees(tree, own, part);
     for (uint32_t p = 0; p < *parts; p++)
         bytes += part[p].end - part[p].first == 1 ? size->element_bytes : size->accumulator_bytes;
     return bytes;
+}
+
+size_t dti_volume_of_parts(const struct dti_tree *tree, const struct dti_ranges *ranges, uint32_t host,
+                           const struct dti_volume_size *size, uint32_t *parts)
+{
+    return of_block(tree, ranges, host, 1, size, parts);
 }
 
 /* Returns the number of elements of a host's slice of a block. */
@@ -94,6 +101,20 @@ struct dti_volume dti_volume_small_steps(const struct dti_tree *tree, const stru
         add(&v.sent_bytes, &v.sent_messages, of_hosts(tree, ranges, host, count, size));
         add(&v.received_bytes, &v.received_messages,
             of_hosts(tree, ranges, (host + known) % ranges->hosts, count, size));
+    }
+    return v;
+}
+
+struct dti_volume dti_volume_small_combined(const struct dti_tree *tree, const struct dti_ranges *ranges,
+                                            uint32_t host, const struct dti_volume_size *size)
+{
+    struct dti_volume v = { 0 };
+    uint32_t parts;
+    for (uint32_t block = 1; block < ranges->hosts; block *= 2) {
+        uint32_t own = host / block * block, other = own ^ block;
+        add(&v.sent_bytes, &v.sent_messages, size->count * of_block(tree, ranges, own, block, size, &parts));
+        add(&v.received_bytes, &v.received_messages,
+            size->count * of_block(tree, ranges, other, block, size, &parts));
     }
     return v;
 }

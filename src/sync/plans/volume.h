@@ -13,7 +13,10 @@
  *
  * Of a *small* message every host gets the parts of all other hosts, and combines all of them. Either each
  * host sends its parts to each other host, or the parts go in ceil(log2 H) steps: in step k a host sends to
- * the host that is 2^k below it what it has so far (Bruck et al., IEEE TPDS 8(11), 1997). */
+ * the host that is 2^k below it what it has so far (Bruck et al., IEEE TPDS 8(11), 1997).
+ *
+ * 2^k hosts can combine what they pass on. In step s each sends the parts of its block of 2^s hosts to the
+ * host at the same place of the block beside it. These are M log2 H bytes if each block is one part. */
 #ifndef DTI_VOLUME_H
 #define DTI_VOLUME_H
 
@@ -48,6 +51,9 @@ struct dti_volume dti_volume_small_direct(const struct dti_tree *tree, const str
                                           uint32_t host, const struct dti_volume_size *size);
 struct dti_volume dti_volume_small_steps(const struct dti_tree *tree, const struct dti_ranges *ranges,
                                          uint32_t host, const struct dti_volume_size *size);
+/* The number of hosts must be a power of two. */
+struct dti_volume dti_volume_small_combined(const struct dti_tree *tree, const struct dti_ranges *ranges,
+                                            uint32_t host, const struct dti_volume_size *size);
 
 /* Returns how many times the bytes of hosts of one part the busiest host sends for a large message whose
  * accumulators are not wider than its elements. 1 is the best. It is (p + 1) / 2 for p parts. */

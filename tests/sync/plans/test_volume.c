@@ -50,7 +50,7 @@ static void what_is_sent_is_received(void **state)
     (void)state;
     for (int trial = 0; trial < 300; trial++) {
         struct cluster c;
-        uint32_t hosts = 1 + (uint32_t)(test_random(&seed) % MOST), n = hosts;
+        uint32_t hosts = 1 + (uint32_t)(test_random(&seed) % MOST), n = hosts > 16 ? hosts : 16;
         n += (uint32_t)(test_random(&seed) % 200);
         spread(&c, n, hosts, (uint32_t)(test_random(&seed) % (n + 1)));
         struct dti_volume_size size = floats(test_random(&seed) % 2000000);
@@ -60,6 +60,8 @@ static void what_is_sent_is_received(void **state)
         size.count %= 1000;
         expect_balance(dti_volume_small_direct, &c, &size);
         expect_balance(dti_volume_small_steps, &c, &size);
+        spread(&c, n, 16, (uint32_t)(test_random(&seed) % (n + 1)));
+        expect_balance(dti_volume_small_combined, &c, &size);
     }
 }
 
@@ -140,6 +142,19 @@ static void small_messages_take_one_message_time_or_a_logarithm(void **state)
     }
 }
 
+static void blocks_that_are_parts_send_the_same_bytes_in_each_step(void **state)
+{
+    struct cluster c;
+    const struct dti_volume_size size = floats(10);
+    (void)state;
+    for (uint32_t hosts = 1, steps = 0; hosts <= 32; hosts *= 2, steps++) {
+        spread(&c, 6 * hosts, hosts, 0);
+        struct dti_volume v = dti_volume_small_combined(&c.tree, &c.ranges, hosts - 1, &size);
+        assert_int_equal(v.sent_messages, steps);
+        assert_int_equal(v.sent_bytes, steps * 40);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +163,7 @@ int main(void)
         cmocka_unit_test(parts_multiply_the_bytes_and_blocks_take_them_back),
         cmocka_unit_test(partial_results_of_f16_are_twice_as_wide),
         cmocka_unit_test(small_messages_take_one_message_time_or_a_logarithm),
+        cmocka_unit_test(blocks_that_are_parts_send_the_same_bytes_in_each_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
