@@ -1,5 +1,6 @@
 /* src/hosts/header.c - exchanges headers, and says what came of it. See header.h. */
 #include "base/errors/status.h"
+#include "base/numbers/checksum.h"
 #include "base/text/text.h"
 #include "hosts/header_private.h"
 
@@ -119,12 +120,13 @@ static void write_header(ditto_cluster *cluster, const struct dti_intent *intent
 {
     struct dti_headers *headers = cluster->headers;
     size_t lines = (intent->payload_bytes + DTI_HEADER_LINE - 1) / DTI_HEADER_LINE;
+    headers->digest = headers->runs == 0 ? intent->digest : dti_hash_word(intent->digest, headers->runs);
     struct dti_header *out = (struct dti_header *)(void *)headers->out[++headers->number % 2];
     *out = (struct dti_header){ .epoch = dti_cluster_epoch(cluster),
                                 .kind = (uint8_t)intent->kind,
                                 .payload_lines = (uint16_t)lines,
                                 .number = headers->number,
-                                .digest = intent->digest,
+                                .digest = headers->digest,
                                 .call_number = intent->number };
     strncpy(out->call_name, intent->name, sizeof out->call_name - 1);
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
@@ -301,6 +303,11 @@ static uint32_t first_different(const ditto_cluster *cluster)
 uint64_t dti_headers_number(const ditto_cluster *cluster)
 {
     return cluster->headers->number;
+}
+
+void dti_headers_run_ends(ditto_cluster *cluster)
+{
+    cluster->headers->runs++;
 }
 
 void dti_headers_break(ditto_cluster *cluster)

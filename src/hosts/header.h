@@ -129,6 +129,10 @@ enum dti_verdict dti_headers_confirm(ditto_cluster *cluster);
 /* Returns the number of the last exchange, which is the same on all hosts after it. */
 uint64_t dti_headers_number(const ditto_cluster *cluster);
 
+/* Notes that a run of this host has ended, whose end the hosts do not agree on. Calls of later runs then
+ * differ from those of this one. A new epoch begins with run 0 on all hosts. */
+void dti_headers_run_ends(ditto_cluster *cluster);
+
 /* Notes the error of this thread's record, with which a call over hosts has failed. Nothing can be agreed on
  * any more before the end of the epoch: if the program goes on nevertheless, each exchange fails with this
  * error. The first error counts. */

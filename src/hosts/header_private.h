@@ -35,6 +35,7 @@ struct dti_last_words {
     int32_t status, replica, system_errno, user_code;
     char message[512];
     char call[DTI_LAST_CALL_BYTES]; /* of this host, if calls differ */
+    uint64_t runs;                  /* that have ended in this epoch without an agreement */
     uint64_t completed;             /* the number of its last exchange that was EQUAL */
     uint64_t finished;              /* the number of the last exchange of which it has all headers */
     struct dti_sent sent[]; /* [hosts] the data messages that it has sent to each host in this epoch */
@@ -72,6 +73,7 @@ struct dti_peer {
 
 struct dti_headers {
     uint64_t number;    /* of the last exchange */
+    uint64_t runs;      /* that have ended in this epoch without an agreement */
     uint64_t completed; /* of the last exchange that was EQUAL */
     uint64_t finished;  /* of the last exchange of which this host has all headers */
 
@@ -90,8 +92,9 @@ struct dti_headers {
     size_t out_at, out_bytes;
     uint32_t have;
 
-    /* Of the present exchange. */
+    /* Of the present exchange. The digest is that of the intent and the number of runs. */
     const struct dti_intent *intent;
+    uint64_t digest;
 
     struct dti_peer *peer; /* [hosts]. That of this host only has `known` */
 

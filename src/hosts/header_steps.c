@@ -124,7 +124,7 @@ static bool has_room(const ditto_cluster *cluster, const struct dti_header *head
 {
     const struct dti_intent *intent = cluster->headers->intent;
     size_t most = intent->combine != NULL ? dti_header_combined_payload() : dti_header_payload(cluster);
-    return header->digest != intent->digest || dti_header_bytes(header) <= sizeof *header + most;
+    return header->digest != cluster->headers->digest || dti_header_bytes(header) <= sizeof *header + most;
 }
 
 /* Returns true if the message has the headers of `count` hosts in the present exchange, and nothing else. */
@@ -148,7 +148,7 @@ static bool is_whole(const ditto_cluster *cluster, const unsigned char *message,
 static bool is_same_call(const struct dti_headers *headers, const unsigned char *message, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += dti_header_bytes(header_at(message, at)))
-        if (header_at(message, at)->digest != headers->intent->digest)
+        if (header_at(message, at)->digest != headers->digest)
             return false;
     return true;
 }

@@ -62,6 +62,7 @@ static void write_last(ditto_cluster *cluster, const ditto_error *error)
     last->one = headers->one;
     last->other = headers->other;
     last->status = error->status;
+    last->runs = headers->runs;
     last->completed = headers->completed;
     last->finished = headers->finished;
     last->replica = error->replica;
@@ -100,6 +101,26 @@ static const struct dti_last_words *last_of(const ditto_cluster *cluster, uint32
     return host == cluster->wire.host ? own_last(headers) : headers->peer[host].last;
 }
 
+/* Writes which calls two hosts have made. */
+static void describe_calls(const ditto_cluster *cluster, uint32_t one, uint32_t other, struct dti_text *to)
+{
+    const struct dti_last_words *a = last_of(cluster, one), *b = last_of(cluster, other);
+    bool same_run = a->runs == b->runs, same_text = strcmp(a->call, b->call) == 0;
+    dti_describe_host(cluster, one, to);
+    dti_text_add(to, " calls %s", a->call);
+    if (!same_run)
+        dti_text_add(to, " after %llu runs", (unsigned long long)a->runs);
+    dti_text_add(to, ", but ");
+    dti_describe_host(cluster, other, to);
+    dti_text_add(to, " calls %s", b->call);
+    if (!same_run)
+        dti_text_add(to, " after %llu", (unsigned long long)b->runs);
+    else if (same_text)
+        dti_text_add(to, " with other arguments (sizes of items, functions, options, or an object of the "
+                         "same name)");
+    dti_text_add(to, ": every host must make the same calls");
+}
+
 /* Sets *error to the error of all hosts. All of them do this with the same last headers. */
 static void agree(const ditto_cluster *cluster, ditto_error *error)
 {
@@ -115,22 +136,14 @@ static void agree(const ditto_cluster *cluster, ditto_error *error)
         return;
     char text[sizeof error->message];
     struct dti_text message = { text, sizeof text, 0 };
-    dti_describe_host(cluster, last->one, &message);
-    dti_text_add(&message, " calls %s, but ", last_of(cluster, last->one)->call);
-    dti_describe_host(cluster, last->other, &message);
-    bool same_text = strcmp(last_of(cluster, last->one)->call, last_of(cluster, last->other)->call) == 0;
-    dti_text_add(&message, " calls %s%s: every host must make the same calls",
-                 last_of(cluster, last->other)->call,
-                 same_text ? " with other arguments (sizes of items, functions, options, or an object of the "
-                             "same name)"
-                           : "");
+    describe_calls(cluster, last->one, last->other, &message);
     memcpy(error->message, text, sizeof text);
 }
 
 void dti_header_begin_epoch(ditto_cluster *cluster)
 {
     struct dti_headers *headers = cluster->headers;
-    headers->number = headers->completed = headers->finished = headers->asks = 0;
+    headers->number = headers->completed = headers->finished = headers->asks = headers->runs = 0;
     headers->is_broken = headers->hears_all = false;
     headers->error.status = DITTO_OK;
     headers->origin = cluster->wire.host;

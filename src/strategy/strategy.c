@@ -54,6 +54,7 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
     DTI_TRY(check_enum((int)o->helpers, DITTO_SWITCH_OFF, "helpers"));
     DTI_TRY(check_enum((int)o->part, DITTO_SWITCH_OFF, "part"));
+    DTI_TRY(check_enum((int)o->run_agreement, DITTO_SWITCH_OFF, "run_agreement"));
     if (o->stack_bytes != 0 && o->stack_bytes < LEAST_STACK_BYTES)
         return DTI_FAIL(
             DITTO_ERR_RANGE,
@@ -175,7 +176,8 @@ static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strateg
  * then return its error. */
 static ditto_status join_hosts(ditto_strategy *strategy, const ditto_strategy_options *o, ditto_status status)
 {
-    struct dti_hosts_request request = { .order_blocks = o->order_blocks };
+    struct dti_hosts_request request = { .order_blocks = o->order_blocks,
+                                         .agrees = o->run_agreement != DITTO_SWITCH_OFF };
     if (status == DITTO_OK && strategy->kind->kind != DITTO_MIRRORED)
         status = DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                           "a strategy of kind \"%s\" has one home, and cannot span %u hosts",

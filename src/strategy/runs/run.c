@@ -110,16 +110,11 @@ static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct
     return call;
 }
 
-static ditto_status end_on_hosts(struct dti_hosts *hosts, ditto_status status)
-{
-    return dti_hosts_agree(hosts, "the end of the run", status);
-}
-
 /* If another host has failed already, this run ends with its error before it has begun. */
 static ditto_status begin_on_hosts(struct dti_hosts *hosts)
 {
     ditto_status status = dti_hosts_run_begins(hosts);
-    return status == DITTO_OK || status == DITTO_ERR_LOST ? status : end_on_hosts(hosts, status);
+    return status == DITTO_OK || status == DITTO_ERR_LOST ? status : dti_hosts_end_run(hosts, status);
 }
 
 ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *request,
@@ -136,7 +131,7 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
     strategy->levels++;
     ditto_status status = dti_team_run(team, enter_function, *call, dti_team_options(team)->run_timeout_ms);
     if (strategy->hosts != NULL && (*call)->level == 0 && !dti_team_forked(team))
-        status = end_on_hosts(strategy->hosts, dti_hosts_run_ended(strategy->hosts, status));
+        status = dti_hosts_end_run(strategy->hosts, dti_hosts_run_ended(strategy->hosts, status));
     if (status < 0 && (*call)->level > 0)
         dti_cross_inner_run_failed(team);
     /* If a run has failed and the team is poisoned, replica 0 may still be in a run inside this one, and

@@ -79,6 +79,14 @@ ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_st
     return status;
 }
 
+ditto_status dti_hosts_end_run(struct dti_hosts *hosts, ditto_status status)
+{
+    if (hosts->agrees || status < 0)
+        return dti_hosts_agree(hosts, "the end of the run", status);
+    dti_headers_run_ends(hosts->cluster);
+    return status;
+}
+
 /* -- making -- */
 
 static ditto_status check_request(const struct dti_hosts *hosts, uint32_t host)
@@ -100,6 +108,10 @@ static ditto_status check_request(const struct dti_hosts *hosts, uint32_t host)
             "timeout_ms is %u on host 0, but %u on %s (an option, or DITTO_TIMEOUT_MS): it must be equal "
             "on all hosts",
             own.timeout_ms, theirs.timeout_ms, name);
+    if (theirs.agrees != own.agrees)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "run_agreement is %s on host 0, but %s on %s: it must be equal on all hosts",
+                        own.agrees ? "on" : "off", theirs.agrees ? "on" : "off", name);
     if (theirs.options != own.options)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
@@ -198,6 +210,7 @@ static ditto_status allocate(ditto_cluster *cluster, const struct dti_hosts_requ
     memset(hosts, 0, sizeof *hosts);
     hosts->cluster = cluster;
     hosts->timeout_ms = request->timeout_ms;
+    hosts->agrees = request->agrees;
     hosts->ranges.hosts = count;
     hosts->ranges.start = start;
     pthread_mutex_init(&hosts->failures.lock, NULL);

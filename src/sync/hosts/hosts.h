@@ -81,6 +81,8 @@ struct dti_hosts {
     /* The limit for the end of a run, and for cross calls. */
     uint32_t timeout_ms;
 
+    bool agrees; /* on the end of each run */
+
     struct dti_team *team;
     struct dti_failure_notices failures;
 
@@ -118,6 +120,7 @@ struct dti_hosts_request {
     uint32_t replicas;     /* of this host */
     uint32_t order_blocks; /* as given */
     uint32_t timeout_ms;
+    bool agrees;      /* on the end of each run */
     uint64_t options; /* a hash of all other options that must be equal */
 };
 
@@ -149,6 +152,10 @@ ditto_status dti_hosts_record(const struct dti_hosts *hosts, enum dti_verdict ve
  * or the positive status of the lowest host that has one, or DITTO_OK. An error is in the record of this
  * thread. If a host does not answer, returns its own error or TIMED_OUT, and the cluster is poisoned. */
 ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_status status);
+
+/* The same for the end of a run, if the hosts agree on it. Otherwise returns the status of this host, and its
+ * error after all hosts have been told of it. */
+ditto_status dti_hosts_end_run(struct dti_hosts *hosts, ditto_status status);
 
 /* Writes which hosts there are, and how much large messages send between them. */
 struct dti_text;
