@@ -10,6 +10,7 @@
 #include "replicas/team/replica.h"
 
 struct dti_input_plan;
+struct dti_text;
 struct dti_pipeline_summary;
 
 /* -- Cross context -- */
@@ -38,6 +39,27 @@ ditto_status dti_iterator_end(ditto_iterator *iterator);
 /* Returns true if the input of a replica of this host has failed, and all pipelines end at such an error.
  * Called after dti_cross_enter, when no run is active. */
 bool dti_iterator_has_failed_in_order(const ditto_iterator *iterator);
+
+/* What this host tells others about rows that it has chosen, and they too (distribute/rows_of_hosts.h). */
+struct dti_chosen_rows {
+    uint64_t iterator; /* dti_iterator_number */
+    uint64_t steps;    /* that all replicas of this host have taken */
+    uint64_t digest;   /* of the rows of these steps */
+    uint32_t pipeline;
+    uint32_t has_ended; /* no step follows */
+};
+
+/* Stores in `out` what is new since the last call, at most `most`. Returns the number. Called at the end of a
+ * run over several hosts. */
+uint32_t dti_input_chosen_rows(const struct dti_team *team, struct dti_chosen_rows *out, uint32_t most);
+
+/* Returns that of `a` which another host contradicts. NULL if there is none. */
+const struct dti_chosen_rows *dti_chosen_rows_differ(const struct dti_chosen_rows *a, uint32_t a_count,
+                                                     const struct dti_chosen_rows *b, uint32_t b_count);
+
+/* Writes which dataset it is. */
+void dti_input_describe_chosen_rows(const struct dti_team *team, const struct dti_chosen_rows *rows,
+                                    struct dti_text *text);
 
 /* -- Any thread -- */
 enum dti_use { DTI_USE_NONE, DTI_USE_REPLICAS, DTI_USE_CROSS };

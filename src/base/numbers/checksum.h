@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Returns the CRC-32C of the data. It is computed by the processor's instruction if there is one. Any thread
  * may call it. */
@@ -31,6 +32,18 @@ static inline uint64_t dti_hash_word(uint64_t seed, uint64_t word)
 {
     uint64_t hash = (seed ^ word) * 0x9e3779b97f4a7c15u;
     return hash ^ hash >> 29;
+}
+
+/* Adds bytes to a hash that is never stored. */
+static inline uint64_t dti_hash_words(uint64_t seed, const void *data, size_t bytes)
+{
+    const unsigned char *from = data;
+    for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), from += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, from, sizeof word);
+        seed = dti_hash_word(seed, word);
+    }
+    return dti_hash_bytes(dti_hash_word(seed, bytes), from, bytes);
 }
 
 #endif

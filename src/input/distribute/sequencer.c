@@ -41,6 +41,7 @@ ditto_status dti_sequencer_init(struct dti_sequencer *s, const struct dti_sequen
     if (s->begins == NULL || s->ended == NULL || s->given == NULL || s->before.word == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to distribute rows to %u replicas", n);
     DTI_TRY(make_steps(s));
+    DTI_TRY(dti_digest_of_rows_init(s));
     return dti_cursor_open(options->dataset, &s->o.pass, &s->cursor);
 }
 
@@ -66,6 +67,7 @@ void dti_sequencer_free(struct dti_sequencer *s)
     free(s->begins);
     free(s->ended);
     free((void *)s->given);
+    dti_digest_of_rows_free(s);
     pthread_mutex_destroy(&s->lock);
 }
 
@@ -143,9 +145,10 @@ static void cut_step(struct dti_sequencer *s)
     }
     choose(s, step, want);
     bool more = want == 0 && s->o.cut.shorts != DTI_SHORT_NEVER && has_more(s);
-    if (dti_cut_exists(&s->o.cut, want, step->count, s->source_status < 0, more))
+    if (dti_cut_exists(&s->o.cut, want, step->count, s->source_status < 0, more)) {
+        dti_digest_of_rows_add(s, step);
         s->cut++;
-    else {
+    } else {
         s->short_rows = step->count;
         step->count = 0;
         end_with(s, s->source_status, 2 * (dti_sequencer_position(s, s->cut, 0) - s->o.first_served),

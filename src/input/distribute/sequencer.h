@@ -27,6 +27,7 @@
 #include "input/dataset.h"
 #include "input/distribute/rebatch.h"
 #include "input/distribute/ring.h"
+#include "input/distribute/rows_of_hosts.h"
 
 #include <pthread.h>
 
@@ -114,6 +115,9 @@ struct dti_sequencer_options {
      * chooses the rows of all its replicas, and gives out tickets for these. Arrays below have an entry for
      * each. */
     uint32_t first_served, served;
+
+    /* Another host chooses the same rows, and both are compared (rows_of_hosts.h). */
+    bool is_compared;
 };
 
 struct dti_sequencer {
@@ -151,6 +155,8 @@ struct dti_sequencer {
     /* The point of end_status. It holds for all positions from there on. */
     uint64_t end_point;
     ditto_error error;
+
+    struct dti_digest_of_rows digest;
 
     /* The time spent in cutting steps. It is written under the lock, and statistics read it. */
     _Atomic uint64_t choosing_ns;

@@ -4,6 +4,7 @@
 #include "input/input.h"
 #include "replicas/team/recorder.h"
 #include "strategy/runs/result.h"
+#include "strategy/runs/run_on_hosts.h"
 #include "sync/hosts/cross.h"
 #include "sync/hosts/hosts.h"
 #include "sync/sync.h"
@@ -110,13 +111,6 @@ static struct dti_run_call *describe_call(ditto_strategy *strategy, const struct
     return call;
 }
 
-/* If another host has failed already, this run ends with its error before it has begun. */
-static ditto_status begin_on_hosts(struct dti_hosts *hosts)
-{
-    ditto_status status = dti_hosts_run_begins(hosts);
-    return status == DITTO_OK || status == DITTO_ERR_LOST ? status : dti_hosts_end_run(hosts, status);
-}
-
 ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call *request,
                              struct dti_run_call **call)
 {
@@ -126,12 +120,12 @@ ditto_status dti_run_in_turn(ditto_strategy *strategy, const struct dti_run_call
         DTI_TRY(dti_cluster_check_usable(strategy->hosts->cluster));
     DTI_TRY(dti_sync_run_begins(team));
     if (strategy->hosts != NULL && strategy->levels == 0)
-        DTI_TRY(begin_on_hosts(strategy->hosts));
+        DTI_TRY(dti_run_begins_on_hosts(strategy));
     *call = describe_call(strategy, request);
     strategy->levels++;
     ditto_status status = dti_team_run(team, enter_function, *call, dti_team_options(team)->run_timeout_ms);
     if (strategy->hosts != NULL && (*call)->level == 0 && !dti_team_forked(team))
-        status = dti_hosts_end_run(strategy->hosts, dti_hosts_run_ended(strategy->hosts, status));
+        status = dti_run_ends_on_hosts(strategy, status);
     if (status < 0 && (*call)->level > 0)
         dti_cross_inner_run_failed(team);
     /* If a run has failed and the team is poisoned, replica 0 may still be in a run inside this one, and

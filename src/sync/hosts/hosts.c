@@ -61,28 +61,55 @@ static ditto_status exchange(const struct dti_hosts *hosts, const struct dti_int
     return dti_hosts_close(hosts->cluster, hosts->timeout_ms);
 }
 
-ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_status status)
+/* What a host gives to all when they agree. The note is behind it. */
+struct ending {
+    int32_t status;
+    uint32_t bytes; /* of the note */
+    uint64_t none;  /* aligns the note */
+};
+
+static struct ending ending_of(const struct dti_hosts *hosts, uint32_t host)
+{
+    struct ending ending;
+    memcpy(&ending, dti_header_in(hosts->cluster, host), sizeof ending);
+    return ending;
+}
+
+const void *dti_hosts_note(const struct dti_hosts *hosts, uint32_t host, size_t *bytes)
+{
+    *bytes = ending_of(hosts, host).bytes;
+    return (const char *)dti_header_in(hosts->cluster, host) + sizeof(struct ending);
+}
+
+static ditto_status agree(const struct dti_hosts *hosts, const char *what, ditto_status status,
+                          const void *note, size_t bytes)
 {
     if (status < 0)
         return dti_hosts_close(hosts->cluster, hosts->timeout_ms);
+    struct ending own = { .status = status, .bytes = (uint32_t)bytes };
     struct dti_intent intent = { .kind = DTI_HEADER_END,
                                  .digest = dti_hash_bytes(DTI_HASH_SEED, what, strlen(what)),
                                  .name = what,
-                                 .payload_bytes = sizeof status };
-    memcpy(dti_header_out(hosts->cluster), &status, sizeof status);
+                                 .payload_bytes = sizeof own + bytes };
+    char *out = dti_header_out(hosts->cluster);
+    memcpy(out, &own, sizeof own);
+    if (bytes > 0)
+        memcpy(out + sizeof own, note, bytes);
     DTI_TRY(exchange(hosts, &intent));
-    for (uint32_t h = 0; h < dti_hosts_count(hosts); h++) {
-        memcpy(&status, dti_header_in(hosts->cluster, h), sizeof status);
-        if (status != DITTO_OK)
-            break;
-    }
+    for (uint32_t h = 0; h < dti_hosts_count(hosts) && status == DITTO_OK; h++)
+        status = (ditto_status)ending_of(hosts, h).status;
     return status;
 }
 
-ditto_status dti_hosts_end_run(struct dti_hosts *hosts, ditto_status status)
+ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_status status)
+{
+    return agree(hosts, what, status, NULL, 0);
+}
+
+ditto_status dti_hosts_end_run(struct dti_hosts *hosts, ditto_status status, const void *note, size_t bytes)
 {
     if (hosts->agrees || status < 0)
-        return dti_hosts_agree(hosts, "the end of the run", status);
+        return agree(hosts, "the end of the run", status, note, bytes);
     dti_headers_run_ends(hosts->cluster);
     return status;
 }
