@@ -43,7 +43,8 @@ bool dti_iterator_has_failed_in_order(const ditto_iterator *iterator);
 /* What this host tells others about rows that it has chosen, and they too (distribute/rows_of_hosts.h). */
 struct dti_chosen_rows {
     uint64_t iterator; /* dti_iterator_number */
-    uint64_t steps;    /* that all replicas of this host have taken */
+    uint64_t first;    /* the first step, which a restore sets */
+    uint64_t steps;    /* all replicas of this host have taken the steps before this one */
     uint64_t digest;   /* of the rows of these steps */
     uint32_t pipeline;
     uint32_t has_ended; /* no step follows */

@@ -86,6 +86,7 @@ static bool tell(const struct ditto_iterator *it, struct dti_pipeline *p, struct
     if (is_new) {
         s->digest.told = 2 * steps + has_ended;
         *out = (struct dti_chosen_rows){ .iterator = it->number,
+                                         .first = s->first,
                                          .steps = steps,
                                          .digest = *digest_after(s, steps - 1),
                                          .pipeline = is_shared_order(s) ? 0 : s->o.cut.pipeline,
@@ -124,7 +125,7 @@ static const struct dti_chosen_rows *find(const struct dti_chosen_rows *rows, ui
 static bool differ(const struct dti_chosen_rows *a, const struct dti_chosen_rows *b)
 {
     if (a->steps == b->steps)
-        return a->digest != b->digest;
+        return a->first == b->first && a->digest != b->digest;
     return (a->steps < b->steps && a->has_ended) || (b->steps < a->steps && b->has_ended);
 }
 
