@@ -152,6 +152,7 @@ static void release(ditto_cluster *cluster)
     dti_headers_free(cluster);
     free(cluster->name);
     free(cluster->traffic);
+    free(cluster->measured);
     free(cluster);
 }
 

@@ -57,6 +57,12 @@ struct dti_kept {
     struct dti_kept *next;
 };
 
+/* What a host has measured (sync/hosts/measure_hosts.c). */
+struct dti_measured_host {
+    float header_us; /* until it has the headers of all hosts */
+    float mb_per_s;  /* to the next host, while all hosts send */
+};
+
 struct dti_headers; /* header.h */
 
 struct ditto_cluster {
@@ -75,6 +81,9 @@ struct ditto_cluster {
     /* The replicas of the strategy that uses the cluster. NULL if there is none. Set by
      * dti_life_line_set_ranges. */
     const struct dti_ranges *ranges;
+
+    /* [hosts] NULL until the first strategy has measured it. */
+    struct dti_measured_host *measured;
 
     /* Set when messages of a host that does not answer are outstanding. Nothing is sent any more, and the
      * memory of transfers is not freed. */

@@ -133,7 +133,8 @@ static void write_header(ditto_cluster *cluster, const struct dti_intent *intent
         headers->peer[h].known[headers->number % 2] = NULL;
     headers->peer[cluster->wire.host].known[headers->number % 2] = out;
     headers->have = 1;
-    headers->intent = intent;
+    headers->combine = dti_headers_can_combine(cluster) ? intent->combine : NULL;
+    headers->context = intent->context;
     headers->out_at = 0;
     headers->out_bytes = dti_header_bytes(out);
 }

@@ -92,9 +92,11 @@ struct dti_headers {
     size_t out_at, out_bytes;
     uint32_t have;
 
-    /* Of the present exchange. The digest is that of the intent and the number of runs. */
-    const struct dti_intent *intent;
+    /* Of the present exchange. The digest is that of the intent and the number of runs. `combine` is NULL if
+     * hosts do not combine what they pass on. */
     uint64_t digest;
+    dti_header_combine_fn *combine;
+    void *context;
 
     struct dti_peer *peer; /* [hosts]. That of this host only has `known` */
 

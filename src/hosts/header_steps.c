@@ -122,8 +122,8 @@ ditto_status dti_header_send_question(ditto_cluster *cluster)
  * not read. */
 static bool has_room(const ditto_cluster *cluster, const struct dti_header *header)
 {
-    const struct dti_intent *intent = cluster->headers->intent;
-    size_t most = intent->combine != NULL ? dti_header_combined_payload() : dti_header_payload(cluster);
+    size_t most = cluster->headers->combine != NULL ? dti_header_combined_payload()
+                                                    : dti_header_payload(cluster);
     return header->digest != cluster->headers->digest || dti_header_bytes(header) <= sizeof *header + most;
 }
 
@@ -157,7 +157,7 @@ static bool is_same_call(const struct dti_headers *headers, const unsigned char 
 static void append(ditto_cluster *cluster, uint32_t host, const unsigned char *message, size_t bytes)
 {
     struct dti_headers *headers = cluster->headers;
-    bool is_read = headers->intent->combine == NULL && is_same_call(headers, message, bytes);
+    bool is_read = headers->combine == NULL && is_same_call(headers, message, bytes);
     uint32_t place = 0;
     for (size_t at = 0; at < bytes; at += dti_header_bytes(header_at(message, at))) {
         struct dti_header *to = (struct dti_header *)(void *)(own_message(headers) + headers->out_bytes);
@@ -174,15 +174,14 @@ static void append(ditto_cluster *cluster, uint32_t host, const unsigned char *m
 static bool combines(const struct dti_headers *headers, const unsigned char *message, uint32_t count)
 {
     const struct dti_header *own = header_at(own_message(headers), 0), *other = header_at(message, 0);
-    return headers->intent->combine != NULL && 1u << own->block == headers->have &&
-           1u << other->block == count && other->kind == own->kind && other->digest == own->digest;
+    return headers->combine != NULL && 1u << own->block == headers->have && 1u << other->block == count &&
+           other->kind == own->kind && other->digest == own->digest;
 }
 
 /* Replaces the message of this host by one header of both blocks, which have `count` hosts each. */
 static void combine(ditto_cluster *cluster, uint32_t host, const unsigned char *message, uint32_t count)
 {
     struct dti_headers *headers = cluster->headers;
-    const struct dti_intent *intent = headers->intent;
     uint32_t first = cluster->wire.host / (2 * count) * (2 * count);
     const struct dti_header *own = header_at(own_message(headers), 0), *other = header_at(message, 0);
     const struct dti_header *low = host > cluster->wire.host ? own : other, *high = low == own ? other : own;
@@ -190,7 +189,7 @@ static void combine(ditto_cluster *cluster, uint32_t host, const unsigned char *
     struct dti_header *both = (struct dti_header *)(void *)own_message(headers);
     *both = *own;
     both->block++;
-    size_t bytes = intent->combine(intent->context, first, count, low + 1, high + 1, both + 1);
+    size_t bytes = headers->combine(headers->context, first, count, low + 1, high + 1, both + 1);
     both->payload_lines = (uint16_t)((bytes + DTI_HEADER_LINE - 1) / DTI_HEADER_LINE);
     headers->out_bytes = dti_header_bytes(both);
     for (uint32_t h = first; h < first + 2 * count; h++)

@@ -137,9 +137,27 @@ static ditto_status combines(struct test_host *host)
     return DITTO_OK;
 }
 
+/* In a ring, every host gets each payload. */
+static ditto_status combines_in_a_ring(struct test_host *host)
+{
+    uint32_t calls = 0;
+    CHECK(host, !dti_headers_can_combine(host->cluster));
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        CHECK(host, combine_numbers(host, round, &calls) == DTI_HEADERS_EQUAL);
+        for (uint32_t h = 0; h < host->hosts; h++) {
+            const struct numbers *one = dti_header_in(host->cluster, h);
+            CHECK(host, one->count == 1 && one->number[0] == h);
+        }
+    }
+    CHECK(host, calls == 0);
+    return DITTO_OK;
+}
+
 static void hosts_combine_what_they_pass_on(void **state)
 {
     (void)state;
+    on_hosts(3, 0, combines_in_a_ring, NULL);
+    on_hosts(18, 0, combines_in_a_ring, NULL);
     for (uint32_t hosts = 2; hosts <= 32; hosts *= 2)
         on_hosts(hosts, hosts % 3 == 0 ? 300 : 0, combines, NULL);
 }

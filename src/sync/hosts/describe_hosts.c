@@ -19,7 +19,12 @@ void dti_hosts_describe(const struct dti_hosts *hosts, const struct dti_tree *tr
             continue;
         dti_text_add(text, "  ");
         dti_describe_host(cluster, h, text);
-        dti_text_add(text, "%s\n", h == dti_hosts_own(hosts) ? ", this one" : "");
+        dti_text_add(text, "%s", h == dti_hosts_own(hosts) ? ", this one" : "");
+        if (cluster->measured != NULL)
+            dti_text_add(text, ": %.1f us for headers, %.0f MB/s to host %u",
+                         (double)cluster->measured[h].header_us, (double)cluster->measured[h].mb_per_s,
+                         (h + 1) % count);
+        dti_text_add(text, "\n");
     }
     if (count > MOST_HOSTS)
         dti_text_add(text, "  and so on\n");

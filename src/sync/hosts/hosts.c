@@ -48,8 +48,7 @@ ditto_status dti_hosts_record(const struct dti_hosts *hosts, enum dti_verdict ve
     return status;
 }
 
-/* Exchanges headers outside of a run. The payload has been written. */
-static ditto_status exchange(const struct dti_hosts *hosts, const struct dti_intent *intent)
+ditto_status dti_hosts_exchange(const struct dti_hosts *hosts, const struct dti_intent *intent)
 {
     struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
     enum dti_verdict verdict = dti_headers_exchange(hosts->cluster, intent, &limits);
@@ -95,7 +94,7 @@ static ditto_status agree(const struct dti_hosts *hosts, const char *what, ditto
     memcpy(out, &own, sizeof own);
     if (bytes > 0)
         memcpy(out + sizeof own, note, bytes);
-    DTI_TRY(exchange(hosts, &intent));
+    DTI_TRY(dti_hosts_exchange(hosts, &intent));
     for (uint32_t h = 0; h < dti_hosts_count(hosts) && status == DITTO_OK; h++)
         status = (ditto_status)ending_of(hosts, h).status;
     return status;
@@ -212,7 +211,7 @@ static ditto_status join(struct dti_hosts *hosts, const struct dti_hosts_request
                                  .name = "ditto_strategy_create",
                                  .payload_bytes = sizeof *request };
     memcpy(dti_header_out(hosts->cluster), request, sizeof *request);
-    DTI_TRY(exchange(hosts, &intent));
+    DTI_TRY(dti_hosts_exchange(hosts, &intent));
     ditto_status status = read_requests(hosts, start);
     if (status == DITTO_OK) {
         hosts->ranges = (struct dti_ranges){ dti_hosts_count(hosts), start };
@@ -220,7 +219,7 @@ static ditto_status join(struct dti_hosts *hosts, const struct dti_hosts_request
         dti_life_line_set_ranges(hosts->cluster, &hosts->ranges);
         status = make_parts(hosts, request->order_blocks);
     }
-    return status == DITTO_OK ? DITTO_OK : dti_hosts_close(hosts->cluster, hosts->timeout_ms);
+    return status == DITTO_OK ? dti_hosts_measure(hosts) : dti_hosts_close(hosts->cluster, hosts->timeout_ms);
 }
 
 static ditto_status allocate(ditto_cluster *cluster, const struct dti_hosts_request *request,
@@ -255,9 +254,10 @@ ditto_status dti_hosts_make(ditto_cluster *cluster, const struct dti_hosts_reque
                           "another strategy uses the cluster: destroy it first, or make another cluster");
     if (status == DITTO_OK)
         status = allocate(cluster, request, &hosts);
-    if (status != DITTO_OK)
-        return dti_hosts_close(cluster, request->timeout_ms);
-    status = join(hosts, request, (uint32_t *)hosts->ranges.start);
+    if (status == DITTO_OK)
+        status = dti_hosts_prepare_measuring(hosts);
+    status = status == DITTO_OK ? join(hosts, request, (uint32_t *)hosts->ranges.start)
+                                : dti_hosts_close(cluster, request->timeout_ms);
     if (status != DITTO_OK) {
         dti_hosts_free(hosts);
         return status;
@@ -283,6 +283,8 @@ void dti_hosts_free(struct dti_hosts *hosts)
     else
         dti_large_buffers_free(hosts->large);
     dti_transfers_free(hosts->cluster, hosts->gathering);
+    dti_transfers_free(hosts->cluster, hosts->measuring);
+    free(hosts->measured);
     dti_hosts_exchange_free(hosts->cluster, hosts->exchange);
     free(hosts->gathered);
     free(hosts->offsets);

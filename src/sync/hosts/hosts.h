@@ -75,6 +75,10 @@ struct dti_hosts {
     struct dti_gathered *gathered;
     struct dti_transfers *gathering;
 
+    /* While the first strategy of the cluster is made (measure_hosts.c). Otherwise NULL. */
+    struct dti_transfers *measuring;
+    struct dti_measured_host *measured;
+
     /* NULL until replicas exchange parts (exchange_on_hosts.c). */
     struct dti_hosts_exchange *exchange;
 
@@ -146,6 +150,15 @@ ditto_status dti_hosts_close(ditto_cluster *cluster, uint32_t timeout_ms);
 
 /* Records the error of a verdict that is not EQUAL, outside of a run. `call` describes the call. */
 ditto_status dti_hosts_record(const struct dti_hosts *hosts, enum dti_verdict verdict, const char *call);
+
+/* Exchanges headers outside of a run. The payload has been written. After an error the epoch has ended, and
+ * the error of all hosts is in the record of this thread. */
+ditto_status dti_hosts_exchange(const struct dti_hosts *hosts, const struct dti_intent *intent);
+
+/* measure_hosts.c. Allocates what measuring needs, unless the cluster has been measured. */
+ditto_status dti_hosts_prepare_measuring(struct dti_hosts *hosts);
+/* All hosts call it. Fails as dti_hosts_exchange does. */
+ditto_status dti_hosts_measure(struct dti_hosts *hosts);
 
 /* Agrees with all hosts on the end of the creation of a strategy, of a run, or of a strategy, which has ended
  * on this host with `status`. Returns the status of all hosts: the error of the lowest host that has failed,
