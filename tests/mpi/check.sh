@@ -19,10 +19,12 @@ for hosts in 2 3; do
     [ "$found" = "$one" ] || complain "$hosts processes: $found, but one process: $one"
 done
 
-# On more than 16 hosts, headers go in steps.
-one=$(start 1 "$program" 18 | grep '^hash')
-found=$(start 18 "$program" 18 | grep '^hash')
-[ "$found" = "$one" ] || complain "18 processes: $found, but one process: $one"
+# On more than 16 hosts, headers go in steps, and 2^k hosts combine what they pass on.
+for hosts in 18 32; do
+    one=$(start 1 "$program" $hosts | grep '^hash')
+    found=$(start $hosts "$program" $hosts | grep '^hash' | sort -u)
+    [ "$found" = "$one" ] || complain "$hosts processes: $found, but one process: $one"
+done
 output=$(start 18 "$program" 18 late)
 [ "$(echo "$output" | grep -c '^host .*: DITTO_ERR_TIMED_OUT: .* for host 1 ([^)]*) ([^)]*)$')" = 18 ] &&
     [ "$(echo "$output" | grep -c ': then DITTO_OK')" = 18 ] ||
