@@ -10,6 +10,7 @@
 #include "sync/hosts/hosts.h"
 #include "sync/kernels/merge_rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The workspace holds a sum, the old elements of a dense row, and the scratch memory of the tree. */
@@ -218,10 +219,14 @@ struct slices_user {
 static ditto_status use_slices(void *context, const struct dti_slices *const *of, uint32_t n)
 {
     const struct slices_user *user = context;
-    const ditto_slices *in[DITTO_MAX_REPLICAS];
-    for (uint32_t r = 0; r < n && r < DITTO_MAX_REPLICAS; r++)
+    const ditto_slices **in = malloc(n * sizeof *in);
+    if (in == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the rows of %u replicas", n);
+    for (uint32_t r = 0; r < n; r++)
         in[r] = &of[r]->in;
-    return user->use(user->context, in, n);
+    ditto_status status = user->use(user->context, in, n);
+    free(in);
+    return status;
 }
 
 bool dti_sync_has_hosts(const struct dti_replica *self)
@@ -244,9 +249,6 @@ ditto_status dti_gather_slices(struct dti_replica *self, const struct dti_joint_
                              .more = &own };
     struct dti_deadline deadline = dti_replica_deadline(self, self->timeout_ms);
     struct slices_user user = { use, context };
-    if (self->all_replicas > DITTO_MAX_REPLICAS)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "%s of %u replicas: at most %u can take part", request->name,
-                        self->all_replicas, DITTO_MAX_REPLICAS);
     DTI_TRY(dti_check_outside_function(self, request->name));
     struct dti_fenv saved = dti_fenv_enter();
     dti_call_begins(self, &call);

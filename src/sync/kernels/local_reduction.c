@@ -33,12 +33,23 @@ ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const struct dti_t
     struct dti_reduction r = dti_reduction_of(dti_kernels_best(), dtype, op);
     r.tree = *tree;
     size_t chunk = dti_tile_count(&r);
+    uint32_t n = (uint32_t)tree->n;
     char *scratch = malloc(DTI_SCRATCH_BYTES);
-    if (scratch == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a reduction");
-    for (size_t first = 0; first < count; first += chunk)
-        dti_reduce_block(&r, source, (uint32_t)tree->n, first, count - first < chunk ? count - first : chunk,
-                         (char *)dst + first * r.element_bytes, scratch);
+    struct dti_tree_value *value = n > DITTO_MAX_REPLICAS ? malloc(n * sizeof *value) : NULL;
+    if (scratch == NULL || (n > DITTO_MAX_REPLICAS && value == NULL)) {
+        free(scratch);
+        free(value);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a reduction of %u values", n);
+    }
+    for (size_t first = 0; first < count; first += chunk) {
+        size_t part = count - first < chunk ? count - first : chunk;
+        char *to = (char *)dst + first * r.element_bytes;
+        if (value == NULL)
+            dti_reduce_block(&r, source, n, first, part, to, scratch);
+        else
+            dti_reduce_values(&r, source, n, first, part, to, scratch, value);
+    }
+    free(value);
     free(scratch);
     return DITTO_OK;
 }

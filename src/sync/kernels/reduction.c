@@ -125,6 +125,13 @@ void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32
         return;
     }
     struct dti_tree_value value[DITTO_MAX_REPLICAS];
+    dti_reduce_values(r, source, n, first, count, dst, scratch, value);
+}
+
+void dti_reduce_values(struct dti_reduction *r, const void *const *source, uint32_t n, size_t first,
+                       size_t count, void *dst, void *scratch, struct dti_tree_value *value)
+{
+    size_t offset = first * r->element_bytes;
     const struct dti_tree_value *next = value;
     uint32_t i = 0;
     do

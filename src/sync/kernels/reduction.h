@@ -66,5 +66,8 @@ void dti_finish(const struct dti_reduction *r, size_t n, const void *accumulator
  * begins at element `first` of source[i]. dst overlaps no source. */
 void dti_reduce_block(struct dti_reduction *r, const void *const *source, uint32_t n, size_t first,
                       size_t count, void *dst, void *scratch);
+/* The same for any number of values. `value` is room for n of them. */
+void dti_reduce_values(struct dti_reduction *r, const void *const *source, uint32_t n, size_t first,
+                       size_t count, void *dst, void *scratch, struct dti_tree_value *value);
 
 #endif

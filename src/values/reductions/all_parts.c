@@ -122,9 +122,6 @@ ditto_status dti_all_parts_open(const ditto_value *v, uint64_t digest, struct dt
     struct dti_team *team = dti_team_of(v->strategy);
     uint32_t n = dti_team_all_replicas(team);
     *parts = (struct dti_all_parts){ .n = dti_team_num_replicas(team) };
-    if (n > DITTO_MAX_REPLICAS)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "a value of %u replicas: at most %u can be reduced", n,
-                        DITTO_MAX_REPLICAS);
     DTI_TRY(dti_value_parts_open(v, &parts->local));
     parts->part = parts->local.part;
     if (!dti_cross_has_hosts(team))

@@ -90,14 +90,18 @@ static ditto_status mean_of_integers(const ditto_tensor *part, const struct dti_
 ditto_status dti_reduce_range(ditto_op op, const ditto_tensor *part, const struct dti_tree *tree,
                               size_t first, size_t end, void *dst)
 {
-    const void *source[DITTO_MAX_REPLICAS];
     size_t element_bytes = ditto_dtype_bytes(part[0].dtype);
     if (dti_reduce_dtype(op, part[0].dtype) != part[0].dtype)
         return mean_of_integers(part, tree, first, end, dst);
+    const void **source = malloc(tree->n * sizeof *source);
+    if (source == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to reduce %zu replicas' values", tree->n);
     for (uint32_t i = 0; i < tree->n; i++)
         source[i] = (const char *)part[i].data + first * element_bytes;
-    return dti_reduce_local(part[0].dtype, op, tree, source, end - first,
-                            (char *)dst + first * element_bytes);
+    ditto_status status = dti_reduce_local(part[0].dtype, op, tree, source, end - first,
+                                           (char *)dst + first * element_bytes);
+    free(source);
+    return status;
 }
 
 struct elementwise {
@@ -158,11 +162,15 @@ static ditto_status reduce_along_axes(ditto_strategy *strategy, ditto_op op, con
                                       uint32_t parts, const int32_t *axes, uint32_t num_axes,
                                       ditto_value *out)
 {
-    size_t start[DITTO_MAX_REPLICAS + 1];
     uint32_t mask;
     DTI_TRY(dti_axes_read(axes, num_axes, part[0].rank, &mask));
+    size_t *start = malloc(((size_t)parts + 1) * sizeof *start);
+    if (start == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to reduce %u replicas' values", parts);
     struct dti_column column = { .part = part, .parts = parts, .reduced = mask, .op = op, .start = start };
-    return reduce_column(strategy, &column, out);
+    ditto_status status = reduce_column(strategy, &column, out);
+    free(start);
+    return status;
 }
 
 /* -- leaves and nests -- */

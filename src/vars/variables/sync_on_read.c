@@ -46,7 +46,9 @@ static ditto_status read_range(size_t first, size_t end, void *context)
 /* Combines the components of all hosts. */
 static ditto_status combine_hosts(const ditto_variable *v, const struct dti_gathered *all, void *dst)
 {
-    const void *component[DITTO_MAX_REPLICAS];
+    const void **component = malloc(dti_team_all_replicas(v->team) * sizeof *component);
+    if (component == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to aggregate \"%s\"", v->name);
     for (uint32_t n = 0; n < dti_team_all_replicas(v->team); all++)
         for (size_t at = 0; at < all->bytes; at += v->bytes)
             component[n++] = all->data + at;
@@ -55,6 +57,7 @@ static ditto_status combine_hosts(const ditto_variable *v, const struct dti_gath
                                            v->aggregation == DITTO_AGGREGATE_SUM ? DITTO_SUM : DITTO_MEAN,
                                            dti_team_tree(v->team), component, v->count, dst);
     dti_fenv_leave(saved);
+    free(component);
     return status;
 }
 
@@ -67,9 +70,6 @@ static ditto_status read_hosts(const ditto_variable *v, void *dst)
     const struct dti_gathered *all;
     if (v->count == 0)
         return dti_cross_gather(v->team, &request, NULL, 0, &all);
-    if (dti_team_all_replicas(v->team) > DITTO_MAX_REPLICAS && !first_only)
-        return DTI_FAIL(DITTO_ERR_UNSUPPORTED, "\"%s\" has %u components: at most %u can be aggregated",
-                        v->name, dti_team_all_replicas(v->team), DITTO_MAX_REPLICAS);
     char *own = malloc(given * v->bytes + 1);
     if (own == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to send the components of \"%s\"", v->name);

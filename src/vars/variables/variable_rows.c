@@ -20,7 +20,7 @@ struct scattering {
     /* The replica whose copy is changed, or DTI_EVERYONE to change all copies. */
     uint32_t only_replica;
 
-    const ditto_slices *slices_of[DITTO_MAX_REPLICAS]; /* [sources] */
+    const ditto_slices *const *slices_of; /* [sources] */
     uint32_t sources;
     size_t row_count; /* the number of elements of a row */
     size_t row_bytes;
@@ -132,10 +132,14 @@ static uint32_t sources_of(const ditto_variable *v, uint32_t replicas)
 static ditto_status scatter(struct dti_replica *self, const void *const *contributed, void *context)
 {
     struct scattering *s = context;
+    const ditto_slices *of[DITTO_MAX_REPLICAS];
     s->sources = sources_of(s->v, self->num_replicas);
     for (uint32_t i = 0; i < s->sources; i++)
-        s->slices_of[i] = contributed[i];
-    return apply_share(s, self);
+        of[i] = contributed[i];
+    s->slices_of = of;
+    ditto_status status = apply_share(s, self);
+    s->slices_of = NULL;
+    return status;
 }
 
 /* The same over several hosts. Each of them changes its own copies by the slices of all replicas. */
@@ -148,8 +152,7 @@ static ditto_status scatter_gathered(void *context, const ditto_slices *const *o
 {
     const struct scattering_on_hosts *all = context;
     all->s->sources = sources_of(all->s->v, n);
-    for (uint32_t i = 0; i < all->s->sources; i++)
-        all->s->slices_of[i] = of[i];
+    all->s->slices_of = of;
     return apply_share(all->s, all->self);
 }
 
@@ -193,7 +196,7 @@ ditto_status dti_scatter_cross(ditto_variable *v, enum dti_rule rule, const ditt
 {
     struct scattering s;
     begin(&s, v, rule);
-    s.slices_of[0] = slices;
+    s.slices_of = &slices;
     s.sources = 1;
     DTI_TRY(check_all(&s));
     return dti_share(v->team, slices->rows * s.row_bytes, rows_of(v), 1, scatter_range, &s);
@@ -204,7 +207,7 @@ ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule
 {
     struct scattering s;
     begin(&s, v, rule);
-    s.slices_of[0] = slices;
+    s.slices_of = &slices;
     s.sources = 1;
     s.only_replica = replica;
     DTI_TRY(check_all(&s));
