@@ -2,6 +2,7 @@
 # Runs simulated.c on networks of 2 to 64 hosts, or of the given numbers (at most 256), and prints a table.
 # Each line has the best of three sets of algorithms for MPI_Allreduce (of MPICH, Open MPI and MVAPICH2).
 #     bench/simulated/run.sh [HOSTS...]
+# MOST_BYTES limits the size of messages: 256 hosts with all sizes take hours.
 # It needs SimGrid (Debian: libsimgrid-dev), and libditto in build/ (./run build).
 set -eu
 cd "$(dirname "$0")/../.."
@@ -40,7 +41,7 @@ simulate() { # HOSTS SELECTOR WORDS
         --cfg=smpi/simulate-computation:no --cfg=smpi/test:1e-8 --cfg=smpi/grow-injected-times:no \
         --cfg=smpi/os:0:3e-7:0 --cfg=smpi/ois:0:3e-7:0 --cfg=smpi/or:0:3e-7:0 \
         --cfg="smpi/coll-selector:$2" --log=root.thres:error \
-        "$folder/simulated" ${3:+"$3"} | grep '^[0-9]*,'
+        "$folder/simulated" "${MOST_BYTES:-8388608}" ${3:+"$3"} | grep '^[0-9]*,'
 }
 
 echo "hosts,bytes,messages,predicted,sent bytes,predicted,ditto us,MPI us"

@@ -5,8 +5,8 @@
  * received takes 0.3 us of a processor, and all else that processors do takes no time. run.sh builds and
  * starts this program.
  *
- *     simulated        measures both
- *     simulated mpi    measures MPI_Allreduce alone
+ *     simulated BYTES        measures both, with messages of at most so many bytes
+ *     simulated BYTES mpi    measures MPI_Allreduce alone
  *
  * A line has the number of hosts, the bytes of the message, what the busiest host has sent (messages, bytes,
  * and the same as src/sync/plans/volume.h predicts), and the simulated microseconds of ditto and of
@@ -152,7 +152,7 @@ static ditto_status measure_size(ditto_strategy *strategy, int rank, int hosts, 
     return status;
 }
 
-static ditto_status measure_all(int rank, int hosts, bool only_mpi)
+static ditto_status measure_all(int rank, int hosts, size_t most_bytes, bool only_mpi)
 {
     static const size_t counts[] = { 2, 64, 1024, 8192, 262144, 2097152 };
     ditto_cluster_options cluster_options = DITTO_CLUSTER_OPTIONS_INIT;
@@ -166,7 +166,7 @@ static ditto_status measure_all(int rank, int hosts, bool only_mpi)
         DITTO_TRY(ditto_mpi_cluster(MPI_COMM_WORLD, &cluster_options, &options.cluster));
         DITTO_TRY(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy));
     }
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0] && counts[i] * sizeof(float) <= most_bytes; i++)
         DITTO_TRY(measure_size(strategy, rank, hosts, counts[i]));
     return DITTO_OK;
 }
@@ -177,7 +177,8 @@ int main(int argc, char **argv)
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &hosts);
-    ditto_status status = measure_all(rank, hosts, argc > 1);
+    size_t most_bytes = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
+    ditto_status status = measure_all(rank, hosts, most_bytes, argc > 2);
     if (status != DITTO_OK)
         fprintf(stderr, "host %d: %s\n", rank, ditto_last_error()->message);
     fflush(NULL);
