@@ -55,7 +55,8 @@ typedef struct ditto_generator {
     /** Begins a pass and sets *position. If this field is NULL, the position is NULL. */
     ditto_status (*open)(void *user, uint64_t pass, void **position);
 
-    /** Writes all elements of all components of the next row, or returns DITTO_END_OF_INPUT. */
+    /** Writes all elements of all components of the next row, or returns DITTO_END_OF_INPUT. Elements that it
+     *  leaves are not defined, and over several hosts the rows of two hosts may then differ. */
     ditto_status (*next)(void *user, void *position, const ditto_tensor *row);
 
     /** Ends a pass, also if rows are left. This field may be NULL. */

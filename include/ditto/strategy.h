@@ -265,10 +265,10 @@ typedef struct ditto_strategy_options {
     ditto_switch part;
 
     /** The hosts that the strategy spans, or NULL for this one alone. Every host creates the strategy, with
-     *  the same kind, order_blocks, timeout_ms, bytes_per_pack, implementation and run_agreement. The numbers of replicas
-     *  and their PUs are each host's own (ditto_cluster_share). Replica ids are global: host 0 has the first
-     *  ones, then host 1, and so on. A cluster serves one strategy at a time, and must stay until that is
-     *  destroyed. Only DITTO_MIRRORED spans several hosts. */
+     *  the same kind, order_blocks, timeout_ms, bytes_per_pack, implementation and run_agreement. The numbers
+     *  of replicas and their PUs are each host's own (ditto_cluster_share). Replica ids are global: host 0
+     *  has the first ones, then host 1, and so on. A cluster serves one strategy at a time, and must stay
+     *  until that is destroyed. Only DITTO_MIRRORED spans several hosts. */
     struct ditto_cluster *cluster;
 
     /** Whether the hosts agree on the end of each run. It has no effect on one host.
@@ -276,10 +276,11 @@ typedef struct ditto_strategy_options {
      *  With DITTO_SWITCH_ON, the default, a run ends on all hosts together, and with the same status. This
      *  takes as long as a barrier of the hosts. With DITTO_SWITCH_OFF a run returns when the replicas of this
      *  host have returned, with the status of this host: DITTO_END_OF_INPUT and other positive statuses are
-     *  each host's own. A host learns of the failure of another one in its next call over hosts, or over the
-     *  life line, and then returns that error, perhaps in another run than the one that failed. That hosts
-     *  read the same rows is not compared at the end of these runs. Use it for many short runs between which
-     *  no host looks at what another one has done. */
+     *  each host's own. A host learns of the failure of another one at the end of a run, in a call over
+     *  hosts, or over the life line, and then returns that error, perhaps in another run than the one that
+     *  failed. After an error the hosts must go on with the same run. Nothing finds out whether hosts have
+     *  chosen different rows. Use it for many short runs between which no host looks at what another one has
+     *  done. */
     ditto_switch run_agreement;
 } ditto_strategy_options;
 

@@ -136,7 +136,7 @@ static void write_header(ditto_cluster *cluster, const struct dti_intent *intent
     headers->combine = dti_headers_can_combine(cluster) ? intent->combine : NULL;
     headers->context = intent->context;
     headers->out_at = 0;
-    headers->out_bytes = dti_header_bytes(out);
+    headers->out_bytes = headers->most_sent = dti_header_bytes(out);
 }
 
 static ditto_status send(ditto_cluster *cluster)
@@ -234,7 +234,7 @@ static bool is_of_present(const struct dti_headers *headers, const struct dti_pe
 static bool is_sent(const struct dti_headers *headers, const struct dti_peer *peer)
 {
     return !peer->send[(headers->number + 1) % 2].is_unfinished &&
-           (headers->out_bytes <= EAGER_BYTES || !peer->send[headers->number % 2].is_unfinished);
+           (headers->most_sent <= EAGER_BYTES || !peer->send[headers->number % 2].is_unfinished);
 }
 
 /* Takes the headers of this exchange that have arrived. Returns true if there is nothing to wait for. */
@@ -304,6 +304,11 @@ static uint32_t first_different(const ditto_cluster *cluster)
 uint64_t dti_headers_number(const ditto_cluster *cluster)
 {
     return cluster->headers->number;
+}
+
+bool dti_headers_are_broken(const ditto_cluster *cluster)
+{
+    return cluster->headers->is_broken;
 }
 
 void dti_headers_run_ends(ditto_cluster *cluster)

@@ -138,8 +138,12 @@ void dti_headers_run_ends(ditto_cluster *cluster);
  * error. The first error counts. */
 void dti_headers_break(ditto_cluster *cluster);
 
+/* Returns true if nothing can be agreed on before the end of the epoch. */
+bool dti_headers_are_broken(const ditto_cluster *cluster);
+
 /* Returns the payload of a host's header in the last exchange. It stays until the next exchange begins. That
- * of this host is what it has sent. */
+ * of this host is what it has sent, unless payloads were combined: then each is the combined payload of all.
+ * */
 const void *dti_header_in(const ditto_cluster *cluster, uint32_t host);
 
 /* Returns true if a host has sent its last header after the last exchange, or if the wire has failed. A host

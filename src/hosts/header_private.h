@@ -90,6 +90,7 @@ struct dti_headers {
      * steps, the headers of `have` hosts are in it, in the order of their places (header_steps.c). */
     unsigned char *out[2];
     size_t out_at, out_bytes;
+    size_t most_sent; /* the bytes of the longest message that was sent in this exchange */
     uint32_t have;
 
     /* Of the present exchange. The digest is that of the intent and the number of runs. `combine` is NULL if

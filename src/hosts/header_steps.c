@@ -8,13 +8,13 @@
  * log2 H messages (rounded up), instead of H - 1 (Bruck et al., IEEE TPDS 8(11), 1997; Thakur et al., IJHPCA
  * 19(1), 2005, for the cube).
  *
- * The message grows in the buffer of the exchange, and what is sent is always its beginning.
+ * The message grows in the buffer of the exchange, and what is sent is the beginning of the message.
  *
- * In a cube, the hosts of a message are an aligned block of 2^s hosts, and the message that comes next is from
- * the block beside it. If the call combines (struct dti_intent), the headers of both are replaced by one, and
- * their payloads by one, which stand behind the old message in the buffer, because that one may still be on
- * its way. So a message stays as long as a payload, instead of growing with the number of hosts. If calls
- * differ, nobody reads payloads, and headers are passed on without them. */
+ * In a cube, the hosts of a message are an aligned block of 2^s hosts, and the message that comes next is
+ * from the block beside it. If the call combines (struct dti_intent), the headers of both are replaced by
+ * one, and their payloads by one, which stand behind the old message in the buffer, because that one may
+ * still be on its way. So a message stays as long as a payload, instead of growing with the number of hosts.
+ * If calls differ, nobody reads payloads, and headers are passed on without them. */
 #include "base/errors/status.h"
 #include "hosts/header_private.h"
 
@@ -102,8 +102,9 @@ ditto_status dti_header_step_send(ditto_cluster *cluster)
     if (headers->have == cluster->wire.num_hosts)
         return DITTO_OK;
     uint32_t to = dti_header_host_before(cluster, headers->have);
-    return dti_send_header(cluster, to, own_message(headers),
-                           bytes_of(headers, step_count(cluster, headers->have)),
+    size_t bytes = bytes_of(headers, step_count(cluster, headers->have));
+    headers->most_sent = bytes > headers->most_sent ? bytes : headers->most_sent;
+    return dti_send_header(cluster, to, own_message(headers), bytes,
                            &headers->peer[to].send[headers->number % 2]);
 }
 

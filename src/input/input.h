@@ -40,7 +40,7 @@ ditto_status dti_iterator_end(ditto_iterator *iterator);
  * Called after dti_cross_enter, when no run is active. */
 bool dti_iterator_has_failed_in_order(const ditto_iterator *iterator);
 
-/* What this host tells others about rows that it has chosen, and they too (distribute/rows_of_hosts.h). */
+/* What a host tells the others about the rows that it has chosen (distribute/rows_of_hosts.h). */
 struct dti_chosen_rows {
     uint64_t iterator; /* dti_iterator_number */
     uint64_t first;    /* the first step, which a restore sets */
@@ -50,17 +50,29 @@ struct dti_chosen_rows {
     uint32_t has_ended; /* no step follows */
 };
 
-/* Stores in `out` what is new since the last call, at most `most`. Returns the number. Called at the end of a
- * run over several hosts. */
-uint32_t dti_input_chosen_rows(const struct dti_team *team, struct dti_chosen_rows *out, uint32_t most);
+/* Two hosts have chosen different rows. */
+struct dti_different_rows {
+    uint64_t iterator;
+    uint64_t steps; /* the rows of these first steps are not all equal */
+};
 
-/* Returns that of `a` which another host contradicts. NULL if there is none. */
-const struct dti_chosen_rows *dti_chosen_rows_differ(const struct dti_chosen_rows *a, uint32_t a_count,
-                                                     const struct dti_chosen_rows *b, uint32_t b_count);
+/* Stores in `out` what this host tells, at most `most`. Returns the number. *last is the iterator that came
+ * last if there was no room for all, and 0 otherwise, as at first. The next call begins with it. Called at
+ * the end of a run over several hosts. */
+uint32_t dti_input_chosen_rows(const struct dti_team *team, uint64_t *last, struct dti_chosen_rows *out,
+                               uint32_t most);
 
-/* Writes which dataset it is. */
-void dti_input_describe_chosen_rows(const struct dti_team *team, const struct dti_chosen_rows *rows,
-                                    struct dti_text *text);
+/* Returns true if two hosts contradict each other, and sets *out to the first difference. */
+bool dti_chosen_rows_differ(const struct dti_chosen_rows *a, uint32_t a_count,
+                            const struct dti_chosen_rows *b, uint32_t b_count,
+                            struct dti_different_rows *out);
+
+/* Notes that a difference in the rows of an iterator was reported. Nothing is told of it before its replicas
+ * have taken more steps. */
+void dti_input_rows_reported(const struct dti_team *team, uint64_t iterator);
+
+/* Writes which dataset an iterator has. */
+void dti_input_describe_dataset(const struct dti_team *team, uint64_t iterator, struct dti_text *text);
 
 /* -- Any thread -- */
 enum dti_use { DTI_USE_NONE, DTI_USE_REPLICAS, DTI_USE_CROSS };

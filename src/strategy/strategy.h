@@ -54,6 +54,7 @@ struct ditto_strategy {
     struct dti_strategy_base base; /* must be the first member, see replicas/team/team.h */
     const struct dti_strategy_kind *kind;
     ditto_placement *placement;
+    uint64_t told_rows;      /* by dti_input_chosen_rows */
     struct dti_hosts *hosts; /* NULL if the strategy has one host */
 
     /* Numbers of packages, nodes, cores and PUs, and the CPU quota, when the strategy was made. */

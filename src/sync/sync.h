@@ -266,8 +266,8 @@ void dti_combine_two(ditto_dtype dtype, ditto_op op, void *out, const void *left
 /* out = value / divisor, elementwise, rounded once. For floating and complex dtypes. `out` may be `value`. */
 void dti_divide(ditto_dtype dtype, void *out, const void *value, size_t count, uint32_t divisor);
 
-/* dst = source[0..n) combined along the tree over n values (tree.h), by the calling thread alone. dst overlaps
- * no source. Fails with NO_MEMORY. */
+/* dst = source[0..n) combined along the tree over n values (tree.h), by the calling thread alone. dst
+ * overlaps no source. Fails with NO_MEMORY. */
 ditto_status dti_reduce_local(ditto_dtype dtype, ditto_op op, const struct dti_tree *tree,
                               const void *const *source, size_t count, void *dst);
 

@@ -2,6 +2,9 @@
  * (src/input/distribute/rows_of_hosts.h). */
 #include "support/hosts.h"
 
+#include <stdatomic.h>
+#include <unistd.h>
+
 enum { ROWS = 40, BATCH = 6 };
 
 /* How the rows of one host differ from those of the others. */
@@ -9,6 +12,10 @@ struct source {
     uint32_t host, other; /* this host, and the one that differs */
     int64_t row;          /* the row that differs there, or -1 */
     int64_t rows;         /* so many on that host, or ROWS */
+    bool fails;           /* that row is an error there */
+
+    /* If not NULL, the rows of a step are given when so many steps have been taken. */
+    atomic_int *taken;
 };
 
 static bool is_other(const struct source *s)
@@ -31,6 +38,10 @@ static ditto_status next_row(void *user, void *position, const ditto_tensor *row
     int64_t *next = position, rows = is_other(s) ? s->rows : ROWS;
     if (*next == rows)
         return DITTO_END_OF_INPUT;
+    if (s->fails && *next == s->row && is_other(s))
+        return ditto_fail(NULL, 3, "row 15 is missing");
+    for (int i = 0; s->taken != NULL && *next / BATCH > atomic_load(s->taken) && i < 30000; i++)
+        usleep(1000);
     *(int64_t *)row->data = *next == s->row && is_other(s) ? -1 : *next;
     ++*next;
     return DITTO_OK;
@@ -105,7 +116,7 @@ static ditto_status iterate(ditto_strategy *strategy, ditto_dataset *rows, uint3
 /* Two replicas on each host. Row 15 is in the third step, and the others are equal. */
 static ditto_status finds_row_15(struct test_host *host, make_fn *make, uint32_t pipelines, const char *name)
 {
-    struct source s = { host->host, 1, 15, ROWS };
+    struct source s = { .host = host->host, .other = 1, .row = 15, .rows = ROWS };
     ditto_strategy *strategy;
     ditto_dataset *rows;
     ditto_iterator *it;
@@ -155,18 +166,19 @@ static void a_filter_that_drops_another_row_on_one_host_is_found(void **state)
     on_hosts(3, 0, finds_a_filtered_row, NULL);
 }
 
-/* The input of host 1 ends after two steps. */
+/* The input of host 0 or 1 ends after two steps. */
 static ditto_status ends_early(struct test_host *host)
 {
-    struct source s = { host->host, 1, -1, 2L * BATCH };
+    struct source s = {
+        .host = host->host, .other = *(const uint32_t *)host->argument, .row = -1, .rows = 2L * BATCH
+    };
     ditto_strategy *strategy;
     ditto_dataset *rows;
     ditto_iterator *it;
     DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
     DITTO_TRY(generate(&s, &rows));
     DITTO_TRY(iterate(strategy, rows, 1, &it));
-    DITTO_TRY(
-        expect(host, take_steps(strategy, it, UINT64_MAX), DITTO_ERR_DIVERGED, "have chosen different"));
+    DITTO_TRY(expect(host, take_steps(strategy, it, UINT64_MAX), DITTO_ERR_DIVERGED, "in the first 3 steps"));
     DITTO_TRY(ditto_iterator_destroy(it));
     DITTO_TRY(ditto_dataset_destroy(rows));
     return ditto_strategy_destroy(strategy);
@@ -175,14 +187,71 @@ static ditto_status ends_early(struct test_host *host)
 static void input_that_ends_early_on_one_host_is_found(void **state)
 {
     (void)state;
-    on_hosts(2, 0, ends_early, NULL);
-    on_hosts(3, 50, ends_early, NULL);
+    for (uint32_t other = 0; other < 2; other++) {
+        on_hosts(2, 0, ends_early, &other);
+        on_hosts(3, 50, ends_early, &other);
+    }
+}
+
+/* A row that one host cannot give is an error of its own. */
+static ditto_status fails_to_give(struct test_host *host)
+{
+    struct source s = { .host = host->host, .other = 1, .row = 15, .rows = ROWS, .fails = true };
+    ditto_strategy *strategy;
+    ditto_dataset *rows;
+    ditto_iterator *it;
+    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
+    DITTO_TRY(generate(&s, &rows));
+    for (int i = 0; i < test_trials(5); i++) {
+        ditto_status status = DITTO_OK;
+        DITTO_TRY(iterate(strategy, rows, 1, &it));
+        for (int step = 0; step < ROWS / BATCH && status == DITTO_OK; step++)
+            status = take_steps(strategy, it, 1);
+        DITTO_TRY(expect(host, status, DITTO_ERR_USER, "row 15 is missing"));
+        DITTO_TRY(ditto_iterator_destroy(it));
+    }
+    DITTO_TRY(ditto_dataset_destroy(rows));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void a_row_that_one_host_cannot_give_is_its_error(void **state)
+{
+    (void)state;
+    on_hosts(2, 0, fails_to_give, NULL);
+    on_hosts(3, 50, fails_to_give, NULL);
+}
+
+/* The generator waits, on a producer, for what the program does after the run. */
+static ditto_status gives_after_the_run(struct test_host *host)
+{
+    atomic_int taken = 0;
+    struct source s = { .host = host->host, .other = UINT32_MAX, .row = -1, .rows = ROWS, .taken = &taken };
+    ditto_strategy *strategy;
+    ditto_dataset *rows;
+    ditto_iterator *it;
+    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
+    DITTO_TRY(generate(&s, &rows));
+    DITTO_TRY(iterate(strategy, rows, 1, &it));
+    for (int step = 0; step < ROWS / BATCH; step++) {
+        atomic_store(&taken, step);
+        DITTO_TRY(take_steps(strategy, it, 1));
+    }
+    atomic_store(&taken, ROWS);
+    DITTO_TRY(ditto_iterator_destroy(it));
+    DITTO_TRY(ditto_dataset_destroy(rows));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void a_generator_may_wait_for_the_end_of_a_run(void **state)
+{
+    (void)state;
+    on_hosts(2, 0, gives_after_the_run, NULL);
 }
 
 /* Replicas of the hosts need not take equally many steps in one run. */
 static ditto_status takes_at_its_own_pace(struct test_host *host)
 {
-    struct source s = { host->host, UINT32_MAX, -1, ROWS };
+    struct source s = { .host = host->host, .other = UINT32_MAX, .row = -1, .rows = ROWS };
     ditto_strategy *strategy;
     ditto_dataset *rows;
     ditto_iterator *it;
@@ -219,7 +288,7 @@ static ditto_status take_of_each(ditto_replica *self, void *argument)
 /* More iterators have news than a note has room for. The rest is told at the end of the next run. */
 static ditto_status finds_one_of_many(struct test_host *host, int which)
 {
-    struct source s = { host->host, 1, 15, ROWS };
+    struct source s = { .host = host->host, .other = 1, .row = 15, .rows = ROWS };
     ditto_strategy *strategy;
     ditto_dataset *rows, *others;
     ditto_iterator *it[ITERATORS];
@@ -258,6 +327,8 @@ int main(void)
         cmocka_unit_test(a_generator_that_gives_another_row_on_one_host_is_found),
         cmocka_unit_test(a_filter_that_drops_another_row_on_one_host_is_found),
         cmocka_unit_test(input_that_ends_early_on_one_host_is_found),
+        cmocka_unit_test(a_row_that_one_host_cannot_give_is_its_error),
+        cmocka_unit_test(a_generator_may_wait_for_the_end_of_a_run),
         cmocka_unit_test(equal_rows_are_found_equal_at_any_pace),
         cmocka_unit_test(each_of_many_iterators_is_compared),
     };

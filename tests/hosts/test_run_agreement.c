@@ -3,6 +3,9 @@
 #include "hosts/cluster.h"
 #include "support/hosts.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 enum { RUNS = 200 };
 
 static ditto_status make(struct test_host *host, uint32_t replicas, ditto_switch agreement,
@@ -85,6 +88,23 @@ static void a_positive_status_is_each_hosts_own(void **state)
 
 /* -- failures -- */
 
+/* The argument of the hosts is a barrier of their threads. */
+static void with_barrier(uint32_t hosts, uint32_t delay_us, bool life_line, test_host_fn *function)
+{
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, hosts);
+    if (life_line)
+        on_hosts_with_life_line(hosts, function, &barrier);
+    else
+        on_hosts(hosts, delay_us, function, &barrier);
+    pthread_barrier_destroy(&barrier);
+}
+
+struct merging {
+    struct test_host *host;
+    ditto_variable *v;
+};
+
 struct failing {
     struct test_host *host;
     int run, failing_run;
@@ -98,8 +118,8 @@ static ditto_status fails_in_a_run(ditto_replica *self, void *argument)
     return f->run % 2 == 0 ? ditto_barrier(self, NULL) : DITTO_OK;
 }
 
-/* No host fails before all have begun. The others learn of it in one of their next runs, at the latest in the next collective. Then all make the
- * same number of runs again. */
+/* No host fails before all have begun. The others learn of it in one of their next runs, at the latest in the
+ * next collective. Then all make the same number of runs again. */
 static ditto_status fail_in_a_run(struct test_host *host)
 {
     ditto_strategy *strategy;
@@ -113,10 +133,11 @@ static ditto_status fail_in_a_run(struct test_host *host)
             f.run++;
         }
         DITTO_TRY(expect(host, status, DITTO_ERR_USER, "host 1 has failed"));
-        /* Over the life line a slower host may hear of it before it has come so far. */
-        CHECK(host, (host->life_line || f.run > f.failing_run) && f.run <= f.failing_run + 3);
+        /* A slower host may hear of it before it has come so far. */
+        CHECK(host, f.run <= f.failing_run + 3);
         for (int k = 0; k < 3; k++)
             DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
+        pthread_barrier_wait(host->argument); /* so that no host fails before these runs have ended */
     }
     return ditto_strategy_destroy(strategy);
 }
@@ -124,9 +145,80 @@ static ditto_status fail_in_a_run(struct test_host *host)
 static void a_failure_reaches_the_others_in_a_later_call(void **state)
 {
     (void)state;
-    on_hosts(2, 100, fail_in_a_run, NULL);
-    on_hosts(3, 0, fail_in_a_run, NULL);
-    on_hosts_with_life_line(3, fail_in_a_run, NULL);
+    with_barrier(2, 100, false, fail_in_a_run);
+    with_barrier(3, 0, false, fail_in_a_run);
+    with_barrier(3, 0, true, fail_in_a_run);
+}
+
+/* Runs without collectives, and without a life line, learn of it at their end. */
+static ditto_status fails_alone(ditto_replica *self, void *argument)
+{
+    const struct test_host *host = argument;
+    return host->host == 1 ? ditto_fail(self, 6, "host 1 has failed") : DITTO_OK;
+}
+
+static ditto_status makes_runs_that_never_meet(struct test_host *host)
+{
+    ditto_strategy *strategy;
+    DITTO_TRY(make(host, 2, DITTO_SWITCH_OFF, &strategy));
+    for (int i = 0; i < test_trials(20); i++) {
+        ditto_status status = DITTO_OK;
+        for (int k = 0; k < 30000 && status == DITTO_OK; k++) {
+            status = ditto_strategy_run(strategy, fails_alone, host);
+            usleep(1000);
+        }
+        DITTO_TRY(expect(host, status, DITTO_ERR_USER, "host 1 has failed"));
+        DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
+        pthread_barrier_wait(host->argument);
+    }
+    return ditto_strategy_destroy(strategy);
+}
+
+static void runs_that_never_meet_learn_of_a_failure_too(void **state)
+{
+    (void)state;
+    with_barrier(2, 50, false, makes_runs_that_never_meet);
+    with_barrier(3, 0, false, makes_runs_that_never_meet);
+}
+
+/* An assign in a merge function has met the other hosts when it fails. The function hides it. */
+static ditto_status hide_an_error(ditto_strategy *strategy, ditto_value *const *arguments, uint32_t count,
+                                  void *user, ditto_value **result)
+{
+    struct merging *m = user;
+    double value = m->host->host;
+    (void)strategy, (void)arguments, (void)count, (void)result;
+    EXPECT(m->host->report, ditto_variable_assign(m->v, &value, sizeof value) == DITTO_ERR_DIVERGED);
+    return DITTO_OK;
+}
+
+static ditto_status merges(ditto_replica *self, void *argument)
+{
+    return ditto_merge_call(self, hide_an_error, argument, NULL, 0, NULL);
+}
+
+static ditto_status hides_an_error(struct test_host *host)
+{
+    struct merging m = { .host = host };
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor initial = { .dtype = DITTO_F64, .rank = 1, .shape = { 1 } };
+    ditto_strategy *strategy;
+    options.name = "x";
+    DITTO_TRY(make(host, 2, DITTO_SWITCH_OFF, &strategy));
+    DITTO_TRY(ditto_variable_create(strategy, &initial, &options, &m.v));
+    for (int i = 0; i < test_trials(5); i++) {
+        DITTO_TRY(expect(host, ditto_strategy_run(strategy, merges, &m), DITTO_ERR_DIVERGED, "x"));
+        DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
+    }
+    DITTO_TRY(ditto_variable_destroy(m.v));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void an_error_that_a_merge_function_hides_ends_the_run(void **state)
+{
+    (void)state;
+    on_hosts(2, 0, hides_an_error, NULL);
+    on_hosts(3, 50, hides_an_error, NULL);
 }
 
 /* The same collective in another run is another call. */
@@ -195,6 +287,8 @@ int main(void)
         cmocka_unit_test(by_default_hosts_agree),
         cmocka_unit_test(a_positive_status_is_each_hosts_own),
         cmocka_unit_test(a_failure_reaches_the_others_in_a_later_call),
+        cmocka_unit_test(runs_that_never_meet_learn_of_a_failure_too),
+        cmocka_unit_test(an_error_that_a_merge_function_hides_ends_the_run),
         cmocka_unit_test(another_number_of_runs_is_found),
         cmocka_unit_test(another_number_of_runs_is_found_at_the_end),
         cmocka_unit_test(hosts_must_have_the_same_option),

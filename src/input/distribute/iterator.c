@@ -105,9 +105,10 @@ static ditto_status make_pipelines(struct ditto_iterator *it)
             .first_served = begin - w * each,
             .served = end - begin,
         };
+        /* If pipelines share one order, the first one of a host stands for all of them. */
         bool is_spread = begin > w * each || end < (w + 1) * each;
-        p->sequencer.o.is_compared = dti_cross_has_hosts(it->team) &&
-                                     (is_spread || p->sequencer.o.cut.arrangement == DTI_CUT_SHARED);
+        p->sequencer.o.is_compared = dti_cross_agrees_on_runs(it->team) &&
+                                     (p->sequencer.o.cut.arrangement == DTI_CUT_SHARED ? i == 0 : is_spread);
         for (uint32_t r = p->first_replica; r < p->first_replica + p->sequencer.o.served; r++)
             it->consumer[r].pipeline = it->consumer[r].failed_pipeline = p;
     }

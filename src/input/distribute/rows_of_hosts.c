@@ -24,15 +24,24 @@ ditto_status dti_digest_of_rows_init(struct dti_sequencer *s)
     if (!s->o.is_compared)
         return DITTO_OK;
     s->digest.after = calloc((size_t)s->o.slots + 2, sizeof *s->digest.after);
-    return s->digest.after != NULL
-               ? DITTO_OK
-               : DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the digests of %u steps", s->o.slots + 2);
+    if (s->digest.after == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the digests of %u steps", s->o.slots + 2);
+    pthread_mutex_init(&s->digest.lock, NULL);
+    return DITTO_OK;
 }
 
 void dti_digest_of_rows_free(struct dti_sequencer *s)
 {
+    if (s->digest.after == NULL)
+        return;
     free(s->digest.after);
     dti_bytes_free(&s->digest.row);
+    pthread_mutex_destroy(&s->digest.lock);
+}
+
+void dti_digest_of_rows_begin(struct dti_sequencer *s)
+{
+    s->digest.cut = s->first;
 }
 
 void dti_digest_of_rows_add(struct dti_sequencer *s, const struct dti_input_step *step)
@@ -47,7 +56,22 @@ void dti_digest_of_rows_add(struct dti_sequencer *s, const struct dti_input_step
             d->row.failed = true;
         d->last = dti_hash_words(d->last, d->row.data, d->row.length);
     }
+    pthread_mutex_lock(&d->lock);
     *digest_after(s, s->cut) = d->last;
+    d->cut = s->cut + 1;
+    d->has_failed |= d->row.failed || s->source_status < 0; /* the step may be short because of an error */
+    pthread_mutex_unlock(&d->lock);
+}
+
+void dti_digest_of_rows_end(struct dti_sequencer *s)
+{
+    struct dti_digest_of_rows *d = &s->digest;
+    if (d->after == NULL)
+        return;
+    pthread_mutex_lock(&d->lock);
+    d->has_ended = s->end_status == DITTO_END_OF_INPUT;
+    d->has_failed |= s->end_status < 0;
+    pthread_mutex_unlock(&d->lock);
 }
 
 /* -- what a host tells -- */
@@ -73,42 +97,62 @@ static uint64_t steps_of(const struct ditto_iterator *it, const struct dti_pipel
     return least;
 }
 
-/* Sets *out to what is told of a pipeline. Returns false if nothing is new. */
+/* Sets *out to what is told of a pipeline. Returns false if there is nothing to tell. */
 static bool tell(const struct ditto_iterator *it, struct dti_pipeline *p, struct dti_chosen_rows *out)
 {
-    struct dti_sequencer *s = &p->sequencer;
-    bool all_ended, is_new;
+    const struct dti_sequencer *s = &p->sequencer;
+    struct dti_digest_of_rows *d = &p->sequencer.digest;
+    bool all_ended;
     uint64_t steps = steps_of(it, p, &all_ended);
-    pthread_mutex_lock(&s->lock);
-    steps = steps < s->cut ? steps : s->cut; /* other pipelines may have steps without rows of this one */
-    bool has_ended = all_ended && s->end_status == DITTO_END_OF_INPUT && steps == s->cut;
-    is_new = steps > s->first && !s->digest.row.failed && 2 * steps + has_ended != s->digest.told;
-    if (is_new) {
-        s->digest.told = 2 * steps + has_ended;
+    if (d->after == NULL)
+        return false;
+    pthread_mutex_lock(&d->lock);
+    steps = steps < d->cut ? steps : d->cut; /* other pipelines may have steps without rows of this one */
+    bool has_ended = all_ended && d->has_ended && steps == d->cut;
+    bool tells = steps > s->first && !d->has_failed && 2 * steps + has_ended != d->reported;
+    if (tells)
         *out = (struct dti_chosen_rows){ .iterator = it->number,
                                          .first = s->first,
                                          .steps = steps,
                                          .digest = *digest_after(s, steps - 1),
                                          .pipeline = is_shared_order(s) ? 0 : s->o.cut.pipeline,
                                          .has_ended = has_ended };
-    }
-    pthread_mutex_unlock(&s->lock);
-    return is_new;
+    pthread_mutex_unlock(&d->lock);
+    return tells;
 }
 
-uint32_t dti_input_chosen_rows(const struct dti_team *team, struct dti_chosen_rows *out, uint32_t most)
+/* Tells of the pipelines of an iterator. Returns the new count. */
+static uint32_t tell_all(const ditto_iterator *it, struct dti_chosen_rows *out, uint32_t count, uint32_t most)
+{
+    for (uint32_t i = 0; i < it->plan.local_pipelines && count < most; i++)
+        count += tell(it, &it->pipeline[i], &out[count]);
+    return count;
+}
+
+uint32_t dti_input_chosen_rows(const struct dti_team *team, uint64_t *last, struct dti_chosen_rows *out,
+                               uint32_t most)
 {
     uint32_t count = 0;
-    for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL;) {
-        for (uint32_t i = 0; i < it->plan.local_pipelines && count < most; i++) {
-            struct dti_pipeline *p = &it->pipeline[i];
-            if (p->sequencer.digest.after != NULL && tell(it, p, &out[count]))
-                count++;
-            if (is_shared_order(&p->sequencer))
-                break; /* the others have the same rows */
-        }
-    }
+    uint64_t first = *last;
+    /* Iterators are listed from the newest on, and their numbers ascend with time. */
+    for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL;)
+        if (it->number <= first)
+            count = tell_all(it, out, count, most);
+    for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL;)
+        if (it->number > first)
+            count = tell_all(it, out, count, most);
+    *last = count == most ? out[most - 1].iterator : 0;
     return count;
+}
+
+void dti_input_rows_reported(const struct dti_team *team, uint64_t iterator)
+{
+    for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL;)
+        for (uint32_t i = 0; i < it->plan.local_pipelines && it->number == iterator; i++) {
+            struct dti_chosen_rows now;
+            if (tell(it, &it->pipeline[i], &now))
+                it->pipeline[i].sequencer.digest.reported = 2 * now.steps + now.has_ended;
+        }
 }
 
 /* -- comparing -- */
@@ -129,15 +173,18 @@ static bool differ(const struct dti_chosen_rows *a, const struct dti_chosen_rows
     return (a->steps < b->steps && a->has_ended) || (b->steps < a->steps && b->has_ended);
 }
 
-const struct dti_chosen_rows *dti_chosen_rows_differ(const struct dti_chosen_rows *a, uint32_t a_count,
-                                                     const struct dti_chosen_rows *b, uint32_t b_count)
+bool dti_chosen_rows_differ(const struct dti_chosen_rows *a, uint32_t a_count,
+                            const struct dti_chosen_rows *b, uint32_t b_count, struct dti_different_rows *out)
 {
     for (uint32_t i = 0; i < a_count; i++) {
         const struct dti_chosen_rows *other = find(b, b_count, &a[i]);
-        if (other != NULL && differ(&a[i], other))
-            return &a[i];
+        if (other == NULL || !differ(&a[i], other))
+            continue;
+        uint64_t least = a[i].steps < other->steps ? a[i].steps : other->steps;
+        *out = (struct dti_different_rows){ a[i].iterator, least + (a[i].steps != other->steps) };
+        return true;
     }
-    return NULL;
+    return false;
 }
 
 /* Writes the kinds of a dataset, from its last transformation to its source. */
@@ -148,11 +195,10 @@ static void describe(const ditto_dataset *dataset, struct dti_text *text)
     dti_text_add(text, "%s", dataset->kind->name);
 }
 
-void dti_input_describe_chosen_rows(const struct dti_team *team, const struct dti_chosen_rows *rows,
-                                    struct dti_text *text)
+void dti_input_describe_dataset(const struct dti_team *team, uint64_t iterator, struct dti_text *text)
 {
     for (const ditto_iterator *it = NULL; (it = dti_iterator_after(team, it)) != NULL;) {
-        if (it->number == rows->iterator) {
+        if (it->number == iterator) {
             dti_text_add(text, "the dataset (");
             describe(dti_iterator_dataset(it), text);
             dti_text_add(text, ", pass %llu)", (unsigned long long)it->plan.pass);

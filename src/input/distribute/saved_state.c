@@ -367,6 +367,7 @@ static ditto_status read_steps(struct ditto_iterator *it, struct dti_pipeline *p
 {
     struct dti_sequencer *s = &p->sequencer;
     s->first = s->cut = s->kept = dti_bytes_get_u64(from);
+    dti_digest_of_rows_begin(s);
     bool same_step = dti_bytes_get_at_most(from, 1) != 0;
     if (!same_step && it->plan.state_replicas == it->all_replicas && !is_whole(it, p))
         return DTI_FAIL(

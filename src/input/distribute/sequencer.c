@@ -85,6 +85,7 @@ static void end_with(struct dti_sequencer *s, ditto_status status, uint64_t poin
     s->end_point = point;
     if (status < 0)
         s->error = *error;
+    dti_digest_of_rows_end(s);
 }
 
 /* Asks the cursor for rows. After an end or an error it keeps the status and does not ask again. */

@@ -5,32 +5,42 @@
 #include "input/input.h"
 #include "sync/hosts/hosts.h"
 
+/* Compares the notes of two neighbouring hosts. */
+static bool differ(const struct dti_hosts *hosts, uint32_t host, struct dti_different_rows *out)
+{
+    size_t bytes, next_bytes;
+    const struct dti_chosen_rows *rows = dti_hosts_note(hosts, host, &bytes),
+                                 *next = dti_hosts_note(hosts, host + 1, &next_bytes);
+    return dti_chosen_rows_differ(rows, (uint32_t)(bytes / sizeof *rows), next,
+                                  (uint32_t)(next_bytes / sizeof *next), out);
+}
+
+static ditto_status fail_different(ditto_strategy *strategy, uint32_t host,
+                                   const struct dti_different_rows *d)
+{
+    const struct dti_hosts *hosts = strategy->hosts;
+    char names[400] = "", dataset[200] = "";
+    struct dti_text text = { names, sizeof names, 0 }, of = { dataset, sizeof dataset, 0 };
+    dti_describe_host(hosts->cluster, host, &text);
+    dti_text_add(&text, " and ");
+    dti_describe_host(hosts->cluster, host + 1, &text);
+    dti_input_describe_dataset(strategy->base.team, d->iterator, &of);
+    dti_input_rows_reported(strategy->base.team, d->iterator);
+    DTI_FAIL(DITTO_ERR_DIVERGED,
+             "%s have chosen different rows of %s in the first %llu steps: its files, generators and "
+             "functions must give the same rows on both",
+             names, dataset, (unsigned long long)d->steps);
+    return dti_hosts_close(hosts->cluster, hosts->timeout_ms);
+}
+
 /* Returns DIVERGED on all hosts if two of them have chosen different rows of the same input. Their notes say
  * what they have chosen. */
 static ditto_status compare_rows(ditto_strategy *strategy)
 {
-    const struct dti_hosts *hosts = strategy->hosts;
-    for (uint32_t h = 1; h < dti_hosts_count(hosts); h++) {
-        size_t below_bytes, bytes;
-        const struct dti_chosen_rows *below = dti_hosts_note(hosts, h - 1, &below_bytes),
-                                     *rows = dti_hosts_note(hosts, h, &bytes), *found;
-        found = dti_chosen_rows_differ(below, (uint32_t)(below_bytes / sizeof *below), rows,
-                                       (uint32_t)(bytes / sizeof *rows));
-        if (found == NULL)
-            continue;
-        char names[400] = "", dataset[200] = "";
-        struct dti_text text = { names, sizeof names, 0 };
-        dti_describe_host(hosts->cluster, h - 1, &text);
-        dti_text_add(&text, " and ");
-        dti_describe_host(hosts->cluster, h, &text);
-        dti_input_describe_chosen_rows(strategy->base.team, found,
-                                       &(struct dti_text){ dataset, sizeof dataset, 0 });
-        DTI_FAIL(DITTO_ERR_DIVERGED,
-                 "%s have chosen different rows of %s in the first %llu steps: its files, generators and "
-                 "functions must give the same rows on both",
-                 names, dataset, (unsigned long long)found->steps);
-        return dti_hosts_close(hosts->cluster, hosts->timeout_ms);
-    }
+    struct dti_different_rows found;
+    for (uint32_t h = 0; h + 1 < dti_hosts_count(strategy->hosts); h++)
+        if (differ(strategy->hosts, h, &found))
+            return fail_different(strategy, h, &found);
     return DITTO_OK;
 }
 
@@ -41,7 +51,8 @@ static ditto_status agree(ditto_strategy *strategy, ditto_status status)
     struct dti_hosts *hosts = strategy->hosts;
     uint32_t count = 0;
     if (status >= 0 && hosts->agrees)
-        count = dti_input_chosen_rows(strategy->base.team, rows, sizeof rows / sizeof rows[0]);
+        count = dti_input_chosen_rows(strategy->base.team, &strategy->told_rows, rows,
+                                      sizeof rows / sizeof rows[0]);
     status = dti_hosts_end_run(hosts, status, rows, count * sizeof rows[0]);
     if (status < 0 || !hosts->agrees)
         return status;

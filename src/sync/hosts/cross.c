@@ -36,7 +36,7 @@ static ditto_status gather(struct dti_hosts *hosts, struct gathering *g)
                                  .digest = dti_hash_bytes(DTI_HASH_SEED, r->name, strlen(r->name)),
                                  .name = r->name };
     bool late[DTI_MAX_HOSTS];
-    char call[200], awaited[300] = "";
+    char call[200];
     if (r->object != NULL)
         intent.digest = dti_hash_bytes(intent.digest, r->object, strlen(r->object));
     intent.digest = dti_hash_word(intent.digest, r->digest);
@@ -45,14 +45,8 @@ static ditto_status gather(struct dti_hosts *hosts, struct gathering *g)
     if (verdict == DTI_HEADERS_EQUAL && g->first == NULL)
         verdict = dti_headers_confirm(hosts->cluster);
     describe(r, call, sizeof call);
-    if (verdict != DTI_HEADERS_LATE)
-        return dti_hosts_record(hosts, verdict, call);
-    struct dti_text text = { awaited, sizeof awaited, 0 };
-    dti_headers_describe(hosts->cluster, late, &text);
-    DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u waited %u ms in %s for %s", dti_hosts_own(hosts),
-             hosts->timeout_ms, call, awaited);
-    dti_headers_break(hosts->cluster);
-    return DITTO_ERR_TIMED_OUT;
+    return verdict == DTI_HEADERS_LATE ? dti_hosts_record_late(hosts, late, call)
+                                       : dti_hosts_record(hosts, verdict, call);
 }
 
 static ditto_status gather_on_driver(const struct dti_hosts_call *c)
@@ -105,6 +99,12 @@ static struct dti_hosts *hosts_of(const struct dti_team *team)
 bool dti_cross_has_hosts(const struct dti_team *team)
 {
     return hosts_of(team) != NULL;
+}
+
+bool dti_cross_agrees_on_runs(const struct dti_team *team)
+{
+    const struct dti_hosts *hosts = hosts_of(team);
+    return hosts != NULL && hosts->agrees;
 }
 
 uint32_t dti_cross_hosts(const struct dti_team *team)

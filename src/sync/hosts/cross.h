@@ -40,6 +40,8 @@ DTI_COMPANION ditto_status dti_cross_gather(struct dti_team *team, const struct 
 
 /* Returns true if the team has several hosts. Any thread. */
 DTI_COMPANION bool dti_cross_has_hosts(const struct dti_team *team);
+/* Returns true if the team has several hosts, which agree on the end of each run. */
+bool dti_cross_agrees_on_runs(const struct dti_team *team);
 /* Returns the number of hosts, and that of this one. Any thread. */
 uint32_t dti_cross_hosts(const struct dti_team *team);
 DTI_COMPANION uint32_t dti_cross_host(const struct dti_team *team);

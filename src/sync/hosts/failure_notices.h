@@ -1,7 +1,7 @@
 /* src/sync/hosts/failure_notices.h - stops the run of this host when another host has failed or is lost.
  *
  * The headers tell every host of a failure (hosts/header.h), but only the driver reads them, and only in a
- * collective or at the end of the run. Replicas may wait for each other or for input meanwhile, or compute.
+ * collective or when the run ends. Replicas may wait for each other or for input meanwhile, or compute.
  * So a host whose run is stopped by an error of its own says so at once over the life line. On the other
  * hosts, the thread of the life line stops the run and all runs inside it, and every replica sees it in its
  * next call of ditto, or where it waits. A merge function cannot undo this. Which error all hosts return is

@@ -48,6 +48,17 @@ ditto_status dti_hosts_record(const struct dti_hosts *hosts, enum dti_verdict ve
     return status;
 }
 
+ditto_status dti_hosts_record_late(const struct dti_hosts *hosts, const bool *late, const char *call)
+{
+    char awaited[300] = "";
+    struct dti_text text = { awaited, sizeof awaited, 0 };
+    dti_headers_describe(hosts->cluster, late, &text);
+    DTI_FAIL(DITTO_ERR_TIMED_OUT, "host %u waited %u ms in %s for %s", dti_hosts_own(hosts),
+             hosts->timeout_ms, call, awaited);
+    dti_headers_break(hosts->cluster);
+    return DITTO_ERR_TIMED_OUT;
+}
+
 ditto_status dti_hosts_exchange(const struct dti_hosts *hosts, const struct dti_intent *intent)
 {
     struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
@@ -107,9 +118,18 @@ ditto_status dti_hosts_agree(struct dti_hosts *hosts, const char *what, ditto_st
 
 ditto_status dti_hosts_end_run(struct dti_hosts *hosts, ditto_status status, const void *note, size_t bytes)
 {
-    if (hosts->agrees || status < 0)
+    ditto_cluster *cluster = hosts->cluster;
+    /* A merge function may not have returned an error that other hosts know of. */
+    if (hosts->agrees || status < 0 || dti_headers_are_broken(cluster))
         return agree(hosts, "the end of the run", status, note, bytes);
-    dti_headers_run_ends(hosts->cluster);
+    /* Runs without collectives would not learn of the failure of another host, which waits for this one. */
+    bool fails = dti_cluster_progress(cluster) != DITTO_OK;
+    if (fails || dti_headers_end_early(cluster)) {
+        if (!fails)
+            (void)dti_headers_fail_last(cluster);
+        return dti_hosts_close(cluster, hosts->timeout_ms);
+    }
+    dti_headers_run_ends(cluster);
     return status;
 }
 
@@ -156,6 +176,7 @@ static ditto_status read_requests(struct dti_hosts *hosts, uint32_t *start)
         DTI_TRY(check_request(hosts, h));
         memcpy(&request, dti_header_in(hosts->cluster, h), sizeof request);
         start[h] = (uint32_t)all;
+        hosts->is_measured |= request.is_measured;
         hosts->most_replicas = request.replicas > hosts->most_replicas ? request.replicas
                                                                        : hosts->most_replicas;
         all += request.replicas;
@@ -210,7 +231,9 @@ static ditto_status join(struct dti_hosts *hosts, const struct dti_hosts_request
                                  .digest = dti_hash_bytes(DTI_HASH_SEED, "create", 6),
                                  .name = "ditto_strategy_create",
                                  .payload_bytes = sizeof *request };
-    memcpy(dti_header_out(hosts->cluster), request, sizeof *request);
+    struct dti_hosts_request own = *request;
+    own.is_measured = hosts->cluster->measured != NULL;
+    memcpy(dti_header_out(hosts->cluster), &own, sizeof own);
     DTI_TRY(dti_hosts_exchange(hosts, &intent));
     ditto_status status = read_requests(hosts, start);
     if (status == DITTO_OK) {

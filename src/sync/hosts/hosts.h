@@ -78,6 +78,7 @@ struct dti_hosts {
     /* While the first strategy of the cluster is made (measure_hosts.c). Otherwise NULL. */
     struct dti_transfers *measuring;
     struct dti_measured_host *measured;
+    bool is_measured; /* by one of the hosts at least */
 
     /* NULL until replicas exchange parts (exchange_on_hosts.c). */
     struct dti_hosts_exchange *exchange;
@@ -125,6 +126,7 @@ struct dti_hosts_request {
     uint32_t order_blocks; /* as given */
     uint32_t timeout_ms;
     bool agrees;      /* on the end of each run */
+    bool is_measured; /* this host has measured the cluster. Set by dti_hosts_make */
     uint64_t options; /* a hash of all other options that must be equal */
 };
 
@@ -159,6 +161,9 @@ ditto_status dti_hosts_exchange(const struct dti_hosts *hosts, const struct dti_
 ditto_status dti_hosts_prepare_measuring(struct dti_hosts *hosts);
 /* All hosts call it. Fails as dti_hosts_exchange does. */
 ditto_status dti_hosts_measure(struct dti_hosts *hosts);
+
+/* Records TIMED_OUT: host h did not answer if late[h] is set. */
+ditto_status dti_hosts_record_late(const struct dti_hosts *hosts, const bool *late, const char *call);
 
 /* Agrees with all hosts on the end of the creation of a strategy, of a run, or of a strategy, which has ended
  * on this host with `status`. Returns the status of all hosts: the error of the lowest host that has failed,

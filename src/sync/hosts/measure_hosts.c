@@ -1,8 +1,8 @@
 /* src/sync/hosts/measure_hosts.c - measures what messages between hosts cost, for descriptions.
  *
- * The first strategy of a cluster measures two things on each host: how long it takes until the headers of all
- * hosts are there, which every small collective pays, and how fast data go to the next host while all hosts
- * send. No plan depends on the result. */
+ * The first strategy of a cluster measures two things on each host: how long it takes until the headers of
+ * all hosts are there, which every small collective pays, and how fast data go to the next host while all
+ * hosts send. No plan depends on the result. */
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "sync/hosts/hosts.h"
@@ -67,7 +67,8 @@ static ditto_status pass_on(struct dti_hosts *hosts)
                                   MESSAGE_BYTES));
     DTI_TRY(dti_transfers_send(hosts->cluster, t, (own + 1) % count, t->memory, MESSAGE_BYTES));
     enum dti_verdict verdict = dti_transfers_await(hosts->cluster, t, &limits, late);
-    return dti_hosts_record(hosts, verdict, "ditto_strategy_create");
+    return verdict == DTI_HEADERS_LATE ? dti_hosts_record_late(hosts, late, "ditto_strategy_create")
+                                       : dti_hosts_record(hosts, verdict, "ditto_strategy_create");
 }
 
 static ditto_status measure_data(struct dti_hosts *hosts, struct dti_measured_host *out)
@@ -88,7 +89,8 @@ static ditto_status measure_data(struct dti_hosts *hosts, struct dti_measured_ho
 ditto_status dti_hosts_measure(struct dti_hosts *hosts)
 {
     struct dti_measured_host own = { 0 };
-    if (hosts->measuring == NULL)
+    /* If an error has ended the last measuring on some hosts only, nobody measures again. */
+    if (hosts->is_measured)
         return DITTO_OK;
     DTI_TRY(measure_headers(hosts, &own));
     DTI_TRY(measure_data(hosts, &own));
