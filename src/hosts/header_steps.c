@@ -183,7 +183,7 @@ static bool combines(const struct dti_headers *headers, const unsigned char *mes
 static void combine(ditto_cluster *cluster, uint32_t host, const unsigned char *message, uint32_t count)
 {
     struct dti_headers *headers = cluster->headers;
-    uint32_t first = cluster->wire.host / (2 * count) * (2 * count);
+    uint32_t first = cluster->wire.host & ~(2 * count - 1);
     const struct dti_header *own = header_at(own_message(headers), 0), *other = header_at(message, 0);
     const struct dti_header *low = host > cluster->wire.host ? own : other, *high = low == own ? other : own;
     headers->out_at += headers->out_bytes;

@@ -219,7 +219,7 @@ struct slices_user {
 static ditto_status use_slices(void *context, const struct dti_slices *const *of, uint32_t n)
 {
     const struct slices_user *user = context;
-    const ditto_slices **in = malloc(n * sizeof *in);
+    const ditto_slices **in = malloc(n * sizeof(void *));
     if (in == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the rows of %u replicas", n);
     for (uint32_t r = 0; r < n; r++)

@@ -54,22 +54,23 @@ bool dti_hosts_combines(const struct dti_hosts_call *c, size_t most)
 /* -- arithmetic -- */
 
 /* The parts of a block, and where the data of the next segment begin. */
-struct block {
+struct block_of_hosts {
     struct dti_span part[DTI_TREE_PARTS];
     uint32_t parts;
     unsigned char *data;
 };
 
-static struct block block_of(const struct dti_hosts_call *c, uint32_t first, uint32_t blocks,
-                             const void *data)
+static struct block_of_hosts block_of(const struct dti_hosts_call *c, uint32_t first, uint32_t blocks,
+                                      const void *data)
 {
-    struct block b = { .data = (unsigned char *)data };
+    struct block_of_hosts b = { .data = (unsigned char *)data };
     b.parts = dti_tree_subtrees(&c->flow->reduction.tree, range_of(c->hosts, first, blocks), b.part);
     return b;
 }
 
 /* Moves the data of a block past those of a part, and returns where they were. */
-static unsigned char *pass(struct block *b, uint32_t part, size_t count, const struct dti_reduction *r)
+static unsigned char *pass(struct block_of_hosts *b, uint32_t part, size_t count,
+                           const struct dti_reduction *r)
 {
     unsigned char *data = b->data;
     b->data += dti_small_bytes(count * dti_part_bytes(b->part[part], r));
@@ -77,8 +78,8 @@ static unsigned char *pass(struct block *b, uint32_t part, size_t count, const s
 }
 
 /* Stores the values of a segment in a block. Returns the end of them. */
-static struct dti_tree_value *list_values(struct block *b, size_t count, const struct dti_reduction *r,
-                                          struct dti_tree_value *to)
+static struct dti_tree_value *list_values(struct block_of_hosts *b, size_t count,
+                                          const struct dti_reduction *r, struct dti_tree_value *to)
 {
     for (uint32_t p = 0; p < b->parts; p++)
         *to++ = (struct dti_tree_value){ b->part[p].first, b->part[p].end, pass(b, p, count, r) };
@@ -92,6 +93,7 @@ static void combine_part(struct dti_flow *flow, struct dti_span part, const stru
     struct dti_reduction *r = &flow->reduction;
     struct dti_tree_value value[2 * DTI_TREE_PARTS];
     uint32_t values = 0;
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): a part consists of some values */
     for (; (*next)[values].end < part.end; values++)
         ;
     values++;
@@ -123,8 +125,9 @@ size_t dti_hosts_combine_blocks(void *context, uint32_t first, uint32_t blocks, 
 {
     const struct dti_hosts_call *c = context;
     struct dti_flow *flow = c->flow;
-    struct block below = block_of(c, first, blocks, low), above = block_of(c, first + blocks, blocks, high),
-                 both = block_of(c, first, 2 * blocks, out);
+    struct block_of_hosts below = block_of(c, first, blocks, low),
+                          above = block_of(c, first + blocks, blocks, high),
+                          both = block_of(c, first, 2 * blocks, out);
     struct dti_tree_value value[2 * DTI_TREE_PARTS];
     struct dti_segment segment;
     for (bool more = dti_flow_begin(flow, &segment); more; more = dti_flow_next(flow, &segment)) {

@@ -72,15 +72,15 @@ ditto_status dti_hosts_exchange(const struct dti_hosts *hosts, const struct dti_
 }
 
 /* What a host gives to all when they agree. The note is behind it. */
-struct ending {
+struct run_ending {
     int32_t status;
     uint32_t bytes; /* of the note */
     uint64_t none;  /* aligns the note */
 };
 
-static struct ending ending_of(const struct dti_hosts *hosts, uint32_t host)
+static struct run_ending ending_of(const struct dti_hosts *hosts, uint32_t host)
 {
-    struct ending ending;
+    struct run_ending ending;
     memcpy(&ending, dti_header_in(hosts->cluster, host), sizeof ending);
     return ending;
 }
@@ -88,7 +88,7 @@ static struct ending ending_of(const struct dti_hosts *hosts, uint32_t host)
 const void *dti_hosts_note(const struct dti_hosts *hosts, uint32_t host, size_t *bytes)
 {
     *bytes = ending_of(hosts, host).bytes;
-    return (const char *)dti_header_in(hosts->cluster, host) + sizeof(struct ending);
+    return (const char *)dti_header_in(hosts->cluster, host) + sizeof(struct run_ending);
 }
 
 static ditto_status agree(const struct dti_hosts *hosts, const char *what, ditto_status status,
@@ -96,7 +96,7 @@ static ditto_status agree(const struct dti_hosts *hosts, const char *what, ditto
 {
     if (status < 0)
         return dti_hosts_close(hosts->cluster, hosts->timeout_ms);
-    struct ending own = { .status = status, .bytes = (uint32_t)bytes };
+    struct run_ending own = { .status = status, .bytes = (uint32_t)bytes };
     struct dti_intent intent = { .kind = DTI_HEADER_END,
                                  .digest = dti_hash_bytes(DTI_HASH_SEED, what, strlen(what)),
                                  .name = what,
