@@ -87,7 +87,7 @@ tsan)
     ;;
 esac
 
-part 1300 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
+part 1600 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
 part 240 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
 part 900 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
 part 1100 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
