@@ -51,11 +51,8 @@ static inline size_t dti_header_payload(const ditto_cluster *cluster)
     return bytes < DTI_HEADER_PAYLOAD ? DTI_HEADER_PAYLOAD : bytes < 65536 ? bytes : 65536;
 }
 
-/* Returns the most bytes behind a header if hosts combine what they pass on (struct dti_intent). */
-static inline size_t dti_header_combined_payload(void)
-{
-    return (size_t)32 << 10;
-}
+/* The most bytes behind a header if hosts combine what they pass on (struct dti_intent; ADR 37). */
+#define DTI_HEADER_COMBINED_PAYLOAD ((size_t)32 << 10)
 
 enum dti_header_kind { DTI_HEADER_CALL = 1, DTI_HEADER_END, DTI_HEADER_LAST, DTI_HEADER_QUESTION };
 
@@ -114,7 +111,7 @@ void dti_headers_free(ditto_cluster *cluster);
 bool dti_headers_can_combine(const ditto_cluster *cluster);
 
 /* Returns where the payload of the next header is written: dti_header_payload bytes, or
- * dti_header_combined_payload bytes if payloads are combined. It is aligned for every dtype. */
+ * DTI_HEADER_COMBINED_PAYLOAD if payloads are combined. It is aligned for every dtype. */
 void *dti_header_out(ditto_cluster *cluster);
 
 /* Sends the header of this host, and waits for those of all others. After any verdict but EQUAL, only

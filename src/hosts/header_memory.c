@@ -49,7 +49,7 @@ static size_t larger(size_t a, size_t b)
 static size_t step_bytes(const ditto_cluster *cluster, uint32_t hosts)
 {
     size_t each = sizeof(struct dti_header) + dti_header_payload(cluster);
-    return larger(hosts * each, hosts * sizeof(struct dti_header) + dti_header_combined_payload());
+    return larger(hosts * each, hosts * sizeof(struct dti_header) + DTI_HEADER_COMBINED_PAYLOAD);
 }
 
 /* Returns the most bytes of a message from a host. */
@@ -72,7 +72,7 @@ static size_t out_bytes(const ditto_cluster *cluster)
         return sizeof(struct dti_header) + dti_header_payload(cluster);
     while (1u << steps < hosts)
         steps++;
-    return step_bytes(cluster, hosts) + steps * (sizeof(struct dti_header) + dti_header_combined_payload());
+    return step_bytes(cluster, hosts) + steps * (sizeof(struct dti_header) + DTI_HEADER_COMBINED_PAYLOAD);
 }
 
 /* Returns the next `bytes` of `memory`, or NULL if there is no memory yet. */

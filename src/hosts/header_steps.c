@@ -123,7 +123,7 @@ ditto_status dti_header_send_question(ditto_cluster *cluster)
  * not read. */
 static bool has_room(const ditto_cluster *cluster, const struct dti_header *header)
 {
-    size_t most = cluster->headers->combine != NULL ? dti_header_combined_payload()
+    size_t most = cluster->headers->combine != NULL ? DTI_HEADER_COMBINED_PAYLOAD
                                                     : dti_header_payload(cluster);
     return header->digest != cluster->headers->digest || dti_header_bytes(header) <= sizeof *header + most;
 }

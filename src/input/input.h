@@ -56,9 +56,9 @@ struct dti_different_rows {
     uint64_t steps; /* the rows of these first steps are not all equal */
 };
 
-/* Stores in `out` what this host tells, at most `most`. Returns the number. *last is the iterator that came
- * last if there was no room for all, and 0 otherwise, as at first. The next call begins with it. Called at
- * the end of a run over several hosts. */
+/* Stores in `out` what this host tells, at most `most`. Returns the number. *last is 0 before the first call.
+ * If there is no room for all, it becomes the iterator that was stored last, with which the next call begins.
+ * Called at the end of a run over several hosts. */
 uint32_t dti_input_chosen_rows(const struct dti_team *team, uint64_t *last, struct dti_chosen_rows *out,
                                uint32_t most);
 

@@ -113,15 +113,28 @@ static ditto_status iterate(ditto_strategy *strategy, ditto_dataset *rows, uint3
     return ditto_strategy_iterate(strategy, rows, &options, out);
 }
 
-/* Two replicas on each host. Row 15 is in the third step, and the others are equal. */
+/* A strategy with two replicas on each host, and a dataset. */
+static ditto_status begin(struct test_host *host, make_fn *make, struct source *s, ditto_strategy **strategy,
+                          ditto_dataset **rows)
+{
+    DITTO_TRY(make_host_strategy(host, 2, NULL, strategy));
+    return make(s, rows);
+}
+
+static ditto_status end(ditto_strategy *strategy, ditto_dataset *rows)
+{
+    DITTO_TRY(ditto_dataset_destroy(rows));
+    return ditto_strategy_destroy(strategy);
+}
+
+/* Row 15 is in the third step, and the others are equal. */
 static ditto_status finds_row_15(struct test_host *host, make_fn *make, uint32_t pipelines, const char *name)
 {
     struct source s = { .host = host->host, .other = 1, .row = 15, .rows = ROWS };
     ditto_strategy *strategy;
     ditto_dataset *rows;
     ditto_iterator *it;
-    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
-    DITTO_TRY(make(&s, &rows));
+    DITTO_TRY(begin(host, make, &s, &strategy, &rows));
     for (int i = 0; i < test_trials(3); i++) {
         DITTO_TRY(iterate(strategy, rows, pipelines, &it));
         DITTO_TRY(take_steps(strategy, it, 1));
@@ -131,14 +144,13 @@ static ditto_status finds_row_15(struct test_host *host, make_fn *make, uint32_t
                    "host 0 (node0, replicas 0-1) and host 1 (node1, replicas 2-3) have chosen different "
                    "rows of the dataset ("));
         CHECK(host, strstr(ditto_last_error()->message, name) != NULL);
-        CHECK(host, strstr(ditto_last_error()->message, "in the first 3 steps") != NULL);
+        CHECK(host, strstr(ditto_last_error()->message, "in steps 0 to 2") != NULL);
         DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report)); /* it takes no rows */
-        DITTO_TRY(expect(host, take_steps(strategy, it, 1), DITTO_ERR_DIVERGED, "in the first 4 steps"));
+        DITTO_TRY(expect(host, take_steps(strategy, it, 1), DITTO_ERR_DIVERGED, "in steps 0 to 3"));
         DITTO_TRY(ditto_iterator_destroy(it));
         DITTO_TRY(ditto_strategy_run(strategy, sum_of_ids, host->report));
     }
-    DITTO_TRY(ditto_dataset_destroy(rows));
-    return ditto_strategy_destroy(strategy);
+    return end(strategy, rows);
 }
 
 static ditto_status finds_a_generated_row(struct test_host *host)
@@ -166,30 +178,37 @@ static void a_filter_that_drops_another_row_on_one_host_is_found(void **state)
     on_hosts(3, 0, finds_a_filtered_row, NULL);
 }
 
-/* The input of host 0 or 1 ends after two steps. */
+/* The input of a host ends after some steps. */
+struct early {
+    uint32_t host;
+    int64_t steps;
+    const char *text;
+};
+
 static ditto_status ends_early(struct test_host *host)
 {
-    struct source s = {
-        .host = host->host, .other = *(const uint32_t *)host->argument, .row = -1, .rows = 2L * BATCH
-    };
+    const struct early *early = host->argument;
+    struct source s = { .host = host->host, .other = early->host, .row = -1, .rows = early->steps * BATCH };
     ditto_strategy *strategy;
     ditto_dataset *rows;
     ditto_iterator *it;
-    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
-    DITTO_TRY(generate(&s, &rows));
+    DITTO_TRY(begin(host, generate, &s, &strategy, &rows));
     DITTO_TRY(iterate(strategy, rows, 1, &it));
-    DITTO_TRY(expect(host, take_steps(strategy, it, UINT64_MAX), DITTO_ERR_DIVERGED, "in the first 3 steps"));
+    DITTO_TRY(expect(host, take_steps(strategy, it, UINT64_MAX), DITTO_ERR_DIVERGED, early->text));
     DITTO_TRY(ditto_iterator_destroy(it));
-    DITTO_TRY(ditto_dataset_destroy(rows));
-    return ditto_strategy_destroy(strategy);
+    return end(strategy, rows);
 }
 
 static void input_that_ends_early_on_one_host_is_found(void **state)
 {
     (void)state;
-    for (uint32_t other = 0; other < 2; other++) {
-        on_hosts(2, 0, ends_early, &other);
-        on_hosts(3, 50, ends_early, &other);
+    static const struct early early[] = { { 0, 2, "in steps 0 to 2" },
+                                          { 1, 2, "in steps 0 to 2" },
+                                          { 0, 0, "in steps 0 to 0" },
+                                          { 1, 0, "in steps 0 to 0" } };
+    for (size_t i = 0; i < sizeof early / sizeof early[0]; i++) {
+        on_hosts(2, 0, ends_early, (void *)(uintptr_t)&early[i]);
+        on_hosts(3, 50, ends_early, (void *)(uintptr_t)&early[i]);
     }
 }
 
@@ -200,8 +219,7 @@ static ditto_status fails_to_give(struct test_host *host)
     ditto_strategy *strategy;
     ditto_dataset *rows;
     ditto_iterator *it;
-    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
-    DITTO_TRY(generate(&s, &rows));
+    DITTO_TRY(begin(host, generate, &s, &strategy, &rows));
     for (int i = 0; i < test_trials(5); i++) {
         ditto_status status = DITTO_OK;
         DITTO_TRY(iterate(strategy, rows, 1, &it));
@@ -210,8 +228,7 @@ static ditto_status fails_to_give(struct test_host *host)
         DITTO_TRY(expect(host, status, DITTO_ERR_USER, "row 15 is missing"));
         DITTO_TRY(ditto_iterator_destroy(it));
     }
-    DITTO_TRY(ditto_dataset_destroy(rows));
-    return ditto_strategy_destroy(strategy);
+    return end(strategy, rows);
 }
 
 static void a_row_that_one_host_cannot_give_is_its_error(void **state)
@@ -229,8 +246,7 @@ static ditto_status gives_after_the_run(struct test_host *host)
     ditto_strategy *strategy;
     ditto_dataset *rows;
     ditto_iterator *it;
-    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
-    DITTO_TRY(generate(&s, &rows));
+    DITTO_TRY(begin(host, generate, &s, &strategy, &rows));
     DITTO_TRY(iterate(strategy, rows, 1, &it));
     for (int step = 0; step < ROWS / BATCH; step++) {
         atomic_store(&taken, step);
@@ -238,8 +254,7 @@ static ditto_status gives_after_the_run(struct test_host *host)
     }
     atomic_store(&taken, ROWS);
     DITTO_TRY(ditto_iterator_destroy(it));
-    DITTO_TRY(ditto_dataset_destroy(rows));
-    return ditto_strategy_destroy(strategy);
+    return end(strategy, rows);
 }
 
 static void a_generator_may_wait_for_the_end_of_a_run(void **state)
@@ -255,8 +270,7 @@ static ditto_status takes_at_its_own_pace(struct test_host *host)
     ditto_strategy *strategy;
     ditto_dataset *rows;
     ditto_iterator *it;
-    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
-    DITTO_TRY(generate(&s, &rows));
+    DITTO_TRY(begin(host, generate, &s, &strategy, &rows));
     for (int i = 0; i < test_trials(10); i++) {
         DITTO_TRY(iterate(strategy, rows, 1, &it));
         for (uint64_t k = 0; k < 6; k++)
@@ -264,8 +278,7 @@ static ditto_status takes_at_its_own_pace(struct test_host *host)
         DITTO_TRY(take_steps(strategy, it, UINT64_MAX));
         DITTO_TRY(ditto_iterator_destroy(it));
     }
-    DITTO_TRY(ditto_dataset_destroy(rows));
-    return ditto_strategy_destroy(strategy);
+    return end(strategy, rows);
 }
 
 static void equal_rows_are_found_equal_at_any_pace(void **state)
@@ -292,8 +305,7 @@ static ditto_status finds_one_of_many(struct test_host *host, int which)
     ditto_strategy *strategy;
     ditto_dataset *rows, *others;
     ditto_iterator *it[ITERATORS];
-    DITTO_TRY(make_host_strategy(host, 2, NULL, &strategy));
-    DITTO_TRY(filter(&s, &rows));
+    DITTO_TRY(begin(host, filter, &s, &strategy, &rows));
     DITTO_TRY(ditto_dataset_from_range(0, ROWS, 1, &others));
     for (int i = 0; i < ITERATORS; i++)
         DITTO_TRY(iterate(strategy, i == which ? rows : others, 1, &it[i]));
@@ -305,8 +317,7 @@ static ditto_status finds_one_of_many(struct test_host *host, int which)
     for (int i = 0; i < ITERATORS; i++)
         DITTO_TRY(ditto_iterator_destroy(it[i]));
     DITTO_TRY(ditto_dataset_destroy(others));
-    DITTO_TRY(ditto_dataset_destroy(rows));
-    return ditto_strategy_destroy(strategy);
+    return end(strategy, rows);
 }
 
 static ditto_status uses_many_iterators(struct test_host *host)

@@ -103,18 +103,19 @@ static bool tell(const struct ditto_iterator *it, struct dti_pipeline *p, struct
     const struct dti_sequencer *s = &p->sequencer;
     struct dti_digest_of_rows *d = &p->sequencer.digest;
     bool all_ended;
-    uint64_t steps = steps_of(it, p, &all_ended);
     if (d->after == NULL)
         return false;
+    uint64_t steps = steps_of(it, p, &all_ended);
     pthread_mutex_lock(&d->lock);
     steps = steps < d->cut ? steps : d->cut; /* other pipelines may have steps without rows of this one */
     bool has_ended = all_ended && d->has_ended && steps == d->cut;
-    bool tells = steps > s->first && !d->has_failed && 2 * steps + has_ended != d->reported;
+    /* Input without rows ends before its first step. */
+    bool tells = (steps > s->first || has_ended) && !d->has_failed && 2 * steps + has_ended != d->reported;
     if (tells)
         *out = (struct dti_chosen_rows){ .iterator = it->number,
                                          .first = s->first,
                                          .steps = steps,
-                                         .digest = *digest_after(s, steps - 1),
+                                         .digest = steps > s->first ? *digest_after(s, steps - 1) : 0,
                                          .pipeline = is_shared_order(s) ? 0 : s->o.cut.pipeline,
                                          .has_ended = has_ended };
     pthread_mutex_unlock(&d->lock);

@@ -1,5 +1,4 @@
-/* src/input/distribute/rows_of_hosts.h - finds out whether hosts that choose the same rows have chosen
- * others.
+/* src/input/distribute/rows_of_hosts.h - finds hosts that have chosen different rows of the same input.
  *
  * If a pipeline serves replicas of several hosts, or pipelines share one order of rows, each of these hosts
  * chooses all of the rows by itself. The result is the same only if files and generators give the same rows

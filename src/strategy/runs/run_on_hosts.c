@@ -27,9 +27,9 @@ static ditto_status fail_different(ditto_strategy *strategy, uint32_t host,
     dti_input_describe_dataset(strategy->base.team, d->iterator, &of);
     dti_input_rows_reported(strategy->base.team, d->iterator);
     DTI_FAIL(DITTO_ERR_DIVERGED,
-             "%s have chosen different rows of %s in the first %llu steps: its files, generators and "
-             "functions must give the same rows on both",
-             names, dataset, (unsigned long long)d->steps);
+             "%s have chosen different rows of %s in steps 0 to %llu: its files, generators and functions "
+             "must give the same rows on both",
+             names, dataset, (unsigned long long)d->steps - 1);
     return dti_hosts_close(hosts->cluster, hosts->timeout_ms);
 }
 

@@ -10,9 +10,9 @@
  * If another host has failed already, it fails with the error of all hosts. */
 ditto_status dti_run_begins_on_hosts(ditto_strategy *strategy);
 
-/* Called when the replicas of this host have returned with a status. Returns the status of all hosts, unless
- * they do not agree (ditto_strategy_options.run_agreement). Returns DIVERGED on all hosts if two of them have
- * chosen different rows of the same input. */
+/* Called when the replicas of this host have returned with a status. Returns the status of all hosts, or that
+ * of this one if ditto_strategy_options.run_agreement is off. Returns DIVERGED on all hosts if two of them
+ * have chosen different rows of the same input. */
 ditto_status dti_run_ends_on_hosts(ditto_strategy *strategy, ditto_status status);
 
 #endif

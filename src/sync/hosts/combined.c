@@ -33,12 +33,12 @@ uint32_t dti_hosts_block_parts(const struct dti_hosts *hosts, const struct dti_t
 
 bool dti_hosts_combines(const struct dti_hosts_call *c, size_t most)
 {
+    /* A function of the user's may fail, or take its time, in the middle of an exchange. */
+    if (c->hosts->most_block_parts == 0 || c->flow->reduction.function != NULL)
+        return false;
     struct dti_flow walk = *c->flow;
     struct dti_segment segment;
     size_t bytes = 0, results = 0;
-    /* A function of the user's may fail, or take its time, in the middle of an exchange. */
-    if (c->hosts->most_block_parts == 0 || walk.reduction.function != NULL)
-        return false;
     for (bool more = dti_flow_begin(&walk, &segment); more; more = dti_flow_next(&walk, &segment)) {
         if (segment.from != DTI_ALL)
             return false;

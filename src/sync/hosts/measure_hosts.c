@@ -89,7 +89,7 @@ static ditto_status measure_data(struct dti_hosts *hosts, struct dti_measured_ho
 ditto_status dti_hosts_measure(struct dti_hosts *hosts)
 {
     struct dti_measured_host own = { 0 };
-    /* If an error has ended the last measuring on some hosts only, nobody measures again. */
+    /* Also if an error has ended the measuring on some hosts before, which then have no result. */
     if (hosts->is_measured)
         return DITTO_OK;
     DTI_TRY(measure_headers(hosts, &own));

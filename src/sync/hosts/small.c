@@ -38,7 +38,7 @@ static size_t most_bytes(const struct dti_hosts *hosts, size_t payload)
 /* Returns true if hosts combine what they pass on. */
 static bool combines(const struct dti_hosts_call *c)
 {
-    return dti_hosts_combines(c, most_bytes(c->hosts, dti_header_combined_payload()));
+    return dti_hosts_combines(c, most_bytes(c->hosts, DTI_HEADER_COMBINED_PAYLOAD));
 }
 
 bool dti_hosts_is_small(const struct dti_hosts_call *c)
