@@ -107,7 +107,7 @@ static ditto_status check_greeting(const struct greetings *g, uint32_t host)
 static ditto_status greet_all(struct greetings *g, uint32_t timeout_ms)
 {
     ditto_cluster *cluster = g->cluster;
-    struct dti_limits limits = { { .timeout_ms = timeout_ms }, NULL };
+    struct dti_limits limits = { .deadline = { .timeout_ms = timeout_ms } };
     uint32_t hosts = cluster->wire.num_hosts;
     write_own(cluster, &g->own);
     for (uint32_t step = 1; step < hosts; step++) {

@@ -107,6 +107,10 @@ struct dti_limits {
 
     /* The wait also ends when this run stops. May be NULL. */
     const struct dti_stop *stop;
+
+    /* The wait is also late when *given_up is `number`. May be NULL. */
+    const _Atomic uint64_t *given_up;
+    uint64_t number;
 };
 
 enum dti_wait_end {

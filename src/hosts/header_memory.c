@@ -24,7 +24,7 @@ static bool is_withdrawn(void *argument)
 void dti_headers_withdraw(ditto_cluster *cluster)
 {
     /* The wire may need to be driven before a receive is withdrawn, and the last header may be on its way. */
-    struct dti_limits limits = { { .timeout_ms = WITHDRAW_MS }, NULL };
+    struct dti_limits limits = { .deadline = { .timeout_ms = WITHDRAW_MS } };
     (void)dti_cluster_wait(cluster, &limits, is_withdrawn, cluster);
 }
 

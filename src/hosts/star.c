@@ -254,7 +254,7 @@ static int connect_to_host_0(const ditto_cluster *cluster, const struct invitati
 
 static ditto_status exchange(ditto_cluster *cluster, size_t payload_bytes, uint32_t timeout_ms)
 {
-    struct dti_limits limits = { { .timeout_ms = timeout_ms }, NULL };
+    struct dti_limits limits = { .deadline = { .timeout_ms = timeout_ms } };
     struct dti_intent intent = { .kind = DTI_HEADER_CALL,
                                  .digest = DTI_HASH_SEED,
                                  .name = "ditto_cluster_create",

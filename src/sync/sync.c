@@ -4,6 +4,7 @@
 #include "sync/algorithms/exchange.h"
 #include "sync/algorithms/helper_work.h"
 #include "sync/known_calls.h"
+#include "sync/hosts/started.h"
 #include "sync/pending/pending.h"
 
 #include <stdlib.h>
@@ -122,6 +123,7 @@ static void reset(struct dti_sync *sync)
         dti_exchange_buffers_renew(sync, i);
         dti_pending_renew(state);
     }
+    dti_started_renew(sync);
 }
 
 /* Returns the largest number of subtrees that a block passes on to the next round. */
@@ -158,6 +160,7 @@ static void release(struct dti_sync *sync)
 {
     for (int i = 0; i <= DITTO_IMPLEMENTATION_HIERARCHICAL; i++)
         dti_rounds_free(&sync->rounds[i]);
+    dti_started_free(sync);
     free(sync->result);
     free(sync->diagnosis);
     free(sync->state); /* mailboxes and scratch memory are freed with the arenas */
@@ -230,6 +233,7 @@ ditto_status dti_sync_create(struct dti_team *team, const struct dti_sync_option
     if (options->hosts != NULL) {
         sync->hosts = options->hosts;
         sync->tree = (struct dti_tree){ .n = dti_team_all_replicas(team), .blocks = options->order_blocks };
+        return dti_started_make(sync);
     }
     return DITTO_OK;
 }
@@ -260,6 +264,8 @@ static ditto_status make_inner(struct dti_team *team)
     inner->tuning = outer->tuning;
     inner->small_started = outer->small_started;
     ditto_status status = plan_and_allocate(inner);
+    if (status == DITTO_OK && inner->hosts != NULL)
+        status = dti_started_make(inner);
     if (status != DITTO_OK) {
         /* A program may handle the error and try again any number of times, so nothing is left to the end of
          * the arenas. All replicas have finished the job. */

@@ -102,6 +102,7 @@ struct dti_pending_ring;     /* pending.h */
 struct dti_exchange_buffers; /* exchange.c */
 struct dti_helper_work;      /* helper_work.c */
 struct dti_known_calls;      /* known_calls.h */
+struct dti_started;          /* hosts/started.h */
 
 /* Hashes of a list and its op: of everything that is checked, and of what must be equal on all replicas. */
 struct dti_checked_list {
@@ -240,8 +241,10 @@ struct dti_sync {
     struct dti_groups groups;
     struct dti_tuning tuning;
 
-    /* The other hosts of the strategy, or NULL if there is one host. */
+    /* The other hosts of the strategy, and what operations that are started over hosts need (hosts/started.h).
+     * NULL if there is one host. */
     struct dti_hosts *hosts;
+    struct dti_started *started;
 
     /* The limit for started operations that corresponds to small_bytes of the tuning. The two limits differ,
      * because a started operation has no second meeting that sending the payload could save

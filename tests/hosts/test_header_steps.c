@@ -11,7 +11,7 @@ enum { ROUNDS = 30, MOST_PAYLOAD = 300, LONG_PAYLOAD = 4096 };
 
 static struct dti_limits limits_of(uint32_t timeout_ms)
 {
-    return (struct dti_limits){ { .timeout_ms = timeout_ms }, NULL };
+    return (struct dti_limits){ .deadline = { .timeout_ms = timeout_ms } };
 }
 
 static enum dti_verdict exchange(struct test_host *host, uint64_t round, size_t payload_bytes,

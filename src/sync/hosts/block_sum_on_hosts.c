@@ -11,6 +11,7 @@
 #include "sync/hosts/gather.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
+#include "sync/pending/pending.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -169,7 +170,7 @@ ditto_status dti_block_sum_on_hosts(struct dti_block_row *row, const struct dti_
     size_t n = row->n;
     struct dti_hosts_call c;
     void *memory;
-    DTI_TRY(dti_hosts_carry_out(self, UINT64_MAX, deadline));
+    DTI_TRY(dti_pending_finish_all(self, deadline));
     DTI_TRY(dti_meet(self, &arrival, deadline, &s.seq));
     DTI_TRY(dti_meeting_compare(self, s.seq));
     dti_hosts_call_begin(&c, self, call, deadline);

@@ -5,9 +5,11 @@
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 #include "sync/hosts/gather.h"
+#include "sync/hosts/started.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/meeting.h"
+#include "sync/pending/pending.h"
 
 #include <string.h>
 
@@ -60,7 +62,9 @@ ditto_status dti_hosts_fail_late(const struct dti_hosts_call *c, const struct dt
     struct dti_text text = { hosts, sizeof hosts, 0 };
     describe(c, call);
     dti_headers_describe(c->hosts->cluster, late, &text);
-    ditto_status status = dti_fail_late(c->self, &limits->deadline, call, hosts);
+    struct dti_deadline deadline = c->started != 0 ? dti_started_limit(c, limits->deadline)
+                                                   : limits->deadline;
+    ditto_status status = dti_fail_late(c->self, &deadline, call, hosts);
     dti_headers_break(c->hosts->cluster);
     return status;
 }
@@ -94,7 +98,13 @@ struct dti_intent dti_hosts_intent(const struct dti_hosts_call *c)
 
 struct dti_limits dti_hosts_limits(const struct dti_hosts_call *c)
 {
-    return (struct dti_limits){ dti_replica_deadline(c->self, c->timeout_ms), c->self->stop };
+    struct dti_limits limits = { .deadline = dti_replica_deadline(c->self, c->timeout_ms),
+                                 .stop = c->self->stop };
+    if (c->started != 0) {
+        limits.given_up = &c->flow->sync->started->given_up;
+        limits.number = c->started;
+    }
+    return limits;
 }
 
 ditto_status dti_hosts_fail_verdict(const struct dti_hosts_call *c, enum dti_verdict verdict,
@@ -203,7 +213,7 @@ void dti_hosts_finish(const struct dti_hosts_call *c, size_t count, const struct
     uint32_t parts = c->hosts->part_start[dti_hosts_count(c->hosts)];
     size_t step = dti_tile_count(r);
     char *tile = flow->workspace->scratch, *scratch = tile + DTI_TILE_BYTES;
-    struct dti_tree_value *at_tile = dti_hosts_values(c->hosts, c->self->index) + parts;
+    struct dti_tree_value *at_tile = dti_hosts_values(c->hosts, c->slot) + parts;
     for (size_t at = 0; at < count; at += step) {
         size_t length = count - at < step ? count - at : step;
         const struct dti_tree_value *next = at_tile;
@@ -270,9 +280,11 @@ static ditto_status small_barrier(const struct dti_hosts_call *c)
 void dti_hosts_call_begin(struct dti_hosts_call *c, struct dti_replica *self, const struct dti_call *call,
                           const struct dti_deadline *deadline)
 {
-    *c = (struct dti_hosts_call){
-        .self = self, .hosts = self->sync->hosts, .call = call, .timeout_ms = deadline->timeout_ms
-    };
+    *c = (struct dti_hosts_call){ .self = self,
+                                  .hosts = self->sync->hosts,
+                                  .call = call,
+                                  .timeout_ms = deadline->timeout_ms,
+                                  .slot = self->index };
     c->number = atomic_load_explicit(&self->sync->state[self->index].number, memory_order_relaxed);
 }
 
@@ -316,6 +328,6 @@ ditto_status dti_hosts_execute(struct dti_replica *self, const struct dti_prepar
 ditto_status dti_collective_on_hosts(struct dti_replica *self, const struct dti_prepared_call *prepared,
                                      const struct dti_target *target, struct dti_deadline *deadline)
 {
-    DTI_TRY(dti_hosts_carry_out(self, UINT64_MAX, deadline));
+    DTI_TRY(dti_pending_finish_all(self, deadline));
     return dti_hosts_execute(self, prepared, target, deadline);
 }

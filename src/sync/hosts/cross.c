@@ -29,9 +29,10 @@ static void describe(const struct dti_cross_request *r, char *buffer, size_t siz
 static ditto_status gather(struct dti_hosts *hosts, struct gathering *g)
 {
     const struct dti_cross_request *r = g->request;
-    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
+    struct dti_limits limits = { .deadline = { .timeout_ms = hosts->timeout_ms } };
     if (g->first != NULL)
-        limits = (struct dti_limits){ dti_replica_deadline(g->first, hosts->timeout_ms), g->first->stop };
+        limits = (struct dti_limits){ .deadline = dti_replica_deadline(g->first, hosts->timeout_ms),
+                                      .stop = g->first->stop };
     struct dti_intent intent = { .kind = DTI_HEADER_CALL,
                                  .digest = dti_hash_bytes(DTI_HASH_SEED, r->name, strlen(r->name)),
                                  .name = r->name };

@@ -13,14 +13,13 @@
  *        T2 -> T3  what the function did -> the replica that sees DONE */
 #include "replicas/team/team.h"
 #include "sync/hosts/hosts.h"
+#include "sync/hosts/started.h"
 #include "sync/sync_state.h"
 
 enum { NOTHING, POSTED, RUNNING, DONE };
 
-/* Called by the thread that waits for the end of a run, whenever it looks at its condition. */
-static void work_for_replica(void *argument)
+static void execute(struct dti_hosts_task *task)
 {
-    struct dti_hosts_task *task = argument;
     uint32_t posted = POSTED;
     /* relaxed: only a look, which the exchange repeats. */
     if (atomic_load_explicit(&task->state, memory_order_relaxed) != POSTED ||
@@ -28,18 +27,27 @@ static void work_for_replica(void *argument)
                                                  memory_order_acquire, /* T1 */
                                                  memory_order_relaxed))
         return;
-    int32_t outer_replica = dti_error_replica;
-    dti_error_replica = (int32_t)task->call->self->id;
     const char *outer = dti_public_enter(task->function);
     struct dti_fenv floating = dti_fenv_enter();
     task->status = task->work(task->call);
     task->error = *dti_error_get();
     dti_fenv_leave(floating);
     dti_public_leave(&outer);
-    dti_error_replica = outer_replica;
     struct dti_wait_queue *queue = task->call->self->wait_queue;
     atomic_store_explicit(&task->state, DONE, memory_order_release); /* T2 */
     dti_wait_queue_signal(queue, DTI_EVERYONE);
+}
+
+/* Called by the thread that waits for the end of a run, whenever it looks at its condition. It works in the
+ * name of the first replica. */
+static void work_for_replicas(void *argument)
+{
+    struct dti_hosts *hosts = argument;
+    int32_t outer_replica = dti_error_replica;
+    dti_error_replica = (int32_t)hosts->first;
+    execute(&hosts->task);
+    dti_started_carry_out_ready(hosts);
+    dti_error_replica = outer_replica;
 }
 
 /* Returns true if the caller has executed the function, or will never do so. */
@@ -86,7 +94,7 @@ ditto_status dti_hosts_drive(const struct dti_hosts_call *c,
 
 void dti_hosts_attach(struct dti_hosts *hosts, struct dti_team *team)
 {
-    dti_team_set_poster_work(team, work_for_replica, &hosts->task);
     hosts->team = team;
+    dti_team_set_poster_work(team, work_for_replicas, hosts);
     dti_failure_notices_begin(hosts);
 }

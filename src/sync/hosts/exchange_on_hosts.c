@@ -15,6 +15,7 @@
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/meeting.h"
+#include "sync/pending/pending.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -333,7 +334,7 @@ ditto_status dti_exchange_on_hosts(struct dti_replica *self, const struct dti_ca
     struct dti_arrival arrival = { .call = call };
     struct exchanging e = { 0 };
     struct dti_hosts_call c;
-    DTI_TRY(dti_hosts_carry_out(self, UINT64_MAX, deadline));
+    DTI_TRY(dti_pending_finish_all(self, deadline));
     DTI_TRY(dti_meet(self, &arrival, deadline, &e.seq));
     DTI_TRY(dti_meeting_compare(self, e.seq));
     dti_hosts_call_begin(&c, self, call, deadline);

@@ -15,7 +15,7 @@
 ditto_status dti_hosts_close(ditto_cluster *cluster, uint32_t timeout_ms)
 {
     ditto_error error = *dti_error_get();
-    struct dti_limits limits = { { .timeout_ms = timeout_ms }, NULL };
+    struct dti_limits limits = { .deadline = { .timeout_ms = timeout_ms } };
     if (!cluster->is_poisoned)
         (void)dti_headers_close(cluster, &error, &limits);
     dti_error_set(&error);
@@ -61,7 +61,7 @@ ditto_status dti_hosts_record_late(const struct dti_hosts *hosts, const bool *la
 
 ditto_status dti_hosts_exchange(const struct dti_hosts *hosts, const struct dti_intent *intent)
 {
-    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
+    struct dti_limits limits = { .deadline = { .timeout_ms = hosts->timeout_ms } };
     enum dti_verdict verdict = dti_headers_exchange(hosts->cluster, intent, &limits);
     if (verdict == DTI_HEADERS_EQUAL)
         verdict = dti_headers_confirm(hosts->cluster);
@@ -217,9 +217,9 @@ static ditto_status make_parts(struct dti_hosts *hosts, uint32_t order_blocks)
     }
     hosts->part_start[count] = total;
     hosts->most_block_parts = dti_hosts_block_parts(hosts, &tree);
-    uint32_t replicas = hosts->ranges.start[own + 1] - hosts->ranges.start[own];
-    hosts->values = calloc((size_t)2 * replicas * total + 1, sizeof *hosts->values);
-    hosts->offsets = calloc(replicas * DTI_LARGE_OFFSETS((size_t)count), sizeof *hosts->offsets);
+    size_t slots = hosts->ranges.start[own + 1] - hosts->ranges.start[own] + 1;
+    hosts->values = calloc(2 * slots * total, sizeof *hosts->values);
+    hosts->offsets = calloc(slots * DTI_LARGE_OFFSETS((size_t)count), sizeof *hosts->offsets);
     if (hosts->values == NULL || hosts->offsets == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy on %u hosts", count);
     return DITTO_OK;

@@ -57,11 +57,11 @@ struct dti_hosts {
     /* [hosts] What the driver reads from the headers of the hosts. */
     const unsigned char **data;
 
-    /* [replicas of this host][2][parts] What each replica combines: the values, and their place in a tile. */
+    /* [slots][2][parts] What a thread combines: the values, and their place in a tile. There is a slot for each
+     * replica of this host, and one for a caller of runs that only waits (started.h). */
     struct dti_tree_value *values;
 
-    /* [replicas of this host][DTI_LARGE_OFFSETS(hosts)] What each replica computes for the blocks of
-     * large.c. */
+    /* [slots][DTI_LARGE_OFFSETS(hosts)] What a thread computes for the blocks of large.c. */
     size_t *offsets;
 
     /* [DTI_SMALL_ROW_BYTES] The results of a small collective. The driver writes them between the two
@@ -92,6 +92,9 @@ struct dti_hosts {
     struct dti_failure_notices failures;
 
     struct dti_hosts_task task;
+
+    /* The level of runs whose replicas have started operations last, for a caller that only waits. */
+    _Atomic(struct dti_sync *) level;
 };
 
 /* Results of a small collective: those of one all-gather of the largest small messages of all replicas, or
@@ -109,9 +112,9 @@ static inline uint32_t dti_hosts_own(const struct dti_hosts *hosts)
 {
     return hosts->cluster->wire.host;
 }
-static inline struct dti_tree_value *dti_hosts_values(const struct dti_hosts *hosts, uint32_t index)
+static inline struct dti_tree_value *dti_hosts_values(const struct dti_hosts *hosts, uint32_t slot)
 {
-    return hosts->values + (size_t)2 * index * hosts->part_start[hosts->ranges.hosts];
+    return hosts->values + (size_t)2 * slot * hosts->part_start[hosts->ranges.hosts];
 }
 static inline uint32_t dti_hosts_parts(const struct dti_hosts *hosts, uint32_t host)
 {
@@ -209,16 +212,6 @@ struct dti_block_row;
 ditto_status dti_block_sum_on_hosts(struct dti_block_row *row, const struct dti_call *call,
                                     struct dti_deadline *deadline);
 
-/* -- started operations (started.c) -- */
-
-/* Notes an operation that the replica has started. */
-ditto_status dti_hosts_start(struct dti_replica *self, const struct dti_call *call,
-                             const struct dti_target *target, uint64_t *out);
-/* Carries out all operations that were started up to number `upto`, in order. Every other collective over
- * hosts calls it first. */
-ditto_status dti_hosts_carry_out(struct dti_replica *self, uint64_t upto,
-                                 const struct dti_deadline *deadline);
-
 /* -- for the files of this folder -- */
 
 /* A collective, as one replica sees it. */
@@ -229,7 +222,9 @@ struct dti_hosts_call {
     struct dti_flow *flow;
     uint64_t number; /* of the collective in the run, for messages */
     uint32_t timeout_ms;
-    void *step; /* of large.c */
+    void *step;       /* of large.c */
+    uint32_t slot;    /* whose values and offsets the thread uses */
+    uint64_t started; /* the number of a started operation (started.h), or 0 */
 };
 
 /* Describes a collective of this replica, whose first meeting is over. */

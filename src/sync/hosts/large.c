@@ -11,7 +11,8 @@
  *      what belongs to the target (the slots of an optimizer) alike.
  * If elements are only moved, A is left out, and the host of the source has the whole block as its slice.
  *
- * The replicas of a host meet between the steps. A of block b + 1 comes before B of block b, so the wire
+ * A started operation is carried out by the driver, and replicas that wait take shares of its steps
+ * (started.h). Otherwise the replicas of a host meet between the steps. A of block b + 1 comes before B of block b, so the wire
  * carries one block while the replicas work on another.
  *
  * Elements of a single replica of this host stay where they are for the own slice (stays).
@@ -28,7 +29,9 @@
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 #include "sync/hosts/hosts.h"
+#include "sync/hosts/started.h"
 #include "sync/meeting/access.h"
+#include "sync/pending/pending.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +77,7 @@ struct dti_large_buffers {
     unsigned char *memory;
 };
 
-/* A collective that is being executed by one replica. */
+/* A collective that is being executed by one thread. */
 struct large {
     const struct dti_hosts_call *c;
     const struct dti_hosts *hosts;
@@ -93,7 +96,12 @@ struct large {
 
     /* For a step that runs on the driver. */
     const struct hosts_block *driven;
+
+    /* Which share of a step this thread does, and of how many. */
+    uint32_t share, shares;
 };
+
+typedef ditto_status large_step(struct large *l, const struct hosts_block *b);
 
 /* -- slices and places -- */
 
@@ -241,13 +249,13 @@ static bool next_block(struct large *l)
 
 /* -- the steps of the replicas -- */
 
-/* Finds this replica's share of `count` elements. */
+/* Finds this thread's share of `count` elements. */
 static void share_of(const struct large *l, const struct piece *piece, size_t count, size_t *first,
                      size_t *end)
 {
     size_t bytes = piece->reduction.element_bytes,
            grain = bytes < DTI_CACHE_LINE ? DTI_CACHE_LINE / bytes : 1;
-    dti_tree_part(count, l->c->self->num_replicas, l->c->self->index, grain, first, end);
+    dti_tree_part(count, l->shares, l->share, grain, first, end);
 }
 
 /* Returns true if a part is one replica of this host, and the slice is this host's. Its elements are read
@@ -316,7 +324,7 @@ static void find_parts(const struct large *l, const struct hosts_block *b, uint3
 static ditto_status step_b(struct large *l, const struct hosts_block *b)
 {
     struct dti_flow *flow = l->c->flow;
-    struct dti_tree_value *value = dti_hosts_values(l->hosts, l->c->self->index);
+    struct dti_tree_value *value = dti_hosts_values(l->hosts, l->c->slot);
     for (uint32_t k = 0; k < b->pieces; k++) {
         const struct piece *piece = &b->piece[k];
         size_t first, end, from, to;
@@ -479,7 +487,7 @@ static bool has_failed(const struct host_transfers *t)
 static ditto_status await(struct large *l, const struct hosts_block *b, bool results)
 {
     struct block_wait w = { l->hosts, l->buffers->transfers[b->number % 2], results };
-    struct dti_limits limits = { dti_replica_deadline(l->c->self, l->c->timeout_ms), l->c->self->stop };
+    struct dti_limits limits = dti_hosts_limits(l->c);
     enum dti_wait_end end = dti_cluster_wait(l->hosts->cluster, &limits, transfers_over, &w);
     bool late[DTI_MAX_HOSTS], over = true;
     if (end == DTI_WAIT_STOPPED || end == DTI_WAIT_FAILED)
@@ -587,13 +595,47 @@ static ditto_status drive_after_b(const struct dti_hosts_call *c)
     return await(l, l->driven, true);
 }
 
-/* Calls a step of this replica with access to the buffers of the others. */
-static ditto_status with_access(struct large *l,
-                                ditto_status (*step)(struct large *l, const struct hosts_block *b),
-                                const struct hosts_block *b)
+/* A step of a started operation. */
+struct shared {
+    const struct large *l;
+    large_step *step;
+    const struct hosts_block *b;
+};
+
+/* A dti_step_share_fn. The target, if there is one, is that of the replica in whose name the thread works. */
+static void do_share(void *argument, const struct dti_worker *worker, uint32_t share)
+{
+    const struct shared *shared = argument;
+    const struct large *l = shared->l;
+    const struct dti_pending_operation *operation = dti_pending_operation_of(
+        worker->sync, worker->self->index, l->c->started);
+    struct dti_flow flow = *l->c->flow;
+    struct dti_hosts_call c = *l->c;
+    flow.self = worker->self;
+    flow.me = &worker->sync->state[worker->self->index];
+    flow.workspace = worker->workspace;
+    flow.call = &operation->call;
+    flow.target = operation->target;
+    c.self = worker->self;
+    c.call = &operation->call;
+    c.flow = &flow;
+    c.slot = worker->slot;
+    struct large own = {
+        .c = &c, .hosts = l->hosts, .buffers = l->buffers, .own = l->own, .share = share, .shares = l->shares
+    };
+    (void)shared->step(&own, shared->b); /* it calls no function of the user's, so it does not fail */
+}
+
+/* Calls a step of this replica, with access to the buffers of the others. */
+static ditto_status perform(struct large *l, large_step *step, const struct hosts_block *b)
 {
     struct dti_replica *self = l->c->self;
     uint32_t serial = dti_error_serial;
+    if (l->c->started != 0) {
+        struct shared shared = { l, step, b };
+        dti_started_share(l->c, do_share, &shared);
+        return DITTO_OK;
+    }
     if (!dti_access_begin(self))
         return dti_leave_collective(self, dti_team_stop_status(self->team));
     ditto_status status = step(l, b);
@@ -605,11 +647,14 @@ static ditto_status with_access(struct large *l,
     return dti_leave_collective(self, status);
 }
 
-/* The driver does its part of a step, and all replicas meet before it and after it. */
+/* The driver does its part of a step. All replicas meet before it and after it, unless the driver carries out
+ * a started operation. */
 static ditto_status drive(struct large *l, const struct hosts_block *b,
                           ditto_status (*work)(const struct dti_hosts_call *c))
 {
     l->driven = b;
+    if (l->c->started != 0)
+        return work(l->c);
     DTI_TRY(dti_hosts_meet(l->c));
     DTI_TRY(dti_hosts_drive(l->c, work));
     return dti_hosts_meet(l->c);
@@ -620,18 +665,18 @@ static ditto_status go_through(struct large *l)
     bool more = next_block(l);
     if (!more)
         return DITTO_OK;
-    DTI_TRY(with_access(l, step_a, &l->block[0]));
+    DTI_TRY(perform(l, step_a, &l->block[0]));
     DTI_TRY(drive(l, &l->block[0], drive_first));
     for (uint32_t number = 0; more; number++) {
         const struct hosts_block *now = &l->block[number % 2];
         l->block[(number + 1) % 2].pieces = 0;
         more = next_block(l);
         if (more)
-            DTI_TRY(with_access(l, step_a, &l->block[(number + 1) % 2]));
+            DTI_TRY(perform(l, step_a, &l->block[(number + 1) % 2]));
         DTI_TRY(drive(l, now, drive_before_b));
-        DTI_TRY(with_access(l, step_b, now));
+        DTI_TRY(perform(l, step_b, now));
         DTI_TRY(drive(l, now, drive_after_b));
-        DTI_TRY(with_access(l, step_c, now));
+        DTI_TRY(perform(l, step_c, now));
     }
     return DITTO_OK;
 }
@@ -639,19 +684,26 @@ static ditto_status go_through(struct large *l)
 ditto_status dti_hosts_large(const struct dti_hosts_call *given)
 {
     struct dti_hosts_call c = *given;
-    struct large l = { .c = &c, .hosts = c.hosts, .own = dti_hosts_own(c.hosts), .ahead = *c.flow };
+    struct large l = { .c = &c,
+                       .hosts = c.hosts,
+                       .own = dti_hosts_own(c.hosts),
+                       .ahead = *c.flow,
+                       .share = c.self->index,
+                       .shares = c.self->num_replicas };
     size_t hosts = dti_hosts_count(c.hosts);
     for (size_t i = 0; i < 2; i++) {
-        size_t *offsets = c.hosts->offsets + DTI_LARGE_OFFSETS(hosts) * c.self->index + 3 * i * (hosts + 1);
+        size_t *offsets = c.hosts->offsets + DTI_LARGE_OFFSETS(hosts) * c.slot + 3 * i * (hosts + 1);
         l.block[i].partials = offsets;
         l.block[i].incoming = offsets + hosts + 1;
         l.block[i].results = offsets + 2 * (hosts + 1);
     }
     c.step = &l;
-    DTI_TRY(dti_hosts_drive(&c, drive_begin));
-    DTI_TRY(dti_hosts_meet(&c));
+    bool started = c.started != 0;
+    DTI_TRY(started ? drive_begin(&c) : dti_hosts_drive(&c, drive_begin));
+    if (!started)
+        DTI_TRY(dti_hosts_meet(&c));
     l.buffers = c.hosts->large;
     l.more = dti_flow_begin(&l.ahead, &l.segment);
     DTI_TRY(go_through(&l));
-    return dti_hosts_meet(&c);
+    return started ? DITTO_OK : dti_hosts_meet(&c);
 }

@@ -60,7 +60,7 @@ static ditto_status pass_on(struct dti_hosts *hosts)
 {
     uint32_t count = dti_hosts_count(hosts), own = dti_hosts_own(hosts);
     struct dti_transfers *t = hosts->measuring;
-    struct dti_limits limits = { { .timeout_ms = hosts->timeout_ms }, NULL };
+    struct dti_limits limits = { .deadline = { .timeout_ms = hosts->timeout_ms } };
     bool late[DTI_MAX_HOSTS];
     t->count = 0;
     DTI_TRY(dti_transfers_receive(hosts->cluster, t, (own + count - 1) % count, t->memory + MESSAGE_BYTES,

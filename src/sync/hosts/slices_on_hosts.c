@@ -9,6 +9,7 @@
 #include "sync/hosts/gather.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
+#include "sync/pending/pending.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +111,7 @@ static ditto_status gather_and_use(struct dti_replica *self, const struct dti_ca
     struct gathering_slices s = { .row_bytes = own->in.row_count * ditto_dtype_bytes(own->in.dtype) };
     struct dti_arrival arrival = { .call = call };
     struct dti_hosts_call c;
-    DTI_TRY(dti_hosts_carry_out(self, UINT64_MAX, deadline));
+    DTI_TRY(dti_pending_finish_all(self, deadline));
     DTI_TRY(dti_meet(self, &arrival, deadline, &s.seq));
     DTI_TRY(dti_meeting_compare(self, s.seq));
     dti_hosts_call_begin(&c, self, call, deadline);

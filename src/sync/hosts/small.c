@@ -94,7 +94,7 @@ static void write_result(const struct dti_hosts_call *c, const struct dti_segmen
 {
     const struct dti_reduction *r = &c->flow->reduction;
     const struct dti_hosts *hosts = c->hosts;
-    struct dti_tree_value *value = dti_hosts_values(hosts, c->self->index);
+    struct dti_tree_value *value = dti_hosts_values(hosts, c->slot);
     if (segment->from != DTI_ALL) {
         uint32_t host = dti_hosts_of(hosts, segment->from);
         memcpy(result, data[host], segment->count * r->element_bytes);

@@ -3,25 +3,35 @@
 #include "sync/meeting/access.h"
 #include "base/errors/status.h"
 #include "base/waiting/stop.h"
+#include "sync/hosts/started.h"
 #include "sync/sync_state.h"
 
 #include <sched.h>
 #include <string.h>
 
-bool dti_access_begin(struct dti_replica *self)
+bool dti_access_begin_on(_Atomic uint32_t *accessing, const struct dti_stop *stop)
 {
-    _Atomic uint32_t *accessing = &self->sync->state[self->index].accessing;
     atomic_store_explicit(accessing, 1, memory_order_relaxed); /* I0; the fence orders it */
     dti_fence_light();
-    if (!dti_stopped(self->stop)) /* I1 */
+    if (!dti_stopped(stop)) /* I1 */
         return true;
     atomic_store_explicit(accessing, 0, memory_order_relaxed); /* no buffer was touched */
     return false;
 }
 
+void dti_access_end_on(_Atomic uint32_t *accessing)
+{
+    atomic_store_explicit(accessing, 0, memory_order_release); /* O0 */
+}
+
+bool dti_access_begin(struct dti_replica *self)
+{
+    return dti_access_begin_on(&self->sync->state[self->index].accessing, self->stop);
+}
+
 void dti_access_end(struct dti_replica *self)
 {
-    atomic_store_explicit(&self->sync->state[self->index].accessing, 0, memory_order_release); /* O0 */
+    dti_access_end_on(&self->sync->state[self->index].accessing);
 }
 
 /* The error of a replica mentions a delay of this length or more. */
@@ -55,6 +65,10 @@ ditto_status dti_leave_collective(struct dti_replica *self, ditto_status status)
             last = i;
             sched_yield();
         }
+    while (sync->started != NULL &&
+           atomic_load_explicit(&sync->started->accessing, memory_order_acquire) != 0 && /* O1 */
+           !dti_replica_is_forked(self))
+        sched_yield();
     if (waited >= LONG_NS)
         describe_delay(dti_replica_peer(self, last)->id, waited);
     return status;

@@ -16,6 +16,8 @@
  *             user's functions (for example in dti_flow_suspend_access). There is one exception, which
  *             ditto/merge.h documents: the function of ditto_update runs with access if it is given replica
  *             0's arguments on another node.
+ *             A caller that works on started operations of a run over several hosts (hosts/started.h) has an
+ *             `accessing` word too.
  * Model       tests/model/access.pml */
 #ifndef DTI_ACCESS_H
 #define DTI_ACCESS_H
@@ -27,6 +29,9 @@
  * such buffer may be touched. */
 bool dti_access_begin(struct dti_replica *self);
 void dti_access_end(struct dti_replica *self);
+/* The same for any thread, with its `accessing` word. */
+bool dti_access_begin_on(_Atomic uint32_t *accessing, const struct dti_stop *stop);
+void dti_access_end_on(_Atomic uint32_t *accessing);
 /* Called by a replica that leaves a stopped collective. Waits until no peer can still access this replica's
  * buffers (N2), and returns `status`. */
 ditto_status dti_leave_collective(struct dti_replica *self, ditto_status status);

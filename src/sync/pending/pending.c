@@ -2,6 +2,7 @@
 #include "sync/pending/pending.h"
 #include "base/waiting/stop.h"
 #include "sync/algorithms/flow.h"
+#include "sync/hosts/started.h"
 #include "sync/meeting/access.h"
 #include "sync/plans/choose_algorithm.h"
 
@@ -123,6 +124,8 @@ static bool all_pieces_done(const struct dti_flow *flow, uint32_t pieces)
 static bool work_on(struct dti_replica *self, uint64_t number)
 {
     uint32_t n = self->num_replicas;
+    if (self->sync->hosts != NULL)
+        return dti_started_work_on(self, number);
     if (dti_pending_operation_of(self->sync, self->index, number)->small && combine_pair(self, number))
         return true;
     struct dti_flow flow = flow_of(self, number);

@@ -22,6 +22,8 @@
  *                       sees the results.
  *             U0 -> U1  A replica looks at the entries of k for the last time, and then stores that it has
  *                       consumed k. The owners of the entries see this before they write the entries again.
+ * Hosts       Over several hosts the driver carries out operations instead (hosts/started.h). The announcements
+ *             and I1 are the same. A replica consumes what the driver has carried out.
  * Stopping    A replica that works on pieces has access (access.h). A replica that leaves while operations
  *             are open stops the run and waits for the replicas that have access.
  * Model       tests/model/pending.pml */
@@ -62,12 +64,15 @@ struct dti_pending_ring {
      * they need a free entry, about once per length of the ring. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t consumed;
 
-    /* All replicas have consumed at least this operation. This member and those up to `open` are plain,
+    /* All replicas have consumed at least this operation. This member and those up to `operation` are plain,
      * because only this replica uses them. */
     alignas(DTI_CACHE_LINE_PAIR) uint64_t known_consumed;
 
     /* All replicas have announced at least this operation, and the announcements are equal. */
     uint64_t ready;
+
+    /* The limit of the present wait, or NULL. */
+    const struct dti_deadline *deadline;
 
     /* The number of entries of `open` that hold an operation. */
     uint32_t num_open;
@@ -126,8 +131,12 @@ ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *
 /* Waits until the operation is consumed, and works on operations meanwhile. If deadline is NULL it does not
  * wait, and returns DITTO_PENDING if the operation is not finished. */
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline);
+/* Waits until all operations that this replica has started are consumed. Every other collective over several
+ * hosts begins with it. Fails as dti_pending_wait does. */
+ditto_status dti_pending_finish_all(struct dti_replica *self, struct dti_deadline *deadline);
 /* Works on the operations that are ready, and consumes those that are complete, without waiting. It is called
- * in all waits of this module in which the replica has no access to other replicas' buffers (access.h). */
+ * in all waits of this module in which the replica has no access to other replicas' buffers (access.h). Over
+ * several hosts the first replica may wait for other hosts in it (hosts/started.h). */
 void dti_pending_advance(struct dti_replica *self);
 static inline void dti_pending_help(struct dti_replica *self)
 {

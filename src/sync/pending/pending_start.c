@@ -2,7 +2,7 @@
 #include "replicas/team/recorder.h"
 #include "base/waiting/stop.h"
 #include "replicas/team/team.h"
-#include "sync/hosts/hosts.h"
+#include "sync/hosts/started.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"
@@ -128,15 +128,6 @@ static void open_operation(struct dti_replica_state *me, uint64_t number, const 
     dti_finish_call(me);
 }
 
-/* Over several hosts an operation is carried out when the replica waits (sync/hosts/started.c). */
-static ditto_status note(struct dti_replica *self, const struct dti_call *call,
-                         const struct dti_target *target, uint64_t *out)
-{
-    DTI_TRY(dti_hosts_start(self, call, target, out));
-    open_operation(dti_replica_state_of(self), *out, call->name);
-    return DITTO_OK;
-}
-
 static ditto_status start(struct dti_replica *self, const struct dti_call *call,
                           const struct dti_target *target, struct dti_deadline *deadline, uint64_t *out)
 {
@@ -157,13 +148,11 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
             "%s: %d operations have been started since %s #%llu, which is still open: wait for it first",
             call->name, DITTO_MAX_PENDING, me->pending->open[number % DITTO_MAX_PENDING].name,
             (unsigned long long)dti_number_in_run(self, before));
-    if (number > DITTO_MAX_PENDING && sync->hosts == NULL)
+    if (number > DITTO_MAX_PENDING)
         DTI_TRY(await_ring_space(self, before, deadline));
     dti_number_call(me, call->name);
-    if (sync->hosts != NULL)
-        return note(self, call, target, out);
     /* Each element goes through a target once, and not once on each replica. */
-    bool small = target == NULL && is_small(sync, &size);
+    bool small = target == NULL && sync->hosts == NULL && is_small(sync, &size);
     /* An equal call is not written again, so the cache line stays with the peers. */
     if (!dti_call_identical(&operation->call, call) || operation->small != small) {
         operation->call = *call;
@@ -183,6 +172,8 @@ static ditto_status start(struct dti_replica *self, const struct dti_call *call,
     atomic_store_explicit(&operation->word, (uint64_t)number << 32 | operation->digest, memory_order_release);
     dti_wait_queue_signal(self->wait_queue, self->index);
     me->started = number;
+    if (sync->hosts != NULL)
+        dti_started_announced(self, number);
     fetch_next(self, small ? size.own : 0);
     open_operation(me, number, call->name);
     *out = number;

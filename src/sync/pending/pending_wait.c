@@ -2,7 +2,7 @@
 #include "base/waiting/stop.h"
 #include "replicas/team/recorder.h"
 #include "replicas/team/team.h"
-#include "sync/hosts/hosts.h"
+#include "sync/hosts/started.h"
 #include "sync/meeting/access.h"
 #include "sync/meeting/failure.h"
 #include "sync/pending/pending.h"
@@ -88,8 +88,14 @@ static ditto_status fail_late(struct dti_replica *self, uint64_t number, const s
     char mine[DTI_CALL_TEXT_BYTES], missing[DTI_MISSING_TEXT_BYTES] = "";
     struct dti_text text = { missing, sizeof missing, 0 };
     describe(self, self->index, number, mine);
-    if (dti_describe_missing(sync, dti_has_not_started, number, &text) == 0)
-        dti_text_add(&text, "its last pieces");
+    if (dti_describe_missing(sync, dti_has_not_started, number, &text) == 0) {
+        if (sync->hosts == NULL) {
+            dti_text_add(&text, "its last pieces");
+        } else {
+            dti_describe_replica(sync, 0, &text);
+            dti_text_add(&text, ", which exchanges messages with other hosts when it waits");
+        }
+    }
     return dti_fail_late(self, deadline, mine, missing);
 }
 
@@ -111,35 +117,59 @@ static bool consumed_ready(void *argument)
     return w->failure != DITTO_OK;
 }
 
-static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
+/* Called when the limit has passed. Over several hosts the driver may be in the operation. Then it knows which
+ * host is missing, and stops the run, unless it carries out the operation at this moment. */
+static bool driver_ends_wait(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
 {
-    struct dti_team *team = self->team;
+    if (self->sync->hosts == NULL || !dti_started_give_up(self, number, deadline))
+        return false;
+    struct consumed_wait w = { self, number, DITTO_OK };
+    struct dti_deadline none = { .timeout_ms = DITTO_FOREVER };
+    dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy, &none, consumed_ready, &w);
+    return true;
+}
+
+/* Waits until the operation is consumed. If deadline is NULL, it does not wait, and returns DITTO_PENDING. */
+static ditto_status consume(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
+{
     struct dti_replica_state *me = dti_replica_state_of(self);
     struct consumed_wait w = { self, number, DITTO_OK };
+    bool ended;
     if (dti_replica_is_forked(self))
         return dti_fail_forked();
-    if (self->sync->hosts != NULL) {
-        /* A test waits too: the operation moves only while all replicas are in such a call. */
-        struct dti_deadline own = dti_replica_deadline(self, self->timeout_ms);
-        ditto_status status = dti_hosts_carry_out(self, number, deadline != NULL ? deadline : &own);
-        if (status != DITTO_OK)
-            return dti_leave_collective(self, status);
-    }
-    bool ended = deadline != NULL ? dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy,
-                                             deadline, consumed_ready, &w)
-                                  : consumed_ready(&w);
-    if (me->consumed >= number) {
-        me->pending->open[number % DITTO_MAX_PENDING].number = 0;
-        me->pending->num_open--;
+    me->pending->deadline = deadline;
+    do
+        ended = deadline != NULL ? dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy,
+                                            deadline, consumed_ready, &w)
+                                 : consumed_ready(&w);
+    while (!ended && deadline != NULL && driver_ends_wait(self, me->consumed + 1, deadline));
+    me->pending->deadline = NULL;
+    if (me->consumed >= number)
         return DITTO_OK;
-    }
     if (w.failure != DITTO_OK)
         return dti_leave_collective(self, w.failure);
     if (dti_stopped(self->stop))
-        return dti_leave_collective(self, dti_team_stop_status(team));
+        return dti_leave_collective(self, dti_team_stop_status(self->team));
     return ended || deadline == NULL
                ? DITTO_PENDING
                : dti_leave_collective(self, fail_late(self, me->consumed + 1, deadline));
+}
+
+static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
+{
+    struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
+    ditto_status status = consume(self, number, deadline);
+    if (status == DITTO_OK) {
+        ring->open[number % DITTO_MAX_PENDING].number = 0;
+        ring->num_open--;
+    }
+    return status;
+}
+
+ditto_status dti_pending_finish_all(struct dti_replica *self, struct dti_deadline *deadline)
+{
+    const struct dti_replica_state *me = dti_replica_state_of(self);
+    return me->consumed == me->started ? DITTO_OK : consume(self, me->started, deadline);
 }
 
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
