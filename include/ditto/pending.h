@@ -18,8 +18,10 @@ DITTO_BEGIN
  *  an error before that, the run fails with DITTO_ERR_INVALID, and the message names the operation.
  *  Operations may be waited for in any order.
  *
- *  Over several hosts (ditto/cluster.h) an operation is carried out in the next call in which the replicas
- *  wait: ditto_wait, ditto_test, which waits too then, or another collective. It hides no time between hosts.
+ *  Over several hosts (ditto/cluster.h) only one thread of a host may use the wire. With DITTO_CALLER_WAITS it
+ *  is the caller of the run, and an operation moves as soon as every replica of the host has started it, while
+ *  they compute. Without it, it is the host's first replica, and an operation moves only while that replica is
+ *  in ditto_wait, ditto_test or another collective. Its ditto_test then waits for the other hosts.
  *  @{ */
 
 /** Largest number of operations that a replica can start from the oldest pending one on. That one is counted,
@@ -114,11 +116,11 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_wait(ditto_replica *self, ditto_pen
                                                   const ditto_reduce_options *options);
 
 /** Checks whether an operation is complete. It works on the started operations, but does not wait for other
- *  replicas.
+ *  replicas, except on the first replica of one of several hosts, without DITTO_CALLER_WAITS.
  *
  *  @param self     the calling replica
  *  @param pending  [in, out] the handle. After DITTO_OK its number is 0
- *  @return an error of ditto_wait except DITTO_ERR_TIMED_OUT, or one of:
+ *  @return an error of ditto_wait, which is DITTO_ERR_TIMED_OUT only in that exception, or one of:
  *  @retval DITTO_OK       the operation is complete, and counts as waited for
  *  @retval DITTO_PENDING  the operation is not complete, and is still pending */
 DITTO_API DITTO_NODISCARD ditto_status ditto_test(ditto_replica *self, ditto_pending *pending);
