@@ -6,7 +6,8 @@
  * Each process is a host of one replica. Its caller only waits (DITTO_CALLER_WAITS), or is the replica
  * (--replica). Three kinds of steps take turns, on data that is rewritten before each step:
  *   all-reduce  ditto_all_reduce
- *   computing   arithmetic in registers, which takes about as long as the all-reduce
+ *   computing   arithmetic in registers, which takes as long as the all-reduce, or up to twice as long if the
+ *               hosts share cores
  *   both        ditto_all_reduce_start, the same arithmetic, ditto_wait
  * `hidden` is how much of the shorter one of the first two does not show in the third. */
 #include <ditto.h>
@@ -82,7 +83,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sets the loops so that computing takes as long as the all-reduce, on all hosts the same. */
+/* Sets the loops so that computing takes about as long as the all-reduce, on all hosts the same. */
 static ditto_status calibrate(struct bench *b)
 {
     double all_reduce, computing, loops;

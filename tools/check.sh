@@ -71,7 +71,9 @@ clang)
     # memory.
     tests="kernels all_reduce collectives pending queue waiting optimizer"
     targets="bench/ditto-bench $(printf 'tests/test_%s ' $tests)"
-    CC=clang build_in build-check-clang
+    # Also with the distribution's jemalloc, which another build does not use.
+    archive=$(pkg-config --variable=libdir jemalloc)/libjemalloc_pic.a
+    CC=clang build_in build-check-clang -Djemalloc_archive="$archive"
     # shellcheck disable=SC2086
     DITTO_TEST_SHORT=yes test_in build-check-clang $tests
     exit

@@ -116,7 +116,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_wait(ditto_replica *self, ditto_pen
                                                   const ditto_reduce_options *options);
 
 /** Checks whether an operation is complete. It works on the started operations, but does not wait for other
- *  replicas, except on the first replica of one of several hosts, without DITTO_CALLER_WAITS.
+ *  replicas. Over several hosts, without DITTO_CALLER_WAITS, the first replica of a host waits for the other
+ *  hosts, in each operation that all replicas of its host have started.
  *
  *  @param self     the calling replica
  *  @param pending  [in, out] the handle. After DITTO_OK its number is 0

@@ -113,6 +113,9 @@ struct dti_limits {
     uint64_t number;
 };
 
+/* Returns true if the wait was given up. */
+bool dti_is_given_up(const struct dti_limits *limits);
+
 enum dti_wait_end {
     DTI_WAIT_HOLDS,   /* the condition holds */
     DTI_WAIT_LATE,    /* the deadline has passed */

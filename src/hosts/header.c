@@ -266,6 +266,9 @@ static bool exchange_is_over(void *argument)
     return (headers->have == hosts && are_sent) || x->failed || x->has_last;
 }
 
+/* How long answers are awaited when a wait was given up, so that no half of its time is left. */
+#define ANSWERS_MS 200
+
 /* Waits until the exchange is over. In steps, a host that waits for another one does not know whether that
  * one waits itself. So after half of its time it says who is in the exchange, as far as it knows, and so does
  * every host that hears this and is in the exchange, until nobody learns anything new. */
@@ -273,12 +276,17 @@ static enum dti_wait_end wait_for_headers(struct exchange *x, struct dti_limits 
 {
     struct dti_limits half = *limits;
     uint64_t end_ns = dti_deadline_at(&limits->deadline), now_ns = dti_now_ns();
-    if (x->cluster->headers->goes_in_steps && end_ns != DTI_NEVER) {
-        half.deadline.at_ns = now_ns < end_ns ? now_ns + (end_ns - now_ns) / 2 : end_ns;
+    if (x->cluster->headers->goes_in_steps && (end_ns != DTI_NEVER || limits->given_up != NULL)) {
+        if (end_ns != DTI_NEVER)
+            half.deadline.at_ns = now_ns < end_ns ? now_ns + (end_ns - now_ns) / 2 : end_ns;
         enum dti_wait_end end = dti_cluster_wait(x->cluster, &half, exchange_is_over, x);
         if (end != DTI_WAIT_LATE)
             return end;
         x->cluster->headers->asks = x->cluster->headers->number;
+        if (dti_is_given_up(limits)) {
+            struct dti_limits answers = { .deadline = { .timeout_ms = ANSWERS_MS }, .stop = limits->stop };
+            return dti_cluster_wait(x->cluster, &answers, exchange_is_over, x);
+        }
     }
     return dti_cluster_wait(x->cluster, limits, exchange_is_over, x);
 }

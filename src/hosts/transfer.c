@@ -195,9 +195,9 @@ static void nap(uint64_t *length_ns)
     *length_ns = 2 * *length_ns < NAP_MOST_NS ? 2 * *length_ns : NAP_MOST_NS;
 }
 
-static bool is_given_up(const struct dti_limits *limits)
+bool dti_is_given_up(const struct dti_limits *limits)
 {
-    /* relaxed: who describes the error reads it again, with acquire (sync/hosts/started.h, L1). */
+    /* relaxed: it is read again, with acquire, when the error is described (sync/hosts/started.h, L1). */
     return limits->given_up != NULL &&
            atomic_load_explicit(limits->given_up, memory_order_relaxed) == limits->number;
 }
@@ -220,7 +220,7 @@ enum dti_wait_end dti_cluster_wait(ditto_cluster *cluster, struct dti_limits *li
             return DTI_WAIT_STOPPED;
         uint64_t now = dti_now_ns();
         begin_ns = begin_ns != 0 ? begin_ns : now;
-        if (now >= dti_deadline_at(&limits->deadline) || is_given_up(limits))
+        if (now >= dti_deadline_at(&limits->deadline) || dti_is_given_up(limits))
             return DTI_WAIT_LATE;
         if (now - begin_ns < SPIN_NS)
             dti_pause();

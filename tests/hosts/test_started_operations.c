@@ -13,7 +13,7 @@ struct shared {
     ditto_caller caller;
     uint32_t replicas; /* of each host */
     _Atomic bool done[MOST_HOSTS];
-    _Atomic uint32_t begun;
+    _Atomic uint32_t begun, timed_out;
 };
 
 /* One host, in a run. */
@@ -260,6 +260,8 @@ static ditto_status host_1_is_late(ditto_replica *self, void *argument)
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
     options.timeout_ms = 50 + 10 * ditto_replica_id(self);
     ditto_status status = ditto_wait(self, &pending, &options);
+    if (on->host->host == 0)
+        atomic_fetch_add(&on->shared->timed_out, status == DITTO_ERR_TIMED_OUT);
     atomic_store(&on->shared->done[on->host->host], true);
     return status;
 }
@@ -272,6 +274,8 @@ static ditto_status is_late(struct test_host *host)
     DITTO_TRY(
         expect(host, ditto_strategy_run(strategy, host_1_is_late, &on), DITTO_ERR_TIMED_OUT, "for host 1"));
     DITTO_TRY(expect(host, DITTO_ERR_TIMED_OUT, DITTO_ERR_TIMED_OUT, "ditto_all_reduce_start #1"));
+    if (host->host == 0) /* one replica gave up, and the others were stopped by it */
+        CHECK(host, atomic_load(&on.shared->timed_out) == 1);
     for (int run = 0; run < 3; run++)
         DITTO_TRY(ditto_strategy_run(strategy, in_a_window, &on));
     return ditto_strategy_destroy(strategy);
@@ -282,6 +286,43 @@ static void who_waits_too_long_learns_for_which_host(void **state)
     (void)state;
     play(2, 1, is_late);
     play(2, 3, is_late);
+}
+
+/* The replicas of host 0 look until the run is over. Host 1 waits for that, so its own limit is longer. */
+static ditto_status host_1_never_starts(ditto_replica *self, void *argument)
+{
+    const struct on_host *on = argument;
+    ditto_pending pending;
+    ditto_status status;
+    int32_t in = 1, out;
+    if (on->host->host == 1) {
+        await(&on->shared->done[0]);
+        return DITTO_OK;
+    }
+    DITTO_TRY(ditto_all_reduce_start(self, &in, &out, 1, DITTO_I32, DITTO_SUM, NULL, &pending));
+    while ((status = ditto_test(self, &pending)) == DITTO_PENDING)
+        sched_yield();
+    atomic_store(&on->shared->done[0], true);
+    return status;
+}
+
+static ditto_status run_is_over(struct test_host *host)
+{
+    struct on_host on = { host, host->argument };
+    ditto_strategy *strategy;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.caller = on.shared->caller;
+    options.run_timeout_ms = host->host == 0 ? 200 : 60000;
+    DITTO_TRY(make_host_strategy(host, on.shared->replicas, &options, &strategy));
+    DITTO_TRY(expect(host, ditto_strategy_run(strategy, host_1_never_starts, &on), DITTO_ERR_TIMED_OUT,
+                     "run_timeout_ms = 200 passed"));
+    return ditto_strategy_destroy(strategy);
+}
+
+static void the_limit_of_a_run_holds_for_the_driver(void **state)
+{
+    (void)state;
+    play(2, 2, run_is_over);
 }
 
 /* Replica 1 of each host waits while the driver computes. */
@@ -402,6 +443,7 @@ int main(void)
         cmocka_unit_test(operations_are_started_ahead_and_in_inner_runs),
         cmocka_unit_test(computing_does_not_count),
         cmocka_unit_test(who_waits_too_long_learns_for_which_host),
+        cmocka_unit_test(the_limit_of_a_run_holds_for_the_driver),
         cmocka_unit_test(who_waits_for_the_driver_learns_it),
         cmocka_unit_test(faults_end_in_one_error_on_all_hosts),
     };

@@ -1,24 +1,25 @@
 /* tests/model/shares.pml - started operations over several hosts (src/sync/hosts/started.h, shares.h).
  *
- * Two replicas of a host start two operations, and a caller that only waits carries them out. Each operation has
- * one step of two shares. A replica that waits takes shares, or gives up, or fails at any time in the variant
- * FAIL. The other hosts answer in the first operation, and in the second one they answer or do not. A replica
- * that leaves waits until nobody is accessing buffers, and then its own buffers are freed. The fence of that
- * wait is modelled in access.pml.
+ * Two replicas of a host start two operations, and a caller that only waits carries them out. Each operation
+ * has one step of two shares. A replica that waits takes shares, or gives up, or fails at any time in the
+ * variant FAIL. One replica, or none, never gives up the second operation. The other hosts answer in the
+ * first operation, and in the second one they answer or do not. A replica that leaves waits until nobody is
+ * accessing buffers, and then its own buffers are freed. The fence of that wait is modelled in access.pml.
  *
- * Claims   Every share is done once, while the buffers of both replicas exist. A replica consumes an operation
- *          when all its shares are done. The driver is late in an operation only if a replica has given it up,
- *          and it ends then. All threads end.
+ * Claims   Every share is done once, while the buffers of both replicas exist. A replica consumes an
+ *          operation when all its shares are done. The driver is late in an operation only if a replica has
+ *          given it up, and it ends then. All threads end.
  * Mutants  NO_SWAP         A share is taken by a load and a store.
  *          EARLY_POST      The number of shares is written before the step.
  *          NO_DONE_WAIT    An operation is carried out when all shares are taken.
  *          ANY_NUMBER      The driver ends its wait if a replica has given up any operation.
  *          NO_LATE_LOOK    The driver does not look whether a replica has given up.
+ *          PLAIN_STORE     A replica that is late overwrites that another one has given up a later operation.
  *          FAIL+NO_CALLER_WAIT  A replica leaves while the caller is accessing buffers.
  *          FAIL+NO_I1      The caller does not look at the stop when it begins to access buffers.
  *
- * That replicas look at the stop when they take shares is not needed: the caller has access as long as a share
- * is left. */
+ * That replicas look at the stop when they take shares is not needed: the caller has access as long as a
+ * share is left. */
 #define N 2
 #define CALLER N
 #define OPS 2
@@ -31,7 +32,7 @@ byte posted, counted;    /* the operation of the step, and its shares that are d
 byte carried, given_up;
 byte taken[OPS + 1], worked[OPS + 1]; /* a bit for each share */
 byte gave_up[OPS + 1];
-byte fails = N;
+byte fails = N, patient = N;
 bool answers, stopped, accessing[N + 1], freed[N];
 
 inline take_shares() {
@@ -105,7 +106,7 @@ proctype caller() {
 }
 
 proctype replica(byte me) {
-    byte seen, seen_number, operation, consumed;
+    byte seen, seen_number, operation, consumed, asked;
     do
     :: consumed == OPS -> goto end
     :: stopped -> break
@@ -119,9 +120,14 @@ proctype replica(byte me) {
         if :: stopped -> break :: else fi;
         take_shares();
         accessing[me] = false
-    :: consumed < started[me] && started[0] > consumed && started[1] > consumed && given_up <= consumed &&
-       carried <= consumed && open == 0 ->
-        atomic { gave_up[consumed + 1] = 1; given_up = consumed + 1 } /* L0 */
+    :: consumed < started[me] && started[0] > consumed && started[1] > consumed && asked <= consumed &&
+       carried <= consumed && (me != patient || consumed == 0) ->
+        atomic { asked = consumed + 1; gave_up[asked] = 1 };
+#ifdef PLAIN_STORE
+        given_up = asked
+#else
+        atomic { if :: given_up < asked -> given_up = asked /* L0 */ :: else fi }
+#endif
     od;
     accessing[me] = false;
     !accessing[0]; !accessing[1];
@@ -136,6 +142,7 @@ end:
 init {
     atomic {
         if :: answers = true :: skip fi;
+        if :: patient = 0 :: skip fi;
 #ifdef FAIL
         select(fails : 0 .. N - 1);
 #endif

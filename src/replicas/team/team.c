@@ -467,6 +467,14 @@ ditto_status dti_team_stop_status(const struct dti_team *team)
                     ditto_status_name(first->status), first->message);
 }
 
+ditto_status dti_replica_stop_status(const struct dti_replica *r)
+{
+    if (dti_team_forked(r->team) || !dti_replica_was_first(r))
+        return dti_team_stop_status(r->team);
+    dti_error_set(&r->team->stop.error);
+    return r->team->stop.error.status;
+}
+
 bool dti_replica_was_first(const struct dti_replica *r)
 {
     return r->team->stop.error.replica == (int32_t)r->id;

@@ -271,6 +271,11 @@ void dti_team_expire(struct dti_team *team);
 ditto_status dti_team_stop_status(const struct dti_team *team);
 /* Returns true if an error of this replica was the first one. The caller has seen the stop. */
 bool dti_replica_was_first(const struct dti_replica *r);
+/* Returns the error that stopped the run, which is then in the record of this thread, if this replica was the
+ * first one. Otherwise the same as dti_team_stop_status. */
+ditto_status dti_replica_stop_status(const struct dti_replica *r);
+/* The thread that has posted the present run. Returns the limit of the run. */
+struct dti_deadline dti_team_run_deadline(const struct dti_team *team);
 /* Returns true if all replicas have returned from the last outermost run. Having returned from a run inside
  * it is not enough. */
 bool dti_team_all_returned(const struct dti_team *team);

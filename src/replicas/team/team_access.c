@@ -152,6 +152,12 @@ void dti_team_set_stop_report(struct dti_team *team, void (*report)(void *argume
     team->stop_report_argument = argument;
 }
 
+struct dti_deadline dti_team_run_deadline(const struct dti_team *team)
+{
+    return (struct dti_deadline){ .timeout_ms = team->options.run_timeout_ms,
+                                  .at_ns = team->run_deadline_ns };
+}
+
 void dti_team_set_poster_work(struct dti_team *team, void (*work)(void *argument), void *argument)
 {
     team->poster_work = work;

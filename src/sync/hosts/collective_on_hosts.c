@@ -62,9 +62,12 @@ ditto_status dti_hosts_fail_late(const struct dti_hosts_call *c, const struct dt
     struct dti_text text = { hosts, sizeof hosts, 0 };
     describe(c, call);
     dti_headers_describe(c->hosts->cluster, late, &text);
-    struct dti_deadline deadline = c->started != 0 ? dti_started_limit(c, limits->deadline)
-                                                   : limits->deadline;
-    ditto_status status = dti_fail_late(c->self, &deadline, call, hosts);
+    struct dti_deadline deadline = limits->deadline;
+    struct dti_replica *waiter = c->started != 0 ? dti_started_waiter(c, &deadline) : c->self;
+    int32_t outer_replica = dti_error_replica;
+    dti_error_replica = (int32_t)waiter->id;
+    ditto_status status = dti_fail_late(waiter, &deadline, call, hosts);
+    dti_error_replica = outer_replica;
     dti_headers_break(c->hosts->cluster);
     return status;
 }
@@ -100,10 +103,8 @@ struct dti_limits dti_hosts_limits(const struct dti_hosts_call *c)
 {
     struct dti_limits limits = { .deadline = dti_replica_deadline(c->self, c->timeout_ms),
                                  .stop = c->self->stop };
-    if (c->started != 0) {
-        limits.given_up = &c->flow->sync->started->given_up;
-        limits.number = c->started;
-    }
+    if (c->started != 0)
+        dti_started_set_limits(c, &limits);
     return limits;
 }
 

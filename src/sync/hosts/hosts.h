@@ -1,9 +1,9 @@
 /* src/sync/hosts/hosts.h - the collectives of a strategy over several hosts.
  *
- * Every collective begins with a meeting of the replicas of this host, as without a cluster. Then the driver,
- * the thread that may use the wire, exchanges headers with the other hosts (hosts/header.h), and the calls of
- * all hosts are compared. A small message rides behind the headers (small.c). A large one follows in blocks
- * (large.c). A second meeting ends the collective on this host.
+ * Every collective begins with a meeting of the replicas of this host, as without a cluster, or was started
+ * by them (started.h). Then the driver, the thread that may use the wire, exchanges headers with the other
+ * hosts (hosts/header.h), and the calls of all hosts are compared. A small message rides behind the headers
+ * (small.c). A large one follows in blocks (large.c). A second meeting ends the collective on this host.
  *
  * A host combines its own replicas first. It passes on its *parts*, the largest complete subtrees of the tree
  * over all replicas that lie in its range, so the bits of the result are those of one host (plans/volume.h).
@@ -57,15 +57,16 @@ struct dti_hosts {
     /* [hosts] What the driver reads from the headers of the hosts. */
     const unsigned char **data;
 
-    /* [slots][2][parts] What a thread combines: the values, and their place in a tile. There is a slot for each
-     * replica of this host, and one for a caller of runs that only waits (started.h). */
+    /* [slots][2][parts] What a thread combines: the values, and their place in a tile. There is a slot for
+     * each replica of this host, and one for a caller of runs that only waits (started.h). */
     struct dti_tree_value *values;
 
     /* [slots][DTI_LARGE_OFFSETS(hosts)] What a thread computes for the blocks of large.c. */
     size_t *offsets;
 
     /* [DTI_SMALL_ROW_BYTES] The results of a small collective. The driver writes them between the two
-     * meetings, and the replicas read them before they arrive at their next meeting. */
+     * meetings, and the replicas read them before they arrive at their next meeting, and before they start an
+     * operation. The results of a started operation are read by the driver itself. */
     unsigned char *small_results;
 
     /* NULL until a large collective needs them. */
@@ -289,7 +290,7 @@ ditto_status dti_hosts_fail_late(const struct dti_hosts_call *c, const struct dt
 
 /* small.c. Returns true if a call is small: the result depends on the call and on the hosts only. */
 bool dti_hosts_is_small(const struct dti_hosts_call *c);
-/* The driver, between the two meetings. */
+/* The driver, between the two meetings, or in a started operation. */
 ditto_status dti_hosts_small(const struct dti_hosts_call *c);
 /* Each replica, after the second meeting. */
 void dti_hosts_small_results(const struct dti_hosts_call *c);
@@ -307,7 +308,7 @@ size_t dti_hosts_combine_blocks(void *context, uint32_t first, uint32_t blocks, 
 void dti_hosts_combined_results(const struct dti_hosts_call *c, const unsigned char *data,
                                 unsigned char *result);
 
-/* large.c. Every replica, between the first and the last meeting. */
+/* large.c. Every replica, between the first and the last meeting, or the driver in a started operation. */
 ditto_status dti_hosts_large(const struct dti_hosts_call *c);
 void dti_large_buffers_free(struct dti_large_buffers *buffers);
 void dti_large_buffers_keep(ditto_cluster *cluster, struct dti_large_buffers *buffers);

@@ -12,8 +12,8 @@
  * If elements are only moved, A is left out, and the host of the source has the whole block as its slice.
  *
  * A started operation is carried out by the driver, and replicas that wait take shares of its steps
- * (started.h). Otherwise the replicas of a host meet between the steps. A of block b + 1 comes before B of block b, so the wire
- * carries one block while the replicas work on another.
+ * (started.h). Otherwise the replicas of a host meet between the steps. A of block b + 1 comes before B of
+ * block b, so the wire carries one block while the replicas work on another.
  *
  * Elements of a single replica of this host stay where they are for the own slice (stays).
  *
@@ -77,14 +77,22 @@ struct dti_large_buffers {
     unsigned char *memory;
 };
 
-/* A collective that is being executed by one thread. */
+/* A collective, as one thread works on it. */
 struct large {
     const struct dti_hosts_call *c;
     const struct dti_hosts *hosts;
     struct dti_large_buffers *buffers;
     uint32_t own; /* host */
 
-    /* The walk over the blocks. */
+    /* Which share of a step this thread does, and of how many. */
+    uint32_t share, shares;
+};
+
+typedef ditto_status large_step(const struct large *l, const struct hosts_block *b);
+
+/* The walk over the blocks. */
+struct walk {
+    struct large l;
     struct dti_flow ahead;
     struct dti_segment segment;
     size_t at; /* of the segment */
@@ -96,12 +104,7 @@ struct large {
 
     /* For a step that runs on the driver. */
     const struct hosts_block *driven;
-
-    /* Which share of a step this thread does, and of how many. */
-    uint32_t share, shares;
 };
-
-typedef ditto_status large_step(struct large *l, const struct hosts_block *b);
 
 /* -- slices and places -- */
 
@@ -206,44 +209,44 @@ static size_t slice_bytes(size_t hosts)
 
 /* The bytes of a block, which are equal on all hosts. If one host finishes all of it, that host receives the
  * parts of all others, so the block is smaller. */
-static size_t block_bytes(const struct large *l)
+static size_t block_bytes(const struct walk *w)
 {
-    size_t hosts = dti_hosts_count(l->hosts), slice = slice_bytes(hosts);
-    if (l->segment.from != DTI_ALL)
+    size_t hosts = dti_hosts_count(w->l.hosts), slice = slice_bytes(hosts);
+    if (w->segment.from != DTI_ALL)
         return BLOCK_BYTES;
-    return l->segment.to == DTI_ALL ? hosts * slice : slice;
+    return w->segment.to == DTI_ALL ? hosts * slice : slice;
 }
 
 /* Adds elements of the present segment to a block that has `bytes` already. Returns their bytes, or 0 if none
  * fits. */
-static size_t add_piece(struct large *l, struct hosts_block *b, size_t bytes, size_t most)
+static size_t add_piece(struct walk *w, struct hosts_block *b, size_t bytes, size_t most)
 {
-    const struct dti_reduction *r = &l->ahead.reduction;
+    const struct dti_reduction *r = &w->ahead.reduction;
     size_t width = r->accumulator_bytes, grain = width < DTI_CACHE_LINE ? DTI_CACHE_LINE / width : 1,
-           room = (most - bytes) / width / grain * grain, left = l->segment.count - l->at;
+           room = (most - bytes) / width / grain * grain, left = w->segment.count - w->at;
     if (room == 0 || left == 0)
         return 0;
     struct piece *piece = &b->piece[b->pieces++];
-    *piece = (struct piece){ l->segment, *r, l->at, left < room ? left : room };
-    l->at += piece->count;
+    *piece = (struct piece){ w->segment, *r, w->at, left < room ? left : room };
+    w->at += piece->count;
     return piece->count * width;
 }
 
-static bool next_block(struct large *l)
+static bool next_block(struct walk *w)
 {
-    struct hosts_block *b = &l->block[l->blocks % 2];
-    size_t bytes = 0, most = block_bytes(l);
-    b->number = l->blocks;
+    struct hosts_block *b = &w->block[w->blocks % 2];
+    size_t bytes = 0, most = block_bytes(w);
+    b->number = w->blocks;
     b->pieces = 0;
-    while (l->more && b->pieces < BLOCK_PIECES) {
-        bytes += add_piece(l, b, bytes, most);
-        if (l->at != l->segment.count)
+    while (w->more && b->pieces < BLOCK_PIECES) {
+        bytes += add_piece(w, b, bytes, most);
+        if (w->at != w->segment.count)
             break;
-        l->more = dti_flow_next(&l->ahead, &l->segment);
-        l->at = 0;
+        w->more = dti_flow_next(&w->ahead, &w->segment);
+        w->at = 0;
     }
-    lay_out(l, b);
-    l->blocks += b->pieces != 0;
+    lay_out(&w->l, b);
+    w->blocks += b->pieces != 0;
     return b->pieces != 0;
 }
 
@@ -267,7 +270,7 @@ static bool stays(const struct large *l, const struct piece *piece, uint32_t hos
 }
 
 /* Step A, for one piece and the slice of one host. */
-static void combine_for(struct large *l, const struct hosts_block *b, uint32_t k, uint32_t host)
+static void combine_for(const struct large *l, const struct hosts_block *b, uint32_t k, uint32_t host)
 {
     const struct piece *piece = &b->piece[k];
     const struct dti_hosts *hosts = l->hosts;
@@ -288,7 +291,7 @@ static void combine_for(struct large *l, const struct hosts_block *b, uint32_t k
     dti_hosts_combine_parts(l->c, &piece->segment, piece->first + first + from, to - from, out);
 }
 
-static ditto_status step_a(struct large *l, const struct hosts_block *b)
+static ditto_status step_a(const struct large *l, const struct hosts_block *b)
 {
     for (uint32_t k = 0; k < b->pieces; k++)
         for (uint32_t h = 0; is_combined(&b->piece[k]) && h < dti_hosts_count(l->hosts); h++) {
@@ -321,7 +324,7 @@ static void find_parts(const struct large *l, const struct hosts_block *b, uint3
     }
 }
 
-static ditto_status step_b(struct large *l, const struct hosts_block *b)
+static ditto_status step_b(const struct large *l, const struct hosts_block *b)
 {
     struct dti_flow *flow = l->c->flow;
     struct dti_tree_value *value = dti_hosts_values(l->hosts, l->c->slot);
@@ -358,7 +361,7 @@ static bool is_wanted(const struct large *l, const struct piece *piece)
 }
 
 /* Writes elements to all destinations of this host, beginning at element `first` of the segment. */
-static void write_elements(struct large *l, const struct piece *piece, const unsigned char *elements,
+static void write_elements(const struct large *l, const struct piece *piece, const unsigned char *elements,
                            size_t first, size_t count, uint32_t destinations, uint32_t far)
 {
     struct dti_flow *flow = l->c->flow;
@@ -382,7 +385,7 @@ static void write_elements(struct large *l, const struct piece *piece, const uns
     }
 }
 
-static ditto_status step_c(struct large *l, const struct hosts_block *b)
+static ditto_status step_c(const struct large *l, const struct hosts_block *b)
 {
     struct dti_flow *flow = l->c->flow;
     for (uint32_t k = 0; k < b->pieces; k++) {
@@ -416,7 +419,7 @@ static bool sends_results(const struct hosts_block *b)
     return b->piece[0].segment.to == DTI_ALL; /* the segments of a call have equal destinations */
 }
 
-static ditto_status begin_partials(struct large *l, const struct hosts_block *b)
+static ditto_status begin_partials(const struct large *l, const struct hosts_block *b)
 {
     struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
     ditto_cluster *cluster = l->hosts->cluster;
@@ -432,7 +435,7 @@ static ditto_status begin_partials(struct large *l, const struct hosts_block *b)
     return DITTO_OK;
 }
 
-static ditto_status receive_results(struct large *l, const struct hosts_block *b)
+static ditto_status receive_results(const struct large *l, const struct hosts_block *b)
 {
     struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
     for (uint32_t h = 0; h < dti_hosts_count(l->hosts); h++) {
@@ -444,7 +447,7 @@ static ditto_status receive_results(struct large *l, const struct hosts_block *b
     return DITTO_OK;
 }
 
-static ditto_status send_results(struct large *l, const struct hosts_block *b)
+static ditto_status send_results(const struct large *l, const struct hosts_block *b)
 {
     struct host_transfers *transfers = l->buffers->transfers[b->number % 2];
     size_t out = b->results[l->own + 1] - b->results[l->own];
@@ -484,7 +487,7 @@ static bool has_failed(const struct host_transfers *t)
            t->receive_results.status != DITTO_OK || t->send_results.status != DITTO_OK;
 }
 
-static ditto_status await(struct large *l, const struct hosts_block *b, bool results)
+static ditto_status await(const struct large *l, const struct hosts_block *b, bool results)
 {
     struct block_wait w = { l->hosts, l->buffers->transfers[b->number % 2], results };
     struct dti_limits limits = dti_hosts_limits(l->c);
@@ -563,7 +566,7 @@ static ditto_status drive_begin(const struct dti_hosts_call *c)
     return DITTO_OK;
 }
 
-static struct large *large_of(const struct dti_hosts_call *c)
+static struct walk *walk_of(const struct dti_hosts_call *c)
 {
     return c->step;
 }
@@ -571,28 +574,28 @@ static struct large *large_of(const struct dti_hosts_call *c)
 /* The wire is busy with the partials of one block while the replicas combine the next one. */
 static ditto_status drive_first(const struct dti_hosts_call *c)
 {
-    struct large *l = large_of(c);
-    if (begin_partials(l, l->driven) != DITTO_OK)
+    struct walk *w = walk_of(c);
+    if (begin_partials(&w->l, w->driven) != DITTO_OK)
         return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
     return DITTO_OK;
 }
 
 static ditto_status drive_before_b(const struct dti_hosts_call *c)
 {
-    struct large *l = large_of(c);
-    const struct hosts_block *b = l->driven, *next = &l->block[(b->number + 1) % 2];
-    if ((next->number == b->number + 1 && next->pieces != 0 && begin_partials(l, next) != DITTO_OK) ||
-        receive_results(l, b) != DITTO_OK)
+    struct walk *w = walk_of(c);
+    const struct hosts_block *b = w->driven, *next = &w->block[(b->number + 1) % 2];
+    if ((next->number == b->number + 1 && next->pieces != 0 && begin_partials(&w->l, next) != DITTO_OK) ||
+        receive_results(&w->l, b) != DITTO_OK)
         return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
-    return await(l, b, false);
+    return await(&w->l, b, false);
 }
 
 static ditto_status drive_after_b(const struct dti_hosts_call *c)
 {
-    struct large *l = large_of(c);
-    if (send_results(l, l->driven) != DITTO_OK)
+    struct walk *w = walk_of(c);
+    if (send_results(&w->l, w->driven) != DITTO_OK)
         return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
-    return await(l, l->driven, true);
+    return await(&w->l, w->driven, true);
 }
 
 /* A step of a started operation. */
@@ -627,7 +630,7 @@ static void do_share(void *argument, const struct dti_worker *worker, uint32_t s
 }
 
 /* Calls a step of this replica, with access to the buffers of the others. */
-static ditto_status perform(struct large *l, large_step *step, const struct hosts_block *b)
+static ditto_status perform(const struct large *l, large_step *step, const struct hosts_block *b)
 {
     struct dti_replica *self = l->c->self;
     uint32_t serial = dti_error_serial;
@@ -649,34 +652,34 @@ static ditto_status perform(struct large *l, large_step *step, const struct host
 
 /* The driver does its part of a step. All replicas meet before it and after it, unless the driver carries out
  * a started operation. */
-static ditto_status drive(struct large *l, const struct hosts_block *b,
+static ditto_status drive(struct walk *w, const struct hosts_block *b,
                           ditto_status (*work)(const struct dti_hosts_call *c))
 {
-    l->driven = b;
-    if (l->c->started != 0)
-        return work(l->c);
-    DTI_TRY(dti_hosts_meet(l->c));
-    DTI_TRY(dti_hosts_drive(l->c, work));
-    return dti_hosts_meet(l->c);
+    w->driven = b;
+    if (w->l.c->started != 0)
+        return work(w->l.c);
+    DTI_TRY(dti_hosts_meet(w->l.c));
+    DTI_TRY(dti_hosts_drive(w->l.c, work));
+    return dti_hosts_meet(w->l.c);
 }
 
-static ditto_status go_through(struct large *l)
+static ditto_status go_through(struct walk *w)
 {
-    bool more = next_block(l);
+    bool more = next_block(w);
     if (!more)
         return DITTO_OK;
-    DTI_TRY(perform(l, step_a, &l->block[0]));
-    DTI_TRY(drive(l, &l->block[0], drive_first));
+    DTI_TRY(perform(&w->l, step_a, &w->block[0]));
+    DTI_TRY(drive(w, &w->block[0], drive_first));
     for (uint32_t number = 0; more; number++) {
-        const struct hosts_block *now = &l->block[number % 2];
-        l->block[(number + 1) % 2].pieces = 0;
-        more = next_block(l);
+        const struct hosts_block *now = &w->block[number % 2];
+        w->block[(number + 1) % 2].pieces = 0;
+        more = next_block(w);
         if (more)
-            DTI_TRY(perform(l, step_a, &l->block[(number + 1) % 2]));
-        DTI_TRY(drive(l, now, drive_before_b));
-        DTI_TRY(perform(l, step_b, now));
-        DTI_TRY(drive(l, now, drive_after_b));
-        DTI_TRY(perform(l, step_c, now));
+            DTI_TRY(perform(&w->l, step_a, &w->block[(number + 1) % 2]));
+        DTI_TRY(drive(w, now, drive_before_b));
+        DTI_TRY(perform(&w->l, step_b, now));
+        DTI_TRY(drive(w, now, drive_after_b));
+        DTI_TRY(perform(&w->l, step_c, now));
     }
     return DITTO_OK;
 }
@@ -684,26 +687,26 @@ static ditto_status go_through(struct large *l)
 ditto_status dti_hosts_large(const struct dti_hosts_call *given)
 {
     struct dti_hosts_call c = *given;
-    struct large l = { .c = &c,
-                       .hosts = c.hosts,
-                       .own = dti_hosts_own(c.hosts),
-                       .ahead = *c.flow,
-                       .share = c.self->index,
-                       .shares = c.self->num_replicas };
+    struct walk w = { .l = { .c = &c,
+                             .hosts = c.hosts,
+                             .own = dti_hosts_own(c.hosts),
+                             .share = c.self->index,
+                             .shares = c.self->num_replicas },
+                      .ahead = *c.flow };
     size_t hosts = dti_hosts_count(c.hosts);
     for (size_t i = 0; i < 2; i++) {
         size_t *offsets = c.hosts->offsets + DTI_LARGE_OFFSETS(hosts) * c.slot + 3 * i * (hosts + 1);
-        l.block[i].partials = offsets;
-        l.block[i].incoming = offsets + hosts + 1;
-        l.block[i].results = offsets + 2 * (hosts + 1);
+        w.block[i].partials = offsets;
+        w.block[i].incoming = offsets + hosts + 1;
+        w.block[i].results = offsets + 2 * (hosts + 1);
     }
-    c.step = &l;
+    c.step = &w;
     bool started = c.started != 0;
     DTI_TRY(started ? drive_begin(&c) : dti_hosts_drive(&c, drive_begin));
     if (!started)
         DTI_TRY(dti_hosts_meet(&c));
-    l.buffers = c.hosts->large;
-    l.more = dti_flow_begin(&l.ahead, &l.segment);
-    DTI_TRY(go_through(&l));
+    w.l.buffers = c.hosts->large;
+    w.more = dti_flow_begin(&w.ahead, &w.segment);
+    DTI_TRY(go_through(&w));
     return started ? DITTO_OK : dti_hosts_meet(&c);
 }

@@ -1,18 +1,19 @@
 /* src/sync/hosts/shares.h - a step of a started operation, whose shares the driver and the replicas that wait
  * divide among themselves.
  *
- * The driver posts a step. It takes shares itself, and so does each replica that waits for an operation, until
- * none is left. So the step ends without the replicas that compute meanwhile, and no sooner than its last
- * share. A replica has access (access.h) while it takes shares.
+ * The driver posts a step. It takes shares itself, and so does each replica that waits for an operation,
+ * until none is left. So the step ends without the replicas that compute meanwhile, and no sooner than its
+ * last share. A replica has access (access.h) while it takes shares.
  *
  * Invariants  I1  A share is taken once. `open` holds (number of the step, shares that are left), and is
  *                 lowered by compare-and-swap only.
  *             I2  The driver changes what it has posted only when no share is left, and all that were taken
  *                 are done. The number of a step makes sure that a thread that was late takes no share of
  *                 another step by what it has seen of this one.
- * Edges       S0 -> S1  The driver posts the step in `open`. Who takes a share sees what it is, and what the
- *                       driver did before.
- *             S2 -> S3  Who has done a share counts it in `done`. The driver that has seen all sees the
+ * Edges       S0 -> S1  The driver posts the step in `open`. A thread that takes a share sees what it is, and
+ *                       what the driver did before.
+ *             S2 -> S3  A thread that has done a share counts it in `done`. The driver that has seen all
+ *                       sees the
  *                       results.
  * Model       tests/model/shares.pml */
 #ifndef DTI_SHARES_H

@@ -86,13 +86,28 @@ void dti_started_share(const struct dti_hosts_call *c, dti_step_share_fn *share,
 
 /* -- an operation -- */
 
-struct dti_deadline dti_started_limit(const struct dti_hosts_call *c, struct dti_deadline deadline)
+/* A caller that only waits has no limit of its own, but that of the run. */
+void dti_started_set_limits(const struct dti_hosts_call *c, struct dti_limits *limits)
 {
-    struct dti_started *s = c->flow->sync->started;
+    const struct dti_sync *sync = c->flow->sync;
+    if (caller_drives(sync))
+        limits->deadline = dti_team_run_deadline(sync->team);
+    limits->given_up = &sync->started->given_up;
+    limits->number = c->started;
+}
+
+struct dti_replica *dti_started_waiter(const struct dti_hosts_call *c, struct dti_deadline *deadline)
+{
+    struct dti_sync *sync = c->flow->sync;
+    struct dti_started *s = sync->started;
     if (atomic_load_explicit(&s->given_up, memory_order_acquire) != c->started) /* L1 */
-        return deadline;
-    return (struct dti_deadline){ .timeout_ms = atomic_load_explicit(&s->given_up_ms, memory_order_relaxed),
-                                  .at_ns = atomic_load_explicit(&s->given_up_at_ns, memory_order_relaxed) };
+        return c->self;
+    /* relaxed, all: L1 has read what was stored before. */
+    *deadline = (struct dti_deadline){
+        .timeout_ms = atomic_load_explicit(&s->given_up_ms, memory_order_relaxed),
+        .at_ns = atomic_load_explicit(&s->given_up_at_ns, memory_order_relaxed)
+    };
+    return dti_team_replica(sync->team, atomic_load_explicit(&s->given_up_by, memory_order_relaxed));
 }
 
 /* A small operation: the driver writes the results to all destinations of this host. */
@@ -105,7 +120,8 @@ static ditto_status small(const struct dti_hosts_call *c)
     for (bool more = dti_flow_begin(flow, &segment); more; more = dti_flow_next(flow, &segment)) {
         struct dti_segment here = segment; /* as the flow of this host numbers its replicas */
         uint32_t far;
-        if (segment.to == DTI_ALL || dti_hosts_of(c->hosts, segment.to) == dti_hosts_own(c->hosts)) {
+        if (segment.count != 0 &&
+            (segment.to == DTI_ALL || dti_hosts_of(c->hosts, segment.to) == dti_hosts_own(c->hosts))) {
             here.to -= here.to != DTI_ALL ? c->hosts->first : 0;
             uint32_t destinations = dti_flow_destinations(flow, &here, 0, c->self->num_replicas, &far);
             dti_flow_write(flow, result, 0, segment.count, destinations, far);
@@ -139,14 +155,11 @@ static ditto_status execute(const struct dti_worker *worker, uint64_t number, ui
     return dti_hosts_is_small(&c) ? small(&c) : dti_hosts_large(&c);
 }
 
-/* Carries out an operation that all replicas of this host have announced. */
+/* Carries out an operation that all replicas of this host have announced. The driver has access. */
 static ditto_status carry_out(struct dti_sync *sync, uint64_t number, uint32_t timeout_ms)
 {
     struct dti_started *s = sync->started;
     struct dti_worker worker = driving_worker(sync);
-    _Atomic uint32_t *accessing = caller_drives(sync) ? &s->accessing : &sync->state[0].accessing;
-    if (!dti_access_begin_on(accessing, worker.self->stop))
-        return dti_team_stop_status(sync->team);
     /* relaxed: only tells who waits too long that the driver is here. */
     atomic_store_explicit(&s->running, number, memory_order_relaxed);
     struct dti_fenv saved = dti_fenv_enter();
@@ -155,7 +168,6 @@ static ditto_status carry_out(struct dti_sync *sync, uint64_t number, uint32_t t
     if (status == DITTO_OK)
         atomic_store_explicit(&s->carried, number, memory_order_release); /* C0 */
     atomic_store_explicit(&s->running, 0, memory_order_relaxed);
-    dti_access_end_on(accessing);
     dti_wait_queue_signal(worker.self->wait_queue, DTI_EVERYONE);
     return status;
 }
@@ -166,16 +178,17 @@ void dti_started_announced(struct dti_replica *self, uint64_t number)
 {
     struct dti_sync *sync = self->sync;
     struct dti_hosts *hosts = sync->hosts;
-    if (!caller_drives(sync))
-        return;
+    _Atomic uint32_t *announced = &sync->started->announced[number % DITTO_MAX_PENDING];
     /* relaxed: the levels of runs begin and end in meetings, so all replicas are on one. The words of the
      * entries publish the operation, and the level too. */
     if (atomic_load_explicit(&hosts->level, memory_order_relaxed) != sync)
         atomic_store_explicit(&hosts->level, sync, memory_order_release);
-    uint32_t before = atomic_fetch_add_explicit(&sync->started->announced[number % DITTO_MAX_PENDING], 1,
-                                                memory_order_relaxed);
-    if ((before + 1) % self->num_replicas == 0)
-        dti_wait_queue_signal(self->wait_queue, DTI_EVERYONE);
+    if (atomic_fetch_add_explicit(announced, 1, memory_order_relaxed) + 1 < self->num_replicas)
+        return;
+    /* relaxed: the entry is used again when all replicas have consumed this operation. */
+    atomic_store_explicit(announced, 0, memory_order_relaxed);
+    /* The driver may sleep, whatever it waits for. */
+    dti_wait_queue_signal(self->wait_queue, DTI_EVERYONE);
 }
 
 static bool is_carried(const struct dti_started *s, uint64_t number)
@@ -204,8 +217,12 @@ bool dti_started_work_on(struct dti_replica *self, uint64_t number)
         help(self);
         return is_carried(sync->started, number);
     }
-    return carry_out(sync, number, ring->deadline != NULL ? ring->deadline->timeout_ms : self->timeout_ms) ==
-           DITTO_OK;
+    if (!dti_access_begin(self))
+        return false;
+    ditto_status status = carry_out(sync, number,
+                                    ring->deadline != NULL ? ring->deadline->timeout_ms : self->timeout_ms);
+    dti_access_end(self);
+    return status == DITTO_OK;
 }
 
 bool dti_started_give_up(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
@@ -217,10 +234,16 @@ bool dti_started_give_up(struct dti_replica *self, uint64_t number, const struct
     if (!caller_drives(self->sync) && atomic_load_explicit(&s->running, memory_order_relaxed) != number &&
         !is_carried(s, number))
         return false;
-    /* relaxed, both: if several replicas give up, the limit of one of them is reported. */
+    /* relaxed, all: if several replicas give up, the limit of one of them is reported. */
     atomic_store_explicit(&s->given_up_ms, deadline->timeout_ms, memory_order_relaxed);
     atomic_store_explicit(&s->given_up_at_ns, deadline->at_ns, memory_order_relaxed);
-    atomic_store_explicit(&s->given_up, number, memory_order_release); /* L0 */
+    atomic_store_explicit(&s->given_up_by, self->index, memory_order_relaxed);
+    uint64_t before = atomic_load_explicit(&s->given_up, memory_order_relaxed);
+    while (before < number && !atomic_compare_exchange_weak_explicit(&s->given_up, &before, number,
+                                                                     memory_order_release, /* L0 */
+                                                                     memory_order_relaxed))
+        ;
+    dti_wait_queue_signal(self->wait_queue, DTI_EVERYONE);
     return true;
 }
 
@@ -240,14 +263,32 @@ static bool is_ready(const struct dti_sync *sync, uint64_t number)
     return true;
 }
 
+/* Carries out the next operation if it is ready. It is looked for with access, so that the run of the
+ * replicas that have announced it has not ended, and its state has not been renewed. */
+static bool carry_out_next(struct dti_sync *sync)
+{
+    struct dti_started *s = sync->started;
+    ditto_status status = DITTO_PENDING;
+    if (!dti_access_begin_on(&s->accessing, dti_team_replica(sync->team, 0)->stop))
+        return false;
+    /* acquire: pairs with the release in dti_started_renew, before which the entries were cleared. */
+    uint64_t number = atomic_load_explicit(&s->carried, memory_order_acquire) + 1;
+    if (is_ready(sync, number)) {
+        const char *outer = dti_public_enter(dti_pending_operation_of(sync, 0, number)->call.name);
+        status = carry_out(sync, number, DITTO_FOREVER);
+        dti_public_leave(&outer);
+    }
+    dti_access_end_on(&s->accessing);
+    return status == DITTO_OK;
+}
+
 void dti_started_carry_out_ready(struct dti_hosts *hosts)
 {
     struct dti_sync *sync = atomic_load_explicit(&hosts->level, memory_order_acquire);
-    if (sync == NULL)
-        return;
-    /* acquire: pairs with the release in dti_started_renew, before which the entries were cleared. */
-    uint64_t number = atomic_load_explicit(&sync->started->carried, memory_order_acquire) + 1;
-    while (!dti_stopped(dti_team_replica(hosts->team, 0)->stop) && is_ready(sync, number) &&
-           carry_out(sync, number, DITTO_FOREVER) == DITTO_OK)
-        number++;
+    /* relaxed: only a look. */
+    while (
+        sync != NULL &&
+        dti_has_started(sync, 0, atomic_load_explicit(&sync->started->carried, memory_order_relaxed) + 1) &&
+        carry_out_next(sync))
+        ;
 }

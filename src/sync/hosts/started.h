@@ -2,22 +2,26 @@
  *
  * A replica announces an operation as on one host (pending/pending.h). When all replicas of this host have
  * announced it, the driver carries it out: it exchanges headers, and moves the data, for all of them. If the
- * caller of the run only waits, it is the driver, and works while the replicas compute. Otherwise the driver is
- * the first replica of the host, and works when it waits in a call of ditto.
+ * caller of the run only waits, it is the driver, and works while the replicas compute. Otherwise the driver
+ * is the first replica of the host, and works when it waits in a call of ditto.
  *
- * The work on data of this host is divided into shares. Replicas that wait take shares too (shares.h), and the
- * driver does those of replicas that compute. So nothing waits for a replica that computes.
+ * The work on data of this host is divided into shares. Replicas that wait take shares too (shares.h), and
+ * the driver does those that are left. So nothing waits for a replica that computes.
  *
  * The driver carries out operations in the order in which they were started. All that were started before
  * another collective come before it. So all hosts exchange the same headers in the same order.
  *
- * Edges       C0 -> C1  The driver stores the number of an operation in `carried` after its results. A replica
- *                       that sees it may return from its wait.
- *             L0 -> L1  A replica whose limit has passed stores what it waited for, and then the number of the
- *                       operation in `given_up`. The driver ends its wait for other hosts, and reads the rest.
- * Stopping    The driver has access (access.h) from the beginning of an operation to its end. So no replica
- *             returns while its buffers are used, and the first one, in whose name the caller works, is still
- *             in its run. The driver polls the stop word while it waits for other hosts. */
+ * Edges       C0 -> C1  The driver stores the number of an operation in `carried` after its results. A
+ *                       replica that sees it may return from its wait.
+ *             L0 -> L1  A replica whose limit has passed stores what it waited for, and then the number of
+ *                       the operation in `given_up`. The driver ends its wait for other hosts, and reads the
+ *                       rest.
+ *             Several replicas may give up, and one may be late: `given_up` only grows, so that no later
+ *             operation is forgotten.
+ * Stopping    The driver has access (access.h) from before it looks whether an operation is ready until after
+ *             C0. So no replica leaves a stopped run while its buffers are used, and the first one, in whose
+ *             name the caller works, is in its run until C0. The driver polls the stop word while it waits
+ *             for other hosts. */
 #ifndef DTI_STARTED_H
 #define DTI_STARTED_H
 
@@ -28,6 +32,7 @@
 
 struct dti_hosts_call;
 struct dti_hosts;
+struct dti_limits;
 
 /* What a level of runs needs for the operations that its replicas start. */
 struct dti_started {
@@ -35,14 +40,14 @@ struct dti_started {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t carried;
     _Atomic uint64_t running;
 
-    /* The operation for which a replica does not wait any longer, or 0. The limit that has passed is in the
-     * next two. */
+    /* The last operation for which a replica does not wait any longer, or 0. The replica, and its limit that
+     * has passed, are in the next three. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t given_up;
     _Atomic uint64_t given_up_at_ns;
     _Atomic uint32_t given_up_ms;
+    _Atomic uint32_t given_up_by;
 
-    /* How often an operation that uses this entry has been announced. The replica that makes it a multiple of
-     * the number of replicas is the last one. */
+    /* How many replicas have announced the operation that uses this entry. The last one makes it 0 again. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t announced[DITTO_MAX_PENDING];
 
     struct dti_shared_step step;
@@ -75,7 +80,7 @@ void dti_started_renew(struct dti_sync *sync);
 void dti_started_announced(struct dti_replica *self, uint64_t number);
 
 /* Works on operation `number`, which all replicas of this host have announced. Returns true if it has been
- * carried out. If it fails, the run has been stopped. */
+ * carried out. If it has failed, the run has been stopped. */
 bool dti_started_work_on(struct dti_replica *self, uint64_t number);
 
 /* The limit of a wait for operation `number` has passed. Returns true if the driver will end it: then it
@@ -89,7 +94,11 @@ void dti_started_carry_out_ready(struct dti_hosts *hosts);
 /* In a started operation: does the shares of a step. There is one for each replica of this host. */
 void dti_started_share(const struct dti_hosts_call *c, dti_step_share_fn *share, void *argument);
 
-/* Returns the limit of the replica that has given up, if one has, otherwise `deadline`. */
-struct dti_deadline dti_started_limit(const struct dti_hosts_call *c, struct dti_deadline deadline);
+/* Sets the limits of a wait for other hosts in a started operation. */
+void dti_started_set_limits(const struct dti_hosts_call *c, struct dti_limits *limits);
+
+/* Returns the replica that has given up the operation, and sets *deadline to its limit. If none has,
+ * returns the replica in whose name the driver works. */
+struct dti_replica *dti_started_waiter(const struct dti_hosts_call *c, struct dti_deadline *deadline);
 
 #endif

@@ -29,7 +29,7 @@
  * such buffer may be touched. */
 bool dti_access_begin(struct dti_replica *self);
 void dti_access_end(struct dti_replica *self);
-/* The same for any thread, with its `accessing` word. */
+/* The same for the thread to which an `accessing` word belongs. */
 bool dti_access_begin_on(_Atomic uint32_t *accessing, const struct dti_stop *stop);
 void dti_access_end_on(_Atomic uint32_t *accessing);
 /* Called by a replica that leaves a stopped collective. Waits until no peer can still access this replica's

@@ -22,8 +22,8 @@
  *                       sees the results.
  *             U0 -> U1  A replica looks at the entries of k for the last time, and then stores that it has
  *                       consumed k. The owners of the entries see this before they write the entries again.
- * Hosts       Over several hosts the driver carries out operations instead (hosts/started.h). The announcements
- *             and I1 are the same. A replica consumes what the driver has carried out.
+ * Hosts       Over several hosts the driver carries out operations instead (hosts/started.h). The
+ *             announcements and I1 are the same. A replica consumes what the driver has carried out.
  * Stopping    A replica that works on pieces has access (access.h). A replica that leaves while operations
  *             are open stops the run and waits for the replicas that have access.
  * Model       tests/model/pending.pml */
@@ -132,7 +132,8 @@ ditto_status dti_pending_start(struct dti_replica *self, const struct dti_call *
  * wait, and returns DITTO_PENDING if the operation is not finished. */
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline);
 /* Waits until all operations that this replica has started are consumed. Every other collective over several
- * hosts begins with it. Fails as dti_pending_wait does. */
+ * hosts begins with it. Each operation has the time of the deadline for itself, and so has what follows: the
+ * deadline begins anew. Fails as dti_pending_wait does. */
 ditto_status dti_pending_finish_all(struct dti_replica *self, struct dti_deadline *deadline);
 /* Works on the operations that are ready, and consumes those that are complete, without waiting. It is called
  * in all waits of this module in which the replica has no access to other replicas' buffers (access.h). Over

@@ -89,14 +89,16 @@ static void describe_slow(const struct dti_replica *self, uint64_t number, struc
 /* Waits until all replicas have consumed `number`, whose entry the next operation uses. */
 static ditto_status await_ring_space(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)
 {
-    struct dti_team *team = self->team;
     struct ring_space_wait w = { self, number, self->num_replicas };
+    struct dti_pending_ring *ring = dti_replica_state_of(self)->pending;
+    ring->deadline = deadline;
     bool ended = dti_wait(self->wait_queue, self->index, DTI_EVERYONE, &self->wait_policy, deadline,
                           ring_space_ready, &w);
+    ring->deadline = NULL;
     if (ring_entry_is_free(self, number))
         return DITTO_OK;
     if (dti_stopped(self->stop))
-        return dti_leave_collective(self, dti_team_stop_status(team));
+        return dti_leave_collective(self, dti_replica_stop_status(self));
     char description[DTI_CALL_TEXT_BYTES], awaited[DTI_MISSING_TEXT_BYTES] = "";
     struct dti_text mine = { description, sizeof description, 0 }, text = { awaited, sizeof awaited, 0 };
     dti_text_add(&mine, "the start of an operation (%d operations have been started since #%llu)",

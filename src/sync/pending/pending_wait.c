@@ -117,8 +117,8 @@ static bool consumed_ready(void *argument)
     return w->failure != DITTO_OK;
 }
 
-/* Called when the limit has passed. Over several hosts the driver may be in the operation. Then it knows which
- * host is missing, and stops the run, unless it carries out the operation at this moment. */
+/* Called when the limit has passed. Over several hosts the driver may be in the operation. Then it knows
+ * which host is missing, and stops the run, unless it carries out the operation at this moment. */
 static bool driver_ends_wait(struct dti_replica *self, uint64_t number, const struct dti_deadline *deadline)
 {
     if (self->sync->hosts == NULL || !dti_started_give_up(self, number, deadline))
@@ -149,7 +149,7 @@ static ditto_status consume(struct dti_replica *self, uint64_t number, struct dt
     if (w.failure != DITTO_OK)
         return dti_leave_collective(self, w.failure);
     if (dti_stopped(self->stop))
-        return dti_leave_collective(self, dti_team_stop_status(self->team));
+        return dti_leave_collective(self, dti_replica_stop_status(self));
     return ended || deadline == NULL
                ? DITTO_PENDING
                : dti_leave_collective(self, fail_late(self, me->consumed + 1, deadline));
@@ -169,7 +169,14 @@ static ditto_status wait_for(struct dti_replica *self, uint64_t number, struct d
 ditto_status dti_pending_finish_all(struct dti_replica *self, struct dti_deadline *deadline)
 {
     const struct dti_replica_state *me = dti_replica_state_of(self);
-    return me->consumed == me->started ? DITTO_OK : consume(self, me->started, deadline);
+    if (me->consumed == me->started)
+        return DITTO_OK;
+    while (me->consumed != me->started) {
+        struct dti_deadline own = dti_replica_deadline(self, deadline->timeout_ms);
+        DTI_TRY(consume(self, me->consumed + 1, &own));
+    }
+    *deadline = dti_replica_deadline(self, deadline->timeout_ms);
+    return DITTO_OK;
 }
 
 ditto_status dti_pending_wait(struct dti_replica *self, uint64_t number, struct dti_deadline *deadline)

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Builds the jemalloc that ditto contains, so that programs may load libditto with dlopen.
+#   usage: tools/jemalloc.sh FOLDER
+# Gets Debian's source of jemalloc with apt-get, and makes FOLDER/libjemalloc_pic.a and FOLDER/include from it.
+# The thread-local variables of Debian's own archive are in the static TLS block, in which dlopen finds no room
+# for them (docs/adr/0002). FOLDER is made only if all of it succeeds. It needs apt-get, dpkg-source and make.
+set -eu
+[ $# = 1 ] || { echo "usage: tools/jemalloc.sh FOLDER" >&2; exit 1; }
+mkdir -p "$(dirname "$1")"
+folder=$(realpath -m "$1")
+[ ! -f "$folder/libjemalloc_pic.a" ] || exit 0
+for tool in apt-get dpkg-source make; do
+    command -v "$tool" >/dev/null || { echo "jemalloc: $tool is missing" >&2; exit 1; }
+done
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# The machine's own package sources, as sources of source packages, in a configuration of apt that exists only
+# here. So no right of root is needed, and nothing of the machine changes.
+mkdir -p "$scratch/apt/sources.list.d" "$scratch/apt/lists/partial" "$scratch/apt/cache/archives/partial"
+: >"$scratch/apt/sources.list"
+for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+    [ -f "$list" ] || continue
+    case $list in
+    *.list) sed -n 's/^[[:space:]]*deb[[:space:]]/deb-src /p' "$list" \
+        >"$scratch/apt/sources.list.d/$(basename "$list")" ;;
+    *) sed 's/^Types:.*/Types: deb-src/' "$list" >"$scratch/apt/sources.list.d/$(basename "$list")" ;;
+    esac
+done
+set -- -qq -o "Dir::Etc::sourcelist=$scratch/apt/sources.list" \
+    -o "Dir::Etc::sourceparts=$scratch/apt/sources.list.d" -o "Dir::State::lists=$scratch/apt/lists" \
+    -o "Dir::Cache=$scratch/apt/cache" -o APT::Sandbox::User= -o Acquire::Languages=none
+
+# Another package source of the machine may be out of reach, so only the last command must succeed.
+quietly() {
+    "$@" >"$scratch/log" 2>&1 || { tail -n 20 "$scratch/log" >&2; return 1; }
+}
+cd "$scratch"
+apt-get "$@" update >update.log 2>&1 || true
+quietly apt-get "$@" source jemalloc || {
+    tail -n 5 update.log >&2
+    echo "jemalloc: apt-get could not get its source" >&2
+    exit 1
+}
+cd jemalloc-*/
+# The prefix is ditto's own, so that the settings of a program's jemalloc (MALLOC_CONF) do not reach this one.
+quietly ./configure --disable-initial-exec-tls --disable-cxx --enable-static \
+    --disable-shared --with-jemalloc-prefix=dti_je_ --with-private-namespace=dti_je_private_ \
+    EXTRA_CFLAGS="-fvisibility=hidden -g0" || { echo "jemalloc: configure failed" >&2; exit 1; }
+quietly make -j "$(nproc)" lib/libjemalloc_pic.a || { echo "jemalloc: make failed" >&2; exit 1; }
+mkdir -p "$scratch/made/include/jemalloc"
+cp lib/libjemalloc_pic.a COPYING "$scratch/made/"
+cp include/jemalloc/jemalloc.h "$scratch/made/include/jemalloc/"
+rm -rf "$folder"
+mv "$scratch/made" "$folder"
