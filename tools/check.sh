@@ -96,5 +96,6 @@ part 1100 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
 part 600 "lint" ./run lint
 part 300 "models" sh tests/model/check.sh
 part 120 "install" sh tests/embed/install.sh build-check
+part 240 "packages" sh tests/embed/packages.sh build-check
 [ "$stress" = 6 ] || part 1200 "fuzzing" sh tools/fuzz.sh 60
 echo "check: all parts passed"

@@ -30,56 +30,7 @@ flags() {
 lib=$(find "$scratch/whole" -name libditto.so)
 lib=${lib%/*}
 
-cat >"$scratch/app.c" <<'APP'
-#include <ditto.h>
-#include <stdio.h>
-
-static ditto_status mean_square(ditto_replica *self, void *unused)
-{
-    double x = ditto_replica_id(self) + 1.0, y = x * x;
-    (void)unused;
-    DITTO_TRY(ditto_all_reduce(self, &y, &y, 1, DITTO_F64, DITTO_MEAN, NULL));
-    if (ditto_replica_id(self) == 0)
-        printf("mean square over %u replicas: %g\n", ditto_num_replicas(self), y);
-    return DITTO_OK;
-}
-
-int main(void)
-{
-    ditto_strategy *strategy;
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    options.num_replicas = 2;
-    if (ditto_strategy_create(DITTO_MIRRORED, &options, &strategy) != DITTO_OK ||
-        ditto_strategy_run(strategy, mean_square, NULL) != DITTO_OK)
-        return fprintf(stderr, "%s\n", ditto_last_error()->message), 1;
-    return ditto_strategy_destroy(strategy) == DITTO_OK ? 0 : 1;
-}
-APP
-cp "$scratch/app.c" "$scratch/app.cpp"
-cat >"$scratch/checkpoint.c" <<'APP'
-#include <ditto.h>
-#include <ditto/checkpoint.h>
-#include <stdio.h>
-
-int main(int argc, char **argv)
-{
-    ditto_strategy *strategy;
-    ditto_variable *variable;
-    double value = 2.5;
-    ditto_tensor initial = { .data = &value, .dtype = DITTO_F64 };
-    (void)argc;
-    if (ditto_strategy_create(DITTO_MIRRORED, NULL, &strategy) != DITTO_OK ||
-        ditto_variable_create(strategy, &initial, NULL, &variable) != DITTO_OK ||
-        ditto_checkpoint_save(strategy, argv[1], NULL) != DITTO_OK ||
-        ditto_checkpoint_restore(strategy, argv[1], NULL, NULL) != DITTO_OK ||
-        ditto_variable_read(variable, &value, sizeof value) != DITTO_OK)
-        return fprintf(stderr, "%s\n", ditto_last_error()->message), 1;
-    printf("saved and restored: %g\n", value);
-    if (ditto_variable_destroy(variable) != DITTO_OK)
-        return 1;
-    return ditto_strategy_destroy(strategy) == DITTO_OK ? 0 : 1;
-}
-APP
+cp tests/embed/app/*.c tests/embed/app/app.cpp "$scratch/"
 
 warnings="-Wall -Wextra -Wpedantic -Werror"
 # shellcheck disable=SC2046,SC2086 # lists of words

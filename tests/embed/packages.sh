@@ -1,0 +1,62 @@
+#!/bin/sh
+# Builds programs against an installed ditto with CMake, and with ditto as a subproject of meson, as users do.
+# The tree is moved after it was installed, and lies beside nothing of ditto's sources. pkg-config finds no
+# package, except that of the MPI where a program needs it.
+#     packages.sh [BUILD DIRECTORY]
+set -eu
+cd "$(dirname "$0")/../.."
+source=$PWD
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+build=${1:-build}
+fail() { echo "packages: $*" >&2; exit 1; }
+DESTDIR=$scratch/staged meson install -C "$build" --no-rebuild --quiet
+prefix=$(sed -n 's/^prefix=//p' "$(find "$scratch/staged" -name ditto.pc)")
+mv "$scratch/staged$prefix" "$scratch/moved"
+! grep -rlF "$source" "$scratch/moved" --include='*.cmake' --include='*.pc' || fail "a path of the sources is installed"
+lib=$(dirname "$(find "$scratch/moved" -name libditto.so)")
+cp -r tests/embed/app "$scratch/app"
+
+# cmake_app NAME SOURCE TARGET COMPONENTS: builds and runs a program.
+cmake_app() {
+    log=$scratch/$1.log
+    {
+        cmake -S "$scratch/app" -B "$scratch/cmake-$1" -DCMAKE_PREFIX_PATH="$scratch/moved" -DNAME="$1" \
+            -DSOURCE="$2" -DTARGET="$3" -DCOMPONENTS="${4:-}" && cmake --build "$scratch/cmake-$1"
+    } >"$log" 2>&1 || { cat "$log"; fail "cmake $1"; }
+    echo "cmake $1: $(cd "$scratch" && "$scratch/cmake-$1/$1")"
+}
+
+# Nothing of these programs needs a package of pkg-config.
+export PKG_CONFIG_LIBDIR="$scratch/none"
+cmake_app c app.c ditto::ditto
+cmake_app cpp app.cpp ditto::ditto
+[ ! -f "$lib/libditto-hdf5.so" ] || cmake_app hdf5 checkpoint.c ditto::hdf5 hdf5
+unset PKG_CONFIG_LIBDIR
+for mpi in openmpi mpich; do
+    [ ! -f "$lib/libditto-$mpi.so" ] || OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        cmake_app "$mpi" cluster.c "ditto::$mpi" "$mpi"
+done
+
+# What cannot be had is an error that says so.
+wrong() {
+    what=$1; shift
+    ! cmake -S "$scratch/app" -B "$scratch/wrong" -DCMAKE_PREFIX_PATH="$scratch/moved" -DNAME=x -DSOURCE=app.c \
+        -DTARGET=ditto::ditto "$@" >"$scratch/wrong.log" 2>&1 || fail "$what was accepted"
+    rm -rf "$scratch/wrong"
+}
+wrong "a version that does not exist" -DVERSION=0.2
+grep -q 'requested version "0.2"' "$scratch/wrong.log" || { cat "$scratch/wrong.log"; fail "another message"; }
+wrong "an unknown component" -DCOMPONENTS=nonesuch
+grep -q nonesuch "$scratch/wrong.log" || { cat "$scratch/wrong.log"; fail "another message"; }
+
+# A subproject of meson: no test and no bench is configured, and nothing of ditto gets into the prefix.
+mkdir -p "$scratch/app/subprojects"
+ln -s "$source" "$scratch/app/subprojects/ditto"
+meson setup "$scratch/meson" "$scratch/app" --prefix "$scratch/prefix" >"$scratch/meson.log" 2>&1 ||
+    { cat "$scratch/meson.log"; fail "meson setup"; }
+ninja -C "$scratch/meson" app >"$scratch/meson.log" 2>&1 || { grep -v '^\[' "$scratch/meson.log"; fail "meson"; }
+echo "meson subproject: $("$scratch/meson/app")"
+meson introspect --tests "$scratch/meson" | grep -q '^\[\]' || fail "the subproject has tests"
+meson introspect --installed "$scratch/meson" | grep -q ditto && fail "the subproject installs files of ditto"
+exit 0
