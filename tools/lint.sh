@@ -11,7 +11,8 @@ ours=$(git ls-files --cached --others --exclude-standard 'include/*.h' 'src/*.[c
 
 echo "lint: clang-format"
 # shellcheck disable=SC2086 # a list of words
-clang-format --dry-run -Werror $ours || complain "clang-format: run clang-format -i on the files above"
+clang-format --dry-run -Werror $ours $(git ls-files 'include/*.hpp' 'tests/cpp/*.cpp' 'bench/*.cpp' 'tests/embed/app/*.cpp') ||
+    complain "clang-format: run clang-format -i on the files above"
 
 echo "lint: public headers alone, as C11 and as C++17"
 # ditto/mpi.h needs an MPI.
@@ -88,7 +89,7 @@ for tag in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]' |
     complain "the tag $tag is defined twice under src/"
 done
 
-code=$(git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.cpp' '*.cc' '*.pml' '*.py' '*.sh' \
+code=$(git ls-files --cached --others --exclude-standard '*.c' '*.h' '*.hpp' '*.cpp' '*.cc' '*.pml' '*.py' '*.sh' \
     '*meson.build' run)
 pages=$(git ls-files --cached --others --exclude-standard '*.md')
 

@@ -1,12 +1,14 @@
 """Compiles every C snippet of the documentation and runs those that are programs. Checks that every public
 function is called by an example, a tool or a snippet of a page.
 
-Snippets are the ```c blocks of README.md and docs/*.md, and the indented samples in the comments of the
-public headers. A snippet with main is linked and run in a folder of its own, and must return 0 and leave no
-file behind. Any other snippet is only compiled, and so is one that needs libditto-hdf5 if that was not built.
-A snippet without #include gets ditto.h and a few standard headers.
+Snippets are the ```c and ```cpp blocks of README.md and docs/*.md, and the indented samples in the comments
+of the public headers. A snippet with main is linked and run in a folder of its own, and must return 0 and
+leave no file behind. Any other snippet is only compiled, and so is one that needs libditto-hdf5 if that was
+not built. A snippet without #include gets ditto.h or ditto.hpp, and a few standard headers. Without a C++
+compiler, snippets of C++ are left out.
 
-usage: check_snippets.py [--only PLACE] [--hdf5 LIBDITTO_HDF5] LIBDITTO COMPILER [ARGUMENTS...]"""
+usage: check_snippets.py [--only PLACE] [--hdf5 LIBDITTO_HDF5] [--cpp COMPILER] LIBDITTO COMPILER...
+"""
 import argparse
 import concurrent.futures
 import os
@@ -21,17 +23,22 @@ HEADERS = [ROOT / "include" / "ditto.h", *sorted((ROOT / "include" / "ditto").gl
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAMS = sorted(path for folder in ("examples", "tools") for path in (ROOT / folder).glob("*.c"))
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Werror"]
-INCLUDES = "".join(f"#include <{name}.h>\n" for name in ("ditto", "math", "stdio", "stdlib", "string"))
+CPP_WARNINGS = ["-std=c++17", "-Wall", "-Wextra", "-Werror"]
+INCLUDES = {
+    "c": "".join(f"#include <{name}.h>\n" for name in ("ditto", "math", "stdio", "stdlib", "string")),
+    "cpp": "".join(f"#include <{name}>\n" for name in ("ditto.hpp", "cmath", "cstdio", "string", "vector")),
+}
 NUM_JOBS = 2
 SECONDS = 120  # for each program; programs need milliseconds, and more under a sanitizer
 
 
 class Snippet:
-    """C code, and the file and the line at which it begins."""
+    """Code, and the file and the line at which it begins."""
 
-    def __init__(self, path, line, lines):
+    def __init__(self, path, line, lines, language="c"):
+        self.language = language
         self.place = f"{path.relative_to(ROOT)}:{line}"
-        includes = "" if any(text.startswith("#include") for text in lines) else INCLUDES
+        includes = "" if any(text.startswith("#include") for text in lines) else INCLUDES[language]
         self.code = "\n".join(lines) + "\n"
         self.source = f'{includes}#line {line} "{path}"\n{self.code}'
         self.is_program = re.search(r"^int main\(", self.code, re.M) is not None
@@ -39,12 +46,13 @@ class Snippet:
 
 
 def snippets_of_page(path):
-    """The ```c blocks of a page. Other code of C must not be indented, because it would not be compiled."""
+    """The ```c and ```cpp blocks of a page. Other code of C must not be indented, because it would not be
+    compiled."""
     begin, block, fence = 0, [], None
     for number, text in enumerate(path.read_text().splitlines(), 1):
         if text.startswith("```"):
-            if fence == "c":
-                yield Snippet(path, begin, block)
+            if fence in INCLUDES:
+                yield Snippet(path, begin, block, fence)
             fence, begin, block = (text[3:].strip() if fence is None else None), number + 1, []
         elif fence is not None:
             block.append(text)
@@ -74,9 +82,14 @@ def snippets_of_header(path):
 def check(snippet, folder, compiler, libraries):
     """Compiles the snippet, and runs it if it is a program. Returns what is wrong, or an empty text."""
     folder.mkdir()
-    (folder / "snippet.c").write_text(snippet.source)
+    source, warnings = f"snippet.{snippet.language}", WARNINGS
+    if snippet.language == "cpp":
+        if not libraries["cpp"]:
+            return ""
+        compiler, warnings = libraries["cpp"].split(), CPP_WARNINGS
+    (folder / source).write_text(snippet.source)
     can_link = snippet.is_program and (libraries["hdf5"] or not snippet.uses_checkpoints)
-    command = [*compiler, *WARNINGS, "-O0", "-g", f"-I{ROOT / 'include'}", "snippet.c", "-o", "snippet"]
+    command = [*compiler, *warnings, "-O0", "-g", f"-I{ROOT / 'include'}", source, "-o", "snippet"]
     if can_link:
         for library in filter(None, (libraries["hdf5"], libraries["ditto"])):
             command += [library, "-Xlinker", "-rpath", "-Xlinker", str(pathlib.Path(library).parent)]
@@ -94,7 +107,7 @@ def check(snippet, folder, compiler, libraries):
             return f"{snippet.place}: did not end within {SECONDS} seconds"
         if ran.returncode != 0:
             return f"{snippet.place}: exit status {ran.returncode}\n{ran.stdout}{ran.stderr}"
-        left = sorted(set(os.listdir(folder)) - {"snippet", "snippet.c"})
+        left = sorted(set(os.listdir(folder)) - {"snippet", source})
         if left:
             return f"{snippet.place}: left {', '.join(left)} behind"
     return ""
@@ -113,11 +126,12 @@ def public_functions():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--hdf5", help="libditto-hdf5, if it was built")
+    parser.add_argument("--cpp", help="the C++ compiler and its arguments, if there is one")
     parser.add_argument("--only", default="", help="check only the snippets whose place contains this text")
     parser.add_argument("library", help="libditto")
     parser.add_argument("compiler", nargs=argparse.REMAINDER, help="the compiler and its arguments")
     words = parser.parse_args()
-    libraries = {"ditto": words.library, "hdf5": words.hdf5}
+    libraries = {"ditto": words.library, "hdf5": words.hdf5, "cpp": words.cpp}
 
     of_pages = [snippet for path in PAGES for snippet in snippets_of_page(path)]
     of_headers = [snippet for path in HEADERS for snippet in snippets_of_header(path)]

@@ -30,7 +30,7 @@ flags() {
 lib=$(find "$scratch/whole" -name libditto.so)
 lib=${lib%/*}
 
-cp tests/embed/app/*.c tests/embed/app/app.cpp "$scratch/"
+cp tests/embed/app/*.c tests/embed/app/*.cpp "$scratch/"
 
 warnings="-Wall -Wextra -Wpedantic -Werror"
 # shellcheck disable=SC2046,SC2086 # lists of words
@@ -38,13 +38,14 @@ warnings="-Wall -Wextra -Wpedantic -Werror"
     gcc -std=c11 $warnings -Wno-missing-field-initializers "$scratch/app.c" \
         $(flags whole --cflags --libs ditto) -o "$scratch/c"
     g++ -std=c++17 $warnings "$scratch/app.cpp" $(flags whole --cflags --libs ditto) -o "$scratch/cpp"
+    g++ -std=c++17 $warnings "$scratch/face.cpp" $(flags whole --cflags --libs ditto) -o "$scratch/face"
     gcc -std=c11 "$scratch/app.c" $(flags archives --static --cflags --libs ditto) -o "$scratch/static"
     gcc -D_GNU_SOURCE -DHOST_JEMALLOC=0 tests/embed/host.c \
         $(flags whole --cflags --libs ditto) -o "$scratch/host"
     gcc -D_GNU_SOURCE -DHOST_JEMALLOC=0 -Wl,--no-as-needed tests/embed/host.c \
         $(flags archives --static --cflags --libs ditto) -o "$scratch/host_static"
 }
-programs="c cpp static host host_static"
+programs="c cpp face static host host_static"
 if [ -f "$lib/libditto-hdf5.so" ]; then
     # shellcheck disable=SC2046 # lists of words
     {

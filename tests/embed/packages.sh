@@ -31,6 +31,7 @@ cmake_app() {
 export PKG_CONFIG_LIBDIR="$scratch/none"
 cmake_app c app.c ditto::ditto
 cmake_app cpp app.cpp ditto::ditto
+cmake_app face face.cpp ditto::ditto
 [ ! -f "$lib/libditto-hdf5.so" ] || cmake_app hdf5 checkpoint.c ditto::hdf5 hdf5
 unset PKG_CONFIG_LIBDIR
 for mpi in openmpi mpich; do
@@ -55,8 +56,8 @@ mkdir -p "$scratch/app/subprojects"
 ln -s "$source" "$scratch/app/subprojects/ditto"
 meson setup "$scratch/meson" "$scratch/app" --prefix "$scratch/prefix" >"$scratch/meson.log" 2>&1 ||
     { cat "$scratch/meson.log"; fail "meson setup"; }
-ninja -C "$scratch/meson" app >"$scratch/meson.log" 2>&1 || { grep -v '^\[' "$scratch/meson.log"; fail "meson"; }
-echo "meson subproject: $("$scratch/meson/app")"
+ninja -C "$scratch/meson" app face >"$scratch/meson.log" 2>&1 || { grep -v '^\[' "$scratch/meson.log"; fail "meson"; }
+echo "meson subproject: $("$scratch/meson/app"); $("$scratch/meson/face")"
 meson introspect --tests "$scratch/meson" | grep -q '^\[\]' || fail "the subproject has tests"
 meson introspect --installed "$scratch/meson" | grep -q ditto && fail "the subproject installs files of ditto"
 exit 0

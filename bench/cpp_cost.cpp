@@ -1,0 +1,86 @@
+// bench/cpp_cost.cpp - what the C++ face costs over the C calls.
+//     build/bench/cpp-cost [REPLICAS]
+// The two take turns, each with batches of calls that differ in nothing else. The figures are medians of the
+// quotients of neighbouring batches. The bound is 1.
+#include <ditto.hpp>
+
+#include <chrono>
+
+namespace
+{
+
+constexpr int batches = 201, calls = 2000;
+
+// What a C program does with a status.
+void must(ditto_status status)
+{
+    if (status < 0)
+        std::abort();
+}
+
+double now()
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <class F> double seconds(F &&call)
+{
+    double begin = now();
+    for (int i = 0; i < calls; i++)
+        call();
+    return (now() - begin) / calls;
+}
+
+template <class C, class P> void compare(ditto::replica self, const char *name, C &&c, P &&cpp)
+{
+    std::vector<double> quotient(batches), ns(batches);
+    for (int i = 0; i < batches; i++) {
+        double first = seconds(c), second = seconds(cpp);
+        quotient[i] = second / first;
+        ns[i] = first * 1e9;
+    }
+    std::sort(quotient.begin(), quotient.end());
+    std::sort(ns.begin(), ns.end());
+    if (self.id() == 0)
+        std::printf("%-24s C %8.1f ns, C++ / C %.3f\n", name, ns[batches / 2], quotient[batches / 2]);
+}
+
+void measure(ditto::replica self)
+{
+    double in = 1, out = 0;
+    std::vector<float> src(512, 1.0f), dst(512);
+    compare(
+        self, "all-reduce of a double",
+        [&] { must(ditto_all_reduce(self.get(), &in, &out, 1, DITTO_F64, DITTO_SUM, nullptr)); },
+        [&] { out = self.all_reduce(in); });
+    compare(
+        self, "all-reduce of 2 KiB",
+        [&] {
+            ditto::call(ditto_all_reduce, self.get(), src.data(), dst.data(), src.size(), DITTO_F32,
+                        DITTO_SUM, nullptr);
+        },
+        [&] { self.all_reduce(src, dst); });
+    compare(
+        self, "barrier", [&] { must(ditto_barrier(self.get(), nullptr)); }, [&] { self.barrier(); });
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    try {
+        ditto::strategy strategy(argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 2u);
+        strategy.run(measure);
+        double quotient[101];
+        ditto_replica_fn nothing = [](ditto_replica *, void *) { return DITTO_OK; };
+        for (double &q : quotient) {
+            double c = seconds([&] { must(ditto_strategy_run(strategy.get(), nothing, nullptr)); });
+            q = seconds([&] { strategy.run([](ditto::replica) {}); }) / c;
+        }
+        std::sort(std::begin(quotient), std::end(quotient));
+        std::printf("%-24s C++ / C %.3f\n", "run", quotient[50]);
+    } catch (const std::exception &e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
+}

@@ -1,0 +1,1122 @@
+// include/ditto.hpp - ditto for C++17: handles, typed collectives on ranges, lambdas as functions of a run.
+//
+//     #include <ditto.hpp>
+//     #include <cstdio>
+//
+//     int main()
+//     {
+//         ditto::strategy strategy(4);
+//         strategy.run([](ditto::replica self) {
+//             double mean = self.all_reduce(self.id() + 1.0, DITTO_MEAN);
+//             if (self.id() == 0)
+//                 std::printf("mean over %u replicas: %g\n", self.size(), mean);
+//         });
+//     }
+//
+// Everything here is inline and calls the functions of ditto.h, whose pages say what each of them means,
+// which errors it has, and what it costs. C functions and structs can be used beside it: `get()` of every
+// object is the C handle, `call` gives their errors as this header does, and `make` wraps the objects that
+// they create.
+//
+// Errors. An error of ditto is thrown as ditto::error, which has the whole ditto_error. In code that is built
+// without exceptions (-fno-exceptions), or with DITTO_RESULTS defined, every function that can fail returns a
+// ditto::result instead, which has the value or the error. The two kinds of code can be linked into one
+// program.
+//
+// Exceptions on a replica. An exception that leaves a function of a run ends the run on all replicas, and
+// comes out of `run` as it was thrown, on the caller's thread. If several replicas throw, it is one of
+// theirs. Over several hosts, the other hosts throw ditto::error with DITTO_ERR_USER and the text of the
+// exception. The same holds for the functions of merge_call, all_reduce_with and parallel_for, which may be
+// left by exceptions too.
+#ifndef DITTO_HPP
+#define DITTO_HPP
+
+#include <ditto.h>
+
+#include <algorithm>
+#include <atomic>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <iterator>
+#include <memory_resource>
+#include <new>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#if defined(__cpp_exceptions) && !defined(DITTO_RESULTS)
+#define DITTO_CPP_THROWS 1
+#include <cxxabi.h>
+#else
+#define DITTO_CPP_THROWS 0
+#endif
+
+namespace ditto
+{
+// The names of both kinds of code differ for the linker.
+#if DITTO_CPP_THROWS
+inline namespace throws
+{
+#else
+inline namespace results
+{
+#endif
+
+// -- errors --
+
+// An error of ditto, with all that the C functions say of it.
+class error : public std::exception
+{
+  public:
+    explicit error(const ditto_error &record) noexcept : record_(record) {}
+    error(ditto_status status, const char *message) noexcept : record_()
+    {
+        record_.status = status;
+        record_.replica = -1;
+        record_.function = "";
+        std::snprintf(record_.message, sizeof record_.message, "%s", message);
+    }
+    const char *what() const noexcept override
+    {
+        return record_.message;
+    }
+    ditto_status status() const noexcept
+    {
+        return record_.status;
+    }
+    const ditto_error &record() const noexcept
+    {
+        return record_;
+    }
+    std::error_code code() const noexcept;
+
+  private:
+    ditto_error record_;
+};
+
+// The category of std::error_code for statuses of ditto.
+inline const std::error_category &category() noexcept
+{
+    class statuses final : public std::error_category
+    {
+        const char *name() const noexcept override
+        {
+            return "ditto";
+        }
+        std::string message(int status) const override
+        {
+            return ditto_status_sentence(static_cast<ditto_status>(status));
+        }
+    };
+    static const statuses instance;
+    return instance;
+}
+
+inline std::error_code error::code() const noexcept
+{
+    return { static_cast<int>(status()), category() };
+}
+
+// A value, or the error because of which there is none.
+template <class T> class [[nodiscard]] result
+{
+  public:
+    result(T value) : held_(std::in_place_index<0>, std::move(value)) {}
+    result(error failure) : held_(std::in_place_index<1>, std::move(failure)) {}
+    explicit operator bool() const noexcept
+    {
+        return held_.index() == 0;
+    }
+    // The value. Without one, the program ends with the message of the error.
+    T &value() &
+    {
+        if (!*this) {
+            std::fprintf(stderr, "ditto: %s\n", failure().what());
+            std::abort();
+        }
+        return *std::get_if<0>(&held_);
+    }
+    T &&value() &&
+    {
+        return std::move(value());
+    }
+    T &operator*() &
+    {
+        return value();
+    }
+    T &&operator*() &&
+    {
+        return std::move(value());
+    }
+    T *operator->()
+    {
+        return &value();
+    }
+    // The error. There must be one.
+    const error &failure() const
+    {
+        return *std::get_if<1>(&held_);
+    }
+    std::error_code code() const
+    {
+        return *this ? std::error_code() : failure().code();
+    }
+
+  private:
+    std::variant<T, error> held_;
+};
+
+template <> class [[nodiscard]] result<void>
+{
+  public:
+    result() = default;
+    result(error failure) : held_(std::move(failure)) {}
+    explicit operator bool() const noexcept
+    {
+        return !held_;
+    }
+    void value() const
+    {
+        if (held_) {
+            std::fprintf(stderr, "ditto: %s\n", held_->what());
+            std::abort();
+        }
+    }
+    const error &failure() const
+    {
+        return *held_;
+    }
+    std::error_code code() const
+    {
+        return held_ ? held_->code() : std::error_code();
+    }
+
+  private:
+    std::optional<error> held_;
+};
+
+// What a function that can fail returns: T, or a result<T> in code without exceptions.
+#if DITTO_CPP_THROWS
+template <class T> using outcome = T;
+#else
+template <class T> using outcome = result<T>;
+#endif
+
+namespace detail
+{
+
+// For statuses that a destructor cannot give.
+inline void ignore(ditto_status) noexcept {}
+
+// Gives a status as this header does. The record of this thread is that of the call.
+inline outcome<void> done(ditto_status status)
+{
+#if DITTO_CPP_THROWS
+    if (status < 0)
+        throw error(*ditto_last_error());
+#else
+    if (status < 0)
+        return error(*ditto_last_error());
+    return {};
+#endif
+}
+
+// The same for a call that gives something.
+template <class T> outcome<T> give(ditto_status status, T value)
+{
+#if DITTO_CPP_THROWS
+    if (status < 0)
+        throw error(*ditto_last_error());
+    return value;
+#else
+    if (status < 0)
+        return error(*ditto_last_error());
+    return result<T>(std::move(value));
+#endif
+}
+
+#if DITTO_CPP_THROWS
+// The first exception of several threads.
+class first_exception
+{
+  public:
+    // Keeps the exception that is being handled, unless there is one already, and fails with its text.
+    ditto_status keep(ditto_replica *self) noexcept
+    {
+        std::exception_ptr current = std::current_exception();
+        if (!claimed_.exchange(true)) {
+            held_ = current;
+            kept_.store(true, std::memory_order_release);
+        }
+        try {
+            std::rethrow_exception(current);
+        } catch (const error &e) {
+            return ditto_fail(self, 0, "%s", e.what());
+        } catch (const std::exception &e) {
+            return ditto_fail(self, 0, "%s", e.what());
+        } catch (...) {
+            return ditto_fail(self, 0, "an exception that is no std::exception");
+        }
+    }
+    bool kept() const noexcept
+    {
+        return kept_.load(std::memory_order_acquire);
+    }
+    [[noreturn]] void rethrow()
+    {
+        std::rethrow_exception(held_);
+    }
+
+  private:
+    std::atomic<bool> claimed_{ false }, kept_{ false };
+    std::exception_ptr held_;
+};
+#endif
+
+// Returns the status of a function of the user's, which returns nothing, a status, or a result.
+template <class F> ditto_status status_of(F &&function)
+{
+    using returned = decltype(function());
+    if constexpr (std::is_void_v<returned>) {
+        function();
+        return DITTO_OK;
+    } else if constexpr (std::is_same_v<returned, ditto_status>) {
+        return function();
+    } else {
+        returned r = function();
+        return r ? DITTO_OK : r.failure().status();
+    }
+}
+
+// A function of the user's, which C calls. Its exceptions wait here until the C function has returned.
+template <class F> struct function {
+    F *callable;
+#if DITTO_CPP_THROWS
+    first_exception exception;
+#endif
+
+    explicit function(F &f) : callable(&f) {}
+
+    // `self` may be null, as in ditto_fail.
+    template <class G> ditto_status guard(ditto_replica *self, G &&call) noexcept(!DITTO_CPP_THROWS)
+    {
+#if DITTO_CPP_THROWS
+        try {
+            return status_of(call);
+        } catch (abi::__forced_unwind &) {
+            throw; // a thread that is cancelled, or calls pthread_exit
+        } catch (const error &e) {
+            const ditto_error *last = ditto_last_error();
+            if (last->status == e.status() && std::strcmp(last->message, e.what()) == 0)
+                return e.status(); // that of the call that has just failed
+            return exception.keep(self);
+        } catch (...) {
+            return exception.keep(self);
+        }
+#else
+        (void)self;
+        return status_of(call);
+#endif
+    }
+
+    // Gives the status of the C function.
+    outcome<ditto_status> end(ditto_status status)
+    {
+#if DITTO_CPP_THROWS
+        if (status == DITTO_ERR_USER && exception.kept())
+            exception.rethrow();
+#endif
+        return give(status, status);
+    }
+};
+
+} // namespace detail
+
+// Calls a C function, and gives its error as this header does. Returns a status that is no error.
+//     ditto::call(ditto_next, self.get(), iterator.get(), &batch);
+template <class... P, class... A> outcome<ditto_status> call(ditto_status (*function)(P...), A &&...arguments)
+{
+    ditto_status status = function(std::forward<A>(arguments)...);
+    return detail::give(status, status);
+}
+
+// -- elements --
+
+// An f16 and a bf16, as bits.
+struct float16 {
+    std::uint16_t bits;
+};
+struct bfloat16 {
+    std::uint16_t bits;
+};
+
+namespace detail
+{
+template <class T> constexpr ditto_dtype find_dtype()
+{
+    using E = std::remove_cv_t<T>;
+    constexpr bool is_number = std::is_integral_v<E> && !std::is_same_v<E, char> &&
+                               !std::is_same_v<E, wchar_t> && !std::is_same_v<E, char16_t> &&
+                               !std::is_same_v<E, char32_t>;
+    if (std::is_same_v<E, float>)
+        return DITTO_F32;
+    if (std::is_same_v<E, double>)
+        return DITTO_F64;
+    if (std::is_same_v<E, float16>)
+        return DITTO_F16;
+    if (std::is_same_v<E, bfloat16>)
+        return DITTO_BF16;
+    if (std::is_same_v<E, std::complex<float>>)
+        return DITTO_C64;
+    if (std::is_same_v<E, std::complex<double>>)
+        return DITTO_C128;
+    if (std::is_same_v<E, bool>)
+        return sizeof(bool) == 1 ? DITTO_BOOL : ditto_dtype();
+    if (is_number)
+        switch (sizeof(E)) {
+        case 1:
+            return std::is_signed_v<E> ? DITTO_I8 : DITTO_U8;
+        case 2:
+            return std::is_signed_v<E> ? DITTO_I16 : DITTO_U16;
+        case 4:
+            return std::is_signed_v<E> ? DITTO_I32 : DITTO_U32;
+        case 8:
+            return std::is_signed_v<E> ? DITTO_I64 : DITTO_U64;
+        default:
+            break;
+        }
+    return ditto_dtype();
+}
+} // namespace detail
+
+// True if T is an element of ditto.
+template <class T> inline constexpr bool is_element = detail::find_dtype<T>() != ditto_dtype();
+
+// The dtype of T.
+template <class T> constexpr ditto_dtype dtype_of()
+{
+    static_assert(is_element<T>, "ditto has no dtype for this type: see ditto/dtype.h");
+    return detail::find_dtype<T>();
+}
+
+// A range of elements that lie one behind the other.
+template <class T> class span
+{
+  public:
+    using element_type = T;
+    constexpr span() noexcept = default;
+    constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    template <std::size_t N> constexpr span(T (&array)[N]) noexcept : data_(array), size_(N) {}
+    // Anything with data() and size(): vectors, arrays, std::span, other spans.
+    template <class C, class = std::enable_if_t<std::is_convertible_v<
+                           std::remove_pointer_t<decltype(std::declval<C &>().data())> (*)[], T (*)[]>>>
+    constexpr span(C &&range) noexcept : data_(range.data()), size_(range.size())
+    {
+    }
+    constexpr T *data() const noexcept
+    {
+        return data_;
+    }
+    constexpr std::size_t size() const noexcept
+    {
+        return size_;
+    }
+    constexpr T *begin() const noexcept
+    {
+        return data_;
+    }
+    constexpr T *end() const noexcept
+    {
+        return data_ + size_;
+    }
+    constexpr T &operator[](std::size_t i) const noexcept
+    {
+        return data_[i];
+    }
+    constexpr span subspan(std::size_t first, std::size_t count) const noexcept
+    {
+        return { data_ + first, count };
+    }
+
+  private:
+    T *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+namespace detail
+{
+
+// The elements of a range: `decltype(elements(v))::element_type` is T, or const T.
+template <class R> constexpr auto elements(R &&range) noexcept
+{
+    using pointer = decltype(std::data(range));
+    return span<std::remove_pointer_t<pointer>>(std::data(range), std::size(range));
+}
+template <class R> using element_of = std::remove_pointer_t<decltype(std::data(std::declval<R &>()))>;
+
+template <class It> struct is_contiguous : std::is_pointer<It> {
+};
+#if defined(__cpp_lib_concepts)
+template <std::contiguous_iterator It>
+requires(!std::is_pointer_v<It>) struct is_contiguous<It> : std::true_type {
+};
+#elif defined(__GLIBCXX__)
+template <class T, class C> struct is_contiguous<__gnu_cxx::__normal_iterator<T *, C>> : std::true_type {
+};
+#endif
+
+inline outcome<void> wrong(const char *message)
+{
+#if DITTO_CPP_THROWS
+    throw error(DITTO_ERR_INVALID, message);
+#else
+    return error(DITTO_ERR_INVALID, message);
+#endif
+}
+
+} // namespace detail
+
+// The elements of [first, last), iterators of an array, a vector or a string.
+//     self.all_reduce(ditto::elements(v.begin(), v.begin() + 10));
+template <class It> auto elements(It first, It last) noexcept
+{
+    static_assert(detail::is_contiguous<It>::value, "the elements must lie one behind the other");
+    using T = std::remove_reference_t<decltype(*first)>;
+    std::size_t size = static_cast<std::size_t>(last - first);
+    return span<T>(size != 0 ? &*first : nullptr, size);
+}
+
+// A tensor of the elements, which stay where they are. Without a shape it has one dimension.
+template <class T> ditto_tensor tensor(span<T> elements, std::initializer_list<std::size_t> shape = {})
+{
+    ditto_tensor t = ditto_tensor();
+    t.data = const_cast<std::remove_const_t<T> *>(elements.data());
+    t.dtype = dtype_of<T>();
+    t.rank = static_cast<std::uint32_t>(shape.size() != 0 ? shape.size() : 1);
+    t.shape[0] = elements.size();
+    std::copy_n(shape.begin(), std::min(shape.size(), std::size_t(DITTO_MAX_RANK)), t.shape);
+    return t;
+}
+
+// -- handles --
+
+// Owns an object of ditto. It can be moved, and destroys the object when it ends. A destructor cannot give an
+// error: if destroying fails, the object stays, and the message is the last error of the thread. Call
+// destroy() where that matters.
+template <class Object, ditto_status (*Destroy)(Object *)> class handle
+{
+  public:
+    using object = Object;
+    handle() noexcept = default;
+    explicit handle(Object *owned) noexcept : owned_(owned) {}
+    handle(handle &&other) noexcept : owned_(other.release()) {}
+    handle &operator=(handle &&other) noexcept
+    {
+        if (this != &other) {
+            end();
+            owned_ = other.release();
+        }
+        return *this;
+    }
+    ~handle()
+    {
+        end();
+    }
+
+    Object *get() const noexcept
+    {
+        return owned_;
+    }
+    explicit operator bool() const noexcept
+    {
+        return owned_ != nullptr;
+    }
+    // Gives up the object, which the caller then owns.
+    Object *release() noexcept
+    {
+        return std::exchange(owned_, nullptr);
+    }
+    // Destroys the object. After an error it is still there, except after DITTO_ERR_POISONED.
+    outcome<void> destroy()
+    {
+        ditto_status status = end();
+        return detail::done(status);
+    }
+
+  private:
+    ditto_status end() noexcept
+    {
+        ditto_status status = owned_ != nullptr ? Destroy(owned_) : DITTO_OK;
+        if (status >= 0 || status == DITTO_ERR_POISONED)
+            owned_ = nullptr;
+        return status;
+    }
+    Object *owned_ = nullptr;
+};
+
+using cluster = handle<ditto_cluster, ditto_cluster_destroy>;
+using dataset = handle<ditto_dataset, ditto_dataset_destroy>;
+using iterator = handle<ditto_iterator, ditto_iterator_destroy>;
+using optimizer = handle<ditto_optimizer, ditto_optimizer_destroy>;
+using queue = handle<ditto_queue, ditto_queue_destroy>;
+using value = handle<ditto_value, ditto_value_destroy>;
+
+// Calls a C function that creates an object, whose last parameter is the place for it.
+//     auto rows = ditto::make<ditto::dataset>(ditto_dataset_range, 0, 1000, 1);
+template <class Handle, class... P, class... A>
+outcome<Handle> make(ditto_status (*create)(P...), A &&...arguments)
+{
+    typename Handle::object *made = nullptr;
+    ditto_status status = create(std::forward<A>(arguments)..., &made);
+    return detail::give(status, Handle(status >= 0 ? made : nullptr));
+}
+
+// -- a replica --
+
+class strategy_view;
+
+// A variable of elements T. Created by a strategy.
+template <class T> class variable : public handle<ditto_variable, ditto_variable_destroy>
+{
+  public:
+    using handle<ditto_variable, ditto_variable_destroy>::handle;
+
+    // The number of elements.
+    std::size_t size() const
+    {
+        ditto_tensor spec = ditto_tensor();
+        std::size_t size = ditto_variable_spec(get(), &spec) == DITTO_OK ? 1 : 0;
+        for (std::uint32_t i = 0; i < spec.rank; i++)
+            size *= spec.shape[i];
+        return size;
+    }
+    // Outside of a run, and in merge functions.
+    outcome<std::vector<T>> read() const
+    {
+        std::vector<T> values(size());
+        ditto_status status = ditto_variable_read(get(), values.data(), values.size() * sizeof(T));
+        return detail::give(status, std::move(values));
+    }
+    outcome<void> assign(span<const T> values)
+    {
+        return detail::done(ditto_variable_assign(get(), values.data(), values.size() * sizeof(T)));
+    }
+};
+
+// A collective that was started. It must be waited for in the same run, and its ranges must stay until then.
+// If an exception ends the function before, the run ends, and all buffers may be used when the operation's
+// own destructor has returned.
+class pending
+{
+  public:
+    pending(ditto_replica *self, const ditto_pending &started) noexcept : self_(self), started_(started) {}
+    pending(pending &&other) noexcept
+        : self_(other.self_), started_(std::exchange(other.started_, ditto_pending()))
+    {
+    }
+    pending &operator=(pending &&) = delete;
+    ~pending()
+    {
+        // The run has stopped then, and no buffer is touched any more.
+        if (started_.number != 0)
+            detail::ignore(ditto_abandon(
+                self_,
+                ditto_fail(self_, 0,
+                           "a started operation was left before it was waited for, by an exception or by "
+                           "mistake")));
+    }
+    outcome<void> wait(const ditto_reduce_options *options = nullptr)
+    {
+        return detail::done(ditto_wait(self_, &started_, options));
+    }
+    // Returns true if the operation is complete, and counts as waited for.
+    outcome<bool> test()
+    {
+        ditto_status status = ditto_test(self_, &started_);
+        return detail::give(status, status == DITTO_OK);
+    }
+
+  private:
+    ditto_replica *self_;
+    ditto_pending started_;
+};
+
+// Memory of a replica's arena, near its PUs, for containers of std::pmr. It belongs to the replica's own
+// thread.
+class arena final : public std::pmr::memory_resource
+{
+  public:
+    explicit arena(ditto_replica *self) noexcept : self_(self) {}
+
+  private:
+    void *do_allocate(std::size_t bytes, std::size_t alignment) override
+    {
+        void *memory = nullptr;
+        if (ditto_alloc(self_, bytes, alignment, &memory) != DITTO_OK) {
+#if DITTO_CPP_THROWS
+            throw std::bad_alloc();
+#else
+            std::fprintf(stderr, "ditto: %s\n", ditto_last_error()->message);
+            std::abort();
+#endif
+        }
+        return memory;
+    }
+    void do_deallocate(void *memory, std::size_t, std::size_t) override
+    {
+        detail::ignore(ditto_free(self_, memory));
+    }
+    bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
+    {
+        auto same = dynamic_cast<const arena *>(&other);
+        return same != nullptr && same->self_ == self_;
+    }
+    ditto_replica *self_;
+};
+
+// A replica, on its own thread, in a function of a run. It is copied freely, and owns nothing.
+//
+// Collectives take ranges: vectors, arrays, spans, and elements(first, last). A range that is read and one
+// that is written have the same elements and, unless stated, the same size; otherwise DITTO_ERR_INVALID,
+// before anything is sent. With one range they work in place.
+class replica
+{
+  public:
+    explicit replica(ditto_replica *self) noexcept : self_(self) {}
+    ditto_replica *get() const noexcept
+    {
+        return self_;
+    }
+    std::uint32_t id() const noexcept
+    {
+        return ditto_replica_id(self_);
+    }
+    // The number of replicas, of all hosts.
+    std::uint32_t size() const noexcept
+    {
+        return ditto_num_replicas(self_);
+    }
+    bool is_first_of_host() const noexcept
+    {
+        return ditto_replica_is_first_of_host(self_) != 0;
+    }
+    ditto::arena arena() const noexcept
+    {
+        return ditto::arena(self_);
+    }
+
+    outcome<void> barrier(const ditto_reduce_options *options = nullptr) const
+    {
+        return detail::done(ditto_barrier(self_, options));
+    }
+
+    // In place.
+    template <class R, class = std::enable_if_t<is_element<detail::element_of<R>>>>
+    outcome<void> all_reduce(R &&range, ditto_op op = DITTO_SUM,
+                             const ditto_reduce_options *options = nullptr) const
+    {
+        auto e = detail::elements(range);
+        return detail::done(ditto_all_reduce(self_, e.data(), e.data(), e.size(),
+                                             dtype_of<detail::element_of<R>>(), op, options));
+    }
+    template <class S, class D, class = std::enable_if_t<is_element<detail::element_of<S>>>,
+              class = detail::element_of<D>>
+    outcome<void> all_reduce(const S &src, D &&dst, ditto_op op = DITTO_SUM,
+                             const ditto_reduce_options *options = nullptr) const
+    {
+        return moved(src, dst, 1, 1, [&](auto s, auto d, ditto_dtype dtype) {
+            return ditto_all_reduce(self_, s.data(), d.data(), s.size(), dtype, op, options);
+        });
+    }
+    // One element, whose result is returned.
+    template <class T, class = std::enable_if_t<is_element<T>>, class = void>
+    outcome<T> all_reduce(T element, ditto_op op = DITTO_SUM,
+                          const ditto_reduce_options *options = nullptr) const
+    {
+        ditto_status status = ditto_all_reduce(self_, &element, &element, 1, dtype_of<T>(), op, options);
+        return detail::give(status, element);
+    }
+    // In place, with a function T(const T &left, const T &right), in the order of replicas. T is any type
+    // that can be copied byte by byte.
+    template <class R, class F>
+    outcome<void> all_reduce_with(R &&range, F &&combine, const ditto_reduce_options *options = nullptr) const
+    {
+        using T = detail::element_of<R>;
+        static_assert(std::is_trivially_copyable_v<T>, "elements are copied byte by byte");
+        using callable = std::remove_reference_t<F>;
+        auto e = detail::elements(range);
+        detail::function<callable> f(combine);
+        auto each = [](void *out, const void *left, const void *right, std::size_t count, void *user) {
+            auto &called = *static_cast<detail::function<callable> *>(user);
+            return called.guard(nullptr, [&] {
+                for (std::size_t i = 0; i < count; i++)
+                    static_cast<T *>(out)[i] = (*called.callable)(static_cast<const T *>(left)[i],
+                                                                  static_cast<const T *>(right)[i]);
+            });
+        };
+        return ended(
+            f, ditto_all_reduce_with(self_, e.data(), e.data(), e.size(), sizeof(T), each, &f, options));
+    }
+    // The result is on the root alone. In place.
+    template <class R>
+    outcome<void> reduce(R &&range, std::uint32_t root, ditto_op op = DITTO_SUM,
+                         const ditto_reduce_options *options = nullptr) const
+    {
+        auto e = detail::elements(range);
+        return detail::done(ditto_reduce_to_root(self_, e.data(), e.data(), e.size(),
+                                                 dtype_of<detail::element_of<R>>(), op, root, options));
+    }
+    template <class R, class = std::enable_if_t<is_element<detail::element_of<R>>>>
+    outcome<void> broadcast(R &&range, std::uint32_t root,
+                            const ditto_reduce_options *options = nullptr) const
+    {
+        auto e = detail::elements(range);
+        return detail::done(ditto_broadcast_from_root(self_, e.data(), e.size(),
+                                                      dtype_of<detail::element_of<R>>(), root, options));
+    }
+    template <class T, class = std::enable_if_t<is_element<T>>, class = void>
+    outcome<T> broadcast(T element, std::uint32_t root, const ditto_reduce_options *options = nullptr) const
+    {
+        ditto_status status = ditto_broadcast_from_root(self_, &element, 1, dtype_of<T>(), root, options);
+        return detail::give(status, element);
+    }
+    // src has size() times as many elements as dst.
+    template <class S, class D>
+    outcome<void> reduce_scatter(const S &src, D &&dst, ditto_op op = DITTO_SUM,
+                                 const ditto_reduce_options *options = nullptr) const
+    {
+        return moved(src, dst, 1, size(), [&](auto s, auto d, ditto_dtype dtype) {
+            return ditto_reduce_scatter(self_, s.data(), d.data(), d.size(), dtype, op, options);
+        });
+    }
+    // dst has size() times as many elements as src.
+    template <class S, class D>
+    outcome<void> all_gather(const S &src, D &&dst, const ditto_reduce_options *options = nullptr) const
+    {
+        return moved(src, dst, size(), 1, [&](auto s, auto d, ditto_dtype dtype) {
+            return ditto_all_gather(self_, s.data(), d.data(), s.size(), dtype, options);
+        });
+    }
+    // One element of each replica.
+    template <class T> outcome<std::vector<T>> all_gather(T element) const
+    {
+        std::vector<T> all(size());
+        ditto_status status = ditto_all_gather(self_, &element, all.data(), 1, dtype_of<T>(), nullptr);
+        return detail::give(status, std::move(all));
+    }
+
+    // Started, and waited for later.
+    template <class S, class D>
+    outcome<pending> all_reduce_start(const S &src, D &&dst, ditto_op op = DITTO_SUM,
+                                      const ditto_reduce_options *options = nullptr) const
+    {
+        return started(src, dst, 1, 1, [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
+            return ditto_all_reduce_start(self_, s.data(), d.data(), s.size(), dtype, op, options, out);
+        });
+    }
+    template <class S, class D>
+    outcome<pending> reduce_scatter_start(const S &src, D &&dst, ditto_op op = DITTO_SUM,
+                                          const ditto_reduce_options *options = nullptr) const
+    {
+        return started(src, dst, 1, size(), [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
+            return ditto_reduce_scatter_start(self_, s.data(), d.data(), d.size(), dtype, op, options, out);
+        });
+    }
+    template <class S, class D>
+    outcome<pending> all_gather_start(const S &src, D &&dst,
+                                      const ditto_reduce_options *options = nullptr) const
+    {
+        return started(src, dst, size(), 1, [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
+            return ditto_all_gather_start(self_, s.data(), d.data(), s.size(), dtype, options, out);
+        });
+    }
+
+    // Gives parts to other replicas and takes theirs. `part` makes one.
+    outcome<void> exchange(span<const ditto_exchange_part> parts,
+                           const ditto_reduce_options *options = nullptr) const
+    {
+        return detail::done(ditto_exchange(self_, parts.data(), parts.size(), options));
+    }
+    template <class S, class D>
+    static ditto_exchange_part part(std::uint32_t partner, std::uint32_t tag, const S &src, D &&dst)
+    {
+        auto s = detail::elements(src);
+        auto d = detail::elements(dst);
+        static_assert(std::is_same_v<std::remove_const_t<detail::element_of<const S>>, detail::element_of<D>>,
+                      "both ranges of a part have the same elements");
+        ditto_exchange_part p = ditto_exchange_part();
+        p.replica = partner;
+        p.tag = tag;
+        p.src = s.data();
+        p.src_count = s.size();
+        p.dst = d.data();
+        p.dst_count = d.size();
+        p.dtype = dtype_of<detail::element_of<D>>();
+        return p;
+    }
+
+    // Calls function(first, last) for parts of [begin, end), on the PUs of this replica.
+    template <class F>
+    outcome<void> parallel_for(std::size_t begin, std::size_t end, F &&body, std::size_t grain = 1,
+                               ditto_schedule schedule = ditto_schedule()) const
+    {
+        using callable = std::remove_reference_t<F>;
+        detail::function<callable> f(body);
+        auto part = [](std::size_t first, std::size_t last, std::uint32_t, void *user) {
+            auto &called = *static_cast<detail::function<callable> *>(user);
+            return called.guard(nullptr, [&] { return (*called.callable)(first, last); });
+        };
+        return ended(f, ditto_parallel_for(self_, part, &f, begin, end, grain, schedule));
+    }
+
+    // The present values of a variable, as this replica sees them. They are valid until it is changed.
+    template <class T> outcome<span<const T>> read(const variable<T> &v) const
+    {
+        const void *data = nullptr;
+        ditto_status status = ditto_read(self_, v.get(), &data);
+        return detail::give(status, span<const T>(static_cast<const T *>(data), status < 0 ? 0 : v.size()));
+    }
+    template <class T> outcome<void> assign(const variable<T> &v, span<const T> values) const
+    {
+        return written(v, values, ditto_assign);
+    }
+    template <class T> outcome<void> assign_add(const variable<T> &v, span<const T> values) const
+    {
+        return written(v, values, ditto_assign_add);
+    }
+    template <class T> outcome<void> assign_sub(const variable<T> &v, span<const T> values) const
+    {
+        return written(v, values, ditto_assign_sub);
+    }
+
+    // Pauses all replicas, and calls function(strategy_view) once on each host.
+    template <class F> outcome<void> merge_call(F &&function) const;
+
+  private:
+    template <class F> static outcome<void> ended(detail::function<F> &f, ditto_status status)
+    {
+#if DITTO_CPP_THROWS
+        f.end(status);
+#else
+        (void)f;
+        return detail::done(status);
+#endif
+    }
+    template <class S, class D> static bool fits(const S &src, D &dst, std::size_t more, std::size_t less)
+    {
+        using from = detail::element_of<const S>;
+        static_assert(
+            std::is_same_v<std::remove_const_t<from>, detail::element_of<D>>,
+            "both ranges of a collective have the same elements, and the second one can be written");
+        return std::size(src) * more == std::size(dst) * less;
+    }
+    static constexpr const char
+        *sizes = "the sizes of the two ranges do not belong together: equal, or one of them "
+                 "size() times the other one (see ditto.hpp)";
+    template <class S, class D, class C>
+    outcome<void> moved(const S &src, D &dst, std::size_t more, std::size_t less, C &&collective) const
+    {
+        if (!fits(src, dst, more, less))
+            return detail::wrong(sizes);
+        return detail::done(
+            collective(detail::elements(src), detail::elements(dst), dtype_of<detail::element_of<D>>()));
+    }
+    template <class S, class D, class C>
+    outcome<pending> started(const S &src, D &dst, std::size_t more, std::size_t less, C &&collective) const
+    {
+        ditto_pending out = ditto_pending();
+        if (!fits(src, dst, more, less)) {
+#if DITTO_CPP_THROWS
+            detail::wrong(sizes);
+#else
+            return error(DITTO_ERR_INVALID, sizes);
+#endif
+        }
+        ditto_status status = collective(detail::elements(src), detail::elements(dst),
+                                         dtype_of<detail::element_of<D>>(), &out);
+        return detail::give(status, pending(self_, out));
+    }
+    template <class T>
+    outcome<void> written(const variable<T> &v, span<const T> values,
+                          ditto_status (*write)(ditto_replica *, ditto_variable *, const void *)) const
+    {
+        if (values.size() != v.size())
+            return detail::wrong("the values are not as many as the elements of the variable");
+        return detail::done(write(self_, v.get(), values.data()));
+    }
+
+    ditto_replica *self_;
+};
+
+// -- a strategy --
+
+// A strategy that somebody else owns.
+class strategy_view
+{
+  public:
+    strategy_view(ditto_strategy *strategy) noexcept : strategy_(strategy) {}
+    ditto_strategy *get() const noexcept
+    {
+        return strategy_;
+    }
+    // The number of replicas, of all hosts.
+    std::uint32_t size() const noexcept
+    {
+        return ditto_strategy_num_replicas(strategy_);
+    }
+
+    // Calls function(replica) on each replica, and waits until all have returned. It may return nothing, a
+    // ditto_status, or a result<void>. Returns DITTO_OK, or the positive status that the replicas returned.
+    template <class F> outcome<ditto_status> run(F &&function) const
+    {
+        using callable = std::remove_reference_t<F>;
+        detail::function<callable> f(function);
+        auto on_replica = [](ditto_replica *self, void *user) {
+            auto &called = *static_cast<detail::function<callable> *>(user);
+            return called.guard(self, [&] { return (*called.callable)(replica(self)); });
+        };
+        return f.end(ditto_strategy_run(strategy_, on_replica, &f));
+    }
+
+    // A variable with these values. Without a shape it has one dimension.
+    template <class T>
+    outcome<variable<T>> create_variable(span<const T> initial, std::initializer_list<std::size_t> shape = {},
+                                         const ditto_variable_options *options = nullptr) const
+    {
+        ditto_tensor t = tensor(initial, shape);
+        ditto_variable *made = nullptr;
+        ditto_status status = ditto_variable_create(strategy_, &t, options, &made);
+        return detail::give(status, variable<T>(status >= 0 ? made : nullptr));
+    }
+    template <class T>
+    outcome<variable<T>> create_variable(const std::vector<T> &initial,
+                                         std::initializer_list<std::size_t> shape = {},
+                                         const ditto_variable_options *options = nullptr) const
+    {
+        return create_variable(span<const T>(initial), shape, options);
+    }
+
+    // What ditto_strategy_describe writes.
+    outcome<std::string> describe() const
+    {
+        std::size_t length = 0;
+        ditto_status status = ditto_strategy_describe(strategy_, nullptr, 0, &length);
+        std::string text(length + 1, '\0');
+        if (status >= 0)
+            status = ditto_strategy_describe(strategy_, text.data(), text.size(), &length);
+        text.resize(std::min(length, text.size() - 1));
+        return detail::give(status, std::move(text));
+    }
+
+  private:
+    ditto_strategy *strategy_;
+};
+
+// A strategy.
+class strategy : public handle<ditto_strategy, ditto_strategy_destroy>
+{
+  public:
+    using handle<ditto_strategy, ditto_strategy_destroy>::handle;
+    strategy() noexcept = default;
+
+    static outcome<strategy> create(const ditto_strategy_options &options,
+                                    ditto_strategy_kind kind = DITTO_MIRRORED)
+    {
+        ditto_strategy *made = nullptr;
+        // Options of another version would be misread.
+        int major = 0, minor = 0;
+        if (std::sscanf(ditto_version(), "%d.%d", &major, &minor) != 2 || major != DITTO_VERSION_MAJOR ||
+            minor != DITTO_VERSION_MINOR) {
+            char message[200];
+            std::snprintf(message, sizeof message,
+                          "the program was compiled with headers of ditto %d.%d, but runs with libditto %s",
+                          DITTO_VERSION_MAJOR, DITTO_VERSION_MINOR, ditto_version());
+#if DITTO_CPP_THROWS
+            throw error(DITTO_ERR_INVALID, message);
+#else
+            return error(DITTO_ERR_INVALID, message);
+#endif
+        }
+        ditto_status status = ditto_strategy_create(kind, &options, &made);
+        return detail::give(status, strategy(status >= 0 ? made : nullptr));
+    }
+
+#if DITTO_CPP_THROWS
+    explicit strategy(const ditto_strategy_options &options, ditto_strategy_kind kind = DITTO_MIRRORED)
+        : strategy(create(options, kind))
+    {
+    }
+    // Mirrored, on this host.
+    explicit strategy(std::uint32_t num_replicas) : strategy(with(num_replicas)) {}
+#endif
+
+    // Options with a number of replicas.
+    static ditto_strategy_options with(std::uint32_t num_replicas)
+    {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        options.num_replicas = num_replicas;
+        return options;
+    }
+
+    strategy_view view() const noexcept
+    {
+        return strategy_view(get());
+    }
+    operator strategy_view() const noexcept
+    {
+        return view();
+    }
+    std::uint32_t size() const noexcept
+    {
+        return view().size();
+    }
+    template <class F> outcome<ditto_status> run(F &&function) const
+    {
+        return view().run(std::forward<F>(function));
+    }
+    template <class T>
+    outcome<variable<T>> create_variable(const std::vector<T> &initial,
+                                         std::initializer_list<std::size_t> shape = {},
+                                         const ditto_variable_options *options = nullptr) const
+    {
+        return view().create_variable(initial, shape, options);
+    }
+    outcome<std::string> describe() const
+    {
+        return view().describe();
+    }
+};
+
+template <class F> outcome<void> replica::merge_call(F &&function) const
+{
+    using callable = std::remove_reference_t<F>;
+    detail::function<callable> f(function);
+    auto merge = [](ditto_strategy *strategy, ditto_value *const *, std::uint32_t, void *user,
+                    ditto_value **) {
+        auto &called = *static_cast<detail::function<callable> *>(user);
+        return called.guard(nullptr, [&] { return (*called.callable)(strategy_view(strategy)); });
+    };
+    return ended(f, ditto_merge_call(self_, merge, &f, nullptr, 0, nullptr));
+}
+
+} // inline namespace
+} // namespace ditto
+
+// Statuses are error codes: std::error_code code = DITTO_ERR_INVALID;
+template <> struct std::is_error_code_enum<ditto_status> : std::true_type {
+};
+inline std::error_code make_error_code(ditto_status status) noexcept
+{
+    return { static_cast<int>(status), ditto::category() };
+}
+
+#endif

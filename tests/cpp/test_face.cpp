@@ -1,0 +1,361 @@
+// tests/cpp/test_face.cpp - ditto.hpp: what it returns, what it throws, and what it refuses.
+#include <ditto.hpp>
+
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+
+static int failures;
+
+#define CHECK(condition)                                                \
+    do {                                                                \
+        if (!(condition)) {                                             \
+            std::printf("%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            failures++;                                                 \
+        }                                                               \
+    } while (0)
+
+static const std::uint32_t counts[] = { 1, 2, 3, 8 };
+
+// -- types --
+
+static_assert(ditto::dtype_of<float>() == DITTO_F32 && ditto::dtype_of<double>() == DITTO_F64);
+static_assert(ditto::dtype_of<int>() == DITTO_I32 && ditto::dtype_of<unsigned long long>() == DITTO_U64);
+static_assert(ditto::dtype_of<long>() == DITTO_I64 && ditto::dtype_of<signed char>() == DITTO_I8);
+static_assert(ditto::dtype_of<std::complex<float>>() == DITTO_C64 && ditto::dtype_of<bool>() == DITTO_BOOL);
+static_assert(ditto::dtype_of<ditto::bfloat16>() == DITTO_BF16);
+static_assert(!ditto::is_element<char> && !ditto::is_element<std::string> && !ditto::is_element<long double>);
+static_assert(!std::is_copy_constructible_v<ditto::strategy> && std::is_move_assignable_v<ditto::strategy>);
+static_assert(!std::is_copy_constructible_v<ditto::variable<float>>);
+
+// -- collectives --
+
+static void collectives(ditto::replica self)
+{
+    std::uint32_t n = self.size(), id = self.id();
+    double sum = n * (n + 1) / 2.0;
+    CHECK(self.all_reduce(id + 1.0) == sum);
+    CHECK(self.all_reduce(id, DITTO_MAX) == n - 1);
+    CHECK(self.broadcast(id + 7, n - 1) == n + 6);
+    std::vector<double> in(100, id + 1.0), out(100);
+    self.all_reduce(in, out);
+    CHECK(out[0] == sum && out[99] == sum);
+    self.all_reduce(in, DITTO_MEAN);
+    CHECK(in[50] == sum / n);
+    float array[3] = { 1, 2, 3 };
+    self.all_reduce(array);
+    CHECK(array[2] == 3.0f * static_cast<float>(n));
+    std::array<int, 4> small{ 1, 2, 3, static_cast<int>(id) };
+    self.broadcast(small, 0);
+    CHECK(small[3] == 0);
+    std::vector<long> tail{ 1, 2, 3, 4 };
+    self.all_reduce(ditto::elements(tail.begin() + 2, tail.end()));
+    CHECK(tail[1] == 2 && tail[3] == 4L * n);
+    std::vector<int> scattered(2 * n, 1), own(2);
+    self.reduce_scatter(scattered, own);
+    CHECK(own[0] == static_cast<int>(n) && own[1] == static_cast<int>(n));
+    std::vector<std::uint32_t> mine{ id, id }, all(2 * n);
+    self.all_gather(mine, all);
+    CHECK(all[0] == 0 && all[2 * n - 1] == n - 1);
+    CHECK(self.all_gather(id).at(n - 1) == n - 1);
+    std::vector<double> at_root(5, 1.0);
+    self.reduce(at_root, n - 1);
+    CHECK(id != n - 1 || at_root[4] == n);
+    std::vector<std::complex<double>> complex(3, { 1, id + 0.0 });
+    self.all_reduce(complex);
+    CHECK(complex[0].real() == n && complex[0].imag() == sum - n);
+    self.barrier();
+}
+
+// The order of the function is that of the replicas.
+struct range {
+    std::uint32_t first, last;
+};
+static void functions(ditto::replica self)
+{
+    std::vector<range> r(10, { self.id(), self.id() });
+    self.all_reduce_with(r, [](const range &a, const range &b) {
+        CHECK(a.last + 1 == b.first);
+        return range{ a.first, b.last };
+    });
+    CHECK(r[9].first == 0 && r[9].last == self.size() - 1);
+    std::vector<int> touched(1000);
+    self.parallel_for(
+        0, touched.size(),
+        [&](std::size_t first, std::size_t last) {
+            for (std::size_t i = first; i < last; i++)
+                touched[i]++;
+        },
+        10);
+    CHECK(std::count(touched.begin(), touched.end(), 1) == 1000);
+    std::uint32_t n = self.size();
+    int calls = 0;
+    self.merge_call([&](ditto::strategy_view strategy) {
+        CHECK(strategy.size() == n);
+        calls++;
+    });
+    CHECK(calls == (self.id() == 0 ? 1 : 0));
+}
+
+static void started(ditto::replica self)
+{
+    std::vector<double> in(1000, 1.0), out(1000), half(1000 / self.size() * self.size(), 2.0),
+        own(1000 / self.size());
+    ditto::pending a = self.all_reduce_start(in, out);
+    ditto::pending b = self.reduce_scatter_start(half, own);
+    while (!a.test())
+        ;
+    b.wait();
+    CHECK(out[999] == self.size() && own[0] == 2.0 * self.size());
+    std::vector<double> gathered(own.size() * self.size());
+    self.all_gather_start(own, gathered).wait();
+    CHECK(gathered.back() == 2.0 * self.size());
+}
+
+static void borders(ditto::replica self)
+{
+    std::uint32_t n = self.size(), left = (self.id() + n - 1) % n, right = (self.id() + 1) % n;
+    std::vector<float> to_left(3, static_cast<float>(self.id()) + 0.5f),
+        to_right(3, static_cast<float>(self.id()) + 0.25f), from_left(3), from_right(3);
+    const ditto_exchange_part parts[] = { ditto::replica::part(left, left, to_left, from_left),
+                                          ditto::replica::part(right, self.id(), to_right, from_right) };
+    self.exchange(parts);
+    CHECK(from_left[0] == static_cast<float>(left) + 0.25f &&
+          from_right[2] == static_cast<float>(right) + 0.5f);
+}
+
+static void memory(ditto::replica self)
+{
+    ditto::arena arena = self.arena();
+    std::pmr::vector<double> v(1000, 1.0, &arena);
+    v.resize(5000, 2.0);
+    self.all_reduce(v);
+    CHECK(v[0] == self.size() && v[4999] == 2.0 * self.size());
+}
+
+static void play_collectives()
+{
+    for (std::uint32_t n : counts) {
+        ditto::strategy strategy(n);
+        CHECK(strategy.size() == n);
+        for (auto function : { collectives, functions, started, memory })
+            strategy.run(function);
+        if (n > 2)
+            strategy.run(borders);
+    }
+}
+
+// -- variables and handles --
+
+static void variables()
+{
+    ditto::strategy strategy(3);
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    options.aggregation = DITTO_AGGREGATE_SUM;
+    auto v = strategy.create_variable(std::vector<float>{ 1, 2, 3, 4, 5, 6 }, { 2, 3 }, &options);
+    CHECK(v.size() == 6);
+    strategy.run([&](ditto::replica self) {
+        std::vector<float> delta(6, 1.0f);
+        self.assign_add(v, ditto::span<const float>(delta));
+        CHECK(self.read(v)[5] == 9.0f);
+    });
+    CHECK(v.read()[0] == 4.0f);
+    v.assign(std::vector<float>(6, 0.5f));
+    CHECK(v.read() == std::vector<float>(6, 0.5f));
+    ditto::variable<float> moved = std::move(v);
+    CHECK(!v && moved && moved.read()[1] == 0.5f);
+    moved.destroy();
+    CHECK(!moved);
+    CHECK(strategy.describe().find("3 replicas") != std::string::npos);
+    CHECK(strategy.run([](ditto::replica) { return DITTO_END_OF_INPUT; }) == DITTO_END_OF_INPUT);
+    ditto_queue_options queue_options = DITTO_QUEUE_OPTIONS_INIT;
+    queue_options.num_slots = 4;
+    queue_options.num_producers = 1;
+    auto queue = ditto::make<ditto::queue>(ditto_queue_create, &queue_options);
+    CHECK(queue.get() != nullptr);
+}
+
+// -- errors --
+
+template <class Exception, class F> static std::string thrown(F &&function)
+{
+    try {
+        function();
+    } catch (const Exception &e) {
+        return e.what();
+    } catch (...) {
+        return "another exception";
+    }
+    return "no exception";
+}
+static bool has(const std::string &text, const char *part)
+{
+    if (text.find(part) == std::string::npos)
+        std::printf("\"%s\" is not in \"%s\"\n", part, text.c_str());
+    return text.find(part) != std::string::npos;
+}
+
+struct unusual {
+    int code;
+};
+
+static void errors(std::uint32_t n)
+{
+    ditto::strategy strategy(n);
+    std::uint32_t last = n - 1;
+    // An exception of each kind, on the first, the last, and all replicas.
+    for (std::uint32_t who : { 0u, last, n })
+        for (int i = 0; i < 3; i++) {
+            auto fails = [&](ditto::replica self) {
+                if (who == n || self.id() == who)
+                    throw std::out_of_range("as it should");
+                self.barrier();
+            };
+            CHECK(has(thrown<std::out_of_range>([&] { strategy.run(fails); }), "as it should"));
+            strategy.run(collectives);
+        }
+    int code = 0;
+    try {
+        strategy.run([&](ditto::replica self) {
+            if (self.id() == last)
+                throw unusual{ 7 };
+            self.barrier();
+        });
+    } catch (const unusual &u) {
+        code = u.code;
+    }
+    CHECK(code == 7);
+    // Errors of ditto, whole.
+    try {
+        strategy.run([&](ditto::replica self) {
+            std::vector<double> v(10);
+            self.all_reduce(v, DITTO_XOR);
+        });
+        CHECK(!"no exception");
+    } catch (const ditto::error &e) {
+        CHECK(e.status() == DITTO_ERR_UNSUPPORTED && e.code() == DITTO_ERR_UNSUPPORTED);
+        CHECK(std::strcmp(e.record().function, "ditto_all_reduce") == 0 && e.record().replica >= 0);
+    }
+    auto unequal = [](ditto::replica self) {
+        std::vector<double> in(10), out(9);
+        self.all_reduce(in, out);
+    };
+    CHECK(has(thrown<ditto::error>([&] { strategy.run(unequal); }), "sizes of the two ranges"));
+    if (n > 1)
+        CHECK(has(thrown<ditto::error>([&] {
+                      strategy.run([](ditto::replica self) {
+                          std::vector<int> v(self.id() == 0 ? 3 : 4);
+                          self.all_reduce(v);
+                      });
+                  }),
+                  "4 x i32"));
+    // A function of the user that handles an error goes on with its own.
+    CHECK(has(thrown<std::runtime_error>([&] {
+                  strategy.run([](ditto::replica self) {
+                      try {
+                          self.all_reduce(1.0, DITTO_AND);
+                      } catch (const ditto::error &e) {
+                          throw std::runtime_error(std::string("handled: ") + e.what());
+                      }
+                  });
+              }),
+              "handled: "));
+    // In the other functions.
+    auto combine = [](ditto::replica self) {
+        std::vector<double> v(10, 1.0);
+        self.all_reduce_with(v, [](double, double) -> double { throw std::length_error("in combine"); });
+    };
+    if (n > 1)
+        CHECK(has(thrown<std::length_error>([&] { strategy.run(combine); }), "in combine"));
+    auto loop = [](ditto::replica self) {
+        self.parallel_for(0, 10, [](std::size_t, std::size_t) { throw std::length_error("in a loop"); });
+    };
+    CHECK(has(thrown<std::length_error>([&] { strategy.run(loop); }), "in a loop"));
+    auto merge = [](ditto::replica self) {
+        self.merge_call([](ditto::strategy_view) { throw std::length_error("in a merge function"); });
+    };
+    CHECK(has(thrown<std::length_error>([&] { strategy.run(merge); }), "in a merge function"));
+    // Started operations that an exception leaves behind.
+    auto leaves = [&](ditto::replica self) {
+        std::vector<double> in(100000), out(100000);
+        auto pending = self.all_reduce_start(in, out);
+        if (self.id() == last)
+            throw std::out_of_range("left");
+        pending.wait();
+    };
+    for (int i = 0; i < 5; i++)
+        CHECK(has(thrown<std::out_of_range>([&] { strategy.run(leaves); }), "left"));
+    auto forgets = [](ditto::replica self) {
+        std::vector<double> in(10), out(10);
+        auto pending = self.all_reduce_start(in, out);
+    };
+    CHECK(has(thrown<ditto::error>([&] { strategy.run(forgets); }), "left before it was waited for"));
+    strategy.run(collectives);
+}
+
+static void bad_input()
+{
+    CHECK(has(thrown<ditto::error>([] { ditto::strategy(1000000u); }), "1000000"));
+    ditto::strategy strategy(2);
+    auto v = strategy.create_variable(std::vector<float>(4));
+    CHECK(has(thrown<ditto::error>([&] { v.assign(std::vector<float>(3)); }), "bytes"));
+    CHECK(has(thrown<ditto::error>([&] {
+                  strategy.run([&](ditto::replica self) {
+                      std::vector<float> three(3);
+                      self.assign(v, ditto::span<const float>(three));
+                  });
+              }),
+              "as many"));
+    // A strategy that is in use, and objects after the end of their strategy.
+    CHECK(has(thrown<ditto::error>([&] {
+                  strategy.run([&](ditto::replica self) {
+                      if (self.id() == 0)
+                          strategy.destroy();
+                  });
+              }),
+              "cross-replica context"));
+    CHECK(strategy.get() != nullptr);
+    strategy.destroy();
+    CHECK(strategy.get() == nullptr);
+    CHECK(has(thrown<ditto::error>([&] { v.read(); }), "destroyed"));
+    CHECK(has(thrown<ditto::error>([&] { strategy.run([](ditto::replica) {}); }), "strategy"));
+    v.destroy();
+    std::error_code code = DITTO_ERR_TIMED_OUT;
+    CHECK(std::string(code.category().name()) == "ditto" && !code.message().empty());
+}
+
+// Threads with strategies of their own.
+static void threads()
+{
+    std::vector<std::thread> all;
+    for (int i = 0; i < 3; i++)
+        all.emplace_back([] {
+            ditto::strategy strategy(2);
+            for (int k = 0; k < 20; k++)
+                CHECK(has(thrown<std::out_of_range>([&] {
+                              strategy.run([](ditto::replica self) {
+                                  if (self.id() == 1)
+                                      throw std::out_of_range("of this thread");
+                                  self.barrier();
+                              });
+                          }),
+                          "of this thread"));
+        });
+    for (auto &thread : all)
+        thread.join();
+}
+
+int main()
+{
+    play_collectives();
+    variables();
+    for (std::uint32_t n : counts)
+        errors(n);
+    bad_input();
+    threads();
+    std::printf("%d failures\n", failures);
+    return failures != 0;
+}
