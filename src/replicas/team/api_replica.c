@@ -71,3 +71,9 @@ ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, .
     dti_error_set_user(code);
     return DITTO_ERR_USER;
 }
+
+ditto_status ditto_fail_text(ditto_replica *self, int32_t code, const char *text)
+{
+    DTI_ENTER();
+    return ditto_fail(self, code, "%s", text != NULL ? text : "");
+}

@@ -1,0 +1,781 @@
+! src/fortran/ditto.f90 - ditto in Fortran 2018.
+!
+! The module has the objects of ditto as types with procedures: a strategy, the replica that a procedure of a run
+! gets, variables of the library, and operations that were started. What each procedure means, which errors it
+! has, and what it costs, is said in the C header of the same name (include/ditto/collective.h and the others).
+!
+! Arrays may have any rank and any kind that ditto knows: real and complex of 4 and 8 bytes a number, integer of
+! 1, 2, 4 and 8 bytes, logical(c_bool). No array is copied on the way. One whose elements do not lie together,
+! as a(k, :), is an error.
+!
+! Errors never end the program. Procedures of a strategy and of a variable give a status. Those of a replica give
+! one too, if it is asked for; in any case the replica keeps the first error, does nothing in later calls, and the
+! run ends with that error on all replicas. A status below 0 is an error; error_message() is its text.
+!
+! Compile programs so that the local arrays of procedures belong to a thread: gfortran needs -frecursive.
+module ditto
+    use, intrinsic :: iso_c_binding
+    implicit none
+    private
+
+    public :: strategy, strategy_options, replica, variable, pending, exchange_part, user_procedure
+    public :: error_message, library_version, c_sizes
+
+    ! -- constants, which tests/fortran compares with the C headers --
+
+    integer(c_int), parameter, public :: ditto_ok = 0, ditto_err_user = -18
+    integer(c_int), parameter, public :: ditto_sum = 1, ditto_mean = 2, ditto_min = 3, ditto_max = 4, &
+                                         ditto_prod = 5, ditto_and = 6, ditto_or = 7, ditto_xor = 8
+    integer(c_int), parameter, public :: ditto_on_write = 1, ditto_on_read = 2
+    integer(c_int), parameter, public :: ditto_aggregate_none = 64, ditto_aggregate_sum = 65, &
+                                         ditto_aggregate_mean = 66, ditto_aggregate_only_first_replica = 67
+    integer(c_int), parameter, public :: ditto_caller_is_replica_0 = 1, ditto_caller_waits = 2
+
+    ! -- types --
+
+    ! The options of a strategy, as ditto_strategy_options has them. The components have their defaults.
+    type, bind(c) :: strategy_options
+        integer(c_size_t) :: struct_size = 0
+        integer(c_int32_t) :: num_replicas = 0
+        integer(c_int) :: span = 0
+        type(c_ptr) :: placement_options = c_null_ptr
+        type(c_ptr) :: placement = c_null_ptr
+        integer(c_int) :: caller = 0
+        integer(c_int) :: pin = 0
+        integer(c_int) :: helpers = 0
+        integer(c_size_t) :: stack_bytes = 0
+        type(c_funptr) :: thread_start = c_null_funptr
+        type(c_funptr) :: thread_stop = c_null_funptr
+        type(c_ptr) :: thread_user = c_null_ptr
+        integer(c_int) :: memory = 0
+        integer(c_int32_t) :: parameter_node = 0
+        integer(c_int) :: has_parameter_node = 0
+        integer(c_int32_t) :: timeout_ms = 0
+        integer(c_int32_t) :: run_timeout_ms = 0
+        integer(c_int32_t) :: spin_us = 0
+        integer(c_int) :: has_spin_us = 0
+        integer(c_int) :: implementation = 0
+        integer(c_size_t) :: bytes_per_pack = 0
+        integer(c_int) :: kernels = 0
+        type(c_ptr) :: tuning = c_null_ptr
+        integer(c_int) :: floating = 0
+        integer(c_int) :: wait = 0
+        integer(c_int32_t) :: order_blocks = 0
+        integer(c_int) :: part = 0
+        type(c_ptr) :: cluster = c_null_ptr
+        integer(c_int) :: run_agreement = 0
+    end type
+
+    ! A part of an exchange, as ditto_exchange_part. Made by replica%part.
+    type, bind(c) :: exchange_part
+        integer(c_int32_t) :: replica = 0
+        integer(c_int32_t) :: tag = 0
+        type(c_ptr) :: src = c_null_ptr
+        type(c_ptr) :: dst = c_null_ptr
+        integer(c_size_t) :: src_count = 0
+        integer(c_size_t) :: dst_count = 0
+        integer(c_int) :: dtype = 0
+    end type
+
+    ! An operation that was started. Its arrays must stay where they are until it has been waited for.
+    type, bind(c) :: pending
+        integer(c_int64_t) :: number = 0
+        type(c_ptr) :: replica = c_null_ptr
+        integer(c_int32_t) :: run = 0
+    end type
+
+    ! A variable of the library: mirrored or sync-on-read.
+    type :: variable
+        type(c_ptr) :: handle = c_null_ptr
+    contains
+        procedure :: read => variable_read
+        procedure :: assign => variable_assign
+        procedure :: destroy => variable_destroy
+    end type
+
+    ! A replica, in a procedure of a run. Replicas have the numbers 0 to num_replicas() - 1.
+    type :: replica
+        type(c_ptr) :: handle = c_null_ptr
+        ! The first error, or 0.
+        integer(c_int) :: status = 0
+    contains
+        procedure :: id => replica_id
+        procedure :: num_replicas => replica_num_replicas
+        procedure :: is_first_of_host => replica_is_first_of_host
+        procedure :: fail => replica_fail
+        procedure :: barrier => replica_barrier
+        procedure :: all_reduce => replica_all_reduce
+        procedure :: all_reduce_to => replica_all_reduce_to
+        procedure :: reduce => replica_reduce
+        procedure :: broadcast => replica_broadcast
+        procedure :: reduce_scatter => replica_reduce_scatter
+        procedure :: all_gather => replica_all_gather
+        procedure :: start_all_reduce => replica_start_all_reduce
+        procedure :: start_reduce_scatter => replica_start_reduce_scatter
+        procedure :: start_all_gather => replica_start_all_gather
+        procedure :: wait => replica_wait
+        procedure :: test => replica_test
+        procedure :: part => replica_part
+        procedure :: exchange => replica_exchange
+        procedure :: read => replica_read
+        procedure :: assign => replica_assign
+        procedure :: assign_add => replica_assign_add
+        procedure :: assign_sub => replica_assign_sub
+        procedure :: alloc => replica_alloc
+        procedure :: free => replica_free
+        procedure, private :: keep => replica_keep
+    end type
+
+    ! A strategy. It is destroyed by destroy, and not when the object goes out of scope.
+    type :: strategy
+        type(c_ptr) :: handle = c_null_ptr
+    contains
+        procedure :: create => strategy_create
+        procedure :: destroy => strategy_destroy
+        procedure :: run => strategy_run
+        procedure :: num_replicas => strategy_num_replicas
+        procedure :: create_variable => strategy_create_variable
+    end type
+
+    abstract interface
+        ! A procedure that a run calls on each replica. `user` is what the program gave to run.
+        subroutine user_procedure(self, user)
+            import :: replica
+            class(replica), intent(inout) :: self
+            class(*), intent(inout) :: user
+        end subroutine
+    end interface
+
+    ! What run gives to C.
+    type :: run_call
+        procedure(user_procedure), pointer, nopass :: function => null()
+        class(*), pointer :: user => null()
+    end type
+
+    ! -- C --
+
+    interface
+        function c_create(options, out) bind(c, name='ditto_f_create') result(status)
+            import
+            type(strategy_options), intent(inout) :: options
+            type(c_ptr), intent(out) :: out
+            integer(c_int) :: status
+        end function
+        subroutine c_options_init(options) bind(c, name='ditto_f_options_init')
+            import
+            type(strategy_options), intent(out) :: options
+        end subroutine
+        function c_destroy(handle) bind(c, name='ditto_strategy_destroy') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int) :: status
+        end function
+        function c_run(handle, function, user) bind(c, name='ditto_strategy_run') result(status)
+            import
+            type(c_ptr), value :: handle, user
+            type(c_funptr), value :: function
+            integer(c_int) :: status
+        end function
+        function c_strategy_size(handle) bind(c, name='ditto_strategy_num_replicas') result(n)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int32_t) :: n
+        end function
+        function c_id(self) bind(c, name='ditto_replica_id') result(id)
+            import
+            type(c_ptr), value :: self
+            integer(c_int32_t) :: id
+        end function
+        function c_size(self) bind(c, name='ditto_num_replicas') result(n)
+            import
+            type(c_ptr), value :: self
+            integer(c_int32_t) :: n
+        end function
+        function c_first_of_host(self) bind(c, name='ditto_replica_is_first_of_host') result(is)
+            import
+            type(c_ptr), value :: self
+            integer(c_int) :: is
+        end function
+        function c_fail(self, code, text) bind(c, name='ditto_fail_text') result(status)
+            import
+            type(c_ptr), value :: self
+            integer(c_int32_t), value :: code
+            character(kind=c_char), intent(in) :: text(*)
+            integer(c_int) :: status
+        end function
+        function c_abandon(self, status) bind(c, name='ditto_abandon') result(same)
+            import
+            type(c_ptr), value :: self
+            integer(c_int), value :: status
+            integer(c_int) :: same
+        end function
+        function c_barrier(self, options) bind(c, name='ditto_barrier') result(status)
+            import
+            type(c_ptr), value :: self, options
+            integer(c_int) :: status
+        end function
+        function c_all_reduce(self, src, dst, op) bind(c, name='ditto_f_all_reduce') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in) :: src, dst
+            integer(c_int), value :: op
+            integer(c_int) :: status
+        end function
+        function c_reduce(self, x, root, op) bind(c, name='ditto_f_reduce') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in) :: x
+            integer(c_int), value :: root, op
+            integer(c_int) :: status
+        end function
+        function c_broadcast(self, x, root) bind(c, name='ditto_f_broadcast') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in) :: x
+            integer(c_int), value :: root
+            integer(c_int) :: status
+        end function
+        function c_reduce_scatter(self, src, dst, op) bind(c, name='ditto_f_reduce_scatter') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in) :: src, dst
+            integer(c_int), value :: op
+            integer(c_int) :: status
+        end function
+        function c_all_gather(self, src, dst) bind(c, name='ditto_f_all_gather') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in) :: src, dst
+            integer(c_int) :: status
+        end function
+        function c_start_all_reduce(self, src, dst, op, out) bind(c, name='ditto_f_start_all_reduce') &
+            result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in), asynchronous :: src, dst
+            integer(c_int), value :: op
+            type(pending), intent(inout) :: out
+            integer(c_int) :: status
+        end function
+        function c_start_reduce_scatter(self, src, dst, op, out) &
+            bind(c, name='ditto_f_start_reduce_scatter') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in), asynchronous :: src, dst
+            integer(c_int), value :: op
+            type(pending), intent(inout) :: out
+            integer(c_int) :: status
+        end function
+        function c_start_all_gather(self, src, dst, out) bind(c, name='ditto_f_start_all_gather') &
+            result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in), asynchronous :: src, dst
+            type(pending), intent(inout) :: out
+            integer(c_int) :: status
+        end function
+        function c_wait(self, operation, options) bind(c, name='ditto_wait') result(status)
+            import
+            type(c_ptr), value :: self, options
+            type(pending), intent(inout) :: operation
+            integer(c_int) :: status
+        end function
+        function c_test(self, operation) bind(c, name='ditto_test') result(status)
+            import
+            type(c_ptr), value :: self
+            type(pending), intent(inout) :: operation
+            integer(c_int) :: status
+        end function
+        function c_part(src, dst, part) bind(c, name='ditto_f_part') result(status)
+            import
+            type(*), dimension(..), intent(in) :: src, dst
+            type(exchange_part), intent(inout) :: part
+            integer(c_int) :: status
+        end function
+        function c_exchange(self, parts, n, options) bind(c, name='ditto_exchange') result(status)
+            import
+            type(c_ptr), value :: self, options
+            type(exchange_part), intent(in) :: parts(*)
+            integer(c_size_t), value :: n
+            integer(c_int) :: status
+        end function
+        function c_alloc(self, bytes, alignment, out) bind(c, name='ditto_alloc') result(status)
+            import
+            type(c_ptr), value :: self
+            integer(c_size_t), value :: bytes, alignment
+            type(c_ptr), intent(out) :: out
+            integer(c_int) :: status
+        end function
+        function c_free(self, memory) bind(c, name='ditto_free') result(status)
+            import
+            type(c_ptr), value :: self, memory
+            integer(c_int) :: status
+        end function
+        function c_variable_create(handle, initial, name, synchronization, aggregation, out) &
+            bind(c, name='ditto_f_variable_create') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(*), dimension(..), intent(in) :: initial
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int), value :: synchronization, aggregation
+            type(c_ptr), intent(out) :: out
+            integer(c_int) :: status
+        end function
+        function c_variable_read(handle, x) bind(c, name='ditto_f_variable_read') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(*), dimension(..), intent(in) :: x
+            integer(c_int) :: status
+        end function
+        function c_variable_assign(handle, x) bind(c, name='ditto_f_variable_assign') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(*), dimension(..), intent(in) :: x
+            integer(c_int) :: status
+        end function
+        function c_variable_destroy(handle) bind(c, name='ditto_variable_destroy') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int) :: status
+        end function
+        function c_write(self, handle, x, rule) bind(c, name='ditto_f_write') result(status)
+            import
+            type(c_ptr), value :: self, handle
+            type(*), dimension(..), intent(in) :: x
+            integer(c_int), value :: rule
+            integer(c_int) :: status
+        end function
+        function c_message() bind(c, name='ditto_f_message') result(text)
+            import
+            type(c_ptr) :: text
+        end function
+        function c_version() bind(c, name='ditto_version') result(text)
+            import
+            type(c_ptr) :: text
+        end function
+        function c_strlen(text) bind(c, name='strlen') result(n)
+            import
+            type(c_ptr), value :: text
+            integer(c_size_t) :: n
+        end function
+    end interface
+
+contains
+
+    ! -- text --
+
+    function from_c(text) result(copy)
+        type(c_ptr), intent(in) :: text
+        character(:), allocatable :: copy
+        character(kind=c_char), pointer :: characters(:)
+        integer :: i
+        call c_f_pointer(text, characters, [c_strlen(text)])
+        allocate (character(size(characters)) :: copy)
+        do i = 1, size(characters)
+            copy(i:i) = characters(i)
+        end do
+    end function
+
+    ! The text of the last error of the calling thread.
+    function error_message() result(text)
+        character(:), allocatable :: text
+        text = from_c(c_message())
+    end function
+
+    function library_version() result(text)
+        character(:), allocatable :: text
+        text = from_c(c_version())
+    end function
+
+    ! The bytes of the three types that C has too, for a test.
+    function c_sizes() result(bytes)
+        integer(c_size_t) :: bytes(3)
+        type(strategy_options) :: options
+        type(exchange_part) :: part
+        type(pending) :: operation
+        bytes = [c_sizeof(options), c_sizeof(part), c_sizeof(operation)]
+    end function
+
+    ! -- strategies --
+
+    ! Creates a mirrored strategy. Without options, `num_replicas` replicas with the defaults.
+    subroutine strategy_create(self, num_replicas, status, options)
+        class(strategy), intent(inout) :: self
+        integer, intent(in) :: num_replicas
+        integer, intent(out) :: status
+        type(strategy_options), intent(in), optional :: options
+        type(strategy_options) :: given, initial
+        call c_options_init(initial)
+        given = initial
+        if (present(options)) given = options
+        given%struct_size = initial%struct_size
+        given%num_replicas = int(num_replicas, c_int32_t)
+        status = c_create(given, self%handle)
+        if (status < 0) self%handle = c_null_ptr
+    end subroutine
+
+    subroutine strategy_destroy(self, status)
+        class(strategy), intent(inout) :: self
+        integer, intent(out) :: status
+        status = c_destroy(self%handle)
+        if (status >= 0) self%handle = c_null_ptr
+    end subroutine
+
+    function strategy_num_replicas(self) result(n)
+        class(strategy), intent(in) :: self
+        integer :: n
+        n = int(c_strategy_size(self%handle))
+    end function
+
+    ! Calls the procedure on each replica, and waits until all have returned.
+    subroutine strategy_run(self, function, user, status)
+        class(strategy), intent(in) :: self
+        procedure(user_procedure) :: function
+        class(*), intent(inout), target :: user
+        integer, intent(out) :: status
+        type(run_call), target :: call
+        call%function => function
+        call%user => user
+        status = c_run(self%handle, c_funloc(on_replica), c_loc(call))
+    end subroutine
+
+    ! What C calls on each replica.
+    function on_replica(handle, user) bind(c) result(status)
+        type(c_ptr), value :: handle, user
+        integer(c_int) :: status
+        type(run_call), pointer :: call
+        type(replica) :: self
+        call c_f_pointer(user, call)
+        self%handle = handle
+        call call%function(self, call%user)
+        status = self%status
+    end function
+
+    subroutine strategy_create_variable(self, initial, v, status, name, synchronization, aggregation)
+        class(strategy), intent(in) :: self
+        type(*), dimension(..), intent(in) :: initial
+        type(variable), intent(inout) :: v
+        integer, intent(out) :: status
+        character(*), intent(in), optional :: name
+        integer(c_int), intent(in), optional :: synchronization, aggregation
+        integer(c_int) :: s, a
+        character(:), allocatable :: text
+        s = 0
+        a = 0
+        text = ''
+        if (present(synchronization)) s = synchronization
+        if (present(aggregation)) a = aggregation
+        if (present(name)) text = trim(name)
+        status = c_variable_create(self%handle, initial, text//c_null_char, s, a, v%handle)
+    end subroutine
+
+    ! -- variables, outside of runs --
+
+    subroutine variable_read(self, x, status)
+        class(variable), intent(in) :: self
+        type(*), dimension(..) :: x
+        integer, intent(out) :: status
+        status = c_variable_read(self%handle, x)
+    end subroutine
+
+    subroutine variable_assign(self, x, status)
+        class(variable), intent(in) :: self
+        type(*), dimension(..), intent(in) :: x
+        integer, intent(out) :: status
+        status = c_variable_assign(self%handle, x)
+    end subroutine
+
+    subroutine variable_destroy(self, status)
+        class(variable), intent(inout) :: self
+        integer, intent(out) :: status
+        status = c_variable_destroy(self%handle)
+        if (status >= 0) self%handle = c_null_ptr
+    end subroutine
+
+    ! -- a replica --
+
+    function replica_id(self) result(id)
+        class(replica), intent(in) :: self
+        integer :: id
+        id = int(c_id(self%handle))
+    end function
+
+    function replica_num_replicas(self) result(n)
+        class(replica), intent(in) :: self
+        integer :: n
+        n = int(c_size(self%handle))
+    end function
+
+    function replica_is_first_of_host(self) result(is)
+        class(replica), intent(in) :: self
+        logical :: is
+        is = c_first_of_host(self%handle) /= 0
+    end function
+
+    ! Keeps the first error, and gives the status of this call. After an error no other replica uses arrays of this
+    ! one any more, so the program's procedure may return.
+    subroutine replica_keep(self, found, status)
+        class(replica), intent(inout) :: self
+        integer(c_int), intent(in) :: found
+        integer, intent(out), optional :: status
+        if (self%status == 0 .and. found < 0) self%status = c_abandon(self%handle, found)
+        if (present(status)) status = found
+    end subroutine
+
+    ! Ends the run with a message, when the procedure returns.
+    subroutine replica_fail(self, message, code)
+        class(replica), intent(inout) :: self
+        character(*), intent(in) :: message
+        integer, intent(in), optional :: code
+        integer(c_int32_t) :: number
+        number = 0
+        if (present(code)) number = int(code, c_int32_t)
+        if (self%status == 0) call self%keep(c_fail(self%handle, number, trim(message)//c_null_char))
+    end subroutine
+
+    subroutine replica_barrier(self, status)
+        class(replica), intent(inout) :: self
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_barrier(self%handle, c_null_ptr)
+        call self%keep(found, status)
+    end subroutine
+
+    ! In place.
+    subroutine replica_all_reduce(self, x, op, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..) :: x
+        integer(c_int), intent(in) :: op
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_all_reduce(self%handle, x, x, op)
+        call self%keep(found, status)
+    end subroutine
+
+    subroutine replica_all_reduce_to(self, src, dst, op, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: src
+        type(*), dimension(..) :: dst
+        integer(c_int), intent(in) :: op
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_all_reduce(self%handle, src, dst, op)
+        call self%keep(found, status)
+    end subroutine
+
+    ! In place. The result is on the root alone.
+    subroutine replica_reduce(self, x, root, op, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..) :: x
+        integer, intent(in) :: root
+        integer(c_int), intent(in) :: op
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_reduce(self%handle, x, int(root, c_int), op)
+        call self%keep(found, status)
+    end subroutine
+
+    subroutine replica_broadcast(self, x, root, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..) :: x
+        integer, intent(in) :: root
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_broadcast(self%handle, x, int(root, c_int))
+        call self%keep(found, status)
+    end subroutine
+
+    ! src has num_replicas() times as many elements as dst.
+    subroutine replica_reduce_scatter(self, src, dst, op, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: src
+        type(*), dimension(..) :: dst
+        integer(c_int), intent(in) :: op
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_reduce_scatter(self%handle, src, dst, op)
+        call self%keep(found, status)
+    end subroutine
+
+    ! dst has num_replicas() times as many elements as src.
+    subroutine replica_all_gather(self, src, dst, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: src
+        type(*), dimension(..) :: dst
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_all_gather(self%handle, src, dst)
+        call self%keep(found, status)
+    end subroutine
+
+    ! -- operations that are waited for later --
+    !
+    ! The arrays must be declared asynchronous where the operation is started and waited for, so that the compiler
+    ! does not move accesses to them. An array that the compiler must copy, as a(index) with a vector of indices,
+    ! cannot be recognized: never pass one.
+
+    subroutine replica_start_all_reduce(self, src, dst, op, operation, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in), asynchronous :: src
+        type(*), dimension(..), asynchronous :: dst
+        integer(c_int), intent(in) :: op
+        type(pending), intent(inout) :: operation
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_start_all_reduce(self%handle, src, dst, op, operation)
+        call self%keep(found, status)
+    end subroutine
+
+    subroutine replica_start_reduce_scatter(self, src, dst, op, operation, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in), asynchronous :: src
+        type(*), dimension(..), asynchronous :: dst
+        integer(c_int), intent(in) :: op
+        type(pending), intent(inout) :: operation
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_start_reduce_scatter(self%handle, src, dst, op, operation)
+        call self%keep(found, status)
+    end subroutine
+
+    subroutine replica_start_all_gather(self, src, dst, operation, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in), asynchronous :: src
+        type(*), dimension(..), asynchronous :: dst
+        type(pending), intent(inout) :: operation
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_start_all_gather(self%handle, src, dst, operation)
+        call self%keep(found, status)
+    end subroutine
+
+    subroutine replica_wait(self, operation, status)
+        class(replica), intent(inout) :: self
+        type(pending), intent(inout) :: operation
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_wait(self%handle, operation, c_null_ptr)
+        call self%keep(found, status)
+    end subroutine
+
+    ! `complete` is true if the operation is complete, and counts as waited for, and after an error.
+    subroutine replica_test(self, operation, complete, status)
+        class(replica), intent(inout) :: self
+        type(pending), intent(inout) :: operation
+        logical, intent(out) :: complete
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_test(self%handle, operation)
+        complete = found <= 0
+        call self%keep(found, status)
+    end subroutine
+
+    ! -- borders --
+
+    ! Makes a part of an exchange: the partner gets src, and gives dst. Both stay where they are.
+    subroutine replica_part(self, partner, tag, src, dst, part, status)
+        class(replica), intent(inout) :: self
+        integer, intent(in) :: partner, tag
+        type(*), dimension(..), intent(in), asynchronous :: src
+        type(*), dimension(..), asynchronous :: dst
+        type(exchange_part), intent(out) :: part
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        part%replica = int(partner, c_int32_t)
+        part%tag = int(tag, c_int32_t)
+        found = self%status
+        if (found == 0) found = c_part(src, dst, part)
+        call self%keep(found, status)
+    end subroutine
+
+    subroutine replica_exchange(self, parts, status)
+        class(replica), intent(inout) :: self
+        type(exchange_part), intent(in), contiguous :: parts(:)
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_exchange(self%handle, parts, size(parts, kind=c_size_t), c_null_ptr)
+        call self%keep(found, status)
+    end subroutine
+
+    ! -- variables, in a run --
+
+    subroutine replica_read(self, v, x, status)
+        class(replica), intent(inout) :: self
+        type(variable), intent(in) :: v
+        type(*), dimension(..) :: x
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_write(self%handle, v%handle, x, 0_c_int)
+        call self%keep(found, status)
+    end subroutine
+
+    subroutine replica_assign(self, v, x, status)
+        class(replica), intent(inout) :: self
+        type(variable), intent(in) :: v
+        type(*), dimension(..), intent(in) :: x
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_write(self%handle, v%handle, x, 1_c_int)
+        call self%keep(found, status)
+    end subroutine
+
+    subroutine replica_assign_add(self, v, x, status)
+        class(replica), intent(inout) :: self
+        type(variable), intent(in) :: v
+        type(*), dimension(..), intent(in) :: x
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_write(self%handle, v%handle, x, 2_c_int)
+        call self%keep(found, status)
+    end subroutine
+
+    subroutine replica_assign_sub(self, v, x, status)
+        class(replica), intent(inout) :: self
+        type(variable), intent(in) :: v
+        type(*), dimension(..), intent(in) :: x
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_write(self%handle, v%handle, x, 3_c_int)
+        call self%keep(found, status)
+    end subroutine
+
+    ! -- memory on the replica's own NUMA node --
+
+    ! Gives memory for c_f_pointer, aligned to 64 bytes, or a null pointer.
+    subroutine replica_alloc(self, bytes, memory, status)
+        class(replica), intent(inout) :: self
+        integer(c_size_t), intent(in) :: bytes
+        type(c_ptr), intent(out) :: memory
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        memory = c_null_ptr
+        found = self%status
+        if (found == 0) found = c_alloc(self%handle, bytes, 64_c_size_t, memory)
+        call self%keep(found, status)
+    end subroutine
+
+    ! Frees the memory, also after an error.
+    subroutine replica_free(self, memory)
+        class(replica), intent(inout) :: self
+        type(c_ptr), intent(inout) :: memory
+        call self%keep(c_free(self%handle, memory))
+        memory = c_null_ptr
+    end subroutine
+end module

@@ -1,0 +1,275 @@
+/* src/fortran/ditto_fortran.c - the C part of the Fortran module (ditto.f90).
+ *
+ * Arrays come as descriptors, which say where the elements are, of which type they are, and how they lie. So
+ * one function serves arrays of every kind and rank, and no array is copied on the way. The file is compiled
+ * together with the module, against the ISO_Fortran_binding.h of the program's Fortran compiler, because
+ * descriptors differ between compilers. The functions are called by the module alone. */
+#include <ISO_Fortran_binding.h>
+#include <ditto.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+ditto_status ditto_f_create(ditto_strategy_options *options, ditto_strategy **out);
+void ditto_f_options_init(ditto_strategy_options *options);
+ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op);
+ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op);
+ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root);
+ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                    int op);
+ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst);
+ditto_status ditto_f_start_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                      int op, ditto_pending *out);
+ditto_status ditto_f_start_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                          int op, ditto_pending *out);
+ditto_status ditto_f_start_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                      ditto_pending *out);
+ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part);
+ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,
+                                     int synchronization, int aggregation, ditto_variable **out);
+ditto_status ditto_f_variable_read(ditto_variable *variable, const CFI_cdesc_t *x);
+ditto_status ditto_f_variable_assign(ditto_variable *variable, const CFI_cdesc_t *x);
+ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int rule);
+const char *ditto_f_message(void);
+
+void ditto_f_options_init(ditto_strategy_options *options)
+{
+    *options = (ditto_strategy_options)DITTO_STRATEGY_OPTIONS_INIT;
+}
+
+const char *ditto_f_message(void)
+{
+    return ditto_last_error()->message;
+}
+
+/* -- arrays -- */
+
+/* The elements of an array. */
+struct elements {
+    void *data;
+    size_t count;
+    ditto_dtype dtype;
+};
+
+/* Types that C knows by several names have one number each, so these are in the order in which they are looked
+ * for. */
+static ditto_dtype dtype_of(const CFI_cdesc_t *x)
+{
+    static const struct {
+        CFI_type_t type;
+        ditto_dtype dtype;
+    } types[] = { { CFI_type_float, DITTO_F32 },         { CFI_type_double, DITTO_F64 },
+                  { CFI_type_float_Complex, DITTO_C64 }, { CFI_type_double_Complex, DITTO_C128 },
+                  { CFI_type_int8_t, DITTO_I8 },         { CFI_type_int16_t, DITTO_I16 },
+                  { CFI_type_int32_t, DITTO_I32 },       { CFI_type_int64_t, DITTO_I64 },
+                  { CFI_type_Bool, DITTO_BOOL } };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (types[i].type == x->type)
+            return types[i].dtype;
+    return (ditto_dtype)0;
+}
+
+static ditto_status wrong(const char *what, const char *why)
+{
+    char text[300];
+    snprintf(text, sizeof text, "%s %s", what, why);
+    return ditto_fail_text(NULL, 0, text);
+}
+
+/* Finds the elements of an array, or fails. `what` begins the message, for example "the source". */
+static ditto_status find(const CFI_cdesc_t *x, const char *what, struct elements *out)
+{
+    *out = (struct elements){ x->base_addr, 1, dtype_of(x) };
+    for (CFI_rank_t i = 0; i < x->rank; i++)
+        out->count *= x->dim[i].extent > 0 ? (size_t)x->dim[i].extent : 0;
+    if (out->dtype == (ditto_dtype)0)
+        return wrong(what,
+                     "is of a type that ditto does not know: it knows real and complex of 4 and 8 bytes a "
+                     "number, integer of 1, 2, 4 and 8 bytes, and logical(c_bool)");
+    if (out->data == NULL && out->count != 0)
+        return wrong(what, "is not allocated, or not associated");
+    if (!CFI_is_contiguous(x))
+        return wrong(what,
+                     "is not contiguous, and would have to be copied: pass an array whose elements lie one "
+                     "behind the other, for example a(:, k) and not a(k, :)");
+    return DITTO_OK;
+}
+
+/* Finds the elements of two arrays of one type. The first has `more` elements for `less` of the second. */
+static ditto_status find_both(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, size_t more, size_t less,
+                              struct elements *s, struct elements *d)
+{
+    bool in_place = src->base_addr == dst->base_addr;
+    ditto_status status = find(src, in_place ? "the array" : "the source", s);
+    if (status == DITTO_OK)
+        status = find(dst, "the destination", d);
+    if (status == DITTO_OK && s->dtype != d->dtype)
+        return wrong("the destination", "is of another type than the source");
+    if (status == DITTO_OK && s->count * less != d->count * more)
+        return wrong("the destination",
+                     "has a size that does not belong to that of the source: equal, or as many "
+                     "times larger or smaller as there are replicas");
+    return status;
+}
+
+/* -- collectives -- */
+
+ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op)
+{
+    struct elements s, d;
+    DITTO_TRY(find_both(src, dst, 1, 1, &s, &d));
+    return ditto_all_reduce(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, NULL);
+}
+
+ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op)
+{
+    struct elements e;
+    DITTO_TRY(find(x, "the array", &e));
+    return ditto_reduce_to_root(self, e.data, e.data, e.count, e.dtype, (ditto_op)op, (uint32_t)root, NULL);
+}
+
+ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root)
+{
+    struct elements e;
+    DITTO_TRY(find(x, "the array", &e));
+    return ditto_broadcast_from_root(self, e.data, e.count, e.dtype, (uint32_t)root, NULL);
+}
+
+ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                    int op)
+{
+    struct elements s, d;
+    DITTO_TRY(find_both(src, dst, ditto_num_replicas(self), 1, &s, &d));
+    return ditto_reduce_scatter(self, s.data, d.data, d.count, d.dtype, (ditto_op)op, NULL);
+}
+
+ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst)
+{
+    struct elements s, d;
+    DITTO_TRY(find_both(src, dst, 1, ditto_num_replicas(self), &s, &d));
+    return ditto_all_gather(self, s.data, d.data, s.count, s.dtype, NULL);
+}
+
+ditto_status ditto_f_start_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                      int op, ditto_pending *out)
+{
+    struct elements s, d;
+    DITTO_TRY(find_both(src, dst, 1, 1, &s, &d));
+    return ditto_all_reduce_start(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, NULL, out);
+}
+
+ditto_status ditto_f_start_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                          int op, ditto_pending *out)
+{
+    struct elements s, d;
+    DITTO_TRY(find_both(src, dst, ditto_num_replicas(self), 1, &s, &d));
+    return ditto_reduce_scatter_start(self, s.data, d.data, d.count, d.dtype, (ditto_op)op, NULL, out);
+}
+
+ditto_status ditto_f_start_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                                      ditto_pending *out)
+{
+    struct elements s, d;
+    DITTO_TRY(find_both(src, dst, 1, ditto_num_replicas(self), &s, &d));
+    return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, NULL, out);
+}
+
+/* The partner and the tag have been set. */
+ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part)
+{
+    struct elements s, d;
+    DITTO_TRY(find(src, "what a part gives", &s));
+    DITTO_TRY(find(dst, "what a part receives", &d));
+    if (s.dtype != d.dtype)
+        return wrong("what a part receives", "is of another type than what it gives");
+    part->src = s.data;
+    part->src_count = s.count;
+    part->dst = d.data;
+    part->dst_count = d.count;
+    part->dtype = s.dtype;
+    return DITTO_OK;
+}
+
+/* -- strategies and variables -- */
+
+ditto_status ditto_f_create(ditto_strategy_options *options, ditto_strategy **out)
+{
+    int major = 0, minor = 0;
+    char text[200];
+    if (sscanf(ditto_version(), "%d.%d", &major, &minor) == 2 && major == DITTO_VERSION_MAJOR &&
+        minor == DITTO_VERSION_MINOR)
+        return ditto_strategy_create(DITTO_MIRRORED, options, out);
+    snprintf(text, sizeof text,
+             "the module was compiled with ditto %d.%d, but the program runs with libditto %s",
+             DITTO_VERSION_MAJOR, DITTO_VERSION_MINOR, ditto_version());
+    return ditto_fail_text(NULL, 0, text);
+}
+
+/* Fortran's first dimension is the one whose elements lie together, which is the last one of a tensor. */
+ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,
+                                     int synchronization, int aggregation, ditto_variable **out)
+{
+    struct elements e;
+    ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
+    DITTO_TRY(find(initial, "the initial value", &e));
+    ditto_tensor t = { .data = e.data, .dtype = e.dtype, .rank = (uint32_t)initial->rank };
+    if (initial->rank > DITTO_MAX_RANK)
+        return wrong("the initial value", "has too many dimensions for a variable");
+    for (CFI_rank_t i = 0; i < initial->rank; i++)
+        t.shape[initial->rank - 1 - i] = (size_t)initial->dim[i].extent;
+    options.name = name[0] != '\0' ? name : NULL;
+    options.synchronization = (ditto_synchronization)synchronization;
+    options.aggregation = (ditto_aggregation)aggregation;
+    return ditto_variable_create(strategy, &t, &options, out);
+}
+
+/* Fails unless an array has the elements of a variable. */
+static ditto_status fits(const ditto_variable *variable, const CFI_cdesc_t *x, struct elements *e)
+{
+    ditto_tensor spec;
+    size_t count = 1;
+    DITTO_TRY(find(x, "the array", e));
+    DITTO_TRY(ditto_variable_spec(variable, &spec));
+    for (uint32_t i = 0; i < spec.rank; i++)
+        count *= spec.shape[i];
+    return count == e->count && spec.dtype == e->dtype
+               ? DITTO_OK
+               : wrong("the array", "has another type or size than the "
+                                    "variable");
+}
+
+ditto_status ditto_f_variable_read(ditto_variable *variable, const CFI_cdesc_t *x)
+{
+    struct elements e;
+    DITTO_TRY(fits(variable, x, &e));
+    return ditto_variable_read(variable, e.data, x->elem_len * e.count);
+}
+
+ditto_status ditto_f_variable_assign(ditto_variable *variable, const CFI_cdesc_t *x)
+{
+    struct elements e;
+    DITTO_TRY(fits(variable, x, &e));
+    return ditto_variable_assign(variable, e.data, x->elem_len * e.count);
+}
+
+/* rule: 0 reads into the array, 1 assigns it, 2 adds it, 3 subtracts it. */
+ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int rule)
+{
+    struct elements e;
+    const void *values;
+    DITTO_TRY(fits(variable, x, &e));
+    switch (rule) {
+    case 1:
+        return ditto_assign(self, variable, e.data);
+    case 2:
+        return ditto_assign_add(self, variable, e.data);
+    case 3:
+        return ditto_assign_sub(self, variable, e.data);
+    default:
+        DITTO_TRY(ditto_read(self, variable, &values));
+        if (e.count != 0)
+            memcpy(e.data, values, x->elem_len * e.count);
+        return DITTO_OK;
+    }
+}

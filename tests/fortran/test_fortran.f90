@@ -1,0 +1,346 @@
+! tests/fortran/test_fortran.f90 - the Fortran module: what it returns, what it refuses, and its C structs.
+module cases
+    use, intrinsic :: iso_c_binding
+    use, intrinsic :: iso_fortran_env
+    use ditto
+    implicit none
+    integer :: failures = 0
+    real(real64), asynchronous :: left(1000, 0:15) = 1
+
+    ! What a run gives to each replica.
+    type :: job
+        integer :: kind = 0
+        type(variable) :: v
+    end type
+
+    interface
+        subroutine c_values(values) bind(c)
+            import :: c_int
+            integer(c_int), intent(out) :: values(*)
+        end subroutine
+        subroutine c_sizes_of(bytes) bind(c)
+            import :: c_size_t
+            integer(c_size_t), intent(out) :: bytes(*)
+        end subroutine
+        subroutine c_offsets(offsets) bind(c)
+            import :: c_size_t
+            integer(c_size_t), intent(out) :: offsets(*)
+        end subroutine
+    end interface
+
+contains
+
+    subroutine check(condition, what)
+        logical, intent(in) :: condition
+        character(*), intent(in) :: what
+        if (condition) return
+        failures = failures + 1
+        print '(4a)', 'wrong: ', what, ': ', error_message()
+    end subroutine
+
+    ! -- structs and constants --
+
+    function at(base, member) result(bytes)
+        type(c_ptr), intent(in) :: base, member
+        integer(c_size_t) :: bytes
+        integer(c_intptr_t) :: zero
+        bytes = transfer(member, zero) - transfer(base, zero)
+    end function
+
+    function fp(p) result(c)
+        type(c_funptr), intent(in), target :: p
+        type(c_ptr) :: c
+        c = c_loc(p)
+    end function
+
+    subroutine structs_are_those_of_c()
+        integer(c_int) :: values(18)
+        integer(c_size_t) :: bytes(3), offsets(36), own(36)
+        type(strategy_options), target :: o
+        type(exchange_part), target :: p
+        type(pending), target :: q
+        type(c_ptr) :: b
+        call c_values(values)
+        call check(all(values == [ditto_ok, ditto_err_user, ditto_sum, ditto_mean, ditto_min, ditto_max, &
+                                  ditto_prod, ditto_and, ditto_or, ditto_xor, ditto_on_write, ditto_on_read, &
+                                  ditto_aggregate_none, ditto_aggregate_sum, ditto_aggregate_mean, &
+                                  ditto_aggregate_only_first_replica, ditto_caller_is_replica_0, &
+                                  ditto_caller_waits]), 'constants')
+        call c_sizes_of(bytes)
+        call check(all(bytes == c_sizes()), 'sizes')
+        call c_offsets(offsets)
+        b = c_loc(o)
+        own(1:16) = [at(b, c_loc(o%num_replicas)), at(b, c_loc(o%span)), at(b, c_loc(o%placement_options)), &
+                     at(b, c_loc(o%placement)), at(b, c_loc(o%caller)), at(b, c_loc(o%pin)), &
+                     at(b, c_loc(o%helpers)), at(b, c_loc(o%stack_bytes)), at(b, fp(o%thread_start)), &
+                     at(b, fp(o%thread_stop)), at(b, c_loc(o%thread_user)), at(b, c_loc(o%memory)), &
+                     at(b, c_loc(o%parameter_node)), at(b, c_loc(o%has_parameter_node)), &
+                     at(b, c_loc(o%timeout_ms)), at(b, c_loc(o%run_timeout_ms))]
+        own(17:28) = [at(b, c_loc(o%spin_us)), at(b, c_loc(o%has_spin_us)), at(b, c_loc(o%implementation)), &
+                      at(b, c_loc(o%bytes_per_pack)), at(b, c_loc(o%kernels)), at(b, c_loc(o%tuning)), &
+                      at(b, c_loc(o%floating)), at(b, c_loc(o%wait)), at(b, c_loc(o%order_blocks)), &
+                      at(b, c_loc(o%part)), at(b, c_loc(o%cluster)), at(b, c_loc(o%run_agreement))]
+        b = c_loc(p)
+        own(29:34) = [at(b, c_loc(p%tag)), at(b, c_loc(p%src)), at(b, c_loc(p%dst)), &
+                      at(b, c_loc(p%src_count)), at(b, c_loc(p%dst_count)), at(b, c_loc(p%dtype))]
+        b = c_loc(q)
+        own(35:36) = [at(b, c_loc(q%replica)), at(b, c_loc(q%run))]
+        call check(all(own == offsets), 'offsets')
+    end subroutine
+
+    ! -- collectives --
+
+    subroutine collectives(self, user)
+        class(replica), intent(inout) :: self
+        class(*), intent(inout) :: user
+        integer :: n, id, k, status
+        real(real64) :: scalar, total
+        real(real32) :: matrix(3, 4)
+        integer(int64) :: wide(5)
+        integer(int8) :: narrow(2)
+        complex(real64) :: z(3)
+        logical(c_bool) :: flags(2)
+        real(real64), allocatable :: all(:), own(:)
+        n = self%num_replicas()
+        id = self%id()
+        total = n*(n + 1)/2
+        scalar = id + 1
+        call self%all_reduce(scalar, ditto_sum)
+        call check(scalar == total, 'a scalar')
+        matrix = real(id + 1)
+        call self%all_reduce(matrix, ditto_mean, status)
+        call check(status == 0 .and. abs(matrix(3, 4) - real(total/n)) < 1e-6, 'a matrix')
+        call self%all_reduce(matrix(:, 2:3), ditto_max)
+        wide = [(int(k, int64)*id, k=1, 5)]
+        call self%all_reduce(wide, ditto_max)
+        call check(wide(5) == 5*(n - 1), 'integers')
+        narrow = int(id, int8)
+        call self%broadcast(narrow, n - 1)
+        call check(narrow(1) == n - 1, 'a broadcast')
+        z = cmplx(1, id, real64)
+        call self%all_reduce(z, ditto_sum)
+        call check(z(2) == cmplx(n, total - n, real64), 'complex numbers')
+        flags(1) = logical(id == 0, c_bool)
+        flags(2) = .true._c_bool
+        call self%all_reduce(flags, ditto_and)
+        call check((flags(1) .eqv. n == 1) .and. flags(2), 'flags')
+        allocate (own(2), all(2*n))
+        own = id
+        call self%all_gather(own, all)
+        call check(all(2*n) == n - 1 .and. all(1) == 0, 'an all-gather')
+        all = 1
+        call self%reduce_scatter(all, own, ditto_sum)
+        call check(own(2) == n, 'a reduce-scatter')
+        own = 2
+        call self%reduce(own, 0, ditto_sum)
+        call check(id /= 0 .or. own(1) == 2*n, 'a reduction')
+        call self%all_reduce_to(all, all, ditto_sum)
+        call check(all(1) == n, 'the same array twice')
+        call self%all_reduce(all(1:0), ditto_sum)
+        call self%barrier()
+        call check(self%status == 0, 'no error')
+    end subroutine
+
+    subroutine started(self, user)
+        class(replica), intent(inout) :: self
+        class(*), intent(inout) :: user
+        real(real64), asynchronous :: src(1000), dst(1000)
+        real(real64), allocatable, asynchronous :: more(:), own(:)
+        type(pending) :: first, second
+        logical :: complete
+        allocate (more(2*self%num_replicas()), own(2))
+        src = 1
+        more = self%id()
+        call self%start_all_reduce(src, dst, ditto_sum, first)
+        call self%start_reduce_scatter(more, own, ditto_sum, second)
+        complete = .false.
+        do while (.not. complete)
+            call self%test(second, complete)
+        end do
+        call self%wait(first)
+        call check(dst(1000) == self%num_replicas(), 'a started all-reduce')
+        call self%start_all_gather(own, more, first)
+        call self%wait(first)
+        call check(self%status == 0 .and. more(1) == own(1), 'a started all-gather')
+    end subroutine
+
+    subroutine borders(self, user)
+        class(replica), intent(inout) :: self
+        class(*), intent(inout) :: user
+        real(real32), asynchronous :: field(4, 0:5)
+        type(exchange_part) :: parts(2)
+        integer :: left, right
+        left = modulo(self%id() - 1, self%num_replicas())
+        right = modulo(self%id() + 1, self%num_replicas())
+        field = real(self%id())
+        call self%part(left, left, field(:, 1), field(:, 0), parts(1))
+        call self%part(right, self%id(), field(:, 4), field(:, 5), parts(2))
+        call self%exchange(parts)
+        call check(self%status == 0 .and. field(1, 0) == left .and. field(4, 5) == right, 'borders')
+    end subroutine
+
+    subroutine own_memory(self, user)
+        class(replica), intent(inout) :: self
+        class(*), intent(inout) :: user
+        type(c_ptr) :: memory
+        real(real64), pointer :: x(:, :)
+        call self%alloc(8_c_size_t*100*50, memory)
+        call c_f_pointer(memory, x, [100, 50])
+        x = 1
+        call self%all_reduce(x, ditto_sum)
+        call check(x(100, 50) == self%num_replicas(), 'memory of the replica')
+        call self%free(memory)
+    end subroutine
+
+    subroutine variables(self, user)
+        class(replica), intent(inout) :: self
+        class(*), intent(inout) :: user
+        real(real32) :: x(2, 3)
+        select type (user)
+        type is (job)
+            x = 1
+            call self%assign_add(user%v, x)
+            call self%read(user%v, x)
+            call check(self%status == 0 .and. x(2, 1) == 2 + self%num_replicas(), 'a variable')
+            call self%assign_sub(user%v, x(:, :))
+            call self%assign(user%v, reshape(real([1, 2, 3, 4, 5, 6], real32), [2, 3]))
+        end select
+    end subroutine
+
+    ! -- faults --
+
+    subroutine wrong(self, user)
+        class(replica), intent(inout) :: self
+        class(*), intent(inout) :: user
+        real(real64) :: x(4, 4)
+        real(real64), allocatable :: none(:)
+        real(real32) :: y(4)
+        character(8) :: text
+        type(exchange_part) :: part
+        type(pending) :: operation
+        real(real64), asynchronous :: a(1000), b(1000)
+        integer :: status
+        x = 1
+        y = 1
+        text = 'text'
+        a = 1
+        select type (user)
+        type is (job)
+            select case (user%kind)
+            case (1)
+                call self%all_reduce(x(2, :), ditto_sum)
+            case (2)
+                call self%broadcast(text, 0)
+            case (3)
+                call self%all_reduce_to(x(:, 1), y, ditto_sum)
+            case (4)
+                call self%all_reduce_to(x(:, 1), x(1:3, 2), ditto_sum)
+            case (5)
+                call self%all_reduce(none, ditto_sum)
+            case (6)
+                call self%all_reduce(x, ditto_xor, status)
+                call check(status < 0 .and. self%status == status, 'a status')
+                call self%barrier(status)
+                call check(status == self%status, 'a call after an error')
+            case (7)
+                if (self%id() == self%num_replicas() - 1) call self%fail('as it should', 5)
+                call self%barrier()
+            case (8)
+                call self%start_all_reduce(a, b, ditto_sum, operation)
+                if (self%id() == self%num_replicas() - 1) call self%fail('left behind')
+                if (self%status == 0) call self%wait(operation)
+            case (9) ! the arrays outlive the procedure
+                call self%start_all_reduce(left(:, self%id()), left(:, self%id() + 8), ditto_sum, operation)
+            case (10)
+                call self%part(0, 0, x(1, :), x(:, 1), part)
+            case (11)
+                call self%assign(user%v, y)
+            case (12)
+                call self%start_all_reduce(x(1:4:2, 1), x(1:2, 2), ditto_sum, operation)
+            end select
+        end select
+    end subroutine
+
+    subroutine faults(n)
+        integer, intent(in) :: n
+        character(60) :: expected(12)
+        type(strategy) :: s
+        type(job) :: j
+        integer :: status, kind, ended
+        real(real32) :: x(2, 3)
+        expected = [character(60) :: 'the array is not contiguous', 'the array is of a type', 'another type', &
+                    'has a size', 'is not allocated', 'XOR of f64', 'as it should', 'left behind', &
+                    'function returned with 1 pending operation', 'what a part gives is not contiguous', &
+                    'another type or size than the variable', 'the source is not contiguous']
+        call s%create(n, status)
+        call check(status == 0, 'create')
+        x = 2
+        call s%create_variable(x, j%v, status, name='x', aggregation=ditto_aggregate_sum)
+        call check(status == 0, 'create_variable')
+        do kind = 1, 12
+            j%kind = kind
+            call s%run(wrong, j, status)
+            call check(status < 0 .and. index(error_message(), trim(expected(kind))) /= 0, trim(expected(kind)))
+            call s%run(collectives, j, status)
+            call check(status == 0, 'a run after a fault')
+        end do
+        call s%destroy(ended)
+        call check(ended == 0, 'destroy')
+        ! After the end of the strategy.
+        call j%v%read(x, status)
+        call check(status < 0 .and. index(error_message(), 'destroyed') /= 0, 'a variable without its strategy')
+        call s%run(collectives, j, status)
+        call check(status < 0, 'a run without a strategy')
+        call j%v%destroy(status)
+        call check(status == 0, 'destroy of a variable')
+    end subroutine
+end module
+
+program test_fortran
+    use cases
+    implicit none
+    integer, parameter :: counts(4) = [1, 2, 3, 8]
+    type(strategy) :: s
+    type(strategy_options) :: options
+    type(job) :: j
+    real(real32) :: x(2, 3)
+    integer :: i, status
+    call structs_are_those_of_c()
+    do i = 1, size(counts)
+        call s%create(counts(i), status)
+        call check(status == 0 .and. s%num_replicas() == counts(i), 'create')
+        call s%run(collectives, j, status)
+        call check(status == 0, 'collectives')
+        call s%run(started, j, status)
+        call check(status == 0, 'started operations')
+        if (counts(i) > 2) call s%run(borders, j, status)
+        call check(status == 0, 'borders')
+        call s%run(own_memory, j, status)
+        call check(status == 0, 'memory')
+        x = 2
+        call s%create_variable(x, j%v, status, aggregation=ditto_aggregate_sum)
+        call s%run(variables, j, status)
+        call check(status == 0, 'variables')
+        call j%v%read(x, status)
+        call check(status == 0 .and. x(2, 3) == 6*counts(i) .and. x(2, 1) == 2*counts(i), 'read')
+        call j%v%assign(x, status)
+        call check(status == 0, 'assign')
+        call j%v%destroy(status)
+        call s%destroy(status)
+        call check(status == 0, 'destroy')
+        call faults(counts(i))
+    end do
+    ! Options, and a number of replicas that cannot be.
+    options%caller = ditto_caller_waits
+    options%timeout_ms = 10000
+    call s%create(2, status, options)
+    call check(status == 0, 'options')
+    call s%run(collectives, j, status)
+    call check(status == 0, 'a caller that waits')
+    call s%destroy(status)
+    call s%create(1000000, status)
+    call check(status < 0 .and. index(error_message(), '1000000') /= 0, 'too many replicas')
+    call check(index(library_version(), '0.1') == 1, 'a version')
+    print '(i0, a)', failures, ' failures'
+    if (failures /= 0) stop 1
+end program
