@@ -1,9 +1,10 @@
 #!/bin/sh
 # Builds the jemalloc that ditto contains, so that programs may load libditto with dlopen.
 #   usage: tools/jemalloc.sh FOLDER
-# Gets Debian's source of jemalloc with apt-get, and makes FOLDER/libjemalloc_pic.a and FOLDER/include from it.
-# The thread-local variables of Debian's own archive are in the static TLS block, in which dlopen finds no room
-# for them (docs/adr/0002). FOLDER is made only if all of it succeeds. It needs apt-get, dpkg-source and make.
+# Gets Debian's source of jemalloc with apt-get, and makes FOLDER/libjemalloc_pic.a and FOLDER/include from
+# it. The thread-local variables of Debian's own archive are in the static TLS block, in which dlopen finds no
+# room for them (docs/adr/0039). FOLDER is made only if all of it succeeds. It needs apt-get, dpkg-source and
+# make.
 set -eu
 [ $# = 1 ] || { echo "usage: tools/jemalloc.sh FOLDER" >&2; exit 1; }
 mkdir -p "$(dirname "$1")"

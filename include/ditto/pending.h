@@ -18,11 +18,11 @@ DITTO_BEGIN
  *  an error before that, the run fails with DITTO_ERR_INVALID, and the message names the operation.
  *  Operations may be waited for in any order.
  *
- *  Over several hosts (ditto/cluster.h) only one thread of a host may use the wire. With DITTO_CALLER_WAITS it
- *  is the caller of the run, and an operation moves as soon as every replica of the host has started it, while
- *  they compute. Without it, it is the host's first replica, and an operation moves only while that replica is
- *  in ditto_wait, ditto_test or another collective. Its ditto_test then waits for the other hosts.
- *  @{ */
+ *  Over several hosts (ditto/cluster.h) only one thread of a host may use the wire. With
+ *  DITTO_CALLER_WAITS it is the caller of the run, and an operation moves as soon as every replica of the
+ *  host has started it, while they compute. Without it, it is the host's first replica, and an operation
+ *  moves only while that replica is in ditto_wait, ditto_test or another collective. Its ditto_test then
+ *  waits for the other hosts. @{ */
 
 /** Largest number of operations that a replica can start from the oldest pending one on. That one is counted,
  *  and so are operations that have been waited for since. */

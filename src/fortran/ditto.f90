@@ -1,16 +1,18 @@
 ! src/fortran/ditto.f90 - ditto in Fortran 2018.
 !
-! The module has the objects of ditto as types with procedures: a strategy, the replica that a procedure of a run
-! gets, variables of the library, and operations that were started. What each procedure means, which errors it
-! has, and what it costs, is said in the C header of the same name (include/ditto/collective.h and the others).
+! The module has the objects of ditto as types with procedures: a strategy, the replica that a procedure of a
+! run gets, variables of the library, and operations that were started. What each procedure means, which
+! errors it has, and what it costs, is said in the C header of the same name (include/ditto/collective.h and
+! the others).
 !
-! Arrays may have any rank and any kind that ditto knows: real and complex of 4 and 8 bytes a number, integer of
-! 1, 2, 4 and 8 bytes, logical(c_bool). No array is copied on the way. One whose elements do not lie together,
-! as a(k, :), is an error.
+! Arrays may have any rank and any kind that ditto knows: real and complex of 4 and 8 bytes a number, integer
+! of 1, 2, 4 and 8 bytes, logical(c_bool). No array is copied on the way. One whose elements do not lie
+! together, as a(k, :), is an error.
 !
-! Errors never end the program. Procedures of a strategy and of a variable give a status. Those of a replica give
-! one too, if it is asked for; in any case the replica keeps the first error, does nothing in later calls, and the
-! run ends with that error on all replicas. A status below 0 is an error; error_message() is its text.
+! Errors never end the program. Procedures of a strategy and of a variable give a status. Those of a replica
+! give one too, if it is asked for; in any case the replica keeps the first error, does nothing in later
+! calls, and the run ends with that error on all replicas. A status below 0 is an error; error_message() is
+! its text.
 !
 ! Compile programs so that the local arrays of procedures belong to a thread: gfortran needs -frecursive.
 module ditto
@@ -512,8 +514,8 @@ contains
         is = c_first_of_host(self%handle) /= 0
     end function
 
-    ! Keeps the first error, and gives the status of this call. After an error no other replica uses arrays of this
-    ! one any more, so the program's procedure may return.
+    ! Keeps the first error, and gives the status of this call. After an error no other replica uses arrays of
+    ! this one any more, so the program's procedure may return.
     subroutine replica_keep(self, found, status)
         class(replica), intent(inout) :: self
         integer(c_int), intent(in) :: found
@@ -617,9 +619,9 @@ contains
 
     ! -- operations that are waited for later --
     !
-    ! The arrays must be declared asynchronous where the operation is started and waited for, so that the compiler
-    ! does not move accesses to them. An array that the compiler must copy, as a(index) with a vector of indices,
-    ! cannot be recognized: never pass one.
+    ! The arrays must be declared asynchronous where the operation is started and waited for, so that the
+    ! compiler does not move accesses to them. An array that the compiler must copy, as a(index) with a vector
+    ! of indices, cannot be recognized: never pass one.
 
     subroutine replica_start_all_reduce(self, src, dst, op, operation, status)
         class(replica), intent(inout) :: self

@@ -52,8 +52,8 @@ struct elements {
     ditto_dtype dtype;
 };
 
-/* Types that C knows by several names have one number each, so these are in the order in which they are looked
- * for. */
+/* Types that C knows by several names have one number each, so these are in the order in which they are
+ * looked for. */
 static ditto_dtype dtype_of(const CFI_cdesc_t *x)
 {
     static const struct {
@@ -87,7 +87,7 @@ static ditto_status find(const CFI_cdesc_t *x, const char *what, struct elements
         return wrong(what,
                      "is of a type that ditto does not know: it knows real and complex of 4 and 8 bytes a "
                      "number, integer of 1, 2, 4 and 8 bytes, and logical(c_bool)");
-    if (out->data == NULL && out->count != 0)
+    if (out->data == NULL)
         return wrong(what, "is not allocated, or not associated");
     if (!CFI_is_contiguous(x))
         return wrong(what,

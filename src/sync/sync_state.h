@@ -241,8 +241,8 @@ struct dti_sync {
     struct dti_groups groups;
     struct dti_tuning tuning;
 
-    /* The other hosts of the strategy, and what operations that are started over hosts need (hosts/started.h).
-     * NULL if there is one host. */
+    /* The other hosts of the strategy, and what operations that are started over hosts need
+     * (hosts/started.h). NULL if there is one host. */
     struct dti_hosts *hosts;
     struct dti_started *started;
 

@@ -13,7 +13,8 @@ fail() { echo "packages: $*" >&2; exit 1; }
 DESTDIR=$scratch/staged meson install -C "$build" --no-rebuild --quiet
 prefix=$(sed -n 's/^prefix=//p' "$(find "$scratch/staged" -name ditto.pc)")
 mv "$scratch/staged$prefix" "$scratch/moved"
-! grep -rlF "$source" "$scratch/moved" --include='*.cmake' --include='*.pc' || fail "a path of the sources is installed"
+! grep -rlF "$source" "$scratch/moved" --include='*.cmake' --include='*.pc' ||
+    fail "a path of the sources is installed"
 lib=$(dirname "$(find "$scratch/moved" -name libditto.so)")
 cp -r tests/embed/app "$scratch/app"
 
@@ -22,7 +23,8 @@ cmake_app() {
     log=$scratch/$1.log
     {
         cmake -S "$scratch/app" -B "$scratch/cmake-$1" -DCMAKE_PREFIX_PATH="$scratch/moved" -DNAME="$1" \
-            -DSOURCE="$2" -DTARGET="$3" -DCOMPONENTS="${4:-}" && cmake --build "$scratch/cmake-$1"
+            -DSOURCE="$2" -DTARGET="$3" -DCOMPONENTS="${4:-}" \
+            -DLANGUAGES="${LANGUAGES:-C;CXX}" && cmake --build "$scratch/cmake-$1"
     } >"$log" 2>&1 || { cat "$log"; fail "cmake $1"; }
     echo "cmake $1: $(cd "$scratch" && "$scratch/cmake-$1/$1")"
 }
@@ -33,6 +35,30 @@ cmake_app c app.c ditto::ditto
 cmake_app cpp app.cpp ditto::ditto
 cmake_app face face.cpp ditto::ditto
 [ ! -f "$lib/libditto-hdf5.so" ] || cmake_app hdf5 checkpoint.c ditto::hdf5 hdf5
+if command -v gfortran >/dev/null; then
+    LANGUAGES="C;Fortran" cmake_app fortran cg.f90 ditto::fortran fortran
+    pc=$(dirname "$(find "$scratch/moved" -name ditto.pc)")
+    flags() { PKG_CONFIG_LIBDIR=$pc pkg-config --define-variable=prefix="$scratch/moved" "$@" ditto; }
+    folder=$(flags --variable=fortran)
+    # shellcheck disable=SC2046 # lists of words
+    (cd "$scratch" && gcc -c $(flags --cflags) "$folder/ditto_fortran.c" &&
+        gfortran -frecursive "$folder/ditto.f90" app/cg.f90 ditto_fortran.o $(flags --libs) -o cg) ||
+        fail "gfortran with pkg-config"
+    echo "gfortran and pkg-config: $(LD_LIBRARY_PATH=$lib "$scratch/cg")"
+fi
+# The Python package finds the library beside it.
+if ! grep -q 'not for dlopen' "$build/meson-logs/meson-log.txt" && /usr/bin/python3 -c 'import numpy' 2>/dev/null
+then
+    cat >"$scratch/app.py" <<'PYTHON'
+import ditto
+import numpy
+
+with ditto.Strategy(2) as strategy:
+    squares = strategy.run(lambda self: self.all_reduce(numpy.array([(self.id + 1.0) ** 2]), "mean")[0])
+    print(f"mean square over {strategy.num_replicas} replicas: {squares[0]}")
+PYTHON
+    echo "python: $(cd "$scratch" && PYTHONPATH=$scratch/moved/share/ditto/python /usr/bin/python3 app.py)"
+fi
 unset PKG_CONFIG_LIBDIR
 for mpi in openmpi mpich; do
     [ ! -f "$lib/libditto-$mpi.so" ] || OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
@@ -42,12 +68,13 @@ done
 # What cannot be had is an error that says so.
 wrong() {
     what=$1; shift
-    ! cmake -S "$scratch/app" -B "$scratch/wrong" -DCMAKE_PREFIX_PATH="$scratch/moved" -DNAME=x -DSOURCE=app.c \
-        -DTARGET=ditto::ditto "$@" >"$scratch/wrong.log" 2>&1 || fail "$what was accepted"
+    ! cmake -S "$scratch/app" -B "$scratch/wrong" -DCMAKE_PREFIX_PATH="$scratch/moved" -DNAME=x \
+        -DSOURCE=app.c -DTARGET=ditto::ditto "$@" >"$scratch/wrong.log" 2>&1 || fail "$what was accepted"
     rm -rf "$scratch/wrong"
 }
 wrong "a version that does not exist" -DVERSION=0.2
-grep -q 'requested version "0.2"' "$scratch/wrong.log" || { cat "$scratch/wrong.log"; fail "another message"; }
+grep -q 'requested version "0.2"' "$scratch/wrong.log" ||
+    { cat "$scratch/wrong.log"; fail "another message"; }
 wrong "an unknown component" -DCOMPONENTS=nonesuch
 grep -q nonesuch "$scratch/wrong.log" || { cat "$scratch/wrong.log"; fail "another message"; }
 
@@ -56,8 +83,14 @@ mkdir -p "$scratch/app/subprojects"
 ln -s "$source" "$scratch/app/subprojects/ditto"
 meson setup "$scratch/meson" "$scratch/app" --prefix "$scratch/prefix" >"$scratch/meson.log" 2>&1 ||
     { cat "$scratch/meson.log"; fail "meson setup"; }
-ninja -C "$scratch/meson" app face >"$scratch/meson.log" 2>&1 || { grep -v '^\[' "$scratch/meson.log"; fail "meson"; }
-echo "meson subproject: $("$scratch/meson/app"); $("$scratch/meson/face")"
+targets="app face"
+! command -v gfortran >/dev/null || targets="$targets cg"
+# shellcheck disable=SC2086 # a list of words
+ninja -C "$scratch/meson" $targets >"$scratch/meson.log" 2>&1 ||
+    { grep -v '^\[' "$scratch/meson.log"; fail "meson"; }
+for program in $targets; do
+    echo "meson subproject, $program: $("$scratch/meson/$program")"
+done
 meson introspect --tests "$scratch/meson" | grep -q '^\[\]' || fail "the subproject has tests"
 meson introspect --installed "$scratch/meson" | grep -q ditto && fail "the subproject installs files of ditto"
 exit 0

@@ -268,8 +268,8 @@ contains
         type(job) :: j
         integer :: status, kind, ended
         real(real32) :: x(2, 3)
-        expected = [character(60) :: 'the array is not contiguous', 'the array is of a type', 'another type', &
-                    'has a size', 'is not allocated', 'XOR of f64', 'as it should', 'left behind', &
+        expected = [character(60) :: 'the array is not contiguous', 'the array is of a type', &
+                    'another type', 'has a size', 'is not allocated', 'XOR of f64', 'as it should', 'left behind', &
                     'function returned with 1 pending operation', 'what a part gives is not contiguous', &
                     'another type or size than the variable', 'the source is not contiguous']
         call s%create(n, status)
@@ -280,7 +280,8 @@ contains
         do kind = 1, 12
             j%kind = kind
             call s%run(wrong, j, status)
-            call check(status < 0 .and. index(error_message(), trim(expected(kind))) /= 0, trim(expected(kind)))
+            call check(status < 0 .and. index(error_message(), trim(expected(kind))) /= 0, &
+                       trim(expected(kind)))
             call s%run(collectives, j, status)
             call check(status == 0, 'a run after a fault')
         end do
@@ -288,7 +289,8 @@ contains
         call check(ended == 0, 'destroy')
         ! After the end of the strategy.
         call j%v%read(x, status)
-        call check(status < 0 .and. index(error_message(), 'destroyed') /= 0, 'a variable without its strategy')
+        call check(status < 0 .and. index(error_message(), 'destroyed') /= 0, &
+                   'a variable without its strategy')
         call s%run(collectives, j, status)
         call check(status < 0, 'a run without a strategy')
         call j%v%destroy(status)

@@ -1,5 +1,5 @@
-/* tests/hosts/test_started_operations.c - operations that are started over several hosts are carried out while
- * replicas compute, and fail as others do. */
+/* tests/hosts/test_started_operations.c - operations that are started over several hosts are carried out
+ * while replicas compute, and fail as others do. */
 #include "support/hosts.h"
 
 #include <sched.h>
@@ -98,8 +98,8 @@ static ditto_status check_all(ditto_replica *self, struct report *report, struct
     return ditto_free(self, o->gathered);
 }
 
-/* One replica of each host looks until all operations are complete. The others make no call of ditto before. If
- * the caller is a replica it drives, so that one looks. */
+/* One replica of each host looks until all operations are complete. The others make no call of ditto
+ * before. If the caller is a replica it drives, so that one looks. */
 static ditto_status one_looks(ditto_replica *self, void *argument)
 {
     const struct on_host *on = argument;

@@ -218,7 +218,7 @@ static ditto_status make_parts(struct dti_hosts *hosts, uint32_t order_blocks)
     hosts->part_start[count] = total;
     hosts->most_block_parts = dti_hosts_block_parts(hosts, &tree);
     size_t slots = hosts->ranges.start[own + 1] - hosts->ranges.start[own] + 1;
-    hosts->values = calloc(2 * slots * total, sizeof *hosts->values);
+    hosts->values = calloc(2 * slots * total + 1, sizeof *hosts->values);
     hosts->offsets = calloc(slots * DTI_LARGE_OFFSETS((size_t)count), sizeof *hosts->offsets);
     if (hosts->values == NULL || hosts->offsets == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy on %u hosts", count);

@@ -1,0 +1,463 @@
+"""ditto in Python: replicas, collectives, variables, input and checkpoints on NumPy arrays.
+
+    import numpy, ditto
+
+    with ditto.Strategy(4) as strategy:
+        def mean(self):
+            x = numpy.array([self.id + 1.0])
+            return self.all_reduce(x, "mean")[0]
+        print(strategy.run(mean))            # [2.5, 2.5, 2.5, 2.5]
+
+Functions of a run are Python functions. Replicas take turns in them, because one thread at a time executes
+Python (the GIL). They run side by side in ditto, in NumPy and in other code that lets other threads run
+meanwhile. So this package is for tests, notebooks and reading results, and not for speed.
+
+An exception that leaves a function of a run ends the run on all replicas, and comes out of run. Errors of
+ditto are ditto.Error. What each operation means is said in docs/semantics.md and in the C headers.
+
+Arrays are never copied. They must be contiguous, in the byte order of the machine, and writable where a
+result is stored. Otherwise the call raises ValueError."""
+import ctypes
+import threading
+
+import numpy
+
+from . import _c
+from ._c import Error, lib, version
+
+__all__ = ["Checkpoint", "Dataset", "Error", "Iterator", "Pending", "Replica", "Strategy", "Variable", "load",
+           "version"]
+
+_OPS = {name: number for number, name in enumerate(
+    ("sum", "mean", "min", "max", "prod", "and", "or", "xor"), start=1)}
+_DTYPES = {"float16": 1, "float32": 3, "float64": 4, "complex64": 5, "complex128": 6, "int8": 7, "int16": 8,
+           "int32": 9, "int64": 10, "uint8": 11, "uint16": 12, "uint32": 13, "uint64": 14, "bool": 15}
+_NAMES = {number: name for name, number in _DTYPES.items()}
+_SYNCHRONIZATIONS = {"write": 1, "read": 2}
+_AGGREGATIONS = {"none": 0x40, "sum": 0x41, "mean": 0x42, "first": 0x43}
+
+
+def _one_of(table, value, what):
+    if value not in table:
+        raise ValueError(f"{what} {value!r} is not known: there are {', '.join(table)}")
+    return table[value]
+
+
+def _check_array(array, what, writable):
+    """Returns the address, the number of elements and the dtype of an array that C may use."""
+    if not isinstance(array, numpy.ndarray):
+        raise ValueError(f"{what} must be a numpy.ndarray, and is a {type(array).__name__}")
+    if array.dtype.name not in _DTYPES:
+        raise ValueError(f"{what} has the dtype {array.dtype}, which ditto does not have: "
+                         f"use {', '.join(_DTYPES)}")
+    if not array.dtype.isnative:
+        raise ValueError(f"{what} is in the other byte order: "
+                         "use array.astype(array.dtype.newbyteorder('='))")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{what} is not contiguous: use numpy.ascontiguousarray(array)")
+    if writable and not array.flags.writeable:
+        raise ValueError(f"{what} is read-only, and gets a result")
+    return (ctypes.c_void_p(array.ctypes.data), ctypes.c_size_t(array.size), _DTYPES[array.dtype.name])
+
+
+def _tensor_of(array, what):
+    address, _, dtype = _check_array(array, what, False)
+    if array.ndim > _c.MAX_RANK:
+        raise ValueError(f"{what} has {array.ndim} dimensions: at most {_c.MAX_RANK} are possible")
+    return _c.Tensor(data=address, dtype=dtype, rank=array.ndim, shape=tuple(array.shape))
+
+
+def _array_at(tensor, owner):
+    """Returns a read-only array of a tensor's elements, without a copy. It keeps `owner` alive."""
+    dtype = numpy.dtype(_NAMES[tensor.dtype])
+    shape = tuple(tensor.shape[:tensor.rank])
+    count = int(numpy.prod(shape, dtype=numpy.int64))
+    if count == 0 or not tensor.data:
+        return numpy.empty(shape, dtype)
+    memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(tensor.data)
+    memory.owner = owner
+    array = numpy.frombuffer(memory, dtype).reshape(shape)
+    array.flags.writeable = False
+    return array
+
+
+class _Object:
+    """Owns an object of ditto, and destroys it once."""
+    _destroy = None
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def _get(self):
+        if self._handle is None:
+            raise ValueError(f"this {type(self).__name__} has been destroyed")
+        return self._handle
+
+    def destroy(self):
+        """Destroys the object. It may be called again."""
+        if self._handle is not None:
+            _c.check(getattr(lib, self._destroy)(self._handle))
+            self._handle = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.destroy()
+
+    def __del__(self):
+        if getattr(self, "_handle", None) is not None and lib is not None:
+            getattr(lib, self._destroy)(self._handle)
+
+
+def _make(function, *arguments):
+    out = ctypes.c_void_p()
+    _c.check(function(*arguments, ctypes.byref(out)))
+    return out
+
+
+class _Run:
+    """A call of Strategy.run: the function, what it returned, and the first exception."""
+
+    def __init__(self, function, n):
+        self.function = function
+        self.results = [None] * n
+        self.first = None
+        self.lock = threading.Lock()
+
+    def on_replica(self, handle, _):
+        """The function that C calls on each replica."""
+        replica = Replica(handle)
+        try:
+            self.results[replica.id] = self.function(replica)
+            return _c.OK
+        except BaseException as e:  # pylint: disable=broad-except # it goes on in run
+            return self.keep(replica, e)
+        finally:
+            replica._handle = None
+
+    def keep(self, replica, e):
+        """Keeps an exception, and returns the status with which the replica fails. After it, no replica uses
+        the arrays of operations that this one has started."""
+        handle, record = ctypes.c_void_p(replica._handle), lib.ditto_last_error().contents
+        if isinstance(e, Error) and record.message.decode() == str(e):
+            return lib.ditto_abandon(handle, record.status)  # that of the call that has just failed
+        with self.lock:
+            self.first = self.first or e
+        return lib.ditto_abandon(handle, lib.ditto_fail_text(handle, 0, f"{type(e).__name__}: {e}".encode()))
+
+
+class Strategy(_Object):
+    """Replicas that work together. A mirrored strategy on this host.
+
+    options are those of ditto_strategy_options, for example timeout_ms or run_timeout_ms."""
+    _destroy = "ditto_strategy_destroy"
+
+    def __init__(self, num_replicas=0, **options):
+        given = _c.StrategyOptions(num_replicas=num_replicas, **options)
+        super().__init__(_make(lib.ditto_strategy_create, 1, ctypes.byref(given)))
+
+    @property
+    def num_replicas(self):
+        """The number of replicas."""
+        return lib.ditto_strategy_num_replicas(self._get())
+
+    def run(self, function):
+        """Calls function(replica) on each replica, and returns the list of what they returned."""
+        run = _Run(function, self.num_replicas)
+        callback = _c.REPLICA_FUNCTION(run.on_replica)
+        status = lib.ditto_strategy_run(self._get(), callback, None)
+        if status == _c.ERR_USER and run.first is not None:
+            raise run.first
+        _c.check(status)
+        return run.results
+
+    def variable(self, value, name=None, synchronization="write", aggregation="none"):
+        """Creates a variable with this value. synchronization is "write" (mirrored) or "read"; aggregation is
+        "none", "sum", "mean" or "first"."""
+        options = _c.VariableOptions(
+            name=name.encode() if name else None,
+            synchronization=_one_of(_SYNCHRONIZATIONS, synchronization, "the synchronization"),
+            aggregation=_one_of(_AGGREGATIONS, aggregation, "the aggregation"))
+        tensor = _tensor_of(value, "the value")
+        return Variable(_make(lib.ditto_variable_create, self._get(), ctypes.byref(tensor),
+                              ctypes.byref(options)), value)
+
+    def iterate(self, dataset, global_batch, **options):
+        """Returns an iterator of the dataset's batches. options are those of ditto_input_options."""
+        given = _c.InputOptions(global_batch=global_batch, **options)
+        return Iterator(_make(lib.ditto_strategy_iterate, self._get(), dataset._get(), ctypes.byref(given)),
+                        dataset)
+
+    def save(self, path, step=0):
+        """Saves all variables to a checkpoint."""
+        options = _c.CheckpointOptions(step=step)
+        _c.check(_hdf5().ditto_checkpoint_save(self._get(), str(path).encode(), ctypes.byref(options)))
+
+    def restore(self, path):
+        """Restores all variables from a checkpoint."""
+        _c.check(_hdf5().ditto_checkpoint_restore(self._get(), str(path).encode(), None, None))
+
+    def describe(self):
+        """Returns a text about the replicas and where they are."""
+        return _c.text_of(lib.ditto_strategy_describe, self._get())
+
+    def trace(self):
+        """Begins to record what replicas do. trace_table and trace_write give it, after trace_stop."""
+        _c.check(lib.ditto_strategy_trace_start(self._get(), None))
+
+    def trace_stop(self):
+        """Ends the recording."""
+        _c.check(lib.ditto_strategy_trace_stop(self._get()))
+
+    def trace_table(self):
+        """Returns the table of operations, with their times, as a text."""
+        return _c.text_of(lib.ditto_strategy_trace_describe, self._get())
+
+    def trace_write(self, path):
+        """Writes the recording for a trace viewer."""
+        _c.check(lib.ditto_strategy_trace_write(self._get(), str(path).encode()))
+
+
+class Replica:
+    """A replica, in a function of a run. It may not be used after the function has returned."""
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def _get(self):
+        if self._handle is None:
+            raise ValueError("this replica's function has returned")
+        return ctypes.c_void_p(self._handle)
+
+    @property
+    def id(self):
+        """The number of the replica, from 0."""
+        return lib.ditto_replica_id(self._get())
+
+    @property
+    def num_replicas(self):
+        """The number of replicas."""
+        return lib.ditto_num_replicas(self._get())
+
+    def barrier(self, timeout_ms=0):
+        """Waits for all replicas."""
+        _c.check(lib.ditto_barrier(self._get(), ctypes.byref(_c.ReduceOptions(timeout_ms=timeout_ms))))
+
+    def all_reduce(self, src, op="sum", out=None):
+        """Combines the arrays of all replicas, in place or into `out`, which it returns."""
+        _, d, count, dtype, s = self._two(src, out, 1, 1)
+        _c.check(lib.ditto_all_reduce(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"), None))
+        return src if out is None else out
+
+    def reduce(self, array, root=0, op="sum"):
+        """Combines the arrays of all replicas in that of the root."""
+        address, count, dtype = _check_array(array, "the array", True)
+        _c.check(lib.ditto_reduce_to_root(self._get(), address, address, count, dtype,
+                                          _one_of(_OPS, op, "the op"), ctypes.c_uint32(root), None))
+        return array
+
+    def broadcast(self, array, root=0):
+        """Copies the root's array to all replicas."""
+        address, count, dtype = _check_array(array, "the array", True)
+        _c.check(lib.ditto_broadcast_from_root(self._get(), address, count, dtype, ctypes.c_uint32(root),
+                                               None))
+        return array
+
+    def all_gather(self, src, out):
+        """Puts the arrays of all replicas behind each other in `out`."""
+        count, d, _, dtype, s = self._two(src, out, self.num_replicas, 1)
+        _c.check(lib.ditto_all_gather(self._get(), s, d, count, dtype, None))
+        return out
+
+    def reduce_scatter(self, src, out, op="sum"):
+        """Combines the arrays of all replicas, and gives each replica its part."""
+        _, d, count, dtype, s = self._two(src, out, 1, self.num_replicas)
+        _c.check(lib.ditto_reduce_scatter(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
+                                          None))
+        return out
+
+    def all_reduce_start(self, src, out, op="sum"):
+        """Starts an all-reduce, whose arrays may be used again after wait."""
+        _, d, count, dtype, s = self._two(src, out, 1, 1)
+        pending = Pending(self, src, out)
+        _c.check(lib.ditto_all_reduce_start(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
+                                            None, ctypes.byref(pending._pending)))
+        return pending
+
+    def _two(self, src, out, more, less):
+        """Checks two arrays of one dtype, of which out has `more` elements for `less` of src."""
+        s, count, dtype = _check_array(src, "the source", out is None)
+        if out is None:
+            return count, s, count, dtype, s
+        d, out_count, out_dtype = _check_array(out, "out", True)
+        if out_dtype != dtype:
+            raise ValueError(f"out has the dtype {out.dtype}, and the source {src.dtype}")
+        if count.value * more != out_count.value * less:
+            raise ValueError(f"out has {out.size} elements, which do not belong to {src.size} of the source")
+        return count, d, out_count, dtype, s
+
+    def read(self, variable):
+        """Returns this replica's value of a variable, as a read-only array. It changes with the variable."""
+        data = ctypes.c_void_p()
+        _c.check(lib.ditto_read(self._get(), variable._get(), ctypes.byref(data)))
+        tensor = variable._spec()
+        tensor.data = data
+        return _array_at(tensor, variable)
+
+    def assign(self, variable, value):
+        """Assigns a value. What the values of replicas become together is the variable's aggregation."""
+        _c.check(lib.ditto_assign(self._get(), variable._get(), variable._fits(value)))
+
+    def assign_add(self, variable, value):
+        """Adds a value."""
+        _c.check(lib.ditto_assign_add(self._get(), variable._get(), variable._fits(value)))
+
+    def assign_sub(self, variable, value):
+        """Subtracts a value."""
+        _c.check(lib.ditto_assign_sub(self._get(), variable._get(), variable._fits(value)))
+
+    def batches(self, iterator):
+        """Yields this replica's batches, as tuples of read-only arrays, which are valid until the next one."""
+        batch = _c.Batch()
+        while _c.check(lib.ditto_next(self._get(), iterator._get(), ctypes.byref(batch))) == _c.OK:
+            yield tuple(_array_at(batch.component[k], iterator) for k in range(batch.num_components))
+
+
+class Pending:
+    """An operation that was started."""
+
+    def __init__(self, replica, *arrays):
+        self._replica = replica
+        self._arrays = arrays  # they must exist until the operation is complete
+        self._pending = _c.Pending()
+
+    def wait(self):
+        """Waits until the operation is complete."""
+        _c.check(lib.ditto_wait(self._replica._get(), ctypes.byref(self._pending), None))
+
+    def test(self):
+        """Returns True if the operation is complete, and counts as waited for."""
+        return _c.check(lib.ditto_test(self._replica._get(), ctypes.byref(self._pending))) == _c.OK
+
+
+class Variable(_Object):
+    """A variable of a strategy."""
+    _destroy = "ditto_variable_destroy"
+
+    def __init__(self, handle, value):
+        super().__init__(handle)
+        self._shape, self._dtype = value.shape, value.dtype
+
+    def _spec(self):
+        tensor = _c.Tensor()
+        _c.check(lib.ditto_variable_spec(self._get(), ctypes.byref(tensor)))
+        return tensor
+
+    def _fits(self, value):
+        address, _, _ = _check_array(value, "the value", False)
+        if value.shape != self._shape or value.dtype != self._dtype:
+            raise ValueError(f"the value is {value.dtype} of shape {value.shape}, and the variable is "
+                             f"{self._dtype} of shape {self._shape}")
+        return address
+
+    @property
+    def name(self):
+        """The name of the variable."""
+        return lib.ditto_variable_name(self._get()).decode()
+
+    def read(self):
+        """Returns the value, outside of a run. Of a variable that is synchronized on read, the aggregate."""
+        array = numpy.empty(self._shape, self._dtype)
+        address, _, _ = _check_array(array, "the value", True)
+        _c.check(lib.ditto_variable_read(self._get(), address, ctypes.c_size_t(array.nbytes)))
+        return array
+
+    def assign(self, value):
+        """Assigns a value, outside of a run."""
+        _c.check(lib.ditto_variable_assign(self._get(), self._fits(value), ctypes.c_size_t(value.nbytes)))
+
+
+class Dataset(_Object):
+    """Rows, and what is to be done with them."""
+    _destroy = "ditto_dataset_destroy"
+
+    def __init__(self, handle, *inputs):
+        super().__init__(handle)
+        self._inputs = inputs  # arrays and datasets that must exist as long as this one
+
+    @classmethod
+    def from_arrays(cls, *arrays):
+        """Row i has element i of each array. The arrays are not copied, and must not change."""
+        tensors = (_c.Tensor * len(arrays))(*(_tensor_of(array, "an array") for array in arrays))
+        return cls(_make(lib.ditto_dataset_from_arrays, tensors, ctypes.c_uint32(len(arrays))), arrays)
+
+    @classmethod
+    def range(cls, start, stop, step=1):
+        """Rows of one int64 each."""
+        return cls(_make(lib.ditto_dataset_from_range, ctypes.c_int64(start), ctypes.c_int64(stop),
+                         ctypes.c_int64(step)))
+
+    def shuffle(self, seed=0, buffer_rows=0):
+        """The same rows in another order, which the seed decides."""
+        options = _c.ShuffleOptions(seed=seed, buffer_rows=buffer_rows)
+        return Dataset(_make(lib.ditto_dataset_shuffle, self._get(), ctypes.byref(options)), self)
+
+    def repeat(self, count):
+        """All rows `count` times."""
+        return Dataset(_make(lib.ditto_dataset_repeat, self._get(), ctypes.c_uint64(count)), self)
+
+    def take(self, count):
+        """The first rows."""
+        return Dataset(_make(lib.ditto_dataset_take, self._get(), ctypes.c_uint64(count)), self)
+
+    def skip(self, count):
+        """The rows after the first ones."""
+        return Dataset(_make(lib.ditto_dataset_skip, self._get(), ctypes.c_uint64(count)), self)
+
+
+class Iterator(_Object):
+    """Batches of a dataset for the replicas of a strategy."""
+    _destroy = "ditto_iterator_destroy"
+
+    def __init__(self, handle, dataset):
+        super().__init__(handle)
+        self._dataset = dataset
+
+
+# -- checkpoints --
+
+_checkpoints = []
+
+
+def _hdf5():
+    if not _checkpoints:
+        library = _c.load("ditto-hdf5")
+        library.ditto_checkpoint_step.restype = ctypes.c_int64
+        library.ditto_checkpoint_num_entries.restype = ctypes.c_size_t
+        _checkpoints.append(library)
+    return _checkpoints[0]
+
+
+class Checkpoint(dict):
+    """The arrays of a checkpoint by their names. `step` is the step that was saved."""
+    step = 0
+
+
+def load(path):
+    """Reads a checkpoint. No strategy is needed."""
+    library = _hdf5()
+    handle = _make(library.ditto_checkpoint_open, str(path).encode())
+    try:
+        found = Checkpoint()
+        found.step = library.ditto_checkpoint_step(handle)
+        for k in range(library.ditto_checkpoint_num_entries(handle)):
+            entry = _c.CheckpointEntry()
+            _c.check(library.ditto_checkpoint_get(handle, ctypes.c_size_t(k), ctypes.byref(entry)))
+            array = numpy.empty(tuple(entry.spec.shape[:entry.spec.rank]), _NAMES[entry.spec.dtype])
+            _c.check(library.ditto_checkpoint_read(handle, entry.name, ctypes.c_void_p(array.ctypes.data),
+                                                   ctypes.c_size_t(array.nbytes)))
+            found[entry.name.decode()] = array
+        return found
+    finally:
+        library.ditto_checkpoint_close(handle)

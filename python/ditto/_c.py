@@ -1,0 +1,185 @@
+"""The C library, its structs, and its errors. The package has no compiled part.
+
+The structs have the layout of the C headers; tests/python compares sizes and offsets."""
+import ctypes
+import ctypes.util
+import os
+import pathlib
+
+MAX_RANK = 8
+MAX_COMPONENTS = 16
+
+# The version of the headers that the structs below are those of.
+VERSION = (0, 1)
+
+
+class Error(Exception):
+    """An error of ditto. str(error) is its message."""
+
+    def __init__(self, record):
+        super().__init__(record.message.decode())
+        self.status = STATUS.get(record.status, str(record.status))  # for example "DIVERGED"
+        self.replica = record.replica  # the replica that failed, or -1
+        self.function = (record.function or b"").decode()  # the C function that failed
+
+
+STATUS = {
+    -1: "INVALID", -2: "RANGE", -3: "SHAPE", -4: "CONTEXT", -5: "DIVERGED", -6: "PEER_STOPPED",
+    -7: "TIMED_OUT", -8: "POISONED", -9: "BUSY", -10: "CLOSED", -11: "FORKED", -12: "UNSUPPORTED",
+    -13: "NOT_FOUND", -14: "IO", -15: "CORRUPT", -16: "NO_MEMORY", -17: "SYSTEM", -18: "USER", -19: "LOST",
+}
+OK, END_OF_INPUT, PENDING, ERR_USER = 0, 1, 2, -18
+
+
+class Record(ctypes.Structure):
+    """ditto_error"""
+    _fields_ = [("status", ctypes.c_int), ("replica", ctypes.c_int32), ("system_errno", ctypes.c_int32),
+                ("user_code", ctypes.c_int32), ("function", ctypes.c_char_p),
+                ("message", ctypes.c_char * 512)]
+
+
+class Tensor(ctypes.Structure):
+    """ditto_tensor"""
+    _fields_ = [("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_uint32),
+                ("shape", ctypes.c_size_t * MAX_RANK), ("device", ctypes.c_uint32)]
+
+
+class Options(ctypes.Structure):
+    """A struct that begins with its size. All else is 0, which means the default."""
+
+    def __init__(self, **members):
+        super().__init__(struct_size=ctypes.sizeof(self))
+        names = [name for name, _ in self._fields_]
+        for name, value in members.items():
+            if name not in names or name == "struct_size":
+                raise TypeError(f"there is no option {name!r}: there are {', '.join(names[1:])}")
+            setattr(self, name, value)
+
+
+class StrategyOptions(Options):
+    """ditto_strategy_options"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("num_replicas", ctypes.c_uint32), ("span", ctypes.c_int),
+                ("placement_options", ctypes.c_void_p), ("placement", ctypes.c_void_p),
+                ("caller", ctypes.c_int), ("pin", ctypes.c_int), ("helpers", ctypes.c_int),
+                ("stack_bytes", ctypes.c_size_t), ("thread_start", ctypes.c_void_p),
+                ("thread_stop", ctypes.c_void_p), ("thread_user", ctypes.c_void_p),
+                ("memory", ctypes.c_int), ("parameter_node", ctypes.c_uint32),
+                ("has_parameter_node", ctypes.c_int), ("timeout_ms", ctypes.c_uint32),
+                ("run_timeout_ms", ctypes.c_uint32), ("spin_us", ctypes.c_uint32),
+                ("has_spin_us", ctypes.c_int), ("implementation", ctypes.c_int),
+                ("bytes_per_pack", ctypes.c_size_t), ("kernels", ctypes.c_int), ("tuning", ctypes.c_void_p),
+                ("floating", ctypes.c_int), ("wait", ctypes.c_int), ("order_blocks", ctypes.c_uint32),
+                ("part", ctypes.c_int), ("cluster", ctypes.c_void_p), ("run_agreement", ctypes.c_int)]
+
+
+class ReduceOptions(Options):
+    """ditto_reduce_options"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("flags", ctypes.c_uint32),
+                ("timeout_ms", ctypes.c_uint32), ("bytes_per_pack", ctypes.c_size_t),
+                ("implementation", ctypes.c_int)]
+
+
+class VariableOptions(Options):
+    """ditto_variable_options, without its last member, the partitioner"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p),
+                ("synchronization", ctypes.c_int), ("aggregation", ctypes.c_int), ("copies", ctypes.c_int),
+                ("trainable", ctypes.c_int), ("initialize", ctypes.c_void_p),
+                ("initialize_user", ctypes.c_void_p), ("colocate_with", ctypes.c_void_p)]
+
+
+class ShuffleOptions(Options):
+    """ditto_shuffle_options"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("seed", ctypes.c_uint64),
+                ("buffer_rows", ctypes.c_uint64), ("reshuffle", ctypes.c_int)]
+
+
+class InputOptions(Options):
+    """ditto_input_options"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("global_batch", ctypes.c_uint64),
+                ("buffer", ctypes.c_uint32), ("num_producers", ctypes.c_uint32), ("partial", ctypes.c_int),
+                ("pass", ctypes.c_uint64), ("num_pipelines", ctypes.c_uint32), ("shard", ctypes.c_int),
+                ("replication", ctypes.c_int), ("flags", ctypes.c_uint32), ("max_bytes", ctypes.c_uint64),
+                ("state", ctypes.c_void_p), ("state_bytes", ctypes.c_size_t)]
+
+
+class CheckpointOptions(Options):
+    """ditto_checkpoint_options, without the program's own attributes and data"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("variables", ctypes.c_void_p),
+                ("num_variables", ctypes.c_size_t), ("step", ctypes.c_int64)]
+
+
+class CheckpointEntry(ctypes.Structure):
+    """ditto_checkpoint_entry"""
+    _fields_ = [("name", ctypes.c_char_p), ("spec", Tensor), ("synchronization", ctypes.c_int),
+                ("aggregation", ctypes.c_int), ("trainable", ctypes.c_int), ("is_data", ctypes.c_int)]
+
+
+class Batch(ctypes.Structure):
+    """ditto_batch"""
+    _fields_ = [("rows", ctypes.c_uint64), ("step", ctypes.c_uint64), ("num_components", ctypes.c_uint32),
+                ("component", Tensor * MAX_COMPONENTS)]
+
+
+class Pending(ctypes.Structure):
+    """ditto_pending"""
+    _fields_ = [("number", ctypes.c_uint64), ("replica", ctypes.c_void_p), ("run", ctypes.c_uint32)]
+
+
+REPLICA_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def find(name):
+    """Returns the path of libditto, or of libditto-hdf5: in DITTO_LIBRARY_PATH, beside this package in an
+    installed prefix, or where the system finds it."""
+    folders = os.environ.get("DITTO_LIBRARY_PATH", "").split(":")
+    prefix = pathlib.Path(__file__).resolve().parents[3]  # PREFIX/share/ditto/python/ditto
+    folders += [str(prefix.parent / part) for part in ("lib", "lib64")]
+    folders += [str(folder) for folder in (prefix.parent / "lib").glob("*-linux-gnu")]
+    for folder in filter(None, folders):
+        path = pathlib.Path(folder) / f"lib{name}.so.0"
+        if path.exists():
+            return str(path)
+    return ctypes.util.find_library(name)
+
+
+def load(name="ditto"):
+    """Loads a library of ditto. ctypes lets other threads of Python run while a function of it is called, so
+    a replica that waits in a collective stops no other."""
+    path = find(name)
+    if path is None:
+        raise ImportError(f"lib{name} was not found: install ditto, or set DITTO_LIBRARY_PATH to its folder")
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as e:
+        hint = ": see docs/dlopen.md" if "static TLS" in str(e) else ""
+        raise ImportError(f"{path} could not be loaded: {e}{hint}") from e
+    return library
+
+
+lib = load()
+lib.ditto_last_error.restype = ctypes.POINTER(Record)
+for function in ("ditto_version", "ditto_variable_name"):
+    getattr(lib, function).restype = ctypes.c_char_p
+for function in ("ditto_num_replicas", "ditto_replica_id", "ditto_strategy_num_replicas"):
+    getattr(lib, function).restype = ctypes.c_uint32
+    getattr(lib, function).argtypes = [ctypes.c_void_p]
+
+version = lib.ditto_version().decode()
+if tuple(int(number) for number in version.split(".")[:2]) != VERSION:
+    raise ImportError(f"this package is of ditto {VERSION[0]}.{VERSION[1]}, but the library is {version}")
+
+
+def check(status):
+    """Returns a status that is no error, and raises Error for one that is."""
+    if status < 0:
+        raise Error(lib.ditto_last_error().contents)
+    return status
+
+
+def text_of(function, *arguments):
+    """Returns what a C function writes with (buffer, capacity, length)."""
+    length = ctypes.c_size_t()
+    check(function(*arguments, None, 0, ctypes.byref(length)))
+    buffer = ctypes.create_string_buffer(length.value + 1)
+    check(function(*arguments, buffer, ctypes.c_size_t(len(buffer)), ctypes.byref(length)))
+    return buffer.value.decode()

@@ -1,0 +1,282 @@
+"""tests/python/test_python.py - the Python package: what it returns, what it refuses, and its C structs.
+
+usage: test_python.py INCLUDE COMPILER...
+The library is found through DITTO_LIBRARY_PATH."""
+import gc
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy
+
+import ditto
+from ditto import _c
+
+COUNTS = (1, 2, 3, 8)
+
+
+class Structs(unittest.TestCase):
+    def test_layouts_are_those_of_c(self):
+        """Asks the compiler for the place of every member. A struct's text begins with its name in C."""
+        structs = [s for s in vars(_c).values() if isinstance(s, type) and hasattr(s, "_fields_")
+                   and s.__doc__.startswith("ditto_")]
+        self.assertGreater(len(structs), 10)
+        lines = []
+        for s in structs:
+            name = s.__doc__.split(",")[0].split()[0]
+            lines += [f'printf("%zu\\n", offsetof({name}, {member}));' for member, _ in s._fields_]
+        code = ("#include <ditto.h>\n#include <ditto/checkpoint.h>\n#include <stddef.h>\n#include <stdio.h>\n"
+                "int main(void) {" + "\n".join(lines) + "return 0; }")
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "offsets.c"
+            source.write_text(code)
+            subprocess.run([*COMPILER, f"-I{INCLUDE}", str(source), "-o", f"{folder}/offsets"], check=True)
+            found = subprocess.run([f"{folder}/offsets"], check=True, capture_output=True, text=True).stdout
+        own = [getattr(s, member).offset for s in structs for member, _ in s._fields_]
+        self.assertEqual([int(line) for line in found.split()], own)
+
+    def test_statuses_and_constants_are_those_of_c(self):
+        header = (pathlib.Path(INCLUDE) / "ditto" / "status.h").read_text()
+        for number, name in _c.STATUS.items():
+            self.assertIn(f"X(DITTO_ERR_{name}, {number},", header)
+        self.assertEqual(len(_c.STATUS), header.count("X(DITTO_ERR_"))
+
+
+class Collectives(unittest.TestCase):
+    def test_collectives(self):
+        def work(self):
+            n, me = self.num_replicas, self.id
+            x = numpy.full((3, 4), me + 1.0)
+            out = numpy.empty_like(x)
+            assert self.all_reduce(x, out=out) is out and out[2, 3] == n * (n + 1) / 2
+            assert self.all_reduce(x, "mean") is x and x[0, 0] == (n + 1) / 2
+            assert self.broadcast(numpy.array([me]), n - 1)[0] == n - 1
+            every = numpy.empty(2 * n, numpy.int32)
+            self.all_gather(numpy.array([me, me], numpy.int32), every)
+            assert list(every) == [k // 2 for k in range(2 * n)]
+            part = numpy.empty(2, numpy.int32)
+            self.reduce_scatter(every, part)
+            assert list(part) == [me * n] * 2
+            z = self.reduce(numpy.array([1 + 2j]), root=0)
+            assert me != 0 or z[0] == n * (1 + 2j)
+            flag = self.all_reduce(numpy.array([me == 0]), "or")
+            assert flag[0]
+            self.barrier()
+            return me
+
+        for n in COUNTS:
+            with ditto.Strategy(n) as strategy:
+                self.assertEqual(strategy.run(work), list(range(n)))
+
+    def test_started_operations(self):
+        def work(self):
+            x, out = numpy.ones(100000), numpy.empty(100000)
+            pending = [self.all_reduce_start(x, out), self.all_reduce_start(numpy.ones(3), numpy.empty(3))]
+            while not pending[1].test():
+                pass
+            pending[0].wait()
+            return out[-1] == self.num_replicas
+
+        for n in COUNTS:
+            with ditto.Strategy(n) as strategy:
+                self.assertEqual(strategy.run(work), [True] * n)
+
+    def test_waiting_replicas_do_not_hold_the_gil(self):
+        """One replica comes late, because it executes Python for a while."""
+        def work(self):
+            if self.id == 1:
+                total = sum(range(2000000))
+            self.barrier(timeout_ms=60000)
+            return total if self.id == 1 else 0
+
+        with ditto.Strategy(2) as strategy:
+            self.assertEqual(strategy.run(work)[1], sum(range(2000000)))
+
+
+class Unusual(Exception):
+    pass
+
+
+class Errors(unittest.TestCase):
+    def test_exceptions_come_out_of_run(self):
+        for n in COUNTS:
+            with ditto.Strategy(n) as strategy:
+                for who in (0, n - 1):
+                    def work(self, who=who):
+                        if self.id == who:
+                            raise Unusual("as it should")
+                        self.barrier()
+                    with self.assertRaisesRegex(Unusual, "as it should"):
+                        strategy.run(work)
+                    self.assertEqual(strategy.run(lambda self: self.id), list(range(n)))
+
+    def test_errors_of_ditto(self):
+        def diverge(self):
+            if self.id == 0:
+                self.barrier()
+            else:
+                self.all_reduce(numpy.ones(3))
+
+        def wrong_op(self):
+            self.all_reduce(numpy.ones(3), "xor")
+
+        def handled(self):
+            try:
+                self.all_reduce(numpy.ones(3), "xor")
+            except ditto.Error as e:
+                raise Unusual(e.status) from e
+
+        with ditto.Strategy(2) as strategy:
+            with self.assertRaises(ditto.Error) as caught:
+                strategy.run(diverge)
+            self.assertEqual(caught.exception.status, "DIVERGED")
+            with self.assertRaises(ditto.Error) as caught:
+                strategy.run(wrong_op)
+            self.assertEqual((caught.exception.status, caught.exception.function),
+                             ("UNSUPPORTED", "ditto_all_reduce"))
+            with self.assertRaisesRegex(Unusual, "UNSUPPORTED"):
+                strategy.run(handled)
+        with self.assertRaisesRegex(ditto.Error, "1000000"):
+            ditto.Strategy(1000000)
+        with self.assertRaisesRegex(TypeError, "no option 'colour'"):
+            ditto.Strategy(2, colour=3)
+
+    def test_arrays_that_cannot_be_used(self):
+        read_only = numpy.ones(4)
+        read_only.flags.writeable = False
+        cases = [
+            (lambda self: self.all_reduce(numpy.ones((4, 4))[:, 1]), "the source is not contiguous"),
+            (lambda self: self.all_reduce(read_only), "the source is read-only"),
+            (lambda self: self.all_reduce(numpy.ones(4, ">f8")), "other byte order"),
+            (lambda self: self.all_reduce(numpy.array(["a"])), "which ditto does not have"),
+            (lambda self: self.all_reduce([1.0, 2.0]), "must be a numpy.ndarray"),
+            (lambda self: self.all_reduce(numpy.ones(4), out=numpy.ones(5)), "do not belong"),
+            (lambda self: self.all_reduce(numpy.ones(4), out=numpy.ones(4, "f4")), "has the dtype float32"),
+            (lambda self: self.all_reduce(numpy.ones(4), "median"), "'median' is not known"),
+        ]
+        with ditto.Strategy(2) as strategy:
+            for function, text in cases:
+                with self.assertRaisesRegex(ValueError, text):
+                    strategy.run(function)
+            self.assertEqual(strategy.run(lambda self: self.all_reduce(numpy.ones(0)).size), [0, 0])
+
+    def test_objects_after_their_end(self):
+        strategy = ditto.Strategy(2)
+        variable = strategy.variable(numpy.ones(3))
+        replicas = strategy.run(lambda self: self)
+        with self.assertRaisesRegex(ValueError, "has returned"):
+            replicas[0].barrier()
+        strategy.destroy()
+        strategy.destroy()
+        with self.assertRaisesRegex(ValueError, "has been destroyed"):
+            strategy.run(lambda self: 0)
+        with self.assertRaisesRegex(ditto.Error, "destroyed"):
+            variable.read()
+        variable.destroy()
+
+    def test_operations_that_are_left_behind(self):
+        def leaves(self):
+            pending = self.all_reduce_start(numpy.ones(100000), numpy.empty(100000))
+            if self.id == 1:
+                raise Unusual("left")
+            pending.wait()
+
+        with ditto.Strategy(2) as strategy:
+            for _ in range(10):
+                with self.assertRaisesRegex(Unusual, "left"):
+                    strategy.run(leaves)
+                gc.collect()
+
+
+class Objects(unittest.TestCase):
+    def test_variables(self):
+        with ditto.Strategy(3) as strategy:
+            mirrored = strategy.variable(numpy.zeros((2, 3), "f4"), "w", aggregation="sum")
+            on_read = strategy.variable(numpy.zeros(2), "loss", synchronization="read", aggregation="mean")
+
+            def work(self):
+                self.assign_add(mirrored, numpy.ones((2, 3), "f4"))
+                self.assign(on_read, numpy.full(2, float(self.id)))
+                view = self.read(mirrored)
+                try:
+                    view[0, 0] = 7
+                except ValueError:
+                    return float(view[1, 2])
+                return None
+
+            self.assertEqual(strategy.run(work), [3.0] * 3)
+            self.assertEqual(mirrored.read()[1, 2], 3)
+            self.assertEqual(on_read.read()[0], 1)
+            mirrored.assign(numpy.full((2, 3), 5, "f4"))
+            self.assertEqual((mirrored.name, mirrored.read()[0, 0]), ("w", 5))
+            with self.assertRaisesRegex(ValueError, "of shape"):
+                mirrored.assign(numpy.zeros(3, "f4"))
+            with self.assertRaisesRegex(ValueError, "float64"):
+                strategy.run(lambda self: self.assign(mirrored, numpy.zeros((2, 3))))
+            self.assertIn("3 replicas", strategy.describe())
+
+    def test_input(self):
+        rows = numpy.arange(40, dtype=numpy.float32).reshape(20, 2)
+        labels = numpy.arange(20, dtype=numpy.int64)
+        for n in (1, 2, 4):
+            with ditto.Strategy(n) as strategy:
+                data = ditto.Dataset.from_arrays(rows, labels).shuffle(seed=3).repeat(2)
+                with strategy.iterate(data, 8) as iterator:
+                    def work(self):
+                        seen = []
+                        for x, y in self.batches(iterator):
+                            assert (x[:, 0] == 2 * y).all()
+                            seen += [int(label) for label in y]
+                        return seen
+                    found = sorted(sum(strategy.run(work), []))
+                self.assertEqual(found, sorted(list(range(20)) * 2))
+
+    def test_checkpoints(self):
+        with tempfile.TemporaryDirectory() as folder, ditto.Strategy(2) as strategy:
+            path = pathlib.Path(folder) / "a.h5"
+            value = numpy.arange(6, dtype=numpy.float64).reshape(2, 3)
+            variable = strategy.variable(value, "weights")
+            try:
+                strategy.save(path, step=7)
+            except ImportError as e:
+                self.skipTest(str(e))
+            variable.assign(numpy.zeros((2, 3)))
+            strategy.restore(path)
+            self.assertTrue((variable.read() == value).all())
+            found = ditto.load(path)
+            self.assertEqual((found.step, list(found)), (7, ["weights"]))
+            self.assertTrue((found["weights"] == value).all())
+            with self.assertRaisesRegex(ditto.Error, "missing.h5"):
+                ditto.load(pathlib.Path(folder) / "missing.h5")
+
+    def test_traces(self):
+        with tempfile.TemporaryDirectory() as folder, ditto.Strategy(2) as strategy:
+            strategy.trace()
+            strategy.run(lambda self: self.barrier())
+            strategy.trace_stop()
+            self.assertIn("ditto_barrier", strategy.trace_table())
+            strategy.trace_write(pathlib.Path(folder) / "trace.json")
+            self.assertGreater(os.path.getsize(pathlib.Path(folder) / "trace.json"), 100)
+
+    def test_threads_with_strategies_of_their_own(self):
+        found = []
+
+        def thread():
+            with ditto.Strategy(2) as strategy:
+                for _ in range(20):
+                    found.extend(strategy.run(lambda self: self.all_reduce(numpy.ones(1))[0]))
+
+        threads = [threading.Thread(target=thread) for _ in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(found, [2.0] * 120)
+
+
+INCLUDE, COMPILER = sys.argv[1], sys.argv[2:]
+unittest.main(argv=sys.argv[:1])
