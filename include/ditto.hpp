@@ -815,6 +815,12 @@ class replica
     }
 
     // Started, and waited for later.
+    outcome<pending> barrier_start() const
+    {
+        ditto_pending out = ditto_pending();
+        ditto_status status = ditto_barrier_start(self_, nullptr, &out);
+        return detail::give(status, pending(self_, out));
+    }
     template <class S, class D>
     outcome<pending> all_reduce_start(const S &src, D &&dst, ditto_op op = DITTO_SUM,
                                       const ditto_reduce_options *options = nullptr) const

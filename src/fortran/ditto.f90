@@ -112,6 +112,7 @@ module ditto
         procedure :: broadcast => replica_broadcast
         procedure :: reduce_scatter => replica_reduce_scatter
         procedure :: all_gather => replica_all_gather
+        procedure :: start_barrier => replica_start_barrier
         procedure :: start_all_reduce => replica_start_all_reduce
         procedure :: start_reduce_scatter => replica_start_reduce_scatter
         procedure :: start_all_gather => replica_start_all_gather
@@ -248,6 +249,12 @@ module ditto
             import
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in) :: src, dst
+            integer(c_int) :: status
+        end function
+        function c_start_barrier(self, options, out) bind(c, name='ditto_barrier_start') result(status)
+            import
+            type(c_ptr), value :: self, options
+            type(pending), intent(inout) :: out
             integer(c_int) :: status
         end function
         function c_start_all_reduce(self, src, dst, op, out) bind(c, name='ditto_f_start_all_reduce') &
@@ -622,6 +629,16 @@ contains
     ! The arrays must be declared asynchronous where the operation is started and waited for, so that the
     ! compiler does not move accesses to them. An array that the compiler must copy, as a(index) with a vector
     ! of indices, cannot be recognized: never pass one.
+
+    subroutine replica_start_barrier(self, operation, status)
+        class(replica), intent(inout) :: self
+        type(pending), intent(inout) :: operation
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_start_barrier(self%handle, c_null_ptr, operation)
+        call self%keep(found, status)
+    end subroutine
 
     subroutine replica_start_all_reduce(self, src, dst, op, operation, status)
         class(replica), intent(inout) :: self

@@ -158,6 +158,11 @@ static ditto_status in_a_window(ditto_replica *self, void *argument)
         }
         if ((uint32_t)k % n == id)
             sched_yield();
+        if (k % 10 == 0) {
+            ditto_pending barrier;
+            DITTO_TRY(ditto_barrier_start(self, NULL, &barrier));
+            DITTO_TRY(ditto_wait(self, &barrier, NULL));
+        }
         in[slot] = k + (int64_t)id;
         if (k < STARTS)
             DITTO_TRY(ditto_all_reduce_start(self, &in[slot], &out[slot], 1, DITTO_I64, DITTO_SUM, NULL,

@@ -3,6 +3,7 @@
  * delay the others. Misused handles and replicas that leave give errors. */
 #include "support/support.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 
 /* -- Values -- */
@@ -448,6 +449,75 @@ static void a_start_without_ring_space_names_the_replicas_that_are_behind(void *
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+/* -- A barrier in two phases -- */
+
+struct split {
+    struct report report;
+    int written[DITTO_MAX_REPLICAS]; /* plain: the barrier orders it */
+    _Atomic bool others_are_through;
+};
+
+/* Replica 0 arrives, and computes until all others are through. */
+static ditto_status arrive_and_work(ditto_replica *self, void *argument)
+{
+    struct split *s = argument;
+    uint32_t id = ditto_replica_id(self), n = ditto_num_replicas(self);
+    ditto_pending pending;
+    for (int round = 1; round <= 20; round++) {
+        s->written[id] = round;
+        DITTO_TRY(ditto_barrier_start(self, NULL, &pending));
+        while (id == 0 && n > 1 && round == 20 && !atomic_load(&s->others_are_through))
+            sched_yield();
+        if (round % 2 == 0) {
+            DITTO_TRY(ditto_wait(self, &pending, NULL));
+        } else {
+            ditto_status status;
+            while ((status = ditto_test(self, &pending)) == DITTO_PENDING)
+                sched_yield();
+            DITTO_TRY(status);
+        }
+        for (uint32_t i = 0; i < n; i++)
+            EXPECT(&s->report, s->written[i] >= round);
+        if (id == n - 1 && round == 20)
+            atomic_store(&s->others_are_through, true);
+        DITTO_TRY(ditto_barrier(self, NULL));
+    }
+    return DITTO_OK;
+}
+
+static void a_barrier_in_two_phases_delays_nobody(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < replica_counts_length; i++) {
+        static struct split s;
+        memset(&s, 0, sizeof s);
+        ditto_strategy *strategy = make_strategy(replica_counts[i], NULL);
+        run_all(strategy, arrive_and_work, &s, &s.report);
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
+static ditto_status start_differently(ditto_replica *self, void *argument)
+{
+    ditto_pending pending;
+    int32_t x = 0;
+    (void)argument;
+    if (ditto_replica_id(self) == 0)
+        DITTO_TRY(ditto_barrier_start(self, NULL, &pending));
+    else
+        DITTO_TRY(ditto_all_reduce_start(self, &x, &x, 0, DITTO_I32, DITTO_SUM, NULL, &pending));
+    return ditto_wait(self, &pending, NULL);
+}
+
+static void a_started_barrier_is_compared(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    assert_status(ditto_strategy_run(strategy, start_differently, NULL), DITTO_ERR_DIVERGED);
+    assert_message("ditto_barrier_start #1");
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -456,6 +526,8 @@ int main(void)
         cmocka_unit_test(misused_handles_are_refused),
         cmocka_unit_test(replicas_that_leave_give_errors_that_name_them),
         cmocka_unit_test(operations_can_be_abandoned),
+        cmocka_unit_test(a_barrier_in_two_phases_delays_nobody),
+        cmocka_unit_test(a_started_barrier_is_compared),
         cmocka_unit_test(a_start_without_ring_space_names_the_replicas_that_are_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
