@@ -52,16 +52,44 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#if defined(__has_include)
+#if __has_include(<version>)
+#include <version>
+#endif
+#endif
+#if defined(__cpp_lib_span)
+#include <span>
+#endif
 
 #if defined(__cpp_exceptions) && !defined(DITTO_RESULTS)
 #define DITTO_CPP_THROWS 1
+#if defined(__GLIBCXX__)
 #include <cxxabi.h>
+#endif
 #else
 #define DITTO_CPP_THROWS 0
 #endif
 
 namespace ditto
 {
+// The category of std::error_code for statuses of ditto.
+inline const std::error_category &category() noexcept
+{
+    class statuses final : public std::error_category
+    {
+        const char *name() const noexcept override
+        {
+            return "ditto";
+        }
+        std::string message(int status) const override
+        {
+            return ditto_status_sentence(static_cast<ditto_status>(status));
+        }
+    };
+    static const statuses instance;
+    return instance;
+}
+
 // The names of both kinds of code differ for the linker.
 #if DITTO_CPP_THROWS
 inline namespace throws
@@ -102,24 +130,6 @@ class error : public std::exception
   private:
     ditto_error record_;
 };
-
-// The category of std::error_code for statuses of ditto.
-inline const std::error_category &category() noexcept
-{
-    class statuses final : public std::error_category
-    {
-        const char *name() const noexcept override
-        {
-            return "ditto";
-        }
-        std::string message(int status) const override
-        {
-            return ditto_status_sentence(static_cast<ditto_status>(status));
-        }
-    };
-    static const statuses instance;
-    return instance;
-}
 
 inline std::error_code error::code() const noexcept
 {
@@ -282,8 +292,15 @@ class first_exception
 };
 #endif
 
+// Returns true if the record of this thread is that of the error.
+inline bool is_last(const error &e) noexcept
+{
+    const ditto_error *last = ditto_last_error();
+    return last->status == e.status() && std::strcmp(last->message, e.what()) == 0;
+}
+
 // Returns the status of a function of the user's, which returns nothing, a status, or a result.
-template <class F> ditto_status status_of(F &&function)
+template <class F> ditto_status status_of(ditto_replica *self, F &&function)
 {
     using returned = decltype(function());
     if constexpr (std::is_void_v<returned>) {
@@ -293,7 +310,11 @@ template <class F> ditto_status status_of(F &&function)
         return function();
     } else {
         returned r = function();
-        return r ? DITTO_OK : r.failure().status();
+        if (r)
+            return DITTO_OK;
+        if (is_last(r.failure()) || r.failure().status() == DITTO_ERR_PEER_STOPPED)
+            return r.failure().status();
+        return ditto_fail(self, 0, "%s", r.failure().what());
     }
 }
 
@@ -311,20 +332,21 @@ template <class F> struct function {
     {
 #if DITTO_CPP_THROWS
         try {
-            return status_of(call);
+            return status_of(self, call);
+#if defined(__GLIBCXX__)
         } catch (abi::__forced_unwind &) {
             throw; // a thread that is cancelled, or calls pthread_exit
+#endif
         } catch (const error &e) {
-            const ditto_error *last = ditto_last_error();
-            if (last->status == e.status() && std::strcmp(last->message, e.what()) == 0)
-                return e.status(); // that of the call that has just failed
+            // That of the call that has just failed. The error of another replica is kept there.
+            if (is_last(e) || e.status() == DITTO_ERR_PEER_STOPPED)
+                return e.status();
             return exception.keep(self);
         } catch (...) {
             return exception.keep(self);
         }
 #else
-        (void)self;
-        return status_of(call);
+        return status_of(self, call);
 #endif
     }
 
@@ -366,7 +388,11 @@ template <class T> constexpr ditto_dtype find_dtype()
     using E = std::remove_cv_t<T>;
     constexpr bool is_number = std::is_integral_v<E> && !std::is_same_v<E, char> &&
                                !std::is_same_v<E, wchar_t> && !std::is_same_v<E, char16_t> &&
-                               !std::is_same_v<E, char32_t>;
+                               !std::is_same_v<E, char32_t>
+#if defined(__cpp_char8_t)
+                               && !std::is_same_v<E, char8_t>
+#endif
+        ;
     if (std::is_same_v<E, float>)
         return DITTO_F32;
     if (std::is_same_v<E, double>)
@@ -472,9 +498,13 @@ requires(!std::is_pointer_v<It>) struct is_contiguous<It> : std::true_type {
 #elif defined(__GLIBCXX__)
 template <class T, class C> struct is_contiguous<__gnu_cxx::__normal_iterator<T *, C>> : std::true_type {
 };
+#elif defined(_LIBCPP_VERSION)
+template <class T> struct is_contiguous<std::__wrap_iter<T *>> : std::true_type {
+};
 #endif
 
-inline outcome<void> wrong(const char *message)
+// Gives an error that is found here, and not by the library.
+template <class T> outcome<T> fail(const char *message)
 {
 #if DITTO_CPP_THROWS
     throw error(DITTO_ERR_INVALID, message);
@@ -482,6 +512,23 @@ inline outcome<void> wrong(const char *message)
     return error(DITTO_ERR_INVALID, message);
 #endif
 }
+
+// Ranges of operations that are started must not end with the statement.
+template <class T> struct is_view : std::false_type {
+};
+template <class T> struct is_view<span<T>> : std::true_type {
+};
+#if defined(__cpp_lib_span)
+template <class T, std::size_t N> struct is_view<std::span<T, N>> : std::true_type {
+};
+#endif
+template <class R>
+inline constexpr bool stays = std::is_lvalue_reference_v<R> || is_view<std::remove_cv_t<R>>::value;
+
+// A parameter from which T is not deduced, so that a vector can be given for a span.
+template <class T> struct identity {
+    using type = T;
+};
 
 } // namespace detail
 
@@ -495,7 +542,8 @@ template <class It> auto elements(It first, It last) noexcept
     return span<T>(size != 0 ? &*first : nullptr, size);
 }
 
-// A tensor of the elements, which stay where they are. Without a shape it has one dimension.
+// A tensor of the elements, which stay where they are. Without a shape it has one dimension. A shape has as
+// many elements as the range.
 template <class T> ditto_tensor tensor(span<T> elements, std::initializer_list<std::size_t> shape = {})
 {
     ditto_tensor t = ditto_tensor();
@@ -571,7 +619,7 @@ using queue = handle<ditto_queue, ditto_queue_destroy>;
 using value = handle<ditto_value, ditto_value_destroy>;
 
 // Calls a C function that creates an object, whose last parameter is the place for it.
-//     auto rows = ditto::make<ditto::dataset>(ditto_dataset_range, 0, 1000, 1);
+//     auto rows = ditto::make<ditto::dataset>(ditto_dataset_from_range, 0, 1000, 1);
 template <class Handle, class... P, class... A>
 outcome<Handle> make(ditto_status (*create)(P...), A &&...arguments)
 {
@@ -602,6 +650,8 @@ template <class T> class variable : public handle<ditto_variable, ditto_variable
     // Outside of a run, and in merge functions.
     outcome<std::vector<T>> read() const
     {
+        static_assert(!std::is_same_v<T, bool>,
+                      "a std::vector<bool> has no elements: use ditto_variable_read");
         std::vector<T> values(size());
         ditto_status status = ditto_variable_read(get(), values.data(), values.size() * sizeof(T));
         return detail::give(status, std::move(values));
@@ -626,13 +676,17 @@ class pending
     pending &operator=(pending &&) = delete;
     ~pending()
     {
-        // The run has stopped then, and no buffer is touched any more.
-        if (started_.number != 0)
-            detail::ignore(ditto_abandon(
-                self_,
-                ditto_fail(self_, 0,
-                           "a started operation was left before it was waited for, by an exception or by "
-                           "mistake")));
+        // The run has stopped then, and no buffer is touched any more. Without exceptions, it is left because
+        // a call has failed.
+        if (started_.number == 0)
+            return;
+        ditto_status failed = ditto_last_error()->status;
+        if (DITTO_CPP_THROWS || failed >= 0)
+            failed = ditto_fail(
+                self_, 0,
+                "a started operation was left before it was waited for, by an exception or by "
+                "mistake");
+        detail::ignore(ditto_abandon(self_, failed));
     }
     outcome<void> wait(const ditto_reduce_options *options = nullptr)
     {
@@ -677,8 +731,12 @@ class arena final : public std::pmr::memory_resource
     }
     bool do_is_equal(const std::pmr::memory_resource &other) const noexcept override
     {
+#if defined(__cpp_rtti)
         auto same = dynamic_cast<const arena *>(&other);
         return same != nullptr && same->self_ == self_;
+#else
+        return this == &other;
+#endif
     }
     ditto_replica *self_;
 };
@@ -809,6 +867,7 @@ class replica
     // One element of each replica.
     template <class T> outcome<std::vector<T>> all_gather(T element) const
     {
+        static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no elements: gather std::uint8_t");
         std::vector<T> all(size());
         ditto_status status = ditto_all_gather(self_, &element, all.data(), 1, dtype_of<T>(), nullptr);
         return detail::give(status, std::move(all));
@@ -822,25 +881,27 @@ class replica
         return detail::give(status, pending(self_, out));
     }
     template <class S, class D>
-    outcome<pending> all_reduce_start(const S &src, D &&dst, ditto_op op = DITTO_SUM,
+    outcome<pending> all_reduce_start(S &&src, D &&dst, ditto_op op = DITTO_SUM,
                                       const ditto_reduce_options *options = nullptr) const
     {
+        static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the operation");
         return started(src, dst, 1, 1, [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
             return ditto_all_reduce_start(self_, s.data(), d.data(), s.size(), dtype, op, options, out);
         });
     }
     template <class S, class D>
-    outcome<pending> reduce_scatter_start(const S &src, D &&dst, ditto_op op = DITTO_SUM,
+    outcome<pending> reduce_scatter_start(S &&src, D &&dst, ditto_op op = DITTO_SUM,
                                           const ditto_reduce_options *options = nullptr) const
     {
+        static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the operation");
         return started(src, dst, 1, size(), [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
             return ditto_reduce_scatter_start(self_, s.data(), d.data(), d.size(), dtype, op, options, out);
         });
     }
     template <class S, class D>
-    outcome<pending> all_gather_start(const S &src, D &&dst,
-                                      const ditto_reduce_options *options = nullptr) const
+    outcome<pending> all_gather_start(S &&src, D &&dst, const ditto_reduce_options *options = nullptr) const
     {
+        static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the operation");
         return started(src, dst, size(), 1, [&](auto s, auto d, ditto_dtype dtype, ditto_pending *out) {
             return ditto_all_gather_start(self_, s.data(), d.data(), s.size(), dtype, options, out);
         });
@@ -853,11 +914,12 @@ class replica
         return detail::done(ditto_exchange(self_, parts.data(), parts.size(), options));
     }
     template <class S, class D>
-    static ditto_exchange_part part(std::uint32_t partner, std::uint32_t tag, const S &src, D &&dst)
+    static ditto_exchange_part part(std::uint32_t partner, std::uint32_t tag, S &&src, D &&dst)
     {
+        static_assert(detail::stays<S> && detail::stays<D>, "the ranges must outlive the exchange");
         auto s = detail::elements(src);
         auto d = detail::elements(dst);
-        static_assert(std::is_same_v<std::remove_const_t<detail::element_of<const S>>, detail::element_of<D>>,
+        static_assert(std::is_same_v<std::remove_const_t<detail::element_of<S>>, detail::element_of<D>>,
                       "both ranges of a part have the same elements");
         ditto_exchange_part p = ditto_exchange_part();
         p.replica = partner;
@@ -891,15 +953,20 @@ class replica
         ditto_status status = ditto_read(self_, v.get(), &data);
         return detail::give(status, span<const T>(static_cast<const T *>(data), status < 0 ? 0 : v.size()));
     }
-    template <class T> outcome<void> assign(const variable<T> &v, span<const T> values) const
+    template <class T>
+    outcome<void> assign(const variable<T> &v, span<const typename detail::identity<T>::type> values) const
     {
         return written(v, values, ditto_assign);
     }
-    template <class T> outcome<void> assign_add(const variable<T> &v, span<const T> values) const
+    template <class T>
+    outcome<void> assign_add(const variable<T> &v,
+                             span<const typename detail::identity<T>::type> values) const
     {
         return written(v, values, ditto_assign_add);
     }
-    template <class T> outcome<void> assign_sub(const variable<T> &v, span<const T> values) const
+    template <class T>
+    outcome<void> assign_sub(const variable<T> &v,
+                             span<const typename detail::identity<T>::type> values) const
     {
         return written(v, values, ditto_assign_sub);
     }
@@ -932,7 +999,7 @@ class replica
     outcome<void> moved(const S &src, D &dst, std::size_t more, std::size_t less, C &&collective) const
     {
         if (!fits(src, dst, more, less))
-            return detail::wrong(sizes);
+            return detail::fail<void>(sizes);
         return detail::done(
             collective(detail::elements(src), detail::elements(dst), dtype_of<detail::element_of<D>>()));
     }
@@ -940,13 +1007,8 @@ class replica
     outcome<pending> started(const S &src, D &dst, std::size_t more, std::size_t less, C &&collective) const
     {
         ditto_pending out = ditto_pending();
-        if (!fits(src, dst, more, less)) {
-#if DITTO_CPP_THROWS
-            detail::wrong(sizes);
-#else
-            return error(DITTO_ERR_INVALID, sizes);
-#endif
-        }
+        if (!fits(src, dst, more, less))
+            return detail::fail<pending>(sizes);
         ditto_status status = collective(detail::elements(src), detail::elements(dst),
                                          dtype_of<detail::element_of<D>>(), &out);
         return detail::give(status, pending(self_, out));
@@ -956,7 +1018,7 @@ class replica
                           ditto_status (*write)(ditto_replica *, ditto_variable *, const void *)) const
     {
         if (values.size() != v.size())
-            return detail::wrong("the values are not as many as the elements of the variable");
+            return detail::fail<void>("the values are not as many as the elements of the variable");
         return detail::done(write(self_, v.get(), values.data()));
     }
 
@@ -998,6 +1060,12 @@ class strategy_view
     outcome<variable<T>> create_variable(span<const T> initial, std::initializer_list<std::size_t> shape = {},
                                          const ditto_variable_options *options = nullptr) const
     {
+        std::size_t size = 1;
+        for (std::size_t length : shape)
+            size *= length;
+        if (shape.size() > DITTO_MAX_RANK || (shape.size() != 0 && size != initial.size()))
+            return detail::fail<variable<T>>(
+                "the shape of a variable does not have as many elements as its value");
         ditto_tensor t = tensor(initial, shape);
         ditto_variable *made = nullptr;
         ditto_status status = ditto_variable_create(strategy_, &t, options, &made);
@@ -1062,7 +1130,10 @@ class strategy : public handle<ditto_strategy, ditto_strategy_destroy>
     {
     }
     // Mirrored, on this host.
-    explicit strategy(std::uint32_t num_replicas) : strategy(with(num_replicas)) {}
+    template <class N, class = std::enable_if_t<std::is_integral_v<N>>>
+    explicit strategy(N num_replicas) : strategy(with(static_cast<std::uint32_t>(num_replicas)))
+    {
+    }
 #endif
 
     // Options with a number of replicas.

@@ -7,6 +7,10 @@
 # make.
 set -eu
 [ $# = 1 ] || { echo "usage: tools/jemalloc.sh FOLDER" >&2; exit 1; }
+if [ -e "$1" ] && [ ! -f "$1/libjemalloc_pic.a" ] && [ -n "$(ls -A "$1")" ]; then
+    echo "jemalloc: $1 exists, and is not a folder that this script has made: give another one" >&2
+    exit 1
+fi
 mkdir -p "$(dirname "$1")"
 folder=$(realpath -m "$1")
 [ ! -f "$folder/libjemalloc_pic.a" ] || exit 0
@@ -30,7 +34,8 @@ for list in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/source
 done
 set -- -qq -o "Dir::Etc::sourcelist=$scratch/apt/sources.list" \
     -o "Dir::Etc::sourceparts=$scratch/apt/sources.list.d" -o "Dir::State::lists=$scratch/apt/lists" \
-    -o "Dir::Cache=$scratch/apt/cache" -o APT::Sandbox::User= -o Acquire::Languages=none
+    -o "Dir::Cache=$scratch/apt/cache" -o APT::Sandbox::User= -o APT::Update::Post-Invoke::= \
+    -o APT::Update::Post-Invoke-Success::= -o Acquire::Languages=none
 
 # Another package source of the machine may be out of reach, so only the last command must succeed.
 quietly() {
@@ -52,5 +57,9 @@ quietly make -j "$(nproc)" lib/libjemalloc_pic.a || { echo "jemalloc: make faile
 mkdir -p "$scratch/made/include/jemalloc"
 cp lib/libjemalloc_pic.a COPYING "$scratch/made/"
 cp include/jemalloc/jemalloc.h "$scratch/made/include/jemalloc/"
-rm -rf "$folder"
-mv "$scratch/made" "$folder"
+# Complete or not at all, also if the scratch folder is on another file system.
+partial=$folder.partial.$$
+trap 'rm -rf "$scratch" "$partial"' EXIT
+cp -r "$scratch/made" "$partial"
+[ ! -d "$folder" ] || rmdir "$folder"
+mv "$partial" "$folder"

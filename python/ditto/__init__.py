@@ -18,6 +18,7 @@ ditto are ditto.Error. What each operation means is said in docs/semantics.md an
 Arrays are never copied. They must be contiguous, in the byte order of the machine, and writable where a
 result is stored. Otherwise the call raises ValueError."""
 import ctypes
+import os
 import threading
 
 import numpy
@@ -33,6 +34,7 @@ _OPS = {name: number for number, name in enumerate(
 _DTYPES = {"float16": 1, "float32": 3, "float64": 4, "complex64": 5, "complex128": 6, "int8": 7, "int16": 8,
            "int32": 9, "int64": 10, "uint8": 11, "uint16": 12, "uint32": 13, "uint64": 14, "bool": 15}
 _NAMES = {number: name for name, number in _DTYPES.items()}
+_NAMES[2] = "uint16"  # NumPy has no bf16, so its bits are given
 _SYNCHRONIZATIONS = {"write": 1, "read": 2}
 _AGGREGATIONS = {"none": 0x40, "sum": 0x41, "mean": 0x42, "first": 0x43}
 
@@ -123,28 +125,42 @@ class _Run:
         self.function = function
         self.results = [None] * n
         self.first = None
+        self.left = []
         self.lock = threading.Lock()
 
     def on_replica(self, handle, _):
         """The function that C calls on each replica."""
-        replica = Replica(handle)
+        replica = None
         try:
+            replica = Replica(handle)
             self.results[replica.id] = self.function(replica)
+            # Arrays of operations that were not waited for must stay until the library has noticed it.
+            self.left += replica._pending.values()
             return _c.OK
         except BaseException as e:  # pylint: disable=broad-except # it goes on in run
-            return self.keep(replica, e)
+            return self.keep(handle, e)
         finally:
-            replica._handle = None
+            if replica is not None:
+                replica._handle = None
 
-    def keep(self, replica, e):
+    def keep(self, handle, e):
         """Keeps an exception, and returns the status with which the replica fails. After it, no replica uses
         the arrays of operations that this one has started."""
-        handle, record = ctypes.c_void_p(replica._handle), lib.ditto_last_error().contents
-        if isinstance(e, Error) and record.message.decode() == str(e):
+        handle, record = ctypes.c_void_p(handle), lib.ditto_last_error().contents
+        if isinstance(e, Error) and record.message.decode(errors="replace") == str(e):
             return lib.ditto_abandon(handle, record.status)  # that of the call that has just failed
         with self.lock:
             self.first = self.first or e
-        return lib.ditto_abandon(handle, lib.ditto_fail_text(handle, 0, f"{type(e).__name__}: {e}".encode()))
+        try:
+            text = f"{type(e).__name__}: {e}"
+        except Exception:  # pylint: disable=broad-except # its __str__ is the program's
+            text = type(e).__name__
+        text = text.encode(errors="backslashreplace").replace(b"\0", b"")
+        return lib.ditto_abandon(handle, lib.ditto_fail_text(handle, 0, text))
+
+
+# Calls whose replicas have not returned in time.
+_late = []
 
 
 class Strategy(_Object):
@@ -169,6 +185,8 @@ class Strategy(_Object):
         status = lib.ditto_strategy_run(self._get(), callback, None)
         if status == _c.ERR_USER and run.first is not None:
             raise run.first
+        if _c.STATUS.get(status) in ("TIMED_OUT", "POISONED"):
+            _late.append((run, callback))  # a replica may still be in the function
         _c.check(status)
         return run.results
 
@@ -181,22 +199,22 @@ class Strategy(_Object):
             aggregation=_one_of(_AGGREGATIONS, aggregation, "the aggregation"))
         tensor = _tensor_of(value, "the value")
         return Variable(_make(lib.ditto_variable_create, self._get(), ctypes.byref(tensor),
-                              ctypes.byref(options)), value)
+                              ctypes.byref(options)), value, self)
 
     def iterate(self, dataset, global_batch, **options):
         """Returns an iterator of the dataset's batches. options are those of ditto_input_options."""
         given = _c.InputOptions(global_batch=global_batch, **options)
         return Iterator(_make(lib.ditto_strategy_iterate, self._get(), dataset._get(), ctypes.byref(given)),
-                        dataset)
+                        dataset, self)
 
     def save(self, path, step=0):
         """Saves all variables to a checkpoint."""
         options = _c.CheckpointOptions(step=step)
-        _c.check(_hdf5().ditto_checkpoint_save(self._get(), str(path).encode(), ctypes.byref(options)))
+        _c.check(_hdf5().ditto_checkpoint_save(self._get(), os.fsencode(path), ctypes.byref(options)))
 
     def restore(self, path):
         """Restores all variables from a checkpoint."""
-        _c.check(_hdf5().ditto_checkpoint_restore(self._get(), str(path).encode(), None, None))
+        _c.check(_hdf5().ditto_checkpoint_restore(self._get(), os.fsencode(path), None, None))
 
     def describe(self):
         """Returns a text about the replicas and where they are."""
@@ -216,7 +234,7 @@ class Strategy(_Object):
 
     def trace_write(self, path):
         """Writes the recording for a trace viewer."""
-        _c.check(lib.ditto_strategy_trace_write(self._get(), str(path).encode()))
+        _c.check(lib.ditto_strategy_trace_write(self._get(), os.fsencode(path)))
 
 
 class Replica:
@@ -224,6 +242,7 @@ class Replica:
 
     def __init__(self, handle):
         self._handle = handle
+        self._pending = {}  # operations that were started and not waited for, which keep their arrays
 
     def _get(self):
         if self._handle is None:
@@ -283,6 +302,7 @@ class Replica:
         pending = Pending(self, src, out)
         _c.check(lib.ditto_all_reduce_start(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
                                             None, ctypes.byref(pending._pending)))
+        self._pending[id(pending)] = pending
         return pending
 
     def _two(self, src, out, more, less):
@@ -298,7 +318,8 @@ class Replica:
         return count, d, out_count, dtype, s
 
     def read(self, variable):
-        """Returns this replica's value of a variable, as a read-only array. It changes with the variable."""
+        """Returns this replica's value of a variable, as a read-only array. It changes with the variable, and
+        must not be used after the variable or the strategy was destroyed."""
         data = ctypes.c_void_p()
         _c.check(lib.ditto_read(self._get(), variable._get(), ctypes.byref(data)))
         tensor = variable._spec()
@@ -318,7 +339,7 @@ class Replica:
         _c.check(lib.ditto_assign_sub(self._get(), variable._get(), variable._fits(value)))
 
     def batches(self, iterator):
-        """Yields this replica's batches, as tuples of read-only arrays, which are valid until the next one."""
+        """Yields this replica's batches, as tuples of read-only arrays, valid until the next batch."""
         batch = _c.Batch()
         while _c.check(lib.ditto_next(self._get(), iterator._get(), ctypes.byref(batch))) == _c.OK:
             yield tuple(_array_at(batch.component[k], iterator) for k in range(batch.num_components))
@@ -335,18 +356,23 @@ class Pending:
     def wait(self):
         """Waits until the operation is complete."""
         _c.check(lib.ditto_wait(self._replica._get(), ctypes.byref(self._pending), None))
+        self._replica._pending.pop(id(self), None)
 
     def test(self):
         """Returns True if the operation is complete, and counts as waited for."""
-        return _c.check(lib.ditto_test(self._replica._get(), ctypes.byref(self._pending))) == _c.OK
+        complete = _c.check(lib.ditto_test(self._replica._get(), ctypes.byref(self._pending))) == _c.OK
+        if complete:
+            self._replica._pending.pop(id(self), None)
+        return complete
 
 
 class Variable(_Object):
     """A variable of a strategy."""
     _destroy = "ditto_variable_destroy"
 
-    def __init__(self, handle, value):
+    def __init__(self, handle, value, strategy):
         super().__init__(handle)
+        self._strategy = strategy  # it has the memory
         self._shape, self._dtype = value.shape, value.dtype
 
     def _spec(self):
@@ -420,9 +446,9 @@ class Iterator(_Object):
     """Batches of a dataset for the replicas of a strategy."""
     _destroy = "ditto_iterator_destroy"
 
-    def __init__(self, handle, dataset):
+    def __init__(self, handle, dataset, strategy):
         super().__init__(handle)
-        self._dataset = dataset
+        self._dataset, self._strategy = dataset, strategy
 
 
 # -- checkpoints --
@@ -447,7 +473,7 @@ class Checkpoint(dict):
 def load(path):
     """Reads a checkpoint. No strategy is needed."""
     library = _hdf5()
-    handle = _make(library.ditto_checkpoint_open, str(path).encode())
+    handle = _make(library.ditto_checkpoint_open, os.fsencode(path))
     try:
         found = Checkpoint()
         found.step = library.ditto_checkpoint_step(handle)

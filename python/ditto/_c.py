@@ -17,7 +17,7 @@ class Error(Exception):
     """An error of ditto. str(error) is its message."""
 
     def __init__(self, record):
-        super().__init__(record.message.decode())
+        super().__init__(record.message.decode(errors="replace"))
         self.status = STATUS.get(record.status, str(record.status))  # for example "DIVERGED"
         self.replica = record.replica  # the replica that failed, or -1
         self.function = (record.function or b"").decode()  # the C function that failed
@@ -54,6 +54,8 @@ class Options(ctypes.Structure):
             if name not in names or name == "struct_size":
                 raise TypeError(f"there is no option {name!r}: there are {', '.join(names[1:])}")
             setattr(self, name, value)
+            if isinstance(value, int) and getattr(self, name) != value:
+                raise ValueError(f"{name} = {value} does not fit")
 
 
 class StrategyOptions(Options):
@@ -182,4 +184,4 @@ def text_of(function, *arguments):
     check(function(*arguments, None, 0, ctypes.byref(length)))
     buffer = ctypes.create_string_buffer(length.value + 1)
     check(function(*arguments, buffer, ctypes.c_size_t(len(buffer)), ctypes.byref(length)))
-    return buffer.value.decode()
+    return buffer.value.decode(errors="replace")

@@ -220,35 +220,37 @@ module ditto
         function c_all_reduce(self, src, dst, op) bind(c, name='ditto_f_all_reduce') result(status)
             import
             type(c_ptr), value :: self
-            type(*), dimension(..), intent(in) :: src, dst
+            type(*), dimension(..) :: src, dst
             integer(c_int), value :: op
             integer(c_int) :: status
         end function
         function c_reduce(self, x, root, op) bind(c, name='ditto_f_reduce') result(status)
             import
             type(c_ptr), value :: self
-            type(*), dimension(..), intent(in) :: x
+            type(*), dimension(..) :: x
             integer(c_int), value :: root, op
             integer(c_int) :: status
         end function
         function c_broadcast(self, x, root) bind(c, name='ditto_f_broadcast') result(status)
             import
             type(c_ptr), value :: self
-            type(*), dimension(..), intent(in) :: x
+            type(*), dimension(..) :: x
             integer(c_int), value :: root
             integer(c_int) :: status
         end function
         function c_reduce_scatter(self, src, dst, op) bind(c, name='ditto_f_reduce_scatter') result(status)
             import
             type(c_ptr), value :: self
-            type(*), dimension(..), intent(in) :: src, dst
+            type(*), dimension(..), intent(in) :: src
+            type(*), dimension(..) :: dst
             integer(c_int), value :: op
             integer(c_int) :: status
         end function
         function c_all_gather(self, src, dst) bind(c, name='ditto_f_all_gather') result(status)
             import
             type(c_ptr), value :: self
-            type(*), dimension(..), intent(in) :: src, dst
+            type(*), dimension(..), intent(in) :: src
+            type(*), dimension(..) :: dst
             integer(c_int) :: status
         end function
         function c_start_barrier(self, options, out) bind(c, name='ditto_barrier_start') result(status)
@@ -261,7 +263,8 @@ module ditto
             result(status)
             import
             type(c_ptr), value :: self
-            type(*), dimension(..), intent(in), asynchronous :: src, dst
+            type(*), dimension(..), intent(in), asynchronous :: src
+            type(*), dimension(..), asynchronous :: dst
             integer(c_int), value :: op
             type(pending), intent(inout) :: out
             integer(c_int) :: status
@@ -270,7 +273,8 @@ module ditto
             bind(c, name='ditto_f_start_reduce_scatter') result(status)
             import
             type(c_ptr), value :: self
-            type(*), dimension(..), intent(in), asynchronous :: src, dst
+            type(*), dimension(..), intent(in), asynchronous :: src
+            type(*), dimension(..), asynchronous :: dst
             integer(c_int), value :: op
             type(pending), intent(inout) :: out
             integer(c_int) :: status
@@ -279,7 +283,8 @@ module ditto
             result(status)
             import
             type(c_ptr), value :: self
-            type(*), dimension(..), intent(in), asynchronous :: src, dst
+            type(*), dimension(..), intent(in), asynchronous :: src
+            type(*), dimension(..), asynchronous :: dst
             type(pending), intent(inout) :: out
             integer(c_int) :: status
         end function
@@ -297,7 +302,8 @@ module ditto
         end function
         function c_part(src, dst, part) bind(c, name='ditto_f_part') result(status)
             import
-            type(*), dimension(..), intent(in) :: src, dst
+            type(*), dimension(..), intent(in) :: src
+            type(*), dimension(..) :: dst
             type(exchange_part), intent(inout) :: part
             integer(c_int) :: status
         end function
@@ -333,7 +339,7 @@ module ditto
         function c_variable_read(handle, x) bind(c, name='ditto_f_variable_read') result(status)
             import
             type(c_ptr), value :: handle
-            type(*), dimension(..), intent(in) :: x
+            type(*), dimension(..) :: x
             integer(c_int) :: status
         end function
         function c_variable_assign(handle, x) bind(c, name='ditto_f_variable_assign') result(status)
@@ -350,7 +356,7 @@ module ditto
         function c_write(self, handle, x, rule) bind(c, name='ditto_f_write') result(status)
             import
             type(c_ptr), value :: self, handle
-            type(*), dimension(..), intent(in) :: x
+            type(*), dimension(..) :: x
             integer(c_int), value :: rule
             integer(c_int) :: status
         end function
@@ -414,6 +420,11 @@ contains
         integer, intent(out) :: status
         type(strategy_options), intent(in), optional :: options
         type(strategy_options) :: given, initial
+        if (c_associated(self%handle)) then
+            status = c_fail(c_null_ptr, 0_c_int32_t, &
+                            'create: the strategy exists: destroy it first'//c_null_char)
+            return
+        end if
         call c_options_init(initial)
         given = initial
         if (present(options)) given = options

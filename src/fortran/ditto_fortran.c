@@ -77,19 +77,36 @@ static ditto_status wrong(const char *what, const char *why)
     return ditto_fail_text(NULL, 0, text);
 }
 
+/* Dimensions of one element, and arrays of one element or none, lie together wherever they are. That of the
+ * compiler's library may say otherwise, and refuses scalars with -fcheck=bounds. */
+static bool is_contiguous(const CFI_cdesc_t *x, size_t count)
+{
+    CFI_index_t next = (CFI_index_t)x->elem_len;
+    for (CFI_rank_t i = 0; count > 1 && i < x->rank; i++) {
+        if (x->dim[i].extent != 1 && x->dim[i].sm != next)
+            return false;
+        next *= x->dim[i].extent;
+    }
+    return true;
+}
+
 /* Finds the elements of an array, or fails. `what` begins the message, for example "the source". */
 static ditto_status find(const CFI_cdesc_t *x, const char *what, struct elements *out)
 {
     *out = (struct elements){ x->base_addr, 1, dtype_of(x) };
+    if (x->rank > 0 && x->dim[x->rank - 1].extent == -1)
+        return wrong(what, "is a dummy argument of assumed size, x(*), whose size nobody knows: pass x(1:n)");
     for (CFI_rank_t i = 0; i < x->rank; i++)
         out->count *= x->dim[i].extent > 0 ? (size_t)x->dim[i].extent : 0;
     if (out->dtype == (ditto_dtype)0)
         return wrong(what,
                      "is of a type that ditto does not know: it knows real and complex of 4 and 8 bytes a "
                      "number, integer of 1, 2, 4 and 8 bytes, and logical(c_bool)");
+    if (out->data == NULL && x->rank == 1 && out->count == 0 && x->attribute == CFI_attribute_other)
+        return DITTO_OK; /* [real ::] */
     if (out->data == NULL)
         return wrong(what, "is not allocated, or not associated");
-    if (!CFI_is_contiguous(x))
+    if (!is_contiguous(x, out->count))
         return wrong(what,
                      "is not contiguous, and would have to be copied: pass an array whose elements lie one "
                      "behind the other, for example a(:, k) and not a(k, :)");

@@ -161,7 +161,7 @@ static void variables()
     CHECK(v.size() == 6);
     strategy.run([&](ditto::replica self) {
         std::vector<float> delta(6, 1.0f);
-        self.assign_add(v, ditto::span<const float>(delta));
+        self.assign_add(v, delta);
         CHECK(self.read(v)[5] == 9.0f);
     });
     CHECK(v.read()[0] == 4.0f);
@@ -288,7 +288,7 @@ static void errors(std::uint32_t n)
             throw std::out_of_range("left");
         pending.wait();
     };
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 20; i++)
         CHECK(has(thrown<std::out_of_range>([&] { strategy.run(leaves); }), "left"));
     auto forgets = [](ditto::replica self) {
         std::vector<double> in(10), out(10);
@@ -304,10 +304,12 @@ static void bad_input()
     ditto::strategy strategy(2);
     auto v = strategy.create_variable(std::vector<float>(4));
     CHECK(has(thrown<ditto::error>([&] { v.assign(std::vector<float>(3)); }), "bytes"));
+    auto too_large = [&] { strategy.create_variable(std::vector<double>(4), { 1000, 1000 }); };
+    CHECK(has(thrown<ditto::error>(too_large), "as many elements"));
     CHECK(has(thrown<ditto::error>([&] {
                   strategy.run([&](ditto::replica self) {
                       std::vector<float> three(3);
-                      self.assign(v, ditto::span<const float>(three));
+                      self.assign(v, three);
                   });
               }),
               "as many"));

@@ -56,7 +56,8 @@ if [ -f "$lib/libditto-hdf5.so" ]; then
     programs="$programs hdf5 hdf5_static"
 fi
 for program in $programs; do
-    echo "$program: $(LD_LIBRARY_PATH=$lib "$scratch/$program" "$scratch/$program.h5")"
+    printed=$(LD_LIBRARY_PATH=$lib "$scratch/$program" "$scratch/$program.h5") || fail "$program: exit $?"
+    echo "$program: $printed"
 done
 
 # The archive contains jemalloc's code under other names. If jemalloc were linked too, it would replace the

@@ -18,7 +18,17 @@ mv "$scratch/staged$prefix" "$scratch/moved"
 lib=$(dirname "$(find "$scratch/moved" -name libditto.so)")
 cp -r tests/embed/app "$scratch/app"
 
-# cmake_app NAME SOURCE TARGET COMPONENTS: builds and runs a program.
+# expect WHAT TEXT PROGRAM...: runs a program, which must succeed and print the text.
+expect() {
+    what=$1 text=$2; shift 2
+    printed=$(cd "$scratch" && "$@") || fail "$what: exit $? after: $printed"
+    [ "$printed" = "$text" ] || fail "$what: printed \"$printed\", and not \"$text\""
+    echo "$what: $printed"
+}
+mean="mean square over 2 replicas: 2.5"
+solved="100 iterations, norm 52287.697788"
+
+# cmake_app NAME SOURCE TARGET COMPONENTS TEXT: builds a program, and runs it as `expect` does.
 cmake_app() {
     log=$scratch/$1.log
     {
@@ -26,17 +36,18 @@ cmake_app() {
             -DSOURCE="$2" -DTARGET="$3" -DCOMPONENTS="${4:-}" \
             -DLANGUAGES="${LANGUAGES:-C;CXX}" && cmake --build "$scratch/cmake-$1"
     } >"$log" 2>&1 || { cat "$log"; fail "cmake $1"; }
-    echo "cmake $1: $(cd "$scratch" && "$scratch/cmake-$1/$1")"
+    expect "cmake $1" "$5" "$scratch/cmake-$1/$1"
 }
 
 # Nothing of these programs needs a package of pkg-config.
 export PKG_CONFIG_LIBDIR="$scratch/none"
-cmake_app c app.c ditto::ditto
-cmake_app cpp app.cpp ditto::ditto
-cmake_app face face.cpp ditto::ditto
-[ ! -f "$lib/libditto-hdf5.so" ] || cmake_app hdf5 checkpoint.c ditto::hdf5 hdf5
+cmake_app c app.c ditto::ditto "" "$mean"
+cmake_app cpp app.cpp ditto::ditto "" "$mean"
+cmake_app face face.cpp ditto::ditto "" "$mean"
+[ ! -f "$lib/libditto-hdf5.so" ] || cmake_app hdf5 checkpoint.c ditto::hdf5 hdf5 \
+    "saved and restored: 2.5"
 if command -v gfortran >/dev/null; then
-    LANGUAGES="C;Fortran" cmake_app fortran cg.f90 ditto::fortran fortran
+    LANGUAGES="C;Fortran" cmake_app fortran cg.f90 ditto::fortran fortran "$solved"
     pc=$(dirname "$(find "$scratch/moved" -name ditto.pc)")
     flags() { PKG_CONFIG_LIBDIR=$pc pkg-config --define-variable=prefix="$scratch/moved" "$@" ditto; }
     folder=$(flags --variable=fortran)
@@ -44,11 +55,11 @@ if command -v gfortran >/dev/null; then
     (cd "$scratch" && gcc -c $(flags --cflags) "$folder/ditto_fortran.c" &&
         gfortran -frecursive "$folder/ditto.f90" app/cg.f90 ditto_fortran.o $(flags --libs) -o cg) ||
         fail "gfortran with pkg-config"
-    echo "gfortran and pkg-config: $(LD_LIBRARY_PATH=$lib "$scratch/cg")"
+    expect "gfortran and pkg-config" "$solved" env LD_LIBRARY_PATH="$lib" "$scratch/cg"
 fi
 # The Python package finds the library beside it.
-if ! grep -q 'not for dlopen' "$build/meson-logs/meson-log.txt" && /usr/bin/python3 -c 'import numpy' 2>/dev/null
-then
+if ! grep -q 'not for dlopen' "$build/meson-logs/meson-log.txt" &&
+    /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
     cat >"$scratch/app.py" <<'PYTHON'
 import ditto
 import numpy
@@ -57,12 +68,12 @@ with ditto.Strategy(2) as strategy:
     squares = strategy.run(lambda self: self.all_reduce(numpy.array([(self.id + 1.0) ** 2]), "mean")[0])
     print(f"mean square over {strategy.num_replicas} replicas: {squares[0]}")
 PYTHON
-    echo "python: $(cd "$scratch" && PYTHONPATH=$scratch/moved/share/ditto/python /usr/bin/python3 app.py)"
+    expect python "$mean" env PYTHONPATH="$scratch/moved/share/ditto/python" /usr/bin/python3 app.py
 fi
 unset PKG_CONFIG_LIBDIR
 for mpi in openmpi mpich; do
     [ ! -f "$lib/libditto-$mpi.so" ] || OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-        cmake_app "$mpi" cluster.c "ditto::$mpi" "$mpi"
+        cmake_app "$mpi" cluster.c "ditto::$mpi" "$mpi" "1 host"
 done
 
 # What cannot be had is an error that says so.
@@ -89,7 +100,9 @@ targets="app face"
 ninja -C "$scratch/meson" $targets >"$scratch/meson.log" 2>&1 ||
     { grep -v '^\[' "$scratch/meson.log"; fail "meson"; }
 for program in $targets; do
-    echo "meson subproject, $program: $("$scratch/meson/$program")"
+    text=$mean
+    [ "$program" != cg ] || text=$solved
+    expect "meson subproject, $program" "$text" "$scratch/meson/$program"
 done
 meson introspect --tests "$scratch/meson" | grep -q '^\[\]' || fail "the subproject has tests"
 meson introspect --installed "$scratch/meson" | grep -q ditto && fail "the subproject installs files of ditto"

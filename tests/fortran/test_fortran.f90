@@ -137,6 +137,9 @@ contains
         call self%all_reduce_to(all, all, ditto_sum)
         call check(all(1) == n, 'the same array twice')
         call self%all_reduce(all(1:0), ditto_sum)
+        call self%all_reduce([real(real64) ::], ditto_sum)
+        call self%all_reduce(matrix(2:2, 3:3), ditto_sum)
+        call self%all_reduce(matrix(1:0, :), ditto_sum)
         call self%barrier()
         call check(self%status == 0, 'no error')
     end subroutine
@@ -215,7 +218,6 @@ contains
         class(replica), intent(inout) :: self
         class(*), intent(inout) :: user
         real(real64) :: x(4, 4)
-        real(real64), allocatable :: none(:)
         real(real32) :: y(4)
         character(8) :: text
         type(exchange_part) :: part
@@ -238,7 +240,7 @@ contains
             case (4)
                 call self%all_reduce_to(x(:, 1), x(1:3, 2), ditto_sum)
             case (5)
-                call self%all_reduce(none, ditto_sum)
+                call legacy(self, x)
             case (6)
                 call self%all_reduce(x, ditto_xor, status)
                 call check(status < 0 .and. self%status == status, 'a status')
@@ -263,6 +265,14 @@ contains
         end select
     end subroutine
 
+    ! An array whose size only the caller knows.
+    subroutine legacy(self, x)
+        class(replica), intent(inout) :: self
+        real(real64), intent(inout) :: x(*)
+        call self%all_reduce(x(1:4), ditto_sum)
+        call self%all_reduce(x, ditto_sum)
+    end subroutine
+
     subroutine faults(n)
         integer, intent(in) :: n
         character(60) :: expected(12)
@@ -271,7 +281,8 @@ contains
         integer :: status, kind, ended
         real(real32) :: x(2, 3)
         expected = [character(60) :: 'the array is not contiguous', 'the array is of a type', &
-                    'another type', 'has a size', 'is not allocated', 'XOR of f64', 'as it should', 'left behind', &
+                    'another type', 'has a size', 'of assumed size', 'XOR of f64', 'as it should', &
+                    'left behind', &
                     'function returned with 1 pending operation', 'what a part gives is not contiguous', &
                     'another type or size than the variable', 'the source is not contiguous']
         call s%create(n, status)

@@ -114,6 +114,20 @@ class Errors(unittest.TestCase):
                         strategy.run(work)
                     self.assertEqual(strategy.run(lambda self: self.id), list(range(n)))
 
+    def test_exceptions_without_a_text(self):
+        class Silent(Exception):
+            def __str__(self):
+                raise Unusual("no text")
+
+        with ditto.Strategy(2) as strategy:
+            for e in (Silent(), FileNotFoundError("\udcff.txt"), KeyboardInterrupt("a \0 b")):
+                def work(self, e=e):
+                    if self.id == 1:
+                        raise e
+                    self.barrier()
+                with self.assertRaises(type(e)):
+                    strategy.run(work)
+
     def test_errors_of_ditto(self):
         def diverge(self):
             if self.id == 0:
@@ -177,6 +191,29 @@ class Errors(unittest.TestCase):
         with self.assertRaisesRegex(ditto.Error, "destroyed"):
             variable.read()
         variable.destroy()
+
+    def test_operations_whose_handle_was_dropped(self):
+        def drops(self):
+            for _ in range(5):
+                self.all_reduce_start(numpy.ones(100000), numpy.empty(100000))
+                gc.collect()
+
+        with ditto.Strategy(2) as strategy:
+            for _ in range(10):
+                with self.assertRaisesRegex(ditto.Error, "5 pending operations"):
+                    strategy.run(drops)
+
+    def test_views_keep_their_strategy(self):
+        strategy = ditto.Strategy(2)
+        variable = strategy.variable(numpy.full(100000, 3.0))
+        view = strategy.run(lambda self: self.read(variable))[0]
+        del strategy, variable
+        gc.collect()
+        self.assertEqual(view[-1], 3.0)
+
+    def test_numbers_that_do_not_fit(self):
+        with self.assertRaisesRegex(ValueError, "timeout_ms = 4294967296 does not fit"):
+            ditto.Strategy(2, timeout_ms=2 ** 32)
 
     def test_operations_that_are_left_behind(self):
         def leaves(self):
