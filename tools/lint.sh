@@ -162,8 +162,8 @@ for entry in once:
 print(json.dumps(list(once)))
 PYTHON
 # The C part of the Fortran module includes a header of the Fortran compiler, which clang does not find.
-sources | grep -v '^src/fortran/' | xargs -n 1 -P "$(nproc)" clang-tidy -p "$once" --quiet --warnings-as-errors='*' 2>/dev/null ||
-    complain "clang-tidy"
+sources | grep -v '^src/fortran/' | xargs -n 1 -P "$(nproc)" \
+    clang-tidy -p "$once" --quiet --warnings-as-errors='*' 2>/dev/null || complain "clang-tidy"
 rm -rf "$once"
 
 [ $failed = 0 ] && echo "lint: clean"

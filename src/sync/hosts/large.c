@@ -91,7 +91,7 @@ struct large {
 typedef ditto_status large_step(const struct large *l, const struct hosts_block *b);
 
 /* The walk over the blocks. */
-struct block_walk {
+struct hosts_walk {
     struct large l;
     struct dti_flow ahead;
     struct dti_segment segment;
@@ -209,7 +209,7 @@ static size_t slice_bytes(size_t hosts)
 
 /* The bytes of a block, which are equal on all hosts. If one host finishes all of it, that host receives the
  * parts of all others, so the block is smaller. */
-static size_t block_bytes(const struct block_walk *w)
+static size_t block_bytes(const struct hosts_walk *w)
 {
     size_t hosts = dti_hosts_count(w->l.hosts), slice = slice_bytes(hosts);
     if (w->segment.from != DTI_ALL)
@@ -219,7 +219,7 @@ static size_t block_bytes(const struct block_walk *w)
 
 /* Adds elements of the present segment to a block that has `bytes` already. Returns their bytes, or 0 if none
  * fits. */
-static size_t add_piece(struct block_walk *w, struct hosts_block *b, size_t bytes, size_t most)
+static size_t add_piece(struct hosts_walk *w, struct hosts_block *b, size_t bytes, size_t most)
 {
     const struct dti_reduction *r = &w->ahead.reduction;
     size_t width = r->accumulator_bytes, grain = width < DTI_CACHE_LINE ? DTI_CACHE_LINE / width : 1,
@@ -232,7 +232,7 @@ static size_t add_piece(struct block_walk *w, struct hosts_block *b, size_t byte
     return piece->count * width;
 }
 
-static bool next_block(struct block_walk *w)
+static bool next_block(struct hosts_walk *w)
 {
     struct hosts_block *b = &w->block[w->blocks % 2];
     size_t bytes = 0, most = block_bytes(w);
@@ -566,7 +566,7 @@ static ditto_status drive_begin(const struct dti_hosts_call *c)
     return DITTO_OK;
 }
 
-static struct block_walk *walk_of(const struct dti_hosts_call *c)
+static struct hosts_walk *walk_of(const struct dti_hosts_call *c)
 {
     return c->step;
 }
@@ -574,7 +574,7 @@ static struct block_walk *walk_of(const struct dti_hosts_call *c)
 /* The wire is busy with the partials of one block while the replicas combine the next one. */
 static ditto_status drive_first(const struct dti_hosts_call *c)
 {
-    struct block_walk *w = walk_of(c);
+    struct hosts_walk *w = walk_of(c);
     if (begin_partials(&w->l, w->driven) != DITTO_OK)
         return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
     return DITTO_OK;
@@ -582,7 +582,7 @@ static ditto_status drive_first(const struct dti_hosts_call *c)
 
 static ditto_status drive_before_b(const struct dti_hosts_call *c)
 {
-    struct block_walk *w = walk_of(c);
+    struct hosts_walk *w = walk_of(c);
     const struct hosts_block *b = w->driven, *next = &w->block[(b->number + 1) % 2];
     if ((next->number == b->number + 1 && next->pieces != 0 && begin_partials(&w->l, next) != DITTO_OK) ||
         receive_results(&w->l, b) != DITTO_OK)
@@ -592,7 +592,7 @@ static ditto_status drive_before_b(const struct dti_hosts_call *c)
 
 static ditto_status drive_after_b(const struct dti_hosts_call *c)
 {
-    struct block_walk *w = walk_of(c);
+    struct hosts_walk *w = walk_of(c);
     if (send_results(&w->l, w->driven) != DITTO_OK)
         return dti_hosts_fail_wait(c, DTI_WAIT_FAILED);
     return await(&w->l, w->driven, true);
@@ -652,7 +652,7 @@ static ditto_status perform(const struct large *l, large_step *step, const struc
 
 /* The driver does its part of a step. All replicas meet before it and after it, unless the driver carries out
  * a started operation. */
-static ditto_status drive(struct block_walk *w, const struct hosts_block *b,
+static ditto_status drive(struct hosts_walk *w, const struct hosts_block *b,
                           ditto_status (*work)(const struct dti_hosts_call *c))
 {
     w->driven = b;
@@ -663,7 +663,7 @@ static ditto_status drive(struct block_walk *w, const struct hosts_block *b,
     return dti_hosts_meet(w->l.c);
 }
 
-static ditto_status go_through(struct block_walk *w)
+static ditto_status go_through(struct hosts_walk *w)
 {
     bool more = next_block(w);
     if (!more)
@@ -687,7 +687,7 @@ static ditto_status go_through(struct block_walk *w)
 ditto_status dti_hosts_large(const struct dti_hosts_call *given)
 {
     struct dti_hosts_call c = *given;
-    struct block_walk w = { .l = { .c = &c,
+    struct hosts_walk w = { .l = { .c = &c,
                                    .hosts = c.hosts,
                                    .own = dti_hosts_own(c.hosts),
                                    .share = c.self->index,
