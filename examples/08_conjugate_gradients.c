@@ -1,7 +1,7 @@
 /* Lesson 8: conjugate gradients for Poisson's equation on a square. Each replica stores only its own rows of
- * the grid, and copies of the rows beside them, which ditto_exchange brings. Dot products use
- * ditto_block_sum, whose bits do not depend on how the elements are divided over replicas. So the number of
- * iterations and all bits of the residual are the same for each number of replicas.
+ * the grid, and copies of the rows beside them, which ditto_exchange brings. The bits of ditto_block_dot do
+ * not depend on how the elements are divided over replicas. So the number of iterations and all bits of the
+ * residual are the same for each number of replicas.
  *
  *     build/examples/08_conjugate_gradients [REPLICAS ...] */
 #include "launch.h"
@@ -22,7 +22,7 @@ struct problem {
 struct part {
     ditto_replica *self;
     size_t count; /* the number of cells */
-    double *x, *r, *p, *q, *product;
+    double *x, *r, *p, *q;
 
     /* The rows before and after this replica's rows of p are p - SIDE and p + count. At the border of the
      * square they are zero. */
@@ -32,9 +32,7 @@ struct part {
 
 static ditto_status dot(struct part *g, const double *a, const double *b, double *sum)
 {
-    for (size_t i = 0; i < g->count; i++)
-        g->product[i] = a[i] * b[i];
-    return ditto_block_sum(g->self, g->product, sum, g->count, DITTO_F64, NULL);
+    return ditto_block_dot(g->self, a, b, sum, g->count, DITTO_F64, NULL);
 }
 
 /* Computes q = A p with the five-point stencil. */
@@ -80,17 +78,13 @@ static ditto_status solve(ditto_replica *self, void *problem)
         return ditto_fail(self, 1, "%u replicas for %d rows", replicas, SIDE);
     size_t first = (size_t)SIDE * id / replicas * SIDE,
            count = (size_t)SIDE * (id + 1) / replicas * SIDE - first;
-    void *memory; /* for five vectors and two rows, on this replica's NUMA node */
-    size_t bytes = (5 * count + 2 * SIDE) * sizeof(double);
+    void *memory; /* for four vectors and two rows, on this replica's NUMA node */
+    size_t bytes = (4 * count + 2 * SIDE) * sizeof(double);
     DITTO_TRY(ditto_alloc(self, bytes, 64, &memory));
     double *x = memset(memory, 0, bytes);
-    struct part g = { .self = self,
-                      .count = count,
-                      .x = x,
-                      .r = x + count,
-                      .q = x + 2 * count,
-                      .product = x + 3 * count,
-                      .p = x + 4 * count + SIDE };
+    struct part g = {
+        .self = self, .count = count, .x = x, .r = x + count, .q = x + 2 * count, .p = x + 3 * count + SIDE
+    };
     /* Border i is between replicas i and i + 1. */
     if (id > 0)
         g.neighbour[g.neighbours++] = (ditto_exchange_part){ id - 1, id - 1, g.p,      g.p - SIDE,

@@ -864,6 +864,20 @@ class replica
             return ditto_all_gather(self_, s.data(), d.data(), s.size(), dtype, options);
         });
     }
+    // The dot product over the elements of all replicas, whose bits do not depend on their number.
+    template <class A, class B>
+    outcome<std::remove_const_t<detail::element_of<const A>>> block_dot(const A &x, const B &y) const
+    {
+        using T = std::remove_const_t<detail::element_of<const A>>;
+        static_assert(std::is_same_v<T, std::remove_const_t<detail::element_of<const B>>>,
+                      "both factors have the same elements");
+        T sum{};
+        if (std::size(x) != std::size(y))
+            return detail::fail<T>("the factors of a dot product have different sizes");
+        ditto_status status = ditto_block_dot(self_, std::data(x), std::data(y), &sum, std::size(x),
+                                              dtype_of<T>(), nullptr);
+        return detail::give(status, sum);
+    }
     // One element of each replica.
     template <class T> outcome<std::vector<T>> all_gather(T element) const
     {

@@ -348,6 +348,25 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum(ditto_replica *self, cons
                                                        size_t count, ditto_dtype dtype,
                                                        const ditto_reduce_options *options);
 
+/** Dot product: adds up x[i] * y[i] over all elements of all replicas. Each product is rounded to the dtype.
+ *  The sum has the bits of ditto_block_sum of an array of the products, which does not have to exist. So it
+ *  does not depend on the number of replicas either. Of complex numbers the products are x[i] * y[i], without
+ *  a conjugate.
+ *
+ *  @param self     the calling replica
+ *  @param x        [in]  shape [count]
+ *  @param y        [in]  shape [count]; may be x
+ *  @param dst      [out] one element: the sum, or 0 if there are no elements at all
+ *  @param count    number of elements; may differ between replicas
+ *  @param dtype    dtype of the elements
+ *  @param options  NULL for the defaults; read only during the call
+ *  @return DITTO_OK, or an error of ditto_block_sum
+ *  @par Cost
+ *  That of ditto_block_sum, and one pass over the second factor. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_block_dot(ditto_replica *self, const void *x, const void *y,
+                                                       void *dst, size_t count, ditto_dtype dtype,
+                                                       const ditto_reduce_options *options);
+
 /** @} */
 /** @} */
 

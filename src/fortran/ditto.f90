@@ -112,6 +112,7 @@ module ditto
         procedure :: broadcast => replica_broadcast
         procedure :: reduce_scatter => replica_reduce_scatter
         procedure :: all_gather => replica_all_gather
+        procedure :: block_dot => replica_block_dot
         procedure :: start_barrier => replica_start_barrier
         procedure :: start_all_reduce => replica_start_all_reduce
         procedure :: start_reduce_scatter => replica_start_reduce_scatter
@@ -251,6 +252,13 @@ module ditto
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in) :: src
             type(*), dimension(..) :: dst
+            integer(c_int) :: status
+        end function
+        function c_block_dot(self, x, y, total) bind(c, name='ditto_f_block_dot') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in) :: x, y
+            type(*), dimension(..) :: total
             integer(c_int) :: status
         end function
         function c_start_barrier(self, options, out) bind(c, name='ditto_barrier_start') result(status)
@@ -632,6 +640,19 @@ contains
         integer(c_int) :: found
         found = self%status
         if (found == 0) found = c_all_gather(self%handle, src, dst)
+        call self%keep(found, status)
+    end subroutine
+
+    ! The dot product over the elements of all replicas, whose bits do not depend on their number. `total` is
+    ! a scalar of the factors' type.
+    subroutine replica_block_dot(self, x, y, total, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: x, y
+        type(*), dimension(..) :: total
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_block_dot(self%handle, x, y, total)
         call self%keep(found, status)
     end subroutine
 

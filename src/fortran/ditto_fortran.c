@@ -26,6 +26,8 @@ ditto_status ditto_f_start_reduce_scatter(ditto_replica *self, const CFI_cdesc_t
 ditto_status ditto_f_start_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
                                       ditto_pending *out);
 ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part);
+ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *y,
+                               const CFI_cdesc_t *sum);
 ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,
                                      int synchronization, int aggregation, ditto_variable **out);
 ditto_status ditto_f_variable_read(ditto_variable *variable, const CFI_cdesc_t *x);
@@ -190,6 +192,19 @@ ditto_status ditto_f_start_all_gather(ditto_replica *self, const CFI_cdesc_t *sr
     struct elements s, d;
     DITTO_TRY(find_both(src, dst, 1, ditto_num_replicas(self), &s, &d));
     return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, NULL, out);
+}
+
+ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *y,
+                               const CFI_cdesc_t *sum)
+{
+    struct elements a, b, s;
+    DITTO_TRY(find(sum, "the sum", &s));
+    if (s.count != 1)
+        return wrong("the sum", "is not a scalar");
+    DITTO_TRY(find_both(x, y, 1, 1, &a, &b));
+    if (s.dtype != a.dtype)
+        return wrong("the sum", "is of another type than the factors");
+    return ditto_block_dot(self, a.data, b.data, s.data, a.count, a.dtype, NULL);
 }
 
 /* The partner and the tag have been set. */

@@ -245,21 +245,40 @@ ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src, void 
 
 /* -- sums whose bits do not depend on the number of replicas -- */
 
-ditto_status ditto_block_sum(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
-                             const ditto_reduce_options *options)
+/* `factor` is NULL, or has as many elements as `src`. The names are those of the parameters. */
+static ditto_status sum_blocks(ditto_replica *self, const char *name, const void *src, const char *src_name,
+                               const void *factor, void *dst, size_t count, ditto_dtype dtype,
+                               const ditto_reduce_options *options)
 {
     struct dti_arguments a;
     size_t bytes;
-    DTI_ENTER();
-    DTI_TRY(dti_arguments_begin(&a, self, "ditto_block_sum", DTI_PATTERN_BLOCKS, options, 0));
+    DTI_TRY(dti_arguments_begin(&a, self, name, DTI_PATTERN_BLOCKS, options, 0));
     DTI_TRY(dti_reduction_check(dtype, DITTO_SUM));
     DTI_TRY(dti_buffer_bytes(count, dtype, &bytes));
-    DTI_TRY(dti_buffer_check(src, bytes, dtype, "src"));
+    DTI_TRY(dti_buffer_check(src, bytes, dtype, src_name));
     DTI_TRY(dti_buffer_check(dst, ditto_dtype_bytes(dtype), dtype, "dst"));
     a.call.dtype = (uint8_t)dtype;
     a.call.op = DITTO_SUM;
     a.call.element_bytes = ditto_dtype_bytes(dtype);
     a.call.src = src;
     a.call.dst = dst;
-    return dti_block_sum(a.replica, &a.call, count, &a.deadline);
+    return dti_block_sum(a.replica, &a.call, factor, count, &a.deadline);
+}
+
+ditto_status ditto_block_sum(ditto_replica *self, const void *src, void *dst, size_t count, ditto_dtype dtype,
+                             const ditto_reduce_options *options)
+{
+    DTI_ENTER();
+    return sum_blocks(self, "ditto_block_sum", src, "src", NULL, dst, count, dtype, options);
+}
+
+ditto_status ditto_block_dot(ditto_replica *self, const void *x, const void *y, void *dst, size_t count,
+                             ditto_dtype dtype, const ditto_reduce_options *options)
+{
+    static const char none[16];
+    size_t bytes;
+    DTI_ENTER();
+    DTI_TRY(dti_buffer_bytes(count, dtype, &bytes));
+    DTI_TRY(dti_buffer_check(y, bytes, dtype, "y"));
+    return sum_blocks(self, "ditto_block_dot", x, "x", y != NULL ? y : none, dst, count, dtype, options);
 }

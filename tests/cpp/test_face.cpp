@@ -61,6 +61,7 @@ static void collectives(ditto::replica self)
     self.all_gather(mine, all);
     CHECK(all[0] == 0 && all[2 * n - 1] == n - 1);
     CHECK(self.all_gather(id).at(n - 1) == n - 1);
+    CHECK(self.block_dot(std::vector<double>(5, 2.0), std::vector<double>(5, 3.0)) == 30.0 * n);
     std::vector<double> at_root(5, 1.0);
     self.reduce(at_root, n - 1);
     CHECK(id != n - 1 || at_root[4] == n);

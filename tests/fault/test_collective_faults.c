@@ -92,6 +92,11 @@ static ditto_status exchange(ditto_replica *self, const struct operands *o)
                                    { before, before, NULL, o->dst, 0, o->count, DITTO_F32 } };
     return ditto_exchange(self, part, 2, o->options);
 }
+static ditto_status block_dot(ditto_replica *self, const struct operands *o)
+{
+    return ditto_block_dot(self, o->src, o->src, o->dst, o->count, DITTO_F32, o->options);
+}
+
 static ditto_status block_sum(ditto_replica *self, const struct operands *o)
 {
     return ditto_block_sum(self, o->src, o->dst, o->count, DITTO_F32, o->options);
@@ -155,6 +160,7 @@ static const struct {
     { slices_into, "ditto_all_reduce_slices_into", false },
     { exchange, "ditto_exchange", false },
     { block_sum, "ditto_block_sum", false },
+    { block_dot, "ditto_block_dot", false },
     { all_reduce_tensor, "ditto_all_reduce_tensor", false },
     { all_gather_tensor, "ditto_all_gather_tensor", false },
     { all_reduce_start, "ditto_all_reduce_start", true },

@@ -134,6 +134,8 @@ contains
         own = 2
         call self%reduce(own, 0, ditto_sum)
         call check(id /= 0 .or. own(1) == 2*n, 'a reduction')
+        call self%block_dot([1d0, 2d0], [3d0, 4d0], scalar)
+        call check(scalar == 11*n, 'a dot product')
         call self%all_reduce_to(all, all, ditto_sum)
         call check(all(1) == n, 'the same array twice')
         call self%all_reduce(all(1:0), ditto_sum)

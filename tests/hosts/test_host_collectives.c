@@ -187,7 +187,8 @@ static ditto_status make_other_call(ditto_replica *self, const struct choice *c,
     case 12:
         *received = 8;
         memset(dst, 0, 8);
-        return ditto_block_sum(self, src, dst, c->counts[id], c->dtype, NULL);
+        return c->in_place ? ditto_block_dot(self, src, src, dst, c->counts[id], c->dtype, NULL)
+                           : ditto_block_sum(self, src, dst, c->counts[id], c->dtype, NULL);
     default:
         *received = c->count * 5;
         fill(src, c->count * 5, DITTO_I8, c->count + id);

@@ -5,9 +5,11 @@
  * blocks to the largest subtrees that they form. In a last meeting all replicas receive the sums of these
  * subtrees, and each combines them by itself. */
 #include "sync/algorithms/block_sum.h"
+#include "replicas/memory/arena.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
 #include "sync/hosts/hosts.h"
+#include "sync/meeting/access.h"
 #include "sync/meeting/meeting.h"
 
 #include <string.h>
@@ -15,6 +17,24 @@
 #define BLOCK_BYTES ((size_t)DITTO_BLOCK_ELEMENTS * DTI_BLOCK_SUM_BYTES)
 
 /* -- one block -- */
+
+/* Writes the products of the replica's own factors. A product is an element, and rounded as one. */
+static void multiply(const struct dti_block_row *r, dti_kernel_table *kernels, size_t first, size_t count,
+                     void *out)
+{
+    const struct dti_kernel *times = &(*kernels)[r->dtype][DITTO_PROD];
+    const char *left = r->factor[0] + first * r->reduction.element_bytes,
+               *right = r->factor[1] + first * r->reduction.element_bytes;
+    alignas(DTI_CACHE_LINE) float wide[2][DITTO_BLOCK_ELEMENTS];
+    if (times->widen == NULL) {
+        times->combine(out, left, right, count);
+        return;
+    }
+    times->widen(wide[0], left, count);
+    times->widen(wide[1], right, count);
+    times->combine(wide[0], wide[0], wide[1], count);
+    times->narrow(out, wide[0], count);
+}
 
 /* Copies elements [first, end) of the row from the replicas that have them. */
 static void collect(const struct dti_block_row *r, size_t first, size_t end, char *out)
@@ -25,7 +45,10 @@ static void collect(const struct dti_block_row *r, size_t first, size_t end, cha
         while (r->start[i + 1] <= first)
             i++;
         size_t upto = r->start[i + 1] < end ? r->start[i + 1] : end;
-        memcpy(out, r->data[i] + (first - r->start[i]) * bytes, (upto - first) * bytes);
+        if (i == r->self->id && r->factor[0] != NULL)
+            multiply(r, r->self->sync->kernels, first - r->start[i], upto - first, out);
+        else
+            memcpy(out, r->data[i] + (first - r->start[i]) * bytes, (upto - first) * bytes);
         out += (upto - first) * bytes;
         first = upto;
     }
@@ -196,11 +219,40 @@ static ditto_status sum_here(struct dti_block_row *row, const struct dti_call *c
     return sum_all(row, call, deadline);
 }
 
-ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, size_t count,
-                           struct dti_deadline *deadline)
+/* Makes the products that other replicas may need. They exist until all replicas have met again, or left. */
+static ditto_status make_head(struct dti_block_row *row)
+{
+    size_t count = row->count < DITTO_BLOCK_ELEMENTS ? row->count : DITTO_BLOCK_ELEMENTS - 1;
+    void *head;
+    DTI_TRY(dti_replica_alloc(row->self, DITTO_BLOCK_ELEMENTS * row->reduction.element_bytes, DTI_CACHE_LINE,
+                              &head));
+    multiply(row, row->self->sync->kernels, 0, count, head);
+    row->values = head;
+    return DITTO_OK;
+}
+
+static ditto_status sum(struct dti_block_row *row, const struct dti_call *call, struct dti_deadline *deadline)
+{
+    struct dti_replica *self = row->self;
+    bool multiplies = row->factor[0] != NULL;
+    if (multiplies && make_head(row) != DITTO_OK) {
+        dti_replica_stop(self);
+        return dti_leave_collective(self, DITTO_ERR_NO_MEMORY);
+    }
+    ditto_status status = self->sync->hosts == NULL ? sum_here(row, call, deadline)
+                                                    : dti_block_sum_on_hosts(row, call, deadline);
+    if (multiplies)
+        dti_arena_free(self->arena, (void *)(uintptr_t)row->values);
+    return status;
+}
+
+ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, const void *factor,
+                           size_t count, struct dti_deadline *deadline)
 {
     struct dti_block_row row = { .values = call->src,
                                  .count = count,
+                                 .factor = { factor != NULL ? call->src : NULL, factor },
+                                 .dtype = call->dtype,
                                  .reduction = dti_flow_reduction(self->sync, call),
                                  .self = self,
                                  .n = self->all_replicas };
@@ -208,8 +260,7 @@ ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call
     struct dti_fenv saved = dti_fenv_enter();
     own_call.more = &row;
     dti_call_begins(self, call);
-    ditto_status status = self->sync->hosts == NULL ? sum_here(&row, &own_call, deadline)
-                                                    : dti_block_sum_on_hosts(&row, &own_call, deadline);
+    ditto_status status = sum(&row, &own_call, deadline);
     dti_call_ends(self, call);
     dti_fenv_leave(saved);
     return status;

@@ -15,11 +15,16 @@ struct dti_replica;
 #define DTI_BLOCK_SUM_BYTES 16
 
 struct dti_block_row {
-    /* The replica's elements. Other replicas read these two members. */
+    /* The replica's elements, or, of a dot product, the first DITTO_BLOCK_ELEMENTS - 1 products. Other
+     * replicas read these two members. No block of theirs has more elements of this replica. */
     const char *values;
     size_t count;
 
+    /* The two factors of a dot product, whose products are the elements. Otherwise NULL. */
+    const char *factor[2];
+
     struct dti_reduction reduction;
+    uint8_t dtype;
     struct dti_replica *self;
     uint32_t n; /* replicas */
 

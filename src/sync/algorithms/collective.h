@@ -68,9 +68,10 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
 
 struct dti_replica;
 
-/* The collective of ditto_block_sum. The call has src, dst, dtype, op and element_bytes. `count` is the
- * number of elements that this replica has. Must be called on the replica's own thread. */
-ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, size_t count,
-                           struct dti_deadline *deadline);
+/* The collective of ditto_block_sum and ditto_block_dot. The call has src, dst, dtype, op and element_bytes.
+ * `count` is the number of elements that this replica has. If `factor` is not NULL, the elements are
+ * multiplied by its elements. Must be called on the replica's own thread. */
+ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, const void *factor,
+                           size_t count, struct dti_deadline *deadline);
 
 #endif

@@ -42,6 +42,8 @@ static ditto_value *value;
     X(ditto_all_gather, (NULL, NULL, NULL, 0, DITTO_F64, NULL))                                   \
     X(ditto_all_gather_uneven, (NULL, NULL, NULL, NULL, DITTO_F64, NULL))                         \
     X(ditto_block_sum, (NULL, NULL, NULL, 0, 0, NULL))                                            \
+    X(ditto_block_dot, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                              \
+    X(ditto_barrier_start, (NULL, NULL, NULL))                                                    \
     X(ditto_dataset_spec, (NULL, NULL))                                                           \
     X(ditto_dataset_reduce, (NULL, NULL, NULL, 0))                                                \
     X(ditto_parallel_for, (NULL, NULL, NULL, 0, 0, 0, 0))                                         \
@@ -106,6 +108,7 @@ static ditto_value *value;
     X(ditto_alloc, (NULL, 0, 0, NULL))                                                            \
     X(ditto_free, (NULL, NULL))                                                                   \
     X(ditto_fail, (NULL, 0, "wrong"))                                                             \
+    X(ditto_fail_text, (NULL, 0, "wrong"))                                                        \
     X(ditto_scatter, (NULL, NULL, 0, NULL))                                                       \
     X(ditto_lookup, (NULL, NULL, NULL, 0, NULL))                                                  \
     X(ditto_variable_scatter, (NULL, 0, NULL))                                                    \

@@ -10,13 +10,12 @@ module solver
         real(real64) :: norm = 0
     end type
 contains
-    ! The sum over all replicas has the same bits for each division of the replicas over hosts.
+    ! The bits do not depend on the number of replicas.
     function dot(self, a, b) result(total)
         class(replica), intent(inout) :: self
         real(real64), intent(in) :: a(:), b(:)
         real(real64) :: total
-        total = dot_product(a, b)
-        call self%all_reduce(total, ditto_sum)
+        call self%block_dot(a, b, total)
     end function
 
     ! y = A x. The elements beside a replica's rows are those of its neighbours.

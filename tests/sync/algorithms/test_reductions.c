@@ -287,6 +287,28 @@ static void fill_finite(const struct sum_task *t, size_t i, void *out)
         reference_store(t->dtype, one, out);
 }
 
+/* A dot product is the sum of products that were stored as elements. */
+static ditto_status compare_products(ditto_replica *self, struct sum_task *t, const char *values,
+                                     size_t count)
+{
+    size_t size = ditto_dtype_bytes(t->dtype);
+    char *product = malloc(count * size + 1), *reversed = malloc(count * size + 1), sum[16], dot[16];
+    for (size_t i = 0; i < count; i++) {
+        memcpy(reversed + i * size, values + (count - 1 - i) * size, size);
+        struct element pair[2] = { reference_load(t->dtype, values + i * size),
+                                   reference_load(t->dtype, reversed + i * size) };
+        reference_store(t->dtype, reference_tree(t->dtype, DITTO_PROD, pair, 0, 2), product + i * size);
+    }
+    ditto_status status = ditto_block_dot(self, values, reversed, dot, count, t->dtype, NULL);
+    if (status == DITTO_OK)
+        status = ditto_block_sum(self, product, sum, count, t->dtype, NULL);
+    free(product);
+    free(reversed);
+    DITTO_TRY(status);
+    EXPECT(&t->report, reference_same(t->dtype, sum, dot));
+    return DITTO_OK;
+}
+
 static ditto_status sum_blocks(ditto_replica *self, void *argument)
 {
     struct sum_task *t = argument;
@@ -297,6 +319,8 @@ static ditto_status sum_blocks(ditto_replica *self, void *argument)
     for (size_t i = 0; i < count; i++)
         fill_finite(t, t->start[id] + i, values + i * size);
     ditto_status status = ditto_block_sum(self, values, sum, count, t->dtype, NULL);
+    if (status == DITTO_OK)
+        status = compare_products(self, t, values, count);
     free(values);
     DITTO_TRY(status);
     if (id == 0)
