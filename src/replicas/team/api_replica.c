@@ -74,6 +74,9 @@ ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, .
 
 ditto_status ditto_fail_text(ditto_replica *self, int32_t code, const char *text)
 {
+    (void)self; /* the record belongs to the thread */
     DTI_ENTER();
-    return ditto_fail(self, code, "%s", text != NULL ? text : "");
+    DTI_FAIL(DITTO_ERR_USER, "%s", text != NULL ? text : "");
+    dti_error_set_user(code);
+    return DITTO_ERR_USER;
 }
