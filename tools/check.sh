@@ -92,7 +92,7 @@ esac
 part 1600 "plain build and tests" env DITTO_CHECK_PART=plain sh "$0" "$@"
 part 240 "clang build" env DITTO_CHECK_PART=clang sh "$0" "$@"
 part 900 "address and undefined behaviour sanitizers" env DITTO_CHECK_PART=asan sh "$0" "$@"
-part 1100 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
+part 1350 "thread sanitizer" env DITTO_CHECK_PART=tsan sh "$0" "$@"
 part 600 "lint" ./run lint
 part 300 "models" sh tests/model/check.sh
 part 120 "install" sh tests/embed/install.sh build-check
