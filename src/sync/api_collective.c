@@ -278,6 +278,7 @@ ditto_status ditto_block_dot(ditto_replica *self, const void *x, const void *y, 
     static const char none[16];
     size_t bytes;
     DTI_ENTER();
+    DTI_TRY(dti_reduction_check(dtype, DITTO_SUM)); /* the size of an unknown dtype is not known */
     DTI_TRY(dti_buffer_bytes(count, dtype, &bytes));
     DTI_TRY(dti_buffer_check(y, bytes, dtype, "y"));
     return sum_blocks(self, "ditto_block_dot", x, "x", y != NULL ? y : none, dst, count, dtype, options);
