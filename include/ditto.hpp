@@ -26,8 +26,8 @@
 // Exceptions on a replica. An exception that leaves a function of a run ends the run on all replicas, and
 // comes out of `run` as it was thrown, on the caller's thread. If several replicas throw, it is one of
 // theirs. Over several hosts, the other hosts throw ditto::error with DITTO_ERR_USER and the text of the
-// exception. The same holds for the functions of merge_call, all_reduce_with and parallel_for, which may be
-// left by exceptions too.
+// exception. The same holds for the functions of merge_call, all_reduce_with, all_reduce_through, block_sum
+// and parallel_for, which may be left by exceptions too.
 #ifndef DITTO_HPP
 #define DITTO_HPP
 
@@ -824,6 +824,24 @@ class replica
         return ended(
             f, ditto_all_reduce_with(self_, e.data(), e.data(), e.size(), sizeof(T), each, &f, options));
     }
+    // In place. The function of replica 0 is called with the combined array, as void(T *first, T *last), and
+    // all replicas receive what it leaves there.
+    template <class R, class F>
+    outcome<void> all_reduce_through(R &&range, F &&through, ditto_op op = DITTO_SUM,
+                                     const ditto_reduce_options *options = nullptr) const
+    {
+        using T = detail::element_of<R>;
+        using callable = std::remove_reference_t<F>;
+        auto e = detail::elements(range);
+        detail::function<callable> f(through);
+        auto pass = [](void *buffer, std::size_t count, ditto_dtype, void *user) {
+            auto &called = *static_cast<detail::function<callable> *>(user);
+            T *first = static_cast<T *>(buffer);
+            return called.guard(nullptr, [&] { (*called.callable)(first, first + count); });
+        };
+        return ended(f, ditto_all_reduce_through(self_, e.data(), e.data(), e.size(), dtype_of<T>(), op, pass,
+                                                 &f, options));
+    }
     // The result is on the root alone. In place.
     template <class R>
     outcome<void> reduce(R &&range, std::uint32_t root, ditto_op op = DITTO_SUM,
@@ -877,6 +895,28 @@ class replica
         ditto_status status = ditto_block_dot(self_, std::data(x), std::data(y), &sum, std::size(x),
                                               dtype_of<T>(), nullptr);
         return detail::give(status, sum);
+    }
+    // The sum of `count` elements of type T for each replica, which the function T(std::size_t i) computes. It
+    // must return the same element whenever it is called with the same number.
+    template <class T, class F> outcome<T> block_sum(std::size_t count, F &&element) const
+    {
+        using callable = std::remove_reference_t<F>;
+        detail::function<callable> f(element);
+        T sum{};
+        auto compute = [](void *out, std::size_t first, std::size_t elements, void *user) {
+            auto &called = *static_cast<detail::function<callable> *>(user);
+            return called.guard(nullptr, [&] {
+                for (std::size_t i = 0; i < elements; i++)
+                    static_cast<T *>(out)[i] = (*called.callable)(first + i);
+            });
+        };
+        ditto_status status = ditto_block_sum_with(self_, compute, &f, &sum, count, dtype_of<T>(), nullptr);
+#if DITTO_CPP_THROWS
+        f.end(status);
+        return sum;
+#else
+        return detail::give(status, sum);
+#endif
     }
     // One element of each replica.
     template <class T> outcome<std::vector<T>> all_gather(T element) const

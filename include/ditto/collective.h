@@ -229,6 +229,44 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_with(ditto_replica *self
                                                              ditto_combine_fn combine, void *user,
                                                              const ditto_reduce_options *options);
 
+/** A function of the program that changes a combined array, for ditto_all_reduce_through.
+ *
+ *  It runs on the thread of replica 0, with DITTO_FLOATING_STANDARD, while the other replicas wait in their
+ *  calls. It may call ditto_fail and nothing else of ditto. A collective in it returns DITTO_ERR_CONTEXT.
+ *
+ *  @param buffer  [in, out] shape [count]: the dst of replica 0, with the combined array in it
+ *  @param count   number of elements
+ *  @param dtype   dtype of the elements
+ *  @param user    the pointer that replica 0 gave to ditto_all_reduce_through
+ *  @return DITTO_OK, or an error that ends the run. The other replicas then get DITTO_ERR_PEER_STOPPED */
+typedef ditto_status (*ditto_through_fn)(void *buffer, size_t count, ditto_dtype dtype, void *user);
+
+/** All-reduce through a function of the program. Replica 0 receives the combined array, passes it to the
+ *  function, and all replicas receive what the function leaves. A program that has a communication layer of
+ *  its own combines over its processes in the function, for example with MPI_Allreduce.
+ *
+ *  @param self      the calling replica
+ *  @param src       [in]  shape [count]; `dst` itself (in place), or no overlap with it
+ *  @param dst       [out] shape [count]
+ *  @param count     number of elements; the function is called for 0 elements, too
+ *  @param dtype     dtype of the elements
+ *  @param op        an operator that the dtype has. DITTO_MEAN divides by the number of replicas before the
+ *                   function is called
+ *  @param through   the function; the same one on all replicas
+ *  @param user      passed to the function by replica 0. The pointers of other replicas are not used
+ *  @param options   NULL for the defaults; read only during the call. The other replicas wait while the
+ *                   function runs, so its time counts against timeout_ms
+ *  @return DITTO_OK, an error of ditto_all_reduce, on replica 0 an error of through, or one of:
+ *  @retval DITTO_ERR_INVALID  through is NULL
+ *  @retval DITTO_ERR_USER     through returned a status that is neither DITTO_OK nor an error
+ *  @par Cost
+ *  That of ditto_reduce_to_root and of ditto_broadcast_from_root, two to four meetings. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_through(ditto_replica *self, const void *src,
+                                                                void *dst, size_t count, ditto_dtype dtype,
+                                                                ditto_op op, ditto_through_fn through,
+                                                                void *user,
+                                                                const ditto_reduce_options *options);
+
 /** Reduce: combines elements as ditto_all_reduce does. Only the root receives the result.
  *
  *  @param self     the calling replica
@@ -347,6 +385,40 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *se
 DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum(ditto_replica *self, const void *src, void *dst,
                                                        size_t count, ditto_dtype dtype,
                                                        const ditto_reduce_options *options);
+
+/** A function of the program that computes elements of its replica, for ditto_block_sum_with.
+ *
+ *  It must write the same elements whenever it is called, because the library asks for some of them twice, and
+ *  in ranges of its own choice. It runs on the replica's thread, with DITTO_FLOATING_STANDARD. It may call
+ *  ditto_fail and nothing else of ditto. A collective in it returns DITTO_ERR_CONTEXT. If it takes longer than
+ *  the timeout, the replicas that wait for it return DITTO_ERR_TIMED_OUT.
+ *
+ *  @param out    [out] shape [count], in memory of the library, aligned to a cache line or to an element
+ *  @param first  number of the first element, counted from 0 on each replica
+ *  @param count  number of elements, 1 to DITTO_BLOCK_ELEMENTS
+ *  @param user   the pointer that the replica gave to ditto_block_sum_with
+ *  @return DITTO_OK, or an error that ends the run. The other replicas then get DITTO_ERR_PEER_STOPPED */
+typedef ditto_status (*ditto_elements_fn)(void *out, size_t first, size_t count, void *user);
+
+/** Adds up elements that a function computes. The sum has the bits of ditto_block_sum of an array of these
+ *  elements, which does not have to exist.
+ *
+ *  @param self      the calling replica
+ *  @param elements  the function; the same one on all replicas
+ *  @param user      passed to elements; each replica may pass another one
+ *  @param dst       [out] one element: the sum, or 0 if there are no elements at all
+ *  @param count     number of elements of this replica; may differ between replicas
+ *  @param dtype     dtype of the elements
+ *  @param options   NULL for the defaults; read only during the call
+ *  @return DITTO_OK, an error of ditto_block_sum, an error of elements, or one of:
+ *  @retval DITTO_ERR_INVALID  elements is NULL
+ *  @retval DITTO_ERR_USER     elements returned a status that is neither DITTO_OK nor an error
+ *  @par Cost
+ *  That of ditto_block_sum, and one call of the function for each block. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum_with(ditto_replica *self, ditto_elements_fn elements,
+                                                            void *user, void *dst, size_t count,
+                                                            ditto_dtype dtype,
+                                                            const ditto_reduce_options *options);
 
 /** Dot product: adds up x[i] * y[i] over all elements of all replicas. Each product is rounded to the dtype.
  *  The sum has the bits of ditto_block_sum of an array of the products, which does not have to exist. So it

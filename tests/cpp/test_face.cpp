@@ -83,6 +83,14 @@ static void functions(ditto::replica self)
         return range{ a.first, b.last };
     });
     CHECK(r[9].first == 0 && r[9].last == self.size() - 1);
+    std::vector<double> v(10, 1.0);
+    self.all_reduce_through(v, [&](double *first, double *last) {
+        CHECK(self.id() == 0 && last - first == 10);
+        for (; first < last; first++)
+            *first *= 3;
+    });
+    CHECK(v[0] == 3.0 * self.size() && v[9] == 3.0 * self.size());
+    CHECK(self.block_sum<double>(2000, [](std::size_t i) { return i + 0.5; }) == 2e6 * self.size());
     std::vector<int> touched(1000);
     self.parallel_for(
         0, touched.size(),
@@ -273,6 +281,16 @@ static void errors(std::uint32_t n)
     };
     if (n > 1)
         CHECK(has(thrown<std::length_error>([&] { strategy.run(combine); }), "in combine"));
+    auto through = [](ditto::replica self) {
+        double x[1] = { 1 };
+        self.all_reduce_through(x, [](double *, double *) { throw std::length_error("on the way"); });
+    };
+    CHECK(has(thrown<std::length_error>([&] { strategy.run(through); }), "on the way"));
+    auto sum = [](ditto::replica self) {
+        return self.block_sum<float>(10, [](std::size_t) -> float { throw std::length_error("in a sum"); });
+    };
+    CHECK(has(thrown<std::length_error>([&] { strategy.run([&](ditto::replica self) { sum(self); }); }),
+              "in a sum"));
     auto loop = [](ditto::replica self) {
         self.parallel_for(0, 10, [](std::size_t, std::size_t) { throw std::length_error("in a loop"); });
     };

@@ -106,6 +106,34 @@ static void all_reduce_with()
     run(combines);
 }
 
+static ditto_status change(void *, size_t, ditto_dtype, void *)
+{
+    return leave();
+}
+static ditto_status reduces_through(ditto_replica *self, void *)
+{
+    double x = 1;
+    return ditto_all_reduce_through(self, &x, &x, 1, DITTO_F64, DITTO_SUM, change, nullptr, nullptr);
+}
+static void all_reduce_through()
+{
+    run(reduces_through);
+}
+
+static ditto_status compute(void *, size_t, size_t, void *)
+{
+    return leave();
+}
+static ditto_status computes(ditto_replica *self, void *)
+{
+    double x;
+    return ditto_block_sum_with(self, compute, nullptr, &x, 1, DITTO_F64, nullptr);
+}
+static void block_sum_with()
+{
+    run(computes);
+}
+
 static ditto_status on_device(uint32_t, void *)
 {
     return leave();
@@ -368,6 +396,11 @@ static const struct {
     { "merge_call", merge_call, "ditto: a merge function on replica 0 was left by " },
     { "all_reduce_with", all_reduce_with,
       "ditto: a function that combines (ditto_all_reduce_with) on replica " },
+    { "all_reduce_through", all_reduce_through,
+      "ditto: a function that changes a combined array (ditto_all_reduce_through) on replica 0 was left "
+      "by " },
+    { "block_sum_with", block_sum_with,
+      "ditto: a function that computes elements (ditto_block_sum_with) on replica " },
     { "on_logical_device", logical_device, "ditto: a function given to a logical device " },
     { "parallel_for", parallel_for, "ditto: a function given to a logical device " },
     { "variable_create", variable_create, "ditto: the initialize function of a variable " },

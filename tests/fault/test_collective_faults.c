@@ -97,6 +97,27 @@ static ditto_status block_dot(ditto_replica *self, const struct operands *o)
     return ditto_block_dot(self, o->src, o->src, o->dst, o->count, DITTO_F32, o->options);
 }
 
+static ditto_status zeros(void *out, size_t first, size_t count, void *user)
+{
+    (void)first, (void)user;
+    memset(out, 0, count * sizeof(float));
+    return DITTO_OK;
+}
+static ditto_status block_sum_with(ditto_replica *self, const struct operands *o)
+{
+    return ditto_block_sum_with(self, zeros, NULL, o->dst, o->count, DITTO_F32, o->options);
+}
+static ditto_status unchanged(void *buffer, size_t count, ditto_dtype dtype, void *user)
+{
+    (void)buffer, (void)count, (void)dtype, (void)user;
+    return DITTO_OK;
+}
+static ditto_status through(ditto_replica *self, const struct operands *o)
+{
+    return ditto_all_reduce_through(self, o->src, o->dst, o->count, DITTO_F32, DITTO_SUM, unchanged, NULL,
+                                    o->options);
+}
+
 static ditto_status block_sum(ditto_replica *self, const struct operands *o)
 {
     return ditto_block_sum(self, o->src, o->dst, o->count, DITTO_F32, o->options);
@@ -160,7 +181,9 @@ static const struct {
     { slices_into, "ditto_all_reduce_slices_into", false },
     { exchange, "ditto_exchange", false },
     { block_sum, "ditto_block_sum", false },
+    { block_sum_with, "ditto_block_sum_with", false },
     { block_dot, "ditto_block_dot", false },
+    { through, "ditto_all_reduce_through", false },
     { all_reduce_tensor, "ditto_all_reduce_tensor", false },
     { all_gather_tensor, "ditto_all_gather_tensor", false },
     { all_reduce_start, "ditto_all_reduce_start", true },

@@ -4,7 +4,7 @@
 #define MOST_REPLICAS 12
 #define RESULT_BYTES  ((size_t)8 << 20)
 
-enum { KINDS = 14 };
+enum { KINDS = 15 };
 
 /* What each replica has received in all calls, one result after the other. */
 struct results {
@@ -102,6 +102,24 @@ static ditto_status larger_bytes(void *out, const void *left, const void *right,
     return DITTO_OK;
 }
 
+/* A ditto_through_fn that changes the bytes of the combined array, and a ditto_elements_fn. */
+static ditto_status invert(void *buffer, size_t count, ditto_dtype dtype, void *user)
+{
+    unsigned char *bytes = buffer;
+    (void)user;
+    for (size_t i = 0; i < count * ditto_dtype_bytes(dtype); i++)
+        bytes[i] = (unsigned char)~bytes[i];
+    return DITTO_OK;
+}
+
+static ditto_status computed(void *out, size_t first, size_t count, void *user)
+{
+    double *x = out;
+    for (size_t i = 0; i < count; i++)
+        x[i] = 1.0 / (double)(first + i + *(const uint32_t *)user + 1);
+    return DITTO_OK;
+}
+
 /* Starts two operations. Replicas wait for them in different orders, some of them after another collective.
  */
 static ditto_status start_two(ditto_replica *self, const struct choice *c, const void *src,
@@ -187,8 +205,12 @@ static ditto_status make_other_call(ditto_replica *self, const struct choice *c,
     case 12:
         *received = 8;
         memset(dst, 0, 8);
+        if (c->root % 2 == 0)
+            return ditto_block_sum_with(self, computed, &id, dst, c->counts[id], DITTO_F64, NULL);
         return c->in_place ? ditto_block_dot(self, src, src, dst, c->counts[id], c->dtype, NULL)
                            : ditto_block_sum(self, src, dst, c->counts[id], c->dtype, NULL);
+    case 13:
+        return ditto_all_reduce_through(self, src, dst, c->count, c->dtype, c->op, invert, NULL, NULL);
     default:
         *received = c->count * 5;
         fill(src, c->count * 5, DITTO_I8, c->count + id);

@@ -81,6 +81,45 @@ static ditto_status fails_while_data_are_on_the_wire(ditto_replica *self, void *
     return status != DITTO_OK ? status : freed;
 }
 
+/* The function of host 1 fails in the block that it computes while host 0 waits for the sums. */
+static ditto_status computes_nothing(void *out, size_t first, size_t count, void *user)
+{
+    memset(out, 0, count * sizeof(double));
+    if (*(const uint32_t *)user == 1 && first >= DITTO_BLOCK_ELEMENTS)
+        return ditto_fail(NULL, 9, "cannot compute");
+    return DITTO_OK;
+}
+
+static ditto_status fails_to_compute(ditto_replica *self, void *argument)
+{
+    struct test_host *host = argument;
+    double sum;
+    return ditto_block_sum_with(self, computes_nothing, &host->host, &sum, 5000, DITTO_F64, NULL);
+}
+
+static ditto_status changes_nothing(void *buffer, size_t count, ditto_dtype dtype, void *user)
+{
+    (void)buffer, (void)count, (void)dtype, (void)user;
+    return ditto_fail(NULL, 9, "cannot pass it on");
+}
+
+static ditto_status fails_on_the_way_through(ditto_replica *self, void *argument)
+{
+    double x = 1;
+    (void)argument;
+    return ditto_all_reduce_through(self, &x, &x, 1, DITTO_F64, DITTO_SUM, changes_nothing, NULL, NULL);
+}
+
+static void functions_that_fail_end_the_run_on_all_hosts(void **state)
+{
+    (void)state;
+    for (uint32_t hosts = 2; hosts <= 3; hosts++) {
+        fail_on_all_hosts(hosts, (struct failing){ fails_to_compute, DITTO_ERR_USER, "cannot compute", 0 });
+        fail_on_all_hosts(
+            hosts, (struct failing){ fails_on_the_way_through, DITTO_ERR_USER, "cannot pass it on", 0 });
+    }
+}
+
 static void messages_of_a_stopped_run_are_taken(void **state)
 {
     (void)state;
@@ -314,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_of_one_replica_is_returned_on_all_hosts),
         cmocka_unit_test(messages_of_a_stopped_run_are_taken),
+        cmocka_unit_test(functions_that_fail_end_the_run_on_all_hosts),
         cmocka_unit_test(another_call_on_one_host_is_diverged_on_all),
         cmocka_unit_test(another_count_on_one_host_is_diverged_on_all),
         cmocka_unit_test(a_host_that_returns_early_is_diverged_on_all),

@@ -5,6 +5,7 @@
  * blocks to the largest subtrees that they form. In a last meeting all replicas receive the sums of these
  * subtrees, and each combines them by itself. */
 #include "sync/algorithms/block_sum.h"
+#include "base/errors/user_call.h"
 #include "replicas/memory/arena.h"
 #include "sync/algorithms/collective.h"
 #include "sync/algorithms/flow.h"
@@ -18,35 +19,62 @@
 
 /* -- one block -- */
 
-/* Writes the products of the replica's own factors. A product is an element, and rounded as one. */
-static void multiply(const struct dti_block_row *r, dti_kernel_table *kernels, size_t first, size_t count,
-                     void *out)
+/* A dti_compute_elements of a dot product. A product is an element, and rounded as one. */
+static ditto_status multiply(const struct dti_block_row *r, size_t first, size_t count, void *out)
 {
-    const struct dti_kernel *times = &(*kernels)[r->dtype][DITTO_PROD];
+    const struct dti_kernel *times = &(*r->self->sync->kernels)[r->dtype][DITTO_PROD];
     const char *left = r->factor[0] + first * r->reduction.element_bytes,
                *right = r->factor[1] + first * r->reduction.element_bytes;
     alignas(DTI_CACHE_LINE) float wide[2][DITTO_BLOCK_ELEMENTS];
     if (times->widen == NULL) {
         times->combine(out, left, right, count);
-        return;
+        return DITTO_OK;
     }
     times->widen(wide[0], left, count);
     times->widen(wide[1], right, count);
     times->combine(wide[0], wide[0], wide[1], count);
     times->narrow(out, wide[0], count);
+    return DITTO_OK;
 }
 
-/* Copies elements [first, end) of the row from the replicas that have them. */
-static void collect(const struct dti_block_row *r, size_t first, size_t end, char *out)
+/* A dti_compute_elements that calls the user's function. The function may change the floating-point
+ * environment, which is then set again. */
+static DTI_GUARDED ditto_status call_function(const struct dti_block_row *r, size_t first, size_t count,
+                                              void *out)
+{
+    DTI_GUARD("a function that computes elements (ditto_block_sum_with)");
+    const char **calling = &r->self->sync->state[r->self->index].calling;
+    *calling = "ditto_block_sum_with";
+    ditto_status status = r->function(out, first, count, r->user);
+    *calling = NULL;
+    DTI_GUARD_END();
+    dti_fenv_enter();
+    return status;
+}
+
+/* As call_function, while this replica has access to other replicas' buffers. It does without while the
+ * function runs, because a replica that gives up waiting must not wait for the function. */
+static ditto_status call_function_outside(const struct dti_block_row *r, size_t first, size_t count,
+                                          void *out)
+{
+    dti_access_end(r->self);
+    ditto_status status = call_function(r, first, count, out);
+    if (dti_access_begin(r->self) || status != DITTO_OK)
+        return status;
+    return dti_team_stop_status(r->self->team);
+}
+
+/* Copies elements [first, end) of the row from the replicas that have them, or computes them. */
+static void collect(struct dti_block_row *r, size_t first, size_t end, char *out)
 {
     size_t bytes = r->reduction.element_bytes;
     uint32_t i = 0;
-    while (first < end) {
+    while (first < end && r->status == DITTO_OK) {
         while (r->start[i + 1] <= first)
             i++;
         size_t upto = r->start[i + 1] < end ? r->start[i + 1] : end;
-        if (i == r->self->id && r->factor[0] != NULL)
-            multiply(r, r->self->sync->kernels, first - r->start[i], upto - first, out);
+        if (i == r->self->id && r->compute != NULL)
+            r->status = r->compute(r, first - r->start[i], upto - first, out);
         else
             memcpy(out, r->data[i] + (first - r->start[i]) * bytes, (upto - first) * bytes);
         out += (upto - first) * bytes;
@@ -54,12 +82,14 @@ static void collect(const struct dti_block_row *r, size_t first, size_t end, cha
     }
 }
 
-static void sum_block(const struct dti_block_row *r, size_t block, void *sum)
+static void sum_block(struct dti_block_row *r, size_t block, void *sum)
 {
     char *elements = r->self->sync->state[r->self->index].workspace.scratch, *wide = elements + BLOCK_BYTES;
     size_t total = r->start[r->n], first = block * DITTO_BLOCK_ELEMENTS;
     size_t end = total - first < DITTO_BLOCK_ELEMENTS ? total : first + DITTO_BLOCK_ELEMENTS;
     collect(r, first, end, elements);
+    if (r->status != DITTO_OK)
+        return;
     if (r->reduction.kernel->widen != NULL) {
         r->reduction.kernel->widen(wide, elements, end - first);
         elements = wide;
@@ -83,7 +113,8 @@ static void sum_span(const struct dti_block_row *r, struct dti_span span, find_s
     size_t middle = dti_tree_split(span.first, span.end);
     sum_span(r, (struct dti_span){ span.first, middle }, find, context, sum);
     sum_span(r, (struct dti_span){ middle, span.end }, find, context, right);
-    r->reduction.kernel->combine(sum, sum, right, 1);
+    if (r->status == DITTO_OK) /* otherwise there are no sums */
+        r->reduction.kernel->combine(sum, sum, right, 1);
 }
 
 static bool find_block_sum(void *context, struct dti_span span, void *sum)
@@ -108,12 +139,13 @@ uint32_t dti_block_row_subtrees(const struct dti_block_row *r, uint32_t replica,
     return dti_tree_subtrees(&tree, own_blocks, part);
 }
 
-void dti_block_row_sum_own(struct dti_block_row *r)
+ditto_status dti_block_row_sum_own(struct dti_block_row *r)
 {
     struct dti_span part[DTI_BLOCK_PARTS];
     r->parts = dti_block_row_subtrees(r, r->self->id, part);
-    for (uint32_t p = 0; p < r->parts; p++)
+    for (uint32_t p = 0; p < r->parts && r->status == DITTO_OK; p++)
         sum_span(r, part[p], find_block_sum, r, r->part + p * r->reduction.accumulator_bytes);
+    return r->status;
 }
 
 /* A walk over the subtrees of all replicas, in order. The present subtrees, part[next] to part[parts - 1],
@@ -181,8 +213,7 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     }
     own->row->start = places->start;
     own->row->data = places->data;
-    dti_block_row_sum_own(own->row);
-    return DITTO_OK;
+    return dti_block_row_sum_own(own->row);
 }
 
 /* The sums are in the mailboxes of the meeting that `context` points to. */
@@ -219,43 +250,54 @@ static ditto_status sum_here(struct dti_block_row *row, const struct dti_call *c
     return sum_all(row, call, deadline);
 }
 
-/* Makes the products that other replicas may need. They exist until all replicas have met again, or left. */
-static ditto_status make_head(struct dti_block_row *row)
+/* Computes the elements that other replicas may need. They exist until all replicas have met again, or left.
+ */
+static ditto_status make_head(struct dti_block_row *row, const struct dti_call *call)
 {
     size_t count = row->count < DITTO_BLOCK_ELEMENTS ? row->count : DITTO_BLOCK_ELEMENTS - 1;
+    uint32_t serial = dti_error_serial;
     void *head;
-    DTI_TRY(dti_replica_alloc(row->self, DITTO_BLOCK_ELEMENTS * row->reduction.element_bytes, DTI_CACHE_LINE,
-                              &head));
-    multiply(row, row->self->sync->kernels, 0, count, head);
-    row->values = head;
-    return DITTO_OK;
+    ditto_status status = dti_replica_alloc(row->self, DITTO_BLOCK_ELEMENTS * row->reduction.element_bytes,
+                                            DTI_CACHE_LINE, &head);
+    if (status == DITTO_OK) {
+        row->values = head;
+        if (count != 0)
+            status = row->function != NULL ? call_function(row, 0, count, head)
+                                           : multiply(row, 0, count, head);
+    }
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    return dti_leave_collective(row->self, dti_fail_function(row->self, call, status, serial));
 }
 
 static ditto_status sum(struct dti_block_row *row, const struct dti_call *call, struct dti_deadline *deadline)
 {
     struct dti_replica *self = row->self;
-    bool multiplies = row->factor[0] != NULL;
-    if (multiplies && make_head(row) != DITTO_OK) {
-        dti_replica_stop(self);
-        return dti_leave_collective(self, DITTO_ERR_NO_MEMORY);
-    }
-    ditto_status status = self->sync->hosts == NULL ? sum_here(row, call, deadline)
-                                                    : dti_block_sum_on_hosts(row, call, deadline);
-    if (multiplies)
+    ditto_status status = row->compute != NULL ? make_head(row, call) : DITTO_OK;
+    if (status == DITTO_OK)
+        status = self->sync->hosts == NULL ? sum_here(row, call, deadline)
+                                           : dti_block_sum_on_hosts(row, call, deadline);
+    if (row->compute != NULL)
         dti_arena_free(self->arena, (void *)(uintptr_t)row->values);
     return status;
 }
 
-ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, const void *factor,
-                           size_t count, struct dti_deadline *deadline)
+ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call,
+                           const struct dti_block_elements *elements, struct dti_deadline *deadline)
 {
     struct dti_block_row row = { .values = call->src,
-                                 .count = count,
-                                 .factor = { factor != NULL ? call->src : NULL, factor },
+                                 .count = elements->count,
+                                 .factor = { call->src, elements->factor },
+                                 .function = elements->function,
+                                 .user = elements->user,
                                  .dtype = call->dtype,
                                  .reduction = dti_flow_reduction(self->sync, call),
                                  .self = self,
                                  .n = self->all_replicas };
+    if (elements->function != NULL)
+        row.compute = call_function_outside;
+    else if (elements->factor != NULL)
+        row.compute = multiply;
     struct dti_call own_call = *call;
     struct dti_fenv saved = dti_fenv_enter();
     own_call.more = &row;

@@ -4,6 +4,8 @@
 
 #include "sync/kernels/reduction.h"
 
+#include <ditto/collective.h>
+
 #include <stdalign.h>
 
 struct dti_replica;
@@ -14,14 +16,31 @@ struct dti_replica;
 /* The number of bytes of the largest accumulator. */
 #define DTI_BLOCK_SUM_BYTES 16
 
+struct dti_block_row;
+
+/* Writes elements of the replica's own, `count` of them from number `first` on. Returns OK, or an error of
+ * the user's function. */
+typedef ditto_status dti_compute_elements(const struct dti_block_row *r, size_t first, size_t count,
+                                          void *out);
+
 struct dti_block_row {
-    /* The replica's elements, or, of a dot product, the first DITTO_BLOCK_ELEMENTS - 1 products. Other
+    /* The replica's elements, or the first DITTO_BLOCK_ELEMENTS - 1 of them if they are computed. Other
      * replicas read these two members. No block of theirs has more elements of this replica. */
     const char *values;
     size_t count;
 
-    /* The two factors of a dot product, whose products are the elements. Otherwise NULL. */
+    /* NULL if the elements are in memory. */
+    dti_compute_elements *compute;
+
+    /* The two factors of a dot product, whose products are the elements. */
     const char *factor[2];
+
+    /* The user's function that computes elements, and its argument. */
+    ditto_elements_fn function;
+    void *user;
+
+    /* The first error of the function, or OK. After an error no more elements are computed. */
+    ditto_status status;
 
     struct dti_reduction reduction;
     uint8_t dtype;
@@ -43,8 +62,9 @@ struct dti_block_row {
 /* Finds the subtrees of the blocks that belong to a replica. Returns their number. */
 uint32_t dti_block_row_subtrees(const struct dti_block_row *r, uint32_t replica, struct dti_span *part);
 
-/* Sums the blocks of this replica. `start` and `data` are set. */
-void dti_block_row_sum_own(struct dti_block_row *r);
+/* Sums the blocks of this replica. `start` and `data` are set. Returns OK, or an error of the user's
+ * function. */
+ditto_status dti_block_row_sum_own(struct dti_block_row *r);
 
 /* Returns the sums of the subtrees of a replica. */
 typedef const unsigned char *dti_block_sums_of(void *context, const struct dti_block_row *r,

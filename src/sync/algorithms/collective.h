@@ -66,12 +66,20 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
 
 /* -- sums over fixed blocks of a global row, whose bits do not depend on the number of replicas -- */
 
-struct dti_replica;
+/* What the elements are. If there is no function, they are those of the call's src, multiplied by those of
+ * `factor` if that is not NULL. */
+struct dti_block_elements {
+    const void *factor;
+    ditto_elements_fn function;
+    void *user;
 
-/* The collective of ditto_block_sum and ditto_block_dot. The call has src, dst, dtype, op and element_bytes.
- * `count` is the number of elements that this replica has. If `factor` is not NULL, the elements are
- * multiplied by its elements. Must be called on the replica's own thread. */
-ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call, const void *factor,
-                           size_t count, struct dti_deadline *deadline);
+    /* The number of elements that this replica has. */
+    size_t count;
+};
+
+/* The collective of ditto_block_sum, ditto_block_sum_with and ditto_block_dot. The call has src, dst, dtype,
+ * op and element_bytes. Must be called on the replica's own thread. */
+ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call,
+                           const struct dti_block_elements *elements, struct dti_deadline *deadline);
 
 #endif

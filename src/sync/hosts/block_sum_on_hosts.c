@@ -151,8 +151,11 @@ static ditto_status sum(const struct dti_hosts_call *c, struct summing *s, size_
     find_elements(c, start, data);
     s->row->start = start;
     s->row->data = data;
-    dti_block_row_sum_own(s->row);
+    uint32_t serial = dti_error_serial;
+    ditto_status status = dti_block_row_sum_own(s->row);
     dti_access_end(c->self);
+    if (status != DITTO_OK)
+        return dti_leave_collective(c->self, dti_fail_function(c->self, c->call, status, serial));
     DTI_TRY(dti_hosts_meet(c));
     DTI_TRY(drive(c, drive_sums));
     DTI_TRY(dti_hosts_meet(c));

@@ -35,6 +35,7 @@ static ditto_value *value;
     X(ditto_all_reduce_tensor, (NULL, NULL, NULL, DITTO_SUM, NULL))                               \
     X(ditto_all_reduce_list, (NULL, NULL, 0, DITTO_SUM, NULL))                                    \
     X(ditto_all_reduce_with, (NULL, NULL, NULL, 0, 0, NULL, NULL, NULL))                          \
+    X(ditto_all_reduce_through, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL, NULL, NULL))    \
     X(ditto_reduce_to_root, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, 0, NULL))                 \
     X(ditto_broadcast_from_root, (NULL, NULL, 0, DITTO_F64, 0, NULL))                             \
     X(ditto_reduce_scatter, (NULL, NULL, NULL, 0, DITTO_F64, DITTO_SUM, NULL))                    \
@@ -42,6 +43,7 @@ static ditto_value *value;
     X(ditto_all_gather, (NULL, NULL, NULL, 0, DITTO_F64, NULL))                                   \
     X(ditto_all_gather_uneven, (NULL, NULL, NULL, NULL, DITTO_F64, NULL))                         \
     X(ditto_block_sum, (NULL, NULL, NULL, 0, 0, NULL))                                            \
+    X(ditto_block_sum_with, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                         \
     X(ditto_block_dot, (NULL, NULL, NULL, NULL, 0, DITTO_F64, NULL))                              \
     X(ditto_barrier_start, (NULL, NULL, NULL))                                                    \
     X(ditto_dataset_spec, (NULL, NULL))                                                           \
@@ -446,6 +448,38 @@ static ditto_status combine_fails(ditto_strategy *s)
     return ditto_strategy_run(s, combines, NULL);
 }
 
+static ditto_status change(void *buffer, size_t count, ditto_dtype dtype, void *user)
+{
+    (void)buffer, (void)count, (void)dtype, (void)user;
+    return DITTO_ERR_IO;
+}
+static ditto_status reduces_through(ditto_replica *self, void *user)
+{
+    double x = 1;
+    (void)user;
+    return ditto_all_reduce_through(self, &x, &x, 1, DITTO_F64, DITTO_SUM, change, NULL, NULL);
+}
+static ditto_status through_fails(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, reduces_through, NULL);
+}
+
+static ditto_status compute(void *out, size_t first, size_t count, void *user)
+{
+    (void)out, (void)first, (void)count, (void)user;
+    return DITTO_ERR_IO;
+}
+static ditto_status computes(ditto_replica *self, void *user)
+{
+    double x;
+    (void)user;
+    return ditto_block_sum_with(self, compute, NULL, &x, 1, DITTO_F64, NULL);
+}
+static ditto_status elements_fail(ditto_strategy *s)
+{
+    return ditto_strategy_run(s, computes, NULL);
+}
+
 static ditto_status on_device(uint32_t device, void *user)
 {
     (void)device, (void)user;
@@ -566,6 +600,8 @@ static const struct {
     { "ditto_merge_call", merge_fails, 0 },
     { "ditto_strategy_run", run_in_merge_fails, 2 },
     { "ditto_all_reduce_with", combine_fails, -2 },
+    { "ditto_all_reduce_through", through_fails, 0 },
+    { "ditto_block_sum_with", elements_fail, -2 },
     { "ditto_on_logical_device", device_fails, -2 },
     { "ditto_iterator_next", iterator_next_fails, -2 },
     { "ditto_iterator_save", iterator_save_fails, -2 },

@@ -309,6 +309,29 @@ static ditto_status compare_products(ditto_replica *self, struct sum_task *t, co
     return DITTO_OK;
 }
 
+struct stored {
+    const char *values;
+    size_t size;
+};
+
+/* A ditto_elements_fn that takes the elements from an array. */
+static ditto_status take_stored(void *out, size_t first, size_t count, void *user)
+{
+    const struct stored *s = user;
+    memcpy(out, s->values + first * s->size, count * s->size);
+    return DITTO_OK;
+}
+
+static ditto_status compare_computed(ditto_replica *self, struct sum_task *t, const char *values,
+                                     size_t count, const char *expected)
+{
+    struct stored stored = { values, ditto_dtype_bytes(t->dtype) };
+    char sum[16];
+    DITTO_TRY(ditto_block_sum_with(self, take_stored, &stored, sum, count, t->dtype, NULL));
+    EXPECT(&t->report, memcmp(sum, expected, stored.size) == 0);
+    return DITTO_OK;
+}
+
 static ditto_status sum_blocks(ditto_replica *self, void *argument)
 {
     struct sum_task *t = argument;
@@ -321,6 +344,8 @@ static ditto_status sum_blocks(ditto_replica *self, void *argument)
     ditto_status status = ditto_block_sum(self, values, sum, count, t->dtype, NULL);
     if (status == DITTO_OK)
         status = compare_products(self, t, values, count);
+    if (status == DITTO_OK)
+        status = compare_computed(self, t, values, count, sum);
     free(values);
     DITTO_TRY(status);
     if (id == 0)
