@@ -12,7 +12,8 @@ ours=$(git ls-files --cached --others --exclude-standard 'include/*.h' 'src/*.[c
 echo "lint: clang-format"
 # shellcheck disable=SC2086 # a list of words
 clang-format --dry-run -Werror $ours \
-    $(git ls-files 'include/*.hpp' 'tests/cpp/*.cpp' 'bench/*.cpp' 'tests/embed/app/*.cpp') ||
+    $(git ls-files 'include/*.hpp' 'tests/cpp/*.cpp' 'bench/*.cpp' 'tests/embed/app/*.cpp' \
+        'examples/ports/*.cpp') ||
     complain "clang-format: run clang-format -i on the files above"
 
 echo "lint: public headers alone, as C11 and as C++17"
@@ -145,6 +146,9 @@ warnings=$(doxygen tools/Doxyfile 2>&1)
 [ -z "$warnings" ] || complain "doxygen: $warnings"
 
 sources() { git ls-files --cached --others --exclude-standard 'src/*.c'; }
+
+echo "lint: the binary interface keeps what programs use"
+sh tools/abi.sh || complain "the binary interface"
 
 echo "lint: cppcheck"
 sources | xargs -n 8 -P "$(nproc)" cppcheck --quiet --std=c11 --enable=warning,performance,portability \
