@@ -18,7 +18,8 @@ libraries="libditto libditto-hdf5"
             -Dfortran=disabled
     # The files have the version in their names. Nothing else is built.
     # shellcheck disable=SC2046 # a list of words
-    ninja -C $folder $(ninja -C $folder -t targets all | sed -n 's/^\(src\/libditto[^:]*\.so\.[0-9.]*\):.*/\1/p')
+    ninja -C $folder $(ninja -C $folder -t targets all |
+        sed -n 's/^\(src\/libditto[^:]*\.so\.[0-9.]*\):.*/\1/p')
 } >"$log" 2>&1 || { tail -n 20 "$log" >&2; exit 1; }
 
 dump() { # dump LIBRARY FILE

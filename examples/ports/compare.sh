@@ -21,7 +21,11 @@ command -v mpicxx.$mpi >/dev/null || mpi=mpich
 command -v mpicxx.$mpi >/dev/null || skip "there is neither mpicxx.openmpi nor mpicxx.mpich"
 with_mpi() { # with_mpi N PROGRAM WORDS...
     n=$1; shift
-    if [ $mpi = openmpi ]; then mpirun.openmpi --oversubscribe -np "$n" "$@"; else mpiexec.mpich -n "$n" "$@"; fi
+    if [ $mpi = openmpi ]; then
+        mpirun.openmpi --oversubscribe -np "$n" "$@"
+    else
+        mpiexec.mpich -n "$n" "$@"
+    fi
 }
 
 library="-I$root/include -L$build/src -lditto -Wl,-rpath,$build/src"

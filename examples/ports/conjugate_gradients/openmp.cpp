@@ -1,5 +1,5 @@
-// Conjugate gradients on a box of unknowns with a seven-point stencil, with loops of OpenMP. It is here for its
-// time: its sums are added in another order, so its residual has other bits.
+// Conjugate gradients on a box of unknowns with a seven-point stencil, with loops of OpenMP. It is here for
+// its time: its sums are added in another order, so its residual has other bits.
 //     OMP_NUM_THREADS=2 ./cg-openmp 64 64 64 100
 #include <omp.h>
 

@@ -1,5 +1,5 @@
-! Jacobi's iteration for the temperature of a plate whose left edge is hot, on replicas. The replicas divide the
-! columns of the plate among themselves.
+! Jacobi's iteration for the temperature of a plate whose left edge is hot, on replicas. The replicas divide
+! the columns of the plate among themselves.
 !     ./jacobi-ditto 512 200 2
 module plate
     use, intrinsic :: iso_fortran_env, only: int64, real64

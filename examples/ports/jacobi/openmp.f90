@@ -1,5 +1,5 @@
-! Jacobi's iteration for the temperature of a plate whose left edge is hot, with loops of OpenMP. It is here for
-! its time: its sums are added in another order, so its last change has other bits.
+! Jacobi's iteration for the temperature of a plate whose left edge is hot, with loops of OpenMP. It is here
+! for its time: its sums are added in another order, so its last change has other bits.
 !     OMP_NUM_THREADS=2 ./jacobi-openmp 512 200
 module plate
     use, intrinsic :: iso_fortran_env, only: int64, real64
