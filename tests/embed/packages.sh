@@ -17,6 +17,7 @@ mv "$scratch/staged$prefix" "$scratch/moved"
     fail "a path of the sources is installed"
 lib=$(dirname "$(find "$scratch/moved" -name libditto.so)")
 cp -r tests/embed/app "$scratch/app"
+cp examples/fortran/conjugate_gradients.f90 "$scratch/app/cg.f90"
 
 # expect WHAT TEXT PROGRAM...: runs a program, which must succeed and print the text.
 expect() {
