@@ -98,4 +98,6 @@ part 300 "models" sh tests/model/check.sh
 part 120 "install" sh tests/embed/install.sh build-check
 part 240 "packages" sh tests/embed/packages.sh build-check
 [ "$stress" = 6 ] || part 1200 "fuzzing" sh tools/fuzz.sh 60
+[ "$stress" = 6 ] || part 1200 "Debian packages" ./run deb
+[ "$stress" = 6 ] || part 1200 "Debian packages in a fresh Debian" sh tests/embed/chroot.sh
 echo "check: all parts passed"
