@@ -46,6 +46,7 @@ struct samples {
     uint32_t counted_rounds;
 
     struct rates *rates[MODES_MOST]; /* [replicas] */
+    double *sample_ns[MODES_MOST];   /* [batches] */
 };
 static struct samples samples[MOST_CONTENDERS];
 static struct result results[MODES_MOST][MOST_CONTENDERS];
@@ -76,11 +77,13 @@ static void keep_counts(struct contender *c, struct samples *s, uint32_t round, 
         counts_of(s, round, of, replicas)[r] = *c->counts(c->state, r);
 }
 
-static void free_counts(struct samples *s)
+static void free_samples(struct samples *s)
 {
     free(s->counts);
-    for (int m = 0; m < MODES_MOST; m++)
+    for (int m = 0; m < MODES_MOST; m++) {
         free(s->rates[m]);
+        free(s->sample_ns[m]);
+    }
 }
 
 /* Returns how often an event happens in one repetition, as the mean of a contender's batches in a mode, or
@@ -214,10 +217,21 @@ static double median_in(const struct rounds *rounds, uint32_t column, uint32_t m
     return rounds_figures(rounds, column, mode).median;
 }
 
+/* Keeps the times of the batches, from which `base` is subtracted. */
+static const double *keep_times(struct samples *s, uint32_t mode, const double *seconds, uint32_t batches,
+                                double base, double scale)
+{
+    double *ns = s->sample_ns[mode] = malloc(batches * sizeof *ns);
+    if (ns == NULL)
+        exit(1);
+    for (uint32_t i = 0; i < batches; i++)
+        ns[i] = (seconds[i] - base) * scale;
+    return ns;
+}
+
 /* Returns the result of a contender in a mode. `figure` has room for the figures of all rounds. */
-static struct result reduce_samples(const struct samples *s, enum bench_kind kind,
-                                    const struct rounds *rounds, uint32_t column, uint32_t mode,
-                                    double *figure)
+static struct result reduce_samples(struct samples *s, enum bench_kind kind, const struct rounds *rounds,
+                                    uint32_t column, uint32_t mode, double *figure)
 {
     struct result r = { .reps = s->reps, .median_ns = -1 };
     double base = 0, scale = 1e9 / (double)s->reps;
@@ -233,7 +247,8 @@ static struct result reduce_samples(const struct samples *s, enum bench_kind kin
     r.batches = rounds_pick(rounds, column + WHOLE, mode, figure);
     if (s->out || r.batches == 0)
         return r;
-    r.min_ns = (figure[0] - base) * scale;
+    r.sample_ns = keep_times(s, mode, figure, r.batches, base, scale);
+    r.min_ns = r.sample_ns[0];
     r.median_ns = (quantile(figure, r.batches, 0.5) - base) * scale;
     r.p95_ns = (quantile(figure, r.batches, 0.95) - base) * scale;
     r.noisy = quantile(figure, r.batches, 0.75) - quantile(figure, r.batches, 0.25) >
@@ -244,7 +259,7 @@ static struct result reduce_samples(const struct samples *s, enum bench_kind kin
 static void prepare(struct contender *contenders, uint32_t count, struct work work, bool *prepared)
 {
     for (uint32_t c = 0; c < MOST_CONTENDERS; c++)
-        free_counts(&samples[c]); /* of the measurement before */
+        free_samples(&samples[c]); /* of the measurement before */
     memset(samples, 0, sizeof samples);
     for (uint32_t c = 0; c < count; c++) {
         prepared[c] = contenders[c].prepare(contenders[c].state, &work);

@@ -39,6 +39,10 @@ struct result {
     /* True if the middle half of the samples spreads over more than 15 % of median_ns. */
     bool noisy;
 
+    /* [batches] The times of the batches in this mode per repetition, in ascending order. Valid until the next
+     * measurement. */
+    const double *sample_ns;
+
     /* [replicas] The mean of the batches in this mode. NULL if nothing is counted. Valid until the next
      * measurement. */
     struct rates *rates;

@@ -110,6 +110,14 @@ static void table_rates(const char *name, const struct rates *rates, uint32_t re
     }
 }
 
+/* Appends the column of the times of the batches, with semicolons between them. */
+static void csv_samples(const struct result *r)
+{
+    printf(",");
+    for (uint32_t i = 0; i < r->batches; i++)
+        printf("%s%.0f", i == 0 ? "" : ";", r->sample_ns[i]);
+}
+
 /* -- CSV: the first fourteen columns are fixed, and new ones are appended -- */
 
 static void csv_row(const struct request *q, const struct work *work, const struct contender *c,
@@ -135,6 +143,8 @@ static void csv_row(const struct request *q, const struct work *work, const stru
     if (work_is_program(q->kind))
         printf("%.3f", r->operation_share);
     printf(",");
+    if (q->samples)
+        csv_samples(r);
     csv_rates(r->rates, work->replicas);
     printf("\n");
 }
@@ -246,7 +256,8 @@ void report_heading(const struct request *q)
         printf("bench,algorithm,replicas,dtype,op,in_place,bytes,reps,ns_min,ns_median,ns_p95,gbps,bound_ns,"
                "noisy,"
                "peer_ratio,bound_form,devices,skew_us,cpu_share,cpu_ratio,turns,hand_over_ns,batches,"
-               "disturbed,operation_share,load");
+               "disturbed,operation_share,load%s",
+               q->samples ? ",samples" : "");
         for (uint32_t e = 0; e < counters_events; e++)
             printf(",%s", counters_event[e].name);
         printf("\n");

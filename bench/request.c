@@ -25,6 +25,7 @@ static void usage(const char *reason, const char *word)
         "           [--turns (of broadcast and reduce: each replica in turn is the root)]\n"
         "           [--patience SECONDS (how long a row waits for another mode of the machine; 60)]\n"
         "           [--forms (CSV with a row for every form of the bound that came near)]\n"
+        "           [--samples (CSV with the times of all batches)]\n"
         "           [--counters [EVENT,EVENT,...] (what each replica's thread counted for one operation)]\n"
         "           [--perf-control CTL[,ACK] (pipes of `perf stat --control`: only ditto's batches are "
         "counted)]\n"
@@ -196,6 +197,8 @@ static int parse_word(struct request *r, const char *word, const char *value)
         r->peers = true;
     else if (strcmp(word, "--forms") == 0 && counts)
         r->forms = r->csv = true;
+    else if (strcmp(word, "--samples") == 0 && counts)
+        r->samples = r->csv = true;
     else if (strcmp(word, "--counters") == 0 && counts)
         return parse_counters(r, value);
     else if (value == NULL)

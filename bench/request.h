@@ -16,7 +16,7 @@ struct request {
     uint32_t load; /* of wait: busy processes on each PU */
     ditto_dtype dtype;
     ditto_op op;
-    bool in_place, turns, csv, peers, forms, machine;
+    bool in_place, turns, csv, peers, forms, samples, machine;
     const char *counters; /* the list of events, which may be empty, or NULL */
 };
 

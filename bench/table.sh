@@ -1,6 +1,6 @@
 #!/bin/sh
 # Measures and prints the table of `./run bench`.
-#     [--peers] [--csv] [--counters] [--patience SECONDS]
+#     [--peers] [--csv] [--samples] [--counters] [--patience SECONDS]
 #                                   the rows for each release, with bounds and OpenMP, or with all peers
 #     [--peers] NAME words          calls ditto-bench once
 #     --graph FILE.svg [FILE.csv]   draws the time of all-reduce against its size. The data is read from
@@ -13,6 +13,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --peers) peers=--peers ;;
     --csv) csv=--csv ;;
+    --samples) csv='--csv --samples' ;;
     --counters) counters=--counters ;;
     --patience) patience="--patience ${2:?--patience needs seconds}"; shift ;;
     --graph) graph=${2:?--graph needs a file}; shift ;;

@@ -9,7 +9,9 @@ FIXED = ["bench", "algorithm", "replicas", "dtype", "op", "in_place", "bytes", "
          "ns_p95", "gbps", "bound_ns", "noisy"]
 # The columns that only newer versions print. Columns after all of these are counters.
 ADDED = ["peer_ratio", "bound_form", "devices", "skew_us", "cpu_share", "cpu_ratio", "turns", "hand_over_ns",
-         "batches", "disturbed", "operation_share", "load"]
+         "batches", "disturbed", "operation_share", "load", "samples"]
+# The columns that have several numbers, with semicolons between them.
+LISTS = ["samples"]
 # The columns that have text. All others have numbers.
 TEXTS = ["bench", "algorithm", "dtype", "op", "bound_form"]
 
@@ -65,7 +67,8 @@ def check_cells(place, columns, cells):
                               f"found \"{text}\"; remove the column")
             continue
         try:
-            good = math.isfinite(float(text)) and (name != "bytes" or int(text) >= 0)
+            numbers = text.split(";") if name in LISTS else [text]
+            good = all(math.isfinite(float(number)) for number in numbers) and (name != "bytes" or int(text) >= 0)
         except ValueError:
             good = False
         if not good:

@@ -1,4 +1,5 @@
-"""bench/html/ranges.py - draws a line from the minimum to the 95th percentile of each row of a bench."""
+"""bench/html/ranges.py - draws the samples of each row of a bench, or a line from the minimum to the 95th
+percentile if there are none."""
 import math
 
 from charts import class_of, shape
@@ -31,7 +32,7 @@ def range_plot(bench, rows):
         return '<p class="note">The CSV has no minimum and 95th percentile of this bench, so its ranges ' \
                "are not drawn.</p>"
     low, high, left, right, step = -1.5, 2.5, 320, 684, 15
-    clipped = 0
+    clipped = sampled = 0
 
     def x_of(value):
         return left + (min(max(math.log2(max(value, 0.01)), low), high) - low) / (high - low) * (right - left)
@@ -54,16 +55,20 @@ def range_plot(bench, rows):
         if math.log2(max(most, 0.01)) > high:
             ends += f'<path class="dot" d="M{right + 4} {y}l-7 -5v10z"/>'
         clipped += ends != ""
+        sampled += bool(row.samples())
+        dots = "".join(f'<circle class="dot" cx="{x_of(ns / row.median):.1f}" cy="{y}" r="2"/>'
+                       for ns in row.samples())
         parts.append(
             f'<g class="c-{class_of(row.contender)}"><title>{escape(tip_of(row))}</title>'
             f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{escape(label_of(row))}</text>'
-            f'<path class="span" d="M{x_of(least):.1f} {y}H{x_of(most):.1f}"/>{ends}'
+            f'<path class="span{" sampled" if dots else ""}" d="M{x_of(least):.1f} {y}H{x_of(most):.1f}"/>{dots}{ends}'
             f'<path class="dot" d="{shape(row.contender, x_of(1), y)}"/></g>')
         y += step
     note = f" A tip marks the ends beyond the axis, of {clipped} of the rows." if clipped else ""
-    return (f'<details><summary>Ranges of {len(rows)} rows</summary><p class="note">The CSV has no single '
-            "samples. A line reaches from the minimum to the 95th percentile of a row, divided by the row's "
-            f"median. The axis is logarithmic.{note}</p>"
+    what = "A dot is the time of a batch. " if sampled else "The CSV has no single samples. "
+    return (f'<details><summary>{"Samples" if sampled else "Ranges"} of {len(rows)} rows</summary>'
+            f'<p class="note">{what}A line reaches from the minimum to the 95th percentile of a row, divided '
+            f"by the row's median. The axis is logarithmic.{note}</p>"
             f'<div class="scroll" role="region" tabindex="0" aria-label="ranges of {escape(bench)}">'
             f'<svg class="ranges" viewBox="0 0 700 {height}" width="700" height="{height}" role="img" '
             f'aria-label="ranges of {escape(bench)}">{"".join(parts)}</svg></div></details>')

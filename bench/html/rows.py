@@ -33,6 +33,10 @@ class Row:
         text = self.cells.get(name) or ""
         return float(text) if text else None
 
+    def samples(self):
+        """Returns the times of all batches, or nothing if the CSV was made without --samples."""
+        return [float(text) for text in self.text("samples").split(";") if text]
+
     def text(self, name):
         return self.cells.get(name) or ""
 

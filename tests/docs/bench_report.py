@@ -68,6 +68,7 @@ def test_bad_files(folder):
         "no number": good.replace(",100,", ",many,"),
         "infinite": good.replace(",100,", ",inf,"),
         "long row": good + row_of("libomp", 100) + ",1,2\n",
+        "sample that is no number": good.replace("load\n", "load,samples\n").replace(",,\n", ",,,90;x;110\n"),
         "no name": good.replace("all-reduce,ditto", "all-reduce,"),
     }
     cases = []
@@ -396,6 +397,15 @@ def test_small(browser, folder):
     check(sorted(cells) == ["0.50", "0.67 ~", "3.00"], f"small file: heat maps have {cells}")
 
 
+def test_samples(folder):
+    """A page of a row whose three samples are in the CSV has a dot for each."""
+    path, page = folder / "samples.csv", folder / "samples.html"
+    path.write_text(f"{HEADING},samples\n{row_of('ditto', 100)},90;100;140\n")
+    ran = call(folder, path, "--html", page)
+    check(ran.returncode == 0, f"samples: {ran.stderr}")
+    check(page.read_text().count("<circle") == 3, "samples: a dot for each")
+
+
 def open_browser():
     """Returns a browser, or says what is missing and ends the test."""
     try:
@@ -437,6 +447,7 @@ def main():
         folder = pathlib.Path(scratch)
         (folder / "bad").mkdir()
         print(f"bad files: {test_bad_files(folder / 'bad')} cases")
+        test_samples(folder)
         print("\n".join(failures), end="\n" if failures else "")
         browser = open_browser()
         try:
