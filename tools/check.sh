@@ -97,6 +97,9 @@ part 600 "lint" ./run lint
 part 300 "models" sh tests/model/check.sh
 part 120 "install" sh tests/embed/install.sh build-check
 part 240 "packages" sh tests/embed/packages.sh build-check
+part 240 "site and man pages" ./run docs build-docs
+part 480 "site in a browser" /usr/bin/python3 tests/docs/site.py build-docs/html
+part 300 "bench report in a browser" /usr/bin/python3 tests/docs/bench_report.py
 [ "$stress" = 6 ] || part 1200 "fuzzing" sh tools/fuzz.sh 60
 [ "$stress" = 6 ] || part 1200 "Debian packages" ./run deb
 [ "$stress" = 6 ] || part 1200 "Debian packages in a fresh Debian" sh tests/embed/chroot.sh

@@ -124,8 +124,8 @@ typedef struct ditto_shuffle_options {
  *  shuffle adds 8 bytes. For zip the bytes of its inputs are added up. As the buffer fills, its memory is
  *  doubled, up to buffer_rows.
  *  @par Source
- *  D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P. SplitMix64: Steele, Lea, Flood, OOPSLA
- *  2014. */
+ *  D. E. Knuth, The Art of Computer Programming 2, 3.4.2, algorithm P. SplitMix64: Steele, Lea, Flood,
+ *  OOPSLA 2014. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shuffle(ditto_dataset *input,
                                                              const ditto_shuffle_options *options,
                                                              ditto_dataset **out);
