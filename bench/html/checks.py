@@ -68,7 +68,8 @@ def check_cells(place, columns, cells):
             continue
         try:
             numbers = text.split(";") if name in LISTS else [text]
-            good = all(math.isfinite(float(number)) for number in numbers) and (name != "bytes" or int(text) >= 0)
+            good = all(math.isfinite(float(number)) for number in numbers) and \
+                (name != "bytes" or int(text) >= 0)
         except ValueError:
             good = False
         if not good:

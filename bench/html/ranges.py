@@ -61,7 +61,8 @@ def range_plot(bench, rows):
         parts.append(
             f'<g class="c-{class_of(row.contender)}"><title>{escape(tip_of(row))}</title>'
             f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{escape(label_of(row))}</text>'
-            f'<path class="span{" sampled" if dots else ""}" d="M{x_of(least):.1f} {y}H{x_of(most):.1f}"/>{dots}{ends}'
+            f'<path class="span{" sampled" if dots else ""}" d="M{x_of(least):.1f} {y}H{x_of(most):.1f}"/>'
+            f'{dots}{ends}'
             f'<path class="dot" d="{shape(row.contender, x_of(1), y)}"/></g>')
         y += step
     note = f" A tip marks the ends beyond the axis, of {clipped} of the rows." if clipped else ""
