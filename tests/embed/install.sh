@@ -31,6 +31,7 @@ lib=$(find "$scratch/whole" -name libditto.so)
 lib=${lib%/*}
 
 cp tests/embed/app/*.c tests/embed/app/*.cpp "$scratch/"
+cp tests/embed/app/app.c "$scratch/app.cpp" # the headers for C in C++
 
 warnings="-Wall -Wextra -Wpedantic -Werror"
 # shellcheck disable=SC2046,SC2086 # lists of words

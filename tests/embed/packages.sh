@@ -18,6 +18,7 @@ mv "$scratch/staged$prefix" "$scratch/moved"
 lib=$(dirname "$(find "$scratch/moved" -name libditto.so)")
 cp -r tests/embed/app "$scratch/app"
 cp examples/fortran/conjugate_gradients.f90 "$scratch/app/cg.f90"
+cp tests/embed/app/app.c "$scratch/app/app.cpp" # the headers for C in C++
 
 # expect WHAT TEXT PROGRAM...: runs a program, which must succeed and print the text.
 expect() {
