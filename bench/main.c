@@ -82,11 +82,17 @@ static bool measure_all(const struct request *q)
 
 /* The functions of the kinds that have no peers. */
 static bench_alone *const without_peers[BENCH_KINDS] = {
-    [BENCH_CREATE] = bench_create,         [BENCH_REST] = bench_rest,
-    [BENCH_RUN_VALUES] = bench_run_values, [BENCH_REDUCE_VALUES] = bench_reduce_values,
-    [BENCH_MERGE_CALL] = bench_merge_call, [BENCH_EXCHANGE] = bench_exchange,
-    [BENCH_TRACE] = bench_trace,           [BENCH_ASSIGN] = bench_assign,
-    [BENCH_APPLY] = bench_apply,           [BENCH_QUEUE] = bench_queue,
+    [BENCH_CREATE] = bench_create,
+    [BENCH_REST] = bench_rest,
+    [BENCH_RUN_VALUES] = bench_run_values,
+    [BENCH_REDUCE_VALUES] = bench_reduce_values,
+    [BENCH_MERGE_CALL] = bench_merge_call,
+    [BENCH_EXCHANGE] = bench_exchange,
+    [BENCH_DOT] = bench_dot,
+    [BENCH_TRACE] = bench_trace,
+    [BENCH_ASSIGN] = bench_assign,
+    [BENCH_APPLY] = bench_apply,
+    [BENCH_QUEUE] = bench_queue,
     [BENCH_INPUT] = bench_input,
 #ifdef WITH_CHECKPOINTS
     [BENCH_CHECKPOINT] = bench_checkpoint,

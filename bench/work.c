@@ -34,6 +34,7 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_REDUCE_VALUES] = { .name = "reduce-values", .like = BENCH_REDUCE_VALUES },
     [BENCH_MERGE_CALL] = { .name = "merge-call", .like = BENCH_MERGE_CALL },
     [BENCH_EXCHANGE] = { .name = "exchange", .like = BENCH_EXCHANGE },
+    [BENCH_DOT] = { .name = "dot", .like = BENCH_DOT },
     [BENCH_TRACE] = { .name = "trace", .like = BENCH_TRACE },
     [BENCH_ASSIGN] = { .name = "assign", .like = BENCH_ASSIGN },
     [BENCH_APPLY] = { .name = "apply", .like = BENCH_APPLY },
