@@ -260,7 +260,8 @@ typedef ditto_status (*ditto_through_fn)(void *buffer, size_t count, ditto_dtype
  *  @retval DITTO_ERR_INVALID  through is NULL
  *  @retval DITTO_ERR_USER     through returned a status that is neither DITTO_OK nor an error
  *  @par Cost
- *  That of ditto_reduce_to_root and of ditto_broadcast_from_root, two to four meetings. */
+ *  That of ditto_reduce_to_root and of ditto_broadcast_from_root, two to four meetings. Traces and the numbers
+ *  of collectives in messages count it twice. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_through(ditto_replica *self, const void *src,
                                                                 void *dst, size_t count, ditto_dtype dtype,
                                                                 ditto_op op, ditto_through_fn through,
@@ -412,9 +413,11 @@ typedef ditto_status (*ditto_elements_fn)(void *out, size_t first, size_t count,
  *  @param options   NULL for the defaults; read only during the call
  *  @return DITTO_OK, an error of ditto_block_sum, an error of elements, or one of:
  *  @retval DITTO_ERR_INVALID  elements is NULL
+ *  @retval DITTO_ERR_RANGE    a size_t cannot count the elements of all replicas
  *  @retval DITTO_ERR_USER     elements returned a status that is neither DITTO_OK nor an error
  *  @par Cost
- *  That of ditto_block_sum, and one call of the function for each block. */
+ *  That of ditto_block_sum, one call of the function for each block or part of one, and one for up to
+ *  DITTO_BLOCK_ELEMENTS - 1 elements that other replicas may need. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum_with(ditto_replica *self, ditto_elements_fn elements,
                                                             void *user, void *dst, size_t count,
                                                             ditto_dtype dtype,

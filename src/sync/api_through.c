@@ -1,5 +1,5 @@
-/* src/sync/api_through.c - ditto_all_reduce_through: an all-reduce in whose middle replica 0 calls a function of
- * the user's.
+/* src/sync/api_through.c - ditto_all_reduce_through: an all-reduce in whose middle replica 0 calls a function
+ * of the user's.
  *
  * It is a reduction to replica 0, the function, and a broadcast from replica 0, under one name. The function
  * runs between the two, when no replica has access to another one's buffers. */
@@ -10,17 +10,25 @@
 #include "sync/call_arguments.h"
 #include "sync/sync.h"
 
-static DTI_GUARDED ditto_status pass(const struct dti_arguments *a, void *buffer, ditto_through_fn through,
-                                     void *user)
+static DTI_GUARDED ditto_status call_function(const struct dti_arguments *a, void *buffer,
+                                              ditto_through_fn through, void *user)
 {
     DTI_GUARD("a function that changes a combined array (ditto_all_reduce_through)");
-    const char **calling = &a->replica->sync->state[a->replica->index].calling;
+    ditto_status status = through(buffer, a->call.count, (ditto_dtype)a->call.dtype, user);
+    DTI_GUARD_END();
+    return status;
+}
+
+static ditto_status pass(const struct dti_arguments *a, void *buffer, ditto_through_fn through, void *user)
+{
+    struct dti_replica_state *me = &a->replica->sync->state[a->replica->index];
     uint32_t serial = dti_error_serial;
     struct dti_fenv saved = dti_fenv_enter();
-    *calling = a->call.name;
-    ditto_status status = through(buffer, a->call.count, (ditto_dtype)a->call.dtype, user);
-    *calling = NULL;
-    DTI_GUARD_END();
+    me->calling = a->call.name;
+    dti_reopen_call(me); /* messages of replicas that wait say that this one is in the call */
+    ditto_status status = call_function(a, buffer, through, user);
+    dti_finish_call(me);
+    me->calling = NULL;
     dti_fenv_leave(saved);
     return status == DITTO_OK ? DITTO_OK : dti_fail_function(a->replica, &a->call, status, serial);
 }

@@ -208,6 +208,13 @@ static inline void dti_finish_call(struct dti_replica_state *me)
                           memory_order_relaxed);
 }
 
+/* The replica is in its last collective again, in a function of the user's between two parts of a call. */
+static inline void dti_reopen_call(struct dti_replica_state *me)
+{
+    atomic_store_explicit(&me->finished, atomic_load_explicit(&me->number, memory_order_relaxed) - 1,
+                          memory_order_relaxed);
+}
+
 struct dti_sync {
     struct dti_team *team;
     uint32_t num_replicas;

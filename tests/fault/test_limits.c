@@ -174,6 +174,43 @@ ditto_status __wrap_dti_replica_alloc(struct dti_replica *r, size_t bytes, size_
     return __real_dti_replica_alloc(r, bytes, alignment, out);
 }
 
+static ditto_status no_elements(void *out, size_t first, size_t count, void *user)
+{
+    (void)out, (void)first, (void)count, (void)user;
+    return DITTO_OK;
+}
+
+/* A sum whose first allocation is refused. The factors stay as they are, and are the caller's. */
+static ditto_status sum_without_memory(ditto_replica *self, void *user)
+{
+    enum { COUNT = 2000 };
+    const bool *with = user;
+    double *x = malloc(COUNT * sizeof *x), sum;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = 1;
+    allowed = 0;
+    ditto_status status = *with ? ditto_block_sum_with(self, no_elements, NULL, &sum, COUNT, DITTO_F64, NULL)
+                                : ditto_block_dot(self, x, x, &sum, COUNT, DITTO_F64, NULL);
+    allowed = -1;
+    bool is_kept = x[0] == 1 && x[COUNT - 1] == 1;
+    free(x);
+    return is_kept ? status : ditto_fail(self, 1, "a factor was changed");
+}
+
+static void sums_without_memory_are_an_error(void **state)
+{
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        bool with = i == 1;
+        was_refused = false;
+        assert_status(ditto_strategy_run(strategy, sum_without_memory, &with), DITTO_ERR_NO_MEMORY);
+        assert_message("the test refuses");
+        assert_true(was_refused);
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 struct refused_state {
     ditto_strategy *strategy;
     struct report report;
@@ -598,6 +635,7 @@ int main(void)
         cmocka_unit_test(refused_threads_are_an_error_and_no_thread_remains),
         cmocka_unit_test(helpers_that_cannot_be_bound_are_an_error_and_no_thread_remains),
         cmocka_unit_test(refused_address_space_is_an_error_and_no_thread_remains),
+        cmocka_unit_test(sums_without_memory_are_an_error),
         cmocka_unit_test(attempts_to_make_the_state_of_inner_runs_leak_nothing),
         cmocka_unit_test(refused_mbind_becomes_first_touch_and_is_reported),
         cmocka_unit_test(a_strategy_cannot_be_used_in_a_child_process),

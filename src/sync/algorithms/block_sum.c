@@ -132,6 +132,14 @@ static size_t blocks_before(const struct dti_block_row *r, uint32_t replica)
     return element / DITTO_BLOCK_ELEMENTS + (element % DITTO_BLOCK_ELEMENTS != 0);
 }
 
+ditto_status dti_block_row_append(size_t *start, uint32_t replica, size_t count)
+{
+    if (__builtin_add_overflow(start[replica], count, &start[replica + 1]))
+        return DTI_FAIL(DITTO_ERR_RANGE, "the elements of replicas 0 to %u are more than a size_t can count",
+                        replica);
+    return DITTO_OK;
+}
+
 uint32_t dti_block_row_subtrees(const struct dti_block_row *r, uint32_t replica, struct dti_span *part)
 {
     struct dti_span own_blocks = { blocks_before(r, replica), blocks_before(r, replica + 1) };
@@ -208,8 +216,7 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     for (uint32_t i = 0; i < self->num_replicas; i++) {
         const struct dti_block_row *of = dti_call_of(self->sync, i, seq)->more;
         places->data[i] = of->values;
-        /* The sum cannot overflow, because all elements are in one address space. */
-        places->start[i + 1] = places->start[i] + of->count;
+        DTI_TRY(dti_block_row_append(places->start, i, of->count));
     }
     own->row->start = places->start;
     own->row->data = places->data;
@@ -274,6 +281,9 @@ static ditto_status sum(struct dti_block_row *row, const struct dti_call *call, 
 {
     struct dti_replica *self = row->self;
     ditto_status status = row->compute != NULL ? make_head(row, call) : DITTO_OK;
+    /* The function may have taken long. Only the wait for other replicas counts. */
+    if (row->function != NULL)
+        *deadline = dti_replica_deadline(self, deadline->timeout_ms);
     if (status == DITTO_OK)
         status = self->sync->hosts == NULL ? sum_here(row, call, deadline)
                                            : dti_block_sum_on_hosts(row, call, deadline);
@@ -285,8 +295,7 @@ static ditto_status sum(struct dti_block_row *row, const struct dti_call *call, 
 ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call,
                            const struct dti_block_elements *elements, struct dti_deadline *deadline)
 {
-    struct dti_block_row row = { .values = call->src,
-                                 .count = elements->count,
+    struct dti_block_row row = { .count = elements->count,
                                  .factor = { call->src, elements->factor },
                                  .function = elements->function,
                                  .user = elements->user,
@@ -298,6 +307,8 @@ ditto_status dti_block_sum(struct dti_replica *self, const struct dti_call *call
         row.compute = call_function_outside;
     else if (elements->factor != NULL)
         row.compute = multiply;
+    else
+        row.values = call->src;
     struct dti_call own_call = *call;
     struct dti_fenv saved = dti_fenv_enter();
     own_call.more = &row;

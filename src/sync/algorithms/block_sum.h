@@ -59,6 +59,10 @@ struct dti_block_row {
     alignas(DTI_BLOCK_SUM_BYTES) unsigned char part[DTI_BLOCK_PARTS * DTI_BLOCK_SUM_BYTES];
 };
 
+/* Sets where the elements of the next replica begin, if `replica` has `count`. Fails with RANGE if their number
+ * overflows, which all replicas find alike. */
+ditto_status dti_block_row_append(size_t *start, uint32_t replica, size_t count);
+
 /* Finds the subtrees of the blocks that belong to a replica. Returns their number. */
 uint32_t dti_block_row_subtrees(const struct dti_block_row *r, uint32_t replica, struct dti_span *part);
 

@@ -66,7 +66,7 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
 
 /* -- sums over fixed blocks of a global row, whose bits do not depend on the number of replicas -- */
 
-/* What the elements are. If there is no function, they are those of the call's src, multiplied by those of
+/* The elements of a sum. If there is no function, they are those of the call's src, multiplied by those of
  * `factor` if that is not NULL. */
 struct dti_block_elements {
     const void *factor;

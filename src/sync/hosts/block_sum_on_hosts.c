@@ -72,7 +72,7 @@ static ditto_status drive_heads(const struct dti_hosts_call *c)
 }
 
 /* Sets where the elements of all replicas begin, and where they are in memory. */
-static void find_elements(const struct dti_hosts_call *c, size_t *start, const char **data)
+static ditto_status find_elements(const struct dti_hosts_call *c, size_t *start, const char **data)
 {
     const struct dti_hosts *hosts = c->hosts;
     size_t bytes = row_of(c, 0)->reduction.element_bytes;
@@ -82,11 +82,12 @@ static void find_elements(const struct dti_hosts_call *c, size_t *start, const c
         const uint64_t *count = (const uint64_t *)(const void *)hosts->gathered[h].data;
         const char *head = (const char *)(count + (end - first));
         for (uint32_t i = first; i < end; i++) {
-            start[i + 1] = start[i] + count[i - first];
+            DTI_TRY(dti_block_row_append(start, i, count[i - first]));
             data[i] = h == dti_hosts_own(hosts) ? row_of(c, i - first)->values
                                                 : head + (start[i] - start[first]) * bytes;
         }
     }
+    return DITTO_OK;
 }
 
 /* -- the sums -- */
@@ -148,11 +149,12 @@ static ditto_status sum(const struct dti_hosts_call *c, struct summing *s, size_
     DTI_TRY(dti_hosts_meet(c));
     if (!dti_access_begin(c->self))
         return dti_leave_collective(c->self, dti_team_stop_status(c->self->team));
-    find_elements(c, start, data);
+    uint32_t serial = dti_error_serial;
     s->row->start = start;
     s->row->data = data;
-    uint32_t serial = dti_error_serial;
-    ditto_status status = dti_block_row_sum_own(s->row);
+    ditto_status status = find_elements(c, start, data);
+    if (status == DITTO_OK)
+        status = dti_block_row_sum_own(s->row);
     dti_access_end(c->self);
     if (status != DITTO_OK)
         return dti_leave_collective(c->self, dti_fail_function(c->self, c->call, status, serial));

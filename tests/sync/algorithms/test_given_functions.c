@@ -1,10 +1,11 @@
-/* tests/sync/algorithms/test_given_functions.c - ditto_all_reduce_through and ditto_block_sum_with, which call
- * functions of the program: their results, and functions that fail, are slow, or call what they must not. The
+/* tests/sync/algorithms/test_given_functions.c - ditto_all_reduce_through and ditto_block_sum_with, which
+ * call functions of the program: their results, and functions that fail, are slow, or call what they must not. The
  * values of ditto_block_sum_with are also compared with those of ditto_block_sum in test_reductions.c. */
 #include "support/support.h"
 
 #include <fenv.h>
 #include <sched.h>
+#include <unistd.h>
 
 /* True if additions are rounded to the nearest number. fegetround would look at another register on x86. */
 static bool rounds_to_nearest(void)
@@ -15,7 +16,7 @@ static bool rounds_to_nearest(void)
 
 /* -- the results of ditto_all_reduce_through -- */
 
-enum { MOST = 30000 };
+enum { MOST = 30000, LIMIT_MS = 2000 };
 
 struct through_task {
     struct report report;
@@ -278,6 +279,62 @@ static void a_function_that_fails_ends_the_run(void **state)
     }
 }
 
+/* -- time, numbers and memory -- */
+
+/* The first call takes longer than the time limit, on all replicas alike. So no replica is late. */
+static ditto_status slow_elements(void *out, size_t first, size_t count, void *user)
+{
+    bool *was_called = user;
+    (void)first;
+    if (!*was_called)
+        usleep((LIMIT_MS + 1000) * 1000);
+    *was_called = true;
+    memset(out, 0, count * sizeof(double));
+    return DITTO_OK;
+}
+
+static ditto_status sum_slowly(ditto_replica *self, void *argument)
+{
+    ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
+    bool was_called = false;
+    double sum;
+    (void)argument;
+    DITTO_TRY(ditto_barrier(self, NULL)); /* now all begin at about the same time */
+    options.timeout_ms = LIMIT_MS;
+    return ditto_block_sum_with(self, slow_elements, &was_called, &sum, 5000, DITTO_F64, &options);
+}
+
+static void the_time_of_the_own_function_does_not_count(void **state)
+{
+    ditto_strategy *strategy = make_strategy(2, NULL);
+    (void)state;
+    assert_ok(ditto_strategy_run(strategy, sum_slowly, NULL));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status sum_too_many(ditto_replica *self, void *argument)
+{
+    struct report *report = argument;
+    struct fault none = { .replica = UINT32_MAX };
+    struct faulty f = { &none, 0 };
+    char sum;
+    size_t count = ditto_replica_id(self) % 2 == 0 ? 5000 : PTRDIFF_MAX;
+    ditto_status status = ditto_block_sum_with(self, faulty_elements, &f, &sum, count, DITTO_I8, NULL);
+    EXPECT(report, status == DITTO_ERR_RANGE || status == DITTO_ERR_PEER_STOPPED);
+    return status;
+}
+
+static void too_many_elements_are_refused(void **state)
+{
+    struct report report = { 0 };
+    ditto_strategy *strategy = make_strategy(8, NULL);
+    (void)state;
+    assert_status(ditto_strategy_run(strategy, sum_too_many, &report), DITTO_ERR_RANGE);
+    assert_message("are more than a size_t can count");
+    assert_string_equal(report.first_failure, "");
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
 /* -- arguments -- */
 
 static ditto_status other_change(void *buffer, size_t count, ditto_dtype dtype, void *user)
@@ -350,6 +407,8 @@ int main(void)
         cmocka_unit_test(all_replicas_receive_what_the_function_leaves),
         cmocka_unit_test(a_computed_row_has_the_sum_of_an_array),
         cmocka_unit_test(a_function_that_fails_ends_the_run),
+        cmocka_unit_test(the_time_of_the_own_function_does_not_count),
+        cmocka_unit_test(too_many_elements_are_refused),
         cmocka_unit_test(bad_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
