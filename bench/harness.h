@@ -39,8 +39,8 @@ struct result {
     /* True if the middle half of the samples spreads over more than 15 % of median_ns. */
     bool noisy;
 
-    /* [batches] The times of the batches in this mode per repetition, in ascending order. Valid until the next
-     * measurement. */
+    /* [batches] The times of the batches in this mode per repetition, in ascending order. Valid until the
+     * next measurement. */
     const double *sample_ns;
 
     /* [replicas] The mean of the batches in this mode. NULL if nothing is counted. Valid until the next
@@ -86,7 +86,8 @@ uint32_t waiting_dittos_open(struct contender *out);
 /* wait.c: measures and prints the rows of BENCH_WAIT. */
 void bench_wait(const struct request *request, const char *folder);
 
-/* Rows without contenders: life.c, values.c, neighbours.c, dot.c, variables.c, checkpoint.c, queue.c, input.c. */
+/* Rows without contenders: life.c, values.c, neighbours.c, dot.c, variables.c, checkpoint.c, queue.c,
+ * input.c. */
 typedef void bench_alone(uint32_t replicas, bool csv);
 bench_alone bench_create, bench_rest, bench_run_values, bench_reduce_values, bench_merge_call, bench_exchange,
     bench_dot, bench_trace, bench_assign, bench_apply, bench_checkpoint, bench_queue, bench_input;

@@ -477,6 +477,9 @@ template <class T> class span
     T *data_ = nullptr;
     std::size_t size_ = 0;
 };
+template <class C> span(C &&range) -> span<std::remove_pointer_t<decltype(std::declval<C &>().data())>>;
+template <class T, std::size_t N> span(T (&)[N]) -> span<T>;
+template <class T> span(T *, std::size_t) -> span<T>;
 
 namespace detail
 {
@@ -553,6 +556,12 @@ template <class T> ditto_tensor tensor(span<T> elements, std::initializer_list<s
     t.shape[0] = elements.size();
     std::copy_n(shape.begin(), std::min(shape.size(), std::size_t(DITTO_MAX_RANK)), t.shape);
     return t;
+}
+// The same of a vector, an array or another range, which must stay.
+template <class C, class T = detail::element_of<C &>>
+ditto_tensor tensor(C &range, std::initializer_list<std::size_t> shape = {})
+{
+    return tensor(span<T>(std::data(range), std::size(range)), shape);
 }
 
 // -- handles --
@@ -896,8 +905,8 @@ class replica
                                               dtype_of<T>(), nullptr);
         return detail::give(status, sum);
     }
-    // The sum of `count` elements of type T for each replica, which the function T(std::size_t i) computes. It
-    // must return the same element whenever it is called with the same number.
+    // The sum of `count` elements of type T for each replica, which the function T(std::size_t i) computes.
+    // It must return the same element whenever it is called with the same number.
     template <class T, class F> outcome<T> block_sum(std::size_t count, F &&element) const
     {
         using callable = std::remove_reference_t<F>;
@@ -1217,6 +1226,12 @@ class strategy : public handle<ditto_strategy, ditto_strategy_destroy>
     template <class T>
     outcome<variable<T>> create_variable(const std::vector<T> &initial,
                                          std::initializer_list<std::size_t> shape = {},
+                                         const ditto_variable_options *options = nullptr) const
+    {
+        return view().create_variable(initial, shape, options);
+    }
+    template <class T>
+    outcome<variable<T>> create_variable(span<const T> initial, std::initializer_list<std::size_t> shape = {},
                                          const ditto_variable_options *options = nullptr) const
     {
         return view().create_variable(initial, shape, options);

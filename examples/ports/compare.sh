@@ -8,7 +8,8 @@ set -eu
 times=no
 [ "${1:-}" != --time ] || { times=yes; shift; }
 [ $# = 1 ] || { echo "usage: compare.sh [--time] BUILD" >&2; exit 2; }
-build=$(cd "$1" && pwd)
+build=$(cd "$1" 2>/dev/null && pwd) && [ -e "$build/src/libditto.so" ] ||
+    { echo "compare.sh: $1 is not a build folder with src/libditto.so: type ./run build" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=$(mktemp -d)
@@ -28,21 +29,19 @@ with_mpi() { # with_mpi N PROGRAM WORDS...
     fi
 }
 
-library="-I$root/include -L$build/src -lditto -Wl,-rpath,$build/src"
+# The paths may have spaces.
+with_ditto() { "$@" "-I$root/include" "-L$build/src" -lditto "-Wl,-rpath,$build/src"; }
 cd "$out"
 mpicxx.$mpi -O2 "$here/conjugate_gradients/mpi.cpp" -o cg-mpi
-# shellcheck disable=SC2086 # a list of words
-g++ -O2 -std=c++17 "$here/conjugate_gradients/ditto.cpp" $library -pthread -o cg-ditto
+with_ditto g++ -O2 -std=c++17 "$here/conjugate_gradients/ditto.cpp" -pthread -o cg-ditto
 g++ -O2 -fopenmp "$here/conjugate_gradients/openmp.cpp" -o cg-openmp
 ports=cg
 if command -v gfortran >/dev/null && command -v mpif90.$mpi >/dev/null; then
     ports="cg jacobi"
     mpif90.$mpi -O2 "$here/jacobi/mpi.f90" -o jacobi-mpi
-    # shellcheck disable=SC2086
-    gcc -O2 -c $library "$root/src/fortran/ditto_fortran.c"
-    # shellcheck disable=SC2086
-    gfortran -O2 -frecursive "$root/src/fortran/ditto.f90" "$here/jacobi/ditto.f90" ditto_fortran.o \
-        $library -o jacobi-ditto
+    gcc -O2 -c "-I$root/include" "$root/src/fortran/ditto_fortran.c"
+    with_ditto gfortran -O2 -frecursive "$root/src/fortran/ditto.f90" "$here/jacobi/ditto.f90" \
+        ditto_fortran.o -o jacobi-ditto
     gfortran -O2 -fopenmp "$here/jacobi/openmp.f90" -o jacobi-openmp
 else
     echo "compare.sh: without Fortran, the Jacobi port is left out"

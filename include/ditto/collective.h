@@ -260,8 +260,8 @@ typedef ditto_status (*ditto_through_fn)(void *buffer, size_t count, ditto_dtype
  *  @retval DITTO_ERR_INVALID  through is NULL
  *  @retval DITTO_ERR_USER     through returned a status that is neither DITTO_OK nor an error
  *  @par Cost
- *  That of ditto_reduce_to_root and of ditto_broadcast_from_root, two to four meetings. Traces and the numbers
- *  of collectives in messages count it twice. */
+ *  That of ditto_reduce_to_root and of ditto_broadcast_from_root, two to four meetings. Traces and the
+ *  numbers of collectives in messages count it twice. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_through(ditto_replica *self, const void *src,
                                                                 void *dst, size_t count, ditto_dtype dtype,
                                                                 ditto_op op, ditto_through_fn through,
@@ -389,10 +389,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum(ditto_replica *self, cons
 
 /** A function of the program that computes elements of its replica, for ditto_block_sum_with.
  *
- *  It must write the same elements whenever it is called, because the library asks for some of them twice, and
- *  in ranges of its own choice. It runs on the replica's thread, with DITTO_FLOATING_STANDARD. It may call
- *  ditto_fail and nothing else of ditto. A collective in it returns DITTO_ERR_CONTEXT. If it takes longer than
- *  the timeout, the replicas that wait for it return DITTO_ERR_TIMED_OUT.
+ *  It must write the same elements whenever it is called, because the library asks for some of them twice,
+ *  and in ranges of its own choice. It runs on the replica's thread, with DITTO_FLOATING_STANDARD. It may
+ *  call ditto_fail and nothing else of ditto. A collective in it returns DITTO_ERR_CONTEXT. If it takes
+ *  longer than the timeout, the replicas that wait for it return DITTO_ERR_TIMED_OUT.
  *
  *  @param out    [out] shape [count], in memory of the library, aligned to a cache line or to an element
  *  @param first  number of the first element, counted from 0 on each replica

@@ -123,7 +123,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strateg
 
 /** Describes the replicas, one on each line: the last collective of the replica in the last run, and whether
  *  the replica is still in it. The function is meant for a debugger, if a program hangs. It takes no lock,
- *  makes no system call, and works while a run goes on. In gdb, where `strategy` is a variable of the program:
+ *  makes no system call, and works while a run goes on. In gdb, where `strategy` is a variable of the
+ *  program:
  *
  *      printf "%s", (char *)ditto_strategy_diagnose(strategy)
  *

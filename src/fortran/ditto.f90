@@ -25,7 +25,17 @@ module ditto
 
     ! -- constants, which tests/fortran compares with the C headers --
 
-    integer(c_int), parameter, public :: ditto_ok = 0, ditto_err_user = -18
+    integer(c_int), parameter, public :: ditto_ok = 0, ditto_end_of_input = 1, ditto_pending = 2, &
+                                         ditto_err_invalid = -1, ditto_err_range = -2, &
+                                         ditto_err_shape = -3, ditto_err_context = -4, &
+                                         ditto_err_diverged = -5, ditto_err_peer_stopped = -6, &
+                                         ditto_err_timed_out = -7, ditto_err_poisoned = -8, &
+                                         ditto_err_busy = -9, ditto_err_closed = -10, &
+                                         ditto_err_forked = -11, ditto_err_unsupported = -12, &
+                                         ditto_err_not_found = -13, ditto_err_io = -14, &
+                                         ditto_err_corrupt = -15, ditto_err_no_memory = -16, &
+                                         ditto_err_system = -17, ditto_err_user = -18, &
+                                         ditto_err_lost = -19
     integer(c_int), parameter, public :: ditto_sum = 1, ditto_mean = 2, ditto_min = 3, ditto_max = 4, &
                                          ditto_prod = 5, ditto_and = 6, ditto_or = 7, ditto_xor = 8
     integer(c_int), parameter, public :: ditto_on_write = 1, ditto_on_read = 2
@@ -34,6 +44,9 @@ module ditto
     integer(c_int), parameter, public :: ditto_caller_is_replica_0 = 1, ditto_caller_waits = 2
 
     ! -- types --
+    !
+    ! All procedures are non_overridable, so calls of them are direct. Calls through a table of procedures
+    ! would reach another procedure if a program were compiled with the module file of another build.
 
     ! The options of a strategy, as ditto_strategy_options has them. The components have their defaults.
     type, bind(c) :: strategy_options
@@ -90,9 +103,9 @@ module ditto
     type :: variable
         type(c_ptr) :: handle = c_null_ptr
     contains
-        procedure :: read => variable_read
-        procedure :: assign => variable_assign
-        procedure :: destroy => variable_destroy
+        procedure, non_overridable :: read => variable_read
+        procedure, non_overridable :: assign => variable_assign
+        procedure, non_overridable :: destroy => variable_destroy
     end type
 
     ! A replica, in a procedure of a run. Replicas have the numbers 0 to num_replicas() - 1.
@@ -101,44 +114,44 @@ module ditto
         ! The first error, or 0.
         integer(c_int) :: status = 0
     contains
-        procedure :: id => replica_id
-        procedure :: num_replicas => replica_num_replicas
-        procedure :: is_first_of_host => replica_is_first_of_host
-        procedure :: fail => replica_fail
-        procedure :: barrier => replica_barrier
-        procedure :: all_reduce => replica_all_reduce
-        procedure :: all_reduce_to => replica_all_reduce_to
-        procedure :: reduce => replica_reduce
-        procedure :: broadcast => replica_broadcast
-        procedure :: reduce_scatter => replica_reduce_scatter
-        procedure :: all_gather => replica_all_gather
-        procedure :: block_dot => replica_block_dot
-        procedure :: start_barrier => replica_start_barrier
-        procedure :: start_all_reduce => replica_start_all_reduce
-        procedure :: start_reduce_scatter => replica_start_reduce_scatter
-        procedure :: start_all_gather => replica_start_all_gather
-        procedure :: wait => replica_wait
-        procedure :: test => replica_test
-        procedure :: part => replica_part
-        procedure :: exchange => replica_exchange
-        procedure :: read => replica_read
-        procedure :: assign => replica_assign
-        procedure :: assign_add => replica_assign_add
-        procedure :: assign_sub => replica_assign_sub
-        procedure :: alloc => replica_alloc
-        procedure :: free => replica_free
-        procedure, private :: keep => replica_keep
+        procedure, non_overridable :: id => replica_id
+        procedure, non_overridable :: num_replicas => replica_num_replicas
+        procedure, non_overridable :: is_first_of_host => replica_is_first_of_host
+        procedure, non_overridable :: fail => replica_fail
+        procedure, non_overridable :: barrier => replica_barrier
+        procedure, non_overridable :: all_reduce => replica_all_reduce
+        procedure, non_overridable :: all_reduce_to => replica_all_reduce_to
+        procedure, non_overridable :: reduce => replica_reduce
+        procedure, non_overridable :: broadcast => replica_broadcast
+        procedure, non_overridable :: reduce_scatter => replica_reduce_scatter
+        procedure, non_overridable :: all_gather => replica_all_gather
+        procedure, non_overridable :: block_dot => replica_block_dot
+        procedure, non_overridable :: start_barrier => replica_start_barrier
+        procedure, non_overridable :: start_all_reduce => replica_start_all_reduce
+        procedure, non_overridable :: start_reduce_scatter => replica_start_reduce_scatter
+        procedure, non_overridable :: start_all_gather => replica_start_all_gather
+        procedure, non_overridable :: wait => replica_wait
+        procedure, non_overridable :: test => replica_test
+        procedure, non_overridable :: part => replica_part
+        procedure, non_overridable :: exchange => replica_exchange
+        procedure, non_overridable :: read => replica_read
+        procedure, non_overridable :: assign => replica_assign
+        procedure, non_overridable :: assign_add => replica_assign_add
+        procedure, non_overridable :: assign_sub => replica_assign_sub
+        procedure, non_overridable :: alloc => replica_alloc
+        procedure, non_overridable :: free => replica_free
+        procedure, private, non_overridable :: keep => replica_keep
     end type
 
     ! A strategy. It is destroyed by destroy, and not when the object goes out of scope.
     type :: strategy
         type(c_ptr) :: handle = c_null_ptr
     contains
-        procedure :: create => strategy_create
-        procedure :: destroy => strategy_destroy
-        procedure :: run => strategy_run
-        procedure :: num_replicas => strategy_num_replicas
-        procedure :: create_variable => strategy_create_variable
+        procedure, non_overridable :: create => strategy_create
+        procedure, non_overridable :: destroy => strategy_destroy
+        procedure, non_overridable :: run => strategy_run
+        procedure, non_overridable :: num_replicas => strategy_num_replicas
+        procedure, non_overridable :: create_variable => strategy_create_variable
     end type
 
     abstract interface
@@ -431,6 +444,11 @@ contains
         if (c_associated(self%handle)) then
             status = c_fail(c_null_ptr, 0_c_int32_t, &
                             'create: the strategy exists: destroy it first'//c_null_char)
+            return
+        end if
+        if (num_replicas < 0) then
+            status = c_fail(c_null_ptr, 0_c_int32_t, &
+                            'create: the number of replicas is negative'//c_null_char)
             return
         end if
         call c_options_init(initial)

@@ -72,10 +72,10 @@ static ditto_dtype dtype_of(const CFI_cdesc_t *x)
     return (ditto_dtype)0;
 }
 
-static ditto_status wrong(const char *what, const char *why)
+static ditto_status wrong(const char *procedure, const char *what, const char *why)
 {
     char text[300];
-    snprintf(text, sizeof text, "%s %s", what, why);
+    snprintf(text, sizeof text, "%s: %s %s", procedure, what, why);
     return ditto_fail_text(NULL, 0, text);
 }
 
@@ -93,40 +93,41 @@ static bool is_contiguous(const CFI_cdesc_t *x, size_t count)
 }
 
 /* Finds the elements of an array, or fails. `what` begins the message, for example "the source". */
-static ditto_status find(const CFI_cdesc_t *x, const char *what, struct elements *out)
+static ditto_status find(const char *procedure, const CFI_cdesc_t *x, const char *what, struct elements *out)
 {
     *out = (struct elements){ x->base_addr, 1, dtype_of(x) };
     if (x->rank > 0 && x->dim[x->rank - 1].extent == -1)
-        return wrong(what, "is a dummy argument of assumed size, x(*), whose size nobody knows: pass x(1:n)");
+        return wrong(procedure, what,
+                     "is a dummy argument of assumed size, x(*), whose size nobody knows: pass x(1:n)");
     for (CFI_rank_t i = 0; i < x->rank; i++)
         out->count *= x->dim[i].extent > 0 ? (size_t)x->dim[i].extent : 0;
     if (out->dtype == (ditto_dtype)0)
-        return wrong(what,
+        return wrong(procedure, what,
                      "is of a type that ditto does not know: it knows real and complex of 4 and 8 bytes a "
                      "number, integer of 1, 2, 4 and 8 bytes, and logical(c_bool)");
     if (out->data == NULL && x->rank == 1 && out->count == 0 && x->attribute == CFI_attribute_other)
         return DITTO_OK; /* [real ::] */
     if (out->data == NULL)
-        return wrong(what, "is not allocated, or not associated");
+        return wrong(procedure, what, "is not allocated, or not associated");
     if (!is_contiguous(x, out->count))
-        return wrong(what,
+        return wrong(procedure, what,
                      "is not contiguous, and would have to be copied: pass an array whose elements lie one "
                      "behind the other, for example a(:, k) and not a(k, :)");
     return DITTO_OK;
 }
 
 /* Finds the elements of two arrays of one type. The first has `more` elements for `less` of the second. */
-static ditto_status find_both(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, size_t more, size_t less,
-                              struct elements *s, struct elements *d)
+static ditto_status find_both(const char *procedure, const CFI_cdesc_t *src, const CFI_cdesc_t *dst,
+                              size_t more, size_t less, struct elements *s, struct elements *d)
 {
     bool in_place = src->base_addr == dst->base_addr;
-    ditto_status status = find(src, in_place ? "the array" : "the source", s);
+    ditto_status status = find(procedure, src, in_place ? "the array" : "the source", s);
     if (status == DITTO_OK)
-        status = find(dst, "the destination", d);
+        status = find(procedure, dst, "the destination", d);
     if (status == DITTO_OK && s->dtype != d->dtype)
-        return wrong("the destination", "is of another type than the source");
+        return wrong(procedure, "the destination", "is of another type than the source");
     if (status == DITTO_OK && s->count * less != d->count * more)
-        return wrong("the destination",
+        return wrong(procedure, "the destination",
                      "has a size that does not belong to that of the source: equal, or as many "
                      "times larger or smaller as there are replicas");
     return status;
@@ -137,21 +138,21 @@ static ditto_status find_both(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, si
 ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op)
 {
     struct elements s, d;
-    DITTO_TRY(find_both(src, dst, 1, 1, &s, &d));
+    DITTO_TRY(find_both("all_reduce", src, dst, 1, 1, &s, &d));
     return ditto_all_reduce(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, NULL);
 }
 
 ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op)
 {
     struct elements e;
-    DITTO_TRY(find(x, "the array", &e));
+    DITTO_TRY(find("reduce", x, "the array", &e));
     return ditto_reduce_to_root(self, e.data, e.data, e.count, e.dtype, (ditto_op)op, (uint32_t)root, NULL);
 }
 
 ditto_status ditto_f_broadcast(ditto_replica *self, const CFI_cdesc_t *x, int root)
 {
     struct elements e;
-    DITTO_TRY(find(x, "the array", &e));
+    DITTO_TRY(find("broadcast", x, "the array", &e));
     return ditto_broadcast_from_root(self, e.data, e.count, e.dtype, (uint32_t)root, NULL);
 }
 
@@ -159,14 +160,14 @@ ditto_status ditto_f_reduce_scatter(ditto_replica *self, const CFI_cdesc_t *src,
                                     int op)
 {
     struct elements s, d;
-    DITTO_TRY(find_both(src, dst, ditto_num_replicas(self), 1, &s, &d));
+    DITTO_TRY(find_both("reduce_scatter", src, dst, ditto_num_replicas(self), 1, &s, &d));
     return ditto_reduce_scatter(self, s.data, d.data, d.count, d.dtype, (ditto_op)op, NULL);
 }
 
 ditto_status ditto_f_all_gather(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst)
 {
     struct elements s, d;
-    DITTO_TRY(find_both(src, dst, 1, ditto_num_replicas(self), &s, &d));
+    DITTO_TRY(find_both("all_gather", src, dst, 1, ditto_num_replicas(self), &s, &d));
     return ditto_all_gather(self, s.data, d.data, s.count, s.dtype, NULL);
 }
 
@@ -174,7 +175,7 @@ ditto_status ditto_f_start_all_reduce(ditto_replica *self, const CFI_cdesc_t *sr
                                       int op, ditto_pending *out)
 {
     struct elements s, d;
-    DITTO_TRY(find_both(src, dst, 1, 1, &s, &d));
+    DITTO_TRY(find_both("start_all_reduce", src, dst, 1, 1, &s, &d));
     return ditto_all_reduce_start(self, s.data, d.data, s.count, s.dtype, (ditto_op)op, NULL, out);
 }
 
@@ -182,7 +183,7 @@ ditto_status ditto_f_start_reduce_scatter(ditto_replica *self, const CFI_cdesc_t
                                           int op, ditto_pending *out)
 {
     struct elements s, d;
-    DITTO_TRY(find_both(src, dst, ditto_num_replicas(self), 1, &s, &d));
+    DITTO_TRY(find_both("start_reduce_scatter", src, dst, ditto_num_replicas(self), 1, &s, &d));
     return ditto_reduce_scatter_start(self, s.data, d.data, d.count, d.dtype, (ditto_op)op, NULL, out);
 }
 
@@ -190,7 +191,7 @@ ditto_status ditto_f_start_all_gather(ditto_replica *self, const CFI_cdesc_t *sr
                                       ditto_pending *out)
 {
     struct elements s, d;
-    DITTO_TRY(find_both(src, dst, 1, ditto_num_replicas(self), &s, &d));
+    DITTO_TRY(find_both("start_all_gather", src, dst, 1, ditto_num_replicas(self), &s, &d));
     return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, NULL, out);
 }
 
@@ -198,12 +199,12 @@ ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const 
                                const CFI_cdesc_t *sum)
 {
     struct elements a, b, s;
-    DITTO_TRY(find(sum, "the sum", &s));
+    DITTO_TRY(find("block_dot", sum, "the sum", &s));
     if (s.count != 1)
-        return wrong("the sum", "is not a scalar");
-    DITTO_TRY(find_both(x, y, 1, 1, &a, &b));
+        return wrong("block_dot", "the sum", "is not a scalar");
+    DITTO_TRY(find_both("block_dot", x, y, 1, 1, &a, &b));
     if (s.dtype != a.dtype)
-        return wrong("the sum", "is of another type than the factors");
+        return wrong("block_dot", "the sum", "is of another type than the factors");
     return ditto_block_dot(self, a.data, b.data, s.data, a.count, a.dtype, NULL);
 }
 
@@ -211,10 +212,10 @@ ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const 
 ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part)
 {
     struct elements s, d;
-    DITTO_TRY(find(src, "what a part gives", &s));
-    DITTO_TRY(find(dst, "what a part receives", &d));
+    DITTO_TRY(find("part", src, "what a part gives", &s));
+    DITTO_TRY(find("part", dst, "what a part receives", &d));
     if (s.dtype != d.dtype)
-        return wrong("what a part receives", "is of another type than what it gives");
+        return wrong("part", "what a part receives", "is of another type than what it gives");
     part->src = s.data;
     part->src_count = s.count;
     part->dst = d.data;
@@ -244,10 +245,10 @@ ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t
 {
     struct elements e;
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    DITTO_TRY(find(initial, "the initial value", &e));
+    DITTO_TRY(find("create_variable", initial, "the initial value", &e));
     ditto_tensor t = { .data = e.data, .dtype = e.dtype, .rank = (uint32_t)initial->rank };
     if (initial->rank > DITTO_MAX_RANK)
-        return wrong("the initial value", "has too many dimensions for a variable");
+        return wrong("create_variable", "the initial value", "has too many dimensions for a variable");
     for (CFI_rank_t i = 0; i < initial->rank; i++)
         t.shape[initial->rank - 1 - i] = (size_t)initial->dim[i].extent;
     options.name = name[0] != '\0' ? name : NULL;
@@ -257,40 +258,41 @@ ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t
 }
 
 /* Fails unless an array has the elements of a variable. */
-static ditto_status fits(const ditto_variable *variable, const CFI_cdesc_t *x, struct elements *e)
+static ditto_status fits(const char *procedure, const ditto_variable *variable, const CFI_cdesc_t *x,
+                         struct elements *e)
 {
     ditto_tensor spec;
     size_t count = 1;
-    DITTO_TRY(find(x, "the array", e));
+    DITTO_TRY(find(procedure, x, "the array", e));
     DITTO_TRY(ditto_variable_spec(variable, &spec));
     for (uint32_t i = 0; i < spec.rank; i++)
         count *= spec.shape[i];
-    return count == e->count && spec.dtype == e->dtype
-               ? DITTO_OK
-               : wrong("the array", "has another type or size than the "
-                                    "variable");
+    if (count != e->count || spec.dtype != e->dtype)
+        return wrong(procedure, "the array", "has another type or size than the variable");
+    return DITTO_OK;
 }
 
 ditto_status ditto_f_variable_read(ditto_variable *variable, const CFI_cdesc_t *x)
 {
     struct elements e;
-    DITTO_TRY(fits(variable, x, &e));
+    DITTO_TRY(fits("read", variable, x, &e));
     return ditto_variable_read(variable, e.data, x->elem_len * e.count);
 }
 
 ditto_status ditto_f_variable_assign(ditto_variable *variable, const CFI_cdesc_t *x)
 {
     struct elements e;
-    DITTO_TRY(fits(variable, x, &e));
+    DITTO_TRY(fits("assign", variable, x, &e));
     return ditto_variable_assign(variable, e.data, x->elem_len * e.count);
 }
 
 /* rule: 0 reads into the array, 1 assigns it, 2 adds it, 3 subtracts it. */
 ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int rule)
 {
+    static const char *const names[] = { "read", "assign", "assign_add", "assign_sub" };
     struct elements e;
     const void *values;
-    DITTO_TRY(fits(variable, x, &e));
+    DITTO_TRY(fits(names[rule], variable, x, &e));
     switch (rule) {
     case 1:
         return ditto_assign(self, variable, e.data);

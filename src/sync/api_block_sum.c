@@ -1,5 +1,5 @@
-/* src/sync/api_block_sum.c - the public functions of include/ditto/collective.h that add up in fixed blocks. The
- * bits of their sums do not depend on the number of replicas. */
+/* src/sync/api_block_sum.c - the public functions of include/ditto/collective.h that add up in fixed blocks.
+ * The bits of their sums do not depend on the number of replicas. */
 #include "base/numbers/checksum.h"
 #include "sync/algorithms/collective.h"
 #include "sync/call_arguments.h"

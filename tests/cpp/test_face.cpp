@@ -91,6 +91,12 @@ static void functions(ditto::replica self)
     });
     CHECK(v[0] == 3.0 * self.size() && v[9] == 3.0 * self.size());
     CHECK(self.block_sum<double>(2000, [](std::size_t i) { return i + 0.5; }) == 2e6 * self.size());
+    const std::vector<float> matrix(6, 2.0f);
+    int array[] = { 1, 2, 3 };
+    CHECK(ditto::tensor(matrix, { 2, 3 }).shape[1] == 3 && ditto::tensor(matrix).dtype == DITTO_F32);
+    ditto::span whole(matrix);
+    ditto::span some(array, 2), all(array);
+    CHECK(ditto::tensor(array).shape[0] == 3 && whole.size() == 6 && some.size() == 2 && all[2] == 3);
     std::vector<int> touched(1000);
     self.parallel_for(
         0, touched.size(),

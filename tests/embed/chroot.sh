@@ -1,13 +1,13 @@
 #!/bin/sh
-# Installs the Debian packages of build-deb (./run deb) in a fresh Debian, and builds and runs programs there in
-# C, C++, Fortran and Python, with pkg-config and with CMake. The fresh Debian has neither ditto's sources nor
-# the development packages that ditto was built with. Its mirror is that of this machine's apt.
+# Installs the Debian packages of build-deb (./run deb) in a fresh Debian, and builds and runs programs there
+# in C, C++, Fortran and Python, with pkg-config and with CMake. The fresh Debian has nothing of ditto's
+# sources, and no packages but those that the packages depend on. Its mirror is that of this machine's apt.
 #     chroot.sh        as root; ./run check --long calls it
 set -eu
 cd "$(dirname "$0")/../.."
 fail() { echo "chroot: $*" >&2; exit 1; }
 [ "$(id -u)" = 0 ] || fail "only root can make a chroot"
-ls build-deb/libditto0_*.deb >/dev/null 2>&1 || fail "there are no packages in build-deb: type ./run deb first"
+ls build-deb/libditto0_*.deb >/dev/null 2>&1 || fail "build-deb has no packages: type ./run deb first"
 
 # One line for each place of packages: its address, its suite, the name of the release.
 places=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(CODENAME)' 'Created-By: Packages' | sort -u)
@@ -16,15 +16,16 @@ mirror=$(echo "$places" | awk -v release="$release" '$2 == release || $3 == rele
 [ -n "$mirror" ] || fail "apt names no mirror of $release"
 
 root=$(mktemp -d)
+log=$(mktemp)
 # shellcheck disable=SC2317 # called by the trap
 clean() {
     umount "$root/sys" "$root/proc" 2>/dev/null || true
-    # What is still mounted must not be removed.
+    rm -f "$log"
+    # A folder that is still mounted must not be emptied.
     grep -q " $root/" /proc/mounts || rm -rf "$root"
 }
 trap clean EXIT
 trap 'exit 1' INT TERM
-log=$(mktemp)
 debootstrap --variant=minbase "$release" "$root" "$mirror" >"$log" 2>&1 ||
     { tail -n 5 "$log" >&2; fail "debootstrap from $mirror failed"; }
 mount -t proc proc "$root/proc"
@@ -35,8 +36,9 @@ rm -f "$root"/packages/*-dbgsym_*
 cp tests/embed/app/* "$root/app"
 cp examples/fortran/conjugate_gradients.f90 "$root/app/cg.f90"
 in_chroot() { chroot "$root" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/root "$@"; }
-in_chroot sh -c 'apt-get update && apt-get install -y --no-install-recommends gcc g++ gfortran cmake make \
-    pkg-config libc6-dev python3 && apt-get install -y --no-install-recommends /packages/*.deb' >"$log" 2>&1 ||
+install="apt-get install -y --no-install-recommends"
+in_chroot sh -c "apt-get update && $install gcc g++ gfortran cmake make pkg-config libc6-dev python3 &&
+    $install /packages/*.deb" >"$log" 2>&1 ||
     { tail -n 20 "$log" >&2; fail "the packages cannot be installed"; }
 in_chroot sh -c '! dpkg -l | grep -qE "libhwloc-dev|libnuma-dev|libjemalloc-dev"' ||
     echo "chroot: the MPIs brought development packages of hwloc with them"
@@ -69,4 +71,3 @@ with ditto.Strategy(2) as s:
     squares = s.run(lambda self: self.all_reduce(numpy.array([(self.id + 1.0) ** 2]), \"mean\")[0])
     print(f\"mean square over {s.num_replicas} replicas: {squares[0]}\")'"
 expect "ditto-info" "ditto 0.1.0" "ditto-info | head -n 1"
-rm -f "$log"

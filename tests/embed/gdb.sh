@@ -8,7 +8,8 @@ gdb -nx -batch -ex run /bin/true 2>&1 | grep -q 'exited normally' || skip "gdb m
 
 # The frame above is that of watch, which has the strategy.
 said=$(gdb -nx -batch -ex 'set breakpoint pending on' -ex 'break hangs_here' -ex run -ex up \
-    -ex 'printf "%s", (char *)ditto_strategy_diagnose(strategy)' -ex 'info threads' -ex continue "$1" 2>&1)
+    -ex 'printf "%s", (char *)ditto_strategy_diagnose(strategy)' -ex 'info threads' -ex continue "$1" 2>&1) ||
+    { echo "gdb.sh: gdb failed: $said"; exit 1; }
 expect() {
     echo "$said" | grep -q "$1" || { echo "gdb.sh: gdb did not say: $1"; echo "$said"; exit 1; }
 }

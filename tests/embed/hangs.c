@@ -1,4 +1,5 @@
-/* tests/embed/hangs.c - a program that hangs, because its replica 1 is late. tests/embed/gdb.sh looks at it. */
+/* tests/embed/hangs.c - a program that hangs, because its replica 1 is late. tests/embed/gdb.sh looks at
+ * it. */
 #include <ditto.h>
 
 #include <pthread.h>

@@ -59,8 +59,8 @@ struct dti_block_row {
     alignas(DTI_BLOCK_SUM_BYTES) unsigned char part[DTI_BLOCK_PARTS * DTI_BLOCK_SUM_BYTES];
 };
 
-/* Sets where the elements of the next replica begin, if `replica` has `count`. Fails with RANGE if their number
- * overflows, which all replicas find alike. */
+/* Sets where the elements of the next replica begin, if `replica` has `count`. Fails with RANGE if their
+ * number overflows, which all replicas find alike. */
 ditto_status dti_block_row_append(size_t *start, uint32_t replica, size_t count);
 
 /* Finds the subtrees of the blocks that belong to a replica. Returns their number. */

@@ -1,6 +1,7 @@
 /* tests/sync/algorithms/test_given_functions.c - ditto_all_reduce_through and ditto_block_sum_with, which
- * call functions of the program: their results, and functions that fail, are slow, or call what they must not. The
- * values of ditto_block_sum_with are also compared with those of ditto_block_sum in test_reductions.c. */
+ * call functions of the program: their results, and functions that fail, are slow, or call what they must
+ * not. The values of ditto_block_sum_with are also compared with those of ditto_block_sum in
+ * test_reductions.c. */
 #include "support/support.h"
 
 #include <fenv.h>
