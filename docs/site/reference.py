@@ -320,7 +320,7 @@ def write_fortran(names):
         page.comment([text.strip()[2:] for text in comment.split("\n") if text.strip()[:4] != "! --"])
         components = [text[8:] for text in body.split("\n") if "::" in text and "procedure" not in text]
         page.declaration(components)
-        for bound, target in re.findall(r"^        procedure :: (\w+) => (\w+)", body, re.M):
+        for bound, target in re.findall(r"^        procedure, non_overridable :: (\w+) => (\w+)", body, re.M):
             count += 1
             write_procedure(page, f"{name}%{bound}", procedures[target], target, bound)
     page.title("Procedures of the module", "-")

@@ -86,9 +86,9 @@ echo "| problem | parts | ditto, us | $mpi, us | OpenMP, us |"
 echo "| --- | --- | --- | --- | --- |"
 for n in 2 4 8; do
     compare_times cg $n 32 32 32 2000
-    compare_times cg $n 96 96 96 200
+    compare_times cg $n 96 96 96 800
     case $ports in *jacobi*)
         compare_times jacobi $n 256 4000
-        compare_times jacobi $n 1500 200 ;;
+        compare_times jacobi $n 1500 1000 ;;
     esac
 done
