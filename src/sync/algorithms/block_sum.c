@@ -281,7 +281,8 @@ static ditto_status sum(struct dti_block_row *row, const struct dti_call *call, 
 {
     struct dti_replica *self = row->self;
     ditto_status status = row->compute != NULL ? make_head(row, call) : DITTO_OK;
-    /* The function may have taken long. Only the wait for other replicas counts. */
+    /* The function may have taken long, and only the wait for other replicas counts. If the run has a limit,
+     * the deadline is a fixed time already (dti_replica_deadline). */
     if (row->function != NULL)
         *deadline = dti_replica_deadline(self, deadline->timeout_ms);
     if (status == DITTO_OK)

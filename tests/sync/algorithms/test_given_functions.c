@@ -282,14 +282,20 @@ static void a_function_that_fails_ends_the_run(void **state)
 
 /* -- time, numbers and memory -- */
 
-/* The first call takes longer than the time limit, on all replicas alike. So no replica is late. */
+struct slow {
+    uint32_t replica;
+    bool was_called;
+};
+
+/* The first call takes longer than the time limit on all replicas. One is later than another by less than
+ * that. */
 static ditto_status slow_elements(void *out, size_t first, size_t count, void *user)
 {
-    bool *was_called = user;
+    struct slow *slow = user;
     (void)first;
-    if (!*was_called)
-        usleep((LIMIT_MS + 1000) * 1000);
-    *was_called = true;
+    if (!slow->was_called)
+        usleep((LIMIT_MS + 500 + 300 * slow->replica) * 1000);
+    slow->was_called = true;
     memset(out, 0, count * sizeof(double));
     return DITTO_OK;
 }
@@ -297,17 +303,20 @@ static ditto_status slow_elements(void *out, size_t first, size_t count, void *u
 static ditto_status sum_slowly(ditto_replica *self, void *argument)
 {
     ditto_reduce_options options = DITTO_REDUCE_OPTIONS_INIT;
-    bool was_called = false;
+    struct slow slow = { ditto_replica_id(self), false };
     double sum;
     (void)argument;
     DITTO_TRY(ditto_barrier(self, NULL)); /* now all begin at about the same time */
     options.timeout_ms = LIMIT_MS;
-    return ditto_block_sum_with(self, slow_elements, &was_called, &sum, 5000, DITTO_F64, &options);
+    return ditto_block_sum_with(self, slow_elements, &slow, &sum, 5000, DITTO_F64, &options);
 }
 
 static void the_time_of_the_own_function_does_not_count(void **state)
 {
-    ditto_strategy *strategy = make_strategy(2, NULL);
+    /* With a limit of the run, the deadline of a wait is a fixed time from the beginning of the call on. */
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.run_timeout_ms = 60000;
+    ditto_strategy *strategy = make_strategy(2, &options);
     (void)state;
     assert_ok(ditto_strategy_run(strategy, sum_slowly, NULL));
     assert_ok(ditto_strategy_destroy(strategy));
