@@ -557,7 +557,7 @@ template <class T> ditto_tensor tensor(span<T> elements, std::initializer_list<s
     std::copy_n(shape.begin(), std::min(shape.size(), std::size_t(DITTO_MAX_RANK)), t.shape);
     return t;
 }
-// The same of a vector, an array or another range, which must stay.
+// A tensor of the elements of a vector, an array or another range, which must outlive it.
 template <class C, class T = detail::element_of<C &>>
 ditto_tensor tensor(C &range, std::initializer_list<std::size_t> shape = {})
 {

@@ -11,6 +11,7 @@ log=$(mktemp)
 trap 'rm -f "$log" "$log".*' EXIT INT TERM
 command -v abidw >/dev/null || { echo "abi: abidw is missing: install abigail-tools" >&2; exit 1; }
 libraries="libditto libditto-hdf5"
+[ "$(uname -m)" = x86_64 ] || { echo "abi: skipped, because the kept interface is that of x86-64"; exit 0; }
 
 {
     [ -f $folder/build.ninja ] ||

@@ -212,10 +212,10 @@ ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const 
 ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_exchange_part *part)
 {
     struct elements s, d;
-    DITTO_TRY(find("part", src, "what a part gives", &s));
-    DITTO_TRY(find("part", dst, "what a part receives", &d));
+    DITTO_TRY(find("part", src, "the source", &s));
+    DITTO_TRY(find("part", dst, "the destination", &d));
     if (s.dtype != d.dtype)
-        return wrong("part", "what a part receives", "is of another type than what it gives");
+        return wrong("part", "the destination", "is of another type than the source");
     part->src = s.data;
     part->src_count = s.count;
     part->dst = d.data;

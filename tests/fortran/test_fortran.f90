@@ -292,7 +292,7 @@ contains
         expected = [character(60) :: 'the array is not contiguous', 'the array is of a type', &
                     'another type', 'has a size', 'of assumed size', 'XOR of f64', 'as it should', &
                     'left behind', &
-                    'function returned with 1 pending operation', 'what a part gives is not contiguous', &
+                    'function returned with 1 pending operation', 'part: the source is not contiguous', &
                     'another type or size than the variable', 'the source is not contiguous']
         call s%create(n, status)
         call check(status == 0, 'create')
