@@ -4,7 +4,7 @@
  * ditto_block_dot has both arrays. ditto_block_sum_with calls a function that multiplies. "array" writes the
  * products to an array and gives it to ditto_block_sum, as programs had to do before. Data is fresh: each
  * replica rewrites a factor before. The figures are medians of interleaved batches, measured on replica 0.
- * Bound of ditto_block_dot: 1.1 times the loop, or 1 us more, for the three meetings and the blocks. */
+ * Bound of ditto_block_dot: 1.1 times the loop, or 1 us more, for the two meetings and the blocks. */
 #include "alone.h"
 #include "harness.h"
 #include "samples.h"

@@ -381,7 +381,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *se
  *  @return DITTO_OK, an error of ditto_all_reduce, or:
  *  @retval DITTO_ERR_UNSUPPORTED  dtype is DITTO_BOOL
  *  @par Cost
- *  The call takes three meetings. The owner of a block's first element reads the whole block, also if it lies
+ *  The call takes two meetings. The owner of a block's first element reads the whole block, also if it lies
  *  on several replicas. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_block_sum(ditto_replica *self, const void *src, void *dst,
                                                        size_t count, ditto_dtype dtype,

@@ -2,7 +2,7 @@
  *
  * The sums of the blocks are combined along one tree. A block belongs to the replica that has its first
  * element. That replica reads the rest of the block from other replicas' buffers. Each replica sums its
- * blocks to the largest subtrees that they form. In a last meeting all replicas receive the sums of these
+ * blocks to the largest subtrees that they form. In the last meeting all replicas receive the sums of these
  * subtrees, and each combines them by itself. */
 #include "sync/algorithms/block_sum.h"
 #include "base/errors/user_call.h"
@@ -173,7 +173,7 @@ static bool find_part_sum(void *context, struct dti_span span, void *sum)
     size_t bytes = c->row->reduction.accumulator_bytes;
     while (c->next == c->parts) {
         c->parts = dti_block_row_subtrees(c->row, c->replica, c->part);
-        c->sums = c->sums_of(c->context, c->row, c->replica++);
+        c->sums = c->sums_of(c->context, c->row, c->replica++, c->parts);
         c->next = 0;
     }
     if (c->part[c->next].first != span.first || c->part[c->next].end != span.end)
@@ -206,11 +206,12 @@ struct places {
 struct own_sums {
     struct dti_block_row *row;
     struct places *places;
+    struct dti_arrival last;
 };
 
 static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *context)
 {
-    const struct own_sums *own = context;
+    struct own_sums *own = context;
     struct places *places = own->places;
     places->start[0] = 0;
     for (uint32_t i = 0; i < self->num_replicas; i++) {
@@ -220,41 +221,35 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     }
     own->row->start = places->start;
     own->row->data = places->data;
-    return dti_block_row_sum_own(own->row);
-}
-
-/* The sums are in the mailboxes of the meeting that `context` points to. */
-static const unsigned char *sums_in_mailbox(void *context, const struct dti_block_row *r, uint32_t replica)
-{
-    return dti_mailbox_of(r->self->sync, replica, *(const uint32_t *)context, 0)->payload;
-}
-
-static ditto_status sum_all(struct dti_block_row *r, const struct dti_call *call,
-                            struct dti_deadline *deadline)
-{
-    /* The arrival has more bytes than the inline payload, so that readers find the sums at the same place. */
-    size_t bytes = r->parts * r->reduction.accumulator_bytes;
-    struct dti_arrival arrival = { .call = call,
-                                   .payload = r->part,
-                                   .payload_bytes = bytes > DTI_INLINE_PAYLOAD_BYTES
-                                                        ? bytes
-                                                        : DTI_INLINE_PAYLOAD_BYTES + 1,
-                                   .goes_on = true };
-    uint32_t seq;
-    arrival.next_bytes = arrival.payload_bytes;
-    *deadline = dti_replica_deadline(r->self, deadline->timeout_ms);
-    DTI_TRY(dti_meet(r->self, &arrival, deadline, &seq));
-    dti_block_row_finish(r, sums_in_mailbox, &seq, call->dst);
+    DTI_TRY(dti_block_row_sum_own(own->row));
+    own->last.payload = own->row->part;
+    own->last.payload_bytes = own->row->parts * own->row->reduction.accumulator_bytes;
     return DITTO_OK;
+}
+
+/* The sums are in the mailboxes of the last meeting. */
+struct last_meeting {
+    const struct dti_call *call;
+    uint32_t seq;
+};
+
+static const unsigned char *sums_in_mailbox(void *context, const struct dti_block_row *r, uint32_t replica,
+                                            uint32_t parts)
+{
+    const struct last_meeting *last = context;
+    return dti_mailbox_payload(dti_mailbox_of(r->self->sync, replica, last->seq, 0), last->call,
+                               parts * r->reduction.accumulator_bytes);
 }
 
 static ditto_status sum_here(struct dti_block_row *row, const struct dti_call *call,
                              struct dti_deadline *deadline)
 {
     struct places places;
-    struct own_sums own = { row, &places };
-    DTI_TRY(dti_collective_with_access(row->self, call, sum_own, &own, deadline));
-    return sum_all(row, call, deadline);
+    struct own_sums own = { row, &places, { .payload = NULL } };
+    struct last_meeting last = { .call = call };
+    DTI_TRY(dti_collective_with_results(row->self, call, sum_own, &own, &own.last, deadline, &last.seq));
+    dti_block_row_finish(row, sums_in_mailbox, &last, call->dst);
+    return DITTO_OK;
 }
 
 /* Computes the elements that other replicas may need. They exist until all replicas have met again, or left.

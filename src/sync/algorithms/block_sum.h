@@ -70,9 +70,9 @@ uint32_t dti_block_row_subtrees(const struct dti_block_row *r, uint32_t replica,
  * function. */
 ditto_status dti_block_row_sum_own(struct dti_block_row *r);
 
-/* Returns the sums of the subtrees of a replica. */
-typedef const unsigned char *dti_block_sums_of(void *context, const struct dti_block_row *r,
-                                               uint32_t replica);
+/* Returns the sums of the subtrees of a replica, which has `parts` of them. */
+typedef const unsigned char *dti_block_sums_of(void *context, const struct dti_block_row *r, uint32_t replica,
+                                               uint32_t parts);
 
 /* Combines the sums of all replicas, and writes the result. */
 void dti_block_row_finish(const struct dti_block_row *r, dti_block_sums_of *sums_of, void *context,

@@ -6,6 +6,7 @@
 #include "replicas/team/recorder.h"
 #include "sync/algorithms/prepared_call.h"
 
+struct dti_arrival;
 struct dti_target;
 
 /* Called before and after a collective, for traces and tracepoints. dti_call_ends also stores that the
@@ -58,6 +59,12 @@ ditto_status dti_collective_in_mailboxes(struct dti_replica *self, const struct 
 typedef ditto_status dti_access_work(struct dti_replica *self, uint32_t seq, void *context);
 ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call,
                                         dti_access_work *work, void *context, struct dti_deadline *deadline);
+
+/* The same, and after it the payloads of `last`, which `work` may fill in, can be read in the first mailboxes
+ * of meeting *last_seq. The member `call` of `last` is set here. */
+ditto_status dti_collective_with_results(struct dti_replica *self, const struct dti_call *call,
+                                         dti_access_work *work, void *context, struct dti_arrival *last,
+                                         struct dti_deadline *deadline, uint32_t *last_seq);
 
 /* Stops the run because a function of the user's has returned `status`, which is not DITTO_OK. Returns the
  * error. `serial` is the value of dti_error_serial before the function was called. */

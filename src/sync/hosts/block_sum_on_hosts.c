@@ -128,10 +128,12 @@ static void find_sums(const struct dti_hosts_call *c, const struct summing *s)
     }
 }
 
-static const unsigned char *sums_of(void *context, const struct dti_block_row *r, uint32_t replica)
+static const unsigned char *sums_of(void *context, const struct dti_block_row *r, uint32_t replica,
+                                    uint32_t parts)
 {
     const struct summing *s = context;
     (void)r;
+    (void)parts;
     return s->sums[replica];
 }
 
