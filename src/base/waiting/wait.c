@@ -6,7 +6,7 @@
 
 enum { AWAKE = 0, SLEEPING = 1 };
 
-bool dti_wait_queue_init(struct dti_wait_queue *queue, uint32_t waiters)
+bool dti_wait_queue_init(struct dti_wait_queue *queue, uint32_t waiters, enum dti_sleeps sleeps)
 {
     dti_fence_init();
     queue->waiter = aligned_alloc(DTI_CACHE_LINE_PAIR, waiters * sizeof *queue->waiter);
@@ -19,6 +19,7 @@ bool dti_wait_queue_init(struct dti_wait_queue *queue, uint32_t waiters)
     }
     atomic_init(&queue->parked, 0);
     queue->waiters = waiters;
+    queue->sleeps = sleeps;
     return true;
 }
 
@@ -57,14 +58,18 @@ bool dti_wait_queue_sleep(struct dti_wait_queue *queue, uint32_t waiter_index, u
     bool holds = false;
     /* relaxed: only this thread writes it, and a waker reads it after it has seen SLEEPING. */
     atomic_store_explicit(&waiter->awaits, awaits, memory_order_relaxed);
-    /* relaxed: the heavy fence below orders it. */
+    /* relaxed: the fence below orders it. */
     atomic_fetch_add_explicit(&queue->parked, 1, memory_order_relaxed);
     for (;;) {
         /* relaxed: as its store in dti_wait_queue_wake. */
         atomic_store_explicit(&waiter->woken_at_ns, 0, memory_order_relaxed);
         /* S0. release: pairs with the acquire in dti_wait_queue_wake. */
         atomic_store_explicit(&waiter->state, SLEEPING, memory_order_release);
-        dti_fence_heavy();           /* pairs with dti_fence_light of a signaller */
+        /* Pairs with the fence in dti_wait_queue_signal. */
+        if (queue->sleeps == DTI_SLEEPS_OFTEN)
+            atomic_thread_fence(memory_order_seq_cst);
+        else
+            dti_fence_heavy();
         holds = condition(argument); /* S1 */
         if (holds || dti_now_ns() >= deadline_ns)
             break;

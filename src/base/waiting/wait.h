@@ -10,10 +10,11 @@
  *                 to wake.
  *             I2  The state of a waiter is SLEEPING only from its own store S0 until it leaves, or until the
  *                 exchange W2 of a waker, whichever comes first.
- * Edges       S0 -> W1  The waiter stores parked and its state (S0), executes dti_fence_heavy, and reads the
+ * Edges       S0 -> W1  The waiter stores parked and its state (S0), executes its fence, and reads the
  *                       condition (S1).
- *             W0 -> S1  The signaller stores the condition (W0), executes dti_fence_light, and reads parked
- *                       (W1). At least one of the two reads sees the store of the other thread.
+ *             W0 -> S1  The signaller stores the condition (W0), executes its fence, and reads parked (W1). At
+ *                       least one of the two reads sees the store of the other thread. The fences are
+ *                       dti_fence_heavy and dti_fence_light, or two ordinary ones (enum dti_sleeps).
  * Therefore   No wake-up is lost. Either S1 sees the condition, and the waiter does not sleep, or W1 sees
  *             parked > 0, and the waker finds the waiter. If W2 comes before the system call of the waiter,
  *             the futex word differs from the value that the kernel compares, and the waiter does not sleep.
@@ -35,6 +36,17 @@
 /* A waiter with this value awaits every thread. A signal with this value concerns every waiter. */
 #define DTI_EVERYONE UINT32_MAX
 
+/* Which side of a wait queue pays for the order of store and load. */
+enum dti_sleeps {
+    /* A sleeper executes membarrier, and a signal is as cheap as it can be. */
+    DTI_SLEEPS_RARE,
+
+    /* Both sides execute an ordinary fence, which takes 6 ns. membarrier takes 1 to 12 us if other threads of
+     * the process run, interrupts each of them, and is executed by one thread of the process at a time. So it
+     * would be most of the time of threads that share PUs and sleep in nearly every wait. */
+    DTI_SLEEPS_OFTEN,
+};
+
 struct dti_waiter {
     /* The futex word. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t state;
@@ -50,13 +62,14 @@ struct dti_waiter {
 struct dti_wait_queue {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint32_t parked;
 
-    /* The number of waiters. It is constant. */
+    /* The number of waiters. It is constant, as are the next two members. */
     uint32_t waiters;
+    enum dti_sleeps sleeps;
     struct dti_waiter *waiter;
 };
 
 /* Allocates the waiters, each on cache lines of its own. Returns false if there is no memory. */
-bool dti_wait_queue_init(struct dti_wait_queue *queue, uint32_t waiters);
+bool dti_wait_queue_init(struct dti_wait_queue *queue, uint32_t waiters, enum dti_sleeps sleeps);
 void dti_wait_queue_free(struct dti_wait_queue *queue);
 
 /* A condition that the waiter polls. If the condition guards other data, its loads must be acquire. */
@@ -70,8 +83,12 @@ void dti_wait_queue_wake(struct dti_wait_queue *queue, uint32_t from);
 
 static inline void dti_wait_queue_signal(struct dti_wait_queue *queue, uint32_t from)
 {
-    /* The caller has stored the condition (W0). The fence pairs with dti_fence_heavy of a waiter. */
-    dti_fence_light();
+    /* The caller has stored the condition (W0). The fence pairs with that of a waiter, in
+     * dti_wait_queue_sleep. */
+    if (queue->sleeps == DTI_SLEEPS_OFTEN)
+        atomic_thread_fence(memory_order_seq_cst);
+    else
+        dti_fence_light();
     /* W1. relaxed: the count guards no other data. */
     if (__builtin_expect(atomic_load_explicit(&queue->parked, memory_order_relaxed) != 0, 0))
         dti_wait_queue_wake(queue, from);

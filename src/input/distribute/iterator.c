@@ -298,7 +298,8 @@ static struct ditto_iterator *allocate(struct dti_team *team, ditto_dataset **da
         dti_dataset_retain(dataset[i]);
     }
     if (it->progress.pipeline_progress == NULL || it->pipeline == NULL || it->producer == NULL ||
-        it->consumer == NULL || it->ring == NULL || !dti_wait_queue_init(&it->wait_queue, it->producers)) {
+        it->consumer == NULL || it->ring == NULL ||
+        !dti_wait_queue_init(&it->wait_queue, it->producers, DTI_SLEEPS_OFTEN)) {
         release(it);
         return NULL;
     }

@@ -110,9 +110,10 @@ static ditto_queue *allocate(const ditto_queue_options *o)
     q->drop = o->drop;
     q->drop_argument = o->drop_user;
     q->wait_policy = wait_policy_of(o, q->producers);
+    enum dti_sleeps sleeps = q->wait_policy.spin_ns == 0 ? DTI_SLEEPS_OFTEN : DTI_SLEEPS_RARE;
     q->producer_state = aligned_alloc(DTI_CACHE_LINE_PAIR, q->producers * sizeof *q->producer_state);
-    if (q->producer_state == NULL || !dti_wait_queue_init(&q->producers_waiting, q->producers) ||
-        !dti_wait_queue_init(&q->consumer_waiting, 1)) {
+    if (q->producer_state == NULL || !dti_wait_queue_init(&q->producers_waiting, q->producers, sleeps) ||
+        !dti_wait_queue_init(&q->consumer_waiting, 1, sleeps)) {
         release(q);
         return NULL;
     }

@@ -270,7 +270,10 @@ static struct dti_team *allocate(const struct dti_team_options *options)
     atomic_init(&team->poisoned, false);
     team->process = dti_process_number();
     team->replica = aligned_alloc(DTI_CACHE_LINE_PAIR, n * sizeof *team->replica);
-    if (team->process == 0 || team->replica == NULL || !dti_wait_queue_init(&team->wait_queue, n + 1)) {
+    enum dti_sleeps sleeps = team->oversubscribed || options->wait == DITTO_WAIT_PASSIVE ? DTI_SLEEPS_OFTEN
+                                                                                         : DTI_SLEEPS_RARE;
+    if (team->process == 0 || team->replica == NULL ||
+        !dti_wait_queue_init(&team->wait_queue, n + 1, sleeps)) {
         team->n = 0; /* no replica has been set up */
         release(team);
         return NULL;

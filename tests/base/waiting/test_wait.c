@@ -46,13 +46,13 @@ static void *play(void *argument)
     return NULL;
 }
 
-static void play_with(struct dti_wait_policy wait_policy)
+static void play_on(enum dti_sleeps sleeps, struct dti_wait_policy wait_policy)
 {
     struct ping ping = { .wait_policy = wait_policy };
     struct side sides[2] = { { &ping, 0 }, { &ping, 1 } };
     pthread_t other;
     void *complaint;
-    assert_true(dti_wait_queue_init(&ping.queue, 2));
+    assert_true(dti_wait_queue_init(&ping.queue, 2, sleeps));
     pthread_create(&other, NULL, play, &sides[1]);
     void *own = play(&sides[0]);
     pthread_join(other, &complaint);
@@ -60,6 +60,12 @@ static void play_with(struct dti_wait_policy wait_policy)
         fail_msg("%s", (char *)(own != NULL ? own : complaint));
     assert_int_equal(atomic_load(&ping.queue.parked), 0);
     dti_wait_queue_free(&ping.queue);
+}
+
+static void play_with(struct dti_wait_policy wait_policy)
+{
+    play_on(DTI_SLEEPS_RARE, wait_policy);
+    play_on(DTI_SLEEPS_OFTEN, wait_policy);
 }
 
 static void no_wake_up_is_lost_if_threads_sleep_at_once(void **state)
@@ -98,7 +104,7 @@ static void a_deadline_ends_the_wait(void **state)
     struct dti_wait_policy asleep = { 0 };
     struct dti_deadline deadline = { .timeout_ms = 20 };
     (void)state;
-    assert_true(dti_wait_queue_init(&queue, 1));
+    assert_true(dti_wait_queue_init(&queue, 1, DTI_SLEEPS_RARE));
     uint64_t begin = dti_now_ns();
     assert_false(dti_wait(&queue, 0, DTI_EVERYONE, &asleep, &deadline, never, NULL));
     assert_true(dti_now_ns() - begin >= 20000000u);
@@ -112,7 +118,7 @@ static void a_deadline_ends_yielding(void **state)
     struct dti_wait_policy yields = { .yield_ns = 600000000000u };
     struct dti_deadline deadline = { .timeout_ms = 20 };
     (void)state;
-    assert_true(dti_wait_queue_init(&queue, 1));
+    assert_true(dti_wait_queue_init(&queue, 1, DTI_SLEEPS_RARE));
     assert_false(dti_wait(&queue, 0, DTI_EVERYONE, &yields, &deadline, never, NULL));
     dti_wait_queue_free(&queue);
 }
