@@ -180,13 +180,14 @@ static void a_host_that_returns_early_is_diverged_on_all(void **state)
 
 /* -- hosts that are late or gone -- */
 
-/* Both replicas of host 1 are late. If one of them waited for the other, its error would count too. */
+/* Both replicas of host 1 are late. If one of them waited for the other, its error would count too. They come
+ * 200 ms after the others have given up, which then wait for them for 1000 ms, also on a busy machine. */
 static ditto_status comes_late_on_host_1(ditto_replica *self, void *argument)
 {
     const struct test_host *host = argument;
     DITTO_TRY(ditto_barrier(self, NULL));
     if (host->host == 1)
-        usleep(400000);
+        usleep(1200000);
     return ditto_barrier(self, NULL);
 }
 
@@ -195,7 +196,7 @@ static void a_late_host_is_named_by_all(void **state)
     (void)state;
     fail_on_all_hosts(
         3, (struct failing){ comes_late_on_host_1, DITTO_ERR_TIMED_OUT,
-                             "for host 1 (node1, replicas 2-3) (last heard of in ditto_barrier #1)", 250 });
+                             "for host 1 (node1, replicas 2-3) (last heard of in ditto_barrier #1)", 1000 });
 }
 
 static ditto_status loses_host_1(struct test_host *host)

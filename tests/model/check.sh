@@ -44,7 +44,7 @@ failed=0
 while read model words; do
     for word in = $words; do echo "$model $word"; done
 done <<'MODELS' | xargs -L 1 -P "$(nproc)" sh check.sh || failed=1
-wait NO_HEAVY NO_S1 NO_W1 LATE_AWAITS
+wait =OFTEN NO_HEAVY NO_S1 NO_W1 LATE_AWAITS OFTEN+NO_LIGHT OFTEN+NO_S1 OFTEN+NO_W1
 access NO_HEAVY NO_I1 NO_I3
 meeting ONE_PARITY NO_WAIT LATE_READ EARLY_RELEASE EARLY_COUNT
 rounds =UNEQUAL =FLAT ONE_PARITY SKIP_ROUND NO_WAIT LATE_READ FLAT+EARLY_SIGNAL FLAT+STOP_UNHEARD

@@ -7,7 +7,11 @@
  * after the exchange of the word, and takes the sleeper out of the queue.
  *
  * Claims   All processes end. A lost wake-up would be an invalid end state.
+ * Variants OFTEN        A wait queue of threads that sleep often (DTI_SLEEPS_OFTEN): a signaller's own fence
+ *                       drains its store buffer, and a sleeper's fence drains only that of the sleeper. The
+ *                       stores of a sleeper are never buffered here, because a fence follows S0 at once.
  * Mutants  NO_HEAVY     There is no fence between S0 and S1.
+ *          OFTEN+NO_LIGHT  There is no fence between W0 and W1.
  *          NO_S1        A sleeper sleeps without a last look at the condition.
  *          NO_W1        A signaller wakes no sleeper.
  *          LATE_AWAITS  A sleeper writes which signaller it awaits after its last look. */
@@ -23,10 +27,17 @@ byte awaits[2];
 
 inline drain(i) { if :: buffered[i] -> condition[i] = true; buffered[i] = false :: else fi }
 inline heavy_fence() {
-#ifndef NO_HEAVY
-    atomic { drain(0); drain(1) }
-#else
+#if defined(NO_HEAVY) || defined(OFTEN)
     skip
+#else
+    atomic { drain(0); drain(1) }
+#endif
+}
+inline light_fence(i) {
+#if defined(OFTEN) && !defined(NO_LIGHT)
+    atomic { drain(i) }
+#else
+    skip /* it orders the compiler only */
 #endif
 }
 
@@ -38,7 +49,8 @@ active [2] proctype memory() {
 
 proctype signaller(byte i) {
     byte waiter = 0;
-    buffered[i] = true; /* W0. The light fence follows, which orders the compiler only */
+    buffered[i] = true; /* W0 */
+    light_fence(i);
 #ifndef NO_W1
     if
     :: parked > 0 -> /* W1 */
