@@ -13,6 +13,9 @@
 //         });
 //     }
 //
+// Datasets and batches are in ditto/input.hpp and optimizers in ditto/optimizer.hpp, which this header
+// includes. It does not include ditto/checkpoint.hpp, because checkpoints need the library ditto-hdf5.
+//
 // Everything here is inline and calls the functions of ditto.h, whose pages say what each of them means,
 // which errors it has, and what it costs. C functions and structs can be used beside it: `get()` of every
 // object is the C handle, `call` gives their errors as this header does, and `make` wraps the objects that
@@ -92,12 +95,12 @@ inline const std::error_category &category() noexcept
 
 // The names of both kinds of code differ for the linker.
 #if DITTO_CPP_THROWS
-inline namespace throws
-{
+#define DITTO_CPP_SPACE throws
 #else
-inline namespace results
-{
+#define DITTO_CPP_SPACE results
 #endif
+inline namespace DITTO_CPP_SPACE
+{
 
 // -- errors --
 
@@ -621,14 +624,11 @@ template <class Object, ditto_status (*Destroy)(Object *)> class handle
 };
 
 using cluster = handle<ditto_cluster, ditto_cluster_destroy>;
-using dataset = handle<ditto_dataset, ditto_dataset_destroy>;
-using iterator = handle<ditto_iterator, ditto_iterator_destroy>;
-using optimizer = handle<ditto_optimizer, ditto_optimizer_destroy>;
 using queue = handle<ditto_queue, ditto_queue_destroy>;
 using value = handle<ditto_value, ditto_value_destroy>;
 
 // Calls a C function that creates an object, whose last parameter is the place for it.
-//     auto rows = ditto::make<ditto::dataset>(ditto_dataset_from_range, 0, 1000, 1);
+//     auto ready = ditto::make<ditto::queue>(ditto_queue_create, &options);
 template <class Handle, class... P, class... A>
 outcome<Handle> make(ditto_status (*create)(P...), A &&...arguments)
 {
@@ -640,6 +640,10 @@ outcome<Handle> make(ditto_status (*create)(P...), A &&...arguments)
 // -- a replica --
 
 class strategy_view;
+class batch;     // ditto/input.hpp
+class dataset;   // ditto/input.hpp
+class iterator;  // ditto/input.hpp
+class optimizer; // ditto/optimizer.hpp
 
 // A variable of elements T. Created by a strategy.
 template <class T> class variable : public handle<ditto_variable, ditto_variable_destroy>
@@ -1037,6 +1041,23 @@ class replica
     // Pauses all replicas, and calls function(strategy_view) once on each host.
     template <class F> outcome<void> merge_call(F &&function) const;
 
+    // The next batch of this replica, or none at the end of the input. It is valid until the next call.
+    //     while (auto batch = self.next(steps))
+    outcome<std::optional<batch>> next(const iterator &steps) const;
+
+    // One step of an optimizer, with this replica's gradients of its variables, each of the variable's shape.
+    //     self.apply(optimizer, { ditto::tensor(of_weights, { 64, 10 }), ditto::tensor(of_biases) });
+    outcome<void> apply(const optimizer &optimizer, std::initializer_list<ditto_tensor> gradients,
+                        const ditto_apply_options *options = nullptr) const;
+    outcome<void> apply(const optimizer &optimizer, span<const ditto_tensor> gradients,
+                        const ditto_apply_options *options = nullptr) const;
+    // A part of a step, from variable `first` on. The gradients must stay until apply_finish has returned.
+    outcome<void> apply_start(const optimizer &optimizer, std::uint32_t first,
+                              std::initializer_list<ditto_tensor> gradients,
+                              const ditto_apply_options *options = nullptr) const;
+    outcome<void> apply_finish(const optimizer &optimizer,
+                               const ditto_apply_options *options = nullptr) const;
+
   private:
     template <class F> static outcome<void> ended(detail::function<F> &f, ditto_status status)
     {
@@ -1142,6 +1163,12 @@ class strategy_view
         return create_variable(span<const T>(initial), shape, options);
     }
 
+    // Starts a pass over a dataset. Replicas take their batches with replica::next.
+    outcome<iterator> iterate(const dataset &rows, const ditto_input_options *options = nullptr) const;
+    // The same for datasets that function(const ditto_input_context &) makes, one for each pipeline.
+    template <class F>
+    outcome<iterator> iterate_from_function(F &&function, const ditto_input_options *options = nullptr) const;
+
     // What ditto_strategy_describe writes.
     outcome<std::string> describe() const
     {
@@ -1236,6 +1263,9 @@ class strategy : public handle<ditto_strategy, ditto_strategy_destroy>
     {
         return view().create_variable(initial, shape, options);
     }
+    outcome<iterator> iterate(const dataset &rows, const ditto_input_options *options = nullptr) const;
+    template <class F>
+    outcome<iterator> iterate_from_function(F &&function, const ditto_input_options *options = nullptr) const;
     outcome<std::string> describe() const
     {
         return view().describe();
@@ -1254,7 +1284,7 @@ template <class F> outcome<void> replica::merge_call(F &&function) const
     return ended(f, ditto_merge_call(self_, merge, &f, nullptr, 0, nullptr));
 }
 
-} // inline namespace
+} // namespace DITTO_CPP_SPACE
 } // namespace ditto
 
 // Statuses are error codes: std::error_code code = DITTO_ERR_INVALID;
@@ -1264,5 +1294,8 @@ inline std::error_code make_error_code(ditto_status status) noexcept
 {
     return { static_cast<int>(status), ditto::category() };
 }
+
+#include <ditto/input.hpp>
+#include <ditto/optimizer.hpp>
 
 #endif

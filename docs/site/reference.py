@@ -210,15 +210,19 @@ def write_index(headers, names):
         stem = pathlib.PurePath(header.path).stem
         writer.line(f"   * - :doc:`{header.path} <{stem}>`")
         writer.line(f"     - {writer.spans([('', sentence(header.brief))])}")
-    writer.line("   * - :doc:`ditto.hpp <cpp>`")
-    writer.line("     - The header for C++17.")
-    writer.line("   * - :doc:`ditto.f90 <fortran>`")
-    writer.line("     - The module for Fortran 2018.")
+    for header in CPP_HEADERS:
+        writer.line(f"   * - :doc:`{header} <{cpp_page(header)}>`")
+        writer.line("     - A header for C++17.")
+    for module in FORTRAN_MODULES:
+        writer.line(f"   * - :doc:`{module}.f90 <{fortran_page(module)}>`")
+        writer.line("     - A module for Fortran 2018.")
     writer.line()
     writer.line("The man pages of section 3 have the same contents: ``man ditto_all_reduce``.")
     writer.line()
     for name, pages in [("", ["functions"]),
-                        ("", [pathlib.PurePath(h.path).stem for h in headers] + ["cpp", "fortran"])]:
+                        ("", [pathlib.PurePath(h.path).stem for h in headers] +
+                         [cpp_page(header) for header in CPP_HEADERS] +
+                         [fortran_page(module) for module in FORTRAN_MODULES])]:
         writer.line(".. toctree::")
         writer.line("   :hidden:")
         writer.line()
@@ -229,6 +233,16 @@ def write_index(headers, names):
 
 
 # -- languages other than C --
+
+def cpp_page(header):
+    """Returns the name of the page of a header of C++: cpp, or cpp_input for example."""
+    return "cpp" if header == "ditto.hpp" else "cpp_" + pathlib.PurePath(header).stem
+
+
+def fortran_page(module):
+    """Returns the name of the page of a module of Fortran: fortran, or fortran_input for example."""
+    return module.replace("ditto", "fortran", 1)
+
 
 def comment_blocks(lines):
     return doxygen_xml.blocks_of_comment(lines)
@@ -258,7 +272,22 @@ class Listing:
 SAME_IN_C = {"create_variable": "ditto_variable_create", "error_message": "ditto_last_error",
              "library_version": "ditto_version", "fail": "ditto_fail_text",
              "broadcast": "ditto_broadcast_from_root",
-             "reduce": "ditto_reduce_to_root", "part": "ditto_exchange"}
+             "reduce": "ditto_reduce_to_root", "part": "ditto_exchange",
+             "from_all": "ditto_dataset_concatenate", "start_apply": "ditto_apply_start",
+             "finish_apply": "ditto_apply_finish", "open": "ditto_checkpoint_open",
+             "close": "ditto_checkpoint_close", "save_checkpoint": "ditto_checkpoint_save",
+             "restore_checkpoint": "ditto_checkpoint_restore",
+             "latest_checkpoint": "ditto_strategy_checkpoint_latest"}
+
+# The modules of Fortran, and the procedures of each that belong to no type.
+FORTRAN_MODULES = {"ditto": ("tensor_of", "elements_of", "extents", "failure", "error_message",
+                             "library_version"),
+                   "ditto_input": ("csv_columns", "csv_text", "tensor_component"),
+                   "ditto_optimizers": (),
+                   "ditto_checkpoints": ("save_checkpoint", "restore_checkpoint", "latest_checkpoint")}
+
+# The headers of C++, in the order for reading.
+CPP_HEADERS = ("ditto.hpp", "ditto/input.hpp", "ditto/optimizer.hpp", "ditto/checkpoint.hpp")
 
 
 def fortran_procedures(source):
@@ -268,7 +297,7 @@ def fortran_procedures(source):
     found, comment, number = {}, [], begin + 1
     while number < len(lines):
         text = lines[number].strip()
-        head = re.match(r"(?:subroutine|function) (\w+)\((.*)", text)
+        head = re.match(r"(?:pure )?(?:subroutine|function) (\w+)\((.*)", text)
         if text.startswith("! --"):
             comment = []
         elif text.startswith("!"):
@@ -296,20 +325,22 @@ def fortran_procedures(source):
     return found
 
 
-def write_fortran(names):
-    source = (ROOT / "src" / "fortran" / "ditto.f90").read_text()
+def write_fortran(module, free_procedures, names):
+    path = f"src/fortran/{module}.f90"
+    source = (ROOT / path).read_text()
     page = Listing(names, "fortran")
     lines = source.split("\n")
     end = next(i for i, text in enumerate(lines) if not text.startswith("!"))
-    page.title("The Fortran module ditto", "=")
+    page.title(f"The Fortran module {module}", "=")
     page.comment([text[2:] for text in lines[1:end]])
-    page.writer.line("This page is made from ``src/fortran/ditto.f90``. The guide is :doc:`/docs/fortran`.")
+    page.writer.line(f"This page is made from ``{path}``. The guide is :doc:`/docs/fortran`.")
     page.writer.line()
     procedures = fortran_procedures(source)
     public = set(re.findall(r"\w+", " ".join(re.findall(r"^    public :: (.*)", source, re.M))))
-    page.title("Constants", "-")
-    constants = re.findall(r"^    integer\(c_int\), parameter, public :: (?:.*&\n)*.*", source, re.M)
-    page.declaration([text[4:] for block in constants for text in block.split("\n")])
+    constants = re.findall(r"^    integer\(\w+\), parameter, public :: (?:.*&\n)*.*", source, re.M)
+    if constants:
+        page.title("Constants", "-")
+        page.declaration([text[4:] for block in constants for text in block.split("\n")])
     types = re.findall(r"((?:^    ![^\n]*\n)*)^    type(?:, bind\(c\))? :: (\w+)\n(.*?)^    end type", source,
                        re.S | re.M)
     count = 0
@@ -318,18 +349,23 @@ def write_fortran(names):
             continue
         page.title(f"type({name})", "-")
         page.comment([text.strip()[2:] for text in comment.split("\n") if text.strip()[:4] != "! --"])
-        components = [text[8:] for text in body.split("\n") if "::" in text and "procedure" not in text]
+        components = [text[8:] for text in body.split("\n")
+                      if "::" in text and "procedure, " not in text and "private ::" not in text]
         page.declaration(components)
         for bound, target in re.findall(r"^        procedure, non_overridable :: (\w+) => (\w+)", body, re.M):
             count += 1
             write_procedure(page, f"{name}%{bound}", procedures[target], target, bound)
-    page.title("Procedures of the module", "-")
-    for name in ("error_message", "library_version"):
+    if free_procedures:
+        page.title("Procedures of the module", "-")
+    for name in free_procedures:
         count += 1
         write_procedure(page, name, procedures[name], name, name)
-    callback = re.search(r"( *! A procedure that a run.*?end subroutine)", source, re.S)
-    page.title("user_procedure", "~")
-    page.declaration([text[8:] for text in callback[1].split("\n")])
+    for callback in re.findall(r"((?:^    ![^\n]*\n)+    abstract interface\n.*?    end interface)", source,
+                               re.S | re.M):
+        page.title(re.search(r"subroutine (\w+)", callback)[1], "~")
+        comment = [text.strip()[2:] for text in callback.split("\n") if text.startswith("    !")]
+        page.comment(comment)
+        page.declaration([text[8:] for text in callback.split("\n") if text.startswith("        ")])
     return page.writer.text(), count
 
 
@@ -347,10 +383,10 @@ def write_procedure(page, title, procedure, target, bound):
 
 
 def cpp_parts(source):
-    """Yields the public parts of ditto.hpp: ("title", text), and ("entry", (comment, declaration)) with lists
+    """Yields the public parts of a header: ("title", text), and ("entry", (comment, declaration)) with lists
     of lines. Bodies of functions, private members and the namespace detail are left out."""
     lines = source.split("\n")
-    number = next(i for i, text in enumerate(lines) if text.startswith("// -- errors --"))
+    number = next(i for i, text in enumerate(lines) if text.startswith("// -- "))
     comment = []
     while number < len(lines):
         text = lines[number]
@@ -420,14 +456,14 @@ def is_body(kept, depth):
     return ")" in statement and not re.search(r"=\s*$", before) and not re.search(r"\breturn$", before)
 
 
-def write_cpp(names):
-    source = (ROOT / "include" / "ditto.hpp").read_text()
+def write_cpp(header, names):
+    source = (ROOT / "include" / header).read_text()
     page = Listing(names, "cpp")
     lines = source.split("\n")
     end = next(i for i, text in enumerate(lines) if not text.startswith("//"))
-    page.title("ditto.hpp", "=")
-    page.comment([lines[0].split(" - ", 1)[1][:1].upper() + lines[0].split(" - ", 1)[1][1:],
-                  *[text[3:] for text in lines[1:end]]])
+    page.title(header, "=")
+    first = lines[0].split(" - ", 1)[1]
+    page.comment([first[:1].upper() + first[1:], *[text[3:] for text in lines[1:end]]])
     page.writer.line("The guide is :doc:`/docs/cpp`. Everything is in the namespace ``ditto``.")
     page.writer.line()
     count = 0
@@ -460,8 +496,13 @@ def main():
     pages = {pathlib.PurePath(header.path).stem: write_header(header, names) for header in headers}
     pages["functions"] = write_functions(headers, names)
     pages["index"] = write_index(headers, names)
-    pages["cpp"], num_cpp = write_cpp(names)
-    pages["fortran"], num_fortran = write_fortran(names)
+    num_cpp, num_fortran = 0, 0
+    for header in CPP_HEADERS:
+        pages[cpp_page(header)], count = write_cpp(header, names)
+        num_cpp += count
+    for module, free_procedures in FORTRAN_MODULES.items():
+        pages[fortran_page(module)], count = write_fortran(module, free_procedures, names)
+        num_fortran += count
     for name, text in pages.items():
         (output / f"{name}.rst").write_text(text)
     (output / "names.json").write_text(json.dumps(names, indent=0, sort_keys=True))

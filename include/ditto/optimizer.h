@@ -205,6 +205,16 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
  *                             example one that saves or restores the slot; nothing was done */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
 
+/** Returns the number of variables of an optimizer, which is also the number of gradients of a step.
+ *
+ *  @param optimizer  the optimizer
+ *  @return the number of variables, or 0 if `optimizer` is NULL
+ *  @par Thread safety
+ *  Any thread may call it, in any context.
+ *  @par Cost
+ *  Reads one number. */
+DITTO_API uint32_t ditto_optimizer_num_variables(const ditto_optimizer *optimizer);
+
 /** Returns a slot of a variable as a variable, which can be read, assigned and saved.
  *
  *  @param optimizer  the optimizer

@@ -1,9 +1,10 @@
 ! src/fortran/ditto.f90 - ditto in Fortran 2018.
 !
 ! The module has the objects of ditto as types with procedures: a strategy, the replica that a procedure of a
-! run gets, variables of the library, and operations that were started. What each procedure means, which
-! errors it has, and what it costs, is said in the C header of the same name (include/ditto/collective.h and
-! the others).
+! run gets, variables of the library, and operations that were started. Datasets are in the module
+! ditto_input, optimizers in ditto_optimizers, and checkpoints in ditto_checkpoints. What each procedure
+! means, which errors it has, and what it costs, is said in the C header of the same name
+! (include/ditto/collective.h and the others).
 !
 ! Arrays may have any rank and any kind that ditto knows: real and complex of 4 and 8 bytes a number, integer
 ! of 1, 2, 4 and 8 bytes, logical(c_bool). No array is copied on the way. One whose elements do not lie
@@ -21,7 +22,8 @@ module ditto
     private
 
     public :: strategy, strategy_options, replica, variable, pending, exchange_part, user_procedure
-    public :: error_message, library_version, c_sizes
+    public :: tensor, tensor_of, elements_of, extents, elements_procedure, through_procedure
+    public :: error_message, failure, library_version, c_sizes, c_text
 
     ! -- constants, which tests/fortran compares with the C headers --
 
@@ -38,6 +40,10 @@ module ditto
                                          ditto_err_lost = -19
     integer(c_int), parameter, public :: ditto_sum = 1, ditto_mean = 2, ditto_min = 3, ditto_max = 4, &
                                          ditto_prod = 5, ditto_and = 6, ditto_or = 7, ditto_xor = 8
+    integer(c_int), parameter, public :: ditto_f16 = 1, ditto_bf16 = 2, ditto_f32 = 3, ditto_f64 = 4, &
+                                         ditto_c64 = 5, ditto_c128 = 6, ditto_i8 = 7, ditto_i16 = 8, &
+                                         ditto_i32 = 9, ditto_i64 = 10, ditto_u8 = 11, ditto_u16 = 12, &
+                                         ditto_u32 = 13, ditto_u64 = 14, ditto_bool = 15
     integer(c_int), parameter, public :: ditto_on_write = 1, ditto_on_read = 2
     integer(c_int), parameter, public :: ditto_aggregate_none = 64, ditto_aggregate_sum = 65, &
                                          ditto_aggregate_mean = 66, ditto_aggregate_only_first_replica = 67
@@ -99,6 +105,18 @@ module ditto
         integer(c_int32_t) :: run = 0
     end type
 
+    ! A view of an array, as ditto_tensor. It owns no memory. tensor_of makes one. The order of dimensions is
+    ! that of C, in which the last one is that whose elements lie together. `extents` gives them in the order
+    ! of Fortran, for c_f_pointer:
+    !     call c_f_pointer(view%data, x, extents(view))
+    type, bind(c) :: tensor
+        type(c_ptr) :: data = c_null_ptr
+        integer(c_int) :: dtype = 0
+        integer(c_int32_t) :: rank = 0
+        integer(c_size_t) :: shape(8) = 0
+        integer(c_int32_t) :: device = 0
+    end type
+
     ! A variable of the library: mirrored or sync-on-read.
     type :: variable
         type(c_ptr) :: handle = c_null_ptr
@@ -125,6 +143,9 @@ module ditto
         procedure, non_overridable :: broadcast => replica_broadcast
         procedure, non_overridable :: reduce_scatter => replica_reduce_scatter
         procedure, non_overridable :: all_gather => replica_all_gather
+        procedure, non_overridable :: all_reduce_through => replica_all_reduce_through
+        procedure, non_overridable :: block_sum => replica_block_sum
+        procedure, non_overridable :: block_sum_with => replica_block_sum_with
         procedure, non_overridable :: block_dot => replica_block_dot
         procedure, non_overridable :: start_barrier => replica_start_barrier
         procedure, non_overridable :: start_all_reduce => replica_start_all_reduce
@@ -140,7 +161,7 @@ module ditto
         procedure, non_overridable :: assign_sub => replica_assign_sub
         procedure, non_overridable :: alloc => replica_alloc
         procedure, non_overridable :: free => replica_free
-        procedure, private, non_overridable :: keep => replica_keep
+        procedure, non_overridable :: keep => replica_keep
     end type
 
     ! A strategy. It is destroyed by destroy, and not when the object goes out of scope.
@@ -162,6 +183,40 @@ module ditto
             class(*), intent(inout) :: user
         end subroutine
     end interface
+
+    ! A procedure that computes elements of its replica, for block_sum_with. `elements` is memory for some of
+    ! them, of which the first one has the number `first`, counted from 1. The same elements may be asked for
+    ! twice. `status` is 0, or the result of `failure`.
+    abstract interface
+        subroutine elements_procedure(elements, first, user, status)
+            import :: tensor, c_size_t, c_int
+            type(tensor), intent(in) :: elements
+            integer(c_size_t), intent(in) :: first
+            class(*), intent(inout) :: user
+            integer(c_int), intent(inout) :: status
+        end subroutine
+    end interface
+
+    ! A procedure that changes the combined array of an all_reduce_through, on replica 0.
+    abstract interface
+        subroutine through_procedure(combined, user, status)
+            import :: tensor, c_int
+            type(tensor), intent(in) :: combined
+            class(*), intent(inout) :: user
+            integer(c_int), intent(inout) :: status
+        end subroutine
+    end interface
+
+    ! What block_sum_with and all_reduce_through give to C.
+    type :: elements_call
+        procedure(elements_procedure), pointer, nopass :: function => null()
+        class(*), pointer :: user => null()
+        integer(c_int) :: dtype = 0
+    end type
+    type :: through_call
+        procedure(through_procedure), pointer, nopass :: function => null()
+        class(*), pointer :: user => null()
+    end type
 
     ! What run gives to C.
     type :: run_call
@@ -265,6 +320,43 @@ module ditto
             type(c_ptr), value :: self
             type(*), dimension(..), intent(in) :: src
             type(*), dimension(..) :: dst
+            integer(c_int) :: status
+        end function
+        function c_all_reduce_through(self, x, op, function, user) &
+            bind(c, name='ditto_f_all_reduce_through') result(status)
+            import
+            type(c_ptr), value :: self, user
+            type(*), dimension(..) :: x
+            integer(c_int), value :: op
+            type(c_funptr), value :: function
+            integer(c_int) :: status
+        end function
+        function c_block_sum(self, x, total) bind(c, name='ditto_f_block_sum') result(status)
+            import
+            type(c_ptr), value :: self
+            type(*), dimension(..), intent(in) :: x
+            type(*), dimension(..) :: total
+            integer(c_int) :: status
+        end function
+        function c_block_sum_with(self, function, user, dtype, count, total) &
+            bind(c, name='ditto_f_block_sum_with') result(status)
+            import
+            type(c_ptr), value :: self, user
+            type(c_funptr), value :: function
+            integer(c_int), intent(out) :: dtype
+            integer(c_size_t), value :: count
+            type(*), dimension(..) :: total
+            integer(c_int) :: status
+        end function
+        subroutine c_tensor(x, view) bind(c, name='ditto_f_tensor')
+            import
+            type(*), dimension(..), intent(in) :: x
+            type(tensor), intent(out) :: view
+        end subroutine
+        function c_elements(view, x) bind(c, name='ditto_f_elements') result(status)
+            import
+            type(tensor), intent(in) :: view
+            type(*), dimension(..) :: x
             integer(c_int) :: status
         end function
         function c_block_dot(self, x, y, total) bind(c, name='ditto_f_block_dot') result(status)
@@ -423,13 +515,54 @@ contains
         text = from_c(c_version())
     end function
 
-    ! The bytes of the three types that C has too, for a test.
+    ! Sets the message of an error that a procedure of the program returns with its status:
+    !     status = failure('no such row')
+    function failure(message) result(status)
+        character(*), intent(in) :: message
+        integer(c_int) :: status
+        status = c_fail(c_null_ptr, 0_c_int32_t, c_text(message))
+    end function
+
+    ! A text as C has it: without spaces at its end, and terminated.
+    function c_text(text) result(copy)
+        character(*), intent(in) :: text
+        character(:), allocatable :: copy
+        copy = trim(text)//c_null_char
+    end function
+
+    ! The bytes of the types that C has too, for a test.
     function c_sizes() result(bytes)
-        integer(c_size_t) :: bytes(3)
+        integer(c_size_t) :: bytes(4)
         type(strategy_options) :: options
         type(exchange_part) :: part
         type(pending) :: operation
-        bytes = [c_sizeof(options), c_sizeof(part), c_sizeof(operation)]
+        type(tensor) :: view
+        bytes = [c_sizeof(options), c_sizeof(part), c_sizeof(operation), c_sizeof(view)]
+    end function
+
+    ! -- views of arrays --
+
+    ! A view of an array, which must be contiguous, and must stay where it is as long as the view is used. An
+    ! array that is refused gives a view whose dtype is 0. The procedure that gets it fails, with the reason.
+    function tensor_of(x) result(view)
+        type(*), dimension(..), intent(in), target :: x
+        type(tensor) :: view
+        call c_tensor(x, view)
+    end function
+
+    ! Copies the elements of a view to an array of the same type and number of elements.
+    subroutine elements_of(view, x, status)
+        type(tensor), intent(in) :: view
+        type(*), dimension(..) :: x
+        integer, intent(out) :: status
+        status = c_elements(view, x)
+    end subroutine
+
+    ! The dimensions of a view in the order of Fortran.
+    pure function extents(view) result(n)
+        type(tensor), intent(in) :: view
+        integer(c_size_t) :: n(view%rank)
+        n = view%shape(view%rank:1:-1)
     end function
 
     ! -- strategies --
@@ -442,13 +575,11 @@ contains
         type(strategy_options), intent(in), optional :: options
         type(strategy_options) :: given, initial
         if (c_associated(self%handle)) then
-            status = c_fail(c_null_ptr, 0_c_int32_t, &
-                            'create: the strategy exists: destroy it first'//c_null_char)
+            status = failure('create: the strategy exists: destroy it first')
             return
         end if
         if (num_replicas < 0) then
-            status = c_fail(c_null_ptr, 0_c_int32_t, &
-                            'create: the number of replicas is negative'//c_null_char)
+            status = failure('create: the number of replicas is negative')
             return
         end if
         call c_options_init(initial)
@@ -508,11 +639,11 @@ contains
         character(:), allocatable :: text
         s = 0
         a = 0
-        text = ''
+        text = c_text('')
         if (present(synchronization)) s = synchronization
         if (present(aggregation)) a = aggregation
-        if (present(name)) text = trim(name)
-        status = c_variable_create(self%handle, initial, text//c_null_char, s, a, v%handle)
+        if (present(name)) text = c_text(name)
+        status = c_variable_create(self%handle, initial, text, s, a, v%handle)
     end subroutine
 
     ! -- variables, outside of runs --
@@ -559,7 +690,8 @@ contains
     end function
 
     ! Keeps the first error, and gives the status of this call. After an error no other replica uses arrays of
-    ! this one any more, so the program's procedure may return.
+    ! this one any more, so the program's procedure may return. For statuses of C functions that a program
+    ! calls itself.
     subroutine replica_keep(self, found, status)
         class(replica), intent(inout) :: self
         integer(c_int), intent(in) :: found
@@ -576,7 +708,7 @@ contains
         integer(c_int32_t) :: number
         number = 0
         if (present(code)) number = int(code, c_int32_t)
-        if (self%status == 0) call self%keep(c_fail(self%handle, number, trim(message)//c_null_char))
+        if (self%status == 0) call self%keep(c_fail(self%handle, number, c_text(message)))
     end subroutine
 
     subroutine replica_barrier(self, status)
@@ -660,6 +792,92 @@ contains
         if (found == 0) found = c_all_gather(self%handle, src, dst)
         call self%keep(found, status)
     end subroutine
+
+    ! In place. The procedure of replica 0 is called with the combined array, and all replicas receive what it
+    ! leaves there.
+    subroutine replica_all_reduce_through(self, x, op, function, user, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..) :: x
+        integer(c_int), intent(in) :: op
+        procedure(through_procedure) :: function
+        class(*), intent(inout), target :: user
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        type(through_call), target :: call
+        call%function => function
+        call%user => user
+        found = self%status
+        if (found == 0) &
+            found = c_all_reduce_through(self%handle, x, op, c_funloc(on_combined), c_loc(call))
+        call self%keep(found, status)
+    end subroutine
+
+    ! What C calls with a combined array.
+    function on_combined(buffer, count, dtype, user) bind(c) result(status)
+        type(c_ptr), value :: buffer, user
+        integer(c_size_t), value :: count
+        integer(c_int), value :: dtype
+        integer(c_int) :: status
+        type(through_call), pointer :: call
+        call c_f_pointer(user, call)
+        status = ditto_ok
+        call call%function(row_of(buffer, count, dtype), call%user, status)
+    end function
+
+    ! A view of memory of C.
+    function row_of(data, count, dtype) result(view)
+        type(c_ptr), intent(in) :: data
+        integer(c_size_t), intent(in) :: count
+        integer(c_int), intent(in) :: dtype
+        type(tensor) :: view
+        view%data = data
+        view%dtype = dtype
+        view%rank = 1
+        view%shape(1) = count
+    end function
+
+    ! The sum over the elements of all replicas, whose bits do not depend on their number. `total` is a scalar
+    ! of the type of the elements.
+    subroutine replica_block_sum(self, x, total, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: x
+        type(*), dimension(..) :: total
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_block_sum(self%handle, x, total)
+        call self%keep(found, status)
+    end subroutine
+
+    ! The same for `count` elements of each replica that a procedure computes.
+    subroutine replica_block_sum_with(self, count, function, user, total, status)
+        class(replica), intent(inout) :: self
+        integer(c_size_t), intent(in) :: count
+        procedure(elements_procedure) :: function
+        class(*), intent(inout), target :: user
+        type(*), dimension(..) :: total
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        type(elements_call), target :: call
+        call%function => function
+        call%user => user
+        found = self%status
+        if (found == 0) &
+            found = c_block_sum_with(self%handle, c_funloc(on_elements), c_loc(call), call%dtype, count, &
+                                     total)
+        call self%keep(found, status)
+    end subroutine
+
+    ! What C calls for elements of a sum.
+    function on_elements(out, first, count, user) bind(c) result(status)
+        type(c_ptr), value :: out, user
+        integer(c_size_t), value :: first, count
+        integer(c_int) :: status
+        type(elements_call), pointer :: call
+        call c_f_pointer(user, call)
+        status = ditto_ok
+        call call%function(row_of(out, count, call%dtype), first + 1, call%user, status)
+    end function
 
     ! The dot product over the elements of all replicas, whose bits do not depend on their number. `total` is
     ! a scalar of the factors' type.

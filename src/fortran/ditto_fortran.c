@@ -33,6 +33,14 @@ ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t
 ditto_status ditto_f_variable_read(ditto_variable *variable, const CFI_cdesc_t *x);
 ditto_status ditto_f_variable_assign(ditto_variable *variable, const CFI_cdesc_t *x);
 ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int rule);
+ditto_status ditto_f_all_reduce_through(ditto_replica *self, const CFI_cdesc_t *x, int op,
+                                        ditto_through_fn function, void *user);
+ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum);
+ditto_status ditto_f_block_sum_with(ditto_replica *self, ditto_elements_fn function, void *user, int *dtype,
+                                    size_t count, const CFI_cdesc_t *sum);
+void ditto_f_tensor(const CFI_cdesc_t *x, ditto_tensor *view);
+ditto_status ditto_f_elements(const ditto_tensor *view, const CFI_cdesc_t *x);
+ditto_status ditto_f_check_views(const char *procedure, const ditto_tensor *views, size_t num_views);
 const char *ditto_f_message(void);
 
 void ditto_f_options_init(ditto_strategy_options *options)
@@ -133,6 +141,54 @@ static ditto_status find_both(const char *procedure, const CFI_cdesc_t *src, con
     return status;
 }
 
+/* -- views of arrays -- */
+
+/* Fortran's first dimension is the one whose elements lie together, which is the last one of a tensor. */
+static ditto_status view(const char *procedure, const CFI_cdesc_t *x, const char *what, ditto_tensor *out)
+{
+    struct elements e;
+    DITTO_TRY(find(procedure, x, what, &e));
+    if (x->rank > DITTO_MAX_RANK)
+        return wrong(procedure, what, "has more than 8 dimensions");
+    *out = (ditto_tensor){ .data = e.data, .dtype = e.dtype, .rank = (uint32_t)x->rank };
+    for (CFI_rank_t i = 0; i < x->rank; i++)
+        out->shape[x->rank - 1 - i] = x->dim[i].extent > 0 ? (size_t)x->dim[i].extent : 0;
+    return DITTO_OK;
+}
+
+/* A refused array has no dtype. The message stays, for ditto_f_check_views. */
+void ditto_f_tensor(const CFI_cdesc_t *x, ditto_tensor *out)
+{
+    if (view("tensor_of", x, "the array", out) != DITTO_OK)
+        *out = (ditto_tensor){ .data = NULL };
+}
+
+ditto_status ditto_f_check_views(const char *procedure, const ditto_tensor *views, size_t num_views)
+{
+    char reason[200];
+    for (size_t i = 0; i < num_views; i++) {
+        if (views[i].dtype != (ditto_dtype)0)
+            continue;
+        const char *last = strstr(ditto_last_error()->message, "tensor_of: ");
+        snprintf(reason, sizeof reason, "is not there%s%s", last != NULL ? ": " : ": give tensor_of(x)",
+                 last != NULL ? last : "");
+        return wrong(procedure, "a view of an array", reason);
+    }
+    return DITTO_OK;
+}
+
+/* Copies the elements of a view to an array. */
+ditto_status ditto_f_elements(const ditto_tensor *from, const CFI_cdesc_t *x)
+{
+    struct elements e;
+    DITTO_TRY(find("elements_of", x, "the array", &e));
+    if (from->dtype != e.dtype || ditto_tensor_count(from) != e.count)
+        return wrong("elements_of", "the array", "has another type or size than the view");
+    if (e.count != 0)
+        memcpy(e.data, from->data, ditto_tensor_bytes(from));
+    return DITTO_OK;
+}
+
 /* -- collectives -- */
 
 ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op)
@@ -195,13 +251,46 @@ ditto_status ditto_f_start_all_gather(ditto_replica *self, const CFI_cdesc_t *sr
     return ditto_all_gather_start(self, s.data, d.data, s.count, s.dtype, NULL, out);
 }
 
+ditto_status ditto_f_all_reduce_through(ditto_replica *self, const CFI_cdesc_t *x, int op,
+                                        ditto_through_fn function, void *user)
+{
+    struct elements e;
+    DITTO_TRY(find("all_reduce_through", x, "the array", &e));
+    return ditto_all_reduce_through(self, e.data, e.data, e.count, e.dtype, (ditto_op)op, function, user,
+                                    NULL);
+}
+
+static ditto_status find_scalar(const char *procedure, const CFI_cdesc_t *sum, struct elements *out)
+{
+    DITTO_TRY(find(procedure, sum, "the sum", out));
+    return out->count == 1 ? DITTO_OK : wrong(procedure, "the sum", "is not a scalar");
+}
+
+ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum)
+{
+    struct elements e, s;
+    DITTO_TRY(find_scalar("block_sum", sum, &s));
+    DITTO_TRY(find("block_sum", x, "the array", &e));
+    if (s.dtype != e.dtype)
+        return wrong("block_sum", "the sum", "is of another type than the array");
+    return ditto_block_sum(self, e.data, s.data, e.count, e.dtype, NULL);
+}
+
+/* *dtype is set before the function is called, which reads it. */
+ditto_status ditto_f_block_sum_with(ditto_replica *self, ditto_elements_fn function, void *user, int *dtype,
+                                    size_t count, const CFI_cdesc_t *sum)
+{
+    struct elements s;
+    DITTO_TRY(find_scalar("block_sum_with", sum, &s));
+    *dtype = s.dtype;
+    return ditto_block_sum_with(self, function, user, s.data, count, s.dtype, NULL);
+}
+
 ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *y,
                                const CFI_cdesc_t *sum)
 {
     struct elements a, b, s;
-    DITTO_TRY(find("block_dot", sum, "the sum", &s));
-    if (s.count != 1)
-        return wrong("block_dot", "the sum", "is not a scalar");
+    DITTO_TRY(find_scalar("block_dot", sum, &s));
     DITTO_TRY(find_both("block_dot", x, y, 1, 1, &a, &b));
     if (s.dtype != a.dtype)
         return wrong("block_dot", "the sum", "is of another type than the factors");
@@ -239,18 +328,12 @@ ditto_status ditto_f_create(ditto_strategy_options *options, ditto_strategy **ou
     return ditto_fail_text(NULL, 0, text);
 }
 
-/* Fortran's first dimension is the one whose elements lie together, which is the last one of a tensor. */
 ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,
                                      int synchronization, int aggregation, ditto_variable **out)
 {
-    struct elements e;
+    ditto_tensor t;
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
-    DITTO_TRY(find("create_variable", initial, "the initial value", &e));
-    ditto_tensor t = { .data = e.data, .dtype = e.dtype, .rank = (uint32_t)initial->rank };
-    if (initial->rank > DITTO_MAX_RANK)
-        return wrong("create_variable", "the initial value", "has too many dimensions for a variable");
-    for (CFI_rank_t i = 0; i < initial->rank; i++)
-        t.shape[initial->rank - 1 - i] = (size_t)initial->dim[i].extent;
+    DITTO_TRY(view("create_variable", initial, "the initial value", &t));
     options.name = name[0] != '\0' ? name : NULL;
     options.synchronization = (ditto_synchronization)synchronization;
     options.aggregation = (ditto_aggregation)aggregation;

@@ -13,9 +13,50 @@ static_assert(!DITTO_CPP_THROWS);
 
 int with_exceptions(); // test_results_other.cpp
 
+static int train()
+{
+    int failures = 0;
+    auto strategy = ditto::strategy::create(ditto::strategy::with(2));
+    auto v = strategy->create_variable(std::vector<float>{ 1, 1 });
+    auto optimizer = ditto::optimizer::create(ditto::sgd(0.5), *v);
+    auto rows = ditto::dataset::from_range(0, 10);
+    auto fails = [](ditto::row, ditto::new_row) { return ditto_fail(nullptr, 0, "no row"); };
+    auto wrong = rows->map(fails)->batch(2);
+    auto batches = rows->batch(4);
+    auto steps = strategy->iterate(*batches);
+    CHECK(optimizer && steps && wrong);
+    auto status = strategy->run([&](ditto::replica self) -> ditto::result<void> {
+        for (;;) {
+            auto batch = self.next(*steps);
+            if (!batch)
+                return batch.failure();
+            if (!*batch)
+                return {};
+            auto numbers = (*batch)->component<std::int64_t>(0);
+            std::vector<float> gradient(2, static_cast<float>(numbers->size()));
+            auto applied = self.apply(*optimizer, { ditto::tensor(gradient) });
+            if (!applied)
+                return applied;
+        }
+    });
+    CHECK(status && v->read().value() == std::vector<float>(2, 1 - 0.5f * 10));
+    auto of_wrong = strategy->iterate(*wrong);
+    auto failed = strategy->run([&](ditto::replica self) -> ditto::result<void> {
+        auto batch = self.next(*of_wrong);
+        return batch ? ditto::result<void>() : batch.failure();
+    });
+    CHECK(!failed && std::strstr(failed.failure().what(), "no row") != nullptr);
+    auto from_function = strategy->iterate_from_function(
+        [](const ditto_input_context &) { return ditto::dataset::from_range(0, 10); });
+    CHECK(!from_function && from_function.code() == DITTO_ERR_INVALID); /* not batched */
+    CHECK(!ditto::dataset::from_range(0, 10)->shard(0, 0));
+    CHECK(optimizer->destroy());
+    return failures;
+}
+
 int main()
 {
-    int failures = with_exceptions();
+    int failures = with_exceptions() + train();
     auto made = ditto::strategy::create(ditto::strategy::with(3));
     CHECK(made);
     ditto::strategy strategy = *std::move(made);

@@ -58,13 +58,16 @@ expect "Fortran, pkg-config" "$solved" "d=\$(pkg-config --variable=fortran ditto
     gcc -c \$(pkg-config --cflags ditto) \$d/ditto_fortran.c &&
     gfortran -frecursive \$d/ditto.f90 cg.f90 ditto_fortran.o $flags -o cg && ./cg"
 cmake() { # cmake WHAT TEXT SOURCE TARGET COMPONENTS LANGUAGES
-    expect "$1, CMake" "$2" "cmake -S . -B b-$3 -DNAME=x -DSOURCE=$3 -DTARGET=$4 -DCOMPONENTS='$5' \
+    expect "$1, CMake" "$2" "cmake -S . -B b-$3 -DNAME=x -DSOURCE=$3 -DTARGET='$4' -DCOMPONENTS='$5' \
         -DLANGUAGES='$6' >b.log 2>&1 && cmake --build b-$3 >>b.log 2>&1 || { cat b.log; false; } && b-$3/x"
 }
 cmake C "$mean" app.c ditto::ditto "" "C;CXX"
 cmake C++ "$mean" face.cpp ditto::ditto "" "C;CXX"
 cmake Fortran "$solved" cg.f90 ditto::fortran fortran "C;Fortran"
-cmake "C with checkpoints" "saved and restored: 2.5" checkpoint.c ditto::hdf5 hdf5 "C;CXX"
+saved="saved and restored: 2.5"
+cmake "C with checkpoints" "$saved" checkpoint.c ditto::hdf5 hdf5 "C;CXX"
+cmake "C++ with checkpoints" "$saved" saves.cpp ditto::hdf5 hdf5 "C;CXX"
+cmake "Fortran with checkpoints" "$saved" saves.f90 "ditto::fortran;ditto::hdf5" "fortran;hdf5" "C;Fortran"
 expect Python "$mean" "python3 -c '
 import ditto, numpy
 with ditto.Strategy(2) as s:

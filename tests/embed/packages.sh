@@ -46,10 +46,13 @@ export PKG_CONFIG_LIBDIR="$scratch/none"
 cmake_app c app.c ditto::ditto "" "$mean"
 cmake_app cpp app.cpp ditto::ditto "" "$mean"
 cmake_app face face.cpp ditto::ditto "" "$mean"
+[ ! -f "$lib/libditto-hdf5.so" ] || cmake_app saves_cpp saves.cpp ditto::hdf5 hdf5 "saved and restored: 2.5"
 [ ! -f "$lib/libditto-hdf5.so" ] || cmake_app hdf5 checkpoint.c ditto::hdf5 hdf5 \
     "saved and restored: 2.5"
 if command -v gfortran >/dev/null; then
     LANGUAGES="C;Fortran" cmake_app fortran cg.f90 ditto::fortran fortran "$solved"
+    [ ! -f "$lib/libditto-hdf5.so" ] || LANGUAGES="C;Fortran" cmake_app saves saves.f90 \
+        "ditto::fortran;ditto::hdf5" "fortran;hdf5" "saved and restored: 2.5"
     pc=$(dirname "$(find "$scratch/moved" -name ditto.pc)")
     flags() { PKG_CONFIG_LIBDIR=$pc pkg-config --define-variable=prefix="$scratch/moved" "$@" ditto; }
     folder=$(flags --variable=fortran)

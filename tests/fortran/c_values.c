@@ -57,6 +57,7 @@ void c_sizes_of(size_t *bytes)
     bytes[0] = sizeof(ditto_strategy_options);
     bytes[1] = sizeof(ditto_exchange_part);
     bytes[2] = sizeof(ditto_pending);
+    bytes[3] = sizeof(ditto_tensor);
 }
 
 /* In the order of `fortran_offsets` in test_fortran.f90. */

@@ -55,7 +55,7 @@ contains
 
     subroutine structs_are_those_of_c()
         integer(c_int) :: values(38)
-        integer(c_size_t) :: bytes(3), offsets(36), own(36)
+        integer(c_size_t) :: bytes(4), offsets(36), own(36)
         type(strategy_options), target :: o
         type(exchange_part), target :: p
         type(pending), target :: q
@@ -143,6 +143,15 @@ contains
         call check(id /= 0 .or. own(1) == 2*n, 'a reduction')
         call self%block_dot([1d0, 2d0], [3d0, 4d0], scalar)
         call check(scalar == 11*n, 'a dot product')
+        call self%block_sum([1d0, 2d0, 3d0], scalar)
+        call check(scalar == 6*n, 'a block sum')
+        call self%block_sum_with(1000_c_size_t, counted, id, scalar)
+        call check(scalar == 500500d0*n, 'a block sum of computed elements')
+        call self%block_sum_with(3_c_size_t, counted, id, matrix(1, 1))
+        call check(matrix(1, 1) == 6*n, 'a block sum of computed f32')
+        own = 1
+        call self%all_reduce_through(own, ditto_sum, doubled, id)
+        call check(all_equal(own, 2d0*n), 'an all-reduce through a procedure')
         call self%all_reduce_to(all, all, ditto_sum)
         call check(all(1) == n, 'the same array twice')
         call self%all_reduce(all(1:0), ditto_sum)
@@ -151,6 +160,47 @@ contains
         call self%all_reduce(matrix(1:0, :), ditto_sum)
         call self%barrier()
         call check(self%status == 0, 'no error')
+    end subroutine
+
+    function all_equal(x, value) result(is)
+        real(real64), intent(in) :: x(:), value
+        logical :: is
+        is = all(x == value)
+    end function
+
+    ! Element i is i.
+    subroutine counted(elements, first, user, status)
+        type(tensor), intent(in) :: elements
+        integer(c_size_t), intent(in) :: first
+        class(*), intent(inout) :: user
+        integer(c_int), intent(inout) :: status
+        real(real64), pointer :: wide(:)
+        real(real32), pointer :: narrow(:)
+        integer :: i
+        select type (user)
+        type is (integer)
+            if (user < 0 .and. first > 1) status = failure('too many elements')
+        end select
+        if (elements%dtype == ditto_f64) then
+            call c_f_pointer(elements%data, wide, extents(elements))
+            wide = [(real(first + i - 1, real64), i=1, size(wide))]
+        else
+            call c_f_pointer(elements%data, narrow, extents(elements))
+            narrow = [(real(first + i - 1, real32), i=1, size(narrow))]
+        end if
+    end subroutine
+
+    subroutine doubled(combined, user, status)
+        type(tensor), intent(in) :: combined
+        class(*), intent(inout) :: user
+        integer(c_int), intent(inout) :: status
+        real(real64), pointer :: x(:)
+        select type (user)
+        type is (integer)
+            if (user < 0) status = failure('cannot double')
+        end select
+        call c_f_pointer(combined%data, x, extents(combined))
+        x = 2*x
     end subroutine
 
     subroutine started(self, user)
@@ -232,7 +282,8 @@ contains
         type(exchange_part) :: part
         type(pending) :: operation
         real(real64), asynchronous :: a(1000), b(1000)
-        integer :: status
+        integer :: status, minus
+        minus = -1
         x = 1
         y = 1
         text = 'text'
@@ -268,6 +319,12 @@ contains
                 call self%part(0, 0, x(1, :), x(:, 1), part)
             case (11)
                 call self%assign(user%v, y)
+            case (13)
+                call self%block_sum_with(100000_c_size_t, counted, minus, x(1, 1))
+            case (14)
+                call self%all_reduce_through(a, ditto_sum, doubled, minus)
+            case (15)
+                call self%block_sum(a, y(1))
             case (12)
                 call self%start_all_reduce(x(1:4:2, 1), x(1:2, 2), ditto_sum, operation)
             end select
@@ -284,7 +341,7 @@ contains
 
     subroutine faults(n)
         integer, intent(in) :: n
-        character(60) :: expected(12)
+        character(60) :: expected(15)
         type(strategy) :: s
         type(job) :: j
         integer :: status, kind, ended
@@ -293,13 +350,14 @@ contains
                     'another type', 'has a size', 'of assumed size', 'XOR of f64', 'as it should', &
                     'left behind', &
                     'function returned with 1 pending operation', 'part: the source is not contiguous', &
-                    'another type or size than the variable', 'the source is not contiguous']
+                    'another type or size than the variable', 'the source is not contiguous', &
+                    'too many elements', 'cannot double', 'the sum is of another type']
         call s%create(n, status)
         call check(status == 0, 'create')
         x = 2
         call s%create_variable(x, j%v, status, name='x', aggregation=ditto_aggregate_sum)
         call check(status == 0, 'create_variable')
-        do kind = 1, 12
+        do kind = 1, size(expected)
             j%kind = kind
             call s%run(wrong, j, status)
             call check(status < 0 .and. index(error_message(), trim(expected(kind))) /= 0, &

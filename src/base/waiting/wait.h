@@ -12,8 +12,8 @@
  *                 exchange W2 of a waker, whichever comes first.
  * Edges       S0 -> W1  The waiter stores parked and its state (S0), executes its fence, and reads the
  *                       condition (S1).
- *             W0 -> S1  The signaller stores the condition (W0), executes its fence, and reads parked (W1). At
- *                       least one of the two reads sees the store of the other thread. The fences are
+ *             W0 -> S1  The signaller stores the condition (W0), executes its fence, and reads parked (W1).
+ *                       At least one of the two reads sees the store of the other thread. The fences are
  *                       dti_fence_heavy and dti_fence_light, or two ordinary ones (enum dti_sleeps).
  * Therefore   No wake-up is lost. Either S1 sees the condition, and the waiter does not sleep, or W1 sees
  *             parked > 0, and the waker finds the waiter. If W2 comes before the system call of the waiter,

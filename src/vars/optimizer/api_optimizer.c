@@ -210,6 +210,11 @@ ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer)
     return dti_optimizer_destroy(optimizer);
 }
 
+uint32_t ditto_optimizer_num_variables(const ditto_optimizer *optimizer)
+{
+    return optimizer != NULL ? optimizer->count : 0;
+}
+
 ditto_status ditto_optimizer_slot(ditto_optimizer *o, uint32_t variable, const char *slot,
                                   ditto_variable **out)
 {

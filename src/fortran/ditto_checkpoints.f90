@@ -1,0 +1,421 @@
+! src/fortran/ditto_checkpoints.f90 - checkpoints in Fortran. Programs that use the module link the library
+! ditto-hdf5.
+!
+!     call save_checkpoint(s, 'run.h5', status, arrays=[named_array('field', tensor_of(t))])
+!     ...
+!     call restore_checkpoint(s, 'run.h5', status)
+!     call file%open('run.h5', status)
+!     if (status == 0) call file%read('field', t, status)
+!
+! The rules are those of the C header ditto/checkpoint.h. In a file, dimensions are in the order of C.
+module ditto_checkpoints
+    use, intrinsic :: iso_c_binding
+    use ditto
+    implicit none
+    private
+
+    public :: save_checkpoint, restore_checkpoint, latest_checkpoint
+    public :: checkpoint, checkpointer, named_array, checkpoint_sizes
+
+    ! -- types --
+
+    ! An array of the program that is saved with the variables: named_array('field', tensor_of(t)).
+    type :: named_array
+        character(200) :: name = ''
+        type(tensor) :: elements
+    end type
+
+    ! A file that is open for reading.
+    type :: checkpoint
+        type(c_ptr) :: handle = c_null_ptr
+    contains
+        procedure, non_overridable :: open => checkpoint_open
+        procedure, non_overridable :: step => checkpoint_step
+        procedure, non_overridable :: read => checkpoint_read
+        procedure, non_overridable :: close => checkpoint_close
+    end type
+
+    ! Saves checkpoints to a folder and keeps the newest ones.
+    type :: checkpointer
+        type(c_ptr) :: handle = c_null_ptr
+    contains
+        procedure, non_overridable :: create => checkpointer_create
+        procedure, non_overridable :: save => checkpointer_save
+        procedure, non_overridable :: wait => checkpointer_wait
+        procedure, non_overridable :: destroy => checkpointer_destroy
+    end type
+
+    ! -- C --
+
+    type, bind(c) :: c_data
+        type(c_ptr) :: name = c_null_ptr
+        type(tensor) :: elements
+    end type
+
+    type, bind(c) :: save_options
+        integer(c_size_t) :: struct_size = 0
+        type(c_ptr) :: variables = c_null_ptr
+        integer(c_size_t) :: num_variables = 0
+        integer(c_int64_t) :: step = 0
+        type(c_ptr) :: attributes = c_null_ptr
+        integer(c_size_t) :: num_attributes = 0
+        type(c_ptr) :: data = c_null_ptr
+        integer(c_size_t) :: num_data = 0
+    end type
+
+    type, bind(c) :: restore_options
+        integer(c_size_t) :: struct_size = 0
+        type(c_ptr) :: variables = c_null_ptr
+        integer(c_size_t) :: num_variables = 0
+        integer(c_int) :: partial = 0
+    end type
+
+    type, bind(c) :: restore_status
+        integer(c_size_t) :: num_restored = 0
+        integer(c_size_t) :: num_held = 0
+        integer(c_size_t) :: num_missing = 0
+    end type
+
+    type, bind(c) :: checkpointer_options
+        integer(c_size_t) :: struct_size = 0
+        type(c_ptr) :: prefix = c_null_ptr
+        integer(c_int32_t) :: keep = 0
+        integer(c_int) :: background = 0
+    end type
+
+    type, bind(c) :: c_entry
+        type(c_ptr) :: name = c_null_ptr
+        type(tensor) :: spec
+        integer(c_int) :: synchronization = 0
+        integer(c_int) :: aggregation = 0
+        integer(c_int) :: trainable = 0
+        integer(c_int) :: is_data = 0
+    end type
+
+    ! The arrays of a save as C has them.
+    type :: data_list
+        type(c_data), allocatable :: arrays(:)
+        character(kind=c_char), allocatable :: names(:, :)
+    end type
+
+    interface
+        function c_save(handle, path, options) bind(c, name='ditto_checkpoint_save') result(status)
+            import
+            type(c_ptr), value :: handle
+            character(kind=c_char), intent(in) :: path(*)
+            type(save_options), intent(in) :: options
+            integer(c_int) :: status
+        end function
+        function c_restore(handle, path, options, done) bind(c, name='ditto_checkpoint_restore') &
+            result(status)
+            import
+            type(c_ptr), value :: handle
+            character(kind=c_char), intent(in) :: path(*)
+            type(restore_options), intent(in) :: options
+            type(restore_status), intent(inout) :: done
+            integer(c_int) :: status
+        end function
+        function c_latest(handle, folder, prefix, path, capacity, length, step) &
+            bind(c, name='ditto_strategy_checkpoint_latest') result(status)
+            import
+            type(c_ptr), value :: handle
+            character(kind=c_char), intent(in) :: folder(*), prefix(*)
+            character(kind=c_char), intent(inout) :: path(*)
+            integer(c_size_t), value :: capacity
+            integer(c_size_t), intent(out) :: length
+            integer(c_int64_t), intent(out) :: step
+            integer(c_int) :: status
+        end function
+        function c_open(path, out) bind(c, name='ditto_checkpoint_open') result(status)
+            import
+            character(kind=c_char), intent(in) :: path(*)
+            type(c_ptr), intent(out) :: out
+            integer(c_int) :: status
+        end function
+        function c_close(handle) bind(c, name='ditto_checkpoint_close') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int) :: status
+        end function
+        function c_step(handle) bind(c, name='ditto_checkpoint_step') result(step)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int64_t) :: step
+        end function
+        function c_num_entries(handle) bind(c, name='ditto_checkpoint_num_entries') result(n)
+            import
+            type(c_ptr), value :: handle
+            integer(c_size_t) :: n
+        end function
+        function c_get(handle, i, out) bind(c, name='ditto_checkpoint_get') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_size_t), value :: i
+            type(c_entry), intent(inout) :: out
+            integer(c_int) :: status
+        end function
+        function c_read(handle, name, dst, bytes) bind(c, name='ditto_checkpoint_read') result(status)
+            import
+            type(c_ptr), value :: handle, dst
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_size_t), value :: bytes
+            integer(c_int) :: status
+        end function
+        function c_checkpointer_create(handle, folder, options, out) &
+            bind(c, name='ditto_checkpointer_create') result(status)
+            import
+            type(c_ptr), value :: handle
+            character(kind=c_char), intent(in) :: folder(*)
+            type(checkpointer_options), intent(in) :: options
+            type(c_ptr), intent(out) :: out
+            integer(c_int) :: status
+        end function
+        function c_checkpointer_save(handle, options) bind(c, name='ditto_checkpointer_save') result(status)
+            import
+            type(c_ptr), value :: handle
+            type(save_options), intent(in) :: options
+            integer(c_int) :: status
+        end function
+        function c_checkpointer_wait(handle) bind(c, name='ditto_checkpointer_wait') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int) :: status
+        end function
+        function c_checkpointer_destroy(handle) bind(c, name='ditto_checkpointer_destroy') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int) :: status
+        end function
+        function c_check_views(procedure, views, n) bind(c, name='ditto_f_check_views') result(status)
+            import
+            character(kind=c_char), intent(in) :: procedure(*)
+            type(tensor), intent(in) :: views(*)
+            integer(c_size_t), value :: n
+            integer(c_int) :: status
+        end function
+        function c_tensor_bytes(view) bind(c, name='ditto_tensor_bytes') result(bytes)
+            import
+            type(tensor), intent(in) :: view
+            integer(c_size_t) :: bytes
+        end function
+        function c_strcmp(left, right) bind(c, name='strcmp') result(order)
+            import
+            type(c_ptr), value :: left
+            character(kind=c_char), intent(in) :: right(*)
+            integer(c_int) :: order
+        end function
+    end interface
+
+contains
+
+    ! The bytes of the types that C has too, for a test.
+    function checkpoint_sizes() result(bytes)
+        integer(c_size_t) :: bytes(6)
+        type(c_data) :: data
+        type(save_options) :: saving
+        type(restore_options) :: restoring
+        type(restore_status) :: done
+        type(checkpointer_options) :: folder
+        type(c_entry) :: entry
+        bytes = [c_sizeof(data), c_sizeof(saving), c_sizeof(restoring), c_sizeof(done), c_sizeof(folder), &
+                 c_sizeof(entry)]
+    end function
+
+    ! -- saving --
+
+    ! Writes all variables of the strategy and the given arrays to a file. Outside of runs.
+    subroutine save_checkpoint(s, path, status, step, arrays)
+        type(strategy), intent(in) :: s
+        character(*), intent(in) :: path
+        integer, intent(out) :: status
+        integer(c_int64_t), intent(in), optional :: step
+        type(named_array), intent(in), optional :: arrays(:)
+        type(data_list), target :: list
+        type(save_options) :: options
+        call make_options('save_checkpoint', step, arrays, list, options, status)
+        if (status >= 0) status = c_save(s%handle, c_text(path), options)
+    end subroutine
+
+    subroutine make_options(procedure, step, arrays, list, options, status)
+        character(*), intent(in) :: procedure
+        integer(c_int64_t), intent(in), optional :: step
+        type(named_array), intent(in), optional :: arrays(:)
+        type(data_list), intent(inout), target :: list
+        type(save_options), intent(out) :: options
+        integer, intent(out) :: status
+        integer :: i, k
+        status = ditto_ok
+        options%struct_size = c_sizeof(options)
+        if (present(step)) options%step = step
+        if (.not. present(arrays)) return
+        status = c_check_views(c_text(procedure), arrays%elements, size(arrays, kind=c_size_t))
+        if (status < 0) return
+        allocate (list%arrays(size(arrays)), list%names(len(arrays%name) + 1, size(arrays)))
+        list%names = c_null_char
+        do i = 1, size(arrays)
+            do k = 1, len_trim(arrays(i)%name)
+                list%names(k, i) = arrays(i)%name(k:k)
+            end do
+            list%arrays(i)%name = c_loc(list%names(1, i))
+            list%arrays(i)%elements = arrays(i)%elements
+        end do
+        options%data = c_loc(list%arrays)
+        options%num_data = size(arrays, kind=c_size_t)
+    end subroutine
+
+    ! -- restoring --
+
+    ! Writes the values of a file to the variables of the same names. With `partial`, variables that are not
+    ! in the file keep their values. Outside of runs.
+    subroutine restore_checkpoint(s, path, status, partial, num_restored)
+        type(strategy), intent(in) :: s
+        character(*), intent(in) :: path
+        integer, intent(out) :: status
+        logical, intent(in), optional :: partial
+        integer, intent(out), optional :: num_restored
+        type(restore_options) :: options
+        type(restore_status) :: done
+        options%struct_size = c_sizeof(options)
+        if (present(partial)) options%partial = merge(1_c_int, 0_c_int, partial)
+        status = c_restore(s%handle, c_text(path), options, done)
+        if (present(num_restored)) num_restored = int(done%num_restored)
+    end subroutine
+
+    ! Finds the file with the highest step in a folder. Over several hosts it is a folder of the first host.
+    ! The status is ditto_err_not_found if there is none.
+    subroutine latest_checkpoint(s, folder, path, step, status, prefix)
+        type(strategy), intent(in) :: s
+        character(*), intent(in) :: folder
+        character(:), allocatable, intent(out) :: path
+        integer(c_int64_t), intent(out) :: step
+        integer, intent(out) :: status
+        character(*), intent(in), optional :: prefix
+        character(kind=c_char) :: found(4096)
+        character(:), allocatable :: of
+        integer(c_size_t) :: length
+        integer :: i
+        of = c_text('checkpoint')
+        if (present(prefix)) of = c_text(prefix)
+        step = 0
+        path = ''
+        status = c_latest(s%handle, c_text(folder), of, found, size(found, kind=c_size_t), length, step)
+        if (status < 0) return
+        if (length >= size(found)) then
+            status = failure('latest_checkpoint: the path has more than 4095 bytes')
+            return
+        end if
+        do i = 1, int(length)
+            path = path//found(i)
+        end do
+    end subroutine
+
+    ! -- one file --
+
+    subroutine checkpoint_open(self, path, status)
+        class(checkpoint), intent(inout) :: self
+        character(*), intent(in) :: path
+        integer, intent(out) :: status
+        if (c_associated(self%handle)) then
+            status = failure('open: the checkpoint is open: close it first')
+            return
+        end if
+        status = c_open(c_text(path), self%handle)
+    end subroutine
+
+    function checkpoint_step(self) result(step)
+        class(checkpoint), intent(in) :: self
+        integer(c_int64_t) :: step
+        step = c_step(self%handle)
+    end function
+
+    ! Reads a variable or an array of the program into an array of the same type and number of elements.
+    subroutine checkpoint_read(self, name, x, status)
+        class(checkpoint), intent(in) :: self
+        character(*), intent(in) :: name
+        type(*), dimension(..), target :: x
+        integer, intent(out) :: status
+        type(tensor) :: views(1)
+        type(c_entry) :: entry
+        integer(c_size_t) :: i
+        views(1) = tensor_of(x)
+        status = c_check_views(c_text('read'), views, 1_c_size_t)
+        if (status < 0) return
+        do i = 1, c_num_entries(self%handle)
+            status = c_get(self%handle, i - 1, entry)
+            if (status < 0) return
+            if (c_strcmp(entry%name, c_text(name)) /= 0) cycle
+            if (entry%spec%dtype /= views(1)%dtype) then
+                status = failure('read: the array is of another type than "'//trim(name)//'"')
+                return
+            end if
+        end do
+        status = c_read(self%handle, c_text(name), views(1)%data, c_tensor_bytes(views(1)))
+    end subroutine
+
+    subroutine checkpoint_close(self, status)
+        class(checkpoint), intent(inout) :: self
+        integer, intent(out) :: status
+        status = c_close(self%handle)
+        if (status >= 0) self%handle = c_null_ptr
+    end subroutine
+
+    ! -- a folder of checkpoints --
+
+    ! Keeps the newest `keep` files. With `background`, another thread writes the file of a save.
+    subroutine checkpointer_create(self, s, folder, status, prefix, keep, background)
+        class(checkpointer), intent(inout) :: self
+        type(strategy), intent(in) :: s
+        character(*), intent(in) :: folder
+        integer, intent(out) :: status
+        character(*), intent(in), optional :: prefix
+        integer, intent(in), optional :: keep
+        logical, intent(in), optional :: background
+        type(checkpointer_options) :: options
+        character(:), allocatable, target :: of
+        if (c_associated(self%handle)) then
+            status = failure('create: the checkpointer exists: destroy it first')
+            return
+        end if
+        options%struct_size = c_sizeof(options)
+        if (present(prefix)) then
+            of = c_text(prefix)
+            options%prefix = c_loc(of)
+        end if
+        if (present(keep)) then
+            if (keep < 1) then
+                status = failure('create: keep is below 1: give the number of files to keep')
+                return
+            end if
+            options%keep = int(keep, c_int32_t)
+        end if
+        if (present(background)) options%background = merge(1_c_int, 0_c_int, background)
+        status = c_checkpointer_create(s%handle, c_text(folder), options, self%handle)
+    end subroutine
+
+    subroutine checkpointer_save(self, step, status, arrays)
+        class(checkpointer), intent(in) :: self
+        integer(c_int64_t), intent(in) :: step
+        integer, intent(out) :: status
+        type(named_array), intent(in), optional :: arrays(:)
+        type(data_list), target :: list
+        type(save_options) :: options
+        call make_options('save', step, arrays, list, options, status)
+        if (status >= 0) status = c_checkpointer_save(self%handle, options)
+    end subroutine
+
+    ! Waits until no file is being written.
+    subroutine checkpointer_wait(self, status)
+        class(checkpointer), intent(in) :: self
+        integer, intent(out) :: status
+        status = c_checkpointer_wait(self%handle)
+    end subroutine
+
+    subroutine checkpointer_destroy(self, status)
+        class(checkpointer), intent(inout) :: self
+        integer, intent(out) :: status
+        status = c_checkpointer_destroy(self%handle)
+        ! The checkpointer is gone after an error of the last save, too.
+        if (status >= 0 .or. (status /= ditto_err_busy .and. status /= ditto_err_context)) &
+            self%handle = c_null_ptr
+    end subroutine
+end module

@@ -1,0 +1,7 @@
+#!/bin/sh
+# tests/fortran/training.sh - runs test_training with an empty folder for its files.
+#     training.sh TEST_TRAINING
+set -eu
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$1" "$folder"
