@@ -203,10 +203,17 @@ struct places {
     const char *data[DITTO_MAX_REPLICAS];
 };
 
+/* What a replica brings to the first meeting. */
+struct own_elements {
+    size_t count;
+    const void *values;
+};
+
 struct own_sums {
     struct dti_block_row *row;
     struct places *places;
-    struct dti_arrival last;
+    struct own_elements elements;
+    struct dti_arrival arrivals[2];
 };
 
 static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *context)
@@ -215,15 +222,16 @@ static ditto_status sum_own(struct dti_replica *self, uint32_t seq, void *contex
     struct places *places = own->places;
     places->start[0] = 0;
     for (uint32_t i = 0; i < self->num_replicas; i++) {
-        const struct dti_block_row *of = dti_call_of(self->sync, i, seq)->more;
-        places->data[i] = of->values;
-        DTI_TRY(dti_block_row_append(places->start, i, of->count));
+        struct own_elements of;
+        memcpy(&of, dti_mailbox_of(self->sync, i, seq, 0)->inline_payload, sizeof of);
+        places->data[i] = of.values;
+        DTI_TRY(dti_block_row_append(places->start, i, of.count));
     }
     own->row->start = places->start;
     own->row->data = places->data;
     DTI_TRY(dti_block_row_sum_own(own->row));
-    own->last.payload = own->row->part;
-    own->last.payload_bytes = own->row->parts * own->row->reduction.accumulator_bytes;
+    own->arrivals[1].payload = own->row->part;
+    own->arrivals[1].payload_bytes = own->row->parts * own->row->reduction.accumulator_bytes;
     return DITTO_OK;
 }
 
@@ -245,9 +253,11 @@ static ditto_status sum_here(struct dti_block_row *row, const struct dti_call *c
                              struct dti_deadline *deadline)
 {
     struct places places;
-    struct own_sums own = { row, &places, { .payload = NULL } };
+    struct own_sums own = { .row = row, .places = &places, .elements = { row->count, row->values } };
+    own.arrivals[0].payload = &own.elements;
+    own.arrivals[0].payload_bytes = sizeof own.elements;
     struct last_meeting last = { .call = call };
-    DTI_TRY(dti_collective_with_results(row->self, call, sum_own, &own, &own.last, deadline, &last.seq));
+    DTI_TRY(dti_collective_with_results(row->self, call, sum_own, &own, own.arrivals, deadline, &last.seq));
     dti_block_row_finish(row, sums_in_mailbox, &last, call->dst);
     return DITTO_OK;
 }

@@ -23,12 +23,12 @@ ditto_status dti_fail_function(struct dti_replica *self, const struct dti_call *
 }
 
 ditto_status dti_collective_with_results(struct dti_replica *self, const struct dti_call *call,
-                                         dti_access_work *work, void *context, struct dti_arrival *last,
+                                         dti_access_work *work, void *context, struct dti_arrival *arrivals,
                                          struct dti_deadline *deadline, uint32_t *last_seq)
 {
-    struct dti_arrival first = { .call = call };
     uint32_t seq, serial = dti_error_serial;
-    DTI_TRY(dti_meet(self, &first, deadline, &seq));
+    arrivals[0].call = call;
+    DTI_TRY(dti_meet(self, &arrivals[0], deadline, &seq));
     DTI_TRY(dti_meeting_compare(self, seq));
     if (!dti_access_begin(self))
         return dti_leave_collective(self, dti_team_stop_status(self->team));
@@ -40,17 +40,17 @@ ditto_status dti_collective_with_results(struct dti_replica *self, const struct 
         return dti_leave_collective(self, dti_fail_function(self, call, status, serial));
     /* The second meeting has its own deadline, because the work between the meetings may take long. */
     *deadline = dti_replica_deadline(self, deadline->timeout_ms);
-    last->call = call;
-    last->goes_on = true;
-    return dti_meet(self, last, deadline, last_seq);
+    arrivals[1].call = call;
+    arrivals[1].goes_on = true;
+    return dti_meet(self, &arrivals[1], deadline, last_seq);
 }
 
 ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call,
                                         dti_access_work *work, void *context, struct dti_deadline *deadline)
 {
-    struct dti_arrival last = { .call = NULL };
+    struct dti_arrival arrivals[2] = { { .call = NULL } };
     uint32_t last_seq;
-    return dti_collective_with_results(self, call, work, context, &last, deadline, &last_seq);
+    return dti_collective_with_results(self, call, work, context, arrivals, deadline, &last_seq);
 }
 
 ditto_status dti_barrier(struct dti_replica *self, const struct dti_call *call, struct dti_deadline *deadline)
