@@ -41,6 +41,9 @@
  * does not arrive, the run ends with an error that names it. For a given number of replicas, the results of
  * collectives have the same bits on every replica and in every run, wherever the replicas are placed.
  *
+ * The comment of a function has a paragraph about its cost. Functions without one read or write a few words,
+ * and call neither the system nor an allocator.
+ *
  * The headers are listed in reading order. ditto/checkpoint.h is not among them, because it belongs to a
  * library of its own, libditto-hdf5. */
 #ifndef DITTO_H

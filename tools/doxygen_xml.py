@@ -410,7 +410,7 @@ THREADS = [
      "Several threads may call functions on one strategy and its objects. Their calls are served one after "
      "the other."),
 ]
-NO_COST = "The header states no cost."
+NO_COST = "Reads or writes a few words, and calls neither the system nor an allocator."
 
 
 def thread_safety(entry):

@@ -159,7 +159,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_open(const char *path, d
 /** Closes a checkpoint.
  *
  *  @param checkpoint  the checkpoint, or NULL
- *  @return DITTO_OK */
+ *  @return DITTO_OK
+ *  @par Cost
+ *  Frees the table of contents. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_close(ditto_checkpoint *checkpoint);
 
 /** Returns the step that was saved.
@@ -326,7 +328,9 @@ typedef struct ditto_checkpointer_options {
  *  @retval DITTO_ERR_IO         `folder` is not a folder, or cannot be created and flushed (errno)
  *  @retval DITTO_ERR_NO_MEMORY  memory was refused
  *  @par Ownership
- *  The caller destroys the checkpointer with ditto_checkpointer_destroy. */
+ *  The caller destroys the checkpointer with ditto_checkpointer_destroy.
+ *  @par Cost
+ *  Reads the folder once. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_create(ditto_strategy *strategy, const char *folder,
                                                                  const ditto_checkpointer_options *options,
                                                                  ditto_checkpointer **out);
@@ -340,7 +344,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_create(ditto_strategy 
  *  @return DITTO_OK, the error of the last save if no call has returned it yet, or:
  *  @retval DITTO_ERR_BUSY     a call on this checkpointer has not returned. Nothing was done
  *  @retval DITTO_ERR_CONTEXT  called on the thread of a replica, or in a function of a dataset. Nothing was
- *                             done */
+ *                             done
+ *  @par Cost
+ *  Waits for the file that is being written. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_destroy(ditto_checkpointer *checkpointer);
 
 /** Saves to the file of options->step, as ditto_checkpoint_save does, and removes old files.
@@ -360,14 +366,19 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_destroy(ditto_checkpoi
  *  @return DITTO_OK, an error of ditto_checkpoint_save, the error of the background save before, or one of:
  *  @retval DITTO_ERR_RANGE    options->step is negative
  *  @retval DITTO_ERR_CONTEXT  the strategy was destroyed
- *  @retval DITTO_ERR_SYSTEM   the thread that writes cannot be started */
+ *  @retval DITTO_ERR_SYSTEM   the thread that writes cannot be started
+ *  @par Cost
+ *  That of ditto_checkpoint_save, and the folder is read once. In the background the call only copies the
+ *  values, after it has waited for the save before. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_save(ditto_checkpointer *checkpointer,
                                                                const ditto_checkpoint_options *options);
 
 /** Waits until no file is being written.
  *
  *  @param checkpointer  the checkpointer
- *  @return DITTO_OK, or the error of the last save if no call has returned it yet */
+ *  @return DITTO_OK, or the error of the last save if no call has returned it yet
+ *  @par Cost
+ *  Waits for the file that is being written. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_wait(ditto_checkpointer *checkpointer);
 
 /** Finds the checkpoint with the highest step in a folder. Regular files of the prefix count, and links to
@@ -383,7 +394,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_checkpointer_wait(ditto_checkpointe
  *  @retval DITTO_ERR_INVALID    the prefix is empty or contains "/"
  *  @retval DITTO_ERR_NOT_FOUND  there is no such checkpoint, or no such folder
  *  @retval DITTO_ERR_IO         the folder cannot be listed (errno)
- *  @retval DITTO_ERR_NO_MEMORY  memory was refused */
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused
+ *  @par Cost
+ *  Reads the folder once. No file is opened. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_latest(const char *folder, const char *prefix,
                                                                char *path, size_t capacity, size_t *length,
                                                                int64_t *step);
@@ -424,7 +437,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_checkpoint_open(ditto_stra
  *  @return DITTO_OK, an error of ditto_checkpoint_latest, or one of:
  *  @retval DITTO_ERR_RANGE      the path has more than 3071 bytes
  *  @retval DITTO_ERR_DIVERGED   another host makes another call
- *  @retval DITTO_ERR_TIMED_OUT  a host does not answer */
+ *  @retval DITTO_ERR_TIMED_OUT  a host does not answer
+ *  @par Cost
+ *  That of ditto_checkpoint_latest on the first host, and one message to each other host. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_checkpoint_latest(ditto_strategy *strategy,
                                                                         const char *folder,
                                                                         const char *prefix, char *path,

@@ -133,7 +133,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_create(const ditto_wire *wi
  *  @retval DITTO_OK            the cluster and its wire are destroyed
  *  @retval DITTO_ERR_BUSY      a strategy uses the cluster: destroy it first. The cluster stays
  *  @retval DITTO_ERR_POISONED  a message to or from a host that did not answer is unfinished. The cluster is
- *                              destroyed, but the memory of the message and the wire are not freed */
+ *                              destroyed, but the memory of the message and the wire are not freed
+ *  @par Cost
+ *  Tells the other hosts, closes the connection of the life line, and ends its thread. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_destroy(ditto_cluster *cluster);
 
 /** Returns the number of hosts.
@@ -174,7 +176,7 @@ DITTO_API int ditto_cluster_has_life_line(const ditto_cluster *cluster);
  *
  *  @param cluster       the cluster; NULL means one host
  *  @param num_replicas  number of replicas of all hosts
- *  @return the number of replicas for ditto_strategy_options.replicas on this host; 0 if there are more hosts
+ *  @return the number of replicas for ditto_strategy_options.num_replicas on this host; 0 if there are more hosts
  *          than replicas
  *  @par Thread safety
  *  Any thread may call it. */

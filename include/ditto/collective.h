@@ -159,7 +159,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce(ditto_replica *self, con
  *  @retval DITTO_ERR_INVALID   src or dst is NULL, or not a valid tensor (ditto_tensor)
  *  @retval DITTO_ERR_SHAPE     dst has another dtype or shape than src
  *  @retval DITTO_ERR_DIVERGED  the replicas' tensors differ in dtype or shape, even if their counts are
- *                              equal */
+ *                              equal
+ *  @par Cost
+ *  That of ditto_all_reduce. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_tensor(ditto_replica *self, const ditto_tensor *src,
                                                                ditto_tensor *dst, ditto_op op,
                                                                const ditto_reduce_options *options);
@@ -223,7 +225,10 @@ typedef ditto_status (*ditto_combine_fn)(void *out, const void *left, const void
  *  @return DITTO_OK, an error of ditto_all_reduce, an error of combine, or one of:
  *  @retval DITTO_ERR_INVALID  combine is NULL
  *  @retval DITTO_ERR_RANGE    element_bytes is outside 1 to 4096
- *  @retval DITTO_ERR_USER     combine returned a status that is neither DITTO_OK nor an error */
+ *  @retval DITTO_ERR_USER     combine returned a status that is neither DITTO_OK nor an error
+ *  @par Cost
+ *  That of ditto_all_reduce, with calls of the function for ranges of elements. In a small message every
+ *  replica combines all elements itself, otherwise each replica combines its share. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_with(ditto_replica *self, const void *src, void *dst,
                                                              size_t count, size_t element_bytes,
                                                              ditto_combine_fn combine, void *user,
@@ -279,7 +284,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_through(ditto_replica *s
  *  @param root     id of the replica that receives the result
  *  @param options  NULL for the defaults; read only during the call
  *  @return DITTO_OK, an error of ditto_all_reduce, or:
- *  @retval DITTO_ERR_RANGE  root is not the id of a replica */
+ *  @retval DITTO_ERR_RANGE  root is not the id of a replica
+ *  @par Cost
+ *  That of ditto_all_reduce, but only the root writes the result. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_to_root(ditto_replica *self, const void *src, void *dst,
                                                             size_t count, ditto_dtype dtype, ditto_op op,
                                                             uint32_t root,
@@ -294,7 +301,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_to_root(ditto_replica *self,
  *  @param root     id of the replica that sends its elements
  *  @param options  NULL for the defaults; read only during the call
  *  @return DITTO_OK, an error of ditto_all_reduce, or:
- *  @retval DITTO_ERR_RANGE  root is not the id of a replica */
+ *  @retval DITTO_ERR_RANGE  root is not the id of a replica
+ *  @par Cost
+ *  A small message takes one meeting, in which every replica reads the payload of the root. A larger one
+ *  takes two meetings, and each replica copies count elements from the memory of the root. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_broadcast_from_root(ditto_replica *self, void *buffer,
                                                                  size_t count, ditto_dtype dtype,
                                                                  uint32_t root,
@@ -311,7 +321,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_broadcast_from_root(ditto_replica *
  *  @param dtype    dtype of the elements
  *  @param op       an operator that the dtype has
  *  @param options  NULL for the defaults; read only during the call
- *  @return DITTO_OK, or an error of ditto_all_reduce */
+ *  @return DITTO_OK, or an error of ditto_all_reduce
+ *  @par Cost
+ *  A small message takes one meeting, a larger one two. Each replica reads its count elements from every
+ *  other replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter(ditto_replica *self, const void *src, void *dst,
                                                             size_t count, ditto_dtype dtype, ditto_op op,
                                                             const ditto_reduce_options *options);
@@ -326,7 +339,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter(ditto_replica *self,
  *  @param dtype    dtype of the elements
  *  @param op       an operator that the dtype has
  *  @param options  NULL for the defaults; read only during the call
- *  @return DITTO_OK, or an error of ditto_all_reduce */
+ *  @return DITTO_OK, or an error of ditto_all_reduce
+ *  @par Cost
+ *  That of ditto_reduce_scatter, and a pass over `counts`. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_uneven(ditto_replica *self, const void *src,
                                                                    void *dst, const size_t *counts,
                                                                    ditto_dtype dtype, ditto_op op,
@@ -340,7 +355,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_uneven(ditto_replica
  *  @param count    number of elements of each replica
  *  @param dtype    dtype of the elements
  *  @param options  NULL for the defaults; read only during the call
- *  @return DITTO_OK, or an error of ditto_all_reduce */
+ *  @return DITTO_OK, or an error of ditto_all_reduce
+ *  @par Cost
+ *  A small message takes one meeting, a larger one two. Each replica copies the elements of every other
+ *  replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather(ditto_replica *self, const void *src, void *dst,
                                                         size_t count, ditto_dtype dtype,
                                                         const ditto_reduce_options *options);
@@ -354,7 +372,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather(ditto_replica *self, con
  *  @param counts   [n] the number of elements of each replica; equal on all replicas
  *  @param dtype    dtype of the elements
  *  @param options  NULL for the defaults; read only during the call
- *  @return DITTO_OK, or an error of ditto_all_reduce */
+ *  @return DITTO_OK, or an error of ditto_all_reduce
+ *  @par Cost
+ *  That of ditto_all_gather, and a pass over `counts`. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_uneven(ditto_replica *self, const void *src,
                                                                void *dst, const size_t *counts,
                                                                ditto_dtype dtype,

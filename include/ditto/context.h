@@ -61,7 +61,9 @@ DITTO_API int32_t ditto_get_update_replica(void);
  *  @retval DITTO_ERR_FORKED     the strategy was created before fork, in the parent process
  *  @retval DITTO_ERR_SYSTEM     the thread could not be pinned, or its PUs could not be read. No strategy is
  *                               current
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for a scope. No strategy is current */
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for a scope. No strategy is current
+ *  @par Cost
+ *  That of ditto_strategy_scope_enter. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_set_default(ditto_strategy *strategy);
 
 /** Returns whether a variable belongs to a strategy. It makes no difference whether a scope was entered when

@@ -96,14 +96,18 @@ typedef ditto_status (*ditto_reduce_fn)(const ditto_tensor *row, void *user);
  *  @retval DITTO_ERR_NO_MEMORY  memory was refused
  *  @retval DITTO_ERR_USER       the function, or a function of the dataset, returned DITTO_ERR_USER, or a
  *                               positive status that it must not return. Its other errors are returned as
- *                               they are */
+ *                               they are
+ *  @par Cost
+ *  Reads and computes all rows, one after another. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_reduce(ditto_dataset *dataset, ditto_reduce_fn function,
                                                             void *user, uint64_t pass);
 
 /** Destroys the caller's handle. The dataset is freed when nothing that was made from it needs it.
  *
  *  @param dataset  the dataset, or NULL
- *  @return DITTO_OK */
+ *  @return DITTO_OK
+ *  @par Cost
+ *  The last handle closes the files and frees the memory of the dataset. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_destroy(ditto_dataset *dataset);
 
 DITTO_END

@@ -268,7 +268,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_split(ditto_replica *self, const di
  *  @par Ownership
  *  As in ditto_split.
  *  @par Source
- *  tf.distribute: experimental_replicate_to_logical_devices. */
+ *  tf.distribute: experimental_replicate_to_logical_devices.
+ *  @par Cost
+ *  One copy for each device. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_replicate(ditto_replica *self, const ditto_tensor *tensor,
                                                        ditto_tensor *copies);
 
@@ -286,7 +288,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_replicate(ditto_replica *self, cons
  *  @par Ownership
  *  The caller frees the data of the copy with ditto_free.
  *  @par Source
- *  tf.distribute: experimental_assign_to_logical_device. */
+ *  tf.distribute: experimental_assign_to_logical_device.
+ *  @par Cost
+ *  One copy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign_to_logical_device(ditto_replica *self,
                                                                       const ditto_tensor *tensor,
                                                                       uint32_t device, ditto_tensor *placed);

@@ -246,7 +246,9 @@ typedef ditto_status (*ditto_dataset_fn)(const ditto_input_context *context, voi
  *      - The rows of two pipelines differ in dtypes or shapes.
  *  @retval DITTO_ERR_USER     the function failed. If it returned another error, that error is returned
  *  @par Ownership
- *  The caller destroys the iterator with ditto_iterator_destroy. */
+ *  The caller destroys the iterator with ditto_iterator_destroy.
+ *  @par Cost
+ *  That of ditto_strategy_iterate, and the calls of the function. */
 DITTO_API DITTO_NODISCARD ditto_status
 ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn function, void *user,
                                      const ditto_input_options *options, ditto_iterator **out);
@@ -262,7 +264,9 @@ ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditto_dataset_fn 
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_BUSY     a call on the iterator has not returned. Nothing was done
  *  @retval DITTO_ERR_CONTEXT  called in a function that a replica executes, unless it is the default
- *                             strategy's, or in a function of a dataset. Nothing was done */
+ *                             strategy's, or in a function of a dataset. Nothing was done
+ *  @par Cost
+ *  Waits until the producers have finished their present rows, and frees the queues. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_destroy(ditto_iterator *iterator);
 
 /* -- The shape of batches -- */
@@ -350,7 +354,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_next(ditto_replica *self, ditto_ite
  *  @param iterator   an iterator of the replica's strategy
  *  @param out        [out] the batch. Not set at the end of the input
  *  @param has_value  [out] 1 if there is a batch, 0 at the end of the input
- *  @return DITTO_OK, or an error of ditto_next */
+ *  @return DITTO_OK, or an error of ditto_next
+ *  @par Cost
+ *  That of ditto_next. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_next_as_optional(ditto_replica *self, ditto_iterator *iterator,
                                                               ditto_batch *out, int *has_value);
 
@@ -388,7 +394,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next(ditto_iterator *itera
  *  @param iterator   the iterator
  *  @param out        [out] the value. NULL at the end of the input
  *  @param has_value  [out] 1 if there are batches, 0 at the end of the input
- *  @return DITTO_OK, or an error of ditto_iterator_next */
+ *  @return DITTO_OK, or an error of ditto_iterator_next
+ *  @par Cost
+ *  That of ditto_iterator_next. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_next_as_optional(ditto_iterator *iterator,
                                                                        ditto_value **out, int *has_value);
 
@@ -425,7 +433,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_save(ditto_iterator *itera
  *
  *  @param state  the state, or NULL
  *  @par Thread safety
- *  Any thread may call it. */
+ *  Any thread may call it.
+ *  @par Cost
+ *  Frees the state. */
 DITTO_API void ditto_state_free(void *state);
 
 /* -- Statistics -- */
@@ -479,7 +489,9 @@ typedef struct ditto_iterator_counters {
  *  @retval DITTO_ERR_RANGE    no replica has this id
  *  @retval DITTO_ERR_CONTEXT  the strategy was destroyed
  *  @par Thread safety
- *  Any thread may call it, in any context. */
+ *  Any thread may call it, in any context.
+ *  @par Cost
+ *  Reads the counters of each replica and producer. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_iterator_stats(const ditto_iterator *iterator, uint32_t replica,
                                                             ditto_iterator_counters *out);
 

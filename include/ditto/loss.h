@@ -35,7 +35,9 @@ DITTO_BEGIN
  *  @retval DITTO_ERR_INVALID      a pointer is NULL or misaligned, the weights have another dtype, or a
  *                                 tensor has an invalid dtype or rank
  *  @retval DITTO_ERR_RANGE        the size of a tensor overflows
- *  @retval DITTO_ERR_CONTEXT      `self` is not the calling thread's own replica */
+ *  @retval DITTO_ERR_CONTEXT      `self` is not the calling thread's own replica
+ *  @par Cost
+ *  Reads each loss and each weight once. There is no meeting. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_average_loss(ditto_replica *self, const ditto_tensor *losses,
                                                           const ditto_tensor *weights, uint64_t global_batch,
                                                           double *out);

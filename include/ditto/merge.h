@@ -157,7 +157,10 @@ typedef struct ditto_update_options {
  *  @retval DITTO_ERR_SYSTEM       the calling thread could not be pinned; nothing has changed
  *  @retval DITTO_ERR_RANGE        num_arguments is above DITTO_MAX_MERGE_ARGUMENTS; the size of a result
  *                                 overflows
- *  @retval DITTO_ERR_CONTEXT      an argument of another strategy, or of a variable that was destroyed */
+ *  @retval DITTO_ERR_CONTEXT      an argument of another strategy, or of a variable that was destroyed
+ *  @par Cost
+ *  One call of the function for each physical copy, by the replicas that own the copies, and about as much
+ *  as a run. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
     ditto_variable *variable, ditto_update_fn function, void *user, const ditto_value *const *arguments,
     uint32_t num_arguments, const ditto_update_options *options, ditto_value **results);
@@ -192,7 +195,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_update(
  *  @retval DITTO_ERR_CONTEXT      a variable of another strategy, or one that was destroyed
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for a split. All replicas get this error. The function
  *                                 was not called, nothing has changed, and the run goes on. Or there is no
- *                                 memory for the result, which ends the run */
+ *                                 memory for the result, which ends the run
+ *  @par Cost
+ *  A meeting before and after the calls of the function, of which there is one for each physical copy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_update(ditto_replica *self, ditto_variable *variable,
                                                     ditto_update_fn function, void *user,
                                                     const ditto_tensor *arguments, uint32_t num_arguments,

@@ -36,7 +36,9 @@ DITTO_BEGIN
  *  cross-replica context.
  *  @par Ownership
  *  The caller gives the cluster to ditto_cluster_destroy, before MPI_Finalize. The communicator stays the
- *  caller's. */
+ *  caller's.
+ *  @par Cost
+ *  That of ditto_cluster_create, and a duplicate of the communicator. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_mpi_cluster(MPI_Comm comm, const ditto_cluster_options *options,
                                                          ditto_cluster **out);
 
@@ -48,7 +50,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_mpi_cluster(MPI_Comm comm, const di
  *  MPI_Finalize does not return for 5 seconds, the process ends without it, and says so (docs/cluster.md).
  *
  *  @param status  how the program ends
- *  @return the exit status of the program: 0 if status is DITTO_OK or positive, else 1 */
+ *  @return the exit status of the program: 0 if status is DITTO_OK or positive, else 1
+ *  @par Cost
+ *  That of ditto_cluster_destroy. */
 DITTO_API int ditto_mpi_end(ditto_status status);
 
 /** @} */

@@ -188,7 +188,9 @@ typedef struct ditto_optimizer_options {
  *                                 of the gradients, stored as slots are
  *  @retval DITTO_ERR_SYSTEM       the calling thread cannot be pinned
  *  @par Ownership
- *  The caller gives the optimizer to ditto_optimizer_destroy. The variables stay the caller's. */
+ *  The caller gives the optimizer to ditto_optimizer_destroy. The variables stay the caller's.
+ *  @par Cost
+ *  Allocates the slots and writes zeros to them, on the nodes of the replicas that update the elements. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *const *variables,
                                                               uint32_t num_variables,
                                                               const ditto_optimizer_options *options,
@@ -202,7 +204,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_create(ditto_variable *co
  *  @retval DITTO_OK           the optimizer is destroyed
  *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was done
  *  @retval DITTO_ERR_BUSY     a call on the optimizer or on one of its slots has not returned, for
- *                             example one that saves or restores the slot; nothing was done */
+ *                             example one that saves or restores the slot; nothing was done
+ *  @par Cost
+ *  Frees the slots. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_destroy(ditto_optimizer *optimizer);
 
 /** Returns the number of variables of an optimizer, which is also the number of gradients of a step.

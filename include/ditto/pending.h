@@ -92,7 +92,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_start(ditto_replica *sel
  *  @param op       as for ditto_reduce_scatter
  *  @param options  as for ditto_all_reduce_start
  *  @param out      [out] the handle; set only on DITTO_OK
- *  @return DITTO_OK, or an error of ditto_all_reduce_start */
+ *  @return DITTO_OK, or an error of ditto_all_reduce_start
+ *  @par Cost
+ *  That of ditto_all_reduce_start. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_start(ditto_replica *self, const void *src,
                                                                   void *dst, size_t count, ditto_dtype dtype,
                                                                   ditto_op op,
@@ -109,7 +111,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_reduce_scatter_start(ditto_replica 
  *  @param dtype    as for ditto_all_gather
  *  @param options  as for ditto_all_reduce_start
  *  @param out      [out] the handle; set only on DITTO_OK
- *  @return DITTO_OK, or an error of ditto_all_reduce_start */
+ *  @return DITTO_OK, or an error of ditto_all_reduce_start
+ *  @par Cost
+ *  That of ditto_all_reduce_start. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_start(ditto_replica *self, const void *src, void *dst,
                                                               size_t count, ditto_dtype dtype,
                                                               const ditto_reduce_options *options,
@@ -125,7 +129,10 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_gather_start(ditto_replica *sel
  *  @return DITTO_OK, an error of ditto_barrier, or one of:
  *  @retval DITTO_ERR_INVALID  pending is NULL; the operation has been waited for already, was given up, or
  *                             was never started
- *  @retval DITTO_ERR_CONTEXT  another replica or an earlier run started the operation */
+ *  @retval DITTO_ERR_CONTEXT  another replica or an earlier run started the operation
+ *  @par Cost
+ *  The work on the operation that no replica has done yet, which the replicas that wait divide among
+ *  themselves. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_wait(ditto_replica *self, ditto_pending *pending,
                                                   const ditto_reduce_options *options);
 
@@ -137,7 +144,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_wait(ditto_replica *self, ditto_pen
  *  @param pending  [in, out] the handle. After DITTO_OK its number is 0
  *  @return an error of ditto_wait, which is DITTO_ERR_TIMED_OUT only in that exception, or one of:
  *  @retval DITTO_OK       the operation is complete, and counts as waited for
- *  @retval DITTO_PENDING  the operation is not complete, and is still pending */
+ *  @retval DITTO_PENDING  the operation is not complete, and is still pending
+ *  @par Cost
+ *  One look at each replica, and a share of the work on the operation. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_test(ditto_replica *self, ditto_pending *pending);
 
 /** Gives up all pending operations of this replica, because its function fails. If there are any, the call
@@ -149,7 +158,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_test(ditto_replica *self, ditto_pen
  *  @return status, or one of:
  *  @retval DITTO_ERR_INVALID  self is NULL; status is not an error, and operations were pending, which are
  *                             given up all the same
- *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica */
+ *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica
+ *  @par Cost
+ *  Waits until no replica accesses buffers of this one. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_abandon(ditto_replica *self, ditto_status status);
 
 /** @} */

@@ -147,7 +147,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_create(const ditto_topolo
 /** Destroys a placement.
  *
  *  @param placement  the placement, or NULL
- *  @return DITTO_OK */
+ *  @return DITTO_OK
+ *  @par Cost
+ *  Frees the placement. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_destroy(ditto_placement *placement);
 
 /* -- Reading a placement --
@@ -206,7 +208,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_lookup_replicas(const dit
  *  @param length     [out] the length of the whole text, without its terminator; may be NULL. Unless it is
  *                    less than `capacity`, the text in `buffer` is cut
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  `placement` is NULL, or `buffer` is NULL and `capacity` is not 0 */
+ *  @retval DITTO_ERR_INVALID  `placement` is NULL, or `buffer` is NULL and `capacity` is not 0
+ *  @par Cost
+ *  Writes one text. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_write(const ditto_placement *placement, char *buffer,
                                                              size_t capacity, size_t *length);
 
@@ -226,7 +230,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_placement_write(const ditto_placeme
  *  @retval DITTO_ERR_INVALID    a pointer is NULL, or the text was written for other hardware ("check")
  *  @retval DITTO_ERR_NO_MEMORY  memory was refused
  *  @par Ownership
- *  The caller destroys the placement with ditto_placement_destroy. */
+ *  The caller destroys the placement with ditto_placement_destroy.
+ *  @par Cost
+ *  Reads one text, and compares it with the machine. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_placement_read(const ditto_topology *topology, const char *text,
                                                             size_t length, ditto_placement **out);
 

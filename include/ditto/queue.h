@@ -145,7 +145,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_create(const ditto_queue_opti
  *  @retval DITTO_ERR_BUSY  a thread sleeps in the queue. Nothing was destroyed. Close the queue and join its
  *                          threads first
  *  @par Thread safety
- *  No other call on this queue may be in progress or follow. */
+ *  No other call on this queue may be in progress or follow.
+ *  @par Cost
+ *  One call of `drop` for each item that is left, and one system call. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_destroy(ditto_queue *queue);
 
 /* -- Producers: waiting --
@@ -200,7 +202,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_put(ditto_queue *queue, uint3
  *  @param ticket      [out] the ticket; set only on DITTO_OK
  *  @param payload     [out] memory of the slot, which the producer may use until it ends the ticket, or NULL
  *                     if slots have no memory; set only on DITTO_OK. The argument itself may be NULL
- *  @return DITTO_OK, or a status of ditto_queue_put */
+ *  @return DITTO_OK, or a status of ditto_queue_put
+ *  @par Cost
+ *  That of ditto_queue_put, without a hand-over. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_claim(ditto_queue *queue, uint32_t producer,
                                                          uint64_t bytes, uint32_t timeout_ms,
                                                          uint64_t *ticket, void **payload);
@@ -219,7 +223,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_claim(ditto_queue *queue, uin
  *  @retval DITTO_ERR_RANGE    there is no such producer, or `bytes` is more than was claimed
  *  @retval DITTO_ERR_CONTEXT  the producer does not hold this ticket: it was never claimed, is held by
  *                             another producer, or has already been ended
- *  @retval DITTO_ERR_INVALID  slots have memory, and `item` is not NULL */
+ *  @retval DITTO_ERR_INVALID  slots have memory, and `item` is not NULL
+ *  @par Cost
+ *  Writes one cache line, and wakes the consumer if it sleeps. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, uint32_t producer,
                                                            uint64_t ticket, void *item, uint64_t bytes);
 
@@ -238,7 +244,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_publish(ditto_queue *queue, u
  *  @retval DITTO_OK           the ticket is marked as failed
  *  @retval DITTO_ERR_INVALID  `status` is not an error
  *  @retval DITTO_ERR_RANGE    there is no such producer
- *  @retval DITTO_ERR_CONTEXT  the producer does not hold this ticket, as in ditto_queue_publish */
+ *  @retval DITTO_ERR_CONTEXT  the producer does not hold this ticket, as in ditto_queue_publish
+ *  @par Cost
+ *  That of ditto_queue_publish, and wakes the producers that sleep. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_fail(ditto_queue *queue, uint32_t producer,
                                                         uint64_t ticket, ditto_status status,
                                                         const char *message);
@@ -286,7 +294,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_queue_get(ditto_queue *queue, uint3
  *  DITTO_END_OF_INPUT.
  *
  *  @param queue  the queue
- *  @return DITTO_OK */
+ *  @return DITTO_OK
+ *  @par Cost
+ *  One fence that all threads of the process take part in (membarrier), and wakes threads that sleep. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_close(ditto_queue *queue);
 
 /** Statistics of a queue. Each number is exact when the threads that count it are idle. A thread that
@@ -316,7 +326,9 @@ typedef struct ditto_queue_counters {
  *  @param queue  the queue
  *  @param out    [out] the statistics. Start from DITTO_QUEUE_COUNTERS_INIT
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  struct_size is not set */
+ *  @retval DITTO_ERR_INVALID  struct_size is not set
+ *  @par Cost
+ *  Reads the counters of each producer. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_queue_stats(const ditto_queue *queue, ditto_queue_counters *out);
 
 DITTO_END

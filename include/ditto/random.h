@@ -67,7 +67,9 @@ DITTO_API void ditto_random_skip(ditto_random *random, uint64_t words);
  *
  *  @param random  the position
  *  @param dst     [out] array of `count` numbers
- *  @param count   number of elements */
+ *  @param count   number of elements
+ *  @par Cost
+ *  Time grows with `count`. Ten rounds of two multiplications each make four words. */
 DITTO_API void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t count);
 
 /** Writes integers in [0, bound). A number takes two words. The probability of each integer differs from
@@ -76,21 +78,27 @@ DITTO_API void ditto_random_u32(ditto_random *random, uint32_t *dst, size_t coun
  *  @param random  the position
  *  @param bound   the bound. If it is 0, all numbers are 0
  *  @param dst     [out] array of `count` numbers
- *  @param count   number of elements */
+ *  @param count   number of elements
+ *  @par Cost
+ *  Time grows with `count`. Ten rounds of two multiplications each make four words. */
 DITTO_API void ditto_random_below(ditto_random *random, uint64_t bound, uint64_t *dst, size_t count);
 
 /** Writes multiples of 2^-24 in [0, 1). A number takes one word.
  *
  *  @param random  the position
  *  @param dst     [out] array of `count` numbers
- *  @param count   number of elements */
+ *  @param count   number of elements
+ *  @par Cost
+ *  Time grows with `count`. Ten rounds of two multiplications each make four words. */
 DITTO_API void ditto_random_f32(ditto_random *random, float *dst, size_t count);
 
 /** Writes multiples of 2^-53 in [0, 1). A number takes two words.
  *
  *  @param random  the position
  *  @param dst     [out] array of `count` numbers
- *  @param count   number of elements */
+ *  @param count   number of elements
+ *  @par Cost
+ *  Time grows with `count`. Ten rounds of two multiplications each make four words. */
 DITTO_API void ditto_random_f64(ditto_random *random, double *dst, size_t count);
 
 /** Writes numbers of the normal distribution with mean 0 and variance 1.
@@ -104,14 +112,18 @@ DITTO_API void ditto_random_f64(ditto_random *random, double *dst, size_t count)
  *  @param dst     [out] array of `count` numbers
  *  @param count   number of elements
  *  @par Source
- *  Box and Muller, Ann. Math. Stat. 29(2), 1958. */
+ *  Box and Muller, Ann. Math. Stat. 29(2), 1958.
+ *  @par Cost
+ *  Time grows with `count`. Two numbers take one logarithm, one square root, one sine and one cosine. */
 DITTO_API void ditto_random_normal_f64(ditto_random *random, double *dst, size_t count);
 
 /** Writes the numbers of ditto_random_normal_f64, rounded to f32.
  *
  *  @param random  the position
  *  @param dst     [out] array of `count` numbers
- *  @param count   number of elements */
+ *  @param count   number of elements
+ *  @par Cost
+ *  Time grows with `count`. Two numbers take one logarithm, one square root, one sine and one cosine. */
 DITTO_API void ditto_random_normal_f32(ditto_random *random, float *dst, size_t count);
 
 DITTO_END

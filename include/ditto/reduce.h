@@ -60,7 +60,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce(ditto_strategy *str
  *  @param out       [out] the number
  *  @return DITTO_OK, an error of ditto_strategy_reduce or ditto_value_tensor, or one of:
  *  @retval DITTO_ERR_SHAPE        the result does not have exactly one element
- *  @retval DITTO_ERR_UNSUPPORTED  the result is complex */
+ *  @retval DITTO_ERR_UNSUPPORTED  the result is complex
+ *  @par Cost
+ *  That of ditto_strategy_reduce. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op,
                                                                  const ditto_value *value, double *out);
 
@@ -72,7 +74,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_f64(ditto_strategy 
  *  @param out       [out] the merged slices, equal on all replicas
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID      the value is not slices
- *  @retval DITTO_ERR_UNSUPPORTED  the dtype does not have SUM */
+ *  @retval DITTO_ERR_UNSUPPORTED  the dtype does not have SUM
+ *  @par Cost
+ *  Sorts all indices, and reads each row once. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy,
                                                                    const ditto_value *slices,
                                                                    ditto_value **out);
@@ -104,7 +108,9 @@ typedef struct ditto_destination {
  *                             value, nor a variable
  *  @retval DITTO_ERR_RANGE    destination.replica is not the id of a replica; an index of the slices is not a
  *                             row of the variable; the size of the dense array overflows
- *  @retval DITTO_ERR_SHAPE    the length of the slices' rows does not fit the variable */
+ *  @retval DITTO_ERR_SHAPE    the length of the slices' rows does not fit the variable
+ *  @par Cost
+ *  That of ditto_strategy_reduce, and one copy of the result for each further destination. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op,
                                                                 const ditto_value *value,
                                                                 ditto_destination destination,
@@ -120,7 +126,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_reduce_to(ditto_strategy *
  *  @param num_values    number of values
  *  @param out           [out] [num_values] the results; after an error none is set
  *  @return DITTO_OK, an error of ditto_strategy_reduce_to, or:
- *  @retval DITTO_ERR_INVALID  num_values is 0 */
+ *  @retval DITTO_ERR_INVALID  num_values is 0
+ *  @par Cost
+ *  One run for all values, in which each element is read once from each replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op op,
                                                                       const ditto_value *const *values,
                                                                       const ditto_destination *destinations,
@@ -135,7 +143,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_batch_reduce_to(ditto_stra
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID  an invalid tensor; destination.of as for ditto_strategy_reduce_to
  *  @retval DITTO_ERR_RANGE    destination.replica is not the id of a replica; the size of the tensor
- *                             overflows */
+ *                             overflows
+ *  @par Cost
+ *  One copy for each destination. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy,
                                                                    const ditto_tensor *tensor,
                                                                    ditto_destination destination,
@@ -150,7 +160,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_broadcast_to(ditto_strateg
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_SHAPE        the components are scalars, or differ in another dimension than axis
  *  @retval DITTO_ERR_RANGE        axis is not below the rank; the size of the result overflows
- *  @retval DITTO_ERR_UNSUPPORTED  slices */
+ *  @retval DITTO_ERR_UNSUPPORTED  slices
+ *  @par Cost
+ *  One copy of each component. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_gather(ditto_strategy *strategy,
                                                              const ditto_value *value, uint32_t axis,
                                                              ditto_value **out);

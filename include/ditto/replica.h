@@ -87,7 +87,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_alloc(ditto_replica *self, size_t b
  *
  *  @param self    the calling replica
  *  @param memory  the memory; NULL is allowed
- *  @retval DITTO_OK  the memory is free */
+ *  @retval DITTO_OK  the memory is free
+ *  @par Cost
+ *  Gives memory back to the arena of the replica, without a lock that other replicas take. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_free(ditto_replica *self, void *memory);
 
 /** Records why a function of the program fails, and returns the status that it should return: `return
@@ -102,7 +104,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_free(ditto_replica *self, void *mem
  *  @param format  the message, as for printf, followed by its arguments
  *  @return DITTO_ERR_USER always
  *  @par Thread safety
- *  Any thread may call it, in any context. */
+ *  Any thread may call it, in any context.
+ *  @par Cost
+ *  Writes the message, and nothing else. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_fail(ditto_replica *self, int32_t code, const char *format, ...)
     DITTO_PRINTF(3, 4);
 

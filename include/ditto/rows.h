@@ -71,7 +71,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_scatter(ditto_replica *self, ditto_
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_RANGE    an index is not that of a row. The message names it, and nothing is written
  *  @retval DITTO_ERR_SHAPE    the variable is a scalar
- *  @retval DITTO_ERR_INVALID  a pointer is NULL or misaligned */
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL or misaligned
+ *  @par Cost
+ *  Copies `count` rows. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_lookup(ditto_replica *self, const ditto_variable *variable,
                                                     const int64_t *indices, size_t count, void *rows);
 
@@ -89,7 +91,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_lookup(ditto_replica *self, const d
  *  @param op        the operation
  *  @param slices    the slices
  *  @return DITTO_OK, or DITTO_ERR_RANGE, DITTO_ERR_INVALID, DITTO_ERR_SHAPE or DITTO_ERR_UNSUPPORTED as for
- *          ditto_scatter. A variable without aggregation is not an error here */
+ *          ditto_scatter. A variable without aggregation is not an error here
+ *  @par Cost
+ *  Each slice is applied once to each physical copy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_scatter(ditto_variable *variable, ditto_scatter_op op,
                                                               const ditto_slices *slices);
 
@@ -104,7 +108,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_scatter(ditto_variable *va
  *  @retval DITTO_ERR_RANGE        an index is not that of a row. The message names it, and nothing is written
  *  @retval DITTO_ERR_INVALID      a pointer is NULL or misaligned
  *  @retval DITTO_ERR_SHAPE        `bytes` is another number, or the variable is a scalar
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is sync-on-read. Read it as a whole, which aggregates it */
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is sync-on-read. Read it as a whole, which aggregates it
+ *  @par Cost
+ *  Copies `count` rows. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_lookup(ditto_variable *variable, const int64_t *indices,
                                                              size_t count, void *rows, size_t bytes);
 

@@ -125,7 +125,9 @@ typedef ditto_status (*ditto_step_fn)(ditto_replica *self, const ditto_batch *ba
  *  @retval DITTO_END_OF_INPUT  the input ended before `num_steps` steps. result and num_done are set
  *  @retval DITTO_ERR_SHAPE     dynamic_batch is OFF, and a batch has fewer rows than the replica gets in a
  *                              full step
- *  @retval DITTO_ERR_USER      the function returned a status that is neither DITTO_OK nor an error */
+ *  @retval DITTO_ERR_USER      the function returned a status that is neither DITTO_OK nor an error
+ *  @par Cost
+ *  That of ditto_strategy_run_values once, and of ditto_next for each step. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run_steps(ditto_strategy *strategy,
                                                                 ditto_step_fn function, void *user,
                                                                 ditto_iterator *iterator, uint64_t num_steps,
@@ -169,7 +171,9 @@ DITTO_API const ditto_value *ditto_arguments(const ditto_replica *self);
  *  @retval DITTO_ERR_RANGE      more than DITTO_MAX_RESULTS results; a name longer than
  *                               DITTO_MAX_RESULT_NAME_BYTES; the size of the tensor overflows
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copy
- *  @retval DITTO_ERR_CONTEXT    not called in a run with values */
+ *  @retval DITTO_ERR_CONTEXT    not called in a run with values
+ *  @par Cost
+ *  One copy of the tensor. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const char *name,
                                                     const ditto_tensor *tensor);
 
@@ -178,7 +182,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_return(ditto_replica *self, const c
  *  @param self    the calling replica
  *  @param name    as for ditto_return
  *  @param number  the result
- *  @return DITTO_OK, or an error of ditto_return */
+ *  @return DITTO_OK, or an error of ditto_return
+ *  @par Cost
+ *  That of ditto_return, for one number. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_f64(ditto_replica *self, const char *name, double number);
 
 /** Allocates the memory of a result, uninitialised, so that the function can write the result without a copy.
@@ -186,7 +192,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_return_f64(ditto_replica *self, con
  *  @param self    the calling replica
  *  @param name    as for ditto_return
  *  @param tensor  [in] dtype, rank and shape; [out] data
- *  @return DITTO_OK, or an error of ditto_return */
+ *  @return DITTO_OK, or an error of ditto_return
+ *  @par Cost
+ *  An allocation in the memory of the replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_buffer(ditto_replica *self, const char *name,
                                                            ditto_tensor *tensor);
 
@@ -209,7 +217,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_return_variable(ditto_replica *self
  *  @param dense_rows  number of rows of the array that the rows belong to; 0 if it is not known
  *  @return DITTO_OK, an error of ditto_return, or one of:
  *  @retval DITTO_ERR_INVALID  a pointer is NULL or misaligned; an unknown dtype
- *  @retval DITTO_ERR_RANGE    an index is negative, or not below dense_rows; the size overflows */
+ *  @retval DITTO_ERR_RANGE    an index is negative, or not below dense_rows; the size overflows
+ *  @par Cost
+ *  One copy of the slices. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_return_slices(ditto_replica *self, const char *name,
                                                            const ditto_slices *slices, size_t dense_rows);
 

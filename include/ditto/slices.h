@@ -71,7 +71,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices(ditto_replica *se
  *  @retval DITTO_ERR_RANGE     an index on any replica is outside [0, dense_rows). The message names the
  *                              replica and the index, and nothing is written. All replicas return the same
  *                              error, and the run continues
- *  @retval DITTO_ERR_DIVERGED  dense_rows differs between replicas */
+ *  @retval DITTO_ERR_DIVERGED  dense_rows differs between replicas
+ *  @par Cost
+ *  That of ditto_all_reduce_slices, without an allocation. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_all_reduce_slices_into(ditto_replica *self,
                                                                     const ditto_slices *src, void *dense,
                                                                     size_t dense_rows, ditto_op op,

@@ -21,7 +21,9 @@ DITTO_BEGIN
  *  @param out    [out] the dataset
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_RANGE    `step` is 0
- *  @retval DITTO_ERR_INVALID  the range has no number */
+ *  @retval DITTO_ERR_INVALID  the range has no number
+ *  @par Cost
+ *  One allocation. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, int64_t stop, int64_t step,
                                                                 ditto_dataset **out);
 
@@ -36,7 +38,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, i
  *  @retval DITTO_ERR_SHAPE    the first dimensions differ
  *  @par Ownership
  *  The arrays are not copied. They must stay unchanged as long as the dataset, or one made from it,
- *  exists. */
+ *  exists.
+ *  @par Cost
+ *  One allocation. Nothing is copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_arrays(const ditto_tensor *arrays,
                                                                  uint32_t num_components,
                                                                  ditto_dataset **out);
@@ -83,7 +87,9 @@ typedef struct ditto_generator {
  *  @param num_components  number of components of a row
  *  @param out             [out] the dataset
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  `next` is NULL */
+ *  @retval DITTO_ERR_INVALID  `next` is NULL
+ *  @par Cost
+ *  No function is called before an iterator asks for rows. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_generator(const ditto_generator *generator,
                                                                     const ditto_tensor *row,
                                                                     uint32_t num_components,
@@ -141,7 +147,9 @@ typedef struct ditto_text_options {
  *  @return DITTO_OK, an error that all sources of files have, or one of:
  *  @retval DITTO_ERR_RANGE    options->max_bytes is above 2^30
  *  @retval DITTO_ERR_CORRUPT  the first line, or one that is skipped before it, has more than max_bytes and
- *                             more than 16 MiB */
+ *                             more than 16 MiB
+ *  @par Cost
+ *  Every file is opened once, and read up to its first row. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_text(const ditto_files *files,
                                                                const ditto_text_options *options,
                                                                ditto_dataset **out);
@@ -220,7 +228,9 @@ typedef struct ditto_csv_options {
  *      - The dtype of a component cannot represent its missing_value.
  *  @retval DITTO_ERR_RANGE        ditto_csv_component.missing is not a value of its enum
  *  @retval DITTO_ERR_UNSUPPORTED  a component has a dtype that ditto_csv_component does not allow
- *  @retval DITTO_ERR_CORRUPT      the first row, or a line that is skipped before it, has more than 16 MiB */
+ *  @retval DITTO_ERR_CORRUPT      the first row, or a line that is skipped before it, has more than 16 MiB
+ *  @par Cost
+ *  Every file is opened once, and read up to its first row. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_csv(const ditto_files *files,
                                                               const ditto_csv_component *components,
                                                               uint32_t num_components,
@@ -266,7 +276,9 @@ typedef struct ditto_tfrecord_options {
  *                                 value of its enum
  *  @retval DITTO_ERR_UNSUPPORTED  the files are compressed, and the library was built without zlib
  *  @par Source
- *  The format is described in TensorFlow, "TFRecord and tf.train.Example". */
+ *  The format is described in TensorFlow, "TFRecord and tf.train.Example".
+ *  @par Cost
+ *  Every file is opened once, and read up to its first record. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_tfrecord(const ditto_files *files,
                                                                    const ditto_tfrecord_options *options,
                                                                    ditto_dataset **out);
@@ -308,7 +320,9 @@ typedef struct ditto_fixed_options {
  *      - A record has 0 bytes.
  *      - All elements have one size, records overlap, and the stride is not a multiple of that size.
  *  @retval DITTO_ERR_CORRUPT  a file is shorter than its header and footer together, or does not contain the
- *                             whole number of records that it must contain */
+ *                             whole number of records that it must contain
+ *  @par Cost
+ *  Asks for the size of every file. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_files *files,
                                                                 const ditto_tensor *row,
                                                                 uint32_t num_components,
@@ -331,7 +345,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_fixed(const ditto_file
  *                                 array with more than one dimension is in Fortran order, or the format has
  *                                 another version
  *  @retval DITTO_ERR_SHAPE        the first dimensions differ
- *  @retval DITTO_ERR_INVALID      an array has rank 0 or no rows, or a name is NULL or empty */
+ *  @retval DITTO_ERR_INVALID      an array has rank 0 or no rows, or a name is NULL or empty
+ *  @par Cost
+ *  Reads the header of every file. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_npy(const char *const *names,
                                                               uint32_t num_components, ditto_dataset **out);
 

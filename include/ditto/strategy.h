@@ -344,7 +344,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_create(ditto_strategy_kind
  *  @retval DITTO_ERR_POISONED  the strategy is destroyed, but the replicas that the message names have not
  *                              returned from a run. Their threads and the strategy's memory are not freed,
  *                              because a late replica may still use them. For the same reason objects that
- *                              were created with the strategy are not freed when they are destroyed */
+ *                              were created with the strategy are not freed when they are destroyed
+ *  @par Cost
+ *  Ends and joins the threads of the replicas, and frees their memory. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_destroy(ditto_strategy *strategy);
 
 /** Runs function(self, user) once on every replica at the same time, and waits until all have returned.
@@ -389,7 +391,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_run(ditto_strategy *strate
  *  @retval DITTO_ERR_CONTEXT    as for all functions of this group; also for the default strategy in the
  *                               scope of another one
  *  @retval DITTO_ERR_SYSTEM     the thread could not be pinned, or its PUs could not be read
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for a scope */
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for a scope
+ *  @par Cost
+ *  Two system calls, which bind the thread to the PUs of replica 0. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_enter(ditto_strategy *strategy);
 
 /** Undoes the last ditto_strategy_scope_enter. Leaving the outermost scope restores the thread's affinity. It
@@ -398,7 +402,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_enter(ditto_strategy
  *  @param strategy  the strategy
  *  @retval DITTO_OK           the scope was left
  *  @retval DITTO_ERR_CONTEXT  the scope entered last on this thread is not one of this strategy, or was not
- *                             entered with ditto_strategy_scope_enter; nothing was done */
+ *                             entered with ditto_strategy_scope_enter; nothing was done
+ *  @par Cost
+ *  One system call, which gives the thread its own PUs again. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_scope_leave(ditto_strategy *strategy);
 
 /** Returns the kind of a strategy.
@@ -459,7 +465,9 @@ DITTO_API const ditto_placement *ditto_strategy_placement(const ditto_strategy *
  *  @retval DITTO_ERR_INVALID  strategy or num_nodes is NULL, or nodes is NULL and capacity is not 0
  *  @retval DITTO_ERR_CONTEXT  the default strategy has no devices
  *  @par Thread safety
- *  Any thread may call it, in any context. */
+ *  Any thread may call it, in any context.
+ *  @par Cost
+ *  Writes one number for each device. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_parameter_devices(const ditto_strategy *strategy,
                                                                         uint32_t *nodes, uint32_t capacity,
                                                                         uint32_t *num_nodes);
@@ -557,7 +565,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_device_info(ditto_strategy
  *  @param length    [out] the length of the whole text, without its terminator; may be NULL. If it is larger
  *                   than capacity - 1, the text in buffer is cut
  *  @retval DITTO_OK           the text was written
- *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0 */
+ *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0
+ *  @par Cost
+ *  Writes one text. With `capacity` 0 the text is made too, to find its length. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_describe(ditto_strategy *strategy, char *buffer,
                                                                size_t capacity, size_t *length);
 

@@ -198,7 +198,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_topology_create(const ditto_topolog
 /** Destroys a topology.
  *
  *  @param topology  the topology, or NULL
- *  @return DITTO_OK */
+ *  @return DITTO_OK
+ *  @par Cost
+ *  Frees the copy of the topology. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_topology_destroy(ditto_topology *topology);
 
 /* -- Reading a topology --
@@ -262,7 +264,9 @@ DITTO_API uint32_t ditto_topology_distance(const ditto_topology *topology, uint3
  *
  *  @param topology  the topology
  *  @return the minimum of the number of cores, this process's share of the CPU quota rounded up, and
- *          DITTO_MAX_REPLICAS. 0 if `topology` is NULL */
+ *          DITTO_MAX_REPLICAS. 0 if `topology` is NULL
+ *  @par Cost
+ *  Looks at every PU. */
 DITTO_API uint32_t ditto_topology_default_num_replicas(const ditto_topology *topology);
 
 DITTO_END

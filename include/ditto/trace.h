@@ -47,14 +47,18 @@ typedef struct ditto_trace_options {
  *  @retval DITTO_ERR_RANGE        num_events is so large that the bytes of the events overflow size_t
  *  @retval DITTO_ERR_INVALID      struct_size of options is not set
  *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version, and has a field set that this version
- *                                 lacks */
+ *                                 lacks
+ *  @par Cost
+ *  Allocates 48 bytes for each event of each replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_start(ditto_strategy *strategy,
                                                                   const ditto_trace_options *options);
 
 /** Stops recording. The recording can be read until the next start.
  *
  *  @param strategy  the strategy
- *  @return DITTO_OK, or an error of the group "Strategies" */
+ *  @return DITTO_OK, or an error of the group "Strategies"
+ *  @par Cost
+ *  Stores one address for each replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy);
 
 /** What the replicas did under one name. */
@@ -101,7 +105,9 @@ typedef struct ditto_operation_counters {
  *  @param out       [out] the times. Start from DITTO_OPERATION_COUNTERS_INIT
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID    `out` is NULL, or its struct_size is not set
- *  @retval DITTO_ERR_NOT_FOUND  there are no more operations, or nothing was recorded */
+ *  @retval DITTO_ERR_NOT_FOUND  there are no more operations, or nothing was recorded
+ *  @par Cost
+ *  Adds up the counters of all replicas. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_stats(ditto_strategy *strategy,
                                                                       uint32_t index,
                                                                       ditto_operation_counters *out);
@@ -115,7 +121,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_operation_stats(ditto_stra
  *  @param length    [out] length of the whole text, as in ditto_strategy_describe
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID    `buffer` is NULL, and `capacity` is not 0
- *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
+ *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded
+ *  @par Cost
+ *  Adds up the counters of all replicas, and writes one text. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_describe(ditto_strategy *strategy, char *buffer,
                                                                      size_t capacity, size_t *length);
 
@@ -127,7 +135,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_describe(ditto_strat
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID    `path` is NULL
  *  @retval DITTO_ERR_IO         the file cannot be written, or not completely. The message has the errno
- *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded */
+ *  @retval DITTO_ERR_NOT_FOUND  nothing was recorded
+ *  @par Cost
+ *  Writes about a hundred bytes for each event. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *path);
 
 /* -- Counts of calls. Any thread may call the functions, in any context. -- */
@@ -147,7 +157,9 @@ DITTO_API void ditto_usage_count(int on);
  *  @param length    [out] length of the whole text, as in ditto_strategy_describe
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID    `buffer` is NULL, and `capacity` is not 0
- *  @retval DITTO_ERR_NO_MEMORY  memory was refused */
+ *  @retval DITTO_ERR_NO_MEMORY  memory was refused
+ *  @par Cost
+ *  Reads one counter for each public function. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_usage_describe(char *buffer, size_t capacity, size_t *length);
 
 DITTO_END

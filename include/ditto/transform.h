@@ -53,7 +53,9 @@ typedef struct ditto_map_options {
  *      - num_components is 0 or above DITTO_MAX_COMPONENTS, and `row` is not NULL.
  *      - num_components is not 0, and `row` is NULL.
  *      - A rank is above DITTO_MAX_RANK - 1 or was not set, or a dtype is unknown.
- *  @retval DITTO_ERR_RANGE    a component has more than PTRDIFF_MAX bytes, or a row more than SIZE_MAX */
+ *  @retval DITTO_ERR_RANGE    a component has more than PTRDIFF_MAX bytes, or a row more than SIZE_MAX
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function,
                                                          void *user, const ditto_map_options *options,
                                                          ditto_dataset **out);
@@ -141,7 +143,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shuffle(ditto_dataset *inpu
  *  @param count  how often the rows come in total, or DITTO_REPEAT_FOREVER
  *  @param out    [out] the dataset
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_RANGE  `count` is 0 */
+ *  @retval DITTO_ERR_RANGE  `count` is 0
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_repeat(ditto_dataset *input, uint64_t count,
                                                             ditto_dataset **out);
 
@@ -151,7 +155,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_repeat(ditto_dataset *input
  *  @param count  how many are kept
  *  @param out    [out] the dataset
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_RANGE  `count` is 0 */
+ *  @retval DITTO_ERR_RANGE  `count` is 0
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_take(ditto_dataset *input, uint64_t count,
                                                           ditto_dataset **out);
 
@@ -160,7 +166,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_take(ditto_dataset *input, 
  *  @param input  the input
  *  @param count  how many are dropped
  *  @param out    [out] the dataset
- *  @return DITTO_OK, or an error that all transformations have */
+ *  @return DITTO_OK, or an error that all transformations have
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count,
                                                           ditto_dataset **out);
 
@@ -171,7 +179,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_skip(ditto_dataset *input, 
  *  @param index       number of this shard, from 0
  *  @param out         [out] the dataset
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_RANGE  `num_shards` is 0, or `index` is not below it */
+ *  @retval DITTO_ERR_RANGE  `num_shards` is 0, or `index` is not below it
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t num_shards,
                                                            uint64_t index, ditto_dataset **out);
 
@@ -186,7 +196,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input,
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID  there is no input, there are more than DITTO_MAX_COMPONENTS components, the
  *                             inputs have different batch sizes, or only some of them are batched
- *  @retval DITTO_ERR_RANGE    a row has more than SIZE_MAX bytes */
+ *  @retval DITTO_ERR_RANGE    a row has more than SIZE_MAX bytes
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t num_inputs,
                                                          ditto_dataset **out);
 
@@ -197,7 +209,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_zip(ditto_dataset *const *i
  *  @param out         [out] the dataset
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID      there is no input, or the rows of the inputs differ in dtypes or shapes
- *  @retval DITTO_ERR_UNSUPPORTED  an input is batched */
+ *  @retval DITTO_ERR_UNSUPPORTED  an input is batched
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_concatenate(ditto_dataset *const *inputs,
                                                                  uint32_t num_inputs, ditto_dataset **out);
 
@@ -209,7 +223,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_concatenate(ditto_dataset *
  *  @param cycle       how many inputs are open at a time. 0, or more than num_inputs, means all
  *  @param block       how many consecutive rows come from one input. 0 means 1
  *  @param out         [out] the dataset
- *  @return DITTO_OK, or an error of ditto_dataset_concatenate */
+ *  @return DITTO_OK, or an error of ditto_dataset_concatenate
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs,
                                                                 uint32_t num_inputs, uint32_t cycle,
                                                                 uint64_t block, ditto_dataset **out);
@@ -229,7 +245,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *c
  *  @param out    [out] the dataset
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_RANGE    `rows` is 0
- *  @retval DITTO_ERR_INVALID  the input is already batched, or a flag is unknown */
+ *  @retval DITTO_ERR_INVALID  the input is already batched, or a flag is unknown
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_batch(ditto_dataset *input, uint64_t rows,
                                                            uint32_t flags, ditto_dataset **out);
 
@@ -238,7 +256,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_batch(ditto_dataset *input,
  *  @param input  the input
  *  @param out    [out] the dataset
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_INVALID  the input is not batched */
+ *  @retval DITTO_ERR_INVALID  the input is not batched
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_unbatch(ditto_dataset *input, ditto_dataset **out);
 
 /** Sets how many batches wait ready for each replica, unless ditto_input_options.buffer is set.
@@ -247,7 +267,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_unbatch(ditto_dataset *inpu
  *  @param num_batches  number of batches, 1 to 65536
  *  @param out          [out] the dataset
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_RANGE  `num_batches` is 0 or above 65536 */
+ *  @retval DITTO_ERR_RANGE  `num_batches` is 0 or above 65536
+ *  @par Cost
+ *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_prefetch(ditto_dataset *input, uint64_t num_batches,
                                                               ditto_dataset **out);
 

@@ -136,7 +136,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strateg
  *  @par Thread safety
  *  Any thread may call it. If two threads call it at the same time, the text may be a mixture.
  *  @par Ownership
- *  The text is in the strategy's memory, and is valid until the next call. */
+ *  The text is in the strategy's memory, and is valid until the next call.
+ *  @par Cost
+ *  Writes one text, and reads a few cache lines of each replica. */
 DITTO_API const char *ditto_strategy_diagnose(ditto_strategy *strategy);
 
 /** @} */

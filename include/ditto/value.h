@@ -62,7 +62,9 @@ typedef enum ditto_value_kind {
  *  @param strategy  the strategy
  *  @param tensor    copied, except for its data, which must live as long as the value is used
  *  @param out       [out] the value
- *  @return DITTO_OK, or an error of this group */
+ *  @return DITTO_OK, or an error of this group
+ *  @par Cost
+ *  One allocation. Nothing is copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value(ditto_strategy *strategy,
                                                             const ditto_tensor *tensor, ditto_value **out);
 
@@ -89,7 +91,9 @@ typedef ditto_status (*ditto_value_fn)(uint32_t replica, uint32_t num_replicas, 
  *  @param out       [out] the value
  *  @return DITTO_OK, an error of the function, or:
  *  @retval DITTO_ERR_INVALID  the components differ in dtype or rank; a component is a local array
- *  @retval DITTO_ERR_USER     the function returned a status that is neither DITTO_OK nor an error */
+ *  @retval DITTO_ERR_USER     the function returned a status that is neither DITTO_OK nor an error
+ *  @par Cost
+ *  One call of the function and one copy for each replica of this host. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_function(ditto_strategy *strategy,
                                                                           ditto_value_fn function, void *user,
                                                                           ditto_value **out);
@@ -105,7 +109,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_function(ditto_
  *  @retval DITTO_ERR_INVALID  dtypes or ranks differ; each is 0
  *  @retval DITTO_ERR_RANGE    N * each is above UINT32_MAX; the size of a stacked array overflows
  *  @retval DITTO_ERR_SHAPE    the arrays of one replica differ in shape; the stacked array has too many
- *                             dimensions */
+ *                             dimensions
+ *  @par Cost
+ *  One copy of each array. Replicas copy in parallel. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy,
                                                                          const ditto_tensor *tensors,
                                                                          uint32_t each, ditto_value **out);
@@ -118,7 +124,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_tensors(ditto_s
  *  @param out         [out] the value
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID  dtypes or lengths of rows differ
- *  @retval DITTO_ERR_RANGE    an index is negative, or not below dense_rows */
+ *  @retval DITTO_ERR_RANGE    an index is negative, or not below dense_rows
+ *  @par Cost
+ *  One copy of the slices, and a look at each index. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy,
                                                                         const ditto_slices *slices,
                                                                         size_t dense_rows, ditto_value **out);
@@ -129,7 +137,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_value_from_slices(ditto_st
  *  @param variable  the variable
  *  @param out       [out] the value
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards */
+ *  @retval DITTO_ERR_UNSUPPORTED  the variable is cut into shards
+ *  @par Cost
+ *  One allocation. Nothing is copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out);
 
 /** Writes one value to a variable, as ditto_variable_assign does.
@@ -146,7 +156,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_value(ditto_variable *vari
  *  @return DITTO_OK, an error of ditto_variable_assign or ditto_variable_read, or one of:
  *  @retval DITTO_ERR_INVALID  a per-replica value; slices; a nest; another dtype
  *  @retval DITTO_ERR_SHAPE    another shape
- *  @retval DITTO_ERR_CONTEXT  a value of another strategy */
+ *  @retval DITTO_ERR_CONTEXT  a value of another strategy
+ *  @par Cost
+ *  That of ditto_variable_assign. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_value(ditto_variable *variable,
                                                                    const ditto_value *value);
 
@@ -154,7 +166,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_value(ditto_variabl
  *
  *  @param variable  the variable that is written
  *  @param value     as for ditto_variable_assign_value
- *  @return DITTO_OK, an error of ditto_variable_assign_add, or one of ditto_variable_assign_value */
+ *  @return DITTO_OK, an error of ditto_variable_assign_add, or one of ditto_variable_assign_value
+ *  @par Cost
+ *  That of ditto_variable_assign_add. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add_value(ditto_variable *variable,
                                                                        const ditto_value *value);
 
@@ -162,7 +176,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add_value(ditto_var
  *
  *  @param variable  the variable that is written
  *  @param value     as for ditto_variable_assign_value
- *  @return DITTO_OK, an error of ditto_variable_assign_sub, or one of ditto_variable_assign_value */
+ *  @return DITTO_OK, an error of ditto_variable_assign_sub, or one of ditto_variable_assign_value
+ *  @par Cost
+ *  That of ditto_variable_assign_sub. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_variable *variable,
                                                                        const ditto_value *value);
 
@@ -179,7 +195,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub_value(ditto_var
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_INVALID  a name is not allowed
  *  @retval DITTO_ERR_RANGE    a name is too long; more than 64 levels of nests
- *  @retval DITTO_ERR_CONTEXT  a member of another strategy */
+ *  @retval DITTO_ERR_CONTEXT  a member of another strategy
+ *  @par Cost
+ *  One allocation, and a copy of the names. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strategy, const char *const *names,
                                                            const ditto_value *const *members,
                                                            uint32_t num_members, ditto_value **out);
@@ -200,7 +218,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_nest(ditto_strategy *strat
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_INVALID  structures, kinds, dtypes or ranks differ; different variables; a per-replica
  *                             value or slices that would become a component
- *  @retval DITTO_ERR_CONTEXT  a value of another strategy */
+ *  @retval DITTO_ERR_CONTEXT  a value of another strategy
+ *  @par Cost
+ *  Leaves that are equal on all replicas are shared, others are copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *strategy,
                                                               const ditto_value *const *values,
                                                               int always_wrap, ditto_value **out);
@@ -212,7 +232,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_regroup(ditto_strategy *st
  *  @param value  the value; NULL is allowed
  *  @retval DITTO_OK           the handle is destroyed
  *  @retval DITTO_ERR_CONTEXT  called on a replica's thread, or in a function of a dataset; nothing was
- *                             done */
+ *                             done
+ *  @par Cost
+ *  The last handle of a value gives its memory to later values of the strategy. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_destroy(ditto_value *value);
 
 /** @name Reading values
@@ -307,7 +329,9 @@ DITTO_API const char *ditto_value_member_name(const ditto_value *value, uint32_t
  *  @param path   names, joined by '/', for example "batch/0". NULL or "" means the value itself
  *  @param out    [out] the member, which stays the nest's
  *  @return DITTO_OK, or:
- *  @retval DITTO_ERR_NOT_FOUND  there is no such member; the message lists the members of value */
+ *  @retval DITTO_ERR_NOT_FOUND  there is no such member; the message lists the members of value
+ *  @par Cost
+ *  Compares the names of each level of the path. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_member(const ditto_value *value, const char *path,
                                                           const ditto_value **out);
 
@@ -326,7 +350,9 @@ DITTO_API const ditto_value *ditto_value_container(const ditto_value *component)
  *  @param out      [out] the part, given to the caller
  *  @return DITTO_OK, an error of the group "Strategies", or one of:
  *  @retval DITTO_ERR_RANGE      there is no such replica
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the part */
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the part
+ *  @par Cost
+ *  One allocation for each nest. No elements are copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(const ditto_value *value, uint32_t replica,
                                                           ditto_value **out);
 
@@ -341,7 +367,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_value_select(const ditto_value *val
  *  @param num_results  [out] number of parts: R, or 1 for a plain value
  *  @return DITTO_OK, an error of the group "Strategies", or one of:
  *  @retval DITTO_ERR_CONTEXT    a value of another strategy
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the parts */
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the parts
+ *  @par Cost
+ *  That of ditto_value_select for each replica. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_local_results(ditto_strategy *strategy,
                                                                     const ditto_value *value,
                                                                     ditto_value **out, uint32_t *num_results);

@@ -161,7 +161,10 @@ typedef struct ditto_variable_options {
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the copies
  *  @retval DITTO_ERR_SYSTEM       the strategy has DITTO_MEMORY_STRICT, and mbind is refused
  *  @par Ownership
- *  The caller gives the variable to ditto_variable_destroy. */
+ *  The caller gives the variable to ditto_variable_destroy.
+ *  @par Cost
+ *  One allocation for each physical copy, which is written by a replica on its node, and about as much as
+ *  a run. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *strategy,
                                                              const ditto_tensor *initial,
                                                              const ditto_variable_options *options,
@@ -178,7 +181,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_create(ditto_strategy *str
  *  @retval DITTO_ERR_BUSY     an optimizer uses the variable, and that optimizer or the strategy must be
  *                             destroyed first; the variable is a slot of an optimizer; a call on the
  *                             variable, or on a value that refers to it, has not returned (it may be the
- *                             call whose function destroys the variable); nothing was done */
+ *                             call whose function destroys the variable); nothing was done
+ *  @par Cost
+ *  Frees the copies. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_destroy(ditto_variable *variable);
 
 /** Returns the name of a variable.
@@ -201,7 +206,9 @@ DITTO_API const char *ditto_variable_name(const ditto_variable *variable);
  *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0
  *  @retval DITTO_ERR_RANGE    there is no such replica
  *  @par Thread safety
- *  Any thread may call it. */
+ *  Any thread may call it.
+ *  @par Cost
+ *  Writes one text. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_component_name(const ditto_variable *variable,
                                                                      uint32_t replica, char *buffer,
                                                                      size_t capacity, size_t *length);
@@ -261,7 +268,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard(const ditto_variable
  *  @param capacity  bytes of buffer
  *  @param length    [out] the length of the whole text, without its terminator; may be NULL
  *  @retval DITTO_OK           the text was written
- *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0 */
+ *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0
+ *  @par Cost
+ *  Writes one text. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_describe(const ditto_variable *variable, char *buffer,
                                                                size_t capacity, size_t *length);
 
@@ -282,7 +291,9 @@ DITTO_API uint64_t ditto_variable_generation(const ditto_variable *variable);
  *  @param capacity       number of elements of variables
  *  @param num_variables  [out] how many variables there are
  *  @retval DITTO_OK           num_variables is set
- *  @retval DITTO_ERR_INVALID  a NULL pointer */
+ *  @retval DITTO_ERR_INVALID  a NULL pointer
+ *  @par Cost
+ *  Writes one address for each variable. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *strategy,
                                                                 ditto_variable **variables, size_t capacity,
                                                                 size_t *num_variables);
@@ -301,7 +312,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_variables(ditto_strategy *
  *                               aggregation
  *  @retval DITTO_ERR_SHAPE      the variable has another shape
  *  @retval DITTO_ERR_RANGE      the size overflows
- *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copy that is kept */
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the copy that is kept
+ *  @par Cost
+ *  That of ditto_variable_assign, or one copy of the value. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strategy *strategy,
                                                                     const char *name,
                                                                     const ditto_tensor *value);
@@ -314,7 +327,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_restore_value(ditto_strate
  *  @param length      [out] the length of the whole text, without its terminator; may be NULL
  *  @param num_values  [out] how many values there are; may be NULL
  *  @retval DITTO_OK           the names were written
- *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0 */
+ *  @retval DITTO_ERR_INVALID  buffer is NULL, and capacity is not 0
+ *  @par Cost
+ *  Writes one text. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_held_values(ditto_strategy *strategy, char *buffer,
                                                                   size_t capacity, size_t *length,
                                                                   size_t *num_values);
@@ -322,7 +337,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_held_values(ditto_strategy
 /** Discards the kept values for which no variable has been created.
  *
  *  @param strategy  the strategy
- *  @return DITTO_OK, or an error of this group */
+ *  @return DITTO_OK, or an error of this group
+ *  @par Cost
+ *  Frees the values. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_drop_held_values(ditto_strategy *strategy);
 
 /** Returns dtype, rank and shape of a variable.
@@ -343,7 +360,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_spec(const ditto_variable 
  *  @param bytes     bytes of dst; must be those of the variable
  *  @retval DITTO_OK           the value was copied
  *  @retval DITTO_ERR_INVALID  a NULL or misaligned pointer; a sync-on-read variable without aggregation
- *  @retval DITTO_ERR_SHAPE    bytes is not the size of the variable */
+ *  @retval DITTO_ERR_SHAPE    bytes is not the size of the variable
+ *  @par Cost
+ *  One copy. A sync-on-read variable is first aggregated, by all replicas if that is faster. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_read(ditto_variable *variable, void *dst, size_t bytes);
 
 /** Writes one value to a variable.
@@ -358,7 +377,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_read(ditto_variable *varia
  *  @param bytes     bytes of value; must be those of the variable
  *  @retval DITTO_OK           the value was written
  *  @retval DITTO_ERR_INVALID  a NULL or misaligned pointer; a sync-on-read variable without aggregation
- *  @retval DITTO_ERR_SHAPE    bytes is not the size of the variable */
+ *  @retval DITTO_ERR_SHAPE    bytes is not the size of the variable
+ *  @par Cost
+ *  One copy to each physical copy, by all replicas if that is faster. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign(ditto_variable *variable, const void *value,
                                                              size_t bytes);
 
@@ -371,7 +392,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign(ditto_variable *var
  *  @retval DITTO_ERR_INVALID      a NULL or misaligned pointer; a sync-on-read variable with SUM, or without
  *                                 aggregation
  *  @retval DITTO_ERR_SHAPE        bytes is not the size of the variable
- *  @retval DITTO_ERR_UNSUPPORTED  the dtype is DITTO_BOOL */
+ *  @retval DITTO_ERR_UNSUPPORTED  the dtype is DITTO_BOOL
+ *  @par Cost
+ *  Reads and writes each physical copy once, by all replicas if that is faster. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add(ditto_variable *variable, const void *value,
                                                                  size_t bytes);
 
@@ -380,7 +403,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_add(ditto_variable 
  *  @param variable  the variable
  *  @param value     the elements; no overlap with the variable's copies
  *  @param bytes     bytes of value; must be those of the variable
- *  @return DITTO_OK, or an error of ditto_variable_assign_add */
+ *  @return DITTO_OK, or an error of ditto_variable_assign_add
+ *  @par Cost
+ *  That of ditto_variable_assign_add. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *value,
                                                                  size_t bytes);
 
@@ -442,7 +467,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_variable_shard_data(ditto_variable 
  *                              fails. Replica 0 then returns the error of the creation, and the others
  *                              return DITTO_ERR_PEER_STOPPED
  *  @par Ownership
- *  The program gives the variable to ditto_variable_destroy once, in cross-replica context. */
+ *  The program gives the variable to ditto_variable_destroy once, in cross-replica context.
+ *  @par Cost
+ *  That of ditto_merge_call and of ditto_variable_create. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_create_variable(ditto_replica *self, const ditto_tensor *initial,
                                                              const ditto_variable_options *options,
                                                              ditto_variable **out);
@@ -508,7 +535,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_assign(ditto_replica *self, ditto_v
  *  @return DITTO_OK, an error of ditto_assign, or one of:
  *  @retval DITTO_ERR_UNSUPPORTED  the dtype is DITTO_BOOL
  *  @retval DITTO_ERR_NO_MEMORY    with ONLY_FIRST_REPLICA: replica 0's value is in a copy of the variable,
- *                                 and replica 0's arena has no memory to copy it */
+ *                                 and replica 0's arena has no memory to copy it
+ *  @par Cost
+ *  That of ditto_assign, and one read of the old value. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign_add(ditto_replica *self, ditto_variable *variable,
                                                         const void *value);
 
@@ -518,7 +547,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_assign_add(ditto_replica *self, dit
  *  @param self      the calling replica
  *  @param variable  the variable
  *  @param value     as for ditto_assign
- *  @return DITTO_OK, or an error of ditto_assign_add */
+ *  @return DITTO_OK, or an error of ditto_assign_add
+ *  @par Cost
+ *  That of ditto_assign_add. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_assign_sub(ditto_replica *self, ditto_variable *variable,
                                                         const void *value);
 
