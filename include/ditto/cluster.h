@@ -176,8 +176,8 @@ DITTO_API int ditto_cluster_has_life_line(const ditto_cluster *cluster);
  *
  *  @param cluster       the cluster; NULL means one host
  *  @param num_replicas  number of replicas of all hosts
- *  @return the number of replicas for ditto_strategy_options.num_replicas on this host; 0 if there are more hosts
- *          than replicas
+ *  @return the number of replicas for ditto_strategy_options.num_replicas on this host; 0 if there are more
+ *          hosts than replicas
  *  @par Thread safety
  *  Any thread may call it. */
 DITTO_API uint32_t ditto_cluster_share(const ditto_cluster *cluster, uint32_t num_replicas);
