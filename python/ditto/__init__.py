@@ -26,8 +26,8 @@ import numpy
 from . import _c
 from ._c import Error, lib, version
 
-__all__ = ["Checkpoint", "Dataset", "Error", "Iterator", "Pending", "Replica", "Strategy", "Variable", "load",
-           "version"]
+__all__ = ["Checkpoint", "Dataset", "Error", "Iterator", "Optimizer", "Pending", "Replica", "Strategy",
+           "Variable", "load", "version"]
 
 _OPS = {name: number for number, name in enumerate(
     ("sum", "mean", "min", "max", "prod", "and", "or", "xor"), start=1)}
@@ -36,6 +36,7 @@ _DTYPES = {"float16": 1, "float32": 3, "float64": 4, "complex64": 5, "complex128
 _NAMES = {number: name for name, number in _DTYPES.items()}
 _NAMES[2] = "uint16"  # NumPy has no bf16, so its bits are given
 _SYNCHRONIZATIONS = {"write": 1, "read": 2}
+_RULES = {"assign": 1, "add": 2, "sub": 3, "sgd": 4, "adam": 5}
 _AGGREGATIONS = {"none": 0x40, "sum": 0x41, "mean": 0x42, "first": 0x43}
 
 
@@ -118,6 +119,64 @@ def _make(function, *arguments):
     return out
 
 
+def _text_of(e):
+    try:
+        text = f"{type(e).__name__}: {e}"
+    except Exception:  # pylint: disable=broad-except # its __str__ is the program's
+        text = type(e).__name__
+    return text.encode(errors="backslashreplace").replace(b"\0", b"")
+
+
+class _Callback:
+    """A function of the program that a collective calls on one replica. All replicas give the same function
+    of C, which they compare, and each its own callback."""
+    called = {}
+    lock = threading.Lock()
+
+    def __init__(self, function):
+        self.function, self.error = function, None
+
+    def __enter__(self):
+        with self.lock:
+            self.called[id(self)] = self
+        return self
+
+    def __exit__(self, *_):
+        with self.lock:
+            del self.called[id(self)]
+
+    def check(self, status):
+        """Raises what the function has raised, or the error of the collective."""
+        if status < 0 and self.error is not None:
+            raise self.error
+        return _c.check(status)
+
+    @classmethod
+    def call(cls, key, *arguments):
+        """Calls the function. Its exception waits until the collective has returned."""
+        self = cls.called[key]
+        try:
+            self.function(*arguments)
+            return _c.OK
+        except BaseException as e:  # pylint: disable=broad-except # it goes on in check
+            self.error = e
+            return lib.ditto_fail_text(None, 0, _text_of(e))
+
+
+@_c.MERGE_FUNCTION
+def _merge(_strategy, _arguments, _num_arguments, user, _result):
+    return _Callback.call(user)
+
+
+@_c.THROUGH_FUNCTION
+def _through(buffer, count, dtype, user):
+    tensor = _c.Tensor(data=buffer, dtype=dtype, rank=1, shape=(count,))
+    array = _array_at(tensor, None)
+    if count != 0:
+        array.flags.writeable = True
+    return _Callback.call(user, array)
+
+
 class _Run:
     """A call of Strategy.run: the function, what it returned, and the first exception."""
 
@@ -151,12 +210,7 @@ class _Run:
             return lib.ditto_abandon(handle, record.status)  # that of the call that has just failed
         with self.lock:
             self.first = self.first or e
-        try:
-            text = f"{type(e).__name__}: {e}"
-        except Exception:  # pylint: disable=broad-except # its __str__ is the program's
-            text = type(e).__name__
-        text = text.encode(errors="backslashreplace").replace(b"\0", b"")
-        return lib.ditto_abandon(handle, lib.ditto_fail_text(handle, 0, text))
+        return lib.ditto_abandon(handle, lib.ditto_fail_text(handle, 0, _text_of(e)))
 
 
 # Calls whose replicas have not returned in time.
@@ -200,6 +254,19 @@ class Strategy(_Object):
         tensor = _tensor_of(value, "the value")
         return Variable(_make(lib.ditto_variable_create, self._get(), ctypes.byref(tensor),
                               ctypes.byref(options)), value, self)
+
+    def optimizer(self, variables, rule="sgd", **options):
+        """Creates an optimizer of variables. rule is "sgd", "adam", "assign", "add" or "sub". options
+        are those of ditto_optimizer_options, for example learning_rate, momentum or clip_norm."""
+        options = {name: value.encode() if isinstance(value, str) else value
+                   for name, value in options.items()}
+        for name in ("learning_rate", "beta1", "beta2", "epsilon"):
+            if name in options:
+                options["has_" + name] = 1
+        given = _c.OptimizerOptions(rule=_one_of(_RULES, rule, "the rule"), **options)
+        handles = (ctypes.c_void_p * len(variables))(*(v._get() for v in variables))
+        return Optimizer(_make(lib.ditto_optimizer_create, handles, ctypes.c_uint32(len(variables)),
+                               ctypes.byref(given)), list(variables))
 
     def iterate(self, dataset, global_batch, **options):
         """Returns an iterator of the dataset's batches. options are those of ditto_input_options."""
@@ -295,6 +362,66 @@ class Replica:
         _c.check(lib.ditto_reduce_scatter(self._get(), s, d, count, dtype, _one_of(_OPS, op, "the op"),
                                           None))
         return out
+
+    def all_reduce_through(self, array, function, op="sum"):
+        """Combines the arrays of all replicas. Replica 0 calls function(combined) with the combined elements,
+        which it may change, and all replicas receive what it leaves there."""
+        address, count, dtype = _check_array(array, "the array", True)
+        with _Callback(function) as callback:
+            callback.check(lib.ditto_all_reduce_through(
+                self._get(), address, address, count, dtype, _one_of(_OPS, op, "the op"), _through,
+                ctypes.c_void_p(id(callback)), None))
+        return array
+
+    def block_sum(self, array):
+        """Returns the sum over the elements of all replicas, whose bits do not depend on their number."""
+        address, count, dtype = _check_array(array, "the array", False)
+        total = numpy.zeros((), array.dtype)
+        _c.check(lib.ditto_block_sum(self._get(), address, ctypes.c_void_p(total.ctypes.data), count, dtype,
+                                     None))
+        return total[()]
+
+    def block_dot(self, x, y):
+        """Returns the dot product over the elements of all replicas, as block_sum does."""
+        left, count, dtype = _check_array(x, "x", False)
+        right, other_count, other_dtype = _check_array(y, "y", False)
+        if count.value != other_count.value or dtype != other_dtype:
+            raise ValueError(f"x has {x.size} elements of {x.dtype}, and y {y.size} of {y.dtype}")
+        total = numpy.zeros((), x.dtype)
+        _c.check(lib.ditto_block_dot(self._get(), left, right, ctypes.c_void_p(total.ctypes.data), count,
+                                     dtype, None))
+        return total[()]
+
+    def exchange(self, parts):
+        """Gives arrays to other replicas, and takes theirs. A part is (partner, tag, src, dst); the partner
+        gives a part with the same tag, whose src has as many elements as this dst."""
+        given = (_c.ExchangePart * len(parts))()
+        for part, (partner, tag, src, dst) in zip(given, parts):
+            s, src_count, dtype = _check_array(src, "the source of a part", False)
+            d, dst_count, dst_dtype = _check_array(dst, "the destination of a part", True)
+            if dtype != dst_dtype:
+                raise ValueError(f"the destination of a part is of {dst.dtype}, and the source of "
+                                 f"{src.dtype}")
+            part.replica, part.tag, part.dtype = partner, tag, dtype
+            part.src, part.src_count, part.dst, part.dst_count = s, src_count, d, dst_count
+        _c.check(lib.ditto_exchange(self._get(), given, ctypes.c_size_t(len(parts)), None))
+
+    def merge_call(self, function):
+        """Pauses all replicas, and calls function() once, where variables are read and assigned as outside of
+        a run."""
+        with _Callback(function) as callback:
+            callback.check(lib.ditto_merge_call(self._get(), _merge, ctypes.c_void_p(id(callback)), None, 0,
+                                                None))
+
+    def apply(self, optimizer, gradients, learning_rate=None):
+        """Makes one step, with this replica's gradients of all variables of the optimizer."""
+        if len(gradients) != lib.ditto_optimizer_num_variables(optimizer._get()):
+            raise ValueError(f"{len(gradients)} gradients are not as many as the optimizer's variables")
+        tensors = (_c.Tensor * len(gradients))(*(_tensor_of(array, "a gradient") for array in gradients))
+        options = _c.ApplyOptions()
+        if learning_rate is not None:
+            options.learning_rate, options.has_learning_rate = learning_rate, 1
+        _c.check(lib.ditto_apply(self._get(), optimizer._get(), tensors, ctypes.byref(options)))
 
     def all_reduce_start(self, src, out, op="sum"):
         """Starts an all-reduce, whose arrays may be used again after wait."""
@@ -404,6 +531,29 @@ class Variable(_Object):
         _c.check(lib.ditto_variable_assign(self._get(), self._fits(value), ctypes.c_size_t(value.nbytes)))
 
 
+class Optimizer(_Object):
+    """Updates variables from gradients. Made by Strategy.optimizer, and destroyed before its variables."""
+    _destroy = "ditto_optimizer_destroy"
+
+    def __init__(self, handle, variables):
+        super().__init__(handle)
+        self._variables = variables
+
+    @property
+    def iterations(self):
+        """The number of steps so far, outside of a run."""
+        counter, steps = _make(lib.ditto_optimizer_iterations, self._get()), ctypes.c_int64()
+        _c.check(lib.ditto_variable_read(counter, ctypes.byref(steps), ctypes.c_size_t(8)))
+        return steps.value
+
+
+def _list_names(paths):
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        paths = [paths]
+    names = [os.fsencode(path) for path in paths]
+    return (ctypes.c_char_p * len(names))(*names)
+
+
 class Dataset(_Object):
     """Rows, and what is to be done with them."""
     _destroy = "ditto_dataset_destroy"
@@ -423,6 +573,28 @@ class Dataset(_Object):
         """Rows of one int64 each."""
         return cls(_make(lib.ditto_dataset_from_range, ctypes.c_int64(start), ctypes.c_int64(stop),
                          ctypes.c_int64(step)))
+
+    @classmethod
+    def from_npy(cls, *paths):
+        """One .npy file for each component of a row."""
+        names = _list_names(paths)
+        return cls(_make(lib.ditto_dataset_from_npy, names, ctypes.c_uint32(len(names))))
+
+    @classmethod
+    def from_csv(cls, paths, components, **options):
+        """Rows of CSV files. A component is (first column, number of columns, dtype); options are those of
+        ditto_csv_options, for example skip_lines."""
+        names = _list_names(paths)
+        files = _c.Files(names=names, num_names=len(names))
+        given = (_c.CsvComponent * len(components))()
+        for component, (first, count, dtype) in zip(given, components):
+            component.first_column, component.num_columns = first, count
+            component.dtype = _one_of(_DTYPES, numpy.dtype(dtype).name, "the dtype")
+        options = {name: value.encode() if isinstance(value, str) else value
+                   for name, value in options.items()}
+        options = _c.CsvOptions(**options)
+        return cls(_make(lib.ditto_dataset_from_csv, ctypes.byref(files), given,
+                         ctypes.c_uint32(len(components)), ctypes.byref(options)))
 
     def shuffle(self, seed=0, buffer_rows=0):
         """The same rows in another order, which the seed decides."""

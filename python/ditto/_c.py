@@ -127,7 +127,56 @@ class Pending(ctypes.Structure):
     _fields_ = [("number", ctypes.c_uint64), ("replica", ctypes.c_void_p), ("run", ctypes.c_uint32)]
 
 
+class ExchangePart(ctypes.Structure):
+    """ditto_exchange_part"""
+    _fields_ = [("replica", ctypes.c_uint32), ("tag", ctypes.c_uint32), ("src", ctypes.c_void_p),
+                ("dst", ctypes.c_void_p), ("src_count", ctypes.c_size_t), ("dst_count", ctypes.c_size_t),
+                ("dtype", ctypes.c_int)]
+
+
+class CsvComponent(ctypes.Structure):
+    """ditto_csv_component"""
+    _fields_ = [("first_column", ctypes.c_uint32), ("num_columns", ctypes.c_uint32), ("dtype", ctypes.c_int),
+                ("text_bytes", ctypes.c_uint32), ("missing", ctypes.c_int),
+                ("missing_value", ctypes.c_double)]
+
+
+class CsvOptions(Options):
+    """ditto_csv_options"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("num_columns", ctypes.c_uint32),
+                ("skip_lines", ctypes.c_uint32), ("delimiter", ctypes.c_char), ("no_quotes", ctypes.c_int)]
+
+
+class Files(ctypes.Structure):
+    """ditto_files"""
+    _fields_ = [("names", ctypes.POINTER(ctypes.c_char_p)), ("num_names", ctypes.c_uint32),
+                ("flags", ctypes.c_uint32)]
+
+
+class OptimizerOptions(Options):
+    """ditto_optimizer_options"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("rule", ctypes.c_int),
+                ("op", ctypes.c_int), ("learning_rate", ctypes.c_double),
+                ("has_learning_rate", ctypes.c_int), ("momentum", ctypes.c_double),
+                ("nesterov", ctypes.c_int), ("beta1", ctypes.c_double), ("has_beta1", ctypes.c_int),
+                ("beta2", ctypes.c_double), ("has_beta2", ctypes.c_int), ("epsilon", ctypes.c_double),
+                ("has_epsilon", ctypes.c_int), ("weight_decay", ctypes.c_double),
+                ("clip_norm", ctypes.c_double), ("function", ctypes.c_void_p), ("user", ctypes.c_void_p),
+                ("num_slots", ctypes.c_uint32), ("rate_factors", ctypes.c_void_p),
+                ("weight_decays", ctypes.c_void_p)]
+
+
+class ApplyOptions(Options):
+    """ditto_apply_options"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("learning_rate", ctypes.c_double),
+                ("has_learning_rate", ctypes.c_int), ("norm", ctypes.POINTER(ctypes.c_double))]
+
+
 REPLICA_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+MERGE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint32,
+                                  ctypes.c_void_p, ctypes.c_void_p)
+THROUGH_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
+                                    ctypes.c_void_p)
 
 
 def find(name):
@@ -162,7 +211,8 @@ lib = load()
 lib.ditto_last_error.restype = ctypes.POINTER(Record)
 for function in ("ditto_version", "ditto_variable_name"):
     getattr(lib, function).restype = ctypes.c_char_p
-for function in ("ditto_num_replicas", "ditto_replica_id", "ditto_strategy_num_replicas"):
+for function in ("ditto_num_replicas", "ditto_replica_id", "ditto_strategy_num_replicas",
+                 "ditto_optimizer_num_variables"):
     getattr(lib, function).restype = ctypes.c_uint32
     getattr(lib, function).argtypes = [ctypes.c_void_p]
 

@@ -72,6 +72,74 @@ class Collectives(unittest.TestCase):
             with ditto.Strategy(n) as strategy:
                 self.assertEqual(strategy.run(work), list(range(n)))
 
+    def test_sums_that_do_not_depend_on_the_number(self):
+        values = numpy.random.default_rng(7).random(24 * 500).reshape(24, 500)
+        found = set()
+        for n in (1, 2, 3, 8):
+            def work(self):
+                own = numpy.ascontiguousarray(numpy.array_split(values, self.num_replicas)[self.id])
+                return self.block_sum(own), self.block_dot(own, own)
+            with ditto.Strategy(n) as strategy:
+                found.update(strategy.run(work))
+        self.assertEqual(len(found), 1)
+        self.assertAlmostEqual(found.pop()[0], values.sum(), places=6)
+
+    def test_functions_in_collectives(self):
+        def double(combined):
+            combined *= 2
+
+        def work(self):
+            return list(self.all_reduce_through(numpy.ones(3), double))
+
+        for n in COUNTS:
+            with ditto.Strategy(n) as strategy:
+                self.assertEqual(strategy.run(work), [[2.0 * n] * 3] * n)
+
+                def fails(_):
+                    raise Unusual("not through")
+                with self.assertRaisesRegex(Unusual, "not through"):
+                    strategy.run(lambda self: self.all_reduce_through(numpy.ones(3), fails))
+                self.assertEqual(strategy.run(work), [[2.0 * n] * 3] * n)
+
+    def test_exchange(self):
+        def work(self):
+            partner, got = self.id ^ 1, numpy.full(2, -1.0)
+            self.exchange([(partner, 7, numpy.full(2, float(self.id)), got)]
+                          if partner < self.num_replicas else [])
+            return list(got)
+
+        for n in COUNTS:
+            with ditto.Strategy(n) as strategy:
+                self.assertEqual(strategy.run(work),
+                                 [[me ^ 1] * 2 if me ^ 1 < n else [-1] * 2 for me in range(n)])
+                with self.assertRaisesRegex(ValueError, "of float32, and the source of float64"):
+                    strategy.run(lambda self: self.exchange(
+                        [(self.id, 0, numpy.ones(2), numpy.ones(2, numpy.float32))]))
+
+    def test_merge_calls(self):
+        for n in COUNTS:
+            with ditto.Strategy(n) as strategy:
+                v = strategy.variable(numpy.zeros(2), aggregation="sum")
+                calls = []
+
+                def merge(v=v, calls=calls):
+                    calls.append(v.read()[0])
+                    v.assign(numpy.full(2, 5.0))
+
+                def work(self, v=v, merge=merge):
+                    self.assign_add(v, numpy.ones(2))
+                    self.merge_call(merge)
+                    return float(self.read(v)[0])
+
+                self.assertEqual(strategy.run(work), [5.0] * n)
+                self.assertEqual(calls, [n])
+
+                def fails():
+                    raise Unusual("in a merge function")
+                with self.assertRaisesRegex(Unusual, "in a merge function"):
+                    strategy.run(lambda self, fails=fails: self.merge_call(fails))
+                self.assertEqual(strategy.run(lambda self: self.id), list(range(n)))
+
     def test_started_operations(self):
         def work(self):
             x, out = numpy.ones(100000), numpy.empty(100000)
@@ -271,6 +339,48 @@ class Objects(unittest.TestCase):
                         return seen
                     found = sorted(sum(strategy.run(work), []))
                 self.assertEqual(found, sorted(list(range(20)) * 2))
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table = pathlib.Path(folder) / "rows.csv"
+            table.write_text("a;b;c\n1;2;3\n4;5;6\n7;8;9\n")
+            array = pathlib.Path(folder) / "rows.npy"
+            numpy.save(array, numpy.arange(6.0).reshape(3, 2))
+            rows = ditto.Dataset.from_csv(table, [(0, 2, "float32"), (2, 1, numpy.int64)], skip_lines=1,
+                                          delimiter=";")
+            with ditto.Strategy(1) as strategy:
+                for data, expected in ((rows, [[1, 2], [4, 5], [7, 8]]),
+                                       (ditto.Dataset.from_npy(array), [[0, 1], [2, 3], [4, 5]])):
+                    with strategy.iterate(data, global_batch=3) as iterator:
+                        def work(self, iterator=iterator):
+                            return [batch[0].tolist() for batch in self.batches(iterator)]
+                        self.assertEqual(strategy.run(work), [[expected]])
+            with self.assertRaisesRegex(ditto.Error, "nowhere"):
+                ditto.Dataset.from_npy("nowhere.npy")
+            with self.assertRaisesRegex(ValueError, "the dtype"):
+                ditto.Dataset.from_csv(table, [(0, 2, "datetime64[s]")])
+
+    def test_optimizers(self):
+        for n in COUNTS:
+            with ditto.Strategy(n) as strategy:
+                w = strategy.variable(numpy.ones((2, 3)))
+                b = strategy.variable(numpy.ones(2))
+                with strategy.optimizer([w, b], learning_rate=0.5) as optimizer:
+                    strategy.run(lambda self: self.apply(optimizer, [numpy.ones((2, 3)), numpy.ones(2)]))
+                    strategy.run(lambda self: self.apply(optimizer, [numpy.ones((2, 3)), numpy.ones(2)],
+                                                         learning_rate=0))
+                    self.assertTrue((w.read() == 1 - 0.5 * n).all())
+                    self.assertEqual(optimizer.iterations, 2)
+                    with self.assertRaisesRegex(ValueError, "1 gradients"):
+                        strategy.run(lambda self: self.apply(optimizer, [numpy.ones((2, 3))]))
+                    with self.assertRaisesRegex(ditto.Error, "its gradient is f64 .6."):
+                        strategy.run(lambda self: self.apply(optimizer, [numpy.ones(6), numpy.ones(2)]))
+                    with self.assertRaisesRegex(ditto.Error, "optimizer"):
+                        w.destroy()
+                with self.assertRaisesRegex(ValueError, "the rule"):
+                    strategy.optimizer([w], rule="newton")
+                with self.assertRaisesRegex(ditto.Error, "twice"):
+                    strategy.optimizer([w, w])
 
     def test_checkpoints(self):
         with tempfile.TemporaryDirectory() as folder, ditto.Strategy(2) as strategy:
