@@ -60,9 +60,9 @@ typedef ditto_status dti_access_work(struct dti_replica *self, uint32_t seq, voi
 ditto_status dti_collective_with_access(struct dti_replica *self, const struct dti_call *call,
                                         dti_access_work *work, void *context, struct dti_deadline *deadline);
 
-/* The same with payloads. `arrivals` is [2]. The payloads of arrivals[0] can be read in the first mailboxes of
- * meeting `seq` during `work`, which may fill in arrivals[1]. After the call, the payloads of arrivals[1] can
- * be read in the first mailboxes of meeting *last_seq. The members `call` and `goes_on` are set here. */
+/* The same with payloads. `arrivals` is [2]. The payloads of arrivals[0] can be read in the first mailboxes
+ * of meeting `seq` during `work`, which may fill in arrivals[1]. After the call, the payloads of arrivals[1]
+ * can be read in the first mailboxes of meeting *last_seq. The members `call` and `goes_on` are set here. */
 ditto_status dti_collective_with_results(struct dti_replica *self, const struct dti_call *call,
                                          dti_access_work *work, void *context, struct dti_arrival *arrivals,
                                          struct dti_deadline *deadline, uint32_t *last_seq);
