@@ -62,7 +62,7 @@ contains
                 call c_f_pointer(b%component(2)%data, labels, extents(b%component(2)))
                 call self%read(user%weights, weights)
                 gradient = 0
-                do row = 1, size(labels)
+                do row = 1, int(b%rows)
                     call learn(weights, images(:, row), labels(row), gradient, loss, is_right)
                     sums = sums + [loss, merge(1.0_real64, 0.0_real64, is_right), 1.0_real64]
                 end do

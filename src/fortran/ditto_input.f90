@@ -726,6 +726,8 @@ contains
         integer(c_int) :: status
         type(map_function), pointer :: f
         type(tensor), pointer :: from(:), to(:)
+        associate (unused => random)
+        end associate
         call c_f_pointer(user, f)
         call c_f_pointer(old, from, [f%num_old])
         call c_f_pointer(new, to, [f%num_new])
