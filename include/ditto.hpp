@@ -569,6 +569,15 @@ ditto_tensor tensor(C &range, std::initializer_list<std::size_t> shape = {})
 
 // -- handles --
 
+namespace detail
+{
+// True if a C object is gone after its destroy has returned an error.
+template <class Object> bool is_gone_after(ditto_status status) noexcept
+{
+    return status == DITTO_ERR_POISONED;
+}
+} // namespace detail
+
 // Owns an object of ditto. It can be moved, and destroys the object when it ends. A destructor cannot give an
 // error: if destroying fails, the object stays, and the message is the last error of the thread. Call
 // destroy() where that matters.
@@ -605,7 +614,8 @@ template <class Object, ditto_status (*Destroy)(Object *)> class handle
     {
         return std::exchange(owned_, nullptr);
     }
-    // Destroys the object. After an error it is still there, except after DITTO_ERR_POISONED.
+    // Destroys the object. After an error it is still there, except after DITTO_ERR_POISONED. A checkpointer
+    // is there only after DITTO_ERR_BUSY and DITTO_ERR_CONTEXT.
     outcome<void> destroy()
     {
         ditto_status status = end();
@@ -616,7 +626,7 @@ template <class Object, ditto_status (*Destroy)(Object *)> class handle
     ditto_status end() noexcept
     {
         ditto_status status = owned_ != nullptr ? Destroy(owned_) : DITTO_OK;
-        if (status >= 0 || status == DITTO_ERR_POISONED)
+        if (status >= 0 || detail::is_gone_after<Object>(status))
             owned_ = nullptr;
         return status;
     }
@@ -644,6 +654,7 @@ class batch;     // ditto/input.hpp
 class dataset;   // ditto/input.hpp
 class iterator;  // ditto/input.hpp
 class optimizer; // ditto/optimizer.hpp
+class step;      // ditto/optimizer.hpp
 
 // A variable of elements T. Created by a strategy.
 template <class T> class variable : public handle<ditto_variable, ditto_variable_destroy>
@@ -1051,12 +1062,8 @@ class replica
                         const ditto_apply_options *options = nullptr) const;
     outcome<void> apply(const optimizer &optimizer, span<const ditto_tensor> gradients,
                         const ditto_apply_options *options = nullptr) const;
-    // A part of a step, from variable `first` on. The gradients must stay until apply_finish has returned.
-    outcome<void> apply_start(const optimizer &optimizer, std::uint32_t first,
-                              std::initializer_list<ditto_tensor> gradients,
-                              const ditto_apply_options *options = nullptr) const;
-    outcome<void> apply_finish(const optimizer &optimizer,
-                               const ditto_apply_options *options = nullptr) const;
+    // A step whose parts are given one after another.
+    step start_step(const optimizer &optimizer) const;
 
   private:
     template <class F> static outcome<void> ended(detail::function<F> &f, ditto_status status)

@@ -104,6 +104,15 @@ class checkpoint : public handle<ditto_checkpoint, ditto_checkpoint_close>
 
 // -- a folder of checkpoints --
 
+namespace detail
+{
+// The error may be that of the last save.
+template <> inline bool is_gone_after<ditto_checkpointer>(ditto_status status) noexcept
+{
+    return status != DITTO_ERR_BUSY && status != DITTO_ERR_CONTEXT;
+}
+} // namespace detail
+
 // Saves checkpoints to a folder and keeps the newest ones.
 class checkpointer : public handle<ditto_checkpointer, ditto_checkpointer_destroy>
 {

@@ -13,7 +13,7 @@
 //
 // Functions of datasets. The functions of map and filter run on threads of the library, long after the call,
 // and several threads call one function at a time. So they are given by reference, and must outlive every
-// dataset and iterator that uses them. An exception in one of them ends the input with DITTO_ERR_USER and the
+// dataset and iterator that uses them. An exception in one of them ends the input with an error that has the
 // text of the exception. An exception in a function of reduce or iterate_from_function comes out of the call.
 #ifndef DITTO_INPUT_HPP
 #define DITTO_INPUT_HPP
@@ -22,6 +22,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <memory>
 
 namespace ditto
 {
@@ -34,6 +35,8 @@ namespace detail
 template <class T> outcome<span<T>> component_of(const ditto_tensor &t, std::uint32_t index)
 {
     using E = std::remove_const_t<T>;
+    if (t.dtype == ditto_dtype())
+        return fail<span<T>>("the row has fewer components");
     if (t.dtype != dtype_of<E>()) {
         char message[200];
         std::snprintf(message, sizeof message, "component %u has elements of dtype %s, and not of dtype %s",
@@ -44,11 +47,15 @@ template <class T> outcome<span<T>> component_of(const ditto_tensor &t, std::uin
 }
 
 // Calls a function on a thread of the library, where no exception may leave it.
-template <class F> ditto_status call_in_dataset(F &&function) noexcept
+template <class F> ditto_status call_in_dataset(F &&function) noexcept(!DITTO_CPP_THROWS)
 {
 #if DITTO_CPP_THROWS
     try {
         return status_of(nullptr, function);
+#if defined(__GLIBCXX__)
+    } catch (abi::__forced_unwind &) {
+        throw; // a thread that is cancelled, or calls pthread_exit
+#endif
     } catch (const error &e) {
         return is_last(e) ? e.status() : ditto_fail(nullptr, 0, "%s", e.what());
     } catch (const std::exception &e) {
@@ -70,15 +77,13 @@ class row
 {
   public:
     explicit row(const ditto_tensor *components) noexcept : components_(components) {}
-    // The elements of component `index`, of which the row must have that many. Another type than that of the
-    // component is DITTO_ERR_INVALID.
+    // The elements of component `index`. DITTO_ERR_INVALID if the row does not have it, or if T is another
+    // type than that of its elements.
     template <class T> outcome<span<const T>> get(std::uint32_t index) const
     {
+        if (index >= DITTO_MAX_COMPONENTS)
+            return detail::fail<span<const T>>("the row has fewer components");
         return detail::component_of<const T>(components_[index], index);
-    }
-    const ditto_tensor &tensor(std::uint32_t index) const noexcept
-    {
-        return components_[index];
     }
 
   private:
@@ -92,6 +97,8 @@ class new_row
     explicit new_row(const ditto_tensor *components) noexcept : components_(components) {}
     template <class T> outcome<span<T>> get(std::uint32_t index) const
     {
+        if (index >= DITTO_MAX_COMPONENTS)
+            return detail::fail<span<T>>("the row has fewer components");
         return detail::component_of<T>(components_[index], index);
     }
 
@@ -216,6 +223,8 @@ class dataset : public handle<ditto_dataset, ditto_dataset_destroy>
     static outcome<dataset> from_npy(const file_names &files)
     {
         return files.call([](const ditto_files *f) {
+            if (f->flags != 0)
+                return detail::fail<dataset>("from_npy takes the names of files, and no pattern");
             return make<dataset>(ditto_dataset_from_npy, f->names, f->num_names);
         });
     }
@@ -249,15 +258,18 @@ class dataset : public handle<ditto_dataset, ditto_dataset_destroy>
         options.seed = seed;
         return map(std::forward<F>(function), &options);
     }
-    // Keeps the rows for which function(row) returns true.
+    // Keeps the rows for which function(row) returns true. It returns bool, or result<bool>.
     template <class F> outcome<dataset> filter(F &&function) const
     {
         static_assert(std::is_lvalue_reference_v<F>,
                       "the function must outlive the dataset: give a variable");
         using callable = std::remove_reference_t<F>;
         auto one = [](const ditto_tensor *components, void *user, int *keep) {
-            return detail::call_in_dataset(
-                [&] { *keep = (*static_cast<callable *>(user))(row(components)) ? 1 : 0; });
+            return detail::call_in_dataset([&] {
+                result<bool> stays = (*static_cast<callable *>(user))(row(components));
+                *keep = stays && *stays ? 1 : 0;
+                return stays;
+            });
         };
         return make<dataset>(ditto_dataset_filter, get(), one, address(function));
     }
@@ -410,10 +422,9 @@ class iterator : public handle<ditto_iterator, ditto_iterator_destroy>
         void *state = nullptr;
         std::size_t bytes = 0;
         ditto_status status = ditto_iterator_save(get(), &state, &bytes);
-        auto *first = static_cast<const unsigned char *>(state);
-        std::vector<unsigned char> copy(first, status < 0 ? first : first + bytes);
-        ditto_state_free(state);
-        return detail::give(status, std::move(copy));
+        std::unique_ptr<void, void (*)(void *)> owned(status < 0 ? nullptr : state, ditto_state_free);
+        auto *first = static_cast<const unsigned char *>(owned.get());
+        return detail::give(status, std::vector<unsigned char>(first, status < 0 ? first : first + bytes));
     }
     outcome<ditto_iterator_counters> stats(std::uint32_t replica = DITTO_ALL_REPLICAS) const
     {

@@ -100,19 +100,59 @@ inline outcome<void> replica::apply(const optimizer &optimizer, std::initializer
     return apply(optimizer, span<const ditto_tensor>(gradients.begin(), gradients.size()), options);
 }
 
-inline outcome<void> replica::apply_start(const optimizer &optimizer, std::uint32_t first,
-                                          std::initializer_list<ditto_tensor> gradients,
-                                          const ditto_apply_options *options) const
+// A step whose parts are given one after another, so that the gradients of the last layers are aggregated
+// while those of the first ones are still computed. It must be finished in the same run, and the gradients
+// must stay until then. If an exception or an error ends the function before, the run ends, and the gradients
+// may be freed when the step's own destructor has returned. So declare the step after the gradients.
+//     ditto::step step = self.start_step(optimizer);
+//     step.add(1, { ditto::tensor(of_biases) });
+//     step.add(0, { ditto::tensor(of_weights, { 64, 10 }) });
+//     step.finish();
+class step
 {
-    return detail::done(ditto_apply_start(self_, optimizer.get(), first,
-                                          static_cast<std::uint32_t>(gradients.size()), gradients.begin(),
-                                          options));
-}
+  public:
+    step(ditto_replica *self, ditto_optimizer *optimizer) noexcept : self_(self), optimizer_(optimizer) {}
+    step(step &&other) noexcept
+        : self_(other.self_), optimizer_(other.optimizer_), open_(std::exchange(other.open_, false))
+    {
+    }
+    step &operator=(step &&) = delete;
+    ~step()
+    {
+        if (!open_)
+            return;
+        ditto_status failed = ditto_last_error()->status;
+        if (DITTO_CPP_THROWS || failed >= 0)
+            failed = ditto_fail(self_, 0,
+                                "a step of an optimizer was left before it was finished, by an exception or "
+                                "by mistake");
+        detail::ignore(ditto_abandon(self_, failed));
+    }
+    // The gradients of the variables from number `first` on.
+    outcome<void> add(std::uint32_t first, std::initializer_list<ditto_tensor> gradients,
+                      const ditto_apply_options *options = nullptr)
+    {
+        open_ = true;
+        return detail::done(ditto_apply_start(self_, optimizer_, first,
+                                              static_cast<std::uint32_t>(gradients.size()), gradients.begin(),
+                                              options));
+    }
+    outcome<void> finish(const ditto_apply_options *options = nullptr)
+    {
+        ditto_status status = ditto_apply_finish(self_, optimizer_, options);
+        open_ = open_ && status < 0;
+        return detail::done(status);
+    }
 
-inline outcome<void> replica::apply_finish(const optimizer &optimizer,
-                                           const ditto_apply_options *options) const
+  private:
+    ditto_replica *self_;
+    ditto_optimizer *optimizer_;
+    bool open_ = false;
+};
+
+inline step replica::start_step(const optimizer &optimizer) const
 {
-    return detail::done(ditto_apply_finish(self_, optimizer.get(), options));
+    return step(self_, optimizer.get());
 }
 
 } // namespace DITTO_CPP_SPACE

@@ -23,7 +23,7 @@ DITTO_BEGIN
  *  @retval DITTO_ERR_RANGE    `step` is 0
  *  @retval DITTO_ERR_INVALID  the range has no number
  *  @par Cost
- *  One allocation. */
+ *  A small allocation. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, int64_t stop, int64_t step,
                                                                 ditto_dataset **out);
 
@@ -40,7 +40,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_range(int64_t start, i
  *  The arrays are not copied. They must stay unchanged as long as the dataset, or one made from it,
  *  exists.
  *  @par Cost
- *  One allocation. Nothing is copied. */
+ *  A few small allocations. Nothing is copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_from_arrays(const ditto_tensor *arrays,
                                                                  uint32_t num_components,
                                                                  ditto_dataset **out);

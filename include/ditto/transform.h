@@ -55,7 +55,7 @@ typedef struct ditto_map_options {
  *      - A rank is above DITTO_MAX_RANK - 1 or was not set, or a dtype is unknown.
  *  @retval DITTO_ERR_RANGE    a component has more than PTRDIFF_MAX bytes, or a row more than SIZE_MAX
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_map(ditto_dataset *input, ditto_map_fn function,
                                                          void *user, const ditto_map_options *options,
                                                          ditto_dataset **out);
@@ -145,7 +145,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shuffle(ditto_dataset *inpu
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_RANGE  `count` is 0
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_repeat(ditto_dataset *input, uint64_t count,
                                                             ditto_dataset **out);
 
@@ -157,7 +157,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_repeat(ditto_dataset *input
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_RANGE  `count` is 0
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_take(ditto_dataset *input, uint64_t count,
                                                           ditto_dataset **out);
 
@@ -168,7 +168,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_take(ditto_dataset *input, 
  *  @param out    [out] the dataset
  *  @return DITTO_OK, or an error that all transformations have
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_skip(ditto_dataset *input, uint64_t count,
                                                           ditto_dataset **out);
 
@@ -181,7 +181,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_skip(ditto_dataset *input, 
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_RANGE  `num_shards` is 0, or `index` is not below it
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input, uint64_t num_shards,
                                                            uint64_t index, ditto_dataset **out);
 
@@ -198,7 +198,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_shard(ditto_dataset *input,
  *                             inputs have different batch sizes, or only some of them are batched
  *  @retval DITTO_ERR_RANGE    a row has more than SIZE_MAX bytes
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_zip(ditto_dataset *const *inputs, uint32_t num_inputs,
                                                          ditto_dataset **out);
 
@@ -211,7 +211,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_zip(ditto_dataset *const *i
  *  @retval DITTO_ERR_INVALID      there is no input, or the rows of the inputs differ in dtypes or shapes
  *  @retval DITTO_ERR_UNSUPPORTED  an input is batched
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_concatenate(ditto_dataset *const *inputs,
                                                                  uint32_t num_inputs, ditto_dataset **out);
 
@@ -225,7 +225,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_concatenate(ditto_dataset *
  *  @param out         [out] the dataset
  *  @return DITTO_OK, or an error of ditto_dataset_concatenate
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *const *inputs,
                                                                 uint32_t num_inputs, uint32_t cycle,
                                                                 uint64_t block, ditto_dataset **out);
@@ -247,7 +247,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_interleave(ditto_dataset *c
  *  @retval DITTO_ERR_RANGE    `rows` is 0
  *  @retval DITTO_ERR_INVALID  the input is already batched, or a flag is unknown
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_batch(ditto_dataset *input, uint64_t rows,
                                                            uint32_t flags, ditto_dataset **out);
 
@@ -258,7 +258,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_batch(ditto_dataset *input,
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_INVALID  the input is not batched
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_unbatch(ditto_dataset *input, ditto_dataset **out);
 
 /** Sets how many batches wait ready for each replica, unless ditto_input_options.buffer is set.
@@ -269,7 +269,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_unbatch(ditto_dataset *inpu
  *  @return DITTO_OK, or:
  *  @retval DITTO_ERR_RANGE  `num_batches` is 0 or above 65536
  *  @par Cost
- *  One allocation. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
+ *  A few small allocations. Rows are made when an iterator, or ditto_dataset_reduce, asks for them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_dataset_prefetch(ditto_dataset *input, uint64_t num_batches,
                                                               ditto_dataset **out);
 

@@ -256,13 +256,25 @@ class Strategy(_Object):
                               ctypes.byref(options)), value, self)
 
     def optimizer(self, variables, rule="sgd", **options):
-        """Creates an optimizer of variables. rule is "sgd", "adam", "assign", "add" or "sub". options
-        are those of ditto_optimizer_options, for example learning_rate, momentum or clip_norm."""
-        options = {name: value.encode() if isinstance(value, str) else value
-                   for name, value in options.items()}
-        for name in ("learning_rate", "beta1", "beta2", "epsilon"):
-            if name in options:
-                options["has_" + name] = 1
+        """Creates an optimizer of variables. rule is "sgd", "adam", "assign", "add" or "sub". options are
+        numbers and names of ditto_optimizer_options, for example learning_rate, momentum, clip_norm or
+        op="mean"; rate_factors and weight_decays are lists with a number for each variable."""
+        lists = {}
+        for name, value in options.items():
+            if name in ("function", "user", "num_slots"):
+                raise TypeError(f"{name} is not for Python: use the rules that there are")
+            if name == "op":
+                options[name] = _one_of(_OPS, value, "the op")
+            elif name == "name":
+                options[name] = value.encode()
+            elif name in ("rate_factors", "weight_decays"):
+                if len(value) != len(variables):
+                    raise ValueError(f"{name} has {len(value)} numbers, and there are {len(variables)} "
+                                     "variables")
+                lists[name] = (ctypes.c_double * len(value))(*value)  # C copies them
+        options.update((name, ctypes.cast(value, ctypes.c_void_p)) for name, value in lists.items())
+        options.update(("has_" + name, 1) for name in ("learning_rate", "beta1", "beta2", "epsilon")
+                       if name in options)
         given = _c.OptimizerOptions(rule=_one_of(_RULES, rule, "the rule"), **options)
         handles = (ctypes.c_void_p * len(variables))(*(v._get() for v in variables))
         return Optimizer(_make(lib.ditto_optimizer_create, handles, ctypes.c_uint32(len(variables)),

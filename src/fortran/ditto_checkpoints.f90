@@ -250,6 +250,11 @@ contains
         if (.not. present(arrays)) return
         status = c_check_views(c_text(procedure), arrays%elements, size(arrays, kind=c_size_t))
         if (status < 0) return
+        do i = 1, size(arrays)
+            if (len_trim(arrays(i)%name) < len(arrays%name)) cycle
+            status = failure(procedure//': the name of an array may be cut: it has 200 characters')
+            return
+        end do
         allocate (list%arrays(size(arrays)), list%names(len(arrays%name) + 1, size(arrays)))
         list%names = c_null_char
         do i = 1, size(arrays)

@@ -107,14 +107,16 @@ module ditto_input
         end subroutine
     end interface
 
-    ! The procedure of one map. The object must exist as long as any dataset or iterator uses it.
+    ! The procedure of one map, and what it gets. The object must exist as long as any dataset or iterator
+    ! uses it. Another map of rows with other components needs an object of its own.
     type :: map_function
         procedure(map_procedure), pointer, nopass :: function => null()
         class(*), pointer :: user => null()
         integer, private :: num_old = 0, num_new = 0
     end type
 
-    ! The procedure of one filter. The object must exist as long as any dataset or iterator uses it.
+    ! The procedure of one filter, and what it gets. The object must exist as long as any dataset or iterator
+    ! uses it. Another filter of rows with other components needs an object of its own.
     type :: filter_function
         procedure(filter_procedure), pointer, nopass :: function => null()
         class(*), pointer :: user => null()
@@ -408,6 +410,9 @@ module ditto_input
         end function
     end interface
 
+    ! What a procedure gets if the program gives nothing.
+    integer, target, save :: nothing = 0
+
     ! The names of files as C has them.
     type :: name_list
         character(kind=c_char), allocatable :: text(:, :)
@@ -568,6 +573,8 @@ contains
         if (present(options)) given = options
         given%struct_size = c_sizeof(given)
         call list_names([name], list)
+        if (.not. is_number(int(given%skip_lines, c_int64_t), 0_c_int64_t, 'from_csv: skip_lines', status)) &
+            return
         if (self%is_new('from_csv', status)) &
             status = c_from_csv(files_of(list, glob), components, size(components, kind=c_int32_t), given, &
                                 self%handle)
@@ -584,6 +591,8 @@ contains
         type(name_list), target :: list
         if (present(max_bytes)) given%max_bytes = max_bytes
         if (present(skip_lines)) given%skip_lines = skip_lines
+        if (.not. is_number(given%max_bytes, 0_c_int64_t, 'from_text: max_bytes', status)) return
+        if (.not. is_number(given%skip_lines, 0_c_int64_t, 'from_text: skip_lines', status)) return
         given%struct_size = c_sizeof(given)
         call list_names([name], list)
         if (self%is_new('from_text', status)) &
@@ -616,6 +625,9 @@ contains
         if (present(footer_bytes)) given%footer_bytes = footer_bytes
         if (present(stride_bytes)) given%stride_bytes = stride_bytes
         if (present(big_endian)) given%big_endian = merge(1_c_int, 0_c_int, big_endian)
+        if (.not. is_number(given%header_bytes, 0_c_int64_t, 'from_fixed: header_bytes', status)) return
+        if (.not. is_number(given%footer_bytes, 0_c_int64_t, 'from_fixed: footer_bytes', status)) return
+        if (.not. is_number(given%stride_bytes, 0_c_int64_t, 'from_fixed: stride_bytes', status)) return
         given%struct_size = c_sizeof(given)
         call list_names([name], list)
         if (self%is_new('from_fixed', status)) &
@@ -633,6 +645,7 @@ contains
         type(name_list), target :: list
         if (present(max_bytes)) given%max_bytes = max_bytes
         if (present(gzip)) given%compression = merge(1_c_int, 0_c_int, gzip)
+        if (.not. is_number(given%max_bytes, 0_c_int64_t, 'from_tfrecord: max_bytes', status)) return
         given%struct_size = c_sizeof(given)
         call list_names([name], list)
         if (self%is_new('from_tfrecord', status)) &
@@ -683,21 +696,29 @@ contains
         type(element_spec) :: spec
         type(tensor), allocatable, target :: new(:)
         type(c_ptr) :: made
+        integer :: num_new
         status = c_spec(self%handle, spec)
         if (status < 0) return
         if (.not. associated(function%function)) then
             status = failure('map: the map_function has no function')
             return
         end if
-        function%num_old = spec%num_components
-        function%num_new = spec%num_components
+        num_new = spec%num_components
         given%struct_size = c_sizeof(given)
         if (present(row)) then
             new = row
-            function%num_new = size(row)
+            num_new = size(row)
             given%row = c_loc(new)
             given%num_components = size(row, kind=c_int32_t)
         end if
+        if (function%num_old /= 0 .and. (function%num_old /= spec%num_components .or. &
+                                         function%num_new /= num_new)) then
+            status = failure('map: the map_function belongs to a map of other components: use another object')
+            return
+        end if
+        function%num_old = spec%num_components
+        function%num_new = num_new
+        if (.not. associated(function%user)) function%user => nothing
         status = c_map(self%handle, c_funloc(on_map), c_loc(function), given, made)
         call self%replace(made, status)
     end subroutine
@@ -715,7 +736,13 @@ contains
             status = failure('filter: the filter_function has no function')
             return
         end if
+        if (function%num_old /= 0 .and. function%num_old /= spec%num_components) then
+            status = failure('filter: the filter_function belongs to a filter of other components: use '// &
+                             'another object')
+            return
+        end if
         function%num_old = spec%num_components
+        if (.not. associated(function%user)) function%user => nothing
         status = c_filter(self%handle, c_funloc(on_filter), c_loc(function), made)
         call self%replace(made, status)
     end subroutine
@@ -763,6 +790,7 @@ contains
         if (present(seed)) given%seed = seed
         if (present(buffer_rows)) given%buffer_rows = buffer_rows
         if (present(same_order)) given%reshuffle = merge(2_c_int, 1_c_int, same_order)
+        if (.not. is_number(given%buffer_rows, 0_c_int64_t, 'shuffle: buffer_rows', status)) return
         given%struct_size = c_sizeof(given)
         status = c_shuffle(self%handle, given, made)
         call self%replace(made, status)
@@ -869,6 +897,9 @@ contains
         end if
         if (present(options)) given = options
         given%struct_size = c_sizeof(given)
+        if (.not. is_number(given%global_batch, 0_c_int64_t, 'create: global_batch', status)) return
+        if (.not. is_number(given%pass, 0_c_int64_t, 'create: pass', status)) return
+        if (.not. is_number(given%max_bytes, 0_c_int64_t, 'create: max_bytes', status)) return
         status = c_iterate(s%handle, rows%handle, given, self%handle)
     end subroutine
 

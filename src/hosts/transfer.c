@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* How often a wait polls before it reads the clock for the first time. Reading the clock takes a third of the
- * time of a poll of MPI, and so delays the moment at which a message is noticed (ADR 47). */
+/* How often a wait polls before it reads the clock for the first time. A clock that is read after each poll
+ * delays the moment at which a message is noticed: 8 bytes between two processes took 1.2 us, and take 1.1
+ * (ADR 47). */
 #define FIRST_POLLS 32
 
 /* A wait polls for SPIN_NS, yields for YIELD_NS, and then naps, at first for NAP_LEAST_NS and at last for

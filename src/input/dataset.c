@@ -316,6 +316,8 @@ void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto
         out[k] = (ditto_tensor){ .data = component[k], .dtype = spec->dtype, .rank = spec->rank };
         memcpy(out[k].shape, spec->shape, spec->rank * sizeof spec->shape[0]);
     }
+    for (uint32_t k = dataset->components; k < DITTO_MAX_COMPONENTS; k++)
+        out[k].dtype = (ditto_dtype)0;
 }
 
 ditto_status dti_fail_user(ditto_status status, uint32_t serial_before, const char *what,

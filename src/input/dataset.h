@@ -236,7 +236,9 @@ ditto_status dti_rows_load(const ditto_dataset *dataset, struct dti_rows rows, s
  * if the block has more bytes than size_t can count. */
 bool dti_dataset_layout(const ditto_dataset *dataset, uint64_t rows, size_t *offset, size_t *bytes);
 
-/* Sets out[k] to a view of component k of one row, whose values are at component[k]. */
+/* Sets out[k] to a view of component k of one row, whose values are at component[k]. `out` has
+ * DITTO_MAX_COMPONENTS elements. Those behind the components get the dtype 0, by which ditto/input.hpp knows
+ * that they do not exist. */
 void dti_row_tensors(const ditto_dataset *dataset, void *const *component, ditto_tensor *out);
 
 /* Records and returns the error that a user's function has failed. A positive status becomes DITTO_ERR_USER.

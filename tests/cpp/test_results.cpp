@@ -50,6 +50,18 @@ static int train()
         [](const ditto_input_context &) { return ditto::dataset::from_range(0, 10); });
     CHECK(!from_function && from_function.code() == DITTO_ERR_INVALID); /* not batched */
     CHECK(!ditto::dataset::from_range(0, 10)->shard(0, 0));
+    auto even = [](ditto::row row) -> ditto::result<bool> {
+        auto number = row.get<std::int64_t>(0);
+        return number ? ditto::result<bool>((*number)[0] % 2 == 0) : number.failure();
+    };
+    auto floats = [](ditto::row row) -> ditto::result<bool> {
+        auto number = row.get<float>(0);
+        return number ? ditto::result<bool>(true) : number.failure();
+    };
+    int kept = 0;
+    auto counts = [&](ditto::row) { kept++; };
+    CHECK(rows->filter(even)->reduce(counts) && kept == 5);
+    CHECK(!rows->filter(floats)->reduce(counts));
     CHECK(optimizer->destroy());
     return failures;
 }

@@ -125,6 +125,8 @@ static void files()
     CHECK(rows_of<float>(ditto::dataset::from_fixed(binary, { ditto::component<float>({ 2 }) })) ==
           (std::vector<float>{ 1, 3 }));
     CHECK(has(thrown<ditto::error>([] { ditto::dataset::from_npy({ "nowhere.npy" }); }), "nowhere.npy"));
+    CHECK(has(thrown<ditto::error>([] { ditto::dataset::from_npy(ditto::file_names::matching("*")); }),
+              "no pattern"));
     CHECK(has(thrown<ditto::error>([] { ditto::dataset::from_tfrecord("nowhere"); }), "nowhere"));
     CHECK(has(thrown<ditto::error>([&] { ditto::dataset::from_csv(csv, {}); }), "component"));
 }
@@ -223,6 +225,8 @@ static void faults(std::uint32_t n)
     auto wrong_type = [](ditto::row in, ditto::new_row) { (void)in.get<float>(0); };
     auto own_status = [](ditto::row, ditto::new_row) { return ditto_fail(nullptr, 0, "a status"); };
     auto odd = [](ditto::row) -> bool { throw 5; };
+    auto no_second = [](ditto::row row) { return row.get<std::int64_t>(1).size() == 0; };
+    auto no_seventeenth = [](ditto::row row) { return row.get<std::int64_t>(17).size() == 0; };
     auto run = [&](const ditto::dataset &input) {
         return thrown<ditto::error>([&] {
             auto steps = strategy.iterate(input.batch(10));
@@ -236,6 +240,8 @@ static void faults(std::uint32_t n)
     CHECK(has(run(rows.map(wrong_type)), "i64"));
     CHECK(has(run(rows.map(own_status)), "a status"));
     CHECK(has(run(rows.filter(odd)), "no std::exception"));
+    CHECK(has(run(rows.filter(no_second)), "fewer components"));
+    CHECK(has(run(rows.filter(no_seventeenth)), "fewer components"));
     // On the calling thread, exceptions keep their type.
     CHECK(has(thrown<unusual>([&] { rows.reduce([](ditto::row) { throw unusual("in reduce"); }); }),
               "in reduce"));
@@ -290,11 +296,25 @@ static void optimizers(std::uint32_t n)
     ditto::optimizer parts(options, again, other);
     strategy.run([&](ditto::replica self) {
         std::vector<float> of_weights(6, 1.0f), of_bias(2, 2.0f);
-        self.apply_start(parts, 1, { ditto::tensor(of_bias) });
-        self.apply_start(parts, 0, { ditto::tensor(of_weights, { 2, 3 }) });
-        self.apply_finish(parts);
+        ditto::step whole = self.start_step(parts);
+        whole.add(1, { ditto::tensor(of_bias) });
+        whole.add(0, { ditto::tensor(of_weights, { 2, 3 }) });
+        whole.finish();
     });
     CHECK(again.read() == weights.read() && other.read() == bias.read());
+    // A step that an exception leaves behind, whose gradients end with the function.
+    for (int i = 0; i < 10; i++)
+        CHECK(has(thrown<unusual>([&] {
+                      strategy.run([&](ditto::replica self) {
+                          std::vector<float> of_bias(2, 2.0f);
+                          ditto::step left = self.start_step(parts);
+                          left.add(1, { ditto::tensor(of_bias) });
+                          if (self.id() == self.size() - 1)
+                              throw unusual("in a step");
+                          self.barrier();
+                      });
+                  }),
+                  "in a step"));
     double norm = 0;
     strategy.run([&](ditto::replica self) {
         std::vector<float> of_weights(6, 1.0f), of_bias(2, 0.0f);
@@ -346,6 +366,18 @@ static void checkpoints(std::uint32_t n)
         saves.wait();
         saves.destroy();
         CHECK(has(thrown<ditto::error>([&] { ditto::save(strategy, "/nowhere/file.h5"); }), "/nowhere"));
+    }
+    {
+        // The error of a save in the background comes out of destroy, once.
+        ditto::strategy strategy(n);
+        auto weights = strategy.create_variable(std::vector<float>(5), {}, &options);
+        ditto_checkpointer_options in_background = DITTO_CHECKPOINTER_OPTIONS_INIT;
+        in_background.background = 1;
+        ditto::checkpointer saves(strategy, (folder / "gone").string(), &in_background);
+        std::filesystem::remove_all(folder / "gone");
+        saves.save(1);
+        CHECK(has(thrown<ditto::error>([&] { saves.destroy(); }), "gone"));
+        CHECK(!saves);
     }
     auto newest = ditto::latest_checkpoint(place.string());
     CHECK(newest && newest->step == 20 && has(newest->path, "checkpoint-20.h5"));

@@ -130,6 +130,19 @@ contains
         end select
     end subroutine
 
+    subroutine ones(row, new, user, status)
+        type(tensor), intent(in) :: row(:), new(:)
+        class(*), intent(inout) :: user
+        integer(c_int), intent(inout) :: status
+        integer(int64), pointer :: to
+        select type (user)
+        type is (integer)
+            if (size(row) /= 1) status = failure('another row')
+        end select
+        call c_f_pointer(new(1)%data, to)
+        to = 1
+    end subroutine
+
     subroutine keep_even(row, keep, user, status)
         type(tensor), intent(in) :: row(:)
         logical, intent(inout) :: keep
@@ -173,9 +186,11 @@ contains
         type(dataset) :: rows, even, halves, more, both
         type(map_function), target :: of_map
         type(filter_function), target :: of_filter
+        type(map_function), target, save :: without_user
         type(numbers), target :: two
         real(real64) :: total
         integer :: count, status
+        without_user%function => ones
         of_map%function => halve
         of_map%user => two
         of_filter%function => keep_even
@@ -232,6 +247,17 @@ contains
         call refused(status, 'shard: the index is 0')
         call rows%batch(0, status)
         call refused(status, 'batch: the number of rows is 0')
+        call rows%shuffle(status, buffer_rows=-1_int64)
+        call refused(status, 'shuffle: buffer_rows is -1')
+        call both%map(of_map, status)
+        call refused(status, 'other components')
+        call halves%destroy(status)
+        call halves%from_range(0_int64, 4_int64, status)
+        call halves%map(without_user, status)
+        call sum_of(halves, total, count, status)
+        call check(status == 0 .and. total == 4, 'a map without data')
+        call both%filter(of_filter, status)
+        call refused(status, 'other components')
         call rows%prefetch(0, status)
         call refused(status, 'prefetch: the number of batches is 0')
         call rows%unbatch(status)
@@ -285,6 +311,8 @@ contains
         call sum_of(rows, total, count, status)
         call check(status == 0 .and. total == 4 .and. count == 2, 'from_fixed')
         call rows%destroy(status)
+        call rows%from_text(trim(folder)//'/rows.csv', status, skip_lines=-1_int64)
+        call refused(status, 'from_text: skip_lines is -1')
         call rows%from_npy(['nowhere.npy'], status)
         call refused(status, 'nowhere.npy')
         call rows%from_tfrecord('nowhere', status)
@@ -542,6 +570,9 @@ contains
         call refused(status, 'keep is below 1')
         call latest_checkpoint(s, place, path, step, status, prefix='run')
         call check(status == 0 .and. step == 30 .and. index(path, 'run-30.h5') /= 0, 'the latest')
+        call save_checkpoint(s, trim(folder)//'/two.h5', status, &
+                             arrays=[named_array(repeat('x', 300), tensor_of(field))])
+        call refused(status, 'may be cut')
         call save_checkpoint(s, '/nowhere/file.h5', status)
         call refused(status, '/nowhere')
         call save_checkpoint(s, trim(folder)//'/two.h5', status, &

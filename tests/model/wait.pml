@@ -9,9 +9,10 @@
  * Claims   All processes end. A lost wake-up would be an invalid end state.
  * Variants OFTEN        A wait queue of threads that sleep often (DTI_SLEEPS_OFTEN): a signaller's own fence
  *                       drains its store buffer, and a sleeper's fence drains only that of the sleeper. The
- *                       stores of a sleeper are never buffered here, because a fence follows S0 at once.
+ *                       stores of a sleeper are not buffered here, because a fence follows S0 at once.
  * Mutants  NO_HEAVY     There is no fence between S0 and S1.
  *          OFTEN+NO_LIGHT  There is no fence between W0 and W1.
+ *          OFTEN+NO_OWN    There is no fence between S0 and S1.
  *          NO_S1        A sleeper sleeps without a last look at the condition.
  *          NO_W1        A signaller wakes no sleeper.
  *          LATE_AWAITS  A sleeper writes which signaller it awaits after its last look. */
@@ -86,9 +87,18 @@ inline sleep_until_it_holds() {
 #endif
     parked++;
     do
+#ifdef NO_OWN
+    ::  seen = HOLDS(); /* S1, before memory has taken S0 */
+        sleeping[me] = true;
+        if
+        :: seen -> break
+        :: else
+        fi;
+#else
     ::  sleeping[me] = true; /* S0 */
         heavy_fence();
-#ifndef NO_S1
+#endif
+#if !defined(NO_S1) && !defined(NO_OWN)
         if
         :: HOLDS() -> break /* S1 */
         :: else
@@ -112,6 +122,7 @@ inline sleep_until_it_holds() {
 
 proctype sleeper(byte me) {
     byte awaited = (me == 0 -> 0 : EVERYONE);
+    bool seen;
     do
     :: awaited > EVERYONE -> break
     :: else ->

@@ -377,6 +377,15 @@ class Objects(unittest.TestCase):
                         strategy.run(lambda self: self.apply(optimizer, [numpy.ones(6), numpy.ones(2)]))
                     with self.assertRaisesRegex(ditto.Error, "optimizer"):
                         w.destroy()
+                with strategy.optimizer([w, b], op="mean", name="other", learning_rate=1.0,
+                                        rate_factors=[0, 2]) as optimizer:
+                    before = w.read(), b.read()
+                    strategy.run(lambda self: self.apply(optimizer, [numpy.ones((2, 3)), numpy.ones(2)]))
+                    self.assertTrue((w.read() == before[0]).all() and (b.read() == before[1] - 2).all())
+                with self.assertRaisesRegex(ValueError, "1 numbers"):
+                    strategy.optimizer([w, b], rate_factors=[1])
+                with self.assertRaisesRegex(TypeError, "not for Python"):
+                    strategy.optimizer([w, b], function=print)
                 with self.assertRaisesRegex(ValueError, "the rule"):
                     strategy.optimizer([w], rule="newton")
                 with self.assertRaisesRegex(ditto.Error, "twice"):
