@@ -537,7 +537,7 @@ contains
     subroutine checkpoints(n)
         integer, intent(in) :: n
         type(strategy) :: s, other
-        type(variable) :: w
+        type(variable) :: w, restored_w, v
         type(checkpoint) :: file
         type(checkpointer) :: saves
         real(real32) :: values(4)
@@ -581,10 +581,10 @@ contains
         ! Another number of replicas.
         call other%create(n + 1, status)
         values = 0
-        call other%create_variable(values, w, status, name='w')
+        call other%create_variable(values, restored_w, status, name='w')
         call restore_checkpoint(other, trim(folder)//'/one.h5', status, num_restored=restored)
         call check(status == 0 .and. restored == 1, 'restore')
-        call w%read(values, status)
+        call restored_w%read(values, status)
         call check(all(values == [1, 2, 3, 4]), 'restored values')
         call file%open(trim(folder)//'/one.h5', status)
         call check(status == 0 .and. file%step() == 7, 'open')
@@ -600,13 +600,17 @@ contains
         call check(status == 0, 'close')
         call file%open(trim(folder)//'/nowhere.h5', status)
         call refused(status, 'nowhere.h5')
-        call other%create_variable(values, w, status, name='v')
+        call other%create_variable(values, v, status, name='v')
         call restore_checkpoint(other, trim(folder)//'/one.h5', status)
         call refused(status, '"v"')
         call restore_checkpoint(other, trim(folder)//'/one.h5', status, partial=.true.)
         call check(status == 0, 'a partial restore')
+        call w%destroy(status)
+        call restored_w%destroy(status)
+        call v%destroy(status)
         call other%destroy(status)
         call s%destroy(status)
+        call check(status == 0, 'destroy')
     end subroutine
 end module
 
