@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs all checks of CI. `./run check` calls it. On two cores it takes about 45 minutes. Each part has a
-# time budget in seconds, which is at least twice the time that the part takes on two cores. Only a part that
-# hangs or has become much slower exceeds it.
+# Runs all checks of CI. `./run check` calls it. On two cores it takes about three quarters of an hour. Each
+# part has a time budget in seconds, which is at least twice the time that the part takes on two cores. Only a
+# part that hangs or has become much slower exceeds it.
 #   --long  runs the stress tests for hours instead of seconds
 set -eu
 cd "$(dirname "$0")/.."
