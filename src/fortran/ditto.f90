@@ -23,7 +23,7 @@ module ditto
 
     public :: strategy, strategy_options, replica, variable, pending, exchange_part, user_procedure
     public :: tensor, tensor_of, elements_of, extents, elements_procedure, through_procedure
-    public :: error_message, failure, library_version, c_sizes, c_text
+    public :: error_message, failure, library_version, c_sizes
 
     ! -- constants, which tests/fortran compares with the C headers --
 
@@ -504,7 +504,9 @@ contains
         end do
     end function
 
-    ! The text of the last error of the calling thread.
+    ! The text of the last error of the calling thread. gfortran keeps the result of such a function in memory
+    ! that all threads share, also with -frecursive. So call it outside of runs, where the error of a run is
+    ! found, too.
     function error_message() result(text)
         character(:), allocatable :: text
         text = from_c(c_message())
@@ -520,14 +522,7 @@ contains
     function failure(message) result(status)
         character(*), intent(in) :: message
         integer(c_int) :: status
-        status = c_fail(c_null_ptr, 0_c_int32_t, c_text(message))
-    end function
-
-    ! A text as C has it: without spaces at its end, and terminated.
-    function c_text(text) result(copy)
-        character(*), intent(in) :: text
-        character(:), allocatable :: copy
-        copy = trim(text)//c_null_char
+        status = c_fail(c_null_ptr, 0_c_int32_t, trim(message)//c_null_char)
     end function
 
     ! The bytes of the types that C has too, for a test.
@@ -639,10 +634,10 @@ contains
         character(:), allocatable :: text
         s = 0
         a = 0
-        text = c_text('')
+        text = c_null_char
         if (present(synchronization)) s = synchronization
         if (present(aggregation)) a = aggregation
-        if (present(name)) text = c_text(name)
+        if (present(name)) text = trim(name)//c_null_char
         status = c_variable_create(self%handle, initial, text, s, a, v%handle)
     end subroutine
 
@@ -708,7 +703,7 @@ contains
         integer(c_int32_t) :: number
         number = 0
         if (present(code)) number = int(code, c_int32_t)
-        if (self%status == 0) call self%keep(c_fail(self%handle, number, c_text(message)))
+        if (self%status == 0) call self%keep(c_fail(self%handle, number, trim(message)//c_null_char))
     end subroutine
 
     subroutine replica_barrier(self, status)

@@ -233,7 +233,7 @@ contains
         type(data_list), target :: list
         type(save_options) :: options
         call make_options('save_checkpoint', step, arrays, list, options, status)
-        if (status >= 0) status = c_save(s%handle, c_text(path), options)
+        if (status >= 0) status = c_save(s%handle, trim(path)//c_null_char, options)
     end subroutine
 
     subroutine make_options(procedure, step, arrays, list, options, status)
@@ -248,7 +248,7 @@ contains
         options%struct_size = c_sizeof(options)
         if (present(step)) options%step = step
         if (.not. present(arrays)) return
-        status = c_check_views(c_text(procedure), arrays%elements, size(arrays, kind=c_size_t))
+        status = c_check_views(trim(procedure)//c_null_char, arrays%elements, size(arrays, kind=c_size_t))
         if (status < 0) return
         do i = 1, size(arrays)
             if (len_trim(arrays(i)%name) < len(arrays%name)) cycle
@@ -282,7 +282,7 @@ contains
         type(restore_status) :: done
         options%struct_size = c_sizeof(options)
         if (present(partial)) options%partial = merge(1_c_int, 0_c_int, partial)
-        status = c_restore(s%handle, c_text(path), options, done)
+        status = c_restore(s%handle, trim(path)//c_null_char, options, done)
         if (present(num_restored)) num_restored = int(done%num_restored)
     end subroutine
 
@@ -299,11 +299,12 @@ contains
         character(:), allocatable :: of
         integer(c_size_t) :: length
         integer :: i
-        of = c_text('checkpoint')
-        if (present(prefix)) of = c_text(prefix)
+        of = 'checkpoint'//c_null_char
+        if (present(prefix)) of = trim(prefix)//c_null_char
         step = 0
         path = ''
-        status = c_latest(s%handle, c_text(folder), of, found, size(found, kind=c_size_t), length, step)
+        status = c_latest(s%handle, trim(folder)//c_null_char, of, found, size(found, kind=c_size_t), length, &
+                          step)
         if (status < 0) return
         if (length >= size(found)) then
             status = failure('latest_checkpoint: the path has more than 4095 bytes')
@@ -324,7 +325,7 @@ contains
             status = failure('open: the checkpoint is open: close it first')
             return
         end if
-        status = c_open(c_text(path), self%handle)
+        status = c_open(trim(path)//c_null_char, self%handle)
     end subroutine
 
     function checkpoint_step(self) result(step)
@@ -343,18 +344,18 @@ contains
         type(c_entry) :: entry
         integer(c_size_t) :: i
         views(1) = tensor_of(x)
-        status = c_check_views(c_text('read'), views, 1_c_size_t)
+        status = c_check_views('read'//c_null_char, views, 1_c_size_t)
         if (status < 0) return
         do i = 1, c_num_entries(self%handle)
             status = c_get(self%handle, i - 1, entry)
             if (status < 0) return
-            if (c_strcmp(entry%name, c_text(name)) /= 0) cycle
+            if (c_strcmp(entry%name, trim(name)//c_null_char) /= 0) cycle
             if (entry%spec%dtype /= views(1)%dtype) then
                 status = failure('read: the array is of another type than "'//trim(name)//'"')
                 return
             end if
         end do
-        status = c_read(self%handle, c_text(name), views(1)%data, c_tensor_bytes(views(1)))
+        status = c_read(self%handle, trim(name)//c_null_char, views(1)%data, c_tensor_bytes(views(1)))
     end subroutine
 
     subroutine checkpoint_close(self, status)
@@ -383,7 +384,7 @@ contains
         end if
         options%struct_size = c_sizeof(options)
         if (present(prefix)) then
-            of = c_text(prefix)
+            of = trim(prefix)//c_null_char
             options%prefix = c_loc(of)
         end if
         if (present(keep)) then
@@ -394,7 +395,7 @@ contains
             options%keep = int(keep, c_int32_t)
         end if
         if (present(background)) options%background = merge(1_c_int, 0_c_int, background)
-        status = c_checkpointer_create(s%handle, c_text(folder), options, self%handle)
+        status = c_checkpointer_create(s%handle, trim(folder)//c_null_char, options, self%handle)
     end subroutine
 
     subroutine checkpointer_save(self, step, status, arrays)

@@ -554,7 +554,7 @@ contains
         class(dataset), intent(inout) :: self
         type(tensor), intent(in) :: arrays(:)
         integer, intent(out) :: status
-        status = c_check_views(c_text('from_arrays'), arrays, size(arrays, kind=c_size_t))
+        status = c_check_views('from_arrays'//c_null_char, arrays, size(arrays, kind=c_size_t))
         if (status < 0) return
         if (self%is_new('from_arrays', status)) &
             status = c_from_arrays(arrays, size(arrays, kind=c_int32_t), self%handle)

@@ -241,7 +241,7 @@ contains
             write (text, '(i0, a, i0, a)') size(gradients), ' gradients for ', wanted, ' variables'
             status = failure(procedure//': '//text)
         else
-            status = c_check_views(c_text(procedure), gradients, size(gradients, kind=c_size_t))
+            status = c_check_views(trim(procedure)//c_null_char, gradients, size(gradients, kind=c_size_t))
         end if
     end function
 
@@ -270,7 +270,7 @@ contains
         character(*), intent(in) :: name
         type(variable), intent(inout) :: v
         integer, intent(out) :: status
-        status = c_slot(self%handle, int(number - 1, c_int32_t), c_text(name), v%handle)
+        status = c_slot(self%handle, int(number - 1, c_int32_t), trim(name)//c_null_char, v%handle)
     end subroutine
 
     subroutine optimizer_destroy(self, status)

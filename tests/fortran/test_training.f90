@@ -527,7 +527,7 @@ contains
             call check(status == 0 .and. all(images(2, :) == images(1, :) + 1), 'elements_of')
             if (b%rows > 0) then
                 call elements_of(b%component(2), images, status)
-                call refused(status, 'another type or size')
+                call check(status < 0, 'elements of another type')
             end if
         end select
     end subroutine
