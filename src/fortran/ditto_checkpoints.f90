@@ -303,8 +303,8 @@ contains
         if (present(prefix)) of = trim(prefix)//c_null_char
         step = 0
         path = ''
-        status = c_latest(s%handle, trim(folder)//c_null_char, of, found, size(found, kind=c_size_t), length, &
-                          step)
+        status = c_latest(s%handle, trim(folder)//c_null_char, of, found, size(found, kind=c_size_t), &
+                          length, step)
         if (status < 0) return
         if (length >= size(found)) then
             status = failure('latest_checkpoint: the path has more than 4095 bytes')
