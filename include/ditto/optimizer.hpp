@@ -132,10 +132,11 @@ class step
     outcome<void> add(std::uint32_t first, std::initializer_list<ditto_tensor> gradients,
                       const ditto_apply_options *options = nullptr)
     {
-        open_ = true;
-        return detail::done(ditto_apply_start(self_, optimizer_, first,
-                                              static_cast<std::uint32_t>(gradients.size()), gradients.begin(),
-                                              options));
+        ditto_status status = ditto_apply_start(self_, optimizer_, first,
+                                                static_cast<std::uint32_t>(gradients.size()),
+                                                gradients.begin(), options);
+        open_ = open_ || status >= 0;
+        return detail::done(status);
     }
     outcome<void> finish(const ditto_apply_options *options = nullptr)
     {

@@ -22,7 +22,7 @@ module ditto
     private
 
     public :: strategy, strategy_options, replica, variable, pending, exchange_part, user_procedure
-    public :: tensor, tensor_of, elements_of, extents, elements_procedure, through_procedure
+    public :: tensor, tensor_of, check_views, elements_of, extents, elements_procedure, through_procedure
     public :: error_message, failure, library_version, c_sizes
 
     ! -- constants, which tests/fortran compares with the C headers --
@@ -353,6 +353,13 @@ module ditto
             type(*), dimension(..), intent(in) :: x
             type(tensor), intent(out) :: view
         end subroutine
+        function c_check_views(procedure, views, n) bind(c, name='ditto_f_check_views') result(status)
+            import
+            character(kind=c_char), intent(in) :: procedure(*)
+            type(tensor), intent(in) :: views(*)
+            integer(c_size_t), value :: n
+            integer(c_int) :: status
+        end function
         function c_elements(view, x) bind(c, name='ditto_f_elements') result(status)
             import
             type(tensor), intent(in) :: view
@@ -543,6 +550,14 @@ contains
         type(*), dimension(..), intent(in), target :: x
         type(tensor) :: view
         call c_tensor(x, view)
+    end function
+
+    ! Fails if tensor_of has refused an array. For procedures that get views; `procedure` is the name of one.
+    function check_views(procedure, views) result(status)
+        character(*), intent(in) :: procedure
+        type(tensor), intent(in) :: views(:)
+        integer(c_int) :: status
+        status = c_check_views(procedure//c_null_char, views, size(views, kind=c_size_t))
     end function
 
     ! Copies the elements of a view to an array of the same type and number of elements.

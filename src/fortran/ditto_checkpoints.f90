@@ -186,13 +186,6 @@ module ditto_checkpoints
             type(c_ptr), value :: handle
             integer(c_int) :: status
         end function
-        function c_check_views(procedure, views, n) bind(c, name='ditto_f_check_views') result(status)
-            import
-            character(kind=c_char), intent(in) :: procedure(*)
-            type(tensor), intent(in) :: views(*)
-            integer(c_size_t), value :: n
-            integer(c_int) :: status
-        end function
         function c_tensor_bytes(view) bind(c, name='ditto_tensor_bytes') result(bytes)
             import
             type(tensor), intent(in) :: view
@@ -248,7 +241,7 @@ contains
         options%struct_size = c_sizeof(options)
         if (present(step)) options%step = step
         if (.not. present(arrays)) return
-        status = c_check_views(trim(procedure)//c_null_char, arrays%elements, size(arrays, kind=c_size_t))
+        status = check_views(procedure, arrays%elements)
         if (status < 0) return
         do i = 1, size(arrays)
             if (len_trim(arrays(i)%name) < len(arrays%name)) cycle
@@ -344,7 +337,7 @@ contains
         type(c_entry) :: entry
         integer(c_size_t) :: i
         views(1) = tensor_of(x)
-        status = c_check_views('read'//c_null_char, views, 1_c_size_t)
+        status = check_views('read', views)
         if (status < 0) return
         do i = 1, c_num_entries(self%handle)
             status = c_get(self%handle, i - 1, entry)

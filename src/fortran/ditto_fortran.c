@@ -1,9 +1,9 @@
-/* src/fortran/ditto_fortran.c - the C part of the Fortran module (ditto.f90).
+/* src/fortran/ditto_fortran.c - the C part of the Fortran modules.
  *
  * Arrays come as descriptors, which say where the elements are, of which type they are, and how they lie. So
  * one function serves arrays of every kind and rank, and no array is copied on the way. The file is compiled
- * together with the module, against the ISO_Fortran_binding.h of the program's Fortran compiler, because
- * descriptors differ between compilers. The functions are called by the module alone. */
+ * together with the modules, against the ISO_Fortran_binding.h of the program's Fortran compiler, because
+ * descriptors differ between compilers. The functions are called by the modules alone. */
 #include <ISO_Fortran_binding.h>
 #include <ditto.h>
 

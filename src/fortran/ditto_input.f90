@@ -401,13 +401,6 @@ module ditto_input
             type(c_ptr), value :: steps
             integer(c_int) :: status
         end function
-        function c_check_views(procedure, views, n) bind(c, name='ditto_f_check_views') result(status)
-            import
-            character(kind=c_char), intent(in) :: procedure(*)
-            type(tensor), intent(in) :: views(*)
-            integer(c_size_t), value :: n
-            integer(c_int) :: status
-        end function
     end interface
 
     ! What a procedure gets if the program gives nothing.
@@ -554,7 +547,7 @@ contains
         class(dataset), intent(inout) :: self
         type(tensor), intent(in) :: arrays(:)
         integer, intent(out) :: status
-        status = c_check_views('from_arrays'//c_null_char, arrays, size(arrays, kind=c_size_t))
+        status = check_views('from_arrays', arrays)
         if (status < 0) return
         if (self%is_new('from_arrays', status)) &
             status = c_from_arrays(arrays, size(arrays, kind=c_int32_t), self%handle)

@@ -128,13 +128,6 @@ module ditto_optimizers
             type(c_ptr), intent(out) :: out
             integer(c_int) :: status
         end function
-        function c_check_views(procedure, views, n) bind(c, name='ditto_f_check_views') result(status)
-            import
-            character(kind=c_char), intent(in) :: procedure(*)
-            type(tensor), intent(in) :: views(*)
-            integer(c_size_t), value :: n
-            integer(c_int) :: status
-        end function
     end interface
 
 contains
@@ -241,7 +234,7 @@ contains
             write (text, '(i0, a, i0, a)') size(gradients), ' gradients for ', wanted, ' variables'
             status = failure(procedure//': '//text)
         else
-            status = c_check_views(trim(procedure)//c_null_char, gradients, size(gradients, kind=c_size_t))
+            status = check_views(procedure, gradients)
         end if
     end function
 

@@ -181,7 +181,8 @@ static void a_host_that_returns_early_is_diverged_on_all(void **state)
 /* -- hosts that are late or gone -- */
 
 /* Both replicas of host 1 are late. If one of them waited for the other, its error would count too. They come
- * 200 ms after the others have given up, which then wait for them for 1000 ms, also on a busy machine. */
+ * 200 ms after the others have given up. The others then wait for them for 1000 ms, which is enough on a busy
+ * machine, too. */
 static ditto_status comes_late_on_host_1(ditto_replica *self, void *argument)
 {
     const struct test_host *host = argument;

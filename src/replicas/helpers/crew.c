@@ -430,7 +430,7 @@ ditto_status dti_crew_create(struct dti_replica *r, const ditto_placement *place
     atomic_init(&crew->go, GO_NONE);
     atomic_init(&crew->next, 0);
     dti_stop_init(&crew->failed);
-    if (!dti_wait_queue_init(&crew->wait_queue, devices, DTI_SLEEPS_RARE))
+    if (!dti_wait_queue_init(&crew->wait_queue, devices, dti_team_wait_queue(r->team)->sleeps))
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the %u devices of replica %u", devices, r->id);
     init_devices(crew, placement);
     *out = crew; /* from here on the team ends it, even if the call fails */
