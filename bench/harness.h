@@ -90,7 +90,8 @@ void bench_wait(const struct request *request, const char *folder);
  * input.c. */
 typedef void bench_alone(uint32_t replicas, bool csv);
 bench_alone bench_create, bench_rest, bench_run_values, bench_reduce_values, bench_merge_call, bench_exchange,
-    bench_dot, bench_trace, bench_assign, bench_apply, bench_checkpoint, bench_queue, bench_input;
+    bench_dot, bench_trace, bench_assign, bench_apply, bench_checkpoint, bench_queue, bench_input,
+    bench_functions;
 
 #define MOST_CONTENDERS 32
 

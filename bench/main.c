@@ -93,6 +93,7 @@ static bench_alone *const without_peers[BENCH_KINDS] = {
     [BENCH_ASSIGN] = bench_assign,
     [BENCH_APPLY] = bench_apply,
     [BENCH_QUEUE] = bench_queue,
+    [BENCH_FUNCTIONS] = bench_functions,
     [BENCH_INPUT] = bench_input,
 #ifdef WITH_CHECKPOINTS
     [BENCH_CHECKPOINT] = bench_checkpoint,

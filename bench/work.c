@@ -40,6 +40,7 @@ const struct bench_facts bench_facts[BENCH_KINDS] = {
     [BENCH_APPLY] = { .name = "apply", .like = BENCH_APPLY },
     [BENCH_CHECKPOINT] = { .name = "checkpoint", .like = BENCH_CHECKPOINT },
     [BENCH_QUEUE] = { .name = "queue", .like = BENCH_QUEUE },
+    [BENCH_FUNCTIONS] = { .name = "functions", .like = BENCH_FUNCTIONS },
     [BENCH_INPUT] = { .name = "input", .like = BENCH_INPUT },
 };
 

@@ -55,6 +55,7 @@ enum bench_kind {
     BENCH_APPLY,
     BENCH_CHECKPOINT,
     BENCH_QUEUE,
+    BENCH_FUNCTIONS,
     BENCH_INPUT,
     BENCH_KINDS
 };

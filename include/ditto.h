@@ -66,6 +66,7 @@
 #include <ditto/tuning.h>     /* which algorithms collectives use */
 #include <ditto/variable.h>   /* mirrored and sync-on-read variables */
 #include <ditto/rows.h>       /* single rows of a variable */
+#include <ditto/parameter.h>  /* variables that workers of a parameter server read and write */
 #include <ditto/optimizer.h>  /* many variables updated from gradients */
 #include <ditto/context.h>    /* which strategy and context a thread is in */
 #include <ditto/value.h>      /* distributed values: one tensor per replica */
@@ -80,6 +81,7 @@
 #include <ditto/transform.h>  /* datasets made from datasets */
 #include <ditto/queue.h>      /* a bounded queue for other uses */
 #include <ditto/distribute.h> /* per-replica batches */
+#include <ditto/coordinator.h> /* functions for workers that do not wait for each other */
 #include <ditto/cluster.h>    /* several hosts */
 
 #endif

@@ -44,6 +44,7 @@ may_include() {
     input) echo base replicas hosts sync input ;;
     values) echo base replicas sync vars values ;;
     strategy) echo base replicas hosts sync vars input values strategy ;;
+    coordinator) echo base replicas vars input values strategy coordinator ;;
     mpi) echo mpi ;; # public headers only, because users compile it for other MPIs
     esac
 }
@@ -60,6 +61,7 @@ shown_headers() {
     vars) echo vars.h elements/elements.h ;;
     input) echo input.h ;;
     values) echo values.h buffer_pool.h make_value.h reductions/reductions.h ;;
+    strategy) echo strategy.h ;;
     esac
 }
 for file in $(git ls-files --cached --others --exclude-standard 'src/*.[ch]'); do

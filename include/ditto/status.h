@@ -40,7 +40,8 @@ DITTO_BEGIN
     X(DITTO_ERR_NO_MEMORY, -16, "memory could not be allocated")                             \
     X(DITTO_ERR_SYSTEM, -17, "the operating system refused")                                 \
     X(DITTO_ERR_USER, -18, "the caller's own function failed")                               \
-    X(DITTO_ERR_LOST, -19, "a host of the cluster is gone")
+    X(DITTO_ERR_LOST, -19, "a host of the cluster is gone")                                  \
+    X(DITTO_ERR_CANCELLED, -20, "cancelled before it began")
 
 /** What a call returns. The members are those of DITTO_STATUS_LIST. */
 typedef enum ditto_status {

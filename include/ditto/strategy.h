@@ -45,6 +45,12 @@ typedef enum ditto_strategy_kind {
 
     /** The strategy that ditto_get_strategy returns when no other one is current. It cannot be created. */
     DITTO_DEFAULT_STRATEGY = 4,
+
+    /** Asynchronous workers, whose results depend on timing. Variables exist once, as parameters
+     *  (ditto/parameter.h). Workers take functions from the queue of a coordinator (ditto/coordinator.h) and
+     *  do not wait for each other. Calls that need replicas which work in step, such as ditto_strategy_run,
+     *  return DITTO_ERR_UNSUPPORTED. */
+    DITTO_PARAMETER_SERVER = 5,
 } ditto_strategy_kind;
 
 /** Which thread replica 0 uses. */
@@ -282,6 +288,20 @@ typedef struct ditto_strategy_options {
      *  chosen different rows. Use it for many short runs between which no host looks at what another one has
      *  done. */
     ditto_switch run_agreement;
+
+    /* -- Only for DITTO_PARAMETER_SERVER; 0 with other kinds -- */
+
+    /** Number of replicas of each worker, which work in step. It divides the number of replicas. 0 means
+     *  1. The strategy never uses the calling thread as a replica, and its timeouts mean: timeout_ms, how long
+     *  calls of a coordinator wait; run_timeout_ms, how long a scheduled function may take until its worker is
+     *  retired. */
+    uint32_t replicas_per_worker;
+
+    /** [num_parameter_nodes] The NUMA nodes that hold the parameters, as the operating system numbers them,
+     *  each once. NULL means the nodes of the replicas. It is read only during creation. */
+    const uint32_t *parameter_nodes;
+
+    uint32_t num_parameter_nodes; /**< number of elements of parameter_nodes */
 } ditto_strategy_options;
 
 /** Initial value of ditto_strategy_options: the defaults. */
@@ -292,7 +312,7 @@ typedef struct ditto_strategy_options {
  *
  *  If it fails, no thread and no memory of the strategy remain.
  *
- *  @param kind     DITTO_MIRRORED, DITTO_CENTRAL_STORAGE or DITTO_ONE_DEVICE
+ *  @param kind     DITTO_MIRRORED, DITTO_CENTRAL_STORAGE, DITTO_ONE_DEVICE or DITTO_PARAMETER_SERVER
  *  @param options  NULL for the defaults
  *  @param out      [out] the strategy; set only on DITTO_OK
  *  @return DITTO_OK; an error of ditto_placement_create, for the options that say where the replicas are; or:

@@ -27,6 +27,7 @@ STATUS = {
     -1: "INVALID", -2: "RANGE", -3: "SHAPE", -4: "CONTEXT", -5: "DIVERGED", -6: "PEER_STOPPED",
     -7: "TIMED_OUT", -8: "POISONED", -9: "BUSY", -10: "CLOSED", -11: "FORKED", -12: "UNSUPPORTED",
     -13: "NOT_FOUND", -14: "IO", -15: "CORRUPT", -16: "NO_MEMORY", -17: "SYSTEM", -18: "USER", -19: "LOST",
+    -20: "CANCELLED",
 }
 OK, END_OF_INPUT, PENDING, ERR_USER = 0, 1, 2, -18
 
@@ -71,7 +72,9 @@ class StrategyOptions(Options):
                 ("has_spin_us", ctypes.c_int), ("implementation", ctypes.c_int),
                 ("bytes_per_pack", ctypes.c_size_t), ("kernels", ctypes.c_int), ("tuning", ctypes.c_void_p),
                 ("floating", ctypes.c_int), ("wait", ctypes.c_int), ("order_blocks", ctypes.c_uint32),
-                ("part", ctypes.c_int), ("cluster", ctypes.c_void_p), ("run_agreement", ctypes.c_int)]
+                ("part", ctypes.c_int), ("cluster", ctypes.c_void_p), ("run_agreement", ctypes.c_int),
+                ("replicas_per_worker", ctypes.c_uint32), ("parameter_nodes", ctypes.c_void_p),
+                ("num_parameter_nodes", ctypes.c_uint32)]
 
 
 class ReduceOptions(Options):

@@ -37,7 +37,7 @@ module ditto
                                          ditto_err_not_found = -13, ditto_err_io = -14, &
                                          ditto_err_corrupt = -15, ditto_err_no_memory = -16, &
                                          ditto_err_system = -17, ditto_err_user = -18, &
-                                         ditto_err_lost = -19
+                                         ditto_err_lost = -19, ditto_err_cancelled = -20
     integer(c_int), parameter, public :: ditto_sum = 1, ditto_mean = 2, ditto_min = 3, ditto_max = 4, &
                                          ditto_prod = 5, ditto_and = 6, ditto_or = 7, ditto_xor = 8
     integer(c_int), parameter, public :: ditto_f16 = 1, ditto_bf16 = 2, ditto_f32 = 3, ditto_f64 = 4, &
@@ -85,6 +85,9 @@ module ditto
         integer(c_int) :: part = 0
         type(c_ptr) :: cluster = c_null_ptr
         integer(c_int) :: run_agreement = 0
+        integer(c_int32_t) :: replicas_per_worker = 0
+        type(c_ptr) :: parameter_nodes = c_null_ptr
+        integer(c_int32_t) :: num_parameter_nodes = 0
     end type
 
     ! A part of an exchange, as ditto_exchange_part. Made by replica%part.

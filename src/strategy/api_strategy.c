@@ -17,7 +17,7 @@ ditto_status ditto_strategy_create(ditto_strategy_kind kind, const ditto_strateg
     if (which == NULL)
         return DTI_FAIL(DITTO_ERR_RANGE,
                         "%d is not a kind of strategy that can be created: use DITTO_MIRRORED, "
-                        "DITTO_CENTRAL_STORAGE or DITTO_ONE_DEVICE",
+                        "DITTO_CENTRAL_STORAGE, DITTO_ONE_DEVICE or DITTO_PARAMETER_SERVER",
                         (int)kind);
     /* hwloc changes errno, and so does opening files that do not exist. */
     int kept_errno = errno;
@@ -40,6 +40,7 @@ ditto_status ditto_strategy_run(ditto_strategy *strategy, ditto_replica_fn funct
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: give the function that every replica calls");
     return dti_strategy_run(strategy, function, user);
@@ -66,11 +67,15 @@ ditto_strategy_kind ditto_strategy_kind_of(const ditto_strategy *strategy)
 
 uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy)
 {
+    if (strategy != NULL && strategy->workers != NULL)
+        return strategy->placement->replicas;
     return strategy != NULL ? dti_team_all_replicas(dti_team_of(strategy)) : 0;
 }
 
 uint32_t ditto_strategy_num_local_replicas(const ditto_strategy *strategy)
 {
+    if (strategy != NULL && strategy->workers != NULL)
+        return strategy->placement->replicas;
     return strategy != NULL ? dti_base_of(strategy)->num_replicas : 0;
 }
 
@@ -121,9 +126,11 @@ ditto_status ditto_strategy_parameter_devices(const ditto_strategy *strategy, ui
         DTI_TRY(dti_not_null(nodes, "nodes"));
     const struct dti_storage *storage = dti_vars_storage(strategy->base.team);
     found[0] = storage->node;
-    *num_nodes = storage->central ? 1 : nodes_of_replicas(strategy, found);
+    *num_nodes = storage->parameters ? storage->num_nodes
+                 : storage->central  ? 1
+                                     : nodes_of_replicas(strategy, found);
     for (uint32_t k = 0; k < *num_nodes && k < capacity; k++)
-        nodes[k] = found[k];
+        nodes[k] = storage->parameters ? storage->nodes[k] : found[k];
     return DITTO_OK;
 }
 

@@ -22,6 +22,7 @@ ditto_status ditto_strategy_trace_start(ditto_strategy *strategy, const ditto_tr
     struct dti_frame frame;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_trace_options"));
     size_t events = known.num_events == 0                 ? DEFAULT_EVENTS
                     : known.num_events == DITTO_NO_EVENTS ? 0
@@ -40,6 +41,7 @@ ditto_status ditto_strategy_trace_stop(ditto_strategy *strategy)
     struct dti_frame frame;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_TRY(enter(strategy, &frame));
     dti_trace_stop(dti_team_of(strategy));
     dti_cross_leave(dti_team_of(strategy), &frame);
@@ -52,6 +54,7 @@ ditto_status ditto_strategy_operation_stats(ditto_strategy *strategy, uint32_t i
     struct dti_frame frame;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_TRY(dti_result_check(out, "ditto_operation_counters"));
     DTI_TRY(enter(strategy, &frame));
     ditto_operation_counters found = DITTO_OPERATION_COUNTERS_INIT;
@@ -74,6 +77,7 @@ ditto_status ditto_strategy_trace_describe(ditto_strategy *strategy, char *buffe
     struct dti_frame frame;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_TRY(check_text(buffer, capacity));
     DTI_TRY(enter(strategy, &frame));
     ditto_status status = dti_trace_statistics(dti_team_of(strategy), &text);
@@ -88,6 +92,7 @@ ditto_status ditto_strategy_trace_write(ditto_strategy *strategy, const char *pa
     struct dti_frame frame;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_TRY(dti_not_null(path, "path"));
     DTI_TRY(enter(strategy, &frame));
     int kept_errno = errno;

@@ -173,6 +173,11 @@ static void describe_limits(const ditto_strategy *strategy, struct dti_text *tex
 
 static ditto_status write_table(const ditto_strategy *strategy, struct dti_text *text)
 {
+    if (strategy->workers != NULL) {
+        dti_workers_describe(strategy, text);
+        describe_limits(strategy, text);
+        return DITTO_OK;
+    }
     const struct dti_team *team = strategy->base.team;
     const ditto_topology_counts *m = &strategy->machine;
     dti_text_add(text, "%s strategy, %u replica%s on %u package%s, %u NUMA node%s, %u core%s, %u PU%s%s\n",
@@ -206,6 +211,8 @@ ditto_status dti_strategy_info(ditto_strategy *strategy, uint32_t replica, ditto
 {
     struct dti_frame frame;
     uint32_t index;
+    if (strategy->workers != NULL)
+        return dti_workers_info(strategy, replica, out);
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = dti_team_index(strategy->base.team, replica, &index);
     if (status == DITTO_OK)
@@ -228,6 +235,7 @@ ditto_status dti_strategy_device_info(ditto_strategy *strategy, uint32_t replica
 {
     struct dti_frame frame;
     uint32_t index;
+    DTI_TRY(dti_team_check_in_step(strategy->base.team));
     DTI_TRY(dti_cross_enter(strategy->base.team, &frame, DTI_CALLER_KEEPS_AFFINITY));
     ditto_status status = dti_team_index(strategy->base.team, replica, &index);
     if (status == DITTO_OK)

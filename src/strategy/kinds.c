@@ -17,10 +17,18 @@ const struct dti_strategy_kind dti_central_strategy = { .kind = DITTO_CENTRAL_ST
                                                         .name = "central storage",
                                                         .is_central = true };
 
+/* -- parameter server: variables have one copy, dealt out over nodes, and workers do not wait for each other
+ * (parameter_server.c) -- */
+
+const struct dti_strategy_kind dti_parameter_server_strategy = { .kind = DITTO_PARAMETER_SERVER,
+                                                                 .name = "parameter server",
+                                                                 .has_workers = true };
+
 const struct dti_strategy_kind *dti_strategy_kind_of(ditto_strategy_kind kind)
 {
     static const struct dti_strategy_kind *const kinds[] = { &dti_mirrored_strategy, &dti_central_strategy,
-                                                             &dti_one_device_strategy };
+                                                             &dti_one_device_strategy,
+                                                             &dti_parameter_server_strategy };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (kinds[i]->kind == kind)
             return kinds[i];

@@ -2,6 +2,7 @@
 #include "strategy/strategy.h"
 #include "replicas/machine/numa_node.h"
 #include "base/numbers/checksum.h"
+#include "replicas/machine/topology.h"
 #include "replicas/placement/placement.h"
 #include "sync/hosts/hosts.h"
 #include "values/values.h"
@@ -50,6 +51,12 @@ static ditto_status check(const struct dti_strategy_kind *kind, const ditto_stra
     if (o->parameter_node != 0 && o->has_parameter_node == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "parameter_node is %u, but has_parameter_node is 0: set both",
                         o->parameter_node);
+    if ((o->replicas_per_worker != 0 || o->parameter_nodes != NULL || o->num_parameter_nodes != 0) &&
+        !kind->has_workers)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "%s is set, but only DITTO_PARAMETER_SERVER uses it, and this strategy is of kind \"%s\"",
+            o->replicas_per_worker != 0 ? "replicas_per_worker" : "parameter_nodes", kind->name);
     DTI_TRY(check_enum((int)o->caller, DITTO_CALLER_WAITS, "caller"));
     DTI_TRY(check_enum((int)o->pin, DITTO_PIN_NONE, "pin"));
     DTI_TRY(check_enum((int)o->helpers, DITTO_SWITCH_OFF, "helpers"));
@@ -74,15 +81,15 @@ static double cpu_quota(const ditto_topology_counts *machine)
     return quota == 0 || (pus != 0 && pus < quota) ? pus : quota;
 }
 
-/* `hosts` is NULL if the strategy has one host. */
-static ditto_status make_team(const ditto_strategy_options *o, const ditto_topology_counts *machine,
-                              const ditto_placement *placement, bool plain, const struct dti_hosts *hosts,
+static ditto_status make_team(const ditto_strategy *strategy, const ditto_strategy_options *o,
                               struct dti_team **out)
 {
+    const ditto_topology_counts *machine = &strategy->machine;
+    const struct dti_hosts *hosts = strategy->hosts;
     struct dti_team_options options = {
         .first_replica = hosts != NULL ? hosts->first : 0,
         .all_replicas = hosts != NULL ? dti_ranges_replicas(&hosts->ranges) : 0,
-        .placement = placement,
+        .placement = strategy->workers != NULL ? strategy->workers->servers : strategy->placement,
         .pus = machine->pus,
         .cpu_quota = cpu_quota(machine),
         .caller_waits = o->caller == DITTO_CALLER_WAITS,
@@ -95,7 +102,8 @@ static ditto_status make_team(const ditto_strategy_options *o, const ditto_topol
         .thread_start = o->thread_start,
         .thread_stop = o->thread_stop,
         .thread_user = o->thread_user,
-        .plain = plain,
+        .plain = dti_is_default(strategy),
+        .idle = strategy->workers != NULL,
         .host_floating = o->floating == DITTO_FLOATING_CALLER,
     };
     DTI_TRY(dti_waiting_read(o, &options));
@@ -126,6 +134,7 @@ static ditto_status make_sync(struct dti_team *team, const ditto_strategy_option
 /* Frees a strategy that has no team, or no longer has one. */
 static void release(ditto_strategy *strategy)
 {
+    dti_workers_free(strategy->workers);
     dti_hosts_free(strategy->hosts);
     dti_placement_destroy(strategy->placement);
     free(strategy->merging);
@@ -145,7 +154,12 @@ static uint32_t default_node(const ditto_strategy *strategy)
 /* Decides where variables are stored, and makes the list of variables. */
 static ditto_status make_variables(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
-    struct dti_storage storage = { .central = strategy->kind->is_central };
+    struct dti_storage storage = { .central = strategy->kind->is_central,
+                                   .parameters = strategy->kind->has_workers };
+    if (storage.parameters) {
+        storage.nodes = strategy->workers->node;
+        storage.num_nodes = strategy->workers->num_nodes;
+    }
     if (storage.central) {
         storage.node = o->has_parameter_node ? o->parameter_node : default_node(strategy);
         if (!dti_node_has_memory(storage.node))
@@ -156,7 +170,8 @@ static ditto_status make_variables(ditto_strategy *strategy, const ditto_strateg
     return dti_vars_create(strategy->base.team, &storage);
 }
 
-/* Makes all parts of the strategy except the team, which exists already. */
+/* Makes all parts of the strategy except the team, which exists already. If there are workers, `o` are the
+ * options of the parameter servers. */
 static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
     struct dti_team *team = strategy->base.team;
@@ -192,45 +207,92 @@ static ditto_status join_hosts(ditto_strategy *strategy, const ditto_strategy_op
     return dti_hosts_make(o->cluster, &request, status, &strategy->hosts);
 }
 
-ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *o,
-                                 ditto_strategy **out)
+static ditto_strategy *allocate(const struct dti_strategy_kind *kind)
 {
     ditto_strategy *strategy = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *strategy);
     if (strategy == NULL)
-        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
+        return NULL;
     memset(strategy, 0, sizeof *strategy);
     strategy->kind = kind;
     strategy->caller_node = dti_node_of_caller();
-    ditto_status status = check(kind, o);
+    return strategy;
+}
+
+/* Makes the team of the strategy, everything that belongs to it, and the workers if there are any. */
+static ditto_status make_teams(ditto_strategy *strategy, const ditto_strategy_options *o)
+{
+    ditto_strategy_options own = strategy->workers != NULL ? dti_server_options(o) : *o;
+    DTI_TRY(make_team(strategy, &own, &strategy->base.team));
+    DTI_TRY(allocate_parts(strategy, &own));
+    return strategy->workers != NULL ? dti_workers_make(strategy, o) : DITTO_OK;
+}
+
+/* Frees a strategy that could not be made. Nobody else knows it, so nothing can fail. */
+static void give_up(ditto_strategy *strategy)
+{
+    ditto_error kept = *dti_error_get();
+    struct dti_team *team = strategy->base.team;
+    if (strategy->workers != NULL)
+        (void)dti_workers_destroy(strategy);
+    if (team != NULL) {
+        (void)dti_team_close(team);
+        dti_sync_destroy(team);
+        dti_team_destroy(team);
+    }
+    release(strategy);
+    dti_error_set(&kept);
+}
+
+/* Makes the rest of a strategy whose replicas are placed, or ends the attempt if `status` is an error. */
+static ditto_status finish(ditto_strategy *strategy, const ditto_strategy_options *o, ditto_status status,
+                           ditto_strategy **out)
+{
     if (status == DITTO_OK)
-        status = dti_strategy_make_placement(kind, o, &strategy->machine, &strategy->placement);
-    if (ditto_cluster_num_hosts(o->cluster) > 1)
-        status = join_hosts(strategy, o, status);
-    if (status == DITTO_OK)
-        status = make_team(o, &strategy->machine, strategy->placement, dti_is_default(strategy),
-                           strategy->hosts, &strategy->base.team);
-    if (status == DITTO_OK)
-        status = allocate_parts(strategy, o);
+        status = make_teams(strategy, o);
     /* Another host may be told of the end of this call, make a run, and fail, before this one returns. */
     if (strategy->hosts != NULL && strategy->base.team != NULL)
         dti_hosts_attach(strategy->hosts, strategy->base.team);
     if (strategy->hosts != NULL)
         status = dti_hosts_agree(strategy->hosts, "ditto_strategy_create", status);
-    if (status != DITTO_OK && strategy->base.team == NULL) {
-        release(strategy);
-        return status;
+    if (status == DITTO_OK)
+        *out = strategy;
+    else
+        give_up(strategy);
+    return status;
+}
+
+ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *o,
+                                 ditto_strategy **out)
+{
+    ditto_topology *topology = NULL;
+    ditto_strategy *strategy = allocate(kind);
+    if (strategy == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
+    ditto_status status = check(kind, o);
+    if (status == DITTO_OK)
+        status = dti_strategy_make_placement(kind, o, &topology, &strategy->placement);
+    if (topology != NULL)
+        strategy->machine = topology->counts;
+    if (ditto_cluster_num_hosts(o->cluster) > 1)
+        status = join_hosts(strategy, o, status);
+    if (status == DITTO_OK && kind->has_workers)
+        status = dti_workers_plan(strategy, o, topology);
+    dti_topology_destroy(topology);
+    return finish(strategy, o, status, out);
+}
+
+ditto_status dti_strategy_create_placed(const struct dti_strategy_kind *kind, const ditto_strategy_options *o,
+                                        const ditto_topology_counts *machine, ditto_placement *placement,
+                                        ditto_strategy **out)
+{
+    ditto_strategy *strategy = allocate(kind);
+    if (strategy == NULL) {
+        dti_placement_destroy(placement);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a strategy");
     }
-    if (status != DITTO_OK) {
-        ditto_error kept = *dti_error_get();
-        (void)dti_team_close(strategy->base.team); /* succeeds: no other thread knows it */
-        dti_sync_destroy(strategy->base.team);
-        dti_team_destroy(strategy->base.team);
-        release(strategy);
-        dti_error_set(&kept);
-        return status;
-    }
-    *out = strategy;
-    return DITTO_OK;
+    strategy->machine = *machine;
+    strategy->placement = placement;
+    return finish(strategy, o, DITTO_OK, out);
 }
 
 /* Strategies that were destroyed and stay in memory, with all objects that were made with them. Either they
@@ -263,8 +325,11 @@ static ditto_status destroy_in_child(ditto_strategy *strategy)
 {
     struct dti_team *team = strategy->base.team;
     dti_scope_forget(team);
-    if (!dti_context_is_of(team))
+    if (!dti_context_is_of(team)) {
+        if (strategy->workers != NULL)
+            (void)dti_workers_destroy(strategy);
         return end(strategy);
+    }
     /* The thread is in a function that a call on the strategy executes, or in a scope inside such a function.
      * The function may return to the call. Later calls compare the contexts of the thread with their own
      * team, and ask whether these belong to a parent process. The team and its objects therefore stay as they
@@ -322,14 +387,20 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         return DTI_FAIL(DITTO_ERR_CONTEXT, "called inside a run of the strategy (in a merge function): "
                                            "destroy it after the run has returned");
     ditto_status others = DITTO_OK;
+    bool has_workers = strategy->workers != NULL;
     if (strategy->hosts != NULL)
         DTI_TRY(dti_cluster_check_thread(strategy->hosts->cluster));
+    if (has_workers && atomic_load(&strategy->workers->coordinator) != NULL)
+        return DTI_FAIL(DITTO_ERR_BUSY, "the strategy has a coordinator: destroy that first");
     DTI_TRY(close(strategy));
     /* The other hosts may still need this one in a call that they made before. */
     if (strategy->hosts != NULL && !strategy->hosts->cluster->is_poisoned)
         others = dti_hosts_agree(strategy->hosts, "ditto_strategy_destroy", DITTO_OK);
+    /* If a worker never returned, its function may still use the parameters. */
+    if (has_workers && (others = dti_workers_destroy(strategy)) != DITTO_OK)
+        dti_team_poison(team);
     ditto_error kept = *dti_error_get();
-    if (dti_team_is_poisoned(team) && dti_team_all_returned(team))
+    if (!has_workers && dti_team_is_poisoned(team) && dti_team_all_returned(team))
         unpoison(strategy);
     ditto_status status;
     if (!dti_team_is_poisoned(team)) {
@@ -340,7 +411,7 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         keep(strategy);
         status = dti_team_destroy(team);
     }
-    if (status != DITTO_OK || others == DITTO_OK)
+    if (others == DITTO_OK || (status != DITTO_OK && !has_workers))
         return status;
     dti_error_set(&kept);
     return others;

@@ -18,9 +18,12 @@ struct dti_strategy_kind {
 
     /* True if variables have one copy, on one node, which the options may name. */
     bool is_central;
+
+    /* True if the replicas form workers, and variables are parameters. */
+    bool has_workers;
 };
 extern const struct dti_strategy_kind dti_mirrored_strategy, dti_central_strategy, dti_one_device_strategy,
-    dti_default_strategy_kind;
+    dti_parameter_server_strategy, dti_default_strategy_kind;
 
 /* The function that a run calls, with its arguments. It is stored in the strategy and not on the caller's
  * stack, because a replica that is still in a poisoned run may read it later. */
@@ -50,10 +53,31 @@ struct dti_merge_part {
     ditto_tensor result;
 };
 
+/* The workers and the parameter servers of a strategy (parameter_server.c). */
+struct dti_workers {
+    uint32_t count;            /* of workers */
+    uint32_t replicas;         /* of each worker */
+    ditto_strategy **strategy; /* [count] the mirrored strategy of each worker */
+    ditto_placement **placed;  /* [count] their placements, until the strategies take them over */
+    ditto_placement *servers;  /* where the threads of the parameter servers are */
+    uint32_t num_nodes, *node; /* [num_nodes] the parameter nodes */
+
+    /* The coordinator of the strategy, or NULL. */
+    _Atomic(struct ditto_coordinator *) coordinator;
+};
+
 struct ditto_strategy {
     struct dti_strategy_base base; /* must be the first member, see replicas/team/team.h */
     const struct dti_strategy_kind *kind;
+
+    /* Of all replicas. If there are workers, the team of the strategy is that of the parameter servers, and
+     * the replicas are in the teams of the workers. */
     ditto_placement *placement;
+    struct dti_workers *workers; /* NULL with other kinds */
+
+    /* If this is the strategy of a worker that has a coordinator: the worker (src/coordinator). Set while no
+     * function runs. */
+    const struct dti_worker *worker;
     uint64_t told_rows;      /* by dti_input_chosen_rows */
     struct dti_hosts *hosts; /* NULL if the strategy has one host */
 
@@ -75,10 +99,30 @@ struct ditto_strategy {
     ditto_value *merged[DTI_LEVELS];
 };
 
-/* Reads the topology of this machine and places the replicas as the options say. The caller owns *out. */
+/* Reads the topology of this machine and places the replicas as the options say. The caller owns *topology,
+ * which may be set after an error too, and *out. */
 ditto_status dti_strategy_make_placement(const struct dti_strategy_kind *kind,
-                                         const ditto_strategy_options *options,
-                                         ditto_topology_counts *machine, ditto_placement **out);
+                                         const ditto_strategy_options *options, ditto_topology **topology,
+                                         ditto_placement **out);
+
+/* -- parameter_server.c -- */
+
+/* Checks the options for workers, and decides where the parameters are. The placement of the replicas is
+ * known. Sets strategy->workers, also after an error of a later step. */
+ditto_status dti_workers_plan(ditto_strategy *strategy, const ditto_strategy_options *options,
+                              const ditto_topology *topology);
+/* Returns the options of the team of the parameter servers. */
+ditto_strategy_options dti_server_options(const ditto_strategy_options *options);
+/* Creates the strategies of the workers. The team of the servers exists. */
+ditto_status dti_workers_make(ditto_strategy *strategy, const ditto_strategy_options *options);
+/* Destroys the strategies of the workers. Returns POISONED if a replica never returned. */
+ditto_status dti_workers_destroy(ditto_strategy *strategy);
+/* Frees what dti_workers_plan has allocated. NULL is allowed. */
+void dti_workers_free(struct dti_workers *workers);
+/* Writes a table of the workers, and what the plan says about a replica. */
+void dti_workers_describe(const ditto_strategy *strategy, struct dti_text *text);
+ditto_status dti_workers_info(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out);
+
 /* Sets `wait`, `spin_us` and `has_spin_us` from the options and the environment. Fails with RANGE or
  * INVALID if one of them is not valid, or if they contradict each other. */
 ditto_status dti_waiting_read(const ditto_strategy_options *options, struct dti_team_options *out);
@@ -88,6 +132,12 @@ void dti_waiting_describe(const struct dti_team *team, struct dti_text *text);
 
 ditto_status dti_strategy_create(const struct dti_strategy_kind *kind, const ditto_strategy_options *options,
                                  ditto_strategy **out);
+/* Creates a strategy on one host with the given placement, which it takes over, also if it fails. The options
+ * have been checked. */
+ditto_status dti_strategy_create_placed(const struct dti_strategy_kind *kind,
+                                        const ditto_strategy_options *options,
+                                        const ditto_topology_counts *machine, ditto_placement *placement,
+                                        ditto_strategy **out);
 /* Returns NULL if the kind cannot be created. */
 const struct dti_strategy_kind *dti_strategy_kind_of(ditto_strategy_kind kind);
 ditto_status dti_strategy_destroy(ditto_strategy *strategy);

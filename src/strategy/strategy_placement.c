@@ -45,10 +45,9 @@ static ditto_status make_placement(const ditto_placement *given, ditto_placement
 }
 
 ditto_status dti_strategy_make_placement(const struct dti_strategy_kind *kind,
-                                         const ditto_strategy_options *o, ditto_topology_counts *machine,
+                                         const ditto_strategy_options *o, ditto_topology **topology,
                                          ditto_placement **out)
 {
-    ditto_topology *machine_topology;
     ditto_topology_options options = DITTO_TOPOLOGY_OPTIONS_INIT;
     ditto_placement_options placing;
     DTI_TRY(read_options(o, &placing));
@@ -56,10 +55,8 @@ ditto_status dti_strategy_make_placement(const struct dti_strategy_kind *kind,
         placing.num_replicas = 1;
     bool gives_pus = o->placement != NULL || placing.num_pus != 0;
     options.part = o->part == DITTO_SWITCH_OFF || gives_pus ? DITTO_SWITCH_OFF : DITTO_SWITCH_ON;
-    DTI_TRY(dti_topology_read(&options, dti_context_saved_mask(), &machine_topology));
-    *machine = machine_topology->counts;
-    ditto_status status = make_placement(o->placement, &placing, machine_topology, out);
-    dti_topology_destroy(machine_topology);
+    DTI_TRY(dti_topology_read(&options, dti_context_saved_mask(), topology));
+    ditto_status status = make_placement(o->placement, &placing, *topology, out);
     if (status == DITTO_OK && kind->has_one_replica && ditto_placement_num_replicas(*out) != 1) {
         status = DTI_FAIL(DITTO_ERR_INVALID, "a strategy of kind \"%s\" has one replica: the options give %u",
                           kind->name, ditto_placement_num_replicas(*out));

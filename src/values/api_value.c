@@ -36,6 +36,7 @@ ditto_status ditto_strategy_value_from_function(ditto_strategy *strategy, ditto_
     ditto_value *value;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_TRY(check_making(strategy, strategy, "strategy", out));
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
@@ -50,6 +51,7 @@ ditto_status ditto_strategy_value_from_tensors(ditto_strategy *strategy, const d
     ditto_value *value;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_TRY(check_making(strategy, tensors, "tensors", out));
     if (each == 0)
         return DTI_FAIL(DITTO_ERR_INVALID, "each = 0: give at least one array for every replica");
@@ -63,6 +65,7 @@ ditto_status ditto_strategy_value_from_slices(ditto_strategy *strategy, const di
     ditto_value *value;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_TRY(check_making(strategy, slices, "slices", out));
     DTI_TRY(dti_value_make(strategy, DITTO_VALUE_SLICES, &value));
     return dti_value_finish(value, dti_make_from_slices(value, slices, dense_rows), out);
@@ -127,6 +130,7 @@ ditto_status ditto_strategy_regroup(ditto_strategy *strategy, const ditto_value 
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_TRY(check_making(strategy, values, "values", out));
     DTI_LEAVES_GATES(held);
     for (uint32_t i = 0; i < dti_base_of(strategy)->num_replicas; i++)
@@ -256,6 +260,7 @@ ditto_status ditto_strategy_local_results(ditto_strategy *strategy, const ditto_
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_TRY(dti_not_null(out, "out"));
     DTI_TRY(dti_not_null(num_results, "num_results"));
     DTI_LEAVES_GATES(held);

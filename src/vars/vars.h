@@ -85,6 +85,13 @@ struct ditto_variable {
     uint32_t pieces;
     struct dti_variable_piece *piece; /* [pieces] */
 
+    /* [pieces] The locks and versions of a parameter (parameters/parameter.h). NULL for other variables. Those
+     * of a slot are the array of the parameter that it belongs to, and borrows_shards is true. */
+    struct dti_parameter_shard *shard;
+    bool borrows_shards;
+
+    bool is_colocated; /* its copies were planned as those of another variable */
+
     /* The number of physical copies. A variable of several pieces has one copy of each piece. A split only
      * appends copies, so `copy` and the copies in it stay valid. It changes `copy_of` and `copies` after it
      * has filled in the new copies. */
@@ -107,8 +114,8 @@ struct ditto_variable {
 };
 #define DTI_OWN_NODE UINT32_MAX
 
-/* Defined in mirrored.c and in sync_on_read.c. */
-extern const struct dti_variable_kind dti_mirrored_kind, dti_sync_on_read_kind;
+/* Defined in mirrored.c, in sync_on_read.c and in parameters/parameter.c. */
+extern const struct dti_variable_kind dti_mirrored_kind, dti_sync_on_read_kind, dti_parameter_kind;
 
 /* Returns the name that the options give to the variable. */
 static inline const char *dti_variable_name(const ditto_variable_options *options)
@@ -122,6 +129,12 @@ struct dti_storage {
      * Optimizers' slots are an exception. */
     bool central;
     uint32_t node;
+
+    /* True if the variables are parameters. Each piece has a single copy, and the pieces of all variables are
+     * dealt out over these nodes in turn. */
+    bool parameters;
+    uint32_t num_nodes;
+    const uint32_t *nodes; /* [num_nodes] they live as long as the strategy */
 };
 
 /* Prepares a new strategy for variables. Returns DITTO_ERR_NO_MEMORY. The end of the team undoes it. */

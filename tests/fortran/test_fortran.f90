@@ -54,8 +54,8 @@ contains
     end function
 
     subroutine structs_are_those_of_c()
-        integer(c_int) :: values(38)
-        integer(c_size_t) :: bytes(4), offsets(36), own(36)
+        integer(c_int) :: values(39)
+        integer(c_size_t) :: bytes(4), offsets(39), own(39)
         type(strategy_options), target :: o
         type(exchange_part), target :: p
         type(pending), target :: q
@@ -67,7 +67,7 @@ contains
                                   ditto_err_busy, ditto_err_closed, ditto_err_forked, &
                                   ditto_err_unsupported, ditto_err_not_found, ditto_err_io, &
                                   ditto_err_corrupt, ditto_err_no_memory, ditto_err_system, &
-                                  ditto_err_user, ditto_err_lost, ditto_sum, ditto_mean, ditto_min, &
+                                  ditto_err_user, ditto_err_lost, ditto_err_cancelled, ditto_sum, ditto_mean, ditto_min, &
                                   ditto_max, ditto_prod, ditto_and, ditto_or, ditto_xor, ditto_on_write, &
                                   ditto_on_read, ditto_aggregate_none, ditto_aggregate_sum, &
                                   ditto_aggregate_mean, ditto_aggregate_only_first_replica, &
@@ -83,15 +83,17 @@ contains
                      at(b, fp(o%thread_stop)), at(b, c_loc(o%thread_user)), at(b, c_loc(o%memory)), &
                      at(b, c_loc(o%parameter_node)), at(b, c_loc(o%has_parameter_node)), &
                      at(b, c_loc(o%timeout_ms)), at(b, c_loc(o%run_timeout_ms))]
-        own(17:28) = [at(b, c_loc(o%spin_us)), at(b, c_loc(o%has_spin_us)), at(b, c_loc(o%implementation)), &
+        own(17:31) = [at(b, c_loc(o%spin_us)), at(b, c_loc(o%has_spin_us)), at(b, c_loc(o%implementation)), &
                       at(b, c_loc(o%bytes_per_pack)), at(b, c_loc(o%kernels)), at(b, c_loc(o%tuning)), &
                       at(b, c_loc(o%floating)), at(b, c_loc(o%wait)), at(b, c_loc(o%order_blocks)), &
-                      at(b, c_loc(o%part)), at(b, c_loc(o%cluster)), at(b, c_loc(o%run_agreement))]
+                      at(b, c_loc(o%part)), at(b, c_loc(o%cluster)), at(b, c_loc(o%run_agreement)), &
+                      at(b, c_loc(o%replicas_per_worker)), at(b, c_loc(o%parameter_nodes)), &
+                      at(b, c_loc(o%num_parameter_nodes))]
         b = c_loc(p)
-        own(29:34) = [at(b, c_loc(p%tag)), at(b, c_loc(p%src)), at(b, c_loc(p%dst)), &
+        own(32:37) = [at(b, c_loc(p%tag)), at(b, c_loc(p%src)), at(b, c_loc(p%dst)), &
                       at(b, c_loc(p%src_count)), at(b, c_loc(p%dst_count)), at(b, c_loc(p%dtype))]
         b = c_loc(q)
-        own(35:36) = [at(b, c_loc(q%replica)), at(b, c_loc(q%run))]
+        own(38:39) = [at(b, c_loc(q%replica)), at(b, c_loc(q%run))]
         call check(all(own == offsets), 'offsets')
     end subroutine
 

@@ -45,6 +45,7 @@ ditto_status ditto_strategy_iterate(ditto_strategy *strategy, ditto_dataset *dat
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     struct dti_team *team = dti_team_of(strategy);
     uint64_t begin = dti_cross_begin(team);
     ditto_status status = dti_not_null(dataset, "dataset");
@@ -59,6 +60,7 @@ ditto_status ditto_strategy_iterate_from_function(ditto_strategy *strategy, ditt
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     struct dti_team *team = dti_team_of(strategy);
     uint64_t begin = dti_cross_begin(team);
     ditto_status status = function != NULL ? create(team, NULL, function, user, options, out)

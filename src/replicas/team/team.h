@@ -50,6 +50,10 @@ struct dti_team_options {
     bool strict_memory;
     bool helpers;
 
+    /* True if its threads work only in cross calls of the program, in between sleep, and do not count as
+     * load: the parameter servers of a strategy. */
+    bool idle;
+
     /* True for the default strategy. Its one thread is the host's, and does not count as load. */
     bool plain;
 
@@ -91,6 +95,8 @@ uint32_t dti_team_all_replicas(const struct dti_team *team);
 ditto_status dti_team_index(const struct dti_team *team, uint32_t id, uint32_t *index);
 /* Returns UNSUPPORTED if the strategy has several hosts: `what` works on one host only. */
 ditto_status dti_team_check_one_host(const struct dti_team *team, const char *what);
+/* Returns UNSUPPORTED if the team is that of parameter servers, whose workers do not work in step. */
+ditto_status dti_team_check_in_step(const struct dti_team *team);
 struct dti_replica *dti_team_replica(const struct dti_team *team, uint32_t index);
 const struct dti_team_options *dti_team_options(const struct dti_team *team);
 bool dti_team_is_oversubscribed(const struct dti_team *team);
@@ -108,6 +114,9 @@ bool dti_team_any_returned(const struct dti_team *team);
 uint32_t dti_team_pauses(const struct dti_team *team);
 /* Returns true if the team is poisoned. The answer is only a hint unless the calling thread has the turn. */
 bool dti_team_is_poisoned(const struct dti_team *team);
+/* Called when something outside the team that never returned may still use its memory. The calling thread has
+ * the turn. */
+void dti_team_poison(struct dti_team *team);
 /* Called when all replicas of a poisoned team have returned after all. The calling thread has the turn. */
 void dti_team_clear_poison(struct dti_team *team);
 
@@ -124,6 +133,10 @@ struct dti_sync *dti_team_sync(const struct dti_team *team);
 void dti_team_set_sync(struct dti_team *team, struct dti_sync *sync);
 struct dti_registry *dti_team_variables(const struct dti_team *team);
 void dti_team_set_variables(struct dti_team *team, struct dti_registry *variables);
+/* For the team of a worker: the team of the parameter servers, whose variables its replicas may use. NULL for
+ * other teams. It outlives the team of the worker. */
+struct dti_team *dti_team_servers(const struct dti_team *team);
+void dti_team_set_servers(struct dti_team *team, struct dti_team *servers);
 /* Numbers the producers that iterators start. The calling thread has the turn. */
 uint32_t dti_team_number_producer(struct dti_team *team);
 /* A poster that is not replica 0 calls work(argument) whenever it looks whether a run has ended. A thread

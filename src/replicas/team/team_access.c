@@ -90,6 +90,11 @@ bool dti_team_is_poisoned(const struct dti_team *team)
     return atomic_load_explicit(&team->poisoned, memory_order_relaxed);
 }
 
+void dti_team_poison(struct dti_team *team)
+{
+    atomic_store_explicit(&team->poisoned, true, memory_order_relaxed);
+}
+
 void dti_team_clear_poison(struct dti_team *team)
 {
     atomic_store_explicit(&team->poisoned, false, memory_order_relaxed);
@@ -133,6 +138,25 @@ struct dti_sync *dti_team_sync(const struct dti_team *team)
 void dti_team_set_sync(struct dti_team *team, struct dti_sync *sync)
 {
     team->sync = sync;
+}
+
+ditto_status dti_team_check_in_step(const struct dti_team *team)
+{
+    if (!team->options.idle)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                    "a strategy of kind DITTO_PARAMETER_SERVER has no replicas that work in step: schedule a "
+                    "function (ditto_coordinator_schedule), and use the replicas of its worker there");
+}
+
+struct dti_team *dti_team_servers(const struct dti_team *team)
+{
+    return team->servers;
+}
+
+void dti_team_set_servers(struct dti_team *team, struct dti_team *servers)
+{
+    team->servers = servers;
 }
 
 struct dti_registry *dti_team_variables(const struct dti_team *team)

@@ -78,7 +78,7 @@ static void end_threads(struct dti_team *team, uint32_t started)
  * threads are not bound, the PU is DTI_NO_PU. */
 static void count_load(const struct dti_team *team, void (*count)(uint32_t pu))
 {
-    if (team->options.plain)
+    if (team->options.plain || team->options.idle)
         return;
     for (uint32_t i = 0; i < team->n; i++)
         for (uint32_t d = 0; d < team->replica[i].pus; d++)

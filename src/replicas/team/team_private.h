@@ -76,6 +76,7 @@ struct dti_team {
 
     /* The registry of src/vars. Protected by `lock`, and opaque here. */
     struct dti_registry *variables;
+    struct dti_team *servers; /* see dti_team_servers */
 
     /* The turn: at most one cross call runs at a time. */
     pthread_mutex_t lock;

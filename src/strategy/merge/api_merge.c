@@ -72,6 +72,7 @@ ditto_status ditto_variable_update(ditto_variable *variable, ditto_update_fn fun
 {
     DTI_ENTER();
     DTI_HOLD_VARIABLE(variable);
+    DTI_TRY(dti_team_check_in_step(variable->team));
     uint64_t begin = dti_cross_begin(variable->team);
     return dti_cross_tell(variable->team, begin,
                           update(variable, function, user, arguments, num_arguments, options, results));

@@ -44,6 +44,7 @@ ditto_status ditto_strategy_run_values(ditto_strategy *strategy, ditto_replica_f
     ditto_run_options known;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "function is NULL: give the function that every replica calls");
     DTI_TRY(read_options(options, &known));
@@ -61,6 +62,7 @@ ditto_status ditto_strategy_run_steps(ditto_strategy *strategy, ditto_step_fn fu
     ditto_run_options known;
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     DTI_HOLD_ITERATOR(iterator);
     if (function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,

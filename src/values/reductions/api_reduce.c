@@ -61,6 +61,7 @@ ditto_status ditto_strategy_reduce(ditto_strategy *strategy, ditto_op op, const 
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     struct reading reading = begin_reading(strategy);
     return end_reading(&reading, reduce(&reading, op, value, axes, num_axes, out));
 }
@@ -84,6 +85,7 @@ ditto_status ditto_strategy_reduce_f64(ditto_strategy *strategy, ditto_op op, co
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     struct reading reading = begin_reading(strategy);
     return end_reading(&reading, reduce_f64(&reading, op, value, out));
 }
@@ -102,6 +104,7 @@ ditto_status ditto_strategy_merge_slices(ditto_strategy *strategy, const ditto_v
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     uint64_t begin = dti_cross_begin(dti_team_of(strategy));
     return dti_cross_tell(dti_team_of(strategy), begin, merge_slices(strategy, slices, out));
 }
@@ -151,6 +154,7 @@ ditto_status ditto_strategy_batch_reduce_to(ditto_strategy *strategy, ditto_op o
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     uint64_t begin = dti_cross_begin(dti_team_of(strategy));
     return dti_cross_tell(dti_team_of(strategy), begin,
                           batch_reduce_to(strategy, op, values, destinations, num_values, out));
@@ -170,6 +174,7 @@ ditto_status ditto_strategy_reduce_to(ditto_strategy *strategy, ditto_op op, con
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     uint64_t begin = dti_cross_begin(dti_team_of(strategy));
     return dti_cross_tell(dti_team_of(strategy), begin, reduce_to(strategy, op, value, destinations, out));
 }
@@ -201,6 +206,7 @@ ditto_status ditto_strategy_broadcast_to(ditto_strategy *strategy, const ditto_t
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     uint64_t begin = dti_cross_begin(dti_team_of(strategy));
     return dti_cross_tell(dti_team_of(strategy), begin, broadcast_to(strategy, tensor, destinations, out));
 }
@@ -218,6 +224,7 @@ ditto_status ditto_strategy_gather(ditto_strategy *strategy, const ditto_value *
 {
     DTI_ENTER();
     DTI_HOLD_STRATEGY(strategy);
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     struct reading reading = begin_reading(strategy);
     return end_reading(&reading, gather(&reading, value, axis, out));
 }

@@ -299,6 +299,16 @@ static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_opt
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the optimizer's strategy has been destroyed"); \
     DTI_USE_OWN_VARIABLE((r), (o)->iterations)
 
+/* Steps on parameters are not started in parts, because they wait for no other worker. */
+static ditto_status check_in_parts(const ditto_optimizer *o)
+{
+    if (o->iterations->shard == NULL)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                    "a step in parts on parameters: an optimizer of a parameter server strategy takes whole "
+                    "steps (ditto_apply), or make an optimizer for each part");
+}
+
 /* Checks the gradients of variables [first, first + count). */
 static ditto_status check_gradients(const ditto_optimizer *o, uint32_t first, uint32_t count,
                                     const ditto_tensor *gradients)
@@ -318,6 +328,8 @@ ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_te
     USE_OPTIMIZER(self, r, o);
     DTI_TRY(read_options(o, options, &known));
     DTI_TRY(check_gradients(o, 0, o->count, gradients));
+    if (o->iterations->shard != NULL)
+        return dti_parameter_step(r, o, gradients, &known);
     DTI_TRY(dti_step_check_none(r, o));
     DTI_TRY(dti_step_check_others(r, o, 0, o->count));
     return dti_apply(r, o, gradients, known.learning_rate, known.norm);
@@ -331,6 +343,7 @@ ditto_status ditto_apply_start(ditto_replica *self, ditto_optimizer *o, uint32_t
     struct dti_replica *r;
     DTI_ENTER();
     USE_OPTIMIZER(self, r, o);
+    DTI_TRY(check_in_parts(o));
     DTI_TRY(read_options(o, options, &known));
     if (known.norm != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
@@ -351,6 +364,7 @@ ditto_status ditto_apply_finish(ditto_replica *self, ditto_optimizer *o, const d
     struct dti_replica *r;
     DTI_ENTER();
     USE_OPTIMIZER(self, r, o);
+    DTI_TRY(check_in_parts(o));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_apply_options"));
     if (known.learning_rate != 0 || known.has_learning_rate != 0)
         return DTI_FAIL(

@@ -135,6 +135,25 @@ static double add_up(const double *block_sum, size_t count)
     return add_up(block_sum, left) + add_up(block_sum + left, count - left);
 }
 
+ditto_status dti_norm_of_gradients(struct dti_replica *self, const ditto_optimizer *o,
+                                   const ditto_tensor *gradients, double *norm)
+{
+    void *memory;
+    size_t block = 0;
+    DTI_TRY(dti_replica_alloc(self, (o->blocks + 1) * sizeof(double), DTI_CACHE_LINE, &memory));
+    double *block_sum = memory;
+    for (uint32_t k = 0; k < o->count; k++) {
+        size_t count = o->variable[k]->count, element_bytes = ditto_dtype_bytes(gradients[k].dtype);
+        for (size_t first = 0; first < count; first += BLOCK, block++)
+            block_sum[block] = squares(gradients[k].dtype,
+                                       (const char *)gradients[k].data + first * element_bytes,
+                                       count - first < BLOCK ? count - first : BLOCK);
+    }
+    *norm = sqrt(add_up(block_sum, o->blocks));
+    dti_replica_free(self, memory);
+    return DITTO_OK;
+}
+
 /* Collective. */
 static ditto_status measure_blocks(struct dti_replica *self, struct measuring *measuring)
 {
@@ -198,7 +217,7 @@ struct scaling {
     double factor;
 };
 
-static void scale(ditto_dtype dtype, double factor, void *values, size_t count)
+void dti_scale_gradient(ditto_dtype dtype, double factor, void *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (dtype == DITTO_F32)
@@ -225,7 +244,7 @@ static void apply_range(const struct scaling *s, uint32_t replica, size_t item, 
         dti_applying_range(s->applying, item, at, &stop, &range);
         dti_copies_read(o->sum[i->variable], replica, base + at, base + stop, tile);
         if (s->factor != 1)
-            scale(v->spec.dtype, s->factor, tile, stop - at);
+            dti_scale_gradient(v->spec.dtype, s->factor, tile, stop - at);
         if (v->may_differ) {
             dti_apply_to_each(s->applying, item, at, stop, tile);
             continue;

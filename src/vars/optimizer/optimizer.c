@@ -95,8 +95,28 @@ static void add_range(void *context, size_t item, size_t first, size_t count, ui
         d->piece[d->pieces++] = piece;
 }
 
+/* The slots of a parameter have its pieces, each beside the shard that it belongs to. */
+static ditto_status divide_as_shards(const ditto_optimizer *o, struct division *d)
+{
+    *d = (struct division){ .optimizer = o };
+    for (size_t i = 0; i < o->items && !d->out_of_memory; i++) {
+        const ditto_variable *v = o->variable[o->item[i].variable];
+        d->out_of_memory = !ensure_capacity(d);
+        if (!d->out_of_memory)
+            d->piece[d->pieces++] = (struct dti_optimizer_slot_piece){
+                v->piece[o->item[i].piece].first, v->piece[o->item[i].piece].count,
+                v->copies_of_piece[o->item[i].piece].copy[0].owner, o->item[i].variable
+            };
+    }
+    return d->out_of_memory
+               ? DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count)
+               : DITTO_OK;
+}
+
 static ditto_status divide(const ditto_optimizer *o, struct division *d)
 {
+    if (o->variable[0]->shard != NULL)
+        return divide_as_shards(o, d);
     ditto_list_item *list = calloc(o->items, sizeof *list);
     *d = (struct division){ .optimizer = o, .out_of_memory = list == NULL };
     for (size_t i = 0; list != NULL && i < o->items; i++) {
@@ -136,7 +156,8 @@ static ditto_status make_slot(const ditto_optimizer *o, const struct division *d
         first++;
     while (first + pieces < d->pieces && d->piece[first + pieces].variable == k)
         pieces++;
-    ditto_status status = dti_optimizer_slot_create(v->team, name, &v->spec, d->piece + first, pieces, out);
+    ditto_status status = dti_optimizer_slot_create(v->team, v, name, &v->spec, d->piece + first, pieces,
+                                                    out);
     free(name);
     return status;
 }
@@ -148,7 +169,7 @@ static ditto_status make_slots_of(ditto_optimizer *o, const struct division *d)
     for (uint32_t k = 0; k < o->count; k++) {
         for (uint32_t s = 0; s < o->slots; s++)
             DTI_TRY(make_slot(o, d, k, name[s], &o->slot[k * o->slots + s]));
-        if (o->options.clip_norm > 0)
+        if (o->options.clip_norm > 0 && o->variable[0]->shard == NULL)
             DTI_TRY(make_slot(o, d, k, NULL, &o->sum[k]));
     }
     return DITTO_OK;
@@ -171,7 +192,7 @@ static ditto_status make_iterations(ditto_optimizer *o)
     char *name = join(o->name, "iterations", "");
     if (name == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer");
-    ditto_status status = dti_optimizer_slot_create(o->variable[0]->team, name, &spec, &whole, 1,
+    ditto_status status = dti_optimizer_slot_create(o->variable[0]->team, NULL, name, &spec, &whole, 1,
                                                     &o->iterations);
     free(name);
     return status;

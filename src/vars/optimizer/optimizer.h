@@ -125,6 +125,21 @@ ditto_status dti_apply_kept(struct dti_replica *self, struct dti_applying *a, do
  * Collective. */
 ditto_status dti_measure_norm(struct dti_replica *self, struct dti_applying *a, double *norm);
 
+/* Computes the norm of gradients that are already aggregated, on one replica alone. It has the same bits as
+ * dti_measure_norm. Returns DITTO_ERR_NO_MEMORY. */
+ditto_status dti_norm_of_gradients(struct dti_replica *self, const ditto_optimizer *o,
+                                   const ditto_tensor *gradients, double *norm);
+
+/* Multiplies values of f32 or f64 by the factor of clipping. */
+void dti_scale_gradient(ditto_dtype dtype, double factor, void *values, size_t count);
+
+/* -- parameter_step.c -- */
+
+/* Takes one step on parameters. Collective among the replicas of the worker alone. The arguments have been
+ * checked. */
+ditto_status dti_parameter_step(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
+                                const ditto_apply_options *options);
+
 /* -- started_step.c: a step whose parts are started one by one -- */
 
 /* Starts the part of a step that updates variables [first, first + count). Collective. The arguments have

@@ -58,10 +58,11 @@ static ditto_status check_kind(const ditto_variable *v)
                     "\"%s\" is sync-on-read: indexed updates are for mirrored variables", v->name);
 }
 
-/* Refuses min, max and update of rows if the variable aggregates by SUM or MEAN (ditto/rows.h). */
+/* Refuses min, max and update of rows if the variable aggregates by SUM or MEAN (ditto/rows.h). A parameter
+ * aggregates nothing. */
 static ditto_status check_aggregation(const ditto_variable *v, ditto_scatter_op op)
 {
-    if (op < DITTO_SCATTER_MIN ||
+    if (op < DITTO_SCATTER_MIN || v->shard != NULL ||
         (v->aggregation != DITTO_AGGREGATE_SUM && v->aggregation != DITTO_AGGREGATE_MEAN))
         return DITTO_OK;
     return DTI_FAIL(
@@ -81,7 +82,7 @@ ditto_status ditto_scatter(ditto_replica *self, ditto_variable *v, ditto_scatter
     DTI_TRY(check_kind(v));
     DTI_TRY(check_op(v, op, &rule));
     DTI_TRY(check_slices(v, slices));
-    if (v->aggregation == DITTO_AGGREGATE_NONE)
+    if (v->shard == NULL && v->aggregation == DITTO_AGGREGATE_NONE)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
             "\"%s\" has no aggregation, so the replicas' slices cannot become one update: create it with "

@@ -1,5 +1,6 @@
 /* src/vars/variables/api_variable.c - the public functions of include/ditto/variable.h. They check their
  * arguments and the context, and then call the functions of vars.h. */
+#include "vars/parameters/parameter.h"
 #include "vars/variables/copies.h"
 #include "vars/optimizer/optimizer.h"
 #include "sync/hosts/cross.h"
@@ -81,6 +82,10 @@ static ditto_status create(struct dti_team *team, const ditto_tensor *initial,
      * refuses it. */
     if (known.colocate_with != NULL)
         (void)dti_dependent_hold(&known.colocate_with->dependent, &held_other);
+    if (dti_vars_storage(team)->parameters && known.synchronization == DITTO_ON_READ)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "a sync-on-read parameter: parameters exist once. A value for each worker is made by "
+                        "ditto_coordinator_values_from_function");
     if (dti_vars_storage(team)->central && known.synchronization == DITTO_ON_READ)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "a sync-on-read variable in central storage: it keeps one component, "
@@ -167,6 +172,8 @@ uint64_t ditto_variable_generation(const ditto_variable *v)
     DTI_LEAVES_GATE(held, NULL);
     if (v == NULL || !dti_dependent_hold(&v->dependent, &held))
         return 0;
+    for (uint32_t i = 0; v->shard != NULL && i < v->pieces; i++)
+        sum += dti_shard_version(v, i);
     for (uint32_t i = 0; i < v->num_replicas; i++) /* relaxed: the numbers are only compared */
         sum += atomic_load_explicit(&v->generation[i].count, memory_order_relaxed);
     return sum;
@@ -347,6 +354,13 @@ ditto_status ditto_variable_shard(const ditto_variable *v, size_t shard, size_t 
 
 static ditto_status check_strategy(const struct dti_replica *r, const ditto_variable *v)
 {
+    if (dti_team_servers(r->team) == v->team)
+        return DTI_FAIL(
+            DITTO_ERR_CONTEXT,
+            "\"%s\" is a parameter, which other workers change at any time: copy its elements with "
+            "ditto_pull or ditto_lookup, and change them with ditto_apply, ditto_assign_add or "
+            "ditto_scatter",
+            v->name);
     if (dti_team_strategy(v->team) != dti_team_strategy(r->team))
         return DTI_FAIL(DITTO_ERR_CONTEXT,
                         "mixing strategies: \"%s\" belongs to another strategy than replica %u", v->name,
@@ -367,6 +381,8 @@ ditto_status dti_variable_use(struct dti_replica *r, const ditto_variable *v, st
     DTI_TRY(dti_variable_hold(v, &use->gate));
     if (v->team == r->team) /* in a run of the variable's strategy, which has the turn */
         return v->users != 0 ? dti_step_check_variable(r, v) : DITTO_OK;
+    if (dti_team_servers(r->team) == v->team) /* a parameter: its gate is held, and its shards have locks */
+        return dti_replica_is_forked(r) ? dti_fail_forked() : DITTO_OK;
     DTI_TRY(check_strategy(r, v));
     /* This is a thread's replica of the default strategy. Without a gate it has the turn already, because it
      * is in a function of the user that another of these calls executes. */

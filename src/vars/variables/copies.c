@@ -55,6 +55,7 @@ static void share_by_node(ditto_variable *v)
 
 static void share_as(ditto_variable *v, const ditto_variable *like)
 {
+    v->is_colocated = true;
     v->copies = like->copies;
     memcpy(v->copy_node, like->copy_node, v->copies * sizeof *v->copy_node);
     for (uint32_t i = 0; i < v->num_replicas; i++)
@@ -74,6 +75,8 @@ static ditto_status plan_whole(ditto_variable *v, const ditto_variable *like)
         v->copies = 1;
         v->copy[0].owner = owner_on(v->team, v->node);
         v->copy_node[0] = v->node;
+    } else if (v->kind == &dti_parameter_kind) {
+        v->copies = 1; /* on the node that dti_copies_assign_nodes assigns */
     } else {
         share_by_node(v);
     }
@@ -117,17 +120,21 @@ static ditto_status plan_shards(ditto_variable *v, size_t shards)
 }
 
 /* In central storage all shards get its node. Otherwise the shards get the nodes of the replicas, one after
- * the other, and the sequence continues that of the shards of earlier variables. */
+ * the other, and the sequence continues that of the shards of earlier variables. Parameters are dealt out in
+ * this way also if they have one shard. */
 void dti_copies_assign_nodes(ditto_variable *v, uint64_t shards_assigned)
 {
     uint32_t nodes = 1;
-    if (v->pieces == 1 || v->optimizer_slot)
+    if ((v->pieces == 1 && v->kind != &dti_parameter_kind) || v->optimizer_slot || v->is_colocated)
         return;
-    while (!v->central && node_number(v->team, nodes) != UINT32_MAX)
+    const struct dti_storage *storage = dti_vars_storage(v->team);
+    while (!v->central && !storage->parameters && node_number(v->team, nodes) != UINT32_MAX)
         nodes++;
     for (uint32_t i = 0; i < v->pieces; i++) {
         v->copy_node[i] = v->central ? v->node
-                                     : node_number(v->team, (uint32_t)((shards_assigned + i) % nodes));
+                          : storage->parameters
+                              ? storage->nodes[(shards_assigned + i) % storage->num_nodes]
+                              : node_number(v->team, (uint32_t)((shards_assigned + i) % nodes));
         v->copy[i].owner = owner_on(v->team, v->copy_node[i]);
     }
 }

@@ -14,9 +14,11 @@ struct dti_optimizer_slot_piece {
 };
 
 /* Creates a variable whose pieces lie with the given replicas. Its elements are zeros, or the value that was
- * restored under its name before. If name is NULL, the variable is hidden. The errors are those of
+ * restored under its name before. If name is NULL, the variable is hidden. `guard` is the variable that the
+ * slot belongs to, or NULL: if it is a parameter, its locks guard the slot too. The errors are those of
  * dti_variable_create. */
-ditto_status dti_optimizer_slot_create(struct dti_team *team, const char *name, const ditto_tensor *spec,
+ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variable *guard, const char *name,
+                                       const ditto_tensor *spec,
                                        const struct dti_optimizer_slot_piece *piece, size_t pieces,
                                        ditto_variable **out);
 

@@ -58,6 +58,8 @@ static void add_unused(const ditto_variable *v, struct dti_text *text)
                      kinds[v->partitioner.kind]);
     if (v->wants_copies && v->central)
         dti_text_add(text, "; not used: COPIES_PER_REPLICA, because central storage keeps one copy");
+    if (v->wants_copies && v->shard != NULL)
+        dti_text_add(text, "; not used: COPIES_PER_REPLICA, because parameters exist once");
 }
 
 ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size_t capacity, size_t *length)

@@ -1,4 +1,5 @@
 /* src/vars/variables/variable.c - creates and destroys variables. Their copies are managed in copies.c. */
+#include "vars/parameters/parameter.h"
 #include "vars/variables/variable_rows.h"
 #include "base/errors/user_call.h"
 #include "base/numbers/checksum.h"
@@ -23,6 +24,7 @@ void dti_variable_drop(ditto_variable *v)
      * freed. */
     if (atomic_fetch_sub_explicit(&v->references, 1, memory_order_acq_rel) != 1)
         return;
+    dti_parameter_free_shards(v);
     dti_copies_forget(v);
     free(v->generation);
     free(v->name);
@@ -153,7 +155,7 @@ static ditto_status allocate_and_add(ditto_variable *v, const void *value)
     dti_dependent_add(v->team, &v->dependent);
     if (!v->hidden)
         dti_registry_add(v);
-    if (v->pieces > 1 && !v->optimizer_slot)
+    if ((v->pieces > 1 || v->shard != NULL) && !v->optimizer_slot)
         *dti_registry_shards_assigned(v->team) += v->pieces;
     return DITTO_OK;
 }
@@ -229,14 +231,16 @@ static ditto_variable *describe(struct dti_team *team, const ditto_tensor *spec,
     v->central = dti_vars_storage(team)->central;
     v->node = dti_vars_storage(team)->node;
     v->mirrored = o->synchronization != DITTO_ON_READ;
-    v->kind = v->mirrored ? &dti_mirrored_kind : &dti_sync_on_read_kind;
+    v->kind = dti_vars_storage(team)->parameters ? &dti_parameter_kind
+              : v->mirrored                      ? &dti_mirrored_kind
+                                                 : &dti_sync_on_read_kind;
     v->spec = *spec;
     v->spec.data = NULL;
     v->count = ditto_tensor_count(spec);
     v->bytes = ditto_tensor_bytes(spec);
     v->aggregation = o->aggregation != DITTO_AGGREGATE_DEFAULT ? o->aggregation : DITTO_AGGREGATE_NONE;
     v->wants_copies = o->copies == DITTO_COPIES_PER_REPLICA;
-    v->own_copies = !v->central && (!v->mirrored || v->wants_copies);
+    v->own_copies = !v->central && v->kind != &dti_parameter_kind && (!v->mirrored || v->wants_copies);
     v->trainable = o->trainable != DITTO_SWITCH_DEFAULT ? o->trainable == DITTO_SWITCH_ON : v->mirrored;
     v->partitioner = o->partitioner;
     return v;
@@ -277,6 +281,8 @@ static ditto_status make(ditto_variable *v, const ditto_tensor *initial, const d
     void *made = NULL;
     ditto_status status = DITTO_OK;
     DTI_TRY(o->colocate_with != NULL ? colocate(v, o->colocate_with) : dti_copies_plan(v, NULL));
+    if (v->kind == &dti_parameter_kind)
+        DTI_TRY(dti_parameter_make_shards(v));
     if (dti_team_first_replica(v->team) == 0)
         status = evaluate(v, initial, o, &value, &made);
     if (status == DITTO_OK && dti_cross_has_hosts(v->team))
@@ -314,9 +320,9 @@ ditto_status dti_variable_create(struct dti_team *team, const ditto_tensor *init
     return status;
 }
 
-ditto_status dti_optimizer_slot_create(struct dti_team *team, const char *name, const ditto_tensor *spec,
-                                       const struct dti_optimizer_slot_piece *piece, size_t pieces,
-                                       ditto_variable **out)
+ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variable *guard, const char *name,
+                                       const ditto_tensor *spec, const struct dti_optimizer_slot_piece *piece,
+                                       size_t pieces, ditto_variable **out)
 {
     ditto_variable_options options = { .name = name, .trainable = DITTO_SWITCH_OFF };
     ditto_variable *v = describe(team, spec, &options);
@@ -327,5 +333,12 @@ ditto_status dti_optimizer_slot_create(struct dti_team *team, const char *name, 
     v->hidden = name == NULL;
     v->own_copies = false;
     ditto_status status = dti_copies_plan_optimizer_slot(v, piece, pieces);
+    if (status == DITTO_OK && v->kind == &dti_parameter_kind) {
+        v->borrows_shards = guard != NULL;
+        if (v->borrows_shards)
+            v->shard = guard->shard;
+        else
+            status = dti_parameter_make_shards(v);
+    }
     return finish(v, status == DITTO_OK ? fill_in(v, NULL) : status, out);
 }

@@ -7,6 +7,7 @@
  * slices of a row are applied in order, and no row has two writers. */
 #include "sync/kernels/tree.h"
 #include "sync/sync.h"
+#include "vars/parameters/parameter.h"
 #include "vars/variables/variable_rows.h"
 #include "vars/vars.h"
 
@@ -110,6 +111,23 @@ static void apply_rows(const struct scattering *s, size_t first, size_t end)
         }
 }
 
+/* -- Parameters -- */
+
+static void scatter_shard(void *context, size_t first, size_t end)
+{
+    apply_rows(context, first, end);
+}
+
+/* Applies the slices of one caller to a parameter. Not collective. */
+static ditto_status scatter_parameter(struct scattering *s)
+{
+    DTI_TRY(check_all(s));
+    struct dti_fenv saved = dti_fenv_enter();
+    dti_parameter_for_rows(s->v, s->slices_of[0]->indices, s->slices_of[0]->rows, true, scatter_shard, s);
+    dti_fenv_leave(saved);
+    return DITTO_OK;
+}
+
 /* -- Replica context -- */
 
 /* Applies the slices of all replicas to this replica's share of the rows. */
@@ -173,6 +191,11 @@ ditto_status dti_scatter_in_replica(struct dti_replica *self, ditto_variable *v,
                                     .work = scatter,
                                     .context = &s };
     begin(&s, v, rule);
+    if (v->shard != NULL) {
+        s.slices_of = &slices;
+        s.sources = 1;
+        return scatter_parameter(&s);
+    }
     s.divisor = v->aggregation == DITTO_AGGREGATE_MEAN ? self->all_replicas : 1;
     dti_changed(v, self->index);
     struct scattering_on_hosts all = { &s, self };
@@ -198,6 +221,13 @@ ditto_status dti_scatter_cross(ditto_variable *v, enum dti_rule rule, const ditt
     begin(&s, v, rule);
     s.slices_of = &slices;
     s.sources = 1;
+    if (v->shard != NULL) {
+        struct dti_frame frame;
+        DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
+        ditto_status status = scatter_parameter(&s);
+        dti_cross_leave(v->team, &frame);
+        return status;
+    }
     DTI_TRY(check_all(&s));
     return dti_share(v->team, slices->rows * s.row_bytes, rows_of(v), 1, scatter_range, &s);
 }
@@ -219,15 +249,37 @@ ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule
 
 /* -- Lookup -- */
 
+struct looking_up {
+    const ditto_variable *v;
+    uint32_t replica;
+    const int64_t *indices;
+    size_t count;
+    char *rows;
+};
+
+/* Copies those of the rows that lie in [first, end). */
+static void copy_rows(void *context, size_t first, size_t end)
+{
+    const struct looking_up *l = context;
+    size_t row_count = l->v->count / rows_of(l->v),
+           row_bytes = row_count * ditto_dtype_bytes(l->v->spec.dtype);
+    for (size_t k = 0; k < l->count; k++) {
+        size_t row = (size_t)l->indices[k];
+        if (row >= first && row < end)
+            dti_copies_read(l->v, l->replica, row * row_count, (row + 1) * row_count,
+                            l->rows + k * row_bytes);
+    }
+}
+
 ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count,
                         void *rows)
 {
-    size_t row_count = rows_of(v) != 0 ? v->count / rows_of(v) : 0,
-           row_bytes = row_count * ditto_dtype_bytes(v->spec.dtype);
+    struct looking_up looking_up = { v, v->shard != NULL ? 0 : replica, indices, count, rows };
     for (size_t k = 0; k < count; k++)
         DTI_TRY(check_index(v, indices[k], k, "entry"));
-    for (size_t k = 0; k < count; k++)
-        dti_copies_read(v, replica, (size_t)indices[k] * row_count, ((size_t)indices[k] + 1) * row_count,
-                        (char *)rows + k * row_bytes);
+    if (v->shard != NULL)
+        dti_parameter_for_rows(v, indices, count, false, copy_rows, &looking_up);
+    else if (count != 0)
+        copy_rows(&looking_up, 0, rows_of(v));
     return DITTO_OK;
 }

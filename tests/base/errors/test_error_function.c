@@ -124,6 +124,22 @@ static ditto_value *value;
     X(ditto_return_variable, (NULL, NULL, NULL))                                                  \
     X(ditto_return_slices, (NULL, NULL, NULL, 0))                                                 \
     X(ditto_cluster_create, (NULL, NULL, NULL))                                                   \
+    X(ditto_function_register, (NULL, NULL, NULL))                                                \
+    X(ditto_function_unregister, (NULL))                                                          \
+    X(ditto_coordinator_create, (NULL, NULL, NULL))                                               \
+    X(ditto_coordinator_schedule, (NULL, NULL, NULL, NULL, NULL))                                 \
+    X(ditto_coordinator_join, (NULL))                                                             \
+    X(ditto_coordinator_done, (NULL, NULL))                                                       \
+    X(ditto_coordinator_worker_info, (NULL, 0, NULL))                                             \
+    X(ditto_coordinator_values_from_function, (NULL, NULL, NULL, NULL))                           \
+    X(ditto_coordinator_datasets_from_function, (NULL, NULL, NULL, NULL, NULL))                   \
+    X(ditto_remote_fetch, (NULL, NULL))                                                           \
+    X(ditto_remote_test, (NULL, NULL))                                                            \
+    X(ditto_remote_cancel, (NULL))                                                                \
+    X(ditto_worker_value, (NULL, NULL, NULL))                                                     \
+    X(ditto_worker_iterator, (NULL, NULL, NULL))                                                  \
+    X(ditto_pull, (NULL, NULL, NULL, NULL))                                                       \
+    X(ditto_parameter_versions, (NULL, NULL, 0))                                                  \
     X(ditto_exchange, (NULL, NULL, 0, NULL))                                                      \
     X(ditto_all_reduce_slices, (NULL, NULL, NULL, DITTO_SUM, NULL))                               \
     X(ditto_all_reduce_slices_into, (NULL, NULL, NULL, 0, DITTO_SUM, NULL))                       \
@@ -644,10 +660,12 @@ static void failures_name_the_function_if_the_caller_waits(void **state)
 /* -- the lists above are complete -- */
 
 /* These cannot be made to fail here. The queue's fails only while a thread sleeps in the queue, which
- * tests/input/queue/test_queue_end.c tests. The others return DITTO_OK for NULL and for every handle. */
-static const char *const never_fails[] = { "ditto_cluster_destroy", "ditto_queue_destroy",
-                                           "ditto_topology_destroy", "ditto_placement_destroy",
-                                           "ditto_dataset_destroy" };
+ * tests/input/queue/test_queue_end.c tests, and a coordinator's only in a call on it or after a late function
+ * (tests/coordinator/). The others return DITTO_OK for NULL and for every handle. */
+static const char *const never_fails[] = { "ditto_cluster_destroy",    "ditto_queue_destroy",
+                                           "ditto_topology_destroy",   "ditto_placement_destroy",
+                                           "ditto_dataset_destroy",    "ditto_remote_destroy",
+                                           "ditto_coordinator_destroy" };
 
 static bool is_name(const char *name, const char *at, size_t length)
 {
@@ -692,6 +710,8 @@ static void destroying_nothing_succeeds(void **state)
     assert_ok(ditto_topology_destroy(NULL));
     assert_ok(ditto_placement_destroy(NULL));
     assert_ok(ditto_dataset_destroy(NULL));
+    assert_ok(ditto_remote_destroy(NULL));
+    assert_ok(ditto_coordinator_destroy(NULL));
 }
 
 static void every_function_that_returns_a_status_is_tried_here(void **state)

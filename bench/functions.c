@@ -1,0 +1,524 @@
+/* bench/functions.c - the cost of functions and updates of a parameter server strategy.
+ *
+ * empty:    ns of one empty function, from the first schedule to the end of join, with one worker and with as
+ *           many as there are PUs. The peer is a pool of threads with a bounded queue under a mutex, as one
+ *           writes it by hand.
+ * start:    ns from the call of schedule until the function begins, on a worker that spins, and on one that
+ *           sleeps.
+ * rows:     ns of one row (16 f32) in pushes of 64 rows with skewed indices into 65536 rows, for all workers
+ *           together. One peer is a table under 1024 locks, of which each row has one. The other one is an
+ *           owner: a thread that applies the pushes of all others, which it gets through a ring for each.
+ * dense:    us of one ditto_apply of plain SGD on 256 KiB of f32 in 4 shards, for all workers together.
+ *
+ * Each figure is the median of the rounds, in which ditto and its peers take turns. */
+#include "alone.h"
+#include "harness.h"
+#include "samples.h"
+
+#include <ditto.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    ROUNDS = 21,
+    FUNCTIONS = 50000,
+    STARTS = 2000,
+    SLEEPS = 40,
+    TABLE_ROWS = 65536,
+    WIDTH = 16,
+    PUSH = 64,
+    PUSHES = 2000,
+    SHARDS = 8,
+    LOCKS = 1024,
+    DENSE = 65536,
+    STEPS = 200,
+    MOST_WORKERS = 64,
+    RING = 64
+};
+
+static uint64_t now_ns(void)
+{
+    return (uint64_t)(now_seconds() * 1e9);
+}
+
+static cpu_set_t allowed; /* at the start */
+
+/* Binds the calling thread to one of the CPUs. */
+static void bind_to(uint32_t index)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    uint32_t seen = 0, usable = (uint32_t)CPU_COUNT(&allowed);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &allowed) && seen++ == index % usable)
+            CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+/* Row numbers of a push. Low ones are more frequent, as those of words in a text. */
+static void draw(uint64_t *state, int64_t *rows)
+{
+    for (int i = 0; i < PUSH; i++) {
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        uint64_t level = *state >> 60; /* 0 to 15 */
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        rows[i] = (int64_t)((*state >> 33) % ((uint64_t)2 << level));
+    }
+}
+
+/* -- ditto -- */
+
+struct ditto {
+    ditto_strategy *strategy;
+    ditto_coordinator *coordinator;
+    ditto_variable *table, *dense;
+    ditto_optimizer *optimizer;
+    float *gradient;
+};
+static struct ditto side;
+static _Atomic uint64_t started_at;
+
+static ditto_status nothing(ditto_replica *self, void *user)
+{
+    (void)self, (void)user;
+    return DITTO_OK;
+}
+
+static ditto_status note_start(ditto_replica *self, void *user)
+{
+    (void)self, (void)user;
+    atomic_store_explicit(&started_at, now_ns(), memory_order_release);
+    return DITTO_OK;
+}
+
+static ditto_status push_rows(ditto_replica *self, void *user)
+{
+    uint64_t state = ditto_worker(self) + 1;
+    int64_t rows[PUSH];
+    float values[PUSH * WIDTH];
+    ditto_slices slices = {
+        .indices = rows, .values = values, .rows = PUSH, .row_count = WIDTH, .dtype = DITTO_F32
+    };
+    (void)user;
+    for (int i = 0; i < PUSH * WIDTH; i++)
+        values[i] = 1;
+    for (int i = 0; i < PUSHES; i++) {
+        draw(&state, rows);
+        DITTO_TRY(ditto_scatter(self, side.table, DITTO_SCATTER_ADD, &slices));
+    }
+    return DITTO_OK;
+}
+
+static ditto_status push_dense(ditto_replica *self, void *user)
+{
+    ditto_tensor gradient = { .data = side.gradient, .dtype = DITTO_F32, .rank = 1, .shape = { DENSE } };
+    (void)user;
+    for (int i = 0; i < STEPS; i++)
+        DITTO_TRY(ditto_apply(self, side.optimizer, &gradient, NULL));
+    return DITTO_OK;
+}
+
+static void open_ditto(uint32_t workers)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_variable_options cut = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_optimizer_options rule = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_tensor table = { .dtype = DITTO_F32, .rank = 2, .shape = { TABLE_ROWS, WIDTH } },
+                 dense = { .dtype = DITTO_F32, .rank = 1, .shape = { DENSE } };
+    options.num_replicas = workers;
+    rule.rule = DITTO_RULE_SGD;
+    cut.name = "table";
+    cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = SHARDS };
+    must(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &side.strategy));
+    must(ditto_variable_create(side.strategy, &table, &cut, &side.table));
+    cut.name = "dense";
+    cut.partitioner.num_shards = 4;
+    must(ditto_variable_create(side.strategy, &dense, &cut, &side.dense));
+    must(ditto_optimizer_create(&side.dense, 1, &rule, &side.optimizer));
+    must(ditto_coordinator_create(side.strategy, NULL, &side.coordinator));
+    must(ditto_function_register("nothing", nothing, NULL));
+    must(ditto_function_register("note_start", note_start, NULL));
+    must(ditto_function_register("push_rows", push_rows, NULL));
+    must(ditto_function_register("push_dense", push_dense, NULL));
+    side.gradient = calloc(DENSE, sizeof *side.gradient);
+}
+
+static void close_ditto(void)
+{
+    must(ditto_coordinator_destroy(side.coordinator));
+    must(ditto_optimizer_destroy(side.optimizer));
+    must(ditto_variable_destroy(side.table));
+    must(ditto_variable_destroy(side.dense));
+    must(ditto_strategy_destroy(side.strategy));
+    free(side.gradient);
+}
+
+static void schedule(const char *name)
+{
+    must(ditto_coordinator_schedule(side.coordinator, name, NULL, NULL, NULL));
+}
+
+/* Each returns ns of one operation. */
+static double ditto_empty(uint32_t workers)
+{
+    (void)workers;
+    double begin = now_seconds();
+    for (int i = 0; i < FUNCTIONS; i++)
+        schedule("nothing");
+    must(ditto_coordinator_join(side.coordinator));
+    return (now_seconds() - begin) * 1e9 / FUNCTIONS;
+}
+
+/* The mean time until a function begins, `pause_us` after the last one has ended. */
+static double ditto_start(long pause_us, int starts)
+{
+    double sum = 0;
+    for (int i = 0; i < starts; i++) {
+        atomic_store(&started_at, 0);
+        if (pause_us < 1000)
+            for (uint64_t end = now_ns() + (uint64_t)pause_us * 1000; now_ns() < end;)
+                ;
+        else
+            nanosleep(&(struct timespec){ .tv_nsec = pause_us * 1000 }, NULL);
+        uint64_t begin = now_ns(), started;
+        schedule("note_start");
+        while ((started = atomic_load_explicit(&started_at, memory_order_acquire)) == 0)
+            ;
+        sum += (double)(started - begin);
+        must(ditto_coordinator_join(side.coordinator));
+    }
+    return sum / starts;
+}
+
+static double ditto_start_spinning(uint32_t workers)
+{
+    (void)workers;
+    return ditto_start(5, STARTS);
+}
+
+static double ditto_start_asleep(uint32_t workers)
+{
+    (void)workers;
+    return ditto_start(20000, SLEEPS);
+}
+
+static double run_on_each(const char *name, uint32_t workers, uint64_t operations)
+{
+    double begin = now_seconds();
+    for (uint32_t i = 0; i < workers; i++)
+        schedule(name);
+    must(ditto_coordinator_join(side.coordinator));
+    return (now_seconds() - begin) * 1e9 / (double)operations / workers;
+}
+
+static double ditto_rows(uint32_t workers)
+{
+    return run_on_each("push_rows", workers, (uint64_t)PUSHES * PUSH);
+}
+
+static double ditto_dense(uint32_t workers)
+{
+    return run_on_each("push_dense", workers, STEPS);
+}
+
+/* -- a pool of threads with a queue under a mutex -- */
+
+struct pool {
+    pthread_mutex_t lock;
+    pthread_cond_t work, space, idle;
+    void (*function[1024])(void);
+    uint32_t head, count, busy, workers;
+    bool is_ending;
+    pthread_t thread[MOST_WORKERS];
+};
+static struct pool pool = { .lock = PTHREAD_MUTEX_INITIALIZER,
+                            .work = PTHREAD_COND_INITIALIZER,
+                            .space = PTHREAD_COND_INITIALIZER,
+                            .idle = PTHREAD_COND_INITIALIZER };
+
+static void *pool_main(void *index)
+{
+    bind_to((uint32_t)(uintptr_t)index);
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        while (pool.count == 0 && !pool.is_ending)
+            pthread_cond_wait(&pool.work, &pool.lock);
+        if (pool.count == 0)
+            break;
+        void (*function)(void) = pool.function[pool.head];
+        pool.head = (pool.head + 1) % 1024;
+        pool.count--;
+        pool.busy++;
+        pthread_cond_signal(&pool.space);
+        pthread_mutex_unlock(&pool.lock);
+        function();
+        pthread_mutex_lock(&pool.lock);
+        if (--pool.busy == 0 && pool.count == 0)
+            pthread_cond_signal(&pool.idle);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return NULL;
+}
+
+static void empty(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+static double pool_empty(uint32_t workers)
+{
+    pool.is_ending = false;
+    for (uint32_t i = 0; i < workers; i++)
+        pthread_create(&pool.thread[i], NULL, pool_main, (void *)(uintptr_t)i);
+    double begin = now_seconds();
+    for (int i = 0; i < FUNCTIONS; i++) {
+        pthread_mutex_lock(&pool.lock);
+        while (pool.count == 1024)
+            pthread_cond_wait(&pool.space, &pool.lock);
+        pool.function[(pool.head + pool.count++) % 1024] = empty;
+        pthread_cond_signal(&pool.work);
+        pthread_mutex_unlock(&pool.lock);
+    }
+    pthread_mutex_lock(&pool.lock);
+    while (pool.count != 0 || pool.busy != 0)
+        pthread_cond_wait(&pool.idle, &pool.lock);
+    double ns = (now_seconds() - begin) * 1e9 / FUNCTIONS;
+    pool.is_ending = true;
+    pthread_cond_broadcast(&pool.work);
+    pthread_mutex_unlock(&pool.lock);
+    for (uint32_t i = 0; i < workers; i++)
+        pthread_join(pool.thread[i], NULL);
+    return ns;
+}
+
+/* -- a table under many locks -- */
+
+static float *plain_table;
+static pthread_mutex_t row_lock[LOCKS];
+static pthread_barrier_t line;
+
+static void add_row(int64_t row, const float *values)
+{
+    for (int i = 0; i < WIDTH; i++)
+        plain_table[row * WIDTH + i] += values[i];
+}
+
+static void *push_under_locks(void *index)
+{
+    uint64_t state = (uintptr_t)index + 1;
+    int64_t rows[PUSH];
+    float values[WIDTH];
+    bind_to((uint32_t)(uintptr_t)index);
+    for (int i = 0; i < WIDTH; i++)
+        values[i] = 1;
+    pthread_barrier_wait(&line);
+    for (int i = 0; i < PUSHES; i++) {
+        draw(&state, rows);
+        for (int k = 0; k < PUSH; k++) {
+            pthread_mutex_lock(&row_lock[rows[k] % LOCKS]);
+            add_row(rows[k], values);
+            pthread_mutex_unlock(&row_lock[rows[k] % LOCKS]);
+        }
+    }
+    return NULL;
+}
+
+/* Runs the body on as many threads, and returns ns of one row. */
+static double time_threads(uint32_t workers, void *(*body)(void *index))
+{
+    pthread_t thread[MOST_WORKERS];
+    pthread_barrier_init(&line, NULL, workers + 1);
+    for (uint32_t i = 0; i < workers; i++)
+        pthread_create(&thread[i], NULL, body, (void *)(uintptr_t)i);
+    pthread_barrier_wait(&line);
+    double begin = now_seconds();
+    for (uint32_t i = 0; i < workers; i++)
+        pthread_join(thread[i], NULL);
+    pthread_barrier_destroy(&line);
+    return (now_seconds() - begin) * 1e9 / ((double)PUSHES * PUSH) / workers;
+}
+
+static double locked_rows(uint32_t workers)
+{
+    return time_threads(workers, push_under_locks);
+}
+
+/* -- an owner that applies the pushes of all -- */
+
+struct push {
+    int64_t rows[PUSH];
+    float values[PUSH * WIDTH];
+};
+struct ring {
+    alignas(128) _Atomic uint32_t filled;
+    alignas(128) _Atomic uint32_t emptied;
+    struct push *push; /* [RING] */
+};
+static struct ring ring[MOST_WORKERS];
+static uint32_t pushers;
+
+static void *own(void *unused)
+{
+    uint64_t left = (uint64_t)pushers * PUSHES;
+    bind_to(0);
+    while (left > 0)
+        for (uint32_t w = 0; w < pushers; w++) {
+            uint32_t at = atomic_load_explicit(&ring[w].emptied, memory_order_relaxed);
+            if (at == atomic_load_explicit(&ring[w].filled, memory_order_acquire))
+                continue;
+            const struct push *push = &ring[w].push[at % RING];
+            for (int k = 0; k < PUSH; k++)
+                add_row(push->rows[k], push->values + (size_t)k * WIDTH);
+            atomic_store_explicit(&ring[w].emptied, at + 1, memory_order_release);
+            left--;
+        }
+    return unused;
+}
+
+static void *push_to_owner(void *index)
+{
+    struct ring *own_ring = &ring[(uintptr_t)index];
+    uint64_t state = (uintptr_t)index + 1;
+    bind_to((uint32_t)(uintptr_t)index + 1);
+    pthread_barrier_wait(&line);
+    for (uint32_t i = 0; i < PUSHES; i++) {
+        while (i - atomic_load_explicit(&own_ring->emptied, memory_order_acquire) == RING)
+            sched_yield();
+        struct push *push = &own_ring->push[i % RING];
+        draw(&state, push->rows);
+        for (int k = 0; k < PUSH * WIDTH; k++)
+            push->values[k] = 1;
+        atomic_store_explicit(&own_ring->filled, i + 1, memory_order_release);
+    }
+    while (atomic_load_explicit(&own_ring->emptied, memory_order_acquire) != PUSHES)
+        sched_yield();
+    return NULL;
+}
+
+static double owned_rows(uint32_t workers)
+{
+    pthread_t owner;
+    pushers = workers;
+    for (uint32_t w = 0; w < workers; w++) {
+        atomic_store(&ring[w].filled, 0);
+        atomic_store(&ring[w].emptied, 0);
+        if (ring[w].push == NULL)
+            ring[w].push = calloc(RING, sizeof(struct push));
+    }
+    pthread_create(&owner, NULL, own, NULL);
+    double ns = time_threads(workers, push_to_owner);
+    pthread_join(owner, NULL);
+    return ns;
+}
+
+/* -- rows -- */
+
+typedef double measured(uint32_t workers);
+
+static const struct row {
+    const char *name;
+    measured *of[3]; /* ditto and its peers */
+    const char *peer[2];
+    uint64_t operations; /* of a batch; of `rows` and `dense` those of each worker */
+    bool one_worker;     /* only with one worker */
+    bool of_each;
+} rows[] = {
+    { "empty", { ditto_empty, pool_empty }, { "mutex pool" }, FUNCTIONS, false, false },
+    { "start, spinning", { ditto_start_spinning }, { NULL }, STARTS, true, false },
+    { "start, asleep", { ditto_start_asleep }, { NULL }, SLEEPS, true, false },
+    { "rows",
+      { ditto_rows, locked_rows, owned_rows },
+      { "1024 locks", "owner" },
+      (uint64_t)PUSHES *PUSH,
+      false,
+      true },
+    { "dense 256 KiB", { ditto_dense }, { NULL }, STEPS, false, true },
+};
+
+/* What ditto's threads counted in the batches of a row. */
+static struct alone_counts counts;
+
+static void print(const struct row *row, uint32_t workers, const struct rounds *rounds, bool csv)
+{
+    for (uint32_t mode = 0; mode < rounds->modes.count; mode++) {
+        struct figures f = rounds_figures(rounds, 0, mode);
+        if (csv) {
+            char name[48];
+            snprintf(name, sizeof name, "functions %s", row->name);
+            alone_csv(&(struct alone_row){ .bench = name,
+                                           .algorithm = "ditto",
+                                           .replicas = workers,
+                                           .reps = 1,
+                                           .rounds = rounds,
+                                           .mode = mode,
+                                           .counts = &counts });
+            continue;
+        }
+        printf("functions  %-16s %2u workers %9.1f ns (min %.1f, p95 %.1f);", row->name, workers, f.median,
+               f.min, f.p95);
+        for (int k = 0; k < 2 && row->peer[k] != NULL; k++) {
+            double peer_ns = rounds_figures(rounds, (uint32_t)k + 1, mode).median;
+            printf(" %s %.1f ns: %.2f of it;", row->peer[k], peer_ns, f.median / peer_ns);
+        }
+        alone_end_row(rounds, 0, mode, &counts);
+    }
+}
+
+static void measure_one(const struct row *row, uint32_t workers, bool csv)
+{
+    struct rounds rounds;
+    rounds_begin(&rounds, 3, ROUNDS);
+    while (rounds_next(&rounds))
+        for (uint32_t k = 0; k < 3 && row->of[k] != NULL; k++) {
+            alone_start(k == 0 ? &counts : NULL);
+            double ns = row->of[k](workers);
+            alone_stop(k == 0 ? &counts : NULL, row->operations * (row->of_each ? workers : 1));
+            rounds_put(&rounds, k, ns);
+        }
+    print(row, workers, &rounds, csv);
+    rounds_end(&rounds);
+    alone_forget(&counts);
+    fflush(stdout);
+}
+
+/* Measures all rows with as many workers. Worker 0 has the first PU, and with one worker the caller has the
+ * second one. */
+static void measure_all(uint32_t workers, bool csv)
+{
+    cpu_set_t before;
+    sched_getaffinity(0, sizeof before, &before);
+    open_ditto(workers);
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+        if (workers > 1 && rows[k].one_worker)
+            continue;
+        if (workers == 1)
+            bind_to(1);
+        measure_one(&rows[k], workers, csv);
+        sched_setaffinity(0, sizeof before, &before);
+    }
+    close_ditto();
+}
+
+void bench_functions(uint32_t replicas, bool csv)
+{
+    (void)replicas;
+    plain_table = calloc((size_t)TABLE_ROWS * WIDTH, sizeof *plain_table);
+    for (int i = 0; i < LOCKS; i++)
+        pthread_mutex_init(&row_lock[i], NULL);
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    uint32_t pus = (uint32_t)CPU_COUNT(&allowed);
+    measure_all(1, csv);
+    if (pus > 1)
+        measure_all(pus < MOST_WORKERS ? pus : MOST_WORKERS, csv);
+    for (uint32_t w = 0; w < MOST_WORKERS; w++)
+        free(ring[w].push);
+    free(plain_table);
+}

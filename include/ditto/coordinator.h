@@ -1,0 +1,401 @@
+/* include/ditto/coordinator.h - functions that workers of a parameter server strategy take from a queue.
+ *
+ *     static ditto_status train(ditto_coordinator *coordinator, uint32_t steps)
+ *     {
+ *         for (uint32_t i = 0; i < steps; i++)
+ *             DITTO_TRY(ditto_coordinator_schedule(coordinator, "step", NULL, NULL, NULL));
+ *         return ditto_coordinator_join(coordinator);
+ *     }
+ *
+ * The function "step" was registered with ditto_function_register. It pulls parameters (ditto/parameter.h),
+ * computes, and pushes gradients (ditto_apply). Results depend on timing: workers do not wait for each other,
+ * and updates are applied in the order in which they arrive. docs/semantics.md has the rules, and
+ * docs/asynchronous.md says when this pays. */
+#ifndef DITTO_COORDINATOR_H
+#define DITTO_COORDINATOR_H
+
+#include <ditto/distribute.h>
+#include <ditto/run.h>
+
+DITTO_BEGIN
+
+/** @defgroup ditto_coordinators Coordinators
+ *
+ *  A coordinator has a queue of functions and one thread for each worker of a strategy of kind
+ *  DITTO_PARAMETER_SERVER. A worker takes the oldest function from the queue, executes it on its replicas as
+ *  ditto_strategy_run_values does, and takes the next one. Workers do not wait for each other.
+ *
+ *  Unless they say otherwise, these functions are called outside of scheduled functions and runs. Inside they
+ *  return DITTO_ERR_CONTEXT: a function that waits for another one could wait for ever. Several threads may
+ *  call functions on one coordinator. All return DITTO_ERR_INVALID if a pointer is NULL and NULL has no
+ *  meaning, and DITTO_ERR_FORKED in a child process after fork.
+ *
+ *  **Errors of functions.** If a function fails, the workers execute no further function: those in the queue
+ *  are cancelled, and those that other workers execute end as usual. The next call of
+ *  ditto_coordinator_schedule, ditto_coordinator_join or ditto_coordinator_done waits for this end, returns
+ *  the error of the function that failed first, once, and does nothing else. After that the coordinator works
+ *  as before.
+ *
+ *  **Lost workers.** A worker is *retired* if its function takes longer than run_timeout_ms of the strategy
+ *  (ditto/strategy.h). Its function goes back to the queue, and another worker executes it again from its
+ *  beginning. A scheduled function is therefore executed at least once, and perhaps more often: updates that
+ *  the first execution has pushed stay, and the second one pushes its own. A retired worker gets no further
+ *  functions. If its function returns after all, the results are discarded.
+ *  @{ */
+
+/** The queue and the workers of a strategy. */
+typedef struct ditto_coordinator ditto_coordinator;
+
+/** The result of a scheduled function, which may not be there yet. */
+typedef struct ditto_remote ditto_remote;
+
+/** A value, or an iterator, for each worker. */
+typedef struct ditto_per_worker ditto_per_worker;
+
+/** Most bytes in the name of a registered function. */
+#define DITTO_MAX_FUNCTION_NAME_BYTES 63
+
+/** Largest number of functions in the queue of a coordinator. */
+#define DITTO_MAX_SCHEDULED (1u << 20)
+
+/** @name Functions with names
+ *  @{ */
+
+/** Registers a function under a name, in this process. Over several hosts every process registers the
+ *  function before the coordinator is created, because functions have no addresses that other processes know.
+ *
+ *  @param name      the name, which is copied; at most DITTO_MAX_FUNCTION_NAME_BYTES bytes
+ *  @param function  is executed on each replica of a worker. It reads its arguments with ditto_argument, and
+ *                   gives results with ditto_return and similar functions (ditto/run.h)
+ *  @param user      passed to the function
+ *  @retval DITTO_OK             the function is registered, perhaps already before
+ *  @retval DITTO_ERR_INVALID    a pointer other than user is NULL; the name is empty; another function, or
+ *                               the same with another user, has the name
+ *  @retval DITTO_ERR_RANGE      the name is too long
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the name
+ *  @par Thread safety
+ *  Any thread may call it, in any context.
+ *  @par Cost
+ *  Compares the name with those of all registered functions. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_function_register(const char *name, ditto_replica_fn function,
+                                                               void *user);
+
+/** Takes a name back. Functions that were scheduled before are executed nevertheless, so a library that is to
+ *  be unloaded first waits for them (ditto_coordinator_join).
+ *
+ *  @param name  the name
+ *  @retval DITTO_OK             no function has this name any more
+ *  @retval DITTO_ERR_INVALID    name is NULL
+ *  @retval DITTO_ERR_NOT_FOUND  no function had it
+ *  @par Thread safety
+ *  Any thread may call it, in any context.
+ *  @par Cost
+ *  That of ditto_function_register. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_function_unregister(const char *name);
+
+/** @} */
+
+/** How a coordinator works. Start from DITTO_COORDINATOR_OPTIONS_INIT. A field that is 0 means its
+ *  default. */
+typedef struct ditto_coordinator_options {
+    size_t struct_size; /**< set by DITTO_COORDINATOR_OPTIONS_INIT */
+
+    /** Number of functions that may wait in the queue, at most DITTO_MAX_SCHEDULED. It is rounded up to a
+     *  power of two. 0 means 1024. */
+    uint32_t queue_capacity;
+
+    /** How often a function is begun at most if its workers are retired. Then it fails with
+     *  DITTO_ERR_TIMED_OUT. 0 means 2. */
+    uint32_t max_attempts;
+} ditto_coordinator_options;
+
+/** Initial value of ditto_coordinator_options: the defaults. */
+#define DITTO_COORDINATOR_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_coordinator_options)
+
+/** Creates a coordinator and starts a thread for each worker. A strategy has one coordinator at a time.
+ *
+ *  @param strategy  a strategy of kind DITTO_PARAMETER_SERVER
+ *  @param options   NULL for the defaults
+ *  @param out       [out] the coordinator; set only on DITTO_OK
+ *  @return DITTO_OK, an error of the group "Strategies" (ditto/strategy.h), or one of:
+ *  @retval DITTO_ERR_INVALID      the strategy is of another kind; options was not initialised
+ *  @retval DITTO_ERR_BUSY         the strategy has a coordinator
+ *  @retval DITTO_ERR_RANGE        queue_capacity is above DITTO_MAX_SCHEDULED
+ *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version
+ *  @retval DITTO_ERR_SYSTEM       the operating system refused a thread
+ *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the queue
+ *  @par Ownership
+ *  The caller gives the coordinator to ditto_coordinator_destroy, before the strategy is destroyed.
+ *  @par Cost
+ *  Starts and binds one thread for each worker, and allocates 64 bytes for each function of the queue. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_create(ditto_strategy *strategy,
+                                                                const ditto_coordinator_options *options,
+                                                                ditto_coordinator **out);
+
+/** Cancels the functions in the queue, waits for those that workers execute, and ends the threads of the
+ *  workers. The per-worker values and iterators of the coordinator are freed with it. Handles of results stay
+ *  valid.
+ *
+ *  @param coordinator  the coordinator; NULL is allowed
+ *  @retval DITTO_OK            the coordinator is destroyed. An error of a function that was not returned yet
+ *                              is lost
+ *  @retval DITTO_ERR_CONTEXT   called in a scheduled function or in a run; nothing was done
+ *  @retval DITTO_ERR_BUSY      another thread is in a call on the coordinator; nothing was done
+ *  @retval DITTO_ERR_POISONED  the coordinator is destroyed, but a worker is still in a function that took
+ *                              longer than run_timeout_ms. Its thread and the memory that it uses are not
+ *                              freed
+ *  @par Cost
+ *  Waits for the functions that are being executed, and joins the threads. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_destroy(ditto_coordinator *coordinator);
+
+/** How a function is scheduled. Start from DITTO_SCHEDULE_OPTIONS_INIT. */
+typedef struct ditto_schedule_options {
+    size_t struct_size; /**< set by DITTO_SCHEDULE_OPTIONS_INIT */
+
+    /** If not 0, and the queue is full, the call returns DITTO_PENDING and does not wait. */
+    int no_wait;
+} ditto_schedule_options;
+
+/** Initial value of ditto_schedule_options: the defaults. */
+#define DITTO_SCHEDULE_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_schedule_options)
+
+/** Puts a function into the queue. Any worker that is free executes it. If the queue is full, the call waits.
+ *
+ *  @param coordinator  the coordinator
+ *  @param name         the name of a registered function
+ *  @param arguments    the arguments of the function: plain values, or a nest of them, of the coordinator's
+ *                      strategy. They are copied, also their elements, so the caller may change or destroy
+ *                      them at once. NULL for none
+ *  @param options      NULL for the defaults
+ *  @param out          [out] the result, which ditto_remote_fetch waits for. If it is NULL, results of the
+ *                      function are discarded
+ *  @return DITTO_OK, the error of a function that failed before, or one of:
+ *  @retval DITTO_PENDING        the queue is full, and no_wait is set; nothing was scheduled
+ *  @retval DITTO_ERR_NOT_FOUND  no function of this name is registered
+ *  @retval DITTO_ERR_INVALID    an argument is a variable, slices, or has a component for each replica
+ *  @retval DITTO_ERR_CONTEXT    an argument is of another strategy; called in a scheduled function
+ *  @retval DITTO_ERR_TIMED_OUT  the queue was full for the whole timeout_ms of the strategy
+ *  @retval DITTO_ERR_POISONED   all workers are retired
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the arguments or the result
+ *  @par Ownership
+ *  The caller gives the result to ditto_remote_destroy.
+ *  @par Cost
+ *  A compare-and-swap and the write of one cache line, a copy of the arguments, an allocation for the result,
+ *  and a wake-up if a worker sleeps. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_schedule(ditto_coordinator *coordinator,
+                                                                  const char *name,
+                                                                  const ditto_value *arguments,
+                                                                  const ditto_schedule_options *options,
+                                                                  ditto_remote **out);
+
+/** Waits until the queue is empty and no worker executes a function. If other threads schedule functions
+ *  meanwhile, the call waits for these too.
+ *
+ *  @param coordinator  the coordinator
+ *  @return DITTO_OK, the error of a function that failed before, or one of:
+ *  @retval DITTO_ERR_TIMED_OUT  no function ended for the whole timeout_ms of the strategy, and the queue is
+ *                               not empty or a worker still executes one. The message names it
+ *  @retval DITTO_ERR_POISONED   all workers are retired, and functions are left. They are cancelled
+ *  @par Cost
+ *  Reads a counter of each worker, and waits. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_join(ditto_coordinator *coordinator);
+
+/** Says whether the queue is empty and no worker executes a function, without waiting for it. An error of a
+ *  function is returned after a wait, as the description of the group says.
+ *
+ *  @param coordinator  the coordinator
+ *  @param done         [out] 1 if everything has ended, otherwise 0
+ *  @return DITTO_OK, the error of a function that failed before, or an error of ditto_coordinator_join
+ *  @par Cost
+ *  Reads a counter of each worker. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_done(ditto_coordinator *coordinator, int *done);
+
+/** @name Results
+ *
+ *  A handle may be used after its coordinator was destroyed. Its functions return DITTO_ERR_CONTEXT after the
+ *  strategy was destroyed, except for ditto_remote_destroy.
+ *  @{ */
+
+/** Waits until a scheduled function has ended, and returns its results, copied. It may be called several
+ *  times.
+ *
+ *  The results of a worker's only replica become plain values, or a nest of them. If a worker has several
+ *  replicas, each result is a nest with a member for each replica ("0", "1", and so on).
+ *
+ *  @param remote  the result of ditto_coordinator_schedule
+ *  @param out     [out] the results, or NULL if the function gave none. Set for DITTO_OK and for a positive
+ *                 status
+ *  @return DITTO_OK; the positive status that the function returned, for example DITTO_END_OF_INPUT; the
+ *          error of the function; or one of:
+ *  @retval DITTO_ERR_CANCELLED  the function was cancelled before it began (ditto_remote_cancel, the failure
+ *                               of another function, or the end of the coordinator). It had no effects.
+ *                               Schedule it again if it is still needed
+ *  @retval DITTO_ERR_TIMED_OUT  the function did not end within the timeout_ms of the strategy; or it was
+ *                               begun max_attempts times, and each time took longer than run_timeout_ms
+ *  @retval DITTO_ERR_CONTEXT    called in a scheduled function; the strategy was destroyed
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the results
+ *  @par Ownership
+ *  The caller destroys the value.
+ *  @par Cost
+ *  One copy of the results. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_remote_fetch(ditto_remote *remote, ditto_value **out);
+
+/** Says whether a scheduled function has ended, or was cancelled, without waiting for it.
+ *
+ *  @param remote  the result of ditto_coordinator_schedule
+ *  @param done    [out] 1 if ditto_remote_fetch would not wait, otherwise 0
+ *  @retval DITTO_OK           done is set
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL
+ *  @par Thread safety
+ *  Any thread may call it, in any context. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_remote_test(ditto_remote *remote, int *done);
+
+/** Cancels a scheduled function that no worker has begun.
+ *
+ *  @param remote  the result of ditto_coordinator_schedule
+ *  @retval DITTO_OK        the function will not be executed, and ditto_remote_fetch returns
+ *                          DITTO_ERR_CANCELLED
+ *  @retval DITTO_ERR_BUSY  a worker has begun it, or it has ended; nothing was done
+ *  @par Thread safety
+ *  Any thread may call it, in any context.
+ *  @par Cost
+ *  One compare-and-swap. The function keeps its place in the queue until a worker skips it. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_remote_cancel(ditto_remote *remote);
+
+/** Destroys the handle. The function is executed nevertheless.
+ *
+ *  @param remote  the handle; NULL is allowed
+ *  @return DITTO_OK
+ *  @par Thread safety
+ *  Any thread may call it, in any context.
+ *  @par Cost
+ *  Frees the results if the function has ended. Otherwise the worker frees them. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_remote_destroy(ditto_remote *remote);
+
+/** @} */
+
+/** @name Workers, and what belongs to one of them
+ *  @{ */
+
+/** What a coordinator knows about a worker. */
+typedef struct ditto_worker_info {
+    size_t struct_size; /**< set by DITTO_WORKER_INFO_INIT */
+
+    uint32_t first_replica; /**< the id of its first replica in the placement of the strategy */
+    uint32_t num_replicas;  /**< the number of its replicas */
+    int is_retired;         /**< not 0 if it gets no further functions */
+    int is_busy;            /**< not 0 if it executes a function */
+    uint64_t functions;     /**< the number of functions that it has executed, also of those that failed */
+    uint64_t busy_ns;       /**< how long they took */
+    uint64_t iterators;     /**< how often it has made the iterators of per-worker datasets */
+} ditto_worker_info;
+
+/** Initial value of ditto_worker_info. */
+#define DITTO_WORKER_INFO_INIT DITTO_OPTIONS_INIT(ditto_worker_info)
+
+/** Returns the number of workers of a coordinator.
+ *
+ *  @param coordinator  the coordinator
+ *  @return the number; 0 for NULL
+ *  @par Thread safety
+ *  Any thread may call it, in any context. */
+DITTO_API uint32_t ditto_coordinator_num_workers(const ditto_coordinator *coordinator);
+
+/** Reads what a worker has done.
+ *
+ *  @param coordinator  the coordinator
+ *  @param worker       number of the worker, from 0
+ *  @param out          [out] the information. Start from DITTO_WORKER_INFO_INIT
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL, or struct_size is not set
+ *  @retval DITTO_ERR_RANGE    there is no such worker
+ *  @par Thread safety
+ *  Any thread may call it, in any context. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_worker_info(const ditto_coordinator *coordinator,
+                                                                     uint32_t worker, ditto_worker_info *out);
+
+/** Makes a value for each worker, which the worker's functions may read and write. It lives on the worker's
+ *  node, and keeps its contents between functions.
+ *
+ *  @param coordinator  the coordinator
+ *  @param function     is called on this thread, once for each worker, with its number and the number of
+ *                      workers. What it provides is copied
+ *  @param user         passed to the function
+ *  @param out          [out] the values; set only on DITTO_OK
+ *  @return DITTO_OK, an error of the function, or one of:
+ *  @retval DITTO_ERR_USER       the function returned a positive status
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for a value
+ *  @par Ownership
+ *  It belongs to the coordinator, and is freed with it.
+ *  @par Cost
+ *  One call of the function and one copy for each worker. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_values_from_function(ditto_coordinator *coordinator,
+                                                                              ditto_value_fn function,
+                                                                              void *user,
+                                                                              ditto_per_worker **out);
+
+/** Makes an iterator for each worker. Each worker makes its own, on its own thread, before it begins the next
+ *  function. If a worker cannot make it, this counts as a function that failed.
+ *
+ *  A worker reads its own dataset and knows nothing of the others. Which rows are used how often depends on
+ *  which worker takes how many functions. A dataset usually repeats for ever, and the coordinator schedules a
+ *  number of steps.
+ *
+ *  @param coordinator  the coordinator
+ *  @param function     makes the dataset of a worker. The context says which one: pipeline is the number of
+ *                      the worker, num_pipelines that of all workers, and num_replicas that of all their
+ *                      replicas. The batch of the dataset is that of one replica. It is called on the
+ *                      worker's thread, and may run on several threads at the same time
+ *  @param user         passed to the function
+ *  @param options      NULL for the defaults. num_pipelines must be 0
+ *  @param out          [out] the iterators; set only on DITTO_OK
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID      options was not initialised, or has num_pipelines
+ *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version
+ *  @retval DITTO_ERR_NO_MEMORY    there is no memory
+ *  @par Ownership
+ *  It belongs to the coordinator, and is freed with it.
+ *  @par Cost
+ *  That of ditto_strategy_iterate_from_function, on each worker. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_datasets_from_function(
+    ditto_coordinator *coordinator, ditto_dataset_fn function, void *user, const ditto_input_options *options,
+    ditto_per_worker **out);
+
+/** Returns the worker's own value. It is called in a scheduled function, on the replica's thread.
+ *
+ *  @param self        the calling replica
+ *  @param per_worker  from ditto_coordinator_values_from_function
+ *  @param out         [out] the value, which may be written. The replicas of a worker share it
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL; per_worker has iterators
+ *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica; this is no function of per_worker's
+ *                             coordinator */
+DITTO_API DITTO_NODISCARD ditto_status ditto_worker_value(ditto_replica *self, ditto_per_worker *per_worker,
+                                                          ditto_tensor *out);
+
+/** Returns the worker's own iterator, for ditto_next. It is called in a scheduled function, on the replica's
+ *  thread.
+ *
+ *  @param self        the calling replica
+ *  @param per_worker  from ditto_coordinator_datasets_from_function
+ *  @param out         [out] the iterator, which belongs to per_worker
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL; per_worker has values
+ *  @retval DITTO_ERR_CONTEXT  self is not the calling thread's replica; this is no function of per_worker's
+ *                             coordinator */
+DITTO_API DITTO_NODISCARD ditto_status ditto_worker_iterator(ditto_replica *self,
+                                                             ditto_per_worker *per_worker,
+                                                             ditto_iterator **out);
+
+/** Returns the number of the worker whose function the replica executes.
+ *
+ *  @param self  the calling replica
+ *  @return the number, from 0; UINT32_MAX outside of scheduled functions, and after an error, which is in
+ *          ditto_last_error() */
+DITTO_API uint32_t ditto_worker(const ditto_replica *self);
+
+/** @} */
+/** @} */
+
+DITTO_END
+#endif

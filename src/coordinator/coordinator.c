@@ -1,0 +1,205 @@
+/* src/coordinator/coordinator.c - creates and destroys coordinators; see coordinator.h. */
+#include "coordinator/coordinator.h"
+#include "base/errors/status.h"
+#include "base/waiting/fork.h"
+#include "coordinator/remote.h"
+#include "replicas/machine/thread.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_CAPACITY 1024u
+#define DEFAULT_ATTEMPTS 2u
+
+/* How long a call polls with sched_yield if the workers have all PUs, so that they go on meanwhile. */
+static const struct dti_wait_policy yielding = { .yield_ns = DTI_YIELD_NS, .is_fixed = true };
+
+void dti_coordinator_keep(struct ditto_coordinator *c)
+{
+    /* relaxed: the caller has a reference. */
+    atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+}
+
+void dti_coordinator_drop(struct ditto_coordinator *c)
+{
+    /* acq_rel: pairs with itself, so that all uses through other references happen before the memory is
+     * freed. */
+    if (atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (uint32_t i = 0; c->worker != NULL && i < c->workers_made; i++)
+        dti_wait_queue_free(&c->worker[i].wait);
+    dti_wait_queue_free(&c->callers);
+    dti_function_queue_free(&c->queue);
+    pthread_mutex_destroy(&c->lock);
+    free(c->returned);
+    free(c->worker);
+    free(c);
+}
+
+static uint32_t power_of_two(uint32_t number)
+{
+    uint32_t power = 1;
+    while (power < number)
+        power *= 2;
+    return power;
+}
+
+static ditto_status allocate_parts(struct ditto_coordinator *c, uint32_t capacity)
+{
+    uint32_t n = c->workers->count;
+    c->worker = aligned_alloc(DTI_CACHE_LINE_PAIR, n * sizeof *c->worker);
+    c->returned = calloc(n, sizeof *c->returned);
+    if (c->worker == NULL || c->returned == NULL || !dti_function_queue_make(&c->queue, capacity) ||
+        !dti_wait_queue_init(&c->callers, DTI_CALLERS, DTI_SLEEPS_OFTEN))
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a queue of %u functions and %u workers", capacity,
+                        n);
+    memset(c->worker, 0, n * sizeof *c->worker);
+    for (; c->workers_made < n; c->workers_made++) {
+        struct dti_worker *w = &c->worker[c->workers_made];
+        w->index = c->workers_made;
+        w->strategy = c->workers->strategy[w->index];
+        w->coordinator = c;
+        if (!dti_wait_queue_init(&w->wait, 1, DTI_SLEEPS_OFTEN))
+            return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for worker %u", w->index);
+    }
+    return DITTO_OK;
+}
+
+static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_options *o,
+                             struct ditto_coordinator **out)
+{
+    const struct dti_team_options *servers = dti_team_options(strategy->base.team);
+    uint32_t limit_ms = dti_team_options(strategy->workers->strategy[0]->base.team)->run_timeout_ms;
+    struct ditto_coordinator *c = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *c);
+    if (c == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a coordinator");
+    memset(c, 0, sizeof *c);
+    c->strategy = strategy;
+    c->workers = strategy->workers;
+    c->process = dti_process_number();
+    c->max_attempts = o->max_attempts != 0 ? o->max_attempts : DEFAULT_ATTEMPTS;
+    c->timeout_ms = servers->timeout_ms;
+    c->limit_ns = limit_ms == DITTO_FOREVER ? DTI_NEVER : limit_ms * UINT64_C(1000000);
+    atomic_init(&c->references, 1);
+    pthread_mutex_init(&c->lock, NULL);
+    bool crowded = ditto_strategy_num_replicas(strategy) >= strategy->machine.pus;
+    for (uint32_t i = 0; i < DTI_CALLERS; i++)
+        c->caller_policy[i] = crowded ? yielding : dti_wait_policy_adapting();
+    ditto_status status = allocate_parts(
+        c, power_of_two(o->queue_capacity != 0 ? o->queue_capacity : DEFAULT_CAPACITY));
+    if (status == DITTO_OK)
+        *out = c;
+    else
+        dti_coordinator_drop(c);
+    return status;
+}
+
+/* Ends the threads. Those of workers that are retired and still in a function are left to themselves. Returns
+ * their number. */
+static uint32_t end_threads(struct ditto_coordinator *c)
+{
+    uint32_t lost = 0;
+    /* release: pairs with the acquire of the workers. */
+    atomic_store_explicit(&c->is_ending, true, memory_order_release);
+    dti_wake_all_workers(c);
+    for (uint32_t i = 0; i < c->workers->count; i++) {
+        struct dti_worker *w = &c->worker[i];
+        if (!w->is_started)
+            continue;
+        uint64_t state;
+        /* A worker that executes a function ends it first, or is retired when the function is late. */
+        while (((state = atomic_load_explicit(&w->state, memory_order_acquire)) & 3) == DTI_WORKER_RUNNING) {
+            dti_retire_late(c);
+            sched_yield();
+        }
+        bool has_left = atomic_load_explicit(&w->has_left, memory_order_acquire);
+        if ((state & 3) != DTI_WORKER_RETIRED || has_left) {
+            pthread_join(w->thread, NULL);
+            continue;
+        }
+        pthread_detach(w->thread);
+        lost++;
+    }
+    return lost;
+}
+
+static ditto_status start_threads(struct ditto_coordinator *c)
+{
+    for (uint32_t i = 0; i < c->workers->count; i++) {
+        struct dti_worker *w = &c->worker[i];
+        size_t stack_bytes = dti_team_options(w->strategy->base.team)->stack_bytes;
+        dti_coordinator_keep(c); /* of the thread */
+        int error_number = dti_thread_start(&w->thread, stack_bytes, dti_worker_main, w);
+        if (error_number != 0) {
+            dti_coordinator_drop(c);
+            return dti_thread_refused(error_number, stack_bytes, "worker %u of %u", i, c->workers->count);
+        }
+        w->is_started = true;
+    }
+    for (uint32_t i = 0; i < c->workers->count; i++) {
+        struct dti_worker *w = &c->worker[i];
+        while (!atomic_load_explicit(&w->has_begun, memory_order_acquire))
+            sched_yield();
+        if (w->start_status != DITTO_OK) {
+            dti_error_set(&w->start_error);
+            return w->start_status;
+        }
+    }
+    return DITTO_OK;
+}
+
+ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordinator_options *o,
+                                    struct ditto_coordinator **out)
+{
+    struct ditto_coordinator *c, *none = NULL;
+    DTI_TRY(allocate(strategy, o, &c));
+    if (!atomic_compare_exchange_strong(&strategy->workers->coordinator, &none, c)) {
+        dti_coordinator_drop(c);
+        return DTI_FAIL(DITTO_ERR_BUSY, "the strategy has a coordinator: destroy that first, or use it");
+    }
+    ditto_status status = start_threads(c);
+    if (status == DITTO_OK) {
+        for (uint32_t i = 0; i < c->workers->count; i++)
+            c->workers->strategy[i]->worker = &c->worker[i];
+        *out = c;
+        return DITTO_OK;
+    }
+    ditto_error kept = *dti_error_get();
+    (void)end_threads(c);
+    atomic_store(&strategy->workers->coordinator, NULL);
+    dti_coordinator_drop(c);
+    dti_error_set(&kept);
+    return status;
+}
+
+/* In a child process after fork there are no workers, and locks may be held by threads that do not exist. */
+static ditto_status destroy_in_child(struct ditto_coordinator *c)
+{
+    atomic_store(&c->workers->coordinator, NULL);
+    return DITTO_OK; /* its memory stays until the child ends, as threads of the parent refer to it */
+}
+
+ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
+{
+    DTI_TRY(dti_context_check_cross(c->strategy->base.team));
+    if (dti_process_differs(c->process))
+        return destroy_in_child(c);
+    if (!dti_gate_shut(&c->gate))
+        return DTI_FAIL(DITTO_ERR_BUSY,
+                        "another thread is in a call on the coordinator: destroy it after that");
+    dti_gate_close(&c->gate);
+    uint32_t lost = end_threads(c);
+    dti_cancel_queued(c);
+    dti_per_worker_free(c, lost != 0);
+    for (uint32_t i = 0; i < c->workers->count && lost == 0; i++)
+        c->workers->strategy[i]->worker = NULL;
+    atomic_store(&c->workers->coordinator, NULL);
+    dti_coordinator_drop(c);
+    if (lost == 0)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_POISONED,
+                    "destroyed, but %u worker%s still in a function that took longer than run_timeout_ms: "
+                    "the memory that it uses is not freed",
+                    lost, lost == 1 ? " is" : "s are");
+}

@@ -1,0 +1,159 @@
+/* src/coordinator/coordinator.h - a coordinator: the queue of functions, a thread for each worker, and the
+ * calls that wait for them.
+ *
+ * A function is pushed once. It is *finished* once: by the worker that has executed or skipped it, or by a
+ * call that gives it up. Each worker counts the functions that it has finished on a line of its own. All
+ * functions have ended if the sum of these counts is the number of pushes. The counts are read first: they
+ * are never larger than the number of pushes, so if they reach it, nothing is left.
+ *
+ * Invariants  I1  A worker that sleeps has its bit in `idle`, and looked at the queue after it set the bit.
+ *                 A push that comes later sees the bit, clears it, and wakes the worker. (Both accesses of
+ *                 each side are sequentially consistent; function_queue.h.)
+ *             I2  The state of a worker is RUNNING from before its function begins until it has ended. A
+ *                 worker that is late loses this state to the thread that retires it (compare-and-swap).
+ *                 That thread then owns the function: it puts it back, or finishes it. The worker notices it
+ *                 when its function returns, and finishes nothing.
+ *             I3  An error is recorded before the function that failed is finished. A call that finds all
+ *                 functions finished therefore sees it.
+ *
+ * tests/model/functions.pml has these invariants too, with the queue. */
+#ifndef DTI_COORDINATOR_H
+#define DTI_COORDINATOR_H
+
+#include <ditto/coordinator.h>
+
+#include "base/waiting/gate.h"
+#include "base/waiting/wait.h"
+#include "coordinator/function_queue.h"
+#include "coordinator/functions.h"
+#include "strategy/strategy.h"
+
+#include <pthread.h>
+
+/* How many calls of a coordinator may wait at a time without polling. */
+#define DTI_CALLERS 32
+
+enum dti_worker_state { DTI_WORKER_FREE, DTI_WORKER_RUNNING, DTI_WORKER_RETIRED };
+
+struct dti_worker {
+    /* The number of functions that it has finished. Only the worker writes it. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t finished;
+    _Atomic uint64_t functions, busy_ns, iterators; /* as in ditto_worker_info */
+
+    /* A number that grows with each function, times 4, plus an enum dti_worker_state. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t state;
+    _Atomic uint64_t began_at_ns; /* of the function that runs; only if there is a limit */
+    struct dti_scheduled current; /* the function that runs; belongs to the owner of the state */
+
+    struct dti_wait_queue wait;
+    struct dti_wait_policy wait_policy;
+    uint32_t index;
+    ditto_strategy *strategy;
+    struct ditto_coordinator *coordinator;
+
+    /* The newest per-worker object that it has made. Only the worker uses it. */
+    const struct ditto_per_worker *made;
+
+    pthread_t thread;
+    bool is_started;
+    ditto_status start_status; /* of the thread's first steps; valid when has_begun */
+    ditto_error start_error;
+    _Atomic bool has_begun, has_left;
+};
+
+struct ditto_coordinator {
+    ditto_strategy *strategy;
+    struct dti_workers *workers;
+    uint32_t process;
+    uint32_t max_attempts;
+    uint32_t timeout_ms;
+    uint64_t limit_ns;           /* of a function, or DTI_NEVER */
+    _Atomic uint32_t references; /* the program's handle, results, and each thread */
+    struct dti_gate gate;
+    struct dti_worker *worker; /* [workers->count] */
+    uint32_t workers_made;     /* those whose wait queue exists */
+    struct dti_function_queue queue;
+
+    /* A bit for each worker that is idle. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t idle[DITTO_MAX_REPLICAS / 64];
+
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic bool is_ending;
+    _Atomic bool has_failed;                       /* `error` is to be returned */
+    _Atomic uint32_t retired;                      /* the number of retired workers */
+    _Atomic uint32_t num_returned;                 /* functions that retired workers gave back */
+    _Atomic uint64_t given_up;                     /* functions that no worker finished */
+    _Atomic(struct ditto_per_worker *) per_worker; /* the newest one */
+
+    pthread_mutex_t lock;           /* of the members from here on */
+    ditto_error error;              /* of the function that failed first */
+    struct dti_scheduled *returned; /* [workers->count] a stack */
+
+    /* Calls that wait. */
+    struct dti_wait_queue callers;
+    struct dti_wait_policy caller_policy[DTI_CALLERS];
+    _Atomic uint32_t callers_used; /* a bit for each waiter that a call uses */
+};
+
+/* -- coordinator.c -- */
+ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordinator_options *options,
+                                    struct ditto_coordinator **out);
+ditto_status dti_coordinator_destroy(struct ditto_coordinator *c);
+void dti_coordinator_keep(struct ditto_coordinator *c);
+void dti_coordinator_drop(struct ditto_coordinator *c);
+
+/* -- schedule.c: calls of the program. They are in the gate of the coordinator. -- */
+ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const ditto_value *arguments,
+                          bool no_wait, struct ditto_remote **out);
+ditto_status dti_join(struct ditto_coordinator *c);
+ditto_status dti_done(struct ditto_coordinator *c, bool *done);
+/* Waits until the result is final. Returns TIMED_OUT. */
+ditto_status dti_wait_for_remote(struct ditto_coordinator *c, const struct ditto_remote *remote);
+
+/* -- end_function.c: how functions end. Any thread -- */
+/* Says that the function of this thread's error record has failed. The first one counts. */
+void dti_function_failed(struct ditto_coordinator *c);
+/* Drops the arguments and the result of a function that has ended. */
+void dti_scheduled_drop(struct dti_scheduled *item);
+/* Cancels and finishes all functions that no worker has begun. */
+void dti_cancel_queued(struct ditto_coordinator *c);
+/* Retires the workers whose functions are late. */
+void dti_retire_late(struct ditto_coordinator *c);
+/* Gives a function of a retired worker, which the caller owns, to another worker, or lets it fail if it was
+ * begun too often or no worker is left. */
+void dti_give_back(struct ditto_coordinator *c, struct dti_scheduled *item, uint32_t worker);
+/* Takes a function that was given back. */
+bool dti_take_returned(struct ditto_coordinator *c, struct dti_scheduled *item);
+/* Returns when the first function that runs now will be late, or DTI_NEVER. */
+uint64_t dti_next_limit(const struct ditto_coordinator *c);
+/* Wakes an idle worker if there is one. */
+void dti_wake_worker(struct ditto_coordinator *c);
+void dti_wake_all_workers(struct ditto_coordinator *c);
+/* True if all functions that were pushed have been finished. */
+bool dti_all_finished(const struct ditto_coordinator *c);
+uint64_t dti_finished(const struct ditto_coordinator *c);
+static inline bool dti_all_retired(const struct ditto_coordinator *c)
+{
+    return atomic_load_explicit(&c->retired, memory_order_acquire) == c->workers->count;
+}
+static inline void dti_signal_callers(struct ditto_coordinator *c)
+{
+    dti_wait_queue_signal(&c->callers, DTI_EVERYONE);
+}
+
+/* -- worker.c -- */
+void *dti_worker_main(void *worker);
+
+/* -- per_worker.c -- */
+ditto_status dti_per_worker_values(struct ditto_coordinator *c, ditto_value_fn function, void *user,
+                                   struct ditto_per_worker **out);
+ditto_status dti_per_worker_datasets(struct ditto_coordinator *c, ditto_dataset_fn function, void *user,
+                                     const ditto_input_options *options, struct ditto_per_worker **out);
+/* Makes what the worker does not have yet. Called on the thread of the worker, outside of functions. */
+ditto_status dti_per_worker_make(struct dti_worker *w);
+/* Frees all per-worker objects. If `lost` is true, a worker may still use them, and nothing is freed. */
+void dti_per_worker_free(struct ditto_coordinator *c, bool lost);
+const ditto_tensor *dti_per_worker_value_of(const struct ditto_per_worker *p, const struct dti_worker *w);
+ditto_iterator *dti_per_worker_iterator_of(const struct ditto_per_worker *p, const struct dti_worker *w);
+struct ditto_coordinator *dti_per_worker_coordinator(const struct ditto_per_worker *p);
+
+#endif

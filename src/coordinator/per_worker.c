@@ -1,0 +1,222 @@
+/* src/coordinator/per_worker.c - values and iterators of which each worker has its own. Each worker makes them
+ * on its own thread, before its next function. */
+#include "base/errors/status.h"
+#include "base/errors/user_call.h"
+#include "coordinator/coordinator.h"
+#include "input/input.h"
+#include "replicas/memory/remote_memory.h"
+#include "replicas/team/replica.h"
+#include "values/values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What one worker has. */
+struct own {
+    ditto_tensor value;       /* data is NULL until the worker has made it */
+    void *initial;            /* what its elements begin with */
+    ditto_iterator *iterator; /* NULL until the worker has made it */
+};
+
+struct ditto_per_worker {
+    struct ditto_per_worker *next; /* an older one */
+    struct ditto_coordinator *coordinator;
+    ditto_dataset_fn make_dataset; /* NULL for values */
+    void *user;
+    ditto_input_options options;
+    struct own *own; /* [workers] */
+};
+
+static struct ditto_per_worker *newest(const struct ditto_coordinator *c)
+{
+    /* acquire: pairs with the release in add. */
+    return atomic_load_explicit(&c->per_worker, memory_order_acquire);
+}
+
+static void release(struct ditto_per_worker *p, uint32_t workers)
+{
+    for (uint32_t i = 0; p->own != NULL && i < workers; i++)
+        free(p->own[i].initial);
+    free(p->own);
+    free(p);
+}
+
+static ditto_status allocate(struct ditto_coordinator *c, struct ditto_per_worker **out)
+{
+    struct ditto_per_worker *p = calloc(1, sizeof *p);
+    if (p != NULL)
+        p->own = calloc(c->workers->count, sizeof *p->own);
+    if (p == NULL || p->own == NULL) {
+        free(p);
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u workers", c->workers->count);
+    }
+    p->coordinator = c;
+    *out = p;
+    return DITTO_OK;
+}
+
+/* Adds a complete object to the list, where the workers find it. */
+static void add(struct ditto_coordinator *c, struct ditto_per_worker *p)
+{
+    pthread_mutex_lock(&c->lock);
+    p->next = newest(c);
+    atomic_store_explicit(&c->per_worker, p, memory_order_release);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* -- values -- */
+
+static DTI_GUARDED ditto_status call(ditto_value_fn function, void *user, uint32_t worker, uint32_t workers,
+                                     ditto_tensor *tensor)
+{
+    uint32_t serial = dti_error_serial;
+    DTI_GUARD("the function of a per-worker value");
+    ditto_status status = function(worker, workers, user, tensor);
+    DTI_GUARD_END();
+    return dti_function_status(status, serial, "the function of a per-worker value, for worker %u,", worker);
+}
+
+static ditto_status make_initial(struct ditto_per_worker *p, uint32_t worker, ditto_value_fn function,
+                                 void *user)
+{
+    ditto_tensor tensor = { 0 };
+    size_t bytes;
+    DTI_TRY(call(function, user, worker, p->coordinator->workers->count, &tensor));
+    DTI_TRY_OF(dti_tensor_check(&tensor, &bytes), "the value of worker %u", worker);
+    DTI_TRY_OF(dti_buffer_check(tensor.data, bytes, tensor.dtype, "data"), "the value of worker %u", worker);
+    struct own *own = &p->own[worker];
+    own->initial = malloc(bytes + 1);
+    if (own->initial == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the value of worker %u, %zu bytes", worker,
+                        bytes);
+    if (bytes != 0)
+        memcpy(own->initial, tensor.data, bytes);
+    own->value = tensor;
+    own->value.data = NULL;
+    own->value.device = 0;
+    return DITTO_OK;
+}
+
+ditto_status dti_per_worker_values(struct ditto_coordinator *c, ditto_value_fn function, void *user,
+                                   struct ditto_per_worker **out)
+{
+    struct ditto_per_worker *p;
+    ditto_status status = DITTO_OK;
+    DTI_TRY(allocate(c, &p));
+    for (uint32_t i = 0; i < c->workers->count && status == DITTO_OK; i++)
+        status = make_initial(p, i, function, user);
+    if (status != DITTO_OK) {
+        release(p, c->workers->count);
+        return status;
+    }
+    add(c, p);
+    *out = p;
+    return DITTO_OK;
+}
+
+/* Allocates the value on the worker's node. */
+static ditto_status make_value(struct dti_worker *w, struct own *own)
+{
+    size_t bytes = ditto_tensor_bytes(&own->value);
+    DTI_TRY(dti_replica_alloc(dti_team_replica(w->strategy->base.team, 0), bytes + 1, DTI_CACHE_LINE_PAIR,
+                              &own->value.data));
+    memcpy(own->value.data, own->initial, bytes);
+    return DITTO_OK;
+}
+
+/* -- iterators -- */
+
+ditto_status dti_per_worker_datasets(struct ditto_coordinator *c, ditto_dataset_fn function, void *user,
+                                     const ditto_input_options *options, struct ditto_per_worker **out)
+{
+    struct ditto_per_worker *p;
+    if (options->num_pipelines != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "options->num_pipelines is %u, but each worker has one pipeline: leave it 0",
+                        options->num_pipelines);
+    DTI_TRY(allocate(c, &p));
+    p->make_dataset = function;
+    p->user = user;
+    p->options = *options;
+    add(c, p);
+    *out = p;
+    return DITTO_OK;
+}
+
+struct making {
+    const struct ditto_per_worker *per_worker;
+    const struct dti_worker *worker;
+};
+
+/* Calls the program's function with the context of the worker among all. */
+static ditto_status make_dataset(const ditto_input_context *one, void *user, ditto_dataset **out)
+{
+    const struct making *m = user;
+    const struct dti_workers *workers = m->worker->coordinator->workers;
+    ditto_input_context context = { .num_pipelines = workers->count,
+                                    .pipeline = m->worker->index,
+                                    .num_replicas = workers->count * workers->replicas };
+    (void)one;
+    return m->per_worker->make_dataset(&context, m->per_worker->user, out);
+}
+
+static ditto_status make_iterator(struct dti_worker *w, const struct ditto_per_worker *p, struct own *own)
+{
+    struct making making = { p, w };
+    DTI_TRY(DTI_OWN(ditto_strategy_iterate_from_function(w->strategy, make_dataset, &making, &p->options,
+                                                         &own->iterator)));
+    /* relaxed: only this worker writes it. */
+    atomic_store_explicit(&w->iterators, atomic_load_explicit(&w->iterators, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    return DITTO_OK;
+}
+
+/* -- for the workers -- */
+
+static ditto_status make_own(struct dti_worker *w, const struct ditto_per_worker *p)
+{
+    struct own *own = &p->own[w->index];
+    if (p->make_dataset == NULL)
+        return own->value.data == NULL ? make_value(w, own) : DITTO_OK;
+    return own->iterator == NULL ? make_iterator(w, p, own) : DITTO_OK;
+}
+
+ditto_status dti_per_worker_make(struct dti_worker *w)
+{
+    const struct ditto_per_worker *first = newest(w->coordinator);
+    if (__builtin_expect(first == w->made, 1))
+        return DITTO_OK;
+    for (const struct ditto_per_worker *p = first; p != w->made; p = p->next)
+        DTI_TRY(make_own(w, p));
+    w->made = first;
+    return DITTO_OK;
+}
+
+void dti_per_worker_free(struct ditto_coordinator *c, bool lost)
+{
+    for (struct ditto_per_worker *p = newest(c), *next; p != NULL && !lost; p = next) {
+        next = p->next;
+        for (uint32_t i = 0; i < c->workers->count; i++) {
+            (void)!ditto_iterator_destroy(p->own[i].iterator);
+            if (p->make_dataset == NULL)
+                dti_replica_free_remote(dti_team_replica(c->worker[i].strategy->base.team, 0),
+                                        p->own[i].value.data);
+        }
+        release(p, c->workers->count);
+    }
+}
+
+const ditto_tensor *dti_per_worker_value_of(const struct ditto_per_worker *p, const struct dti_worker *w)
+{
+    return p->make_dataset == NULL ? &p->own[w->index].value : NULL;
+}
+
+ditto_iterator *dti_per_worker_iterator_of(const struct ditto_per_worker *p, const struct dti_worker *w)
+{
+    return p->own[w->index].iterator;
+}
+
+struct ditto_coordinator *dti_per_worker_coordinator(const struct ditto_per_worker *p)
+{
+    return p->coordinator;
+}

@@ -1,0 +1,232 @@
+/* src/coordinator/worker.c - the thread of a worker: takes functions from the queue and executes them on the
+ * worker's replicas. See coordinator.h. */
+#include "base/errors/status.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/remote.h"
+#include "replicas/machine/thread.h"
+#include "replicas/team/replica.h"
+#include "values/values.h"
+
+#include <stdio.h>
+
+/* -- waiting for a function -- */
+
+static bool is_ending(const struct ditto_coordinator *c)
+{
+    /* acquire: pairs with the release in dti_coordinator_destroy. */
+    return atomic_load_explicit(&c->is_ending, memory_order_acquire);
+}
+
+/* Says whether an idle worker has something to look at. */
+static bool has_news(void *argument)
+{
+    const struct dti_worker *w = argument;
+    const struct ditto_coordinator *c = w->coordinator;
+    uint64_t bit = (uint64_t)1 << (w->index % 64);
+    return dti_function_queue_has_one(&c->queue) ||
+           atomic_load_explicit(&c->num_returned, memory_order_seq_cst) != 0 ||
+           (atomic_load_explicit(&c->idle[w->index / 64], memory_order_relaxed) & bit) == 0 || is_ending(c);
+}
+
+static void wait_for_news(struct dti_worker *w)
+{
+    struct ditto_coordinator *c = w->coordinator;
+    uint64_t bit = (uint64_t)1 << (w->index % 64);
+    struct dti_deadline deadline = { .timeout_ms = UINT32_MAX, .at_ns = dti_next_limit(c) };
+    atomic_fetch_or_explicit(&c->idle[w->index / 64], bit, memory_order_seq_cst);
+    if (!dti_wait(&w->wait, 0, DTI_EVERYONE, &w->wait_policy, &deadline, has_news, w))
+        dti_retire_late(c);
+    atomic_fetch_and_explicit(&c->idle[w->index / 64], ~bit, memory_order_seq_cst);
+}
+
+/* Returns false if the coordinator ends. */
+static bool next_function(struct dti_worker *w, struct dti_scheduled *item)
+{
+    struct ditto_coordinator *c = w->coordinator;
+    while (!is_ending(c)) {
+        if (dti_take_returned(c, item))
+            return true;
+        if (dti_function_queue_pop(&c->queue, item)) {
+            dti_signal_callers(c); /* one may wait for a free slot */
+            return true;
+        }
+        wait_for_news(w);
+    }
+    return false;
+}
+
+/* -- executing it -- */
+
+/* Runs the function on the replicas of the worker. *result becomes a copy of its results if they are
+ * wanted. */
+static ditto_status run(struct dti_worker *w, const struct dti_scheduled *item, struct dti_copied **result)
+{
+    ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
+    ditto_value *arguments = NULL, *returned = NULL;
+    if (item->arguments != NULL)
+        DTI_TRY(dti_copied_value(w->strategy, item->arguments, true, &arguments));
+    struct dti_run_call request = { .function = item->function->call,
+                                    .argument = item->function->user,
+                                    .values = arguments,
+                                    .returns = true,
+                                    .wanted = item->remote != NULL };
+    ditto_status status = dti_strategy_run_values(w->strategy, &request, &options, NULL, &returned);
+    if (status >= 0 && returned != NULL) {
+        ditto_status copied = dti_copied_make(returned, result);
+        status = copied != DITTO_OK ? copied : status;
+    }
+    dti_value_drop(returned);
+    /* Late replicas of a poisoned run may still read the arguments. */
+    if (status >= 0 || !dti_team_is_poisoned(w->strategy->base.team))
+        dti_value_drop(arguments);
+    return status;
+}
+
+static void begin(struct dti_worker *w, struct dti_scheduled *item, uint64_t now)
+{
+    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
+    item->attempts++;
+    w->current = *item;
+    atomic_store_explicit(&w->began_at_ns, now, memory_order_relaxed);
+    /* release: pairs with the acquire in dti_retire_late. */
+    atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
+}
+
+/* Takes the function back from the state. Returns false if another thread has retired the worker. */
+static bool end(struct dti_worker *w)
+{
+    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
+    /* acq_rel: pairs with the thread that retires a worker, for `current`. */
+    return (state & 3) == DTI_WORKER_RUNNING &&
+           atomic_compare_exchange_strong_explicit(&w->state, &state, state & ~(uint64_t)3,
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
+static void count(_Atomic uint64_t *counter, uint64_t more)
+{
+    /* relaxed: only this worker writes it. */
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
+                          memory_order_relaxed);
+}
+
+/* Counts the function as finished, after everything else. */
+static void finish(struct dti_worker *w, struct dti_scheduled *item)
+{
+    dti_scheduled_drop(item);
+    uint64_t finished = atomic_load_explicit(&w->finished, memory_order_relaxed);
+    atomic_store_explicit(&w->finished, finished + 1, memory_order_release); /* pairs with dti_finished */
+    dti_signal_callers(w->coordinator);
+}
+
+/* Hands the results over, or records that the function has failed. */
+static void deliver(struct dti_worker *w, const struct dti_scheduled *item, ditto_status status,
+                    struct dti_copied *result)
+{
+    if (status < 0) {
+        (void)dti_where(status, "\"%s\" on worker %u", item->function->name, w->index);
+        dti_function_failed(w->coordinator);
+    }
+    if (item->remote != NULL)
+        dti_remote_end(item->remote, status, result);
+}
+
+/* The function took so long that the run was given up, and replicas of this worker have not returned. The
+ * worker can execute nothing further. */
+static void retire_itself(struct dti_worker *w, struct dti_scheduled *item)
+{
+    struct ditto_coordinator *c = w->coordinator;
+    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
+    atomic_store_explicit(&w->state, state | DTI_WORKER_RETIRED, memory_order_release);
+    atomic_fetch_add_explicit(&c->retired, 1, memory_order_acq_rel);
+    dti_copied_keep(item->arguments); /* late replicas may read them for ever */
+    dti_give_back(c, item, w->index);
+    dti_signal_callers(c);
+}
+
+/* Returns true if the function is to be executed, or else cancels it. */
+static bool may_begin(struct dti_worker *w, struct dti_scheduled *item)
+{
+    struct ditto_coordinator *c = w->coordinator;
+    /* acquire: pairs with the release in dti_function_failed. */
+    bool has_failed = atomic_load_explicit(&c->has_failed, memory_order_acquire);
+    if (!has_failed) {
+        ditto_status status = dti_per_worker_make(w);
+        if (status != DITTO_OK) {
+            (void)dti_where(status, "worker %u", w->index);
+            dti_function_failed(c);
+            has_failed = true;
+        }
+    }
+    if (has_failed && item->attempts == 0) {
+        if (item->remote != NULL)
+            (void)dti_remote_cancel(item->remote);
+        return false;
+    }
+    return item->remote == NULL || dti_remote_begin(item->remote);
+}
+
+/* Returns false if the worker is retired. */
+static bool execute(struct dti_worker *w, struct dti_scheduled *item)
+{
+    struct dti_copied *result = NULL;
+    if (!may_begin(w, item)) {
+        finish(w, item);
+        return true;
+    }
+    uint64_t began = dti_now_ns();
+    begin(w, item, began);
+    ditto_status status = run(w, item, &result);
+    if (!end(w)) {
+        dti_copied_drop(result);
+        dti_copied_drop(item->arguments); /* the rest belongs to the thread that retired this worker */
+        return false;
+    }
+    if (status < 0 && dti_team_is_poisoned(w->strategy->base.team)) {
+        retire_itself(w, item);
+        return false;
+    }
+    count(&w->functions, 1);
+    count(&w->busy_ns, dti_now_ns() - began);
+    deliver(w, item, status, result);
+    finish(w, item);
+    return true;
+}
+
+/* -- the thread -- */
+
+/* Binds the thread to the PUs of the worker's replica 0, until it leaves the scope. */
+static bool prepare(struct dti_worker *w)
+{
+    uint32_t epoch;
+    const struct dti_team *team = w->strategy->base.team;
+    (void)dti_public_enter("ditto_coordinator_create");
+    w->start_status = dti_scope_enter(w->strategy, false);
+    if (w->start_status != DITTO_OK)
+        w->start_error = *dti_error_get();
+    w->wait_policy = dti_team_wait_policy(team, dti_team_replica(team, 0)->pu.number, &epoch);
+    bool is_ready = w->start_status == DITTO_OK;
+    atomic_store_explicit(&w->has_begun, true, memory_order_release); /* pairs with dti_coordinator_create */
+    return is_ready;
+}
+
+void *dti_worker_main(void *argument)
+{
+    struct dti_worker *w = argument;
+    struct ditto_coordinator *c = w->coordinator;
+    const struct dti_team_options *options = dti_team_options(w->strategy->base.team);
+    struct dti_scheduled item;
+    char name[16];
+    snprintf(name, sizeof name, "ditto-w%u", w->index % DITTO_MAX_REPLICAS);
+    dti_thread_begin(name);
+    if (prepare(w)) {
+        dti_thread_hook(options->thread_start, 0, options->thread_user);
+        (void)dti_public_enter("ditto_coordinator_schedule");
+        while (next_function(w, &item) && execute(w, &item))
+            ;
+        dti_thread_hook(options->thread_stop, 0, options->thread_user);
+        (void)dti_scope_leave(w->strategy);
+    }
+    atomic_store_explicit(&w->has_left, true, memory_order_release); /* pairs with end_threads */
+    dti_coordinator_drop(c);
+    return NULL;
+}

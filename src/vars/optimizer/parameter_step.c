@@ -1,0 +1,160 @@
+/* src/vars/optimizer/parameter_step.c - a step on parameters, whose workers do not wait for each other.
+ *
+ * The gradients are reduced over the replicas of the worker. Then the step takes its number, and updates one
+ * item after the other, each under the lock of its shard, together with its slots. Other workers may update
+ * other items meanwhile, or the same ones before and after. If the worker has several replicas, each of them
+ * updates its share of the items. */
+#include "replicas/memory/remote_memory.h"
+#include "vars/optimizer/optimizer.h"
+#include "vars/parameters/parameter.h"
+
+#include <string.h>
+
+/* The gradients of a step, reduced over the replicas of the worker. */
+struct reduced {
+    const ditto_tensor *gradient; /* [count of variables] */
+    void *memory;                 /* of this replica, or NULL if the worker has one replica */
+};
+
+static size_t bytes_of(const ditto_optimizer *o)
+{
+    size_t bytes = o->count * sizeof(ditto_tensor);
+    for (uint32_t k = 0; k < o->count; k++)
+        bytes += (o->variable[k]->bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
+    return bytes + DTI_CACHE_LINE;
+}
+
+/* Collective among the replicas of the worker. After an error, too, reduced->memory is the caller's. */
+static ditto_status reduce(struct dti_replica *self, const ditto_optimizer *o, const ditto_tensor *gradients,
+                           struct reduced *reduced)
+{
+    reduced->gradient = gradients;
+    if (self->num_replicas == 1)
+        return DITTO_OK;
+    DTI_TRY(dti_replica_alloc(self, bytes_of(o), DTI_CACHE_LINE, &reduced->memory));
+    char *at = reduced->memory;
+    ditto_tensor *list = (ditto_tensor *)(void *)(at + bytes_of(o) - DTI_CACHE_LINE -
+                                                  o->count * sizeof *list);
+    for (uint32_t k = 0; k < o->count; k++) {
+        const ditto_variable *v = o->variable[k];
+        struct dti_shared_result shared = { .name = "ditto_apply",
+                                            .object = o->name,
+                                            .src = gradients[k].data,
+                                            .dst = at,
+                                            .count = v->count,
+                                            .dtype = v->spec.dtype,
+                                            .op = o->options.op };
+        if (v->count != 0)
+            DTI_TRY(dti_share_result(self, &shared));
+        list[k] = gradients[k];
+        list[k].data = at;
+        at += (v->bytes + DTI_CACHE_LINE - 1) / DTI_CACHE_LINE * DTI_CACHE_LINE;
+    }
+    reduced->gradient = list;
+    return DITTO_OK;
+}
+
+/* Takes the number of the step. Steps are numbered from 1. */
+static int64_t take_number(const ditto_optimizer *o)
+{
+    int64_t *steps = o->iterations->copy[0].data;
+    dti_shard_lock(o->iterations, 0);
+    int64_t number = ++*steps;
+    dti_shard_updated(o->iterations, 0);
+    dti_shard_unlock(o->iterations, 0);
+    return number;
+}
+
+/* All replicas of the worker get the number that its replica 0 takes. */
+static ditto_status agree_on_number(struct dti_replica *self, const ditto_optimizer *o, int64_t *number)
+{
+    struct dti_shared_result shared = {
+        .name = "ditto_apply", .object = o->name, .dst = number, .count = 1, .dtype = DITTO_I64
+    };
+    if (self->index == 0)
+        *number = take_number(o);
+    return self->num_replicas == 1 ? DITTO_OK : dti_share_result(self, &shared);
+}
+
+/* The elements to which the factor of clipping is applied at once. */
+#define TILE_BYTES 4096
+
+/* Updates an item. `factor` is that of clipping, or 1. */
+static void update_item(const struct dti_applying *a, size_t item, double factor)
+{
+    alignas(DTI_CACHE_LINE) char tile[TILE_BYTES];
+    const ditto_optimizer *o = a->optimizer;
+    const ditto_variable *v = o->variable[o->item[item].variable];
+    const struct dti_variable_piece *piece = &v->piece[o->item[item].piece];
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), most = TILE_BYTES / element_bytes;
+    const char *gradient = (const char *)a->gradient[o->item[item].variable].data +
+                           piece->first * element_bytes;
+    char *value = v->copies_of_piece[o->item[item].piece].copy[0].data;
+    struct dti_optimizer_step own;
+    const struct dti_optimizer_step *step = dti_applying_step(a, item, &own);
+    for (size_t at = 0, end; at < piece->count; at = end) {
+        ditto_rule_range range;
+        end = factor == 1 || piece->count - at < most ? piece->count : at + most;
+        dti_applying_range(a, item, at, &end, &range);
+        range.gradient = gradient + at * element_bytes;
+        if (factor != 1) {
+            memcpy(tile, range.gradient, range.count * element_bytes);
+            dti_scale_gradient(v->spec.dtype, factor, tile, range.count);
+            range.gradient = tile;
+        }
+        dti_optimizer_step_apply(step, &range, value + at * element_bytes, value + at * element_bytes);
+    }
+}
+
+static void update_shard(const struct dti_applying *a, size_t item, double factor)
+{
+    const struct dti_optimizer_item *i = &a->optimizer->item[item];
+    const ditto_variable *v = a->optimizer->variable[i->variable];
+    dti_shard_lock(v, i->piece);
+    update_item(a, item, factor);
+    dti_shard_updated(v, i->piece);
+    dti_shard_unlock(v, i->piece);
+}
+
+static ditto_status update_items(struct dti_replica *self, struct dti_applying *a, double factor)
+{
+    const ditto_optimizer *o = a->optimizer;
+    for (size_t item = self->index; item < o->items; item += self->num_replicas)
+        update_shard(a, item, factor);
+    /* The caller of ditto_apply may rely on all updates of its worker. */
+    struct dti_matched_call end = { .name = "ditto_apply", .object = o->name, .each_host = true };
+    struct dti_deadline deadline = { .timeout_ms = self->timeout_ms };
+    return self->num_replicas == 1 ? DITTO_OK : dti_sync_meet(self, &end, &deadline);
+}
+
+static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const struct reduced *reduced,
+                         const ditto_apply_options *options)
+{
+    struct dti_applying applying = { .optimizer = o, .gradient = reduced->gradient };
+    double norm = 0, factor = 1, clip_norm = o->options.clip_norm;
+    int64_t number;
+    if (options->norm != NULL || clip_norm > 0)
+        DTI_TRY(dti_norm_of_gradients(self, o, reduced->gradient, &norm));
+    if (clip_norm > 0 && !(norm <= clip_norm)) /* also if the norm is a NaN, as in clip.c */
+        factor = clip_norm / norm;
+    DTI_TRY(agree_on_number(self, o, &number));
+    applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
+    DTI_TRY(update_items(self, &applying, factor));
+    if (options->norm != NULL)
+        *options->norm = norm;
+    return DITTO_OK;
+}
+
+ditto_status dti_parameter_step(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
+                                const ditto_apply_options *options)
+{
+    struct reduced reduced = { .memory = NULL };
+    struct dti_fenv saved = dti_fenv_enter();
+    ditto_status status = reduce(self, o, gradients, &reduced);
+    if (status == DITTO_OK)
+        status = step(self, o, &reduced, options);
+    dti_fenv_leave(saved);
+    if (reduced.memory != NULL)
+        dti_replica_free(self, reduced.memory);
+    return status;
+}

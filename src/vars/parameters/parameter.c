@@ -1,0 +1,118 @@
+/* src/vars/parameters/parameter.c - reads and writes parameters, shard by shard; see parameter.h. */
+#include "vars/parameters/parameter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ditto_status dti_parameter_make_shards(ditto_variable *v)
+{
+    v->shard = aligned_alloc(DTI_CACHE_LINE_PAIR, v->pieces * sizeof *v->shard);
+    if (v->shard == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the locks of \"%s\", which has %u shards",
+                        v->name, v->pieces);
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        pthread_mutex_init(&v->shard[i].lock, NULL);
+        atomic_init(&v->shard[i].version, 0);
+    }
+    return DITTO_OK;
+}
+
+void dti_parameter_free_shards(ditto_variable *v)
+{
+    for (uint32_t i = 0; v->shard != NULL && !v->borrows_shards && i < v->pieces; i++)
+        pthread_mutex_destroy(&v->shard[i].lock);
+    if (!v->borrows_shards)
+        free(v->shard);
+    v->shard = NULL;
+}
+
+static char *elements_of(const ditto_variable *v, uint32_t piece)
+{
+    return v->copies_of_piece[piece].copy[0].data;
+}
+
+void dti_parameter_read(const ditto_variable *v, void *dst, uint64_t *versions)
+{
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        dti_shard_lock(v, i);
+        if (v->piece[i].count != 0)
+            memcpy((char *)dst + v->piece[i].first * element_bytes, elements_of(v, i),
+                   v->piece[i].count * element_bytes);
+        if (versions != NULL)
+            versions[i] = dti_shard_version(v, i);
+        dti_shard_unlock(v, i);
+    }
+}
+
+void dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value)
+{
+    size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
+    struct dti_fenv saved = dti_fenv_enter();
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        char *elements = elements_of(v, i);
+        dti_shard_lock(v, i);
+        dti_rule_apply(rule, v->spec.dtype, elements, elements,
+                       (const char *)value + v->piece[i].first * element_bytes, v->piece[i].count);
+        dti_shard_updated(v, i);
+        dti_shard_unlock(v, i);
+    }
+    dti_fenv_leave(saved);
+}
+
+static bool any_between(const int64_t *indices, size_t count, size_t first, size_t end)
+{
+    for (size_t k = 0; k < count; k++)
+        if ((size_t)indices[k] >= first && (size_t)indices[k] < end)
+            return true;
+    return false;
+}
+
+void dti_parameter_for_rows(const ditto_variable *v, const int64_t *indices, size_t count, bool updates,
+                            dti_shard_work *work, void *context)
+{
+    size_t rows = v->spec.shape[0], row_count = rows != 0 ? v->count / rows : 0;
+    for (uint32_t i = 0; i < v->pieces; i++) {
+        size_t first = row_count != 0 ? v->piece[i].first / row_count : 0;
+        size_t end = v->pieces == 1 ? rows : first + v->piece[i].count / row_count;
+        if (!any_between(indices, count, first, end))
+            continue;
+        dti_shard_lock(v, i);
+        work(context, first, end);
+        if (updates)
+            dti_shard_updated(v, i);
+        dti_shard_unlock(v, i);
+    }
+}
+
+/* -- As a kind of variable -- */
+
+/* Not collective, also if the worker has several replicas. */
+static ditto_status write_in_replica(struct dti_replica *self, ditto_variable *v, enum dti_rule rule,
+                                     const void *value)
+{
+    (void)self;
+    dti_parameter_write(v, rule, value);
+    return DITTO_OK;
+}
+
+static ditto_status read_cross(ditto_variable *v, void *dst)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
+    dti_parameter_read(v, dst, NULL);
+    dti_cross_leave(v->team, &frame);
+    return DITTO_OK;
+}
+
+static ditto_status write_cross(ditto_variable *v, enum dti_rule rule, const void *value)
+{
+    struct dti_frame frame;
+    DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
+    dti_parameter_write(v, rule, value);
+    dti_cross_leave(v->team, &frame);
+    return DITTO_OK;
+}
+
+const struct dti_variable_kind dti_parameter_kind = { "a parameter", write_in_replica, read_cross,
+                                                      write_cross };

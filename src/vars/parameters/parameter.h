@@ -1,0 +1,68 @@
+/* src/vars/parameters/parameter.h - parameters: variables of a parameter server strategy. Workers that do not
+ * wait for each other read and write them at any time.
+ *
+ * A parameter exists once. Each of its pieces (shards) has a lock and a version. A thread that reads or writes
+ * elements of a shard has its lock, so that the elements it reads belong to one version, and no update is
+ * lost or applied in part. A thread has at most one of these locks at a time, and inside it calls nothing that
+ * waits, except the function of an optimizer's own rule. Therefore locks cannot wait for each other in a
+ * circle. Optimizers' slots of a parameter have the same pieces, and are guarded by the locks of the
+ * parameter. */
+#ifndef DTI_PARAMETER_H
+#define DTI_PARAMETER_H
+
+#include "vars/vars.h"
+
+#include <pthread.h>
+
+struct dti_parameter_shard {
+    alignas(DTI_CACHE_LINE_PAIR) pthread_mutex_t lock;
+
+    /* The number of updates. It is written under the lock, and may be read without it. */
+    _Atomic uint64_t version;
+};
+
+/* Allocates the shards of a variable whose pieces are known. Returns DITTO_ERR_NO_MEMORY. */
+ditto_status dti_parameter_make_shards(ditto_variable *v);
+void dti_parameter_free_shards(ditto_variable *v);
+
+static inline void dti_shard_lock(const ditto_variable *v, uint32_t piece)
+{
+    pthread_mutex_lock(&v->shard[piece].lock);
+}
+
+static inline void dti_shard_unlock(const ditto_variable *v, uint32_t piece)
+{
+    pthread_mutex_unlock(&v->shard[piece].lock);
+}
+
+static inline uint64_t dti_shard_version(const ditto_variable *v, uint32_t piece)
+{
+    /* acquire: pairs with the release in dti_shard_updated. A thread that sees a version and then takes the
+     * lock sees the elements of this version or of a later one. */
+    return atomic_load_explicit(&v->shard[piece].version, memory_order_acquire);
+}
+
+/* Counts an update of a shard. The caller has its lock. */
+static inline void dti_shard_updated(const ditto_variable *v, uint32_t piece)
+{
+    /* release: as in dti_shard_version. The load is relaxed, because the lock orders the writers. */
+    _Atomic uint64_t *version = &v->shard[piece].version;
+    atomic_store_explicit(version, atomic_load_explicit(version, memory_order_relaxed) + 1,
+                          memory_order_release);
+}
+
+/* Copies the elements of a parameter to dst, shard by shard, each between two updates. If versions is not
+ * NULL, stores the version of each shard. Any thread that holds the variable. */
+void dti_parameter_read(const ditto_variable *v, void *dst, uint64_t *versions);
+
+/* Changes the elements of a parameter by the rule, one shard after the other. Any thread that holds the
+ * variable. */
+void dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value);
+
+/* Calls work(context, first, end) with the range of rows of each shard that has one of the rows `indices`,
+ * with the lock of the shard. If `updates` is true, counts an update of these shards. */
+typedef void dti_shard_work(void *context, size_t first_row, size_t end_row);
+void dti_parameter_for_rows(const ditto_variable *v, const int64_t *indices, size_t count, bool updates,
+                            dti_shard_work *work, void *context);
+
+#endif

@@ -1,0 +1,826 @@
+/* tests/coordinator/test_coordinator.c - docs/semantics.md, "Parameter servers": workers, functions, errors,
+ * cancelling and lost workers (rules 12.1 to 12.9). tests/coordinator/test_parameters.c has the variables. */
+#include "support/support.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static ditto_strategy *make_workers(uint32_t workers, uint32_t replicas, const ditto_strategy_options *given)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    if (given != NULL)
+        options = *given;
+    options.num_replicas = workers * replicas;
+    options.replicas_per_worker = replicas;
+    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
+    return strategy;
+}
+
+static ditto_coordinator *make_coordinator(ditto_strategy *strategy, uint32_t capacity)
+{
+    ditto_coordinator_options options = DITTO_COORDINATOR_OPTIONS_INIT;
+    ditto_coordinator *coordinator;
+    options.queue_capacity = capacity;
+    assert_ok(ditto_coordinator_create(strategy, &options, &coordinator));
+    return coordinator;
+}
+
+static void register_as(const char *name, ditto_replica_fn function, void *user)
+{
+    assert_ok(ditto_function_register(name, function, user));
+}
+
+static ditto_remote *schedule(ditto_coordinator *c, const char *name, const ditto_value *arguments)
+{
+    ditto_remote *remote;
+    assert_ok(ditto_coordinator_schedule(c, name, arguments, NULL, &remote));
+    return remote;
+}
+
+static double number_of(ditto_remote *remote)
+{
+    ditto_value *value;
+    double number;
+    assert_ok(ditto_remote_fetch(remote, &value));
+    assert_ok(ditto_value_f64(value, &number));
+    assert_ok(ditto_value_destroy(value));
+    return number;
+}
+
+static void end(ditto_coordinator *c, ditto_strategy *strategy)
+{
+    assert_ok(ditto_coordinator_destroy(c));
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- functions -- */
+
+static _Atomic int calls, gate_is_open;
+
+static ditto_status count_call(ditto_replica *self, void *user)
+{
+    (void)self;
+    atomic_fetch_add((_Atomic int *)user, 1);
+    return DITTO_OK;
+}
+
+/* Returns twice its argument. */
+static ditto_status double_it(ditto_replica *self, void *user)
+{
+    ditto_tensor x;
+    (void)user;
+    DITTO_TRY(ditto_argument(self, "x", &x));
+    return ditto_return_f64(self, NULL, 2 * *(const double *)x.data);
+}
+
+static ditto_status wait_for_gate(ditto_replica *self, void *user)
+{
+    (void)self, (void)user;
+    while (!atomic_load(&gate_is_open))
+        sleep_ms(1);
+    return DITTO_OK;
+}
+
+static ditto_status fail_always(ditto_replica *self, void *user)
+{
+    (void)user;
+    return ditto_fail(self, 7, "this one fails");
+}
+
+static ditto_status end_of_input(ditto_replica *self, void *user)
+{
+    (void)user;
+    DITTO_TRY(ditto_return_f64(self, NULL, 3));
+    return DITTO_END_OF_INPUT;
+}
+
+/* Adds the ids of the replicas of a worker, which work in step, and says how many there are. */
+static ditto_status sum_of_ids(ditto_replica *self, void *user)
+{
+    double sum = ditto_replica_id(self);
+    (void)user;
+    DITTO_TRY(ditto_all_reduce(self, &sum, &sum, 1, DITTO_F64, DITTO_SUM, NULL));
+    return ditto_return_f64(self, NULL, sum + 100 * ditto_num_replicas(self));
+}
+
+static ditto_value *argument_x(ditto_strategy *strategy, double *x)
+{
+    ditto_value *plain, *nest;
+    ditto_tensor t = { .data = x, .dtype = DITTO_F64 };
+    assert_ok(ditto_strategy_value(strategy, &t, &plain));
+    assert_ok(
+        ditto_strategy_nest(strategy, (const char *[]){ "x" }, (const ditto_value *[]){ plain }, 1, &nest));
+    assert_ok(ditto_value_destroy(plain));
+    return nest;
+}
+
+/* -- rules -- */
+
+static void rule_12_1_workers_are_groups_of_replicas_in_step(void **state)
+{
+    (void)state;
+    const uint32_t shapes[][2] = { { 1, 1 }, { 2, 1 }, { 1, 2 }, { 3, 2 }, { 2, 3 }, { 8, 1 } };
+    register_as("sum_of_ids", sum_of_ids, NULL);
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+        uint32_t workers = shapes[k][0], replicas = shapes[k][1];
+        ditto_strategy *strategy = make_workers(workers, replicas, NULL);
+        ditto_coordinator *c = make_coordinator(strategy, 0);
+        assert_int_equal(ditto_strategy_num_replicas(strategy), workers * replicas);
+        assert_int_equal(ditto_coordinator_num_workers(c), workers);
+        ditto_remote *remote = schedule(c, "sum_of_ids", NULL);
+        ditto_value *value;
+        const ditto_value *first;
+        double number;
+        assert_ok(ditto_remote_fetch(remote, &value));
+        assert_ok(ditto_value_member(value, replicas > 1 ? "0" : NULL, &first));
+        assert_ok(ditto_value_f64(first, &number));
+        assert_true(number == replicas * (replicas - 1) / 2.0 + 100 * replicas);
+        assert_ok(ditto_value_destroy(value));
+        assert_ok(ditto_remote_destroy(remote));
+        end(c, strategy);
+    }
+}
+
+static void rule_12_1_options_that_cannot_be(void **state)
+{
+    (void)state;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    uint32_t nodes[2] = { 0, 0 }, none = 999;
+    options.num_replicas = 4;
+    options.replicas_per_worker = 3;
+    assert_status(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_INVALID);
+    assert_message("does not divide");
+    options.replicas_per_worker = 8;
+    assert_status(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_INVALID);
+    options.replicas_per_worker = 2;
+    assert_status(ditto_strategy_create(DITTO_MIRRORED, &options, &strategy), DITTO_ERR_INVALID);
+    assert_message("replicas_per_worker");
+    options.caller = DITTO_CALLER_IS_REPLICA_0;
+    assert_status(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_INVALID);
+    options.caller = DITTO_CALLER_WAITS;
+    options.parameter_nodes = nodes;
+    assert_status(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_INVALID);
+    options.num_parameter_nodes = 2;
+    assert_status(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_INVALID);
+    assert_message("twice");
+    options.parameter_nodes = &none;
+    options.num_parameter_nodes = 1;
+    assert_status(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_RANGE);
+    assert_message("999");
+    options.parameter_nodes = NULL;
+    assert_status(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy), DITTO_ERR_INVALID);
+    options.num_parameter_nodes = 1;
+    options.parameter_nodes = nodes;
+    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
+    assert_int_equal(ditto_strategy_kind_of(strategy), DITTO_PARAMETER_SERVER);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+static ditto_status give_one(uint32_t replica, uint32_t n, void *user, ditto_tensor *component)
+{
+    static double one = 1;
+    (void)replica, (void)n, (void)user;
+    *component = (ditto_tensor){ .data = &one, .dtype = DITTO_F64 };
+    return DITTO_OK;
+}
+
+static void rule_12_2_calls_that_need_replicas_in_step(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(2, 1, NULL), *mirrored = make_strategy(2, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0), *second;
+    ditto_value *value;
+    char text[4096];
+    assert_status(ditto_strategy_run(strategy, count_call, &calls), DITTO_ERR_UNSUPPORTED);
+    assert_message("schedule a function");
+    assert_status(ditto_strategy_run_values(strategy, count_call, &calls, NULL, NULL, &value),
+                  DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_strategy_value_from_function(strategy, give_one, NULL, &value),
+                  DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_strategy_trace_start(strategy, NULL), DITTO_ERR_UNSUPPORTED);
+    assert_ok(ditto_strategy_describe(strategy, text, sizeof text, NULL));
+    assert_non_null(strstr(text, "parameter server strategy, 2 workers of 1 replica"));
+    assert_status(ditto_coordinator_create(strategy, NULL, &second), DITTO_ERR_BUSY);
+    assert_status(ditto_coordinator_create(mirrored, NULL, &second), DITTO_ERR_INVALID);
+    assert_message("no workers");
+    assert_status(ditto_strategy_destroy(strategy), DITTO_ERR_BUSY);
+    assert_message("coordinator");
+    assert_ok(ditto_strategy_destroy(mirrored));
+    end(c, strategy);
+}
+
+static void rule_12_3_functions_are_executed_once_each(void **state)
+{
+    (void)state;
+    register_as("count", count_call, &calls);
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        ditto_strategy *strategy = make_workers(replica_counts[k], 1, NULL);
+        ditto_coordinator *c = make_coordinator(strategy, 16);
+        int many = test_trials(5000);
+        atomic_store(&calls, 0);
+        for (int i = 0; i < many; i++) /* the queue is often full */
+            assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+        assert_ok(ditto_coordinator_join(c));
+        assert_int_equal(atomic_load(&calls), many);
+        uint64_t sum = 0;
+        for (uint32_t w = 0; w < replica_counts[k]; w++) {
+            ditto_worker_info info = DITTO_WORKER_INFO_INIT;
+            assert_ok(ditto_coordinator_worker_info(c, w, &info));
+            assert_false(info.is_busy);
+            sum += info.functions;
+        }
+        assert_int_equal(sum, many);
+        end(c, strategy);
+    }
+}
+
+static void rule_12_3_arguments_are_copied(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(2, 1, NULL), *other = make_strategy(1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    ditto_remote *remote[50];
+    double x = 0;
+    register_as("double", double_it, NULL);
+    for (int i = 0; i < 50; i++) {
+        ditto_value *arguments = argument_x(strategy, &x);
+        x = i;
+        remote[i] = schedule(c, "double", arguments);
+        assert_ok(ditto_value_destroy(arguments));
+        x = -1;
+    }
+    for (int i = 0; i < 50; i++) {
+        assert_true(number_of(remote[i]) == 2 * i);
+        assert_true(number_of(remote[i]) == 2 * i); /* as often as it is asked for */
+        assert_ok(ditto_remote_destroy(remote[i]));
+    }
+    ditto_value *foreign = argument_x(other, &x);
+    assert_status(ditto_coordinator_schedule(c, "double", foreign, NULL, NULL), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_value_destroy(foreign));
+    ditto_variable *variable;
+    ditto_value *of_variable;
+    ditto_tensor t = { .data = &x, .dtype = DITTO_F64 };
+    assert_ok(ditto_variable_create(strategy, &t, NULL, &variable));
+    assert_ok(ditto_variable_value(variable, &of_variable));
+    assert_status(ditto_coordinator_schedule(c, "double", of_variable, NULL, NULL), DITTO_ERR_INVALID);
+    assert_message("a variable");
+    assert_ok(ditto_value_destroy(of_variable));
+    assert_ok(ditto_strategy_destroy(other));
+    end(c, strategy);
+    assert_ok(ditto_variable_destroy(variable));
+}
+
+static void rule_12_3_a_full_queue(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(1, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 4);
+    ditto_schedule_options now = DITTO_SCHEDULE_OPTIONS_INIT;
+    now.no_wait = 1;
+    register_as("wait", wait_for_gate, NULL);
+    atomic_store(&gate_is_open, 0);
+    int scheduled = 0;
+    ditto_status status = DITTO_OK;
+    while (scheduled < 100 && status == DITTO_OK) {
+        status = ditto_coordinator_schedule(c, "wait", NULL, &now, NULL);
+        scheduled += status == DITTO_OK;
+    }
+    assert_int_equal(status, DITTO_PENDING);
+    assert_in_range(scheduled, 4, 5);
+    int done = 1;
+    assert_ok(ditto_coordinator_done(c, &done));
+    assert_false(done);
+    atomic_store(&gate_is_open, 1);
+    assert_ok(ditto_coordinator_join(c));
+    assert_ok(ditto_coordinator_done(c, &done));
+    assert_true(done);
+    end(c, strategy);
+}
+
+static void rule_12_3_names(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(1, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    char longest[DITTO_MAX_FUNCTION_NAME_BYTES + 2];
+    memset(longest, 'a', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    register_as("count", count_call, &calls);
+    register_as("count", count_call, &calls);
+    assert_status(ditto_function_register("count", fail_always, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_function_register("count", count_call, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_function_register("", fail_always, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_function_register(NULL, fail_always, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_function_register("null", NULL, NULL), DITTO_ERR_INVALID);
+    assert_status(ditto_function_register(longest, fail_always, NULL), DITTO_ERR_RANGE);
+    longest[sizeof longest - 2] = '\0';
+    assert_ok(ditto_function_register(longest, fail_always, NULL));
+    assert_ok(ditto_function_unregister(longest));
+    assert_status(ditto_coordinator_schedule(c, "no such function", NULL, NULL, NULL), DITTO_ERR_NOT_FOUND);
+    assert_message("\"count\"");
+    assert_ok(ditto_function_unregister("count"));
+    assert_status(ditto_function_unregister("count"), DITTO_ERR_NOT_FOUND);
+    assert_status(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL), DITTO_ERR_NOT_FOUND);
+    register_as("count", count_call, &calls);
+    assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+    end(c, strategy);
+}
+
+static void rule_12_4_positive_statuses_are_returned_with_results(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(2, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    register_as("end_of_input", end_of_input, NULL);
+    ditto_remote *remote = schedule(c, "end_of_input", NULL);
+    ditto_value *value;
+    double number;
+    int done;
+    assert_status(ditto_remote_fetch(remote, &value), DITTO_END_OF_INPUT);
+    assert_ok(ditto_value_f64(value, &number));
+    assert_true(number == 3);
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_remote_test(remote, &done));
+    assert_true(done);
+    assert_ok(ditto_coordinator_join(c)); /* it is no error */
+    assert_ok(ditto_coordinator_destroy(c));
+    /* The result stays, and is refused when the strategy is gone. */
+    assert_status(ditto_remote_fetch(remote, &value), DITTO_END_OF_INPUT);
+    assert_ok(ditto_value_destroy(value));
+    assert_ok(ditto_strategy_destroy(strategy));
+    assert_status(ditto_remote_fetch(remote, &value), DITTO_ERR_CONTEXT);
+    assert_ok(ditto_remote_destroy(remote));
+}
+
+static void rule_12_5_the_first_error_is_returned_once(void **state)
+{
+    (void)state;
+    register_as("fail", fail_always, NULL);
+    register_as("count", count_call, &calls);
+    register_as("wait", wait_for_gate, NULL);
+    for (uint32_t workers = 1; workers <= 3; workers++) {
+        ditto_strategy *strategy = make_workers(workers, 1, NULL);
+        ditto_coordinator *c = make_coordinator(strategy, 0);
+        ditto_value *value;
+        atomic_store(&calls, 0);
+        atomic_store(&gate_is_open, 0);
+        /* The gate keeps the worker busy until everything is in the queue. */
+        ditto_remote *busy = schedule(c, "wait", NULL), *failed, *cancelled;
+        for (uint32_t i = 1; i < workers; i++)
+            assert_ok(ditto_coordinator_schedule(c, "wait", NULL, NULL, NULL));
+        failed = schedule(c, "fail", NULL);
+        cancelled = schedule(c, "count", NULL);
+        for (int i = 0; workers == 1 && i < 10; i++)
+            assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+        atomic_store(&gate_is_open, 1);
+        ditto_status status = ditto_coordinator_join(c);
+        assert_int_equal(status, DITTO_ERR_USER);
+        assert_message("\"fail\" on worker");
+        assert_message("this one fails");
+        assert_int_equal(ditto_last_error()->user_code, 7);
+        assert_string_equal(ditto_last_error()->function, "ditto_coordinator_join");
+        assert_ok(ditto_coordinator_join(c)); /* once */
+        assert_ok(ditto_remote_fetch(busy, &value));
+        assert_null(value);
+        assert_status(ditto_remote_fetch(failed, &value), DITTO_ERR_USER);
+        if (workers == 1) { /* with several, another worker may have executed it before the failure */
+            assert_status(ditto_remote_fetch(cancelled, &value), DITTO_ERR_CANCELLED);
+            assert_int_equal(atomic_load(&calls), 0);
+        }
+        /* The coordinator works as before. */
+        atomic_store(&calls, 0);
+        assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+        assert_ok(ditto_coordinator_join(c));
+        assert_int_equal(atomic_load(&calls), 1);
+        assert_ok(ditto_remote_destroy(busy));
+        assert_ok(ditto_remote_destroy(failed));
+        assert_ok(ditto_remote_destroy(cancelled));
+        end(c, strategy);
+    }
+}
+
+static void rule_12_5_schedule_and_done_return_it_too(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(2, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    ditto_value *value;
+    int done;
+    register_as("fail", fail_always, NULL);
+    register_as("count", count_call, &calls);
+    ditto_remote *failed = schedule(c, "fail", NULL);
+    assert_status(ditto_remote_fetch(failed, &value), DITTO_ERR_USER);
+    assert_status(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL), DITTO_ERR_USER);
+    assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+    assert_ok(ditto_coordinator_join(c));
+    assert_ok(ditto_remote_destroy(failed));
+    failed = schedule(c, "fail", NULL);
+    assert_status(ditto_remote_fetch(failed, &value), DITTO_ERR_USER);
+    assert_status(ditto_coordinator_done(c, &done), DITTO_ERR_USER);
+    assert_ok(ditto_coordinator_done(c, &done));
+    assert_true(done);
+    assert_ok(ditto_remote_destroy(failed));
+    end(c, strategy);
+}
+
+static void rule_12_6_cancelling(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(1, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    ditto_value *value;
+    register_as("wait", wait_for_gate, NULL);
+    register_as("count", count_call, &calls);
+    atomic_store(&gate_is_open, 0);
+    atomic_store(&calls, 0);
+    ditto_remote *running = schedule(c, "wait", NULL), *queued = schedule(c, "count", NULL),
+                 *last = schedule(c, "count", NULL);
+    ditto_worker_info info = DITTO_WORKER_INFO_INIT;
+    while (!info.is_busy)
+        assert_ok(ditto_coordinator_worker_info(c, 0, &info));
+    assert_status(ditto_remote_cancel(running), DITTO_ERR_BUSY);
+    assert_ok(ditto_remote_cancel(queued));
+    assert_ok(ditto_remote_cancel(queued));
+    assert_status(ditto_remote_fetch(queued, &value), DITTO_ERR_CANCELLED);
+    atomic_store(&gate_is_open, 1);
+    assert_ok(ditto_coordinator_join(c));
+    assert_ok(ditto_remote_fetch(last, &value));
+    assert_int_equal(atomic_load(&calls), 1);
+    assert_status(ditto_remote_cancel(last), DITTO_ERR_BUSY);
+    assert_ok(ditto_remote_destroy(running));
+    assert_ok(ditto_remote_destroy(queued));
+    assert_ok(ditto_remote_destroy(last));
+    end(c, strategy);
+}
+
+static void *open_gate_later(void *unused)
+{
+    (void)unused;
+    sleep_ms(50);
+    atomic_store(&gate_is_open, 1);
+    return NULL;
+}
+
+static void rule_12_6_destroy_cancels_the_queue(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(2, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 64);
+    ditto_value *value;
+    pthread_t opener;
+    ditto_remote *running[2], *queued[20];
+    register_as("wait", wait_for_gate, NULL);
+    atomic_store(&gate_is_open, 0);
+    for (int i = 0; i < 2; i++)
+        running[i] = schedule(c, "wait", NULL);
+    for (int i = 0; i < 20; i++)
+        queued[i] = schedule(c, "wait", NULL);
+    for (uint32_t w = 0; w < 2; w++) {
+        ditto_worker_info info = DITTO_WORKER_INFO_INIT;
+        while (!info.is_busy)
+            assert_ok(ditto_coordinator_worker_info(c, w, &info));
+    }
+    assert_int_equal(pthread_create(&opener, NULL, open_gate_later, NULL), 0);
+    assert_ok(ditto_coordinator_destroy(c));
+    pthread_join(opener, NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(ditto_remote_fetch(running[i], &value));
+        assert_ok(ditto_remote_destroy(running[i]));
+    }
+    for (int i = 0; i < 20; i++) {
+        assert_status(ditto_remote_fetch(queued[i], &value), DITTO_ERR_CANCELLED);
+        assert_ok(ditto_remote_destroy(queued[i]));
+    }
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+/* -- workers that are lost -- */
+
+static _Atomic int begun, stuck;
+
+/* The first call waits for the gate, and the later ones do not. */
+static ditto_status stick_once(ditto_replica *self, void *user)
+{
+    (void)user;
+    if (atomic_fetch_add(&begun, 1) == 0)
+        while (!atomic_load(&gate_is_open))
+            sleep_ms(1);
+    atomic_fetch_add(&stuck, 1);
+    return ditto_return_f64(self, NULL, ditto_worker(self));
+}
+
+static void rule_12_7_a_late_function_is_executed_by_another_worker(void **state)
+{
+    (void)state;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.run_timeout_ms = SANITIZED ? 1000 : 200;
+    ditto_strategy *strategy = make_workers(2, 1, &options);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    register_as("stick_once", stick_once, NULL);
+    register_as("count", count_call, &calls);
+    atomic_store(&gate_is_open, 0);
+    atomic_store(&begun, 0);
+    atomic_store(&stuck, 0);
+    atomic_store(&calls, 0);
+    ditto_remote *remote = schedule(c, "stick_once", NULL);
+    double worker = number_of(remote);
+    assert_int_equal(atomic_load(&begun), 2);
+    ditto_worker_info info = DITTO_WORKER_INFO_INIT;
+    assert_ok(ditto_coordinator_worker_info(c, (uint32_t)worker, &info));
+    assert_false(info.is_retired);
+    assert_ok(ditto_coordinator_worker_info(c, 1 - (uint32_t)worker, &info));
+    assert_true(info.is_retired);
+    for (int i = 0; i < 10; i++) /* one worker is left */
+        assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+    assert_ok(ditto_coordinator_join(c));
+    assert_int_equal(atomic_load(&calls), 10);
+    /* The late function returns after all, and its result is discarded. */
+    atomic_store(&gate_is_open, 1);
+    while (atomic_load(&stuck) < 2)
+        sleep_ms(1);
+    assert_true(number_of(remote) == worker);
+    assert_ok(ditto_remote_destroy(remote));
+    sleep_ms(20); /* the retired thread may still be on its way out, which destroy must bear too */
+    ditto_status status = ditto_coordinator_destroy(c);
+    assert_true(status == DITTO_OK || status == DITTO_ERR_POISONED);
+    status = ditto_strategy_destroy(strategy);
+    assert_true(status == DITTO_OK || status == DITTO_ERR_POISONED);
+}
+
+static void rule_12_7_after_max_attempts_it_fails(void **state)
+{
+    (void)state;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.run_timeout_ms = SANITIZED ? 500 : 100;
+    ditto_strategy *strategy = make_workers(2, 1, &options);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    ditto_value *value;
+    register_as("wait", wait_for_gate, NULL);
+    register_as("count", count_call, &calls);
+    atomic_store(&gate_is_open, 0);
+    ditto_remote *late = schedule(c, "wait", NULL);
+    assert_status(ditto_remote_fetch(late, &value), DITTO_ERR_TIMED_OUT);
+    assert_message("2 times");
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_TIMED_OUT);
+    /* No worker is left. */
+    assert_status(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL), DITTO_ERR_POISONED);
+    assert_message("all 2 workers");
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_POISONED);
+    assert_status(ditto_coordinator_destroy(c), DITTO_ERR_POISONED);
+    assert_message("2 workers are");
+    assert_status(ditto_strategy_destroy(strategy), DITTO_ERR_POISONED);
+    assert_ok(ditto_remote_destroy(late));
+    atomic_store(&gate_is_open, 1);
+    sleep_ms(100); /* the late threads return, and use what was left to them */
+}
+
+/* -- inside functions -- */
+
+struct inside {
+    ditto_coordinator *coordinator;
+    ditto_strategy *strategy;
+    ditto_remote *remote;
+    struct report report;
+};
+
+static ditto_status call_from_inside(ditto_replica *self, void *user)
+{
+    struct inside *in = user;
+    ditto_value *value;
+    ditto_coordinator *made;
+    int done;
+    EXPECT(&in->report, ditto_worker(self) < 2);
+    EXPECT(&in->report,
+           ditto_coordinator_schedule(in->coordinator, "count", NULL, NULL, NULL) == DITTO_ERR_CONTEXT);
+    EXPECT(&in->report, ditto_coordinator_join(in->coordinator) == DITTO_ERR_CONTEXT);
+    EXPECT(&in->report, ditto_coordinator_done(in->coordinator, &done) == DITTO_ERR_CONTEXT);
+    EXPECT(&in->report, ditto_coordinator_destroy(in->coordinator) == DITTO_ERR_CONTEXT);
+    EXPECT(&in->report, ditto_coordinator_create(in->strategy, NULL, &made) == DITTO_ERR_CONTEXT);
+    EXPECT(&in->report, ditto_remote_fetch(in->remote, &value) == DITTO_ERR_CONTEXT);
+    return DITTO_OK;
+}
+
+static ditto_status outside(ditto_replica *self, void *user)
+{
+    EXPECT((struct report *)user, ditto_worker(self) == UINT32_MAX);
+    return DITTO_OK;
+}
+
+static void rule_12_8_calls_from_inside(void **state)
+{
+    (void)state;
+    static struct inside in;
+    static struct report report;
+    in.strategy = make_workers(2, 1, NULL);
+    in.coordinator = make_coordinator(in.strategy, 0);
+    register_as("count", count_call, &calls);
+    register_as("inside", call_from_inside, &in);
+    in.remote = schedule(in.coordinator, "count", NULL);
+    assert_ok(ditto_coordinator_schedule(in.coordinator, "inside", NULL, NULL, NULL));
+    ditto_status status = ditto_coordinator_join(in.coordinator);
+    if (in.report.claimed)
+        fail_msg("%s", in.report.first_failure);
+    assert_ok(status);
+    assert_ok(ditto_remote_destroy(in.remote));
+    ditto_strategy *mirrored = make_strategy(2, NULL);
+    run_all(mirrored, outside, &report, &report);
+    assert_ok(ditto_strategy_destroy(mirrored));
+    end(in.coordinator, in.strategy);
+}
+
+/* -- per-worker values and datasets -- */
+
+static ditto_status number_of_worker(uint32_t worker, uint32_t workers, void *user, ditto_tensor *component)
+{
+    double *number = user;
+    *number = 100 * workers + worker;
+    *component = (ditto_tensor){ .data = number, .dtype = DITTO_F64 };
+    return DITTO_OK;
+}
+
+/* Adds 1000 to the worker's value, and returns what it was. */
+static ditto_status add_to_own(ditto_replica *self, void *user)
+{
+    ditto_tensor own;
+    DITTO_TRY(ditto_worker_value(self, *(ditto_per_worker **)user, &own));
+    double *number = own.data, before = *number;
+    *number += 1000;
+    return ditto_return_f64(self, NULL, before);
+}
+
+static void rule_12_9_values_of_workers(void **state)
+{
+    (void)state;
+    static ditto_per_worker *values;
+    ditto_strategy *strategy = make_workers(3, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    double number;
+    register_as("add_to_own", add_to_own, &values);
+    assert_ok(ditto_coordinator_values_from_function(c, number_of_worker, &number, &values));
+    double times[3] = { 0 };
+    for (int i = 0; i < 30; i++) {
+        ditto_remote *remote = schedule(c, "add_to_own", NULL);
+        double before = number_of(remote);
+        uint32_t worker = (uint32_t)before % 100;
+        assert_true(worker < 3);
+        assert_true(before == 300 + worker + 1000 * times[worker]++);
+        assert_ok(ditto_remote_destroy(remote));
+    }
+    end(c, strategy);
+}
+
+/* Rows 1000 w, 1000 w + 1, ... of worker w, two in each batch. */
+static ditto_status rows_of_worker(const ditto_input_context *context, void *user, ditto_dataset **out)
+{
+    ditto_dataset *rows;
+    int64_t first = 1000 * (int64_t)context->pipeline;
+    if (context->num_pipelines != 3 || context->num_replicas != 3)
+        return DITTO_ERR_USER;
+    if (*(int *)user == 0)
+        return DITTO_ERR_IO;
+    DITTO_TRY(ditto_dataset_from_range(first, first + 1000, 1, &rows));
+    ditto_status status = ditto_dataset_batch(rows, 2, 0, out);
+    (void)!ditto_dataset_destroy(rows);
+    return status;
+}
+
+static ditto_per_worker *datasets;
+
+/* Returns the first row of the worker's next batch. */
+static ditto_status next_row(ditto_replica *self, void *user)
+{
+    ditto_iterator *iterator;
+    ditto_batch batch;
+    ditto_tensor none;
+    (void)user;
+    if (ditto_worker_value(self, datasets, &none) != DITTO_ERR_INVALID)
+        return DITTO_ERR_CORRUPT;
+    DITTO_TRY(ditto_worker_iterator(self, datasets, &iterator));
+    DITTO_TRY(ditto_next(self, iterator, &batch));
+    return ditto_return_f64(self, NULL, (double)*(const int64_t *)batch.component[0].data);
+}
+
+static void rule_12_9_datasets_of_workers(void **state)
+{
+    (void)state;
+    static int works = 1;
+    ditto_strategy *strategy = make_workers(3, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    register_as("next_row", next_row, NULL);
+    options.num_pipelines = 3;
+    assert_status(ditto_coordinator_datasets_from_function(c, rows_of_worker, &works, &options, &datasets),
+                  DITTO_ERR_INVALID);
+    assert_ok(ditto_coordinator_datasets_from_function(c, rows_of_worker, &works, NULL, &datasets));
+    double next[3] = { 0, 1000, 2000 };
+    for (int i = 0; i < 60; i++) {
+        ditto_remote *remote = schedule(c, "next_row", NULL);
+        double row = number_of(remote);
+        uint32_t worker = (uint32_t)row / 1000;
+        assert_true(worker < 3 && row == next[worker]);
+        next[worker] += 2;
+        assert_ok(ditto_remote_destroy(remote));
+    }
+    /* A dataset that cannot be made is an error of a function. */
+    ditto_per_worker *more;
+    ditto_value *value;
+    works = 0;
+    assert_ok(ditto_coordinator_datasets_from_function(c, rows_of_worker, &works, NULL, &more));
+    ditto_remote *cancelled = schedule(c, "next_row", NULL);
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_IO);
+    assert_message("worker ");
+    assert_status(ditto_remote_fetch(cancelled, &value), DITTO_ERR_CANCELLED);
+    works = 1; /* the next function makes it after all */
+    ditto_remote *after = schedule(c, "next_row", NULL);
+    assert_true(number_of(after) >= 0);
+    assert_ok(ditto_remote_destroy(cancelled));
+    assert_ok(ditto_remote_destroy(after));
+    end(c, strategy);
+}
+
+/* -- several threads -- */
+
+static void *schedule_many(void *coordinator)
+{
+    for (int i = 0; i < test_trials(2000); i++) {
+        ditto_remote *remote = NULL;
+        if (ditto_coordinator_schedule(coordinator, "count", NULL, NULL, i % 3 == 0 ? &remote : NULL) !=
+                DITTO_OK ||
+            ditto_remote_destroy(remote) != DITTO_OK ||
+            (i % 500 == 0 && ditto_coordinator_join(coordinator) != DITTO_OK))
+            return "failed";
+    }
+    return NULL;
+}
+
+static void rule_12_3_several_threads_schedule(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(3, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 8);
+    pthread_t threads[3];
+    register_as("count", count_call, &calls);
+    atomic_store(&calls, 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, schedule_many, c), 0);
+    for (int i = 0; i < 3; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    assert_ok(ditto_coordinator_join(c));
+    assert_int_equal(atomic_load(&calls), 3 * test_trials(2000));
+    end(c, strategy);
+}
+
+static int use_in_child(void *argument)
+{
+    ditto_coordinator *c = argument;
+    int done;
+    REQUIRE(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_coordinator_done(c, &done) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_coordinator_destroy(c) == DITTO_OK);
+    return 0;
+}
+
+static void a_child_process_cannot_use_it(void **state)
+{
+    (void)state;
+    if (SANITIZED)
+        skip();
+    ditto_strategy *strategy = make_workers(2, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    register_as("count", count_call, &calls);
+    assert_int_equal(in_child(use_in_child, c, 60), 0);
+    assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+    assert_ok(ditto_coordinator_join(c));
+    end(c, strategy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_12_1_workers_are_groups_of_replicas_in_step),
+        cmocka_unit_test(rule_12_1_options_that_cannot_be),
+        cmocka_unit_test(rule_12_2_calls_that_need_replicas_in_step),
+        cmocka_unit_test(rule_12_3_functions_are_executed_once_each),
+        cmocka_unit_test(rule_12_3_arguments_are_copied),
+        cmocka_unit_test(rule_12_3_a_full_queue),
+        cmocka_unit_test(rule_12_3_names),
+        cmocka_unit_test(rule_12_4_positive_statuses_are_returned_with_results),
+        cmocka_unit_test(rule_12_5_the_first_error_is_returned_once),
+        cmocka_unit_test(rule_12_5_schedule_and_done_return_it_too),
+        cmocka_unit_test(rule_12_6_cancelling),
+        cmocka_unit_test(rule_12_6_destroy_cancels_the_queue),
+        cmocka_unit_test(rule_12_7_a_late_function_is_executed_by_another_worker),
+        cmocka_unit_test(rule_12_7_after_max_attempts_it_fails),
+        cmocka_unit_test(rule_12_8_calls_from_inside),
+        cmocka_unit_test(rule_12_9_values_of_workers),
+        cmocka_unit_test(rule_12_9_datasets_of_workers),
+        cmocka_unit_test(rule_12_3_several_threads_schedule),
+        cmocka_unit_test(a_child_process_cannot_use_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,418 @@
+/* tests/coordinator/test_parameters.c - docs/semantics.md, "Parameter servers": reading and writing parameters,
+ * and steps of optimizers on them (rules 12.1, 12.10 to 12.12). */
+#include "support/support.h"
+
+#include <ditto/parameter.h>
+
+#include <math.h>
+
+#define ROWS  40
+#define WIDTH 6
+
+struct model {
+    ditto_strategy *strategy;
+    ditto_coordinator *coordinator;
+    ditto_variable *table, *bias;
+    ditto_optimizer *optimizer;
+    struct report report;
+};
+
+static void make_model(struct model *m, uint32_t workers, uint32_t replicas, size_t shards)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_variable_options cut = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor table = { .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
+                 bias = { .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } };
+    memset(m, 0, sizeof *m);
+    options.num_replicas = workers * replicas;
+    options.replicas_per_worker = replicas;
+    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &m->strategy));
+    cut.name = "table";
+    cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards };
+    assert_ok(ditto_variable_create(m->strategy, &table, &cut, &m->table));
+    assert_int_equal(ditto_variable_num_shards(m->table), shards);
+    cut = (ditto_variable_options)DITTO_VARIABLE_OPTIONS_INIT;
+    cut.name = "bias";
+    assert_ok(ditto_variable_create(m->strategy, &bias, &cut, &m->bias));
+    assert_ok(ditto_coordinator_create(m->strategy, NULL, &m->coordinator));
+}
+
+static void run_and_end(struct model *m, const char *name, int times)
+{
+    for (int i = 0; i < times; i++)
+        assert_ok(ditto_coordinator_schedule(m->coordinator, name, NULL, NULL, NULL));
+    ditto_status status = ditto_coordinator_join(m->coordinator);
+    if (m->report.claimed)
+        fail_msg("%s", m->report.first_failure);
+    assert_ok(status);
+}
+
+static void destroy_model(struct model *m)
+{
+    assert_ok(ditto_coordinator_destroy(m->coordinator));
+    assert_ok(ditto_optimizer_destroy(m->optimizer));
+    assert_ok(ditto_variable_destroy(m->table));
+    assert_ok(ditto_variable_destroy(m->bias));
+    assert_ok(ditto_strategy_destroy(m->strategy));
+}
+
+/* -- cross-replica context -- */
+
+static void rule_12_2_parameters_in_cross_replica_context(void **state)
+{
+    (void)state;
+    struct model m;
+    double numbers[ROWS * WIDTH], found[ROWS * WIDTH], row[2 * WIDTH];
+    char text[400];
+    make_model(&m, 2, 1, 4);
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        numbers[i] = i;
+    assert_ok(ditto_variable_assign(m.table, numbers, sizeof numbers));
+    assert_ok(ditto_variable_assign_add(m.table, numbers, sizeof numbers));
+    assert_ok(ditto_variable_read(m.table, found, sizeof found));
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        assert_true(found[i] == 2 * i);
+    assert_ok(ditto_variable_lookup(m.table, (const int64_t[]){ 39, 3 }, 2, row, sizeof row));
+    assert_true(row[0] == 2 * 39 * WIDTH && row[WIDTH] == 2 * 3 * WIDTH);
+    int64_t rows[2] = { 5, 39 };
+    ditto_slices slices = {
+        .indices = rows, .values = numbers, .rows = 2, .row_count = WIDTH, .dtype = DITTO_F64
+    };
+    assert_ok(ditto_variable_scatter(m.table, DITTO_SCATTER_MAX, &slices));
+    assert_ok(ditto_variable_scatter(m.table, DITTO_SCATTER_ADD, &slices));
+    uint64_t versions[4];
+    assert_ok(ditto_parameter_versions(m.table, versions, 4));
+    assert_int_equal(versions[0], 4);
+    assert_int_equal(versions[1], 2);
+    assert_int_equal(versions[3], 4);
+    assert_ok(ditto_variable_describe(m.table, text, sizeof text, NULL));
+    assert_non_null(strstr(text, "a parameter"));
+    ditto_variable *refused;
+    ditto_variable_options on_read = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor t = { .dtype = DITTO_F64 };
+    on_read.synchronization = DITTO_ON_READ;
+    assert_status(ditto_variable_create(m.strategy, &t, &on_read, &refused), DITTO_ERR_UNSUPPORTED);
+    destroy_model(&m);
+}
+
+/* -- reading and writing -- */
+
+/* Adds 1 to every element, and checks in a pull that the elements of each shard belong together. */
+static ditto_status add_and_pull(ditto_replica *self, void *user)
+{
+    struct model *m = user;
+    double ones[ROWS * WIDTH], pulled[ROWS * WIDTH];
+    uint64_t versions[8];
+    ditto_pull_options options = DITTO_PULL_OPTIONS_INIT;
+    options.versions = versions;
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        ones[i] = 1;
+    EXPECT(&m->report, ditto_assign_add(self, m->table, ones) == DITTO_OK);
+    EXPECT(&m->report, ditto_pull(self, m->table, &options, pulled) == DITTO_OK);
+    for (size_t s = 0; s < ditto_variable_num_shards(m->table); s++) {
+        size_t first, rows;
+        EXPECT(&m->report, ditto_variable_shard(m->table, s, &first, &rows) == DITTO_OK);
+        for (size_t i = first * WIDTH; i < (first + rows) * WIDTH; i++)
+            EXPECT(&m->report, pulled[i] == (double)versions[s]);
+    }
+    return DITTO_OK;
+}
+
+static void rule_12_10_the_elements_of_a_shard_belong_to_one_version(void **state)
+{
+    (void)state;
+    struct model m;
+    for (size_t k = 0; k < replica_counts_length; k++)
+        for (size_t shards = 1; shards <= 8; shards *= 4) {
+            double found[ROWS * WIDTH];
+            int times = test_trials(300);
+            make_model(&m, replica_counts[k], 1, shards);
+            assert_ok(ditto_function_register("add_and_pull", add_and_pull, &m));
+            run_and_end(&m, "add_and_pull", times);
+            assert_ok(ditto_variable_read(m.table, found, sizeof found));
+            for (int i = 0; i < ROWS * WIDTH; i++)
+                assert_true(found[i] == times);
+            destroy_model(&m);
+        }
+}
+
+/* Pushes rows that depend on the number of the call, and looks some up. */
+static ditto_status push_rows(ditto_replica *self, void *user)
+{
+    struct model *m = user;
+    int64_t rows[5] = { 0, 39, 7, 7, 20 }, looked_up[3] = { 39, 7, 7 };
+    double values[5 * WIDTH], found[3 * WIDTH];
+    ditto_slices slices = {
+        .indices = rows, .values = values, .rows = 5, .row_count = WIDTH, .dtype = DITTO_F64
+    };
+    for (int i = 0; i < 5 * WIDTH; i++)
+        values[i] = 1;
+    EXPECT(&m->report, ditto_scatter(self, m->table, DITTO_SCATTER_ADD, &slices) == DITTO_OK);
+    EXPECT(&m->report, ditto_lookup(self, m->table, looked_up, 3, found) == DITTO_OK);
+    for (int i = 1; i < WIDTH; i++)
+        EXPECT(&m->report, found[i] == found[0] && found[WIDTH + i] == found[WIDTH]);
+    EXPECT(&m->report, found[WIDTH] == found[2 * WIDTH] && fmod(found[WIDTH], 2) == 0);
+    rows[1] = ROWS;
+    EXPECT(&m->report, ditto_scatter(self, m->table, DITTO_SCATTER_ADD, &slices) == DITTO_ERR_RANGE);
+    EXPECT(&m->report, ditto_lookup(self, m->table, rows, 2, found) == DITTO_ERR_RANGE);
+    return DITTO_OK;
+}
+
+static void rule_12_11_no_update_of_rows_is_lost(void **state)
+{
+    (void)state;
+    struct model m;
+    for (size_t k = 0; k < replica_counts_length; k++) {
+        double found[ROWS * WIDTH];
+        int times = test_trials(500);
+        make_model(&m, replica_counts[k], 1, 5);
+        assert_ok(ditto_function_register("push_rows", push_rows, &m));
+        run_and_end(&m, "push_rows", times);
+        assert_ok(ditto_variable_read(m.table, found, sizeof found));
+        for (int row = 0; row < ROWS; row++)
+            assert_true(found[row * WIDTH] == (row == 7                     ? 2 * times
+                                               : row % 39 == 0 || row == 20 ? times
+                                                                            : 0));
+        destroy_model(&m);
+    }
+}
+
+static ditto_status use_wrongly(ditto_replica *self, void *user)
+{
+    struct model *m = user;
+    const void *read;
+    void *component;
+    double buffer[ROWS * WIDTH];
+    ditto_variable *made;
+    ditto_tensor t = { .dtype = DITTO_F64 };
+    EXPECT(&m->report, ditto_read(self, m->bias, &read) == DITTO_ERR_CONTEXT);
+    EXPECT(&m->report, strstr(ditto_last_error()->message, "ditto_pull") != NULL);
+    EXPECT(&m->report, ditto_component(self, m->bias, &component) == DITTO_ERR_INVALID);
+    EXPECT(&m->report, ditto_pull(self, m->bias, NULL, NULL) == DITTO_ERR_INVALID);
+    EXPECT(&m->report, ditto_pull(self, NULL, NULL, buffer) == DITTO_ERR_INVALID);
+    EXPECT(&m->report, ditto_pull(NULL, m->bias, NULL, buffer) == DITTO_ERR_INVALID);
+    EXPECT(&m->report, ditto_variable_read(m->bias, buffer, sizeof(double) * WIDTH) == DITTO_ERR_CONTEXT);
+    EXPECT(&m->report, ditto_variable_destroy(m->bias) == DITTO_ERR_CONTEXT);
+    /* A variable of the worker's own strategy is not a parameter. */
+    EXPECT(&m->report, ditto_create_variable(self, &t, NULL, &made) == DITTO_OK);
+    EXPECT(&m->report, ditto_pull(self, made, NULL, buffer) == DITTO_ERR_INVALID);
+    EXPECT(&m->report, ditto_read(self, made, &read) == DITTO_OK);
+    return DITTO_OK;
+}
+
+static void rule_12_10_wrong_uses(void **state)
+{
+    (void)state;
+    struct model m, other;
+    make_model(&m, 2, 1, 1);
+    assert_ok(ditto_function_register("use_wrongly", use_wrongly, &m));
+    run_and_end(&m, "use_wrongly", 4);
+    /* Parameters of another strategy. */
+    make_model(&other, 1, 1, 1);
+    assert_ok(ditto_function_register("add_and_pull_foreign", add_and_pull, &m));
+    assert_ok(ditto_coordinator_schedule(other.coordinator, "add_and_pull_foreign", NULL, NULL, NULL));
+    assert_status(ditto_coordinator_join(other.coordinator), DITTO_ERR_USER);
+    m.report.claimed = 0;
+    destroy_model(&other);
+    destroy_model(&m);
+}
+
+/* -- steps -- */
+
+static void fill(double *gradient, size_t count, uint64_t seed)
+{
+    for (size_t i = 0; i < count; i++)
+        gradient[i] = (double)(int64_t)(test_random(&seed) % 2001) / 1000 - 1;
+}
+
+struct step_numbers {
+    uint64_t step;
+    ditto_variable *table, *bias;
+    ditto_optimizer *optimizer;
+};
+
+static ditto_status take_step(ditto_replica *self, void *user)
+{
+    struct step_numbers *n = user;
+    double table[ROWS * WIDTH], bias[WIDTH], norm;
+    ditto_tensor gradients[2] = {
+        { .data = table, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
+        { .data = bias, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } },
+    };
+    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+    fill(table, ROWS * WIDTH, n->step * 2 + 1);
+    fill(bias, WIDTH, n->step * 2 + 2);
+    options.norm = &norm;
+    n->step++;
+    return ditto_apply(self, n->optimizer, gradients, &options);
+}
+
+static void make_variables(ditto_strategy *strategy, size_t shards, const ditto_optimizer_options *options,
+                           struct step_numbers *n)
+{
+    ditto_variable_options cut = DITTO_VARIABLE_OPTIONS_INIT;
+    ditto_tensor table = { .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
+                 bias = { .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } };
+    *n = (struct step_numbers){ 0 };
+    cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards };
+    assert_ok(ditto_variable_create(strategy, &table, &cut, &n->table));
+    assert_ok(ditto_variable_create(strategy, &bias, NULL, &n->bias));
+    assert_ok(
+        ditto_optimizer_create((ditto_variable *const[]){ n->table, n->bias }, 2, options, &n->optimizer));
+}
+
+static void read_all(const struct step_numbers *n, double *found)
+{
+    assert_ok(ditto_variable_read(n->table, found, ROWS * WIDTH * sizeof *found));
+    assert_ok(ditto_variable_read(n->bias, found + ROWS * WIDTH, WIDTH * sizeof *found));
+}
+
+static void destroy_all(const struct step_numbers *n)
+{
+    assert_ok(ditto_optimizer_destroy(n->optimizer));
+    assert_ok(ditto_variable_destroy(n->table));
+    assert_ok(ditto_variable_destroy(n->bias));
+}
+
+static void rule_12_12_one_worker_has_the_bits_of_one_replica(void **state)
+{
+    (void)state;
+    const struct {
+        ditto_rule rule;
+        double momentum, decay, clip;
+    } tries[] = { { DITTO_RULE_SGD, 0, 0, 0 },  { DITTO_RULE_SGD, 0.9, 0.01, 0 },
+                  { DITTO_RULE_ADAM, 0, 0, 0 }, { DITTO_RULE_ADAM, 0, 0.1, 3 },
+                  { DITTO_RULE_ADD, 0, 0, 0 },  { DITTO_RULE_ADAM, 0, 0, 1e9 } };
+    for (size_t k = 0; k < sizeof tries / sizeof tries[0]; k++)
+        for (size_t shards = 1; shards <= 7; shards += 3) {
+            double expected[(ROWS + 1) * WIDTH], found[(ROWS + 1) * WIDTH];
+            ditto_optimizer_options options = DITTO_OPTIMIZER_OPTIONS_INIT;
+            ditto_strategy_options one = DITTO_STRATEGY_OPTIONS_INIT;
+            ditto_strategy *mirrored = make_strategy(1, NULL), *servers;
+            ditto_coordinator *c;
+            struct step_numbers n;
+            options.rule = tries[k].rule;
+            options.momentum = tries[k].momentum;
+            options.weight_decay = tries[k].decay;
+            options.clip_norm = tries[k].clip;
+            make_variables(mirrored, 1, &options, &n);
+            for (int i = 0; i < 20; i++)
+                assert_ok(ditto_strategy_run(mirrored, take_step, &n));
+            read_all(&n, expected);
+            destroy_all(&n);
+            assert_ok(ditto_strategy_destroy(mirrored));
+            one.num_replicas = 1;
+            assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &one, &servers));
+            make_variables(servers, shards, &options, &n);
+            assert_ok(ditto_coordinator_create(servers, NULL, &c));
+            assert_ok(ditto_function_register("take_step", take_step, &n));
+            for (int i = 0; i < 20; i++)
+                assert_ok(ditto_coordinator_schedule(c, "take_step", NULL, NULL, NULL));
+            assert_ok(ditto_coordinator_join(c));
+            read_all(&n, found);
+            assert_memory_equal(found, expected, sizeof found);
+            ditto_variable *iterations;
+            int64_t steps;
+            assert_ok(ditto_optimizer_iterations(n.optimizer, &iterations));
+            assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
+            assert_int_equal(steps, 20);
+            assert_ok(ditto_coordinator_destroy(c));
+            destroy_all(&n);
+            assert_ok(ditto_strategy_destroy(servers));
+            assert_ok(ditto_function_unregister("take_step"));
+        }
+}
+
+/* Every replica of every worker pushes ones. */
+static ditto_status push_ones(ditto_replica *self, void *user)
+{
+    struct step_numbers *n = user;
+    double table[ROWS * WIDTH], bias[WIDTH];
+    ditto_tensor gradients[2] = {
+        { .data = table, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
+        { .data = bias, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } },
+    };
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        table[i] = 1;
+    for (int i = 0; i < WIDTH; i++)
+        bias[i] = ditto_replica_id(self);
+    return ditto_apply(self, n->optimizer, gradients, NULL);
+}
+
+static void rule_12_12_steps_of_many_workers_are_all_applied(void **state)
+{
+    (void)state;
+    const uint32_t shapes[][2] = { { 2, 1 }, { 3, 1 }, { 8, 1 }, { 2, 2 }, { 2, 3 }, { 1, 8 } };
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+        uint32_t workers = shapes[k][0], replicas = shapes[k][1];
+        int times = test_trials(200);
+        double found[(ROWS + 1) * WIDTH];
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
+        ditto_strategy *strategy;
+        ditto_coordinator *c;
+        struct step_numbers n;
+        adding.rule = DITTO_RULE_ADD;
+        options.num_replicas = workers * replicas;
+        options.replicas_per_worker = replicas;
+        assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
+        make_variables(strategy, 5, &adding, &n);
+        assert_ok(ditto_coordinator_create(strategy, NULL, &c));
+        assert_ok(ditto_function_register("push_ones", push_ones, &n));
+        for (int i = 0; i < times; i++)
+            assert_ok(ditto_coordinator_schedule(c, "push_ones", NULL, NULL, NULL));
+        assert_ok(ditto_coordinator_join(c));
+        read_all(&n, found);
+        for (int i = 0; i < ROWS * WIDTH; i++)
+            assert_true(found[i] == (double)times * replicas);
+        for (int i = 0; i < WIDTH; i++)
+            assert_true(found[ROWS * WIDTH + i] == times * (replicas * (replicas - 1) / 2.0));
+        assert_ok(ditto_coordinator_destroy(c));
+        destroy_all(&n);
+        assert_ok(ditto_strategy_destroy(strategy));
+        assert_ok(ditto_function_unregister("push_ones"));
+    }
+}
+
+static ditto_status start_parts(ditto_replica *self, void *user)
+{
+    struct step_numbers *n = user;
+    double bias[WIDTH] = { 0 };
+    ditto_tensor gradient = { .data = bias, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } };
+    return ditto_apply_start(self, n->optimizer, 1, 1, &gradient, NULL);
+}
+
+static void rule_12_12_steps_in_parts_are_refused(void **state)
+{
+    (void)state;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_strategy *strategy;
+    ditto_coordinator *c;
+    struct step_numbers n;
+    adding.rule = DITTO_RULE_ADD;
+    options.num_replicas = 2;
+    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
+    make_variables(strategy, 2, &adding, &n);
+    assert_ok(ditto_coordinator_create(strategy, NULL, &c));
+    assert_ok(ditto_function_register("start_parts", start_parts, &n));
+    assert_ok(ditto_coordinator_schedule(c, "start_parts", NULL, NULL, NULL));
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_UNSUPPORTED);
+    assert_ok(ditto_coordinator_destroy(c));
+    destroy_all(&n);
+    assert_ok(ditto_strategy_destroy(strategy));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rule_12_2_parameters_in_cross_replica_context),
+        cmocka_unit_test(rule_12_10_the_elements_of_a_shard_belong_to_one_version),
+        cmocka_unit_test(rule_12_11_no_update_of_rows_is_lost),
+        cmocka_unit_test(rule_12_10_wrong_uses),
+        cmocka_unit_test(rule_12_12_one_worker_has_the_bits_of_one_replica),
+        cmocka_unit_test(rule_12_12_steps_of_many_workers_are_all_applied),
+        cmocka_unit_test(rule_12_12_steps_in_parts_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
