@@ -10,6 +10,8 @@
 #ifndef DTI_PARAMETER_H
 #define DTI_PARAMETER_H
 
+#include <ditto/slices.h>
+
 #include "vars/vars.h"
 
 #include <pthread.h>
@@ -59,10 +61,13 @@ void dti_parameter_read(const ditto_variable *v, void *dst, uint64_t *versions);
  * variable. */
 void dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value);
 
-/* Calls work(context, first, end) with the range of rows of each shard that has one of the rows `indices`,
- * with the lock of the shard. If `updates` is true, counts an update of these shards. */
-typedef void dti_shard_work(void *context, size_t first_row, size_t end_row);
-void dti_parameter_for_rows(const ditto_variable *v, const int64_t *indices, size_t count, bool updates,
-                            dti_shard_work *work, void *context);
+/* -- parameter_rows.c: rows of a parameter, whose indices have been checked. A row number that the caller
+ * changes meanwhile cannot lead outside of the parameter. Return NO_MEMORY. Any thread that holds the
+ * variable. -- */
+
+/* Changes rows by the rule, in the order of the slices, one shard after the other. */
+ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, const ditto_slices *slices);
+/* Copies row indices[k] to rows[k], one shard after the other. */
+ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows);
 
 #endif

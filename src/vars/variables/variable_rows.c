@@ -113,19 +113,11 @@ static void apply_rows(const struct scattering *s, size_t first, size_t end)
 
 /* -- Parameters -- */
 
-static void scatter_shard(void *context, size_t first, size_t end)
-{
-    apply_rows(context, first, end);
-}
-
 /* Applies the slices of one caller to a parameter. Not collective. */
 static ditto_status scatter_parameter(struct scattering *s)
 {
     DTI_TRY(check_all(s));
-    struct dti_fenv saved = dti_fenv_enter();
-    dti_parameter_for_rows(s->v, s->slices_of[0]->indices, s->slices_of[0]->rows, true, scatter_shard, s);
-    dti_fenv_leave(saved);
-    return DITTO_OK;
+    return dti_parameter_scatter(s->v, s->rule, s->slices_of[0]);
 }
 
 /* -- Replica context -- */
@@ -249,37 +241,17 @@ ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule
 
 /* -- Lookup -- */
 
-struct looking_up {
-    const ditto_variable *v;
-    uint32_t replica;
-    const int64_t *indices;
-    size_t count;
-    char *rows;
-};
-
-/* Copies those of the rows that lie in [first, end). */
-static void copy_rows(void *context, size_t first, size_t end)
-{
-    const struct looking_up *l = context;
-    size_t row_count = l->v->count / rows_of(l->v),
-           row_bytes = row_count * ditto_dtype_bytes(l->v->spec.dtype);
-    for (size_t k = 0; k < l->count; k++) {
-        size_t row = (size_t)l->indices[k];
-        if (row >= first && row < end)
-            dti_copies_read(l->v, l->replica, row * row_count, (row + 1) * row_count,
-                            l->rows + k * row_bytes);
-    }
-}
-
 ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count,
                         void *rows)
 {
-    struct looking_up looking_up = { v, v->shard != NULL ? 0 : replica, indices, count, rows };
+    size_t row_count = rows_of(v) != 0 ? v->count / rows_of(v) : 0,
+           row_bytes = row_count * ditto_dtype_bytes(v->spec.dtype);
     for (size_t k = 0; k < count; k++)
         DTI_TRY(check_index(v, indices[k], k, "entry"));
     if (v->shard != NULL)
-        dti_parameter_for_rows(v, indices, count, false, copy_rows, &looking_up);
-    else if (count != 0)
-        copy_rows(&looking_up, 0, rows_of(v));
+        return dti_parameter_lookup(v, indices, count, rows);
+    for (size_t k = 0; k < count; k++)
+        dti_copies_read(v, replica, (size_t)indices[k] * row_count, ((size_t)indices[k] + 1) * row_count,
+                        (char *)rows + k * row_bytes);
     return DITTO_OK;
 }
