@@ -284,10 +284,10 @@ typedef struct ditto_worker_info {
     uint32_t first_replica; /**< the id of its first replica in the placement of the strategy */
     uint32_t num_replicas;  /**< the number of its replicas */
     int is_retired;         /**< not 0 if it gets no further functions */
-    int is_busy;            /**< not 0 if it executes a function */
-    uint64_t functions;     /**< the number of functions that it has executed, also of those that failed */
-    uint64_t busy_ns;       /**< how long they took */
-    uint64_t iterators;     /**< how often it has made the iterators of per-worker datasets */
+    int is_busy;        /**< not 0 if it executes a function, also a late one that was taken away from it */
+    uint64_t functions; /**< the number of functions that it has executed, also of those that failed */
+    uint64_t busy_ns;   /**< how long they took */
+    uint64_t iterators; /**< how often it has made the iterators of per-worker datasets */
 } ditto_worker_info;
 
 /** Initial value of ditto_worker_info. */

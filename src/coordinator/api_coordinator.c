@@ -195,7 +195,8 @@ ditto_status ditto_coordinator_worker_info(const ditto_coordinator *c, uint32_t 
         .first_replica = worker * c->workers->replicas,
         .num_replicas = c->workers->replicas,
         .is_retired = state == DTI_WORKER_RETIRED,
-        .is_busy = state == DTI_WORKER_RUNNING,
+        .is_busy = state == DTI_WORKER_RUNNING ||
+                   (state == DTI_WORKER_RETIRED && !atomic_load_explicit(&w->has_left, memory_order_relaxed)),
         .functions = atomic_load_explicit(&w->functions, memory_order_relaxed),
         .busy_ns = atomic_load_explicit(&w->busy_ns, memory_order_relaxed),
         .iterators = atomic_load_explicit(&w->iterators, memory_order_relaxed),

@@ -14,6 +14,8 @@ struct model {
     ditto_coordinator *coordinator;
     ditto_variable *table, *bias;
     ditto_optimizer *optimizer;
+    _Atomic uint32_t num_made;
+    ditto_variable *made[4];
     struct report report;
 };
 
@@ -197,6 +199,7 @@ static ditto_status use_wrongly(ditto_replica *self, void *user)
     EXPECT(&m->report, ditto_create_variable(self, &t, NULL, &made) == DITTO_OK);
     EXPECT(&m->report, ditto_pull(self, made, NULL, buffer) == DITTO_ERR_INVALID);
     EXPECT(&m->report, ditto_read(self, made, &read) == DITTO_OK);
+    m->made[m->num_made++] = made;
     return DITTO_OK;
 }
 
@@ -207,6 +210,8 @@ static void rule_12_10_wrong_uses(void **state)
     make_model(&m, 2, 1, 1);
     assert_ok(ditto_function_register("use_wrongly", use_wrongly, &m));
     run_and_end(&m, "use_wrongly", 4);
+    for (int i = 0; i < 4; i++)
+        assert_ok(ditto_variable_destroy(m.made[i]));
     /* Parameters of another strategy. */
     make_model(&other, 1, 1, 1);
     assert_ok(ditto_function_register("add_and_pull_foreign", add_and_pull, &m));
