@@ -280,7 +280,8 @@ def of_machine(machine, mode):
     keys = [key for key in machine.keys if machine.has(key, mode)]
     peers = ["libgomp", "libomp", "Open MPI", "MPICH"]
     parts = [f"### {machine.name}, {machine.mode_name(mode)}\n",
-             "```text\n" + "\n".join(machine.header) + "\n```\n"]
+             "```text\n" + "\n".join(line for words in machine.header for line in textwrap.wrap(words, 110)) +
+             "\n```\n"]
     parts.append(table(["work", "replicas", "ditto", "bound", "its form"] + peers +
                        ["gloo", "bound / ditto", "ditto / best MPI", "ditto / best OpenMP", "ditto / gloo",
                         " "],

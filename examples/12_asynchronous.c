@@ -1,6 +1,6 @@
 /* Lesson 12: workers that do not wait for each other. They learn the weights of words from the sums of random
- * documents. Common words occur in most documents and rare ones seldom, so each step touches a few rows of the
- * table. Worker 0 is slow, and the others execute the functions that it does not get to.
+ * documents. Common words occur in most documents and rare ones seldom, so each step touches a few rows of
+ * the table. Worker 0 is slow, and the others execute the functions that it does not get to.
  *
  *     build/examples/12_asynchronous [WORKERS] */
 #include "lesson.h"

@@ -49,39 +49,39 @@
 #ifndef DITTO_H
 #define DITTO_H
 
-#include <ditto/api.h>        /* export macros, option structs, the version */
-#include <ditto/status.h>     /* what calls return, and the last error */
-#include <ditto/dtype.h>      /* types of elements */
-#include <ditto/tensor.h>     /* views of arrays */
-#include <ditto/topology.h>   /* the machine */
-#include <ditto/limits.h>     /* what the process may use of the machine */
-#include <ditto/placement.h>  /* which PUs each replica gets */
-#include <ditto/strategy.h>   /* create, scope, run, describe, destroy */
-#include <ditto/replica.h>    /* id, memory, failing */
-#include <ditto/device.h>     /* loops and functions on the PUs of a replica */
-#include <ditto/collective.h> /* barrier, all-reduce, broadcast, all-gather, ... */
-#include <ditto/pending.h>    /* collectives that are waited for later */
-#include <ditto/slices.h>     /* all-reduce of sparse rows */
-#include <ditto/exchange.h>   /* replicas give data to each other: borders of a grid */
-#include <ditto/tuning.h>     /* which algorithms collectives use */
-#include <ditto/variable.h>   /* mirrored and sync-on-read variables */
-#include <ditto/rows.h>       /* single rows of a variable */
-#include <ditto/parameter.h>  /* variables that workers of a parameter server read and write */
-#include <ditto/optimizer.h>  /* many variables updated from gradients */
-#include <ditto/context.h>    /* which strategy and context a thread is in */
-#include <ditto/value.h>      /* distributed values: one tensor per replica */
-#include <ditto/run.h>        /* functions with arguments and results */
-#include <ditto/reduce.h>     /* values reduced, gathered and copied */
-#include <ditto/merge.h>      /* merge_call and update */
-#include <ditto/loss.h>       /* losses that add up to a mean */
-#include <ditto/random.h>     /* random numbers from seeds and positions */
-#include <ditto/trace.h>      /* where time is spent */
-#include <ditto/dataset.h>    /* lists of rows */
-#include <ditto/source.h>     /* datasets from memory, functions and files */
-#include <ditto/transform.h>  /* datasets made from datasets */
-#include <ditto/queue.h>      /* a bounded queue for other uses */
-#include <ditto/distribute.h> /* per-replica batches */
+#include <ditto/api.h>         /* export macros, option structs, the version */
+#include <ditto/status.h>      /* what calls return, and the last error */
+#include <ditto/dtype.h>       /* types of elements */
+#include <ditto/tensor.h>      /* views of arrays */
+#include <ditto/topology.h>    /* the machine */
+#include <ditto/limits.h>      /* what the process may use of the machine */
+#include <ditto/placement.h>   /* which PUs each replica gets */
+#include <ditto/strategy.h>    /* create, scope, run, describe, destroy */
+#include <ditto/replica.h>     /* id, memory, failing */
+#include <ditto/device.h>      /* loops and functions on the PUs of a replica */
+#include <ditto/collective.h>  /* barrier, all-reduce, broadcast, all-gather, ... */
+#include <ditto/pending.h>     /* collectives that are waited for later */
+#include <ditto/slices.h>      /* all-reduce of sparse rows */
+#include <ditto/exchange.h>    /* replicas give data to each other: borders of a grid */
+#include <ditto/tuning.h>      /* which algorithms collectives use */
+#include <ditto/variable.h>    /* mirrored and sync-on-read variables */
+#include <ditto/rows.h>        /* single rows of a variable */
+#include <ditto/parameter.h>   /* variables that workers of a parameter server read and write */
+#include <ditto/optimizer.h>   /* many variables updated from gradients */
+#include <ditto/context.h>     /* which strategy and context a thread is in */
+#include <ditto/value.h>       /* distributed values: one tensor per replica */
+#include <ditto/run.h>         /* functions with arguments and results */
+#include <ditto/reduce.h>      /* values reduced, gathered and copied */
+#include <ditto/merge.h>       /* merge_call and update */
+#include <ditto/loss.h>        /* losses that add up to a mean */
+#include <ditto/random.h>      /* random numbers from seeds and positions */
+#include <ditto/trace.h>       /* where time is spent */
+#include <ditto/dataset.h>     /* lists of rows */
+#include <ditto/source.h>      /* datasets from memory, functions and files */
+#include <ditto/transform.h>   /* datasets made from datasets */
+#include <ditto/queue.h>       /* a bounded queue for other uses */
+#include <ditto/distribute.h>  /* per-replica batches */
 #include <ditto/coordinator.h> /* functions for workers that do not wait for each other */
-#include <ditto/cluster.h>    /* several hosts */
+#include <ditto/cluster.h>     /* several hosts */
 
 #endif

@@ -37,8 +37,8 @@ typedef struct ditto_pull_options {
 /** Initial value of ditto_pull_options: no versions. */
 #define DITTO_PULL_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_pull_options)
 
-/** Copies a parameter. The elements of a shard belong to one version: no update of another worker lies between
- *  them. Different shards may have been copied before and after an update.
+/** Copies a parameter. The elements of a shard belong to one version: no update of another worker lies
+ *  between them. Different shards may have been copied before and after an update.
  *
  *  @param self      the calling replica, of a worker
  *  @param variable  the parameter

@@ -291,10 +291,10 @@ typedef struct ditto_strategy_options {
 
     /* -- Only for DITTO_PARAMETER_SERVER; 0 with other kinds -- */
 
-    /** Number of replicas of each worker, which work in step. It divides the number of replicas. 0 means
-     *  1. The strategy never uses the calling thread as a replica, and its timeouts mean: timeout_ms, how long
-     *  calls of a coordinator wait; run_timeout_ms, how long a scheduled function may take until its worker is
-     *  retired. */
+    /** Number of replicas of each worker, which work in step. It divides the number of replicas. 0 means 1.
+     *  The strategy never uses the calling thread as a replica, and its timeouts mean: timeout_ms, how long
+     *  calls of a coordinator wait; run_timeout_ms, how long a scheduled function may take until its worker
+     *  is retired. */
     uint32_t replicas_per_worker;
 
     /** [num_parameter_nodes] The NUMA nodes that hold the parameters, as the operating system numbers them,

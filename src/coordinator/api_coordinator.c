@@ -1,5 +1,5 @@
-/* src/coordinator/api_coordinator.c - the functions of include/ditto/coordinator.h, which check their arguments
- * and context. */
+/* src/coordinator/api_coordinator.c - the functions of include/ditto/coordinator.h, which check their
+ * arguments and context. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "base/waiting/fork.h"
@@ -188,7 +188,7 @@ ditto_status ditto_coordinator_worker_info(const ditto_coordinator *c, uint32_t 
     if (worker >= c->workers->count)
         return DTI_FAIL(DITTO_ERR_RANGE, "worker %u does not exist: the coordinator has %u", worker,
                         c->workers->count);
-    const struct dti_worker *w = &c->worker[worker];
+    const struct dti_function_worker *w = &c->worker[worker];
     /* relaxed: the numbers are only reported. */
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed) & 3;
     ditto_worker_info found = {
@@ -235,7 +235,7 @@ ditto_status ditto_coordinator_datasets_from_function(ditto_coordinator *coordin
 
 /* Finds the worker whose function the calling replica executes. */
 static ditto_status find_worker(ditto_replica *self, const struct ditto_per_worker *p,
-                                const struct dti_worker **out)
+                                const struct dti_function_worker **out)
 {
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
@@ -250,7 +250,7 @@ static ditto_status find_worker(ditto_replica *self, const struct ditto_per_work
 
 ditto_status ditto_worker_value(ditto_replica *self, ditto_per_worker *per_worker, ditto_tensor *out)
 {
-    const struct dti_worker *w;
+    const struct dti_function_worker *w;
     DTI_ENTER();
     DTI_TRY(find_worker(self, per_worker, &w));
     DTI_TRY(dti_not_null(out, "out"));
@@ -263,7 +263,7 @@ ditto_status ditto_worker_value(ditto_replica *self, ditto_per_worker *per_worke
 
 ditto_status ditto_worker_iterator(ditto_replica *self, ditto_per_worker *per_worker, ditto_iterator **out)
 {
-    const struct dti_worker *w;
+    const struct dti_function_worker *w;
     DTI_ENTER();
     DTI_TRY(find_worker(self, per_worker, &w));
     DTI_TRY(dti_not_null(out, "out"));
@@ -276,6 +276,6 @@ ditto_status ditto_worker_iterator(ditto_replica *self, ditto_per_worker *per_wo
 uint32_t ditto_worker(const ditto_replica *self)
 {
     const struct dti_replica *r = dti_self_in("ditto_worker", self);
-    const struct dti_worker *w = r != NULL ? dti_team_strategy(r->team)->worker : NULL;
+    const struct dti_function_worker *w = r != NULL ? dti_team_strategy(r->team)->worker : NULL;
     return w != NULL ? w->index : UINT32_MAX;
 }

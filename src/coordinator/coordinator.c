@@ -56,7 +56,7 @@ static ditto_status allocate_parts(struct ditto_coordinator *c, uint32_t capacit
                         n);
     memset(c->worker, 0, n * sizeof *c->worker);
     for (; c->workers_made < n; c->workers_made++) {
-        struct dti_worker *w = &c->worker[c->workers_made];
+        struct dti_function_worker *w = &c->worker[c->workers_made];
         w->index = c->workers_made;
         w->strategy = c->workers->strategy[w->index];
         w->coordinator = c;
@@ -104,7 +104,7 @@ static uint32_t end_threads(struct ditto_coordinator *c)
     atomic_store_explicit(&c->is_ending, true, memory_order_release);
     dti_wake_all_workers(c);
     for (uint32_t i = 0; i < c->workers->count; i++) {
-        struct dti_worker *w = &c->worker[i];
+        struct dti_function_worker *w = &c->worker[i];
         if (!w->is_started)
             continue;
         uint64_t state;
@@ -127,7 +127,7 @@ static uint32_t end_threads(struct ditto_coordinator *c)
 static ditto_status start_threads(struct ditto_coordinator *c)
 {
     for (uint32_t i = 0; i < c->workers->count; i++) {
-        struct dti_worker *w = &c->worker[i];
+        struct dti_function_worker *w = &c->worker[i];
         size_t stack_bytes = dti_team_options(w->strategy->base.team)->stack_bytes;
         dti_coordinator_keep(c); /* of the thread */
         int error_number = dti_thread_start(&w->thread, stack_bytes, dti_worker_main, w);
@@ -138,7 +138,7 @@ static ditto_status start_threads(struct ditto_coordinator *c)
         w->is_started = true;
     }
     for (uint32_t i = 0; i < c->workers->count; i++) {
-        struct dti_worker *w = &c->worker[i];
+        struct dti_function_worker *w = &c->worker[i];
         while (!atomic_load_explicit(&w->has_begun, memory_order_acquire))
             sched_yield();
         if (w->start_status != DITTO_OK) {

@@ -35,7 +35,7 @@
 
 enum dti_worker_state { DTI_WORKER_FREE, DTI_WORKER_RUNNING, DTI_WORKER_RETIRED };
 
-struct dti_worker {
+struct dti_function_worker {
     /* The number of functions that it has finished. Only the worker writes it. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t finished;
     _Atomic uint64_t functions, busy_ns, iterators; /* as in ditto_worker_info */
@@ -70,8 +70,8 @@ struct ditto_coordinator {
     uint64_t limit_ns;           /* of a function, or DTI_NEVER */
     _Atomic uint32_t references; /* the program's handle, results, and each thread */
     struct dti_gate gate;
-    struct dti_worker *worker; /* [workers->count] */
-    uint32_t workers_made;     /* those whose wait queue exists */
+    struct dti_function_worker *worker; /* [workers->count] */
+    uint32_t workers_made;              /* those whose wait queue exists */
     struct dti_function_queue queue;
 
     /* A bit for each worker that is idle. */
@@ -149,11 +149,13 @@ ditto_status dti_per_worker_values(struct ditto_coordinator *c, ditto_value_fn f
 ditto_status dti_per_worker_datasets(struct ditto_coordinator *c, ditto_dataset_fn function, void *user,
                                      const ditto_input_options *options, struct ditto_per_worker **out);
 /* Makes what the worker does not have yet. Called on the thread of the worker, outside of functions. */
-ditto_status dti_per_worker_make(struct dti_worker *w);
+ditto_status dti_per_worker_make(struct dti_function_worker *w);
 /* Frees all per-worker objects. If `lost` is true, a worker may still use them, and nothing is freed. */
 void dti_per_worker_free(struct ditto_coordinator *c, bool lost);
-const ditto_tensor *dti_per_worker_value_of(const struct ditto_per_worker *p, const struct dti_worker *w);
-ditto_iterator *dti_per_worker_iterator_of(const struct ditto_per_worker *p, const struct dti_worker *w);
+const ditto_tensor *dti_per_worker_value_of(const struct ditto_per_worker *p,
+                                            const struct dti_function_worker *w);
+ditto_iterator *dti_per_worker_iterator_of(const struct ditto_per_worker *p,
+                                           const struct dti_function_worker *w);
 struct ditto_coordinator *dti_per_worker_coordinator(const struct ditto_per_worker *p);
 
 #endif

@@ -1,5 +1,5 @@
-/* src/coordinator/end_function.c - how scheduled functions end: finished, failed, cancelled, or given back by a
- * worker that is late. See coordinator.h. */
+/* src/coordinator/end_function.c - how scheduled functions end: finished, failed, cancelled, or given back by
+ * a worker that is late. See coordinator.h. */
 #include "base/errors/status.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/remote.h"
@@ -100,7 +100,7 @@ void dti_give_back(struct ditto_coordinator *c, struct dti_scheduled *item, uint
     dti_wake_worker(c);
 }
 
-static bool is_late(const struct ditto_coordinator *c, const struct dti_worker *w, uint64_t state,
+static bool is_late(const struct ditto_coordinator *c, const struct dti_function_worker *w, uint64_t state,
                     uint64_t now)
 {
     uint64_t began = atomic_load_explicit(&w->began_at_ns, memory_order_relaxed);
@@ -108,7 +108,7 @@ static bool is_late(const struct ditto_coordinator *c, const struct dti_worker *
 }
 
 /* Takes the function of a worker away from it, if it is late. */
-static void retire(struct ditto_coordinator *c, struct dti_worker *w, uint64_t now)
+static void retire(struct ditto_coordinator *c, struct dti_function_worker *w, uint64_t now)
 {
     /* acquire: pairs with the release of the worker, so that `began_at_ns` is that of this function, or a
      * later one, whose state differs. */
@@ -139,7 +139,7 @@ uint64_t dti_next_limit(const struct ditto_coordinator *c)
     /* A function that begins later has a later limit. The margin makes sure that it has passed then. */
     uint64_t now = dti_now_ns(), next = now + c->limit_ns;
     for (uint32_t i = 0; i < c->workers->count; i++) {
-        const struct dti_worker *w = &c->worker[i];
+        const struct dti_function_worker *w = &c->worker[i];
         uint64_t began = atomic_load_explicit(&w->began_at_ns, memory_order_relaxed);
         if ((atomic_load_explicit(&w->state, memory_order_acquire) & 3) == DTI_WORKER_RUNNING &&
             began + c->limit_ns < next)

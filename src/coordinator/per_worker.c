@@ -1,5 +1,5 @@
-/* src/coordinator/per_worker.c - values and iterators of which each worker has its own. Each worker makes them
- * on its own thread, before its next function. */
+/* src/coordinator/per_worker.c - values and iterators of which each worker has its own. Each worker makes
+ * them on its own thread, before its next function. */
 #include "base/errors/status.h"
 #include "base/errors/user_call.h"
 #include "coordinator/coordinator.h"
@@ -115,7 +115,7 @@ ditto_status dti_per_worker_values(struct ditto_coordinator *c, ditto_value_fn f
 }
 
 /* Allocates the value on the worker's node. */
-static ditto_status make_value(struct dti_worker *w, struct own *own)
+static ditto_status make_value(struct dti_function_worker *w, struct own *own)
 {
     size_t bytes = ditto_tensor_bytes(&own->value);
     DTI_TRY(dti_replica_alloc(dti_team_replica(w->strategy->base.team, 0), bytes + 1, DTI_CACHE_LINE_PAIR,
@@ -145,7 +145,7 @@ ditto_status dti_per_worker_datasets(struct ditto_coordinator *c, ditto_dataset_
 
 struct making {
     const struct ditto_per_worker *per_worker;
-    const struct dti_worker *worker;
+    const struct dti_function_worker *worker;
 };
 
 /* Calls the program's function with the context of the worker among all. */
@@ -160,7 +160,8 @@ static ditto_status make_dataset(const ditto_input_context *one, void *user, dit
     return m->per_worker->make_dataset(&context, m->per_worker->user, out);
 }
 
-static ditto_status make_iterator(struct dti_worker *w, const struct ditto_per_worker *p, struct own *own)
+static ditto_status make_iterator(struct dti_function_worker *w, const struct ditto_per_worker *p,
+                                  struct own *own)
 {
     struct making making = { p, w };
     DTI_TRY(DTI_OWN(ditto_strategy_iterate_from_function(w->strategy, make_dataset, &making, &p->options,
@@ -173,7 +174,7 @@ static ditto_status make_iterator(struct dti_worker *w, const struct ditto_per_w
 
 /* -- for the workers -- */
 
-static ditto_status make_own(struct dti_worker *w, const struct ditto_per_worker *p)
+static ditto_status make_own(struct dti_function_worker *w, const struct ditto_per_worker *p)
 {
     struct own *own = &p->own[w->index];
     if (p->make_dataset == NULL)
@@ -181,7 +182,7 @@ static ditto_status make_own(struct dti_worker *w, const struct ditto_per_worker
     return own->iterator == NULL ? make_iterator(w, p, own) : DITTO_OK;
 }
 
-ditto_status dti_per_worker_make(struct dti_worker *w)
+ditto_status dti_per_worker_make(struct dti_function_worker *w)
 {
     const struct ditto_per_worker *first = newest(w->coordinator);
     if (__builtin_expect(first == w->made, 1))
@@ -206,12 +207,14 @@ void dti_per_worker_free(struct ditto_coordinator *c, bool lost)
     }
 }
 
-const ditto_tensor *dti_per_worker_value_of(const struct ditto_per_worker *p, const struct dti_worker *w)
+const ditto_tensor *dti_per_worker_value_of(const struct ditto_per_worker *p,
+                                            const struct dti_function_worker *w)
 {
     return p->make_dataset == NULL ? &p->own[w->index].value : NULL;
 }
 
-ditto_iterator *dti_per_worker_iterator_of(const struct ditto_per_worker *p, const struct dti_worker *w)
+ditto_iterator *dti_per_worker_iterator_of(const struct ditto_per_worker *p,
+                                           const struct dti_function_worker *w)
 {
     return p->own[w->index].iterator;
 }

@@ -44,8 +44,8 @@ static bool wait_until(struct ditto_coordinator *c, uint32_t waiter, uint64_t at
     return true;
 }
 
-/* Waits until the condition holds. Returns false if no function has ended for timeout_ms. Meanwhile it retires
- * workers whose functions are late, and if all are retired, cancels what is left. */
+/* Waits until the condition holds. Returns false if no function has ended for timeout_ms. Meanwhile it
+ * retires workers whose functions are late, and if all are retired, cancels what is left. */
 static bool wait_for(struct ditto_coordinator *c, dti_condition *condition, void *argument)
 {
     uint32_t waiter = take_waiter(c);

@@ -20,7 +20,7 @@ static bool is_ending(const struct ditto_coordinator *c)
 /* Says whether an idle worker has something to look at. */
 static bool has_news(void *argument)
 {
-    const struct dti_worker *w = argument;
+    const struct dti_function_worker *w = argument;
     const struct ditto_coordinator *c = w->coordinator;
     uint64_t bit = (uint64_t)1 << (w->index % 64);
     return dti_function_queue_has_one(&c->queue) ||
@@ -28,7 +28,7 @@ static bool has_news(void *argument)
            (atomic_load_explicit(&c->idle[w->index / 64], memory_order_relaxed) & bit) == 0 || is_ending(c);
 }
 
-static void wait_for_news(struct dti_worker *w)
+static void wait_for_news(struct dti_function_worker *w)
 {
     struct ditto_coordinator *c = w->coordinator;
     uint64_t bit = (uint64_t)1 << (w->index % 64);
@@ -40,7 +40,7 @@ static void wait_for_news(struct dti_worker *w)
 }
 
 /* Returns false if the coordinator ends. */
-static bool next_function(struct dti_worker *w, struct dti_scheduled *item)
+static bool next_function(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct ditto_coordinator *c = w->coordinator;
     while (!is_ending(c)) {
@@ -59,7 +59,8 @@ static bool next_function(struct dti_worker *w, struct dti_scheduled *item)
 
 /* Runs the function on the replicas of the worker. *result becomes a copy of its results if they are
  * wanted. */
-static ditto_status run(struct dti_worker *w, const struct dti_scheduled *item, struct dti_copied **result)
+static ditto_status run(struct dti_function_worker *w, const struct dti_scheduled *item,
+                        struct dti_copied **result)
 {
     ditto_run_options options = DITTO_RUN_OPTIONS_INIT;
     ditto_value *arguments = NULL, *returned = NULL;
@@ -82,7 +83,7 @@ static ditto_status run(struct dti_worker *w, const struct dti_scheduled *item, 
     return status;
 }
 
-static void begin(struct dti_worker *w, struct dti_scheduled *item, uint64_t now)
+static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uint64_t now)
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
     item->attempts++;
@@ -93,7 +94,7 @@ static void begin(struct dti_worker *w, struct dti_scheduled *item, uint64_t now
 }
 
 /* Takes the function back from the state. Returns false if another thread has retired the worker. */
-static bool end(struct dti_worker *w)
+static bool end(struct dti_function_worker *w)
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
     /* acq_rel: pairs with the thread that retires a worker, for `current`. */
@@ -110,7 +111,7 @@ static void count(_Atomic uint64_t *counter, uint64_t more)
 }
 
 /* Counts the function as finished, after everything else. */
-static void finish(struct dti_worker *w, struct dti_scheduled *item)
+static void finish(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     dti_scheduled_drop(item);
     uint64_t finished = atomic_load_explicit(&w->finished, memory_order_relaxed);
@@ -119,7 +120,7 @@ static void finish(struct dti_worker *w, struct dti_scheduled *item)
 }
 
 /* Hands the results over, or records that the function has failed. */
-static void deliver(struct dti_worker *w, const struct dti_scheduled *item, ditto_status status,
+static void deliver(struct dti_function_worker *w, const struct dti_scheduled *item, ditto_status status,
                     struct dti_copied *result)
 {
     if (status < 0) {
@@ -132,7 +133,7 @@ static void deliver(struct dti_worker *w, const struct dti_scheduled *item, ditt
 
 /* The function took so long that the run was given up, and replicas of this worker have not returned. The
  * worker can execute nothing further. */
-static void retire_itself(struct dti_worker *w, struct dti_scheduled *item)
+static void retire_itself(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct ditto_coordinator *c = w->coordinator;
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
@@ -144,7 +145,7 @@ static void retire_itself(struct dti_worker *w, struct dti_scheduled *item)
 }
 
 /* Returns true if the function is to be executed, or else cancels it. */
-static bool may_begin(struct dti_worker *w, struct dti_scheduled *item)
+static bool may_begin(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct ditto_coordinator *c = w->coordinator;
     /* acquire: pairs with the release in dti_function_failed. */
@@ -166,7 +167,7 @@ static bool may_begin(struct dti_worker *w, struct dti_scheduled *item)
 }
 
 /* Returns false if the worker is retired. */
-static bool execute(struct dti_worker *w, struct dti_scheduled *item)
+static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct dti_copied *result = NULL;
     if (!may_begin(w, item)) {
@@ -195,7 +196,7 @@ static bool execute(struct dti_worker *w, struct dti_scheduled *item)
 /* -- the thread -- */
 
 /* Binds the thread to the PUs of the worker's replica 0, until it leaves the scope. */
-static bool prepare(struct dti_worker *w)
+static bool prepare(struct dti_function_worker *w)
 {
     uint32_t epoch;
     const struct dti_team *team = w->strategy->base.team;
@@ -211,7 +212,7 @@ static bool prepare(struct dti_worker *w)
 
 void *dti_worker_main(void *argument)
 {
-    struct dti_worker *w = argument;
+    struct dti_function_worker *w = argument;
     struct ditto_coordinator *c = w->coordinator;
     const struct dti_team_options *options = dti_team_options(w->strategy->base.team);
     struct dti_scheduled item;

@@ -85,8 +85,8 @@ struct ditto_variable {
     uint32_t pieces;
     struct dti_variable_piece *piece; /* [pieces] */
 
-    /* [pieces] The locks and versions of a parameter (parameters/parameter.h). NULL for other variables. Those
-     * of a slot are the array of the parameter that it belongs to, and borrows_shards is true. */
+    /* [pieces] The locks and versions of a parameter (parameters/parameter.h). NULL for other variables.
+     * Those of a slot are the array of the parameter that it belongs to, and borrows_shards is true. */
     struct dti_parameter_shard *shard;
     bool borrows_shards;
 

@@ -1,5 +1,5 @@
-/* tests/coordinator/test_parameters.c - docs/semantics.md, "Parameter servers": reading and writing parameters,
- * and steps of optimizers on them (rules 12.1, 12.10 to 12.12). */
+/* tests/coordinator/test_parameters.c - docs/semantics.md, "Parameter servers": reading and writing
+ * parameters, and steps of optimizers on them (rules 12.1, 12.10 to 12.12). */
 #include "support/support.h"
 
 #include <ditto/parameter.h>

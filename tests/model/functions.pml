@@ -1,8 +1,8 @@
 /* tests/model/functions.pml - the functions that workers take from a coordinator's queue
  * (src/coordinator/function_queue.h, and the invariants of src/coordinator/coordinator.h).
  *
- * A caller pushes three functions into a ring of two slots, and two workers pop and execute them. A worker that
- * finds nothing says that it is idle, looks again, and sleeps. A push wakes one idle worker. The second
+ * A caller pushes three functions into a ring of two slots, and two workers pop and execute them. A worker
+ * that finds nothing says that it is idle, looks again, and sleeps. A push wakes one idle worker. The second
  * function fails. One worker may be retired while it executes a function, which goes back and is executed by
  * the other one. The caller waits until the counts of finished functions reach the number of pushes.
  *

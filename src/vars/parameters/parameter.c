@@ -10,8 +10,8 @@ ditto_status dti_parameter_make_shards(ditto_variable *v)
     if (v->shard == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the locks of \"%s\", which has %u shards",
                         v->name, v->pieces);
-    /* A lock is held for about a microsecond, so a thread that waits for it spins before it sleeps. Two workers
-     * that push skewed rows took 38 ns for a row without it, and take 26 to 29 ns. */
+    /* A lock is held for about a microsecond, so a thread that waits for it spins before it sleeps. Two
+     * workers that push skewed rows took 38 ns for a row without it, and take 26 to 29 ns. */
     pthread_mutexattr_t spins;
     pthread_mutexattr_init(&spins);
     pthread_mutexattr_settype(&spins, PTHREAD_MUTEX_ADAPTIVE_NP);

@@ -1,10 +1,10 @@
 /* src/vars/parameters/parameter.h - parameters: variables of a parameter server strategy. Workers that do not
  * wait for each other read and write them at any time.
  *
- * A parameter exists once. Each of its pieces (shards) has a lock and a version. A thread that reads or writes
- * elements of a shard has its lock, so that the elements it reads belong to one version, and no update is
- * lost or applied in part. A thread has at most one of these locks at a time, and inside it calls nothing that
- * waits, except the function of an optimizer's own rule. Therefore locks cannot wait for each other in a
+ * A parameter exists once. Each of its pieces (shards) has a lock and a version. A thread that reads or
+ * writes elements of a shard has its lock, so that the elements it reads belong to one version, and no update
+ * is lost or applied in part. A thread has at most one of these locks at a time, and inside it calls nothing
+ * that waits, except the function of an optimizer's own rule. Therefore locks cannot wait for each other in a
  * circle. Optimizers' slots of a parameter have the same pieces, and are guarded by the locks of the
  * parameter. */
 #ifndef DTI_PARAMETER_H
