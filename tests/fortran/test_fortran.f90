@@ -69,8 +69,9 @@ contains
                                   ditto_err_corrupt, ditto_err_no_memory, ditto_err_system, &
                                   ditto_err_user, ditto_err_lost, ditto_err_cancelled, ditto_sum, &
                                   ditto_mean, ditto_min, ditto_max, ditto_prod, ditto_and, ditto_or, &
-                                  ditto_xor, ditto_on_write, ditto_on_read, ditto_aggregate_none, ditto_aggregate_sum, &
-                                  ditto_aggregate_mean, ditto_aggregate_only_first_replica, &
+                                  ditto_xor, ditto_on_write, ditto_on_read, ditto_aggregate_none, &
+                                  ditto_aggregate_sum, ditto_aggregate_mean, &
+                                  ditto_aggregate_only_first_replica, &
                                   ditto_caller_is_replica_0, ditto_caller_waits]), &
                    'constants')
         call c_sizes_of(bytes)

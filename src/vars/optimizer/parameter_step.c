@@ -132,7 +132,7 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
 {
     struct dti_applying applying = { .optimizer = o, .gradient = reduced->gradient };
     double norm = 0, factor = 1, clip_norm = o->options.clip_norm;
-    int64_t number;
+    int64_t number = 0;
     if (options->norm != NULL || clip_norm > 0)
         DTI_TRY(dti_norm_of_gradients(self, o, reduced->gradient, &norm));
     if (clip_norm > 0 && !(norm <= clip_norm)) /* also if the norm is a NaN, as in clip.c */

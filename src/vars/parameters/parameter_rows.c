@@ -37,8 +37,8 @@ struct few {
 static bool make_room(const ditto_variable *v, size_t count, struct few *few, struct sorted_rows *s,
                       struct place **place)
 {
-    *s = (struct sorted_rows){ .row = few->row, .end = few->end };
-    *place = few->place;
+    *s = (struct sorted_rows){ .row = &few->row[0], .end = &few->end[0] };
+    *place = &few->place[0];
     if (count <= FEW_ROWS && v->pieces <= FEW_SHARDS)
         return true;
     s->memory = malloc(count * (sizeof *s->row + sizeof **place) + v->pieces * sizeof *s->end);
@@ -147,6 +147,7 @@ ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indice
             continue;
         dti_shard_lock(v, i);
         for (size_t k = from; k < s.end[i]; k++)
+            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): sort has filled in all rows */
             memcpy((char *)rows + s.row[k].entry * s.row_bytes, s.row[k].elements, s.row_bytes);
         dti_shard_unlock(v, i);
     }
