@@ -1,13 +1,17 @@
 /* include/ditto/parameter.h - reading the variables of a parameter server strategy in its workers.
  *
- *     static ditto_status step(ditto_replica *self, void *user)
+ *     struct model {
+ *         ditto_variable *weights; // 100 numbers of f32
+ *         ditto_optimizer *optimizer;
+ *     };
+ *
+ *     static ditto_status shrink(ditto_replica *self, void *user)
  *     {
  *         struct model *model = user;
- *         float weights[WEIGHTS], gradient[WEIGHTS];
- *         ditto_tensor pushed = { .data = gradient, .dtype = DITTO_F32, .rank = 1, .shape = { WEIGHTS } };
+ *         float weights[100];
+ *         ditto_tensor gradient = { .data = weights, .dtype = DITTO_F32, .rank = 1, .shape = { 100 } };
  *         DITTO_TRY(ditto_pull(self, model->weights, NULL, weights));
- *         differentiate(model, weights, gradient);
- *         return ditto_apply(self, model->optimizer, &pushed, NULL);
+ *         return ditto_apply(self, model->optimizer, &gradient, NULL); // a step towards 0
  *     } */
 #ifndef DITTO_PARAMETER_H
 #define DITTO_PARAMETER_H
