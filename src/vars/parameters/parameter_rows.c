@@ -147,7 +147,7 @@ ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indice
             continue;
         dti_shard_lock(v, i);
         for (size_t k = from; k < s.end[i]; k++)
-            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): sort has filled in all rows */
+            /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): sort has made all rows */
             memcpy((char *)rows + s.row[k].entry * s.row_bytes, s.row[k].elements, s.row_bytes);
         dti_shard_unlock(v, i);
     }
