@@ -3,6 +3,10 @@
  * empty:    ns of one empty function, from the first schedule to the end of join, with one worker and with as
  *           many as there are PUs. The peer is a pool of threads with a bounded queue under a mutex, as one
  *           writes it by hand.
+ * compute:  the same with functions that compute for 20 us.
+ * uneven:   ns of one function that sleeps for 5 ms on worker 0 and for 1 ms on three others. The peer is
+ *           the time that results if each of them executes functions without a pause. In step, every function
+ *           would take as long as the slowest one.
  * start:    ns from the call of schedule until the function begins, on a worker that spins, and on one that
  *           sleeps.
  * rows:     ns of one row (16 f32) in pushes of 64 rows with skewed indices into 65536 rows, for all workers
@@ -30,6 +34,10 @@
 enum {
     ROUNDS = 21,
     FUNCTIONS = 50000,
+    COMPUTE = 2000,
+    COMPUTE_NS = 20000,
+    UNEVEN = 400,
+    UNEVEN_WORKERS = 4,
     STARTS = 2000,
     SLEEPS = 40,
     TABLE_ROWS = 65536,
@@ -92,6 +100,27 @@ static ditto_status nothing(ditto_replica *self, void *user)
     return DITTO_OK;
 }
 
+/* Computes for COMPUTE_NS. */
+static void compute(void)
+{
+    for (uint64_t end = now_ns() + COMPUTE_NS; now_ns() < end;)
+        ;
+}
+
+static ditto_status compute_function(ditto_replica *self, void *user)
+{
+    (void)self, (void)user;
+    compute();
+    return DITTO_OK;
+}
+
+static ditto_status sleep_unevenly(ditto_replica *self, void *user)
+{
+    (void)user;
+    nanosleep(&(struct timespec){ .tv_nsec = ditto_worker(self) == 0 ? 5000000 : 1000000 }, NULL);
+    return DITTO_OK;
+}
+
 static ditto_status note_start(ditto_replica *self, void *user)
 {
     (void)self, (void)user;
@@ -145,6 +174,8 @@ static void open_ditto(uint32_t workers)
     must(ditto_optimizer_create(&side.dense, 1, &rule, &side.optimizer));
     must(ditto_coordinator_create(side.strategy, NULL, &side.coordinator));
     must(ditto_function_register("nothing", nothing, NULL));
+    must(ditto_function_register("compute", compute_function, NULL));
+    must(ditto_function_register("sleep_unevenly", sleep_unevenly, NULL));
     must(ditto_function_register("note_start", note_start, NULL));
     must(ditto_function_register("push_rows", push_rows, NULL));
     must(ditto_function_register("push_dense", push_dense, NULL));
@@ -166,15 +197,46 @@ static void schedule(const char *name)
     must(ditto_coordinator_schedule(side.coordinator, name, NULL, NULL, NULL));
 }
 
-/* Each returns ns of one operation. */
+static double time_functions(const char *name, int count)
+{
+    double begin = now_seconds();
+    for (int i = 0; i < count; i++)
+        schedule(name);
+    must(ditto_coordinator_join(side.coordinator));
+    return (now_seconds() - begin) * 1e9 / count;
+}
+
+/* Each of the following returns ns of one operation. */
 static double ditto_empty(uint32_t workers)
 {
     (void)workers;
+    return time_functions("nothing", FUNCTIONS);
+}
+
+static double ditto_compute(uint32_t workers)
+{
+    (void)workers;
+    return time_functions("compute", COMPUTE);
+}
+
+static double ditto_uneven(uint32_t workers)
+{
+    (void)workers;
+    return time_functions("sleep_unevenly", UNEVEN);
+}
+
+/* How long a sleep of so many ns takes here. */
+static double time_sleep(long ns)
+{
     double begin = now_seconds();
-    for (int i = 0; i < FUNCTIONS; i++)
-        schedule("nothing");
-    must(ditto_coordinator_join(side.coordinator));
-    return (now_seconds() - begin) * 1e9 / FUNCTIONS;
+    for (int i = 0; i < 20; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+    return (now_seconds() - begin) * 1e9 / 20;
+}
+
+static double each_alone(uint32_t workers)
+{
+    return 1 / (1 / time_sleep(5000000) + (workers - 1) / time_sleep(1000000));
 }
 
 /* The mean time until a function begins, `pause_us` after the last one has ended. */
@@ -273,30 +335,40 @@ static void empty(void)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static double pool_empty(uint32_t workers)
+static double time_pool(uint32_t workers, void (*function)(void), int count)
 {
     pool.is_ending = false;
     for (uint32_t i = 0; i < workers; i++)
         pthread_create(&pool.thread[i], NULL, pool_main, (void *)(uintptr_t)i);
     double begin = now_seconds();
-    for (int i = 0; i < FUNCTIONS; i++) {
+    for (int i = 0; i < count; i++) {
         pthread_mutex_lock(&pool.lock);
         while (pool.count == 1024)
             pthread_cond_wait(&pool.space, &pool.lock);
-        pool.function[(pool.head + pool.count++) % 1024] = empty;
+        pool.function[(pool.head + pool.count++) % 1024] = function;
         pthread_cond_signal(&pool.work);
         pthread_mutex_unlock(&pool.lock);
     }
     pthread_mutex_lock(&pool.lock);
     while (pool.count != 0 || pool.busy != 0)
         pthread_cond_wait(&pool.idle, &pool.lock);
-    double ns = (now_seconds() - begin) * 1e9 / FUNCTIONS;
+    double ns = (now_seconds() - begin) * 1e9 / count;
     pool.is_ending = true;
     pthread_cond_broadcast(&pool.work);
     pthread_mutex_unlock(&pool.lock);
     for (uint32_t i = 0; i < workers; i++)
         pthread_join(pool.thread[i], NULL);
     return ns;
+}
+
+static double pool_empty(uint32_t workers)
+{
+    return time_pool(workers, empty, FUNCTIONS);
+}
+
+static double pool_compute(uint32_t workers)
+{
+    return time_pool(workers, compute, COMPUTE);
 }
 
 /* -- a table under many locks -- */
@@ -432,6 +504,7 @@ static const struct row {
     bool of_each;
 } rows[] = {
     { "empty", { ditto_empty, pool_empty }, { "mutex pool" }, FUNCTIONS, false, false },
+    { "compute 20 us", { ditto_compute, pool_compute }, { "mutex pool" }, COMPUTE, false, false },
     { "start, spinning", { ditto_start_spinning }, { NULL }, STARTS, true, false },
     { "start, asleep", { ditto_start_asleep }, { NULL }, SLEEPS, true, false },
     { "rows",
@@ -442,6 +515,9 @@ static const struct row {
       true },
     { "dense 256 KiB", { ditto_dense }, { NULL }, STEPS, false, true },
 };
+
+static const struct row uneven = { "uneven", { ditto_uneven, each_alone }, { "each alone" }, UNEVEN, false,
+                                   false };
 
 /* What ditto's threads counted in the batches of a row. */
 static struct alone_counts counts;
@@ -518,6 +594,9 @@ void bench_functions(uint32_t replicas, bool csv)
     measure_all(1, csv);
     if (pus > 1)
         measure_all(pus < MOST_WORKERS ? pus : MOST_WORKERS, csv);
+    open_ditto(UNEVEN_WORKERS);
+    measure_one(&uneven, UNEVEN_WORKERS, csv);
+    close_ditto();
     for (uint32_t w = 0; w < MOST_WORKERS; w++)
         free(ring[w].push);
     free(plain_table);
