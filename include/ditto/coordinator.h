@@ -23,12 +23,17 @@ DITTO_BEGIN
  *
  *  A coordinator has a queue of functions and one thread for each worker of a strategy of kind
  *  DITTO_PARAMETER_SERVER. A worker takes the oldest function from the queue, executes it on its replicas as
- *  ditto_strategy_run_values does, and takes the next one. Workers do not wait for each other.
+ *  ditto_strategy_run_values does, and takes the next one. A function that returns a variable or slices fails
+ *  with DITTO_ERR_INVALID after its end. Workers do not wait for each other.
  *
  *  Unless they say otherwise, these functions are called outside of scheduled functions and runs. Inside they
  *  return DITTO_ERR_CONTEXT: a function that waits for another one could wait for ever. Several threads may
  *  call functions on one coordinator. All return DITTO_ERR_INVALID if a pointer is NULL and NULL has no
- *  meaning, and DITTO_ERR_FORKED in a child process after fork.
+ *  meaning, and those that use the queue or the workers return DITTO_ERR_FORKED in a child process after
+ *  fork, and DITTO_ERR_CONTEXT in the scope of another strategy.
+ *
+ *  While functions are in the queue or are being executed, ditto_variable_destroy and ditto_optimizer_destroy
+ *  return DITTO_ERR_BUSY for parameters and their optimizers.
  *
  *  **Errors of functions.** If a function fails, the workers execute no further function: those in the queue
  *  are cancelled, and those that other workers execute end as usual. The next call of
@@ -101,7 +106,7 @@ typedef struct ditto_coordinator_options {
     size_t struct_size; /**< set by DITTO_COORDINATOR_OPTIONS_INIT */
 
     /** Number of functions that may wait in the queue, at most DITTO_MAX_SCHEDULED. It is rounded up to a
-     *  power of two. 0 means 1024. */
+     *  power of two, at least 2. 0 means 1024. */
     uint32_t queue_capacity;
 
     /** How often a function is begun at most if its workers are retired. Then it fails with
@@ -195,7 +200,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_schedule(ditto_coordina
  *  @return DITTO_OK, the error of a function that failed before, or one of:
  *  @retval DITTO_ERR_TIMED_OUT  no function ended for the whole timeout_ms of the strategy, and the queue is
  *                               not empty or a worker still executes one. The message names it
- *  @retval DITTO_ERR_POISONED   all workers are retired, and functions are left. They are cancelled
+ *  @retval DITTO_ERR_POISONED   all workers are retired. Functions that are left in the queue are cancelled
  *  @par Cost
  *  Reads a counter of each worker, and waits. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_join(ditto_coordinator *coordinator);
@@ -230,7 +235,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_done(ditto_coordinator 
  *  @retval DITTO_ERR_CANCELLED  the function was cancelled before it began (ditto_remote_cancel, the failure
  *                               of another function, or the end of the coordinator). It had no effects.
  *                               Schedule it again if it is still needed
- *  @retval DITTO_ERR_TIMED_OUT  the function did not end within the timeout_ms of the strategy; or it was
+ *  @retval DITTO_ERR_TIMED_OUT  no function ended for the whole timeout_ms of the strategy; or this one was
  *                               begun max_attempts times, and each time took longer than run_timeout_ms
  *  @retval DITTO_ERR_CONTEXT    called in a scheduled function; the strategy was destroyed
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the results
@@ -350,7 +355,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_values_from_function(di
  *  @param options      NULL for the defaults. num_pipelines must be 0
  *  @param out          [out] the iterators; set only on DITTO_OK
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_INVALID      options was not initialised, or has num_pipelines
+ *  @retval DITTO_ERR_INVALID      options was not initialised, or has num_pipelines or a state
  *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory
  *  @par Ownership

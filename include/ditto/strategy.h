@@ -179,7 +179,9 @@ typedef struct ditto_strategy_options {
     size_t stack_bytes;
 
     /** The library calls this function when the thread of a leader or helper starts, with the id of the
-     *  thread's replica and thread_user. It is not called on a calling thread that works as replica 0. */
+     *  thread's replica and thread_user. It is not called on a calling thread that works as replica 0. For a
+     *  parameter server strategy, ids count from 0 in each worker, and the coordinator starts the threads of
+     *  the first replicas. */
     void (*thread_start)(uint32_t replica, void *user);
 
     /** The library calls this function at the end of each thread for which it called thread_start. */
@@ -251,8 +253,8 @@ typedef struct ditto_strategy_options {
      *  not given. Queues of ditto/queue.h and the producers of datasets have waits of their own. */
     ditto_wait_policy wait;
 
-    /** Into how many blocks the row of replicas is cut before they are combined, at most the number of
-     *  replicas. 0 means one. The blocks are as equal as possible, the larger ones first. Each block is
+    /** Into how many blocks the row of replicas (of a parameter server strategy: of a worker's replicas) is cut
+     *  before they are combined, at most their number. 0 means one. The blocks are as equal as possible, the larger ones first. Each block is
      *  combined in the usual order, and so are the results of the blocks (docs/semantics.md, "The order of
      *  reduction"). The bits of reductions depend on the number of replicas and on this number, and on
      *  nothing else. Blocks that are the replicas of one package each, or of one host each, spare memory

@@ -60,10 +60,12 @@ static ditto_status enter(ditto_coordinator *c, struct dti_gate **held)
     DTI_TRY(dti_not_null(c, "coordinator"));
     if (dti_process_differs(c->process))
         return dti_fail_forked();
+    /* Before the gate, so that a call in a function does not wait for a destroy that waits for the function. */
+    DTI_TRY(dti_context_check_cross(c->strategy->base.team));
     *held = &c->gate;
     if (!dti_gate_enter(&c->gate))
         return DTI_FAIL(DITTO_ERR_CONTEXT, "the coordinator has been destroyed");
-    return dti_context_check_cross(c->strategy->base.team);
+    return DITTO_OK;
 }
 
 #define ENTER_COORDINATOR(c)      \
@@ -104,7 +106,8 @@ ditto_status ditto_coordinator_done(ditto_coordinator *coordinator, int *done)
 
 /* -- results -- */
 
-/* Waits for a result that is not final. If the coordinator has been destroyed, it is final. */
+/* Waits for a result that is not final. It is final when the coordinator has been destroyed, except that of a
+ * coordinator of the parent process. */
 static ditto_status wait_for(const ditto_remote *remote)
 {
     ditto_coordinator *c = remote->coordinator;
@@ -119,6 +122,8 @@ static ditto_status wait_for(const ditto_remote *remote)
 
 static ditto_status give_results(const ditto_remote *remote, ditto_value **out)
 {
+    if (!dti_remote_is_final(remote))
+        return DTI_FAIL(DITTO_ERR_TIMED_OUT, "the function has not ended, and its coordinator was destroyed");
     if (atomic_load_explicit(&remote->state, memory_order_acquire) == DTI_REMOTE_CANCELLED)
         return DTI_FAIL(
             DITTO_ERR_CANCELLED,
@@ -248,6 +253,13 @@ static ditto_status find_worker(ditto_replica *self, const struct ditto_per_work
     return DITTO_OK;
 }
 
+static ditto_status fail_not_made(void)
+{
+    return DTI_FAIL(
+        DITTO_ERR_CONTEXT,
+        "per_worker was created after this function had begun: schedule functions that use it later");
+}
+
 ditto_status ditto_worker_value(ditto_replica *self, ditto_per_worker *per_worker, ditto_tensor *out)
 {
     const struct dti_function_worker *w;
@@ -257,6 +269,8 @@ ditto_status ditto_worker_value(ditto_replica *self, ditto_per_worker *per_worke
     const ditto_tensor *value = dti_per_worker_value_of(per_worker, w);
     if (value == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "per_worker has iterators: call ditto_worker_iterator");
+    if (value->data == NULL)
+        return fail_not_made();
     *out = *value;
     return DITTO_OK;
 }
@@ -269,6 +283,8 @@ ditto_status ditto_worker_iterator(ditto_replica *self, ditto_per_worker *per_wo
     DTI_TRY(dti_not_null(out, "out"));
     if (dti_per_worker_value_of(per_worker, w) != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "per_worker has values: call ditto_worker_value");
+    if (dti_per_worker_iterator_of(per_worker, w) == NULL)
+        return fail_not_made();
     *out = dti_per_worker_iterator_of(per_worker, w);
     return DITTO_OK;
 }

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define DEFAULT_CAPACITY 1024u
 #define DEFAULT_ATTEMPTS 2u
@@ -37,9 +38,11 @@ void dti_coordinator_drop(struct ditto_coordinator *c)
     free(c);
 }
 
+/* Returns a capacity of at least `number`. With one slot the sequence numbers of the queue would be
+ * ambiguous. */
 static uint32_t power_of_two(uint32_t number)
 {
-    uint32_t power = 1;
+    uint32_t power = 2;
     while (power < number)
         power *= 2;
     return power;
@@ -70,7 +73,7 @@ static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_o
                              struct ditto_coordinator **out)
 {
     const struct dti_team_options *servers = dti_team_options(strategy->base.team);
-    uint32_t limit_ms = dti_team_options(strategy->workers->strategy[0]->base.team)->run_timeout_ms;
+    uint32_t limit_ms = strategy->workers->limit_ms;
     struct ditto_coordinator *c = aligned_alloc(DTI_CACHE_LINE_PAIR, sizeof *c);
     if (c == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a coordinator");
@@ -95,8 +98,21 @@ static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_o
     return status;
 }
 
-/* Ends the threads. Those of workers that are retired and still in a function are left to themselves. Returns
- * their number. */
+/* Waits until the thread has left, or its worker is retired. */
+static bool await_end(struct ditto_coordinator *c, struct dti_function_worker *w)
+{
+    /* acquire: pairs with the releases of the worker, and of a thread that retires it. */
+    while (!atomic_load_explicit(&w->has_left, memory_order_acquire)) {
+        if ((atomic_load_explicit(&w->state, memory_order_acquire) & 3) == DTI_WORKER_RETIRED)
+            return false;
+        dti_retire_late(c);
+        nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+    }
+    return true;
+}
+
+/* Ends the threads. A worker that executes a function ends it first. A thread whose worker is retired, and
+ * whose function has not returned, is detached. Returns the number of such threads. */
 static uint32_t end_threads(struct ditto_coordinator *c)
 {
     uint32_t lost = 0;
@@ -107,14 +123,7 @@ static uint32_t end_threads(struct ditto_coordinator *c)
         struct dti_function_worker *w = &c->worker[i];
         if (!w->is_started)
             continue;
-        uint64_t state;
-        /* A worker that executes a function ends it first, or is retired when the function is late. */
-        while (((state = atomic_load_explicit(&w->state, memory_order_acquire)) & 3) == DTI_WORKER_RUNNING) {
-            dti_retire_late(c);
-            sched_yield();
-        }
-        bool has_left = atomic_load_explicit(&w->has_left, memory_order_acquire);
-        if ((state & 3) != DTI_WORKER_RETIRED || has_left) {
+        if (await_end(c, w)) {
             pthread_join(w->thread, NULL);
             continue;
         }
@@ -122,6 +131,18 @@ static uint32_t end_threads(struct ditto_coordinator *c)
         lost++;
     }
     return lost;
+}
+
+/* Says whether a function is in the queue or being executed, also a late one. Variables and optimizers are not
+ * destroyed meanwhile. */
+static bool is_in_use(const void *coordinator)
+{
+    const struct ditto_coordinator *c = coordinator;
+    for (uint32_t i = 0; i < c->workers->count; i++)
+        if ((atomic_load_explicit(&c->worker[i].state, memory_order_acquire) & 3) == DTI_WORKER_RETIRED &&
+            !atomic_load_explicit(&c->worker[i].has_left, memory_order_acquire))
+            return true;
+    return !dti_all_finished(c);
 }
 
 static ditto_status start_threads(struct ditto_coordinator *c)
@@ -162,6 +183,7 @@ ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordi
     if (status == DITTO_OK) {
         for (uint32_t i = 0; i < c->workers->count; i++)
             c->workers->strategy[i]->worker = &c->worker[i];
+        dti_team_set_in_use(strategy->base.team, is_in_use, c);
         *out = c;
         return DITTO_OK;
     }
@@ -180,6 +202,7 @@ static ditto_status destroy_in_child(struct ditto_coordinator *c)
     return DITTO_OK; /* its memory stays until the child ends, as threads of the parent refer to it */
 }
 
+/* While the gate is shut, calls of other threads wait for the end, when all results are final. */
 ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
 {
     DTI_TRY(dti_context_check_cross(c->strategy->base.team));
@@ -188,12 +211,16 @@ ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
     if (!dti_gate_shut(&c->gate))
         return DTI_FAIL(DITTO_ERR_BUSY,
                         "another thread is in a call on the coordinator: destroy it after that");
-    dti_gate_close(&c->gate);
     uint32_t lost = end_threads(c);
     dti_cancel_queued(c);
     dti_per_worker_free(c, lost != 0);
     for (uint32_t i = 0; i < c->workers->count && lost == 0; i++)
         c->workers->strategy[i]->worker = NULL;
+    /* The late function may still use everything that was made with the strategy. */
+    if (lost != 0)
+        dti_team_poison(c->strategy->base.team);
+    dti_team_set_in_use(c->strategy->base.team, NULL, NULL);
+    dti_gate_close(&c->gate);
     atomic_store(&c->workers->coordinator, NULL);
     dti_coordinator_drop(c);
     if (lost == 0)

@@ -52,8 +52,7 @@ void dti_cancel_queued(struct ditto_coordinator *c)
         /* One that was begun before cannot be cancelled any more. Its worker was lost. */
         if (item.remote != NULL && !dti_remote_cancel(item.remote)) {
             DTI_FAIL(DITTO_ERR_TIMED_OUT,
-                     "the worker of \"%s\" was retired, and no worker was left to execute it "
-                     "again",
+                     "the worker of \"%s\" was retired, and no other one could execute it again",
                      item.function->name);
             dti_remote_end(item.remote, DITTO_ERR_TIMED_OUT, NULL);
         }
@@ -83,8 +82,7 @@ void dti_give_back(struct ditto_coordinator *c, struct dti_scheduled *item, uint
     if (item->attempts >= c->max_attempts) {
         DTI_FAIL(DITTO_ERR_TIMED_OUT,
                  "\"%s\" was begun %u times, and took longer than run_timeout_ms each time, the last time on "
-                 "worker "
-                 "%u, which is retired",
+                 "worker %u, which is retired",
                  item->function->name, item->attempts, worker);
         dti_function_failed(c);
         if (item->remote != NULL)
@@ -117,9 +115,7 @@ static void retire(struct ditto_coordinator *c, struct dti_function_worker *w, u
                                           &w->state, &state, (state & ~(uint64_t)3) | DTI_WORKER_RETIRED,
                                           memory_order_acq_rel, memory_order_relaxed))
         return;
-    /* The worker's function still reads the arguments. It keeps its reference. */
-    struct dti_scheduled item = w->current;
-    dti_copied_keep(item.arguments);
+    struct dti_scheduled item = w->current; /* the worker keeps its own reference to the arguments */
     atomic_fetch_add_explicit(&c->retired, 1, memory_order_acq_rel);
     dti_give_back(c, &item, w->index);
     dti_signal_callers(c);

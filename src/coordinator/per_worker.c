@@ -73,7 +73,15 @@ static DTI_GUARDED ditto_status call(ditto_value_fn function, void *user, uint32
     DTI_GUARD("the function of a per-worker value");
     ditto_status status = function(worker, workers, user, tensor);
     DTI_GUARD_END();
-    return dti_function_status(status, serial, "the function of a per-worker value, for worker %u,", worker);
+    DTI_TRY(
+        dti_function_status(status, serial, "the function of a per-worker value, for worker %u,", worker));
+    if (DTI_IS_BELOW_FRAME(tensor->data))
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the value of worker %u is a local array of the function: give memory that stays valid "
+            "until the next call",
+            worker);
+    return DITTO_OK;
 }
 
 static ditto_status make_initial(struct ditto_per_worker *p, uint32_t worker, ditto_value_fn function,
@@ -134,6 +142,9 @@ ditto_status dti_per_worker_datasets(struct ditto_coordinator *c, ditto_dataset_
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "options->num_pipelines is %u, but each worker has one pipeline: leave it 0",
                         options->num_pipelines);
+    if (options->state != NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "options->state is set, but each worker has a position of its own: begin new passes");
     DTI_TRY(allocate(c, &p));
     p->make_dataset = function;
     p->user = user;

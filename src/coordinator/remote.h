@@ -1,6 +1,6 @@
 /* src/coordinator/remote.h - the result of a scheduled function, which may not be there yet.
  *
- * A result begins as QUEUED. It is changed by whoever wins the compare-and-swap of its state: a worker that
+ * A result begins as QUEUED. The thread that wins the compare-and-swap of its state changes it: a worker that
  * begins the function (RUNNING), the worker or the caller that ends it (ENDING, and then ENDED, after the
  * result has been stored), or a thread that cancels it. If a worker is retired, its function may be ended by
  * that worker or by another one that executes it again. The first one that comes to ENDING counts, and the

@@ -44,22 +44,41 @@ static bool wait_until(struct ditto_coordinator *c, uint32_t waiter, uint64_t at
     return true;
 }
 
+/* What a call waits for, and what it must act on meanwhile. */
+struct awaited {
+    struct ditto_coordinator *coordinator;
+    dti_condition *condition;
+    void *argument;
+};
+
+/* True if no worker is left and functions are. */
+static bool is_stranded(const struct ditto_coordinator *c)
+{
+    return dti_all_retired(c) && !dti_all_finished(c);
+}
+
+static bool must_act(void *argument)
+{
+    const struct awaited *a = argument;
+    return a->condition(a->argument) || is_stranded(a->coordinator);
+}
+
 /* Waits until the condition holds. Returns false if no function has ended for timeout_ms. Meanwhile it
  * retires workers whose functions are late, and if all are retired, cancels what is left. */
 static bool wait_for(struct ditto_coordinator *c, dti_condition *condition, void *argument)
 {
     uint32_t waiter = take_waiter(c);
+    struct awaited awaited = { c, condition, argument };
     struct dti_deadline whole = { .timeout_ms = c->timeout_ms };
     uint64_t finished = dti_finished(c), limit = dti_deadline_at(&whole);
     bool holds = false, in_time = true;
     while (!holds && in_time) {
         uint64_t next = dti_next_limit(c);
-        holds = wait_until(c, waiter, next < limit ? next : limit, condition, argument);
-        if (holds)
-            break;
+        (void)wait_until(c, waiter, next < limit ? next : limit, must_act, &awaited);
         dti_retire_late(c);
-        if (dti_all_retired(c))
+        if (is_stranded(c))
             dti_cancel_queued(c);
+        holds = condition(argument);
         if (dti_finished(c) != finished) {
             finished = dti_finished(c);
             whole.at_ns = 0;

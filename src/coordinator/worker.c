@@ -1,6 +1,7 @@
 /* src/coordinator/worker.c - the thread of a worker: takes functions from the queue and executes them on the
  * worker's replicas. See coordinator.h. */
 #include "base/errors/status.h"
+#include "base/waiting/fork.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/remote.h"
 #include "replicas/machine/thread.h"
@@ -18,7 +19,7 @@ static bool is_ending(const struct ditto_coordinator *c)
 }
 
 /* Says whether an idle worker has something to look at. */
-static bool has_news(void *argument)
+static bool has_work(void *argument)
 {
     const struct dti_function_worker *w = argument;
     const struct ditto_coordinator *c = w->coordinator;
@@ -28,13 +29,13 @@ static bool has_news(void *argument)
            (atomic_load_explicit(&c->idle[w->index / 64], memory_order_relaxed) & bit) == 0 || is_ending(c);
 }
 
-static void wait_for_news(struct dti_function_worker *w)
+static void wait_for_work(struct dti_function_worker *w)
 {
     struct ditto_coordinator *c = w->coordinator;
     uint64_t bit = (uint64_t)1 << (w->index % 64);
     struct dti_deadline deadline = { .timeout_ms = UINT32_MAX, .at_ns = dti_next_limit(c) };
     atomic_fetch_or_explicit(&c->idle[w->index / 64], bit, memory_order_seq_cst);
-    if (!dti_wait(&w->wait, 0, DTI_EVERYONE, &w->wait_policy, &deadline, has_news, w))
+    if (!dti_wait(&w->wait, 0, DTI_EVERYONE, &w->wait_policy, &deadline, has_work, w))
         dti_retire_late(c);
     atomic_fetch_and_explicit(&c->idle[w->index / 64], ~bit, memory_order_seq_cst);
 }
@@ -48,9 +49,12 @@ static bool next_function(struct dti_function_worker *w, struct dti_scheduled *i
             return true;
         if (dti_function_queue_pop(&c->queue, item)) {
             dti_signal_callers(c); /* one may wait for a free slot */
+            /* A push whose slot was filled after that of a later one has woken this worker for the later one. */
+            if (dti_function_queue_has_one(&c->queue))
+                dti_wake_worker(c);
             return true;
         }
-        wait_for_news(w);
+        wait_for_work(w);
     }
     return false;
 }
@@ -77,26 +81,28 @@ static ditto_status run(struct dti_function_worker *w, const struct dti_schedule
         status = copied != DITTO_OK ? copied : status;
     }
     dti_value_drop(returned);
-    /* Late replicas of a poisoned run may still read the arguments. */
-    if (status >= 0 || !dti_team_is_poisoned(w->strategy->base.team))
-        dti_value_drop(arguments);
+    dti_value_drop(arguments);
     return status;
 }
 
+/* From here on the worker is retired if the function takes too long. */
 static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uint64_t now)
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
     item->attempts++;
     w->current = *item;
+    dti_copied_keep(item->arguments); /* the worker's own reference, also if the function is taken away */
     atomic_store_explicit(&w->began_at_ns, now, memory_order_relaxed);
     /* release: pairs with the acquire in dti_retire_late. */
     atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
 }
 
-/* Takes the function back from the state. Returns false if another thread has retired the worker. */
-static bool end(struct dti_function_worker *w)
+/* Takes the function back from the state. Returns false if another thread has retired the worker, and owns the
+ * function now. */
+static bool end(struct dti_function_worker *w, const struct dti_scheduled *item)
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
+    dti_copied_drop(item->arguments);
     /* acq_rel: pairs with the thread that retires a worker, for `current`. */
     return (state & 3) == DTI_WORKER_RUNNING &&
            atomic_compare_exchange_strong_explicit(&w->state, &state, state & ~(uint64_t)3,
@@ -131,64 +137,50 @@ static void deliver(struct dti_function_worker *w, const struct dti_scheduled *i
         dti_remote_end(item->remote, status, result);
 }
 
-/* The function took so long that the run was given up, and replicas of this worker have not returned. The
- * worker can execute nothing further. */
-static void retire_itself(struct dti_function_worker *w, struct dti_scheduled *item)
+/* Makes what the worker lacks, and begins the function. Returns DITTO_ERR_CANCELLED if it must not be
+ * executed, because another one has failed, or because it was cancelled. */
+static ditto_status prepare_function(struct dti_function_worker *w, const struct dti_scheduled *item)
 {
     struct ditto_coordinator *c = w->coordinator;
-    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
-    atomic_store_explicit(&w->state, state | DTI_WORKER_RETIRED, memory_order_release);
-    atomic_fetch_add_explicit(&c->retired, 1, memory_order_acq_rel);
-    dti_copied_keep(item->arguments); /* late replicas may read them for ever */
-    dti_give_back(c, item, w->index);
-    dti_signal_callers(c);
-}
-
-/* Returns true if the function is to be executed, or else cancels it. */
-static bool may_begin(struct dti_function_worker *w, struct dti_scheduled *item)
-{
-    struct ditto_coordinator *c = w->coordinator;
+    bool is_first = item->attempts == 1;
     /* acquire: pairs with the release in dti_function_failed. */
-    bool has_failed = atomic_load_explicit(&c->has_failed, memory_order_acquire);
-    if (!has_failed) {
-        ditto_status status = dti_per_worker_make(w);
-        if (status != DITTO_OK) {
-            (void)dti_where(status, "worker %u", w->index);
-            dti_function_failed(c);
-            has_failed = true;
-        }
-    }
-    if (has_failed && item->attempts == 0) {
+    if (is_first && atomic_load_explicit(&c->has_failed, memory_order_acquire)) {
         if (item->remote != NULL)
             (void)dti_remote_cancel(item->remote);
-        return false;
+        return DITTO_ERR_CANCELLED;
     }
-    return item->remote == NULL || dti_remote_begin(item->remote);
+    if (is_first && item->remote != NULL && dti_remote_is_final(item->remote))
+        return DITTO_ERR_CANCELLED;
+    ditto_status status = dti_per_worker_make(w);
+    if (status != DITTO_OK && is_first && item->remote != NULL)
+        (void)dti_remote_cancel(item->remote);
+    if (status == DITTO_OK && item->remote != NULL && !dti_remote_begin(item->remote))
+        return DITTO_ERR_CANCELLED;
+    return status;
 }
 
 /* Returns false if the worker is retired. */
 static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct dti_copied *result = NULL;
-    if (!may_begin(w, item)) {
-        finish(w, item);
-        return true;
-    }
     uint64_t began = dti_now_ns();
     begin(w, item, began);
-    ditto_status status = run(w, item, &result);
-    if (!end(w)) {
+    ditto_status status = prepare_function(w, item);
+    bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
+    if (is_executed)
+        status = run(w, item, &result);
+    if (dti_process_differs(w->coordinator->process))
+        return false; /* the function has forked, and this is the child process */
+    if (!end(w, item)) {
         dti_copied_drop(result);
-        dti_copied_drop(item->arguments); /* the rest belongs to the thread that retired this worker */
         return false;
     }
-    if (status < 0 && dti_team_is_poisoned(w->strategy->base.team)) {
-        retire_itself(w, item);
-        return false;
+    if (is_executed) {
+        count(&w->functions, 1);
+        count(&w->busy_ns, dti_now_ns() - began);
     }
-    count(&w->functions, 1);
-    count(&w->busy_ns, dti_now_ns() - began);
-    deliver(w, item, status, result);
+    if (!is_cancelled)
+        deliver(w, item, status, result);
     finish(w, item);
     return true;
 }
@@ -224,6 +216,10 @@ void *dti_worker_main(void *argument)
         (void)dti_public_enter("ditto_coordinator_schedule");
         while (next_function(w, &item) && execute(w, &item))
             ;
+        /* This is the only thread of the child process, so its return ends the process, as a return from main
+         * does. Locks may be held by threads that do not exist there. */
+        if (dti_process_differs(c->process))
+            return NULL;
         dti_thread_hook(options->thread_stop, 0, options->thread_user);
         (void)dti_scope_leave(w->strategy);
     }

@@ -113,6 +113,7 @@ ditto_status dti_workers_plan(ditto_strategy *strategy, const ditto_strategy_opt
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a parameter server strategy");
     strategy->workers = w;
     w->replicas = o->replicas_per_worker != 0 ? o->replicas_per_worker : 1;
+    w->limit_ms = o->run_timeout_ms != 0 ? o->run_timeout_ms : DITTO_FOREVER;
     w->count = placement->replicas / w->replicas;
     w->strategy = calloc(w->count, sizeof(ditto_strategy *));
     w->placed = calloc(w->count, sizeof(ditto_placement *));
@@ -164,6 +165,7 @@ static ditto_status make_worker(ditto_strategy *strategy, const ditto_strategy_o
     ditto_placement *placement = w->placed[index];
     w->placed[index] = NULL;
     own.caller = DITTO_CALLER_IS_REPLICA_0; /* the thread that the coordinator starts for the worker */
+    own.run_timeout_ms = 0;                 /* the coordinator retires workers that are late */
     DTI_TRY(dti_strategy_create_placed(&dti_mirrored_strategy, &own, &strategy->machine, placement,
                                        &w->strategy[index]));
     dti_team_set_servers(w->strategy[index]->base.team, strategy->base.team);
@@ -183,7 +185,7 @@ ditto_status dti_workers_destroy(ditto_strategy *strategy)
 {
     struct dti_workers *w = strategy->workers;
     uint32_t lost = 0, last = 0;
-    for (uint32_t i = 0; i < w->count; i++) {
+    for (uint32_t i = 0; w->strategy != NULL && i < w->count; i++) {
         if (w->strategy[i] == NULL)
             continue;
         if (dti_strategy_destroy(w->strategy[i]) == DITTO_OK) {

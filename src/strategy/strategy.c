@@ -393,6 +393,12 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
     if (has_workers && atomic_load(&strategy->workers->coordinator) != NULL)
         return DTI_FAIL(DITTO_ERR_BUSY, "the strategy has a coordinator: destroy that first");
     DTI_TRY(close(strategy));
+    /* A coordinator may have been created since the first look. Creating one enters the gate, which is shut
+     * now. */
+    if (has_workers && atomic_load(&strategy->workers->coordinator) != NULL) {
+        dti_team_reopen(team);
+        return DTI_FAIL(DITTO_ERR_BUSY, "the strategy has a coordinator: destroy that first");
+    }
     /* The other hosts may still need this one in a call that they made before. */
     if (strategy->hosts != NULL && !strategy->hosts->cluster->is_poisoned)
         others = dti_hosts_agree(strategy->hosts, "ditto_strategy_destroy", DITTO_OK);

@@ -59,6 +59,7 @@ struct dti_workers {
     uint32_t replicas;         /* of each worker */
     ditto_strategy **strategy; /* [count] the mirrored strategy of each worker */
     ditto_placement **placed;  /* [count] their placements, until the strategies take them over */
+    uint32_t limit_ms;         /* of a function, or DITTO_FOREVER */
     ditto_placement *servers;  /* where the threads of the parameter servers are */
     uint32_t num_nodes, *node; /* [num_nodes] the parameter nodes */
 

@@ -11,6 +11,7 @@ ditto_status ditto_strategy_tuning(const ditto_strategy *strategy, ditto_tuning 
     DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_TRY(dti_result_check(out, "ditto_tuning"));
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     dti_result_store(out, &dti_team_sync(dti_team_of(strategy))->tuning.given, sizeof *out);
     return DITTO_OK;
 }
@@ -30,6 +31,7 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     DTI_ENTER();
     DTI_TRY(dti_not_null(strategy, "strategy"));
     DTI_TRY(dti_result_check(out, "ditto_choice"));
+    DTI_TRY(dti_team_check_in_step(dti_team_of(strategy)));
     if (operation < DITTO_OPERATION_BARRIER || operation > DITTO_OPERATION_ALL_GATHER ||
         (unsigned)implementation > DITTO_IMPLEMENTATION_HIERARCHICAL)
         return DTI_FAIL(DITTO_ERR_RANGE,

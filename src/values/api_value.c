@@ -76,6 +76,7 @@ ditto_status ditto_variable_value(ditto_variable *variable, ditto_value **out)
     DTI_ENTER();
     DTI_HOLD_VARIABLE(variable);
     DTI_TRY(dti_variable_check_whole(variable, "the value of"));
+    DTI_TRY(dti_team_check_in_step(variable->team));
     DTI_TRY(check_making(dti_team_strategy(variable->team), variable, "variable", out));
     return dti_value_make_variable(dti_team_strategy(variable->team), variable, out);
 }

@@ -2,6 +2,8 @@
  * cancelling and lost workers (rules 12.1 to 12.9). tests/coordinator/test_parameters.c has the variables. */
 #include "support/support.h"
 
+#include <ditto/parameter.h>
+
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -113,6 +115,14 @@ static ditto_value *argument_x(ditto_strategy *strategy, double *x)
         ditto_strategy_nest(strategy, (const char *[]){ "x" }, (const ditto_value *[]){ plain }, 1, &nest));
     assert_ok(ditto_value_destroy(plain));
     return nest;
+}
+
+static ditto_status number_of_worker(uint32_t worker, uint32_t workers, void *user, ditto_tensor *component)
+{
+    double *number = user;
+    *number = 100 * workers + worker;
+    *component = (ditto_tensor){ .data = number, .dtype = DITTO_F64 };
+    return DITTO_OK;
 }
 
 /* -- rules -- */
@@ -259,17 +269,34 @@ static void rule_12_3_arguments_are_copied(void **state)
     ditto_value *foreign = argument_x(other, &x);
     assert_status(ditto_coordinator_schedule(c, "double", foreign, NULL, NULL), DITTO_ERR_CONTEXT);
     assert_ok(ditto_value_destroy(foreign));
-    ditto_variable *variable;
-    ditto_value *of_variable;
-    ditto_tensor t = { .data = &x, .dtype = DITTO_F64 };
-    assert_ok(ditto_variable_create(strategy, &t, NULL, &variable));
-    assert_ok(ditto_variable_value(variable, &of_variable));
-    assert_status(ditto_coordinator_schedule(c, "double", of_variable, NULL, NULL), DITTO_ERR_INVALID);
-    assert_message("a variable");
-    assert_ok(ditto_value_destroy(of_variable));
     assert_ok(ditto_strategy_destroy(other));
     end(c, strategy);
-    assert_ok(ditto_variable_destroy(variable));
+}
+
+static ditto_status return_slices(ditto_replica *self, void *user)
+{
+    int64_t row = 0;
+    double value = 1;
+    ditto_slices slices = {
+        .indices = &row, .values = &value, .rows = 1, .row_count = 1, .dtype = DITTO_F64
+    };
+    (void)user;
+    return ditto_return_slices(self, NULL, &slices, 1);
+}
+
+static void rule_12_4_results_are_tensors(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(1, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 0);
+    ditto_value *value;
+    register_as("return_slices", return_slices, NULL);
+    ditto_remote *remote = schedule(c, "return_slices", NULL);
+    assert_status(ditto_remote_fetch(remote, &value), DITTO_ERR_INVALID);
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_INVALID);
+    assert_message("slices");
+    assert_ok(ditto_remote_destroy(remote));
+    end(c, strategy);
 }
 
 static void rule_12_3_a_full_queue(void **state)
@@ -296,6 +323,20 @@ static void rule_12_3_a_full_queue(void **state)
     assert_ok(ditto_coordinator_join(c));
     assert_ok(ditto_coordinator_done(c, &done));
     assert_true(done);
+    end(c, strategy);
+}
+
+static void rule_12_3_the_smallest_queue(void **state)
+{
+    (void)state;
+    ditto_strategy *strategy = make_workers(3, 1, NULL);
+    ditto_coordinator *c = make_coordinator(strategy, 1);
+    register_as("count", count_call, &calls);
+    atomic_store(&calls, 0);
+    for (int i = 0; i < 1000; i++)
+        assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+    assert_ok(ditto_coordinator_join(c));
+    assert_int_equal(atomic_load(&calls), 1000);
     end(c, strategy);
 }
 
@@ -496,6 +537,52 @@ static void rule_12_6_destroy_cancels_the_queue(void **state)
     assert_ok(ditto_strategy_destroy(strategy));
 }
 
+static void *fetch_late(void *remote)
+{
+    ditto_value *value = NULL;
+    double number = 0;
+    ditto_status status = ditto_remote_fetch(remote, &value);
+    if (status == DITTO_OK && ditto_value_f64(value, &number) == DITTO_OK &&
+        ditto_value_destroy(value) == DITTO_OK && number == 5)
+        return NULL;
+    return "failed";
+}
+
+static ditto_status five_behind_the_gate(ditto_replica *self, void *user)
+{
+    DITTO_TRY(wait_for_gate(self, user));
+    return ditto_return_f64(self, NULL, 5);
+}
+
+/* A fetch on another thread gets the result of a function that destroy waits for. */
+static void rule_12_6_fetch_during_destroy(void **state)
+{
+    (void)state;
+    for (int i = 0; i < test_trials(20); i++) {
+        ditto_strategy *strategy = make_workers(1, 1, NULL);
+        ditto_coordinator *c = make_coordinator(strategy, 0);
+        pthread_t opener, fetcher;
+        void *failed;
+        register_as("five", five_behind_the_gate, NULL);
+        atomic_store(&gate_is_open, 0);
+        ditto_remote *remote = schedule(c, "five", NULL);
+        ditto_worker_info info = DITTO_WORKER_INFO_INIT;
+        while (!info.is_busy)
+            assert_ok(ditto_coordinator_worker_info(c, 0, &info));
+        assert_int_equal(pthread_create(&opener, NULL, open_gate_later, NULL), 0);
+        assert_int_equal(pthread_create(&fetcher, NULL, fetch_late, remote), 0);
+        ditto_status status;
+        while ((status = ditto_coordinator_destroy(c)) == DITTO_ERR_BUSY) /* the fetch came first */
+            sleep_ms(1);
+        assert_ok(status);
+        pthread_join(opener, NULL);
+        pthread_join(fetcher, &failed);
+        assert_null(failed);
+        assert_ok(ditto_remote_destroy(remote));
+        assert_ok(ditto_strategy_destroy(strategy));
+    }
+}
+
 /* -- workers that are lost -- */
 
 static _Atomic int begun, stuck;
@@ -588,6 +675,159 @@ static void rule_12_7_after_max_attempts_it_fails(void **state)
     assert_int_equal(in_child(retire_all, NULL, 60), 0);
 }
 
+struct late_model {
+    ditto_variable *variable;
+    ditto_optimizer *optimizer;
+    ditto_per_worker *values;
+    _Atomic int has_ended;
+};
+
+/* Waits for the gate, and then uses objects that the program has destroyed meanwhile. */
+static ditto_status use_late(ditto_replica *self, void *user)
+{
+    struct late_model *m = user;
+    double gradient = 1;
+    ditto_tensor t = { .data = &gradient, .dtype = DITTO_F64 }, own, x;
+    while (!atomic_load(&gate_is_open))
+        sleep_ms(1);
+    ditto_status status = ditto_argument(self, "x", &x);
+    if (status == DITTO_OK)
+        status = ditto_worker_value(self, m->values, &own);
+    if (status == DITTO_OK)
+        *(double *)own.data += *(double *)x.data;
+    if (ditto_apply(self, m->optimizer, &t, NULL) == DITTO_OK ||
+        ditto_pull(self, m->variable, NULL, &gradient) == DITTO_OK)
+        sleep_ms(1);
+    atomic_fetch_add(&m->has_ended, 1);
+    return DITTO_OK;
+}
+
+static int destroy_before_late(void *replicas)
+{
+    static struct late_model m;
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_coordinator *c, *second;
+    ditto_strategy *strategy;
+    ditto_remote *remote;
+    ditto_value *value, *arguments;
+    double number = 0;
+    ditto_tensor zero = { .dtype = DITTO_F64 };
+    adding.rule = DITTO_RULE_ADD;
+    options.run_timeout_ms = SANITIZED ? 500 : 100;
+    options.replicas_per_worker = *(uint32_t *)replicas;
+    options.num_replicas = options.replicas_per_worker;
+    REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_variable_create(strategy, &zero, NULL, &m.variable) == DITTO_OK);
+    REQUIRE(ditto_optimizer_create(&m.variable, 1, &adding, &m.optimizer) == DITTO_OK);
+    REQUIRE(ditto_coordinator_create(strategy, NULL, &c) == DITTO_OK);
+    REQUIRE(ditto_coordinator_values_from_function(c, number_of_worker, &number, &m.values) == DITTO_OK);
+    REQUIRE(ditto_function_register("use_late", use_late, &m) == DITTO_OK);
+    arguments = argument_x(strategy, &number);
+    atomic_store(&gate_is_open, 0);
+    REQUIRE(ditto_coordinator_schedule(c, "use_late", arguments, NULL, &remote) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(m.variable) == DITTO_ERR_BUSY);
+    REQUIRE(ditto_optimizer_destroy(m.optimizer) == DITTO_ERR_BUSY);
+    ditto_status fetched = ditto_remote_fetch(remote, &value);
+    REQUIRE(fetched == DITTO_ERR_TIMED_OUT);
+    REQUIRE(ditto_optimizer_destroy(m.optimizer) == DITTO_ERR_BUSY); /* the late function still runs */
+    REQUIRE(ditto_coordinator_destroy(c) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_coordinator_create(strategy, NULL, &second) == DITTO_ERR_POISONED);
+    REQUIRE(ditto_remote_destroy(remote) == DITTO_OK);
+    REQUIRE(ditto_value_destroy(arguments) == DITTO_OK);
+    REQUIRE(ditto_optimizer_destroy(m.optimizer) == DITTO_OK);
+    REQUIRE(ditto_variable_destroy(m.variable) == DITTO_OK);
+    REQUIRE(ditto_strategy_destroy(strategy) == DITTO_ERR_POISONED);
+    atomic_store(&gate_is_open, 1);
+    while (atomic_load(&m.has_ended) < (int)options.num_replicas)
+        sleep_ms(1);
+    return 0;
+}
+
+static void rule_12_7_a_late_function_keeps_what_it_uses(void **state)
+{
+    (void)state;
+    for (uint32_t replicas = 1; replicas <= 2; replicas++)
+        assert_int_equal(in_child(destroy_before_late, &replicas, 100), 0);
+}
+
+/* A function that never ends is scheduled, and the coordinator is destroyed at once. */
+static int destroy_at_once(void *unused)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_coordinator *c;
+    ditto_strategy *strategy;
+    (void)unused;
+    options.run_timeout_ms = SANITIZED ? 500 : 100;
+    options.num_replicas = 1;
+    REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
+    REQUIRE(ditto_coordinator_create(strategy, NULL, &c) == DITTO_OK);
+    REQUIRE(ditto_function_register("wait", wait_for_gate, NULL) == DITTO_OK);
+    atomic_store(&gate_is_open, 0);
+    REQUIRE(ditto_coordinator_schedule(c, "wait", NULL, NULL, NULL) == DITTO_OK);
+    ditto_status status = ditto_coordinator_destroy(c); /* a worker may have begun it, or not */
+    REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED);
+    REQUIRE(ditto_strategy_destroy(strategy) == status);
+    return 0;
+}
+
+static void rule_12_7_destroy_does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(in_child(destroy_at_once, NULL, 60), 0);
+}
+
+static ditto_status end_about_the_limit(ditto_replica *self, void *user)
+{
+    ditto_tensor x;
+    DITTO_TRY(ditto_argument(self, "x", &x));
+    uint64_t *random = user;
+    sleep_ms(18 + (long)(test_random(random) % 5));
+    return ditto_return_f64(self, NULL, *(const double *)x.data);
+}
+
+/* Functions that end just when they become late are finished once, with the right result, or fail. */
+static int end_at_limit(void *unused)
+{
+    static uint64_t random = 1;
+    (void)unused;
+    for (int i = 0; i < test_trials(30); i++) {
+        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+        ditto_coordinator *c;
+        ditto_strategy *strategy;
+        ditto_remote *remote;
+        ditto_value *value;
+        double x = i, found;
+        options.run_timeout_ms = 20;
+        options.num_replicas = 3;
+        REQUIRE(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy) == DITTO_OK);
+        REQUIRE(ditto_coordinator_create(strategy, NULL, &c) == DITTO_OK);
+        REQUIRE(ditto_function_register("about", end_about_the_limit, &random) == DITTO_OK);
+        ditto_value *arguments = argument_x(strategy, &x);
+        REQUIRE(ditto_coordinator_schedule(c, "about", arguments, NULL, &remote) == DITTO_OK);
+        ditto_status status = ditto_remote_fetch(remote, &value);
+        REQUIRE(status == DITTO_OK || status == DITTO_ERR_TIMED_OUT);
+        if (status == DITTO_OK) {
+            REQUIRE(ditto_value_f64(value, &found) == DITTO_OK && found == x);
+            REQUIRE(ditto_value_destroy(value) == DITTO_OK);
+        }
+        REQUIRE(ditto_value_destroy(arguments) == DITTO_OK);
+        REQUIRE(ditto_remote_destroy(remote) == DITTO_OK);
+        status = ditto_coordinator_destroy(c);
+        REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED);
+        status = ditto_strategy_destroy(strategy);
+        REQUIRE(status == DITTO_OK || status == DITTO_ERR_POISONED);
+    }
+    return 0;
+}
+
+static void rule_12_7_functions_that_end_at_the_limit(void **state)
+{
+    (void)state;
+    assert_int_equal(in_child(end_at_limit, NULL, 100), 0);
+}
+
 /* -- inside functions -- */
 
 struct inside {
@@ -643,14 +883,6 @@ static void rule_12_8_calls_from_inside(void **state)
 }
 
 /* -- per-worker values and datasets -- */
-
-static ditto_status number_of_worker(uint32_t worker, uint32_t workers, void *user, ditto_tensor *component)
-{
-    double *number = user;
-    *number = 100 * workers + worker;
-    *component = (ditto_tensor){ .data = number, .dtype = DITTO_F64 };
-    return DITTO_OK;
-}
 
 /* Adds 1000 to the worker's value, and returns what it was. */
 static ditto_status add_to_own(ditto_replica *self, void *user)
@@ -820,14 +1052,20 @@ int main(void)
         cmocka_unit_test(rule_12_3_functions_are_executed_once_each),
         cmocka_unit_test(rule_12_3_arguments_are_copied),
         cmocka_unit_test(rule_12_3_a_full_queue),
+        cmocka_unit_test(rule_12_3_the_smallest_queue),
         cmocka_unit_test(rule_12_3_names),
+        cmocka_unit_test(rule_12_4_results_are_tensors),
         cmocka_unit_test(rule_12_4_positive_statuses_are_returned_with_results),
         cmocka_unit_test(rule_12_5_the_first_error_is_returned_once),
         cmocka_unit_test(rule_12_5_schedule_and_done_return_it_too),
         cmocka_unit_test(rule_12_6_cancelling),
         cmocka_unit_test(rule_12_6_destroy_cancels_the_queue),
+        cmocka_unit_test(rule_12_6_fetch_during_destroy),
         cmocka_unit_test(rule_12_7_a_late_function_is_executed_by_another_worker),
         cmocka_unit_test(rule_12_7_after_max_attempts_it_fails),
+        cmocka_unit_test(rule_12_7_a_late_function_keeps_what_it_uses),
+        cmocka_unit_test(rule_12_7_destroy_does_not_wait_for_ever),
+        cmocka_unit_test(rule_12_7_functions_that_end_at_the_limit),
         cmocka_unit_test(rule_12_8_calls_from_inside),
         cmocka_unit_test(rule_12_9_values_of_workers),
         cmocka_unit_test(rule_12_9_datasets_of_workers),

@@ -58,6 +58,13 @@ static void destroy_model(struct model *m)
     assert_ok(ditto_strategy_destroy(m->strategy));
 }
 
+static ditto_status update_copy(const ditto_tensor *copy, const ditto_tensor *arguments,
+                                uint32_t num_arguments, void *user, ditto_tensor *result)
+{
+    (void)copy, (void)arguments, (void)num_arguments, (void)user, (void)result;
+    return DITTO_OK;
+}
+
 /* -- cross-replica context -- */
 
 static void rule_12_2_parameters_in_cross_replica_context(void **state)
@@ -89,6 +96,15 @@ static void rule_12_2_parameters_in_cross_replica_context(void **state)
     assert_int_equal(versions[3], 4);
     assert_ok(ditto_variable_describe(m.table, text, sizeof text, NULL));
     assert_non_null(strstr(text, "a parameter"));
+    const void *address;
+    ditto_value *of_variable;
+    assert_status(ditto_variable_component(m.bias, 0, &address), DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_variable_shard_data(m.table, 0, &address), DITTO_ERR_UNSUPPORTED);
+    assert_message("ditto_variable_read");
+    assert_status(ditto_variable_value(m.bias, &of_variable), DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_variable_update(m.bias, update_copy, NULL, NULL, 0, NULL, NULL),
+                  DITTO_ERR_UNSUPPORTED);
+    assert_status(ditto_variable_component_name(m.bias, 1, text, sizeof text, NULL), DITTO_ERR_RANGE);
     ditto_variable *refused;
     ditto_variable_options on_read = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor t = { .dtype = DITTO_F64 };
@@ -193,6 +209,8 @@ static ditto_status use_wrongly(ditto_replica *self, void *user)
     EXPECT(&m->report, ditto_pull(self, m->bias, NULL, NULL) == DITTO_ERR_INVALID);
     EXPECT(&m->report, ditto_pull(self, NULL, NULL, buffer) == DITTO_ERR_INVALID);
     EXPECT(&m->report, ditto_pull(NULL, m->bias, NULL, buffer) == DITTO_ERR_INVALID);
+    EXPECT(&m->report,
+           ditto_update(self, m->bias, update_copy, NULL, NULL, 0, NULL) == DITTO_ERR_UNSUPPORTED);
     EXPECT(&m->report, ditto_variable_read(m->bias, buffer, sizeof(double) * WIDTH) == DITTO_ERR_CONTEXT);
     EXPECT(&m->report, ditto_variable_destroy(m->bias) == DITTO_ERR_CONTEXT);
     /* A variable of the worker's own strategy is not a parameter. */
@@ -316,8 +334,18 @@ static void rule_12_12_one_worker_has_the_bits_of_one_replica(void **state)
             assert_ok(ditto_coordinator_join(c));
             read_all(&n, found);
             assert_memory_equal(found, expected, sizeof found);
-            ditto_variable *iterations;
+            ditto_variable *iterations, *slot;
             int64_t steps;
+            if (tries[k].rule == DITTO_RULE_ADAM) {
+                uint64_t versions[8];
+                double moments[ROWS * WIDTH];
+                assert_ok(ditto_optimizer_slot(n.optimizer, 0, "v", &slot));
+                assert_int_equal(ditto_variable_num_shards(slot), shards);
+                assert_ok(ditto_parameter_versions(slot, versions, shards));
+                assert_int_equal(versions[0], 20);
+                assert_ok(ditto_variable_read(slot, moments, sizeof moments));
+                assert_true(moments[0] > 0);
+            }
             assert_ok(ditto_optimizer_iterations(n.optimizer, &iterations));
             assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
             assert_int_equal(steps, 20);

@@ -221,7 +221,7 @@ static const char *replica_form(const char *function)
         { "ditto_strategy_broadcast_to", "ditto_broadcast_from_root" },
         { "ditto_strategy_merge_slices", "ditto_all_reduce_slices" },
         { "ditto_variable_create", "ditto_create_variable" },
-        { "ditto_variable_read", "ditto_read" },
+        { "ditto_variable_read", "ditto_read (of a parameter ditto_pull)" },
         { "ditto_variable_assign", "ditto_assign" },
         { "ditto_variable_assign_add", "ditto_assign_add" },
         { "ditto_variable_assign_sub", "ditto_assign_sub" },

@@ -137,6 +137,12 @@ void dti_team_set_variables(struct dti_team *team, struct dti_registry *variable
  * other teams. It outlives the team of the worker. */
 struct dti_team *dti_team_servers(const struct dti_team *team);
 void dti_team_set_servers(struct dti_team *team, struct dti_team *servers);
+/* For the team of parameter servers: is_in_use(argument) says whether functions of workers may be using the
+ * variables. NULL means that none is. */
+void dti_team_set_in_use(struct dti_team *team, bool (*is_in_use)(const void *argument),
+                         const void *argument);
+/* Returns BUSY if functions of workers may be using `what`, whose name is `name`. The caller has the turn. */
+ditto_status dti_team_check_unused(const struct dti_team *team, const char *what, const char *name);
 /* Numbers the producers that iterators start. The calling thread has the turn. */
 uint32_t dti_team_number_producer(struct dti_team *team);
 /* A poster that is not replica 0 calls work(argument) whenever it looks whether a run has ended. A thread

@@ -78,6 +78,10 @@ struct dti_team {
     struct dti_registry *variables;
     struct dti_team *servers; /* see dti_team_servers */
 
+    /* See dti_team_set_in_use. Protected by `lock`. */
+    bool (*is_in_use)(const void *argument);
+    const void *in_use_argument;
+
     /* The turn: at most one cross call runs at a time. */
     pthread_mutex_t lock;
 

@@ -85,6 +85,7 @@ ditto_status ditto_update(ditto_replica *self, ditto_variable *variable, ditto_u
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, variable);
+    DTI_TRY(dti_team_check_in_step(variable->team));
     DTI_TRY(check_function(function != NULL, "on every copy"));
     DTI_TRY(check_tensors(arguments, num_arguments));
     return dti_update_in_replica(r, variable, &(struct dti_update_request){ function, user, num_arguments },

@@ -243,6 +243,8 @@ static ditto_status check_slots(const struct dti_dependent *dependent)
     bool is_closed = team == NULL;
     if (!is_closed && dti_team_forked(team))
         return DITTO_OK;
+    if (!is_closed)
+        DTI_TRY(dti_team_check_unused(team, "optimizer", o->name));
     for (size_t i = 0; i < (size_t)o->count * o->slots; i++)
         DTI_TRY(check_slot(o->slot[i], is_closed));
     return check_slot(o->iterations, is_closed);

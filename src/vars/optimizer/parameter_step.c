@@ -26,8 +26,10 @@ static size_t bytes_of(const ditto_optimizer *o)
 
 /* Collective among the replicas of the worker. After an error, too, reduced->memory is the caller's. */
 static ditto_status reduce(struct dti_replica *self, const ditto_optimizer *o, const ditto_tensor *gradients,
-                           struct reduced *reduced)
+                           double learning_rate, struct reduced *reduced)
 {
+    uint64_t rate; /* the replicas compare it */
+    memcpy(&rate, &learning_rate, sizeof rate);
     reduced->gradient = gradients;
     if (self->num_replicas == 1)
         return DITTO_OK;
@@ -39,6 +41,7 @@ static ditto_status reduce(struct dti_replica *self, const ditto_optimizer *o, c
         const ditto_variable *v = o->variable[k];
         struct dti_shared_result shared = { .name = "ditto_apply",
                                             .object = o->name,
+                                            .hash = rate,
                                             .src = gradients[k].data,
                                             .dst = at,
                                             .count = v->count,
@@ -150,7 +153,7 @@ ditto_status dti_parameter_step(struct dti_replica *self, ditto_optimizer *o, co
 {
     struct reduced reduced = { .memory = NULL };
     struct dti_fenv saved = dti_fenv_enter();
-    ditto_status status = reduce(self, o, gradients, &reduced);
+    ditto_status status = reduce(self, o, gradients, options->learning_rate, &reduced);
     if (status == DITTO_OK)
         status = step(self, o, &reduced, options);
     dti_fenv_leave(saved);

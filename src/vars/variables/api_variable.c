@@ -125,6 +125,10 @@ ditto_status ditto_variable_component_name(const ditto_variable *v, uint32_t rep
     DTI_HOLD_VARIABLE(v);
     if (capacity > 0)
         DTI_TRY(dti_not_null(buffer, "buffer"));
+    if (v->shard != NULL && replica != 0)
+        return DTI_FAIL(DITTO_ERR_RANGE,
+                        "replica %u of \"%s\": a parameter exists once, and replica 0 stands for it", replica,
+                        v->name);
     if (replica >= dti_team_all_replicas(v->team))
         return DTI_FAIL(DITTO_ERR_RANGE, "replica %u does not exist: the strategy has %u", replica,
                         dti_team_all_replicas(v->team));
@@ -163,7 +167,9 @@ ditto_aggregation ditto_variable_aggregation(const ditto_variable *variable)
 
 size_t ditto_variable_num_shards(const ditto_variable *variable)
 {
-    return variable != NULL && !variable->optimizer_slot ? variable->pieces : 1;
+    /* The parts of other slots are not shards. Those of a parameter's slot are. */
+    bool has_shards = variable != NULL && (!variable->optimizer_slot || variable->shard != NULL);
+    return has_shards ? variable->pieces : 1;
 }
 
 uint64_t ditto_variable_generation(const ditto_variable *v)
@@ -299,6 +305,17 @@ ditto_status ditto_variable_assign_sub(ditto_variable *variable, const void *val
     return cross_write(variable, DTI_RULE_SUB, value, bytes);
 }
 
+/* Refuses to show where the elements of a parameter are. */
+static ditto_status check_address(const ditto_variable *v)
+{
+    if (v->shard == NULL)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                    "the address of \"%s\", a parameter that workers change at any time: copy its elements "
+                    "(ditto_variable_read, or ditto_pull in a function)",
+                    v->name);
+}
+
 ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const void **data)
 {
     DTI_ENTER();
@@ -308,6 +325,7 @@ ditto_status ditto_variable_component(ditto_variable *v, uint32_t replica, const
     uint32_t index;
     DTI_TRY(dti_team_index(v->team, replica, &index));
     DTI_TRY(dti_variable_check_whole(v, "a component of"));
+    DTI_TRY(check_address(v));
     *data = dti_variable_component(v, index);
     return DITTO_OK;
 }
@@ -327,6 +345,7 @@ ditto_status ditto_variable_shard_data(ditto_variable *v, size_t shard, const vo
     DTI_TRY(check_shard(v, shard));
     DTI_TRY(dti_not_null(data, "data"));
     DTI_TRY(dti_context_check_cross(v->team));
+    DTI_TRY(check_address(v));
     if (v->optimizer_slot)
         DTI_TRY(dti_variable_check_whole(v, "the data of"));
     *data = v->copies_of_piece[shard].copy[0].data;
@@ -427,7 +446,10 @@ ditto_status ditto_component(ditto_replica *self, ditto_variable *variable, void
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "\"%s\" is %s: its components cannot be changed one by one: use ditto_assign or a "
                         "similar function",
-                        variable->name, variable->central ? "in central storage" : "mirrored");
+                        variable->name,
+                        variable->shard != NULL ? "a parameter"
+                        : variable->central     ? "in central storage"
+                                                : "mirrored");
     dti_changed(variable, r->index);
     *data = dti_variable_component(variable, r->index);
     return DITTO_OK;

@@ -43,6 +43,8 @@ static const char *name(const struct dti_dependent *dependent)
 static ditto_status check_users(const struct dti_dependent *dependent)
 {
     const ditto_variable *v = (const ditto_variable *)dependent;
+    if (v->shard != NULL && v->team != NULL && !v->optimizer_slot)
+        DTI_TRY(dti_team_check_unused(v->team, "variable", v->name));
     if (v->users == 0 || (v->team == NULL && !v->optimizer_slot))
         return DITTO_OK;
     return DTI_FAIL(DITTO_ERR_BUSY, "%u optimizer%s on \"%s\": destroy %s first", v->users,
@@ -335,6 +337,8 @@ ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variab
     ditto_status status = dti_copies_plan_optimizer_slot(v, piece, pieces);
     if (status == DITTO_OK && v->kind == &dti_parameter_kind) {
         v->borrows_shards = guard != NULL;
+        for (uint32_t i = 0; v->borrows_shards && i < v->pieces; i++)
+            v->copy_node[i] = guard->copy_node[i];
         if (v->borrows_shards)
             v->shard = guard->shard;
         else
