@@ -286,13 +286,22 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_remote_destroy(ditto_remote *remote
 typedef struct ditto_worker_info {
     size_t struct_size; /**< set by DITTO_WORKER_INFO_INIT */
 
-    uint32_t first_replica; /**< the id of its first replica in the placement of the strategy */
-    uint32_t num_replicas;  /**< the number of its replicas */
-    int is_retired;         /**< not 0 if it gets no further functions */
-    int is_busy;        /**< not 0 if it executes a function, also a late one that was taken away from it */
-    uint64_t functions; /**< the number of functions that it has executed, also of those that failed */
-    uint64_t busy_ns;   /**< how long they took */
-    uint64_t iterators; /**< how often it has made the iterators of per-worker datasets */
+    /** The id of its first replica in the placement of the strategy. */
+    uint32_t first_replica;
+
+    uint32_t num_replicas; /**< the number of its replicas */
+    int is_retired;        /**< not 0 if it gets no further functions */
+
+    /** Not 0 if it executes a function, also a late one that was taken away from it. */
+    int is_busy;
+
+    /** The number of functions that it has executed, also of those that failed. */
+    uint64_t functions;
+
+    uint64_t busy_ns; /**< how long they took */
+
+    /** How often it has made the iterators of per-worker datasets. */
+    uint64_t iterators;
 } ditto_worker_info;
 
 /** Initial value of ditto_worker_info. */
@@ -324,7 +333,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_worker_info(const ditto
  *
  *  @param coordinator  the coordinator
  *  @param function     is called on this thread, once for each worker, with its number and the number of
- *                      workers. What it provides is copied
+ *                      workers. The tensor that it provides is copied
  *  @param user         passed to the function
  *  @param out          [out] the values; set only on DITTO_OK
  *  @return DITTO_OK, an error of the function, or one of:

@@ -265,11 +265,13 @@ typedef struct ditto_apply_options {
 /** Initial value of ditto_apply_options: the optimizer's learning rate, no norm. */
 #define DITTO_APPLY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_apply_options)
 
-/** Makes one step. On parameters (ditto/parameter.h) only the replicas of one worker take part, and the step is
- *  applied to one shard after the other, while other workers make steps of theirs; the following holds for
- *  mirrored variables. The call is collective, and is made in replica context. When it returns DITTO_OK, every
- *  copy of every variable has its new value, and all replicas see it. After an error of a collective the
- *  values of the variables are unspecified.
+/** Makes one step. On parameters (ditto/parameter.h) only the replicas of one worker take part, and the step
+ *  is applied to one shard after the other, while other workers make steps of theirs. The following holds for
+ *  mirrored variables.
+ *
+ *  The call is collective, and is made in replica context. When it returns DITTO_OK, every copy of every
+ *  variable has its new value, and all replicas see it. After an error of a collective the values of the
+ *  variables are unspecified.
  *
  *  @param self       the calling replica
  *  @param optimizer  the optimizer

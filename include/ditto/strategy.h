@@ -253,11 +253,11 @@ typedef struct ditto_strategy_options {
      *  not given. Queues of ditto/queue.h and the producers of datasets have waits of their own. */
     ditto_wait_policy wait;
 
-    /** Into how many blocks the row of replicas (of a parameter server strategy: of a worker's replicas) is cut
-     *  before they are combined, at most their number. 0 means one. The blocks are as equal as possible, the larger ones first. Each block is
-     *  combined in the usual order, and so are the results of the blocks (docs/semantics.md, "The order of
-     *  reduction"). The bits of reductions depend on the number of replicas and on this number, and on
-     *  nothing else. Blocks that are the replicas of one package each, or of one host each, spare memory
+    /** Into how many blocks the row of replicas (of a parameter server strategy: of a worker's replicas) is
+     *  cut before they are combined, at most their number. 0 means one. The blocks are as equal as possible,
+     *  the larger ones first. Each block is combined in the usual order, and so are the results of the blocks
+     *  (docs/semantics.md, "The order of reduction"). The bits of reductions depend on the number of replicas
+     *  and on this number, and on nothing else. Blocks that are the replicas of one package each, or of one host each, spare memory
      *  traffic where their number is not a power of two. */
     uint32_t order_blocks;
 

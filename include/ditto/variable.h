@@ -509,10 +509,10 @@ DITTO_API uint64_t ditto_generation(ditto_replica *self, const ditto_variable *v
 /** Assigns a value to a variable.
  *
  *  For a parameter (ditto/parameter.h) the call is not collective and needs no aggregation: it assigns the
- *  value of this replica. For a mirrored variable the call is collective. The replicas' values are aggregated, and the result is
- *  assigned once. Every replica sees it when the call returns. With ONLY_FIRST_REPLICA the value of replica 0
- *  is used. For a sync-on-read variable the replica assigns to its own component alone, without a meeting,
- *  whatever the aggregation is.
+ *  value of this replica. For a mirrored variable the call is collective. The replicas' values are
+ *  aggregated, and the result is assigned once. Every replica sees it when the call returns. With
+ *  ONLY_FIRST_REPLICA the value of replica 0 is used. For a sync-on-read variable the replica assigns to its
+ *  own component alone, without a meeting, whatever the aggregation is.
  *
  *  @param self      the calling replica
  *  @param variable  the variable

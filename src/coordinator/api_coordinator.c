@@ -60,7 +60,8 @@ static ditto_status enter(ditto_coordinator *c, struct dti_gate **held)
     DTI_TRY(dti_not_null(c, "coordinator"));
     if (dti_process_differs(c->process))
         return dti_fail_forked();
-    /* Before the gate, so that a call in a function does not wait for a destroy that waits for the function. */
+    /* Before the gate, so that a call in a function does not wait for a destroy that waits for this
+     * function. */
     DTI_TRY(dti_context_check_cross(c->strategy->base.team));
     *held = &c->gate;
     if (!dti_gate_enter(&c->gate))

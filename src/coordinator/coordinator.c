@@ -133,8 +133,8 @@ static uint32_t end_threads(struct ditto_coordinator *c)
     return lost;
 }
 
-/* Says whether a function is in the queue or being executed, also a late one. Variables and optimizers are not
- * destroyed meanwhile. */
+/* Says whether a function is in the queue or being executed, also a late one. Variables and optimizers are
+ * not destroyed meanwhile. */
 static bool is_in_use(const void *coordinator)
 {
     const struct ditto_coordinator *c = coordinator;

@@ -25,6 +25,13 @@ ditto_status dti_remote_make(ditto_strategy *strategy, struct ditto_coordinator 
     return DITTO_OK;
 }
 
+void dti_remote_keep(struct ditto_remote *remote)
+{
+    /* relaxed: the caller has a reference. */
+    if (remote != NULL)
+        atomic_fetch_add_explicit(&remote->references, 1, memory_order_relaxed);
+}
+
 void dti_remote_drop(struct ditto_remote *remote)
 {
     /* acq_rel: pairs with itself, so that all uses through the other reference happen before the memory is

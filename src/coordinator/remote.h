@@ -19,7 +19,8 @@ enum dti_remote_state {
 };
 
 struct ditto_remote {
-    _Atomic uint32_t references; /* the program's handle, and the function while it is not ended */
+    /* The program's handle, the function while it is not finished, and each worker that executes it. */
+    _Atomic uint32_t references;
     _Atomic uint32_t state;
 
     /* A reference, for waiting. */
@@ -37,7 +38,8 @@ struct ditto_remote {
 /* Makes a result with two references. Returns NO_MEMORY. */
 ditto_status dti_remote_make(ditto_strategy *strategy, struct ditto_coordinator *coordinator,
                              struct ditto_remote **out);
-void dti_remote_drop(struct ditto_remote *remote); /* NULL is allowed */
+void dti_remote_keep(struct ditto_remote *remote); /* NULL is allowed, also below */
+void dti_remote_drop(struct ditto_remote *remote);
 
 /* A worker begins the function, for the first time or again. Returns false if it was cancelled, or has ended
  * meanwhile. */

@@ -49,7 +49,8 @@ static bool next_function(struct dti_function_worker *w, struct dti_scheduled *i
             return true;
         if (dti_function_queue_pop(&c->queue, item)) {
             dti_signal_callers(c); /* one may wait for a free slot */
-            /* A push whose slot was filled after that of a later one has woken this worker for the later one. */
+            /* A later push may have filled its slot before this one did, and its worker found this slot
+             * empty. */
             if (dti_function_queue_has_one(&c->queue))
                 dti_wake_worker(c);
             return true;
@@ -91,22 +92,26 @@ static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uin
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
     item->attempts++;
     w->current = *item;
-    dti_copied_keep(item->arguments); /* the worker's own reference, also if the function is taken away */
+    /* The worker's own references, which it keeps if the function is taken away. */
+    dti_copied_keep(item->arguments);
+    dti_remote_keep(item->remote);
     atomic_store_explicit(&w->began_at_ns, now, memory_order_relaxed);
     /* release: pairs with the acquire in dti_retire_late. */
     atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
 }
 
-/* Takes the function back from the state. Returns false if another thread has retired the worker, and owns the
- * function now. */
+/* Takes the function back from the state. Returns false if another thread has retired the worker, and owns
+ * the function now. */
 static bool end(struct dti_function_worker *w, const struct dti_scheduled *item)
 {
     uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed);
-    dti_copied_drop(item->arguments);
     /* acq_rel: pairs with the thread that retires a worker, for `current`. */
-    return (state & 3) == DTI_WORKER_RUNNING &&
-           atomic_compare_exchange_strong_explicit(&w->state, &state, state & ~(uint64_t)3,
-                                                   memory_order_acq_rel, memory_order_relaxed);
+    bool is_own = (state & 3) == DTI_WORKER_RUNNING &&
+                  atomic_compare_exchange_strong_explicit(&w->state, &state, state & ~(uint64_t)3,
+                                                          memory_order_acq_rel, memory_order_relaxed);
+    dti_copied_drop(item->arguments);
+    dti_remote_drop(item->remote);
+    return is_own;
 }
 
 static void count(_Atomic uint64_t *counter, uint64_t more)

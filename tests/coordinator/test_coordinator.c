@@ -693,7 +693,7 @@ static ditto_status use_late(ditto_replica *self, void *user)
     ditto_status status = ditto_argument(self, "x", &x);
     if (status == DITTO_OK)
         status = ditto_worker_value(self, m->values, &own);
-    if (status == DITTO_OK)
+    if (status == DITTO_OK && ditto_replica_id(self) == 0)
         *(double *)own.data += *(double *)x.data;
     if (ditto_apply(self, m->optimizer, &t, NULL) == DITTO_OK ||
         ditto_pull(self, m->variable, NULL, &gradient) == DITTO_OK)
@@ -782,15 +782,15 @@ static ditto_status end_about_the_limit(ditto_replica *self, void *user)
 {
     ditto_tensor x;
     DITTO_TRY(ditto_argument(self, "x", &x));
-    uint64_t *random = user;
-    sleep_ms(18 + (long)(test_random(random) % 5));
+    uint64_t random = atomic_fetch_add((_Atomic uint64_t *)user, 1);
+    sleep_ms(18 + (long)(test_random(&random) % 5));
     return ditto_return_f64(self, NULL, *(const double *)x.data);
 }
 
 /* Functions that end just when they become late are finished once, with the right result, or fail. */
 static int end_at_limit(void *unused)
 {
-    static uint64_t random = 1;
+    static _Atomic uint64_t random = 1;
     (void)unused;
     for (int i = 0; i < test_trials(30); i++) {
         ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
