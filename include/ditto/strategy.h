@@ -256,9 +256,9 @@ typedef struct ditto_strategy_options {
     /** Into how many blocks the row of replicas (of a parameter server strategy: of a worker's replicas) is
      *  cut before they are combined, at most their number. 0 means one. The blocks are as equal as possible,
      *  the larger ones first. Each block is combined in the usual order, and so are the results of the blocks
-     *  (docs/semantics.md, "The order of reduction"). The bits of reductions depend on the number of replicas
-     *  and on this number, and on nothing else. Blocks that are the replicas of one package each, or of one host each, spare memory
-     *  traffic where their number is not a power of two. */
+     *  (docs/semantics.md, "The order of reduction"). The bits of reductions depend on the number of
+     *  replicas and on this number, and on nothing else. Blocks that are the replicas of one package each, or
+     *  of one host each, spare memory traffic where their number is not a power of two. */
     uint32_t order_blocks;
 
     /** Whether a process takes only its part of the machine if a launcher has started several on it.
