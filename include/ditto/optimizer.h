@@ -157,6 +157,21 @@ typedef struct ditto_optimizer_options {
      *  none for biases and for the scales of normalizations. NULL means weight_decay for all. If it is set,
      *  weight_decay must be 0. The array is copied. */
     const double *weight_decays;
+
+    /* -- Only for parameters (ditto/parameter.h) -- */
+
+    /** If it is k > 1, the gradients of k calls of ditto_apply are gathered before a shard is updated. They
+     *  are added, or with op DITTO_MEAN averaged. k calls are one step. Gradients that are gathered and not
+     *  applied are not in checkpoints. 0 and 1 mean that each call is a step. */
+    uint32_t accumulate;
+
+    /** If has_max_staleness is set: a gradient is dropped if more than this number of steps have been made
+     *  since the number of steps was read (ditto_apply_options.read_steps). With W workers and 0, at most one
+     *  of the gradients that were computed from the same state counts. Source: bounded staleness, Ho et al.,
+     *  NIPS 2013. */
+    int64_t max_staleness;
+
+    int has_max_staleness; /**< if not 0, max_staleness is used, and ditto_apply needs read_steps */
 } ditto_optimizer_options;
 
 /** Initial value of ditto_optimizer_options: the defaults, without a rule. */
@@ -260,10 +275,37 @@ typedef struct ditto_apply_options {
      *  all replicas, with and without clip_norm. NULL if it is not needed. Without clip_norm, it must be NULL
      *  on all replicas or on none. */
     double *norm;
+
+    /* -- Only for parameters (ditto/parameter.h) -- */
+
+    /** For optimizers with max_staleness: the number of steps (ditto_optimizer_steps) before the parameters
+     *  were pulled from which the gradients were computed. */
+    int64_t read_steps;
+
+    int has_read_steps; /**< not 0 if read_steps is set */
+
+    /** [out] 1 if the gradients were dropped because they were too old, otherwise 0. NULL if it is not
+     *  needed. */
+    int *dropped;
 } ditto_apply_options;
 
 /** Initial value of ditto_apply_options: the optimizer's learning rate, no norm. */
 #define DITTO_APPLY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_apply_options)
+
+/** Returns the number of steps so far. The call is made in replica context. For parameters other workers may
+ *  make steps meanwhile.
+ *
+ *  @param self       the calling replica
+ *  @param optimizer  the optimizer
+ *  @param steps      [out] the number
+ *  @return DITTO_OK, or one of:
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL
+ *  @retval DITTO_ERR_CONTEXT  the optimizer is of another strategy, or of one that was destroyed; self is not
+ *                             the calling thread's replica
+ *  @par Cost
+ *  For parameters one lock. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_steps(ditto_replica *self, ditto_optimizer *optimizer,
+                                                             int64_t *steps);
 
 /** Makes one step. On parameters (ditto/parameter.h) only the replicas of one worker take part, and the step
  *  is applied to one shard after the other, while other workers make steps of theirs. The following holds for

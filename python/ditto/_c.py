@@ -166,13 +166,16 @@ class OptimizerOptions(Options):
                 ("has_epsilon", ctypes.c_int), ("weight_decay", ctypes.c_double),
                 ("clip_norm", ctypes.c_double), ("function", ctypes.c_void_p), ("user", ctypes.c_void_p),
                 ("num_slots", ctypes.c_uint32), ("rate_factors", ctypes.c_void_p),
-                ("weight_decays", ctypes.c_void_p)]
+                ("weight_decays", ctypes.c_void_p), ("accumulate", ctypes.c_uint32),
+                ("max_staleness", ctypes.c_int64), ("has_max_staleness", ctypes.c_int)]
 
 
 class ApplyOptions(Options):
     """ditto_apply_options"""
     _fields_ = [("struct_size", ctypes.c_size_t), ("learning_rate", ctypes.c_double),
-                ("has_learning_rate", ctypes.c_int), ("norm", ctypes.POINTER(ctypes.c_double))]
+                ("has_learning_rate", ctypes.c_int), ("norm", ctypes.POINTER(ctypes.c_double)),
+                ("read_steps", ctypes.c_int64), ("has_read_steps", ctypes.c_int),
+                ("dropped", ctypes.c_void_p)]
 
 
 REPLICA_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)

@@ -47,6 +47,9 @@ module ditto_optimizers
         integer(c_int32_t) :: num_slots = 0
         type(c_ptr) :: rate_factors = c_null_ptr
         type(c_ptr) :: weight_decays = c_null_ptr
+        integer(c_int32_t) :: accumulate = 0
+        integer(c_int64_t) :: max_staleness = 0
+        integer(c_int) :: has_max_staleness = 0
     end type
 
     type, bind(c) :: apply_options
@@ -54,6 +57,9 @@ module ditto_optimizers
         real(c_double) :: learning_rate = 0
         integer(c_int) :: has_learning_rate = 0
         type(c_ptr) :: norm = c_null_ptr
+        integer(c_int64_t) :: read_steps = 0
+        integer(c_int) :: has_read_steps = 0
+        type(c_ptr) :: dropped = c_null_ptr
     end type
 
     ! An optimizer. It is destroyed by destroy, before its variables.

@@ -407,6 +407,135 @@ static void rule_12_12_steps_of_many_workers_are_all_applied(void **state)
     }
 }
 
+/* -- gathering, and gradients that are too old -- */
+
+/* Pushes ones. `step` is the number of steps that the gradients are said to come from. */
+static ditto_status push_from_step(ditto_replica *self, void *user)
+{
+    struct step_numbers *n = user;
+    double table[ROWS * WIDTH], bias[WIDTH];
+    int dropped = -1;
+    int64_t steps;
+    ditto_tensor gradients[2] = {
+        { .data = table, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
+        { .data = bias, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } },
+    };
+    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        table[i] = 1;
+    for (int i = 0; i < WIDTH; i++)
+        bias[i] = 2;
+    DITTO_TRY(ditto_optimizer_steps(self, n->optimizer, &steps));
+    options.read_steps = (int64_t)n->step;
+    options.has_read_steps = 1;
+    options.dropped = &dropped;
+    DITTO_TRY(ditto_apply(self, n->optimizer, gradients, &options));
+    DITTO_TRY(ditto_return_f64(self, "steps", (double)steps));
+    return ditto_return_f64(self, "dropped", dropped);
+}
+
+static double member_f64(const ditto_value *value, const char *name)
+{
+    const ditto_value *member;
+    double number;
+    assert_ok(ditto_value_member(value, name, &member));
+    assert_ok(ditto_value_f64(member, &number));
+    return number;
+}
+
+static void rule_12_12_gradients_are_gathered(void **state)
+{
+    (void)state;
+    for (int mean = 0; mean < 2; mean++)
+        for (uint32_t workers = 1; workers <= 3; workers++) {
+            double found[(ROWS + 1) * WIDTH];
+            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+            ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
+            ditto_strategy *strategy;
+            ditto_coordinator *c;
+            struct step_numbers n;
+            uint64_t versions[5];
+            adding.rule = DITTO_RULE_ADD;
+            adding.op = mean ? DITTO_MEAN : DITTO_SUM;
+            adding.accumulate = 3;
+            options.num_replicas = workers;
+            assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
+            make_variables(strategy, 5, &adding, &n);
+            assert_ok(ditto_coordinator_create(strategy, NULL, &c));
+            assert_ok(ditto_function_register("push_ones", push_ones, &n));
+            for (int i = 0; i < 20; i++) /* six steps, and two gradients that wait for a third */
+                assert_ok(ditto_coordinator_schedule(c, "push_ones", NULL, NULL, NULL));
+            assert_ok(ditto_coordinator_join(c));
+            read_all(&n, found);
+            assert_true(found[0] == (mean ? 6 : 18) && found[ROWS * WIDTH - 1] == found[0]);
+            assert_ok(ditto_parameter_versions(n.table, versions, 5));
+            assert_int_equal(versions[4], 6);
+            ditto_variable *iterations;
+            int64_t steps;
+            assert_ok(ditto_optimizer_iterations(n.optimizer, &iterations));
+            assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
+            assert_int_equal(steps, 6);
+            assert_ok(ditto_coordinator_destroy(c));
+            destroy_all(&n);
+            assert_ok(ditto_strategy_destroy(strategy));
+            assert_ok(ditto_function_unregister("push_ones"));
+        }
+}
+
+static void rule_12_12_old_gradients_are_dropped(void **state)
+{
+    (void)state;
+    double found[(ROWS + 1) * WIDTH];
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
+    ditto_strategy *strategy, *mirrored = make_strategy(1, NULL);
+    ditto_coordinator *c;
+    struct step_numbers n;
+    ditto_optimizer *refused;
+    adding.rule = DITTO_RULE_ADD;
+    adding.max_staleness = 2;
+    options.num_replicas = 2;
+    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
+    adding.has_max_staleness = 1;
+    make_variables(strategy, 3, &adding, &n);
+    assert_ok(ditto_coordinator_create(strategy, NULL, &c));
+    assert_ok(ditto_function_register("push_from_step", push_from_step, &n));
+    for (int i = 0; i < 6; i++) { /* all from step 0: ages 0, 1 and 2 are applied */
+        ditto_remote *remote;
+        ditto_value *value;
+        assert_ok(ditto_coordinator_schedule(c, "push_from_step", NULL, NULL, &remote));
+        assert_ok(ditto_remote_fetch(remote, &value));
+        assert_true(member_f64(value, "dropped") == (i > 2));
+        assert_true(member_f64(value, "steps") == (i < 3 ? i : 3));
+        assert_ok(ditto_value_destroy(value));
+        assert_ok(ditto_remote_destroy(remote));
+    }
+    read_all(&n, found);
+    assert_true(found[0] == 3 && found[ROWS * WIDTH] == 6);
+    /* A step that does not say what its gradients come from. */
+    assert_ok(ditto_function_register("take_step", take_step, &n));
+    assert_ok(ditto_coordinator_schedule(c, "take_step", NULL, NULL, NULL));
+    assert_status(ditto_coordinator_join(c), DITTO_ERR_INVALID);
+    assert_message("read_steps");
+    assert_ok(ditto_coordinator_destroy(c));
+    destroy_all(&n);
+    assert_ok(ditto_strategy_destroy(strategy));
+    assert_ok(ditto_function_unregister("take_step"));
+    /* Replicas that work in step have no old gradients. */
+    ditto_variable *variable;
+    ditto_tensor t = { .dtype = DITTO_F64 };
+    assert_ok(ditto_variable_create(mirrored, &t, NULL, &variable));
+    assert_status(ditto_optimizer_create(&variable, 1, &adding, &refused), DITTO_ERR_INVALID);
+    adding.has_max_staleness = 0;
+    assert_status(ditto_optimizer_create(&variable, 1, &adding, &refused), DITTO_ERR_INVALID);
+    adding.max_staleness = 0;
+    adding.accumulate = 2;
+    assert_status(ditto_optimizer_create(&variable, 1, &adding, &refused), DITTO_ERR_INVALID);
+    assert_message("accumulate");
+    assert_ok(ditto_variable_destroy(variable));
+    assert_ok(ditto_strategy_destroy(mirrored));
+}
+
 static ditto_status start_parts(ditto_replica *self, void *user)
 {
     struct step_numbers *n = user;
@@ -445,6 +574,8 @@ int main(void)
         cmocka_unit_test(rule_12_10_wrong_uses),
         cmocka_unit_test(rule_12_12_one_worker_has_the_bits_of_one_replica),
         cmocka_unit_test(rule_12_12_steps_of_many_workers_are_all_applied),
+        cmocka_unit_test(rule_12_12_gradients_are_gathered),
+        cmocka_unit_test(rule_12_12_old_gradients_are_dropped),
         cmocka_unit_test(rule_12_12_steps_in_parts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,8 @@ int c_optimizer_options_are(const ditto_optimizer_options *o)
            o->learning_rate == 4 && o->has_learning_rate == 5 && o->momentum == 6 && o->nesterov == 7 &&
            o->beta1 == 8 && o->has_beta1 == 9 && o->beta2 == 10 && o->has_beta2 == 11 && o->epsilon == 12 &&
            o->has_epsilon == 13 && o->weight_decay == 14 && o->clip_norm == 15 && o->function == NULL &&
-           o->user != NULL && o->num_slots == 16 && o->rate_factors != NULL && o->weight_decays == NULL;
+           o->user != NULL && o->num_slots == 16 && o->rate_factors != NULL && o->weight_decays == NULL &&
+           o->accumulate == 17 && o->max_staleness == 18 && o->has_max_staleness == 19;
 }
 
 int c_csv_is(const ditto_csv_component *c, const ditto_csv_options *o)

@@ -101,7 +101,8 @@ contains
         i = input_options(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, c_loc(somewhere), 12)
         call check(c_input_options_are(i) == 1, 'input_options')
         o = optimizer_options(1, c_loc(somewhere), 2, 3, 4d0, 5, 6d0, 7, 8d0, 9, 10d0, 11, 12d0, 13, 14d0, &
-                              15d0, c_null_funptr, c_loc(somewhere), 16, c_loc(somewhere), c_null_ptr)
+                              15d0, c_null_funptr, c_loc(somewhere), 16, c_loc(somewhere), c_null_ptr, &
+                              17, 18_c_int64_t, 19)
         call check(c_optimizer_options_are(o) == 1, 'optimizer_options')
         c = csv_component(1, 2, 3, 4, 5, 6d0)
         v = csv_options(1, 2, 3, ';', 4)

@@ -88,6 +88,12 @@ static ditto_status check_options(const ditto_optimizer_options *o)
                         (int)o->op);
     if (o->rule == DITTO_RULE_FUNCTION && o->function == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "the rule is a function, but options->function is NULL");
+    if (o->has_max_staleness == 0 && o->max_staleness != 0)
+        return DTI_FAIL(DITTO_ERR_INVALID, "max_staleness is %lld, but has_max_staleness is 0: set both",
+                        (long long)o->max_staleness);
+    if (o->max_staleness < 0)
+        return DTI_FAIL(DITTO_ERR_RANGE, "max_staleness = %lld: it must be at least 0",
+                        (long long)o->max_staleness);
     if (o->num_slots > DITTO_MAX_OPTIMIZER_SLOTS)
         return DTI_FAIL(DITTO_ERR_RANGE, "num_slots = %u: at most %d", o->num_slots,
                         DITTO_MAX_OPTIMIZER_SLOTS);
@@ -121,6 +127,9 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
         if (variables[i] == v)
             return DTI_FAIL(DITTO_ERR_INVALID,
                             "\"%s\" is listed twice, as variables %u and %u: list each once", v->name, i, k);
+    if (v->shard == NULL && (o->accumulate > 1 || o->has_max_staleness != 0))
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s is set, but \"%s\" is no parameter: its replicas work in step",
+                        o->accumulate > 1 ? "accumulate" : "max_staleness", v->name);
     DTI_TRY(dti_optimizer_rule_check(o->rule, v->spec.dtype));
     DTI_TRY(dti_reduction_check(v->spec.dtype, o->op));
     if (o->clip_norm > 0 && v->spec.dtype != DITTO_F32 && v->spec.dtype != DITTO_F64)
@@ -287,6 +296,14 @@ static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_opt
         return DTI_FAIL(DITTO_ERR_RANGE,
                         "learning_rate = %g times the largest of rate_factors, %g, is infinite",
                         out->learning_rate, o->largest_factor);
+    if (o->iterations->shard == NULL && (out->has_read_steps != 0 || out->dropped != NULL))
+        return DTI_FAIL(DITTO_ERR_INVALID, "%s is set, but the variables are no parameters",
+                        out->dropped != NULL ? "dropped" : "has_read_steps");
+    if (o->options.has_max_staleness != 0 && out->has_read_steps == 0)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "the optimizer has max_staleness, but read_steps is not set: read ditto_optimizer_steps "
+            "before the parameters are pulled");
     return out->norm != NULL ? check_norm(o) : DITTO_OK;
 }
 
@@ -316,6 +333,16 @@ static ditto_status check_gradients(const ditto_optimizer *o, uint32_t first, ui
     DTI_TRY(dti_not_null(gradients, "gradients"));
     for (uint32_t k = 0; k < count; k++)
         DTI_TRY_OF(check_gradient(o->variable[first + k], &gradients[k]), "gradients[%u]", k);
+    return DITTO_OK;
+}
+
+ditto_status ditto_optimizer_steps(ditto_replica *self, ditto_optimizer *o, int64_t *steps)
+{
+    struct dti_replica *r;
+    DTI_ENTER();
+    USE_OPTIMIZER(self, r, o);
+    DTI_TRY(dti_not_null(steps, "steps"));
+    *steps = dti_optimizer_steps(o);
     return DITTO_OK;
 }
 

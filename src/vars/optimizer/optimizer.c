@@ -29,10 +29,11 @@ static ditto_status make_items(ditto_optimizer *o)
     o->copies_of_item = calloc(o->items, sizeof *o->copies_of_item);
     o->no_copies = calloc(o->items, sizeof *o->no_copies);
     o->first_item = calloc(o->count + 1, sizeof *o->first_item);
+    o->gathered_in = calloc(o->items, sizeof *o->gathered_in);
     o->replicas = o->variable[0]->num_replicas;
     o->started = calloc(o->replicas, sizeof(struct dti_started_step *));
-    if (o->item == NULL || o->copies_of_item == NULL || o->no_copies == NULL || o->first_item == NULL ||
-        o->started == NULL)
+    if (o->item == NULL || o->gathered_in == NULL || o->copies_of_item == NULL || o->no_copies == NULL ||
+        o->first_item == NULL || o->started == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for an optimizer of %u variables", o->count);
     size_t at = 0;
     for (uint32_t k = 0; k < o->count; k++) {
@@ -169,7 +170,8 @@ static ditto_status make_slots_of(ditto_optimizer *o, const struct division *d)
     for (uint32_t k = 0; k < o->count; k++) {
         for (uint32_t s = 0; s < o->slots; s++)
             DTI_TRY(make_slot(o, d, k, name[s], &o->slot[k * o->slots + s]));
-        if (o->options.clip_norm > 0 && o->variable[0]->shard == NULL)
+        bool gathers = o->variable[0]->shard != NULL ? o->options.accumulate > 1 : o->options.clip_norm > 0;
+        if (gathers)
             DTI_TRY(make_slot(o, d, k, NULL, &o->sum[k]));
     }
     return DITTO_OK;
@@ -284,6 +286,7 @@ static void release(struct dti_dependent *dependent)
     free(o->started);
     free(o->block_sum);
     free(o->first_item);
+    free(o->gathered_in);
     free(o->item);
     free(o->copies_of_item);
     free(o->no_copies);

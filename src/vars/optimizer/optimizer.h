@@ -35,8 +35,17 @@ struct ditto_optimizer {
     ditto_variable **slot;
 
     /* [count] The aggregated gradients, which are hidden variables and lie where slots lie. Without clipping
-     * the elements of this array are NULL. */
+     * the elements of this array are NULL. Of parameters: the gradients that are gathered (accumulate), or
+     * NULL. */
     ditto_variable **sum;
+
+    /* [items] Of parameters: the number of gradients that are gathered in each item, under the lock of its
+     * shard. */
+    uint32_t *gathered_in;
+
+    /* Of parameters: the number of calls since the last step that was counted, under the lock of
+     * `iterations`. */
+    uint32_t gathered;
 
     uint32_t slots; /* of each variable */
 
@@ -134,6 +143,9 @@ ditto_status dti_norm_of_gradients(struct dti_replica *self, const ditto_optimiz
 void dti_scale_gradient(ditto_dtype dtype, double factor, void *values, size_t count);
 
 /* -- parameter_step.c -- */
+
+/* Returns the number of steps. For a parameter under its lock. */
+int64_t dti_optimizer_steps(const ditto_optimizer *o);
 
 /* Takes one step on parameters. Collective among the replicas of the worker alone. The arguments have been
  * checked. */

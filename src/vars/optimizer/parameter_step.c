@@ -57,41 +57,59 @@ static ditto_status reduce(struct dti_replica *self, const ditto_optimizer *o, c
     return DITTO_OK;
 }
 
-/* Takes the number of the step. Steps are numbered from 1. */
-static int64_t take_number(const ditto_optimizer *o)
+int64_t dti_optimizer_steps(const ditto_optimizer *o)
 {
-    int64_t *steps = o->iterations->copy[0].data;
+    if (o->iterations->shard == NULL)
+        return *(const int64_t *)o->iterations->copy[0].data;
     dti_shard_lock(o->iterations, 0);
-    int64_t number = ++*steps;
-    dti_shard_updated(o->iterations, 0);
+    int64_t steps = *(const int64_t *)o->iterations->copy[0].data;
+    dti_shard_unlock(o->iterations, 0);
+    return steps;
+}
+
+/* Takes the number of the step that the call belongs to. Steps are numbered from 1. Returns 0 if the
+ * gradients are too old. */
+static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *options)
+{
+    int64_t *steps = o->iterations->copy[0].data, number = 0;
+    dti_shard_lock(o->iterations, 0);
+    bool is_old = o->options.has_max_staleness != 0 &&
+                  *steps - options->read_steps > o->options.max_staleness;
+    if (!is_old) {
+        number = *steps + 1;
+        if (++o->gathered >= o->options.accumulate) {
+            o->gathered = 0;
+            *steps = number;
+            dti_shard_updated(o->iterations, 0);
+        }
+    }
     dti_shard_unlock(o->iterations, 0);
     return number;
 }
 
 /* All replicas of the worker get the number that its replica 0 takes. */
-static ditto_status agree_on_number(struct dti_replica *self, const ditto_optimizer *o, int64_t *number)
+static ditto_status agree_on_number(struct dti_replica *self, ditto_optimizer *o,
+                                    const ditto_apply_options *options, int64_t *number)
 {
     struct dti_shared_result shared = {
         .name = "ditto_apply", .object = o->name, .dst = number, .count = 1, .dtype = DITTO_I64
     };
     if (self->index == 0)
-        *number = take_number(o);
+        *number = take_number(o, options);
     return self->num_replicas == 1 ? DITTO_OK : dti_share_result(self, &shared);
 }
 
 /* The elements to which the factor of clipping is applied at once. */
 #define TILE_BYTES 4096
 
-/* Updates an item. `factor` is that of clipping, or 1. */
-static void update_item(const struct dti_applying *a, size_t item, double factor)
+/* Updates an item, whose gradient is given. `factor` is that of clipping, or 1. */
+static void update_item(const struct dti_applying *a, size_t item, const char *gradient, double factor)
 {
     alignas(DTI_CACHE_LINE) char tile[TILE_BYTES];
     const ditto_optimizer *o = a->optimizer;
     const ditto_variable *v = o->variable[o->item[item].variable];
     const struct dti_variable_piece *piece = &v->piece[o->item[item].piece];
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype), most = TILE_BYTES / element_bytes;
-    const char *gradient = (const char *)a->gradient[o->item[item].variable].data +
-                           piece->first * element_bytes;
     char *value = v->copies_of_piece[o->item[item].piece].copy[0].data;
     struct dti_optimizer_step own;
     const struct dti_optimizer_step *step = dti_applying_step(a, item, &own);
@@ -109,13 +127,65 @@ static void update_item(const struct dti_applying *a, size_t item, double factor
     }
 }
 
+static const char *gradient_of(const struct dti_applying *a, size_t item)
+{
+    const struct dti_optimizer_item *i = &a->optimizer->item[item];
+    const ditto_variable *v = a->optimizer->variable[i->variable];
+    return (const char *)a->gradient[i->variable].data +
+           v->piece[i->piece].first * ditto_dtype_bytes(v->spec.dtype);
+}
+
+/* Adds the gradient of an item, times `factor`, to the `count` elements of `into`. */
+static void add_gradient(const struct dti_applying *a, size_t item, double factor, char *into, size_t count)
+{
+    alignas(DTI_CACHE_LINE) char tile[TILE_BYTES];
+    ditto_dtype dtype = a->optimizer->variable[a->optimizer->item[item].variable]->spec.dtype;
+    size_t element_bytes = ditto_dtype_bytes(dtype), most = TILE_BYTES / element_bytes;
+    for (size_t at = 0, part_count; at < count; at += part_count) {
+        const void *part = gradient_of(a, item) + at * element_bytes;
+        char *sum = into + at * element_bytes;
+        part_count = count - at < most ? count - at : most;
+        if (factor != 1) {
+            memcpy(tile, part, part_count * element_bytes);
+            dti_scale_gradient(dtype, factor, tile, part_count);
+            part = tile;
+        }
+        dti_rule_apply(DTI_RULE_ADD, dtype, sum, sum, part, part_count);
+    }
+}
+
+/* Adds the gradient of an item to those that are gathered there, and updates the item if they are complete.
+ * Returns true if it does. */
+static bool gather(const struct dti_applying *a, size_t item, double factor)
+{
+    ditto_optimizer *o = a->optimizer;
+    const struct dti_optimizer_item *i = &o->item[item];
+    const ditto_variable *v = o->variable[i->variable];
+    char *gathered = o->sum[i->variable]->copies_of_piece[i->piece].copy[0].data;
+    size_t count = v->piece[i->piece].count;
+    add_gradient(a, item, factor, gathered, count);
+    if (++o->gathered_in[item] < o->options.accumulate)
+        return false;
+    o->gathered_in[item] = 0;
+    if (o->options.op == DITTO_MEAN && count != 0)
+        dti_divide(v->spec.dtype, gathered, gathered, count, o->options.accumulate);
+    update_item(a, item, gathered, 1);
+    memset(gathered, 0, count * ditto_dtype_bytes(v->spec.dtype)); /* begins anew */
+    return true;
+}
+
 static void update_shard(const struct dti_applying *a, size_t item, double factor)
 {
     const struct dti_optimizer_item *i = &a->optimizer->item[item];
     const ditto_variable *v = a->optimizer->variable[i->variable];
+    bool is_updated = true;
     dti_shard_lock(v, i->piece);
-    update_item(a, item, factor);
-    dti_shard_updated(v, i->piece);
+    if (a->optimizer->options.accumulate > 1)
+        is_updated = gather(a, item, factor);
+    else
+        update_item(a, item, gradient_of(a, item), factor);
+    if (is_updated)
+        dti_shard_updated(v, i->piece);
     dti_shard_unlock(v, i->piece);
 }
 
@@ -140,7 +210,11 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
         DTI_TRY(dti_norm_of_gradients(self, o, reduced->gradient, &norm));
     if (clip_norm > 0 && !(norm <= clip_norm)) /* also if the norm is a NaN, as in clip.c */
         factor = clip_norm / norm;
-    DTI_TRY(agree_on_number(self, o, &number));
+    DTI_TRY(agree_on_number(self, o, options, &number));
+    if (options->dropped != NULL)
+        *options->dropped = number == 0;
+    if (number == 0)
+        return DITTO_OK;
     applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
     DTI_TRY(update_items(self, &applying, factor));
     if (options->norm != NULL)

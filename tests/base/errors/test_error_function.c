@@ -139,6 +139,7 @@ static ditto_value *value;
     X(ditto_worker_value, (NULL, NULL, NULL))                                                     \
     X(ditto_worker_iterator, (NULL, NULL, NULL))                                                  \
     X(ditto_pull, (NULL, NULL, NULL, NULL))                                                       \
+    X(ditto_optimizer_steps, (NULL, NULL, NULL))                                                  \
     X(ditto_parameter_versions, (NULL, NULL, 0))                                                  \
     X(ditto_exchange, (NULL, NULL, 0, NULL))                                                      \
     X(ditto_all_reduce_slices, (NULL, NULL, NULL, DITTO_SUM, NULL))                               \
