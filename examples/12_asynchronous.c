@@ -32,8 +32,8 @@ static int64_t draw(uint64_t *state)
 }
 
 /* The share of its error by which a document is corrected in one step. If all of 64 workers compare with the
- * same weights before any of them pushes, the corrections add up to 1.9 times the error. From 2 on, the errors
- * would grow. */
+ * same weights before any of them pushes, the corrections add up to 1.9 times the error. From 2 on, errors
+ * grow. */
 #define RATE 0.03
 
 /* One step: looks the words of some documents up, compares the sums with the true ones, and pushes a

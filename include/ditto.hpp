@@ -1049,6 +1049,26 @@ class replica
         return written(v, values, ditto_assign_sub);
     }
 
+    // Copies a parameter, in a function of a worker. The elements of a shard belong to one version.
+    template <class T> outcome<void> pull(const variable<T> &v, span<T> dst) const
+    {
+        if (dst.size() != v.size())
+            return detail::fail<void>("the range does not have as many elements as the variable");
+        return detail::done(ditto_pull(self_, v.get(), nullptr, dst.data()));
+    }
+    template <class T> outcome<std::vector<T>> pull(const variable<T> &v) const
+    {
+        static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no elements: use ditto_pull");
+        std::vector<T> values(v.size());
+        ditto_status status = ditto_pull(self_, v.get(), nullptr, values.data());
+        return detail::give(status, std::move(values));
+    }
+    // The number of the worker whose function this replica executes, or UINT32_MAX.
+    std::uint32_t worker() const noexcept
+    {
+        return ditto_worker(self_);
+    }
+
     // Pauses all replicas, and calls function(strategy_view) once on each host.
     template <class F> outcome<void> merge_call(F &&function) const;
 
@@ -1304,5 +1324,7 @@ inline std::error_code make_error_code(ditto_status status) noexcept
 
 #include <ditto/input.hpp>
 #include <ditto/optimizer.hpp>
+
+#include <ditto/coordinator.hpp>
 
 #endif

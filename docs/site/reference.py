@@ -287,7 +287,8 @@ FORTRAN_MODULES = {"ditto": ("tensor_of", "elements_of", "extents", "failure", "
                    "ditto_checkpoints": ("save_checkpoint", "restore_checkpoint", "latest_checkpoint")}
 
 # The headers of C++, in the order for reading.
-CPP_HEADERS = ("ditto.hpp", "ditto/input.hpp", "ditto/optimizer.hpp", "ditto/checkpoint.hpp")
+CPP_HEADERS = ("ditto.hpp", "ditto/input.hpp", "ditto/optimizer.hpp", "ditto/coordinator.hpp",
+               "ditto/checkpoint.hpp")
 
 
 def fortran_procedures(source):

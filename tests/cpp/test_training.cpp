@@ -1,5 +1,5 @@
-// tests/cpp/test_training.cpp - datasets, optimizers and checkpoints of the C++ headers: what they return,
-// what they throw, and what they refuse.
+// tests/cpp/test_training.cpp - datasets, optimizers, checkpoints and workers of the C++ headers: what they
+// return, what they throw, and what they refuse.
 #include <ditto.hpp>
 #include <ditto/checkpoint.hpp>
 
@@ -397,6 +397,56 @@ static void checkpoints(std::uint32_t n)
     CHECK(has(thrown<ditto::error>([&] { ditto::restore(strategy, newest->path); }), "does not have"));
 }
 
+// -- workers that do not wait for each other --
+
+static void workers(std::uint32_t n)
+{
+    ditto::strategy strategy(ditto::strategy::with(n), DITTO_PARAMETER_SERVER);
+    auto weights = strategy.create_variable(std::vector<double>{ 1, 2, 3 });
+    auto step = [&](ditto::replica self) {
+        std::vector<double> pulled = self.pull(weights);
+        CHECK(pulled.size() == 3 && self.worker() < n);
+        self.assign_add(weights, std::vector<double>(3, 1.0));
+    };
+    auto sum = [&](ditto::replica self) {
+        std::vector<double> pulled(3);
+        self.pull<double>(weights, pulled);
+        return ditto_return_f64(self.get(), nullptr, std::accumulate(pulled.begin(), pulled.end(), 0.0));
+    };
+    auto fault = [](ditto::replica) { throw std::out_of_range("no such row"); };
+    const auto misfit = [&](ditto::replica self) {
+        std::vector<double> two(2);
+        self.pull<double>(weights, two);
+    };
+    ditto::function_name names[] = {
+        { "step", step }, { "sum", sum }, { "fault", fault }, { "misfit", misfit }
+    };
+    CHECK(has(thrown<ditto::error>([&] { ditto::function_name again("step", sum); }), "step"));
+    {
+        ditto::coordinator coordinator(strategy);
+        CHECK(coordinator.size() == n && coordinator.is_done());
+        for (int i = 0; i < 100; i++)
+            coordinator.schedule("step");
+        coordinator.join();
+        CHECK(weights.read() == (std::vector<double>{ 101, 102, 103 }));
+        ditto::remote remote = coordinator.call("sum");
+        CHECK(remote.number() == 306 && remote.is_ready() && !remote.cancel());
+        CHECK(remote.fetch() && !coordinator.call("step").fetch());
+        std::uint64_t done = 0;
+        for (std::uint32_t i = 0; i < n; i++)
+            done += coordinator.worker(i).functions;
+        CHECK(done == 102);
+        coordinator.schedule("fault");
+        CHECK(has(thrown<ditto::error>([&] { coordinator.join(); }), "no such row"));
+        coordinator.schedule("misfit");
+        CHECK(has(thrown<ditto::error>([&] { coordinator.join(); }), "as many elements"));
+        CHECK(has(thrown<ditto::error>([&] { coordinator.schedule("nothing"); }), "nothing"));
+        CHECK(has(thrown<ditto::error>([&] { coordinator.worker(n); }), "worker"));
+    }
+    ditto::strategy mirrored(n);
+    CHECK(has(thrown<ditto::error>([&] { ditto::coordinator wrong(mirrored); }), "DITTO_PARAMETER_SERVER"));
+}
+
 int main()
 {
     std::filesystem::remove_all(folder);
@@ -409,6 +459,7 @@ int main()
         faults(n);
         optimizers(n);
         checkpoints(n);
+        workers(n);
     }
     std::filesystem::remove_all(folder);
     std::printf("%d failures\n", failures);
