@@ -18,9 +18,8 @@ struct dti_optimizer_slot_piece {
  * slot belongs to, or NULL: if it is a parameter, its locks guard the slot too. The errors are those of
  * dti_variable_create. */
 ditto_status dti_optimizer_slot_create(struct dti_team *team, const ditto_variable *guard, const char *name,
-                                       const ditto_tensor *spec,
-                                       const struct dti_optimizer_slot_piece *piece, size_t pieces,
-                                       ditto_variable **out);
+                                       const ditto_tensor *spec, const struct dti_optimizer_slot_piece *piece,
+                                       size_t pieces, ditto_variable **out);
 
 /* Determines the copies that the variable will have, without allocating them. If `like` is not NULL, the
  * variable gets the same copies as that variable. Returns DITTO_ERR_NO_MEMORY, or DITTO_ERR_RANGE if there
