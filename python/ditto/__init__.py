@@ -17,17 +17,21 @@ ditto are ditto.Error. What each operation means is said in docs/semantics.md an
 
 Arrays are never copied. They must be contiguous, in the byte order of the machine, and writable where a
 result is stored. Otherwise the call raises ValueError."""
+import atexit
+import contextlib
 import ctypes
+import itertools
 import os
 import threading
+import weakref
 
 import numpy
 
 from . import _c
 from ._c import Error, lib, version
 
-__all__ = ["Checkpoint", "Dataset", "Error", "Iterator", "Optimizer", "Pending", "Replica", "Strategy",
-           "Variable", "load", "version"]
+__all__ = ["Checkpoint", "Coordinator", "Dataset", "Error", "Iterator", "Optimizer", "Pending", "Remote",
+           "Replica", "Strategy", "Variable", "load", "version"]
 
 _OPS = {name: number for number, name in enumerate(
     ("sum", "mean", "min", "max", "prod", "and", "or", "xor"), start=1)}
@@ -35,6 +39,9 @@ _DTYPES = {"float16": 1, "float32": 3, "float64": 4, "complex64": 5, "complex128
            "int32": 9, "int64": 10, "uint8": 11, "uint16": 12, "uint32": 13, "uint64": 14, "bool": 15}
 _NAMES = {number: name for name, number in _DTYPES.items()}
 _NAMES[2] = "uint16"  # NumPy has no bf16, so its bits are given
+_KINDS = {"mirrored": 1, "central_storage": 2, "one_device": 3, "parameter_server": 5}
+_SCATTERS = {name: number for number, name in enumerate(
+    ("add", "sub", "mul", "div", "min", "max", "update"), start=1)}
 _SYNCHRONIZATIONS = {"write": 1, "read": 2}
 _RULES = {"assign": 1, "add": 2, "sub": 3, "sgd": 4, "adam": 5}
 _AGGREGATIONS = {"none": 0x40, "sum": 0x41, "mean": 0x42, "first": 0x43}
@@ -218,14 +225,17 @@ _late = []
 
 
 class Strategy(_Object):
-    """Replicas that work together. A mirrored strategy on this host.
+    """Replicas that work together on this host. kind is "mirrored", "central_storage", "one_device", or
+    "parameter_server", whose replicas are the workers of a Coordinator.
 
     options are those of ditto_strategy_options, for example timeout_ms or run_timeout_ms."""
     _destroy = "ditto_strategy_destroy"
 
-    def __init__(self, num_replicas=0, **options):
+    def __init__(self, num_replicas=0, kind="mirrored", **options):
         given = _c.StrategyOptions(num_replicas=num_replicas, **options)
-        super().__init__(_make(lib.ditto_strategy_create, 1, ctypes.byref(given)))
+        self._replicas_per_worker = given.replicas_per_worker or 1
+        super().__init__(_make(lib.ditto_strategy_create, _one_of(_KINDS, kind, "the kind"),
+                               ctypes.byref(given)))
 
     @property
     def num_replicas(self):
@@ -273,8 +283,8 @@ class Strategy(_Object):
                                      "variables")
                 lists[name] = (ctypes.c_double * len(value))(*value)  # C copies them
         options.update((name, ctypes.cast(value, ctypes.c_void_p)) for name, value in lists.items())
-        options.update(("has_" + name, 1) for name in ("learning_rate", "beta1", "beta2", "epsilon")
-                       if name in options)
+        optional = ("learning_rate", "beta1", "beta2", "epsilon", "max_staleness")
+        options.update(("has_" + name, 1) for name in optional if name in options)
         given = _c.OptimizerOptions(rule=_one_of(_RULES, rule, "the rule"), **options)
         handles = (ctypes.c_void_p * len(variables))(*(v._get() for v in variables))
         return Optimizer(_make(lib.ditto_optimizer_create, handles, ctypes.c_uint32(len(variables)),
@@ -425,15 +435,28 @@ class Replica:
             callback.check(lib.ditto_merge_call(self._get(), _merge, ctypes.c_void_p(id(callback)), None, 0,
                                                 None))
 
-    def apply(self, optimizer, gradients, learning_rate=None):
-        """Makes one step, with this replica's gradients of all variables of the optimizer."""
+    def apply(self, optimizer, gradients, learning_rate=None, read_steps=None):
+        """Makes one step, with this replica's gradients of all variables of the optimizer. Returns False if
+        the optimizer has max_staleness and the gradients were dropped. read_steps is then
+        steps_of(optimizer) from before the parameters were pulled."""
         if len(gradients) != lib.ditto_optimizer_num_variables(optimizer._get()):
             raise ValueError(f"{len(gradients)} gradients are not as many as the optimizer's variables")
         tensors = (_c.Tensor * len(gradients))(*(_tensor_of(array, "a gradient") for array in gradients))
         options = _c.ApplyOptions()
         if learning_rate is not None:
             options.learning_rate, options.has_learning_rate = learning_rate, 1
+        dropped = ctypes.c_int()
+        if read_steps is not None:
+            options.read_steps, options.has_read_steps = read_steps, 1
+            options.dropped = ctypes.cast(ctypes.byref(dropped), ctypes.c_void_p)
         _c.check(lib.ditto_apply(self._get(), optimizer._get(), tensors, ctypes.byref(options)))
+        return not dropped.value
+
+    def steps_of(self, optimizer):
+        """Returns the number of steps of an optimizer so far."""
+        steps = ctypes.c_int64()
+        _c.check(lib.ditto_optimizer_steps(self._get(), optimizer._get(), ctypes.byref(steps)))
+        return steps.value
 
     def all_reduce_start(self, src, out, op="sum"):
         """Starts an all-reduce, whose arrays may be used again after wait."""
@@ -476,6 +499,39 @@ class Replica:
     def assign_sub(self, variable, value):
         """Subtracts a value."""
         _c.check(lib.ditto_assign_sub(self._get(), variable._get(), variable._fits(value)))
+
+    @property
+    def worker(self):
+        """The number of the worker, in a function that a coordinator has scheduled, and otherwise None."""
+        number = lib.ditto_worker(self._get())
+        return None if number == 2**32 - 1 else number
+
+    def pull(self, variable):
+        """Returns a copy of a parameter, in a scheduled function."""
+        array = numpy.empty(variable._shape, variable._dtype)
+        address, _, _ = _check_array(array, "the value", True)
+        _c.check(lib.ditto_pull(self._get(), variable._get(), None, address))
+        return array
+
+    def lookup(self, variable, indices):
+        """Returns a copy of rows of a variable."""
+        indices = numpy.ascontiguousarray(indices, numpy.int64)
+        rows = numpy.empty(indices.shape + variable._shape[1:], variable._dtype)
+        _c.check(lib.ditto_lookup(self._get(), variable._get(), ctypes.c_void_p(indices.ctypes.data),
+                                  ctypes.c_size_t(indices.size), ctypes.c_void_p(rows.ctypes.data)))
+        return rows
+
+    def scatter(self, variable, op, indices, rows):
+        """Changes rows of a variable. op is "add", "sub", "mul", "div", "min", "max" or "update"."""
+        indices = numpy.ascontiguousarray(indices, numpy.int64)
+        address, _, dtype = _check_array(rows, "the rows", False)
+        if rows.shape != indices.shape + variable._shape[1:]:
+            raise ValueError(f"the rows have the shape {rows.shape}, and {indices.size} rows of the variable "
+                             f"have {indices.shape + variable._shape[1:]}")
+        slices = _c.Slices(indices=indices.ctypes.data, values=address, rows=indices.size,
+                           row_count=int(numpy.prod(variable._shape[1:], dtype=numpy.int64)), dtype=dtype)
+        _c.check(lib.ditto_scatter(self._get(), variable._get(), _one_of(_SCATTERS, op, "the op"),
+                                   ctypes.byref(slices)))
 
     def batches(self, iterator):
         """Yields this replica's batches, as tuples of read-only arrays, valid until the next batch."""
@@ -557,6 +613,160 @@ class Optimizer(_Object):
         counter, steps = _make(lib.ditto_optimizer_iterations, self._get()), ctypes.c_int64()
         _c.check(lib.ditto_variable_read(counter, ctypes.byref(steps), ctypes.c_size_t(8)))
         return steps.value
+
+
+# -- workers that do not wait for each other --
+
+_NAME = b"a function of Python"
+
+
+@_c.REPLICA_FUNCTION
+def _scheduled(handle, _):
+    """The function that C schedules. Its argument is the number of the call."""
+    number = _c.Tensor()
+    status = lib.ditto_argument(ctypes.c_void_p(handle), None, ctypes.byref(number))
+    if status < 0:
+        return status
+    call = Coordinator._calls.get(ctypes.c_int64.from_address(number.data).value)
+    if call is None:
+        return _c.OK  # it was late, and another worker has ended it
+    status, coordinator = call.on_replica(handle, None), call.coordinator()
+    if status == _c.OK and len(call.results) == 1 and coordinator is not None:
+        coordinator._forget([call.number])
+    return status
+
+
+class _Call(_Run):
+    """A function that was scheduled. The coordinator keeps the first exception of its functions."""
+    _numbers = itertools.count()
+
+    def __init__(self, coordinator, function, arguments):
+        super().__init__(lambda replica: function(replica, *arguments),
+                         coordinator._strategy._replicas_per_worker)
+        self.number = next(self._numbers)
+        self.coordinator = weakref.ref(coordinator)
+
+    def keep(self, handle, e):
+        status = super().keep(handle, e)
+        coordinator = self.coordinator()
+        if status == _c.ERR_USER and coordinator is not None:
+            coordinator._first = coordinator._first or self.first
+        return status
+
+
+class Coordinator(_Object):
+    """The queue of a strategy of the kind "parameter_server", and its workers, which take functions from it
+    and do not wait for each other. options are queue_capacity and max_attempts."""
+    _destroy = "ditto_coordinator_destroy"
+    _calls = {}  # functions that have not ended, by number, of all coordinators
+    _all = weakref.WeakSet()
+
+    def __init__(self, strategy, **options):
+        given = _c.CoordinatorOptions(**options)
+        _c.check(lib.ditto_function_register(_NAME, _scheduled, None))
+        self._strategy, self._first, self._own = strategy, None, {}
+        super().__init__(_make(lib.ditto_coordinator_create, strategy._get(), ctypes.byref(given)))
+        self._all.add(self)
+
+    @property
+    def num_workers(self):
+        """The number of workers."""
+        return lib.ditto_coordinator_num_workers(self._get())
+
+    def schedule(self, function, *arguments):
+        """Puts function(replica, *arguments) into the queue, and returns a Remote. The arguments are not
+        copied. If an earlier function has raised an exception, this one is not scheduled, and the exception
+        comes out of the call."""
+        call = _Call(self, function, arguments)
+        number = numpy.array(call.number, numpy.int64)
+        tensor = _tensor_of(number, "the number")
+        value = _make(lib.ditto_strategy_value, self._strategy._get(), ctypes.byref(tensor))
+        handle = ctypes.c_void_p()
+        self._own[call.number] = self._calls[call.number] = call
+        try:
+            self._check(lib.ditto_coordinator_schedule(self._get(), _NAME, value, None, ctypes.byref(handle)))
+        except BaseException:
+            self._forget([call.number])
+            raise
+        finally:
+            lib.ditto_value_destroy(value)
+        return Remote(handle, call)
+
+    def join(self):
+        """Waits until the queue is empty and all functions have ended. If one has raised an exception, it
+        comes out of the call."""
+        numbers = list(self._own)
+        try:
+            self._check(lib.ditto_coordinator_join(self._get()))
+            self._first = None  # of another function that failed at the same time
+        finally:
+            self._forget(numbers)
+
+    def done(self):
+        """Returns True if the queue is empty and all functions have ended."""
+        done = ctypes.c_int()
+        self._check(lib.ditto_coordinator_done(self._get(), ctypes.byref(done)))
+        return bool(done.value)
+
+    def destroy(self):
+        """Cancels the functions in the queue, and waits for those that are executed."""
+        super().destroy()
+        self._forget(list(self._own))
+
+    def __del__(self):
+        super().__del__()
+        self._forget(list(getattr(self, "_own", ())))
+
+    def _check(self, status):
+        """Raises the exception of a function that has failed, once."""
+        if status == _c.ERR_USER and self._first is not None:
+            first, self._first = self._first, None
+            raise first
+        _c.check(status)
+
+    def _forget(self, numbers):
+        for number in numbers:
+            self._own.pop(number, None)
+            self._calls.pop(number, None)
+
+
+class Remote(_Object):
+    """A function that was scheduled."""
+    _destroy = "ditto_remote_destroy"
+
+    def __init__(self, handle, call):
+        super().__init__(handle)
+        self._call = call
+
+    def fetch(self):
+        """Waits until the function has ended, and returns what it returned, or raises its exception. If a
+        worker has several replicas, it is a list of what they returned."""
+        out = ctypes.c_void_p()
+        status = lib.ditto_remote_fetch(self._get(), ctypes.byref(out))
+        if status == _c.ERR_USER and self._call.first is not None:
+            raise self._call.first
+        _c.check(status)
+        results = self._call.results
+        return results[0] if len(results) == 1 else results
+
+    def done(self):
+        """Returns True if fetch would not wait."""
+        done = ctypes.c_int()
+        _c.check(lib.ditto_remote_test(self._get(), ctypes.byref(done)))
+        return bool(done.value)
+
+    def cancel(self):
+        """Cancels the function, if no worker has begun it. Returns False if one has."""
+        status = lib.ditto_remote_cancel(self._get())
+        return _c.STATUS.get(status) != "BUSY" and _c.check(status) == _c.OK
+
+
+@atexit.register
+def _end_workers():
+    """Workers that call Python while the interpreter ends would end the process."""
+    for coordinator in list(Coordinator._all):
+        with contextlib.suppress(Error):
+            coordinator.destroy()
 
 
 def _list_names(paths):

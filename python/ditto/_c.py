@@ -92,6 +92,18 @@ class VariableOptions(Options):
                 ("initialize_user", ctypes.c_void_p), ("colocate_with", ctypes.c_void_p)]
 
 
+class CoordinatorOptions(Options):
+    """ditto_coordinator_options"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("queue_capacity", ctypes.c_uint32),
+                ("max_attempts", ctypes.c_uint32)]
+
+
+class Slices(ctypes.Structure):
+    """ditto_slices"""
+    _fields_ = [("indices", ctypes.c_void_p), ("values", ctypes.c_void_p), ("rows", ctypes.c_size_t),
+                ("row_count", ctypes.c_size_t), ("dtype", ctypes.c_int)]
+
+
 class ShuffleOptions(Options):
     """ditto_shuffle_options"""
     _fields_ = [("struct_size", ctypes.c_size_t), ("seed", ctypes.c_uint64),
@@ -218,7 +230,7 @@ lib.ditto_last_error.restype = ctypes.POINTER(Record)
 for function in ("ditto_version", "ditto_variable_name"):
     getattr(lib, function).restype = ctypes.c_char_p
 for function in ("ditto_num_replicas", "ditto_replica_id", "ditto_strategy_num_replicas",
-                 "ditto_optimizer_num_variables"):
+                 "ditto_optimizer_num_variables", "ditto_coordinator_num_workers", "ditto_worker"):
     getattr(lib, function).restype = ctypes.c_uint32
     getattr(lib, function).argtypes = [ctypes.c_void_p]
 

@@ -434,5 +434,113 @@ class Objects(unittest.TestCase):
         self.assertEqual(found, [2.0] * 120)
 
 
+class Workers(unittest.TestCase):
+    def test_results_and_parameters(self):
+        for n in COUNTS:
+            with ditto.Strategy(n, kind="parameter_server") as strategy:
+                weights = strategy.variable(numpy.arange(12.0).reshape(6, 2))
+
+                def step(self, number):
+                    assert self.worker < n and self.pull(weights).shape == (6, 2)
+                    self.assign_add(weights, numpy.ones((6, 2)))
+                    self.scatter(weights, "sub", [1, 3], numpy.ones((2, 2)))
+                    return number * 2, list(self.lookup(weights, [1])[0])
+
+                with ditto.Coordinator(strategy, queue_capacity=4) as coordinator:
+                    self.assertEqual(coordinator.num_workers, n)
+                    remotes = [coordinator.schedule(step, k) for k in range(50)]
+                    coordinator.join()
+                    self.assertTrue(coordinator.done())
+                    found = [remote.fetch() for remote in remotes]
+                    self.assertEqual([result[0] for result in found], [2 * k for k in range(50)])
+                    self.assertTrue(all(remote.done() and not remote.cancel() for remote in remotes))
+                    self.assertEqual((coordinator._own, coordinator._calls), ({}, {}))
+                value = weights.read()
+                self.assertEqual((value[0, 0], value[1, 0], value[5, 1]), (50, 2, 61))
+                with self.assertRaisesRegex(ditto.Error, "worker"):
+                    strategy.run(lambda self: None)
+
+    def test_workers_of_several_replicas(self):
+        with ditto.Strategy(6, kind="parameter_server", replicas_per_worker=3) as strategy, \
+                ditto.Coordinator(strategy) as coordinator:
+            total = coordinator.schedule(lambda self: (self.id, self.all_reduce(numpy.ones(1))[0]))
+            self.assertEqual(total.fetch(), [(0, 3), (1, 3), (2, 3)])
+
+    def test_exceptions(self):
+        for n in COUNTS:
+            with ditto.Strategy(n, kind="parameter_server") as strategy, \
+                    ditto.Coordinator(strategy) as coordinator:
+                weights = strategy.variable(numpy.zeros(3))
+
+                def fails(_):
+                    raise Unusual("not scheduled again")
+                remote = coordinator.schedule(fails)
+                with self.assertRaisesRegex(Unusual, "not scheduled again"):
+                    coordinator.join()
+                with self.assertRaisesRegex(Unusual, "not scheduled again"):
+                    remote.fetch()
+                coordinator.schedule(lambda self: self.scatter(weights, "add", [7], numpy.zeros(1)))
+                with self.assertRaisesRegex(ditto.Error, "7"):
+                    coordinator.join()
+                remote = coordinator.schedule(lambda self: self.scatter(weights, "add", [0], numpy.zeros(2)))
+                with self.assertRaisesRegex(ValueError, "shape"):
+                    remote.fetch()
+                with self.assertRaisesRegex(ValueError, "shape"):
+                    coordinator.join()
+                self.assertEqual(coordinator.schedule(lambda self: self.worker).fetch() < n, True)
+                coordinator.join()
+                self.assertEqual(coordinator._calls, {})
+        with ditto.Strategy(1) as strategy:
+            with self.assertRaisesRegex(ditto.Error, "PARAMETER_SERVER"):
+                ditto.Coordinator(strategy)
+            self.assertEqual(strategy.run(lambda self: self.worker), [None])
+        with self.assertRaisesRegex(ValueError, "mirrored"):
+            ditto.Strategy(1, kind="mirror")
+
+    def test_what_is_cancelled(self):
+        gate = threading.Event()
+        with ditto.Strategy(1, kind="parameter_server") as strategy:
+            coordinator = ditto.Coordinator(strategy)
+            first = coordinator.schedule(lambda self: gate.wait())
+            second, third = (coordinator.schedule(lambda self: 1) for _ in range(2))
+            self.assertTrue(second.cancel())
+            threading.Timer(0.1, gate.set).start()
+            coordinator.destroy()
+            self.assertTrue(first.fetch())
+            for remote in (second, third):
+                with self.assertRaisesRegex(ditto.Error, "cancel"):
+                    remote.fetch()
+            with self.assertRaisesRegex(ValueError, "destroyed"):
+                coordinator.schedule(lambda self: 1)
+            self.assertEqual(ditto.Coordinator._calls, {})
+
+    def test_optimizers(self):
+        for n in COUNTS:
+            with ditto.Strategy(n, kind="parameter_server") as strategy:
+                weights = strategy.variable(numpy.zeros(4))
+                with strategy.optimizer([weights], "add", accumulate=2) as optimizer, \
+                        ditto.Coordinator(strategy) as coordinator:
+                    for _ in range(6):
+                        coordinator.schedule(lambda self: self.apply(optimizer, [numpy.ones(4)]))
+                    coordinator.join()
+                    self.assertEqual(coordinator.schedule(lambda self: self.steps_of(optimizer)).fetch(), 3)
+                self.assertEqual(list(weights.read()), [6] * 4)
+                with strategy.optimizer([weights], "add", max_staleness=0) as optimizer, \
+                        ditto.Coordinator(strategy) as coordinator:
+                    def push(self):
+                        return self.apply(optimizer, [numpy.ones(4)], read_steps=0)
+                    self.assertEqual([coordinator.schedule(push).fetch() for _ in range(3)],
+                                     [True, False, False])
+
+    def test_the_end_of_a_program(self):
+        """Functions that are still in the queue when the program ends."""
+        code = ("import ditto, time\n"
+                "strategy = ditto.Strategy(3, kind='parameter_server')\n"
+                "coordinator = ditto.Coordinator(strategy)\n"
+                "for _ in range(100): coordinator.schedule(lambda self: time.sleep(0.01))\n")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
 INCLUDE, COMPILER = sys.argv[1], sys.argv[2:]
 unittest.main(argv=sys.argv[:1])
