@@ -24,6 +24,8 @@ namespace ditto
 inline namespace DITTO_CPP_SPACE
 {
 
+// -- functions with names --
+
 // Registers function(replica) under a name, until it ends. The function is given by reference, and must stay
 // until all functions that were scheduled with its name have ended. An exception in it becomes an error that
 // has the text of the exception. If two objects register the same function under one name, the first that
@@ -44,14 +46,17 @@ class function_name
     }
     template <class F> static outcome<function_name> create(const char *name, F &function)
     {
+        static_assert(!std::is_function_v<F>,
+                      "give a variable, for example a lambda that calls the function");
         auto call = [](ditto_replica *self, void *user) {
             return detail::call_in_dataset([&] { return (*static_cast<F *>(user))(replica(self)); });
         };
-        function_name made;
         void *user = const_cast<void *>(static_cast<const void *>(std::addressof(function)));
+        function_name made;
+        made.name_ = name;
         ditto_status status = ditto_function_register(name, call, user);
-        if (status >= 0)
-            made.name_ = name;
+        if (status < 0)
+            made.name_.clear();
         return detail::give(status, std::move(made));
     }
 #if DITTO_CPP_THROWS
@@ -61,6 +66,8 @@ class function_name
   private:
     std::string name_;
 };
+
+// -- the queue and its workers --
 
 // The result of a scheduled function.
 class remote : public handle<ditto_remote, ditto_remote_destroy>
@@ -92,7 +99,7 @@ class remote : public handle<ditto_remote, ditto_remote_destroy>
         detail::ignore(ditto_remote_test(get(), &done));
         return done != 0;
     }
-    // Cancels the function if no worker has begun it. Returns false if one has.
+    // Cancels the function if no worker has begun it. Returns false if it is not cancelled.
     bool cancel() const noexcept
     {
         return ditto_remote_cancel(get()) == DITTO_OK;

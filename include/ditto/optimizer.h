@@ -161,13 +161,16 @@ typedef struct ditto_optimizer_options {
     /* -- Only for parameters (ditto/parameter.h) -- */
 
     /** If it is k > 1, the gradients of k calls of ditto_apply are gathered before a shard is updated. They
-     *  are added, or with op DITTO_MEAN averaged. k calls are one step. Gradients that are gathered and not
-     *  applied are not in checkpoints. 0 and 1 mean that each call is a step. */
+     *  are added, or with op DITTO_MEAN averaged, in the dtype of the variable. k calls are one step. Each
+     *  call clips its own gradients, and the learning rate is that of the call which completes a shard. Calls
+     *  of several workers may be gathered in another order in each shard. Gradients that are gathered and not
+     *  applied are not in checkpoints, and stay when a checkpoint is restored. 0 and 1 mean that each call is
+     *  a step. */
     uint32_t accumulate;
 
-    /** If has_max_staleness is set: a gradient is dropped if more than this number of steps have been made
-     *  since the number of steps was read (ditto_apply_options.read_steps). With W workers and 0, at most one
-     *  of the gradients that were computed from the same state counts. Source: bounded staleness, Ho et al.,
+    /** If has_max_staleness is set: a gradient is dropped if more than this number of steps have begun since
+     *  the number of steps was read (ditto_apply_options.read_steps). A step counts when it begins, so shards
+     *  may be pulled before the steps that were read have reached them. Source: bounded staleness, Ho et al.,
      *  NIPS 2013. */
     int64_t max_staleness;
 
@@ -278,8 +281,8 @@ typedef struct ditto_apply_options {
 
     /* -- Only for parameters (ditto/parameter.h) -- */
 
-    /** For optimizers with max_staleness: the number of steps (ditto_optimizer_steps) before the parameters
-     *  were pulled from which the gradients were computed. */
+    /** For optimizers with max_staleness: what ditto_optimizer_steps returned before the parameters were
+     *  pulled. If a worker has several replicas, that of its replica 0 is used. */
     int64_t read_steps;
 
     int has_read_steps; /**< not 0 if read_steps is set */
@@ -292,8 +295,8 @@ typedef struct ditto_apply_options {
 /** Initial value of ditto_apply_options: the optimizer's learning rate, no norm. */
 #define DITTO_APPLY_OPTIONS_INIT DITTO_OPTIONS_INIT(ditto_apply_options)
 
-/** Returns the number of steps so far. The call is made in replica context. For parameters other workers may
- *  make steps meanwhile.
+/** Returns the number of steps that have begun. The call is made in replica context, and not between
+ *  ditto_apply_start and ditto_apply_finish. Other workers may begin steps on parameters meanwhile.
  *
  *  @param self       the calling replica
  *  @param optimizer  the optimizer

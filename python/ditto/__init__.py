@@ -77,6 +77,14 @@ def _tensor_of(array, what):
     return _c.Tensor(data=address, dtype=dtype, rank=array.ndim, shape=tuple(array.shape))
 
 
+def _indices_of(indices):
+    """Returns a contiguous array of int64."""
+    array = numpy.asarray(indices)
+    if array.size != 0 and not numpy.issubdtype(array.dtype, numpy.integer):
+        raise ValueError(f"the indices have the dtype {array.dtype}, and must be integers")
+    return numpy.ascontiguousarray(array, numpy.int64)
+
+
 def _array_at(tensor, owner):
     """Returns a read-only array of a tensor's elements, without a copy. It keeps `owner` alive."""
     dtype = numpy.dtype(_NAMES[tensor.dtype])
@@ -89,6 +97,11 @@ def _array_at(tensor, owner):
     array = numpy.frombuffer(memory, dtype).reshape(shape)
     array.flags.writeable = False
     return array
+
+
+def _is_gone_after(status):
+    """Returns True if a destroy with this status has destroyed the object."""
+    return status >= 0 or _c.STATUS.get(status) == "POISONED"
 
 
 class _Object:
@@ -106,8 +119,10 @@ class _Object:
     def destroy(self):
         """Destroys the object. It may be called again."""
         if self._handle is not None:
-            _c.check(getattr(lib, self._destroy)(self._handle))
-            self._handle = None
+            status = getattr(lib, self._destroy)(self._handle)
+            if _is_gone_after(status):
+                self._handle = None
+            _c.check(status)
 
     def __enter__(self):
         return self
@@ -514,8 +529,8 @@ class Replica:
         return array
 
     def lookup(self, variable, indices):
-        """Returns a copy of rows of a variable."""
-        indices = numpy.ascontiguousarray(indices, numpy.int64)
+        """Returns a copy of rows of a variable. The indices may be any integers, and are copied."""
+        indices = _indices_of(indices)
         rows = numpy.empty(indices.shape + variable._shape[1:], variable._dtype)
         _c.check(lib.ditto_lookup(self._get(), variable._get(), ctypes.c_void_p(indices.ctypes.data),
                                   ctypes.c_size_t(indices.size), ctypes.c_void_p(rows.ctypes.data)))
@@ -523,7 +538,7 @@ class Replica:
 
     def scatter(self, variable, op, indices, rows):
         """Changes rows of a variable. op is "add", "sub", "mul", "div", "min", "max" or "update"."""
-        indices = numpy.ascontiguousarray(indices, numpy.int64)
+        indices = _indices_of(indices)
         address, _, dtype = _check_array(rows, "the rows", False)
         if rows.shape != indices.shape + variable._shape[1:]:
             raise ValueError(f"the rows have the shape {rows.shape}, and {indices.size} rows of the variable "
@@ -627,30 +642,51 @@ def _scheduled(handle, _):
     status = lib.ditto_argument(ctypes.c_void_p(handle), None, ctypes.byref(number))
     if status < 0:
         return status
-    call = Coordinator._calls.get(ctypes.c_int64.from_address(number.data).value)
+    call = _Call.all.get(ctypes.c_int64.from_address(number.data).value)
     if call is None:
-        return _c.OK  # it was late, and another worker has ended it
-    status, coordinator = call.on_replica(handle, None), call.coordinator()
-    if status == _c.OK and len(call.results) == 1 and coordinator is not None:
-        coordinator._forget([call.number])
+        return _c.OK  # a worker that was too late for the library has executed it
+    status = call.on_replica(handle, None)
+    if status == _c.OK:
+        call.count_end()
     return status
 
 
+class _Batch:
+    """What a coordinator and its functions share. Workers have no reference to the coordinator itself, so
+    that it is never destroyed on one of their threads by them."""
+
+    def __init__(self):
+        self.calls = {}  # functions whose end is not known, by number
+        self.first = None  # the first exception
+
+    def forget(self, numbers):
+        """Forgets functions that have ended, or will never be executed."""
+        for number in numbers:
+            self.calls.pop(number, None)
+            _Call.all.pop(number, None)
+
+
 class _Call(_Run):
-    """A function that was scheduled. The coordinator keeps the first exception of its functions."""
+    """A function that was scheduled."""
+    all = {}  # by number, of all coordinators
     _numbers = itertools.count()
 
-    def __init__(self, coordinator, function, arguments):
-        super().__init__(lambda replica: function(replica, *arguments),
-                         coordinator._strategy._replicas_per_worker)
-        self.number = next(self._numbers)
-        self.coordinator = weakref.ref(coordinator)
+    def __init__(self, strategy, batch, function, arguments):
+        super().__init__(lambda replica: function(replica, *arguments), strategy._replicas_per_worker)
+        self.number, self.batch, self._ended = next(self._numbers), batch, 0
+        batch.calls[self.number] = self.all[self.number] = self
+
+    def count_end(self):
+        """Forgets the function when all replicas of the worker have ended it."""
+        with self.lock:
+            self._ended += 1
+        if self._ended >= len(self.results):
+            self.batch.forget([self.number])
 
     def keep(self, handle, e):
         status = super().keep(handle, e)
-        coordinator = self.coordinator()
-        if status == _c.ERR_USER and coordinator is not None:
-            coordinator._first = coordinator._first or self.first
+        if status == _c.ERR_USER:
+            self.batch.first = self.batch.first or self.first
         return status
 
 
@@ -658,13 +694,13 @@ class Coordinator(_Object):
     """The queue of a strategy of the kind "parameter_server", and its workers, which take functions from it
     and do not wait for each other. options are queue_capacity and max_attempts."""
     _destroy = "ditto_coordinator_destroy"
-    _calls = {}  # functions that have not ended, by number, of all coordinators
     _all = weakref.WeakSet()
+    _left = []  # handles that could not be destroyed where the last reference ended
 
     def __init__(self, strategy, **options):
         given = _c.CoordinatorOptions(**options)
         _c.check(lib.ditto_function_register(_NAME, _scheduled, None))
-        self._strategy, self._first, self._own = strategy, None, {}
+        self._strategy, self._batch = strategy, _Batch()
         super().__init__(_make(lib.ditto_coordinator_create, strategy._get(), ctypes.byref(given)))
         self._all.add(self)
 
@@ -677,16 +713,15 @@ class Coordinator(_Object):
         """Puts function(replica, *arguments) into the queue, and returns a Remote. The arguments are not
         copied. If an earlier function has raised an exception, this one is not scheduled, and the exception
         comes out of the call."""
-        call = _Call(self, function, arguments)
+        queue, handle = self._get(), ctypes.c_void_p()
+        call = _Call(self._strategy, self._batch, function, arguments)
         number = numpy.array(call.number, numpy.int64)
-        tensor = _tensor_of(number, "the number")
-        value = _make(lib.ditto_strategy_value, self._strategy._get(), ctypes.byref(tensor))
-        handle = ctypes.c_void_p()
-        self._own[call.number] = self._calls[call.number] = call
+        tensor, value = _tensor_of(number, "the number"), None
         try:
-            self._check(lib.ditto_coordinator_schedule(self._get(), _NAME, value, None, ctypes.byref(handle)))
+            value = _make(lib.ditto_strategy_value, self._strategy._get(), ctypes.byref(tensor))
+            self._check(lib.ditto_coordinator_schedule(queue, _NAME, value, None, ctypes.byref(handle)))
         except BaseException:
-            self._forget([call.number])
+            self._batch.forget([call.number])
             raise
         finally:
             lib.ditto_value_destroy(value)
@@ -695,12 +730,11 @@ class Coordinator(_Object):
     def join(self):
         """Waits until the queue is empty and all functions have ended. If one has raised an exception, it
         comes out of the call."""
-        numbers = list(self._own)
-        try:
-            self._check(lib.ditto_coordinator_join(self._get()))
-            self._first = None  # of another function that failed at the same time
-        finally:
-            self._forget(numbers)
+        numbers = list(self._batch.calls)
+        status = lib.ditto_coordinator_join(self._get())
+        if status in (_c.OK, _c.ERR_USER):  # after other errors functions may still be in the queue
+            self._batch.forget(numbers)
+        self._check(status)
 
     def done(self):
         """Returns True if the queue is empty and all functions have ended."""
@@ -710,24 +744,29 @@ class Coordinator(_Object):
 
     def destroy(self):
         """Cancels the functions in the queue, and waits for those that are executed."""
-        super().destroy()
-        self._forget(list(self._own))
+        try:
+            super().destroy()
+        finally:
+            if self._handle is None:
+                self._batch.forget(list(self._batch.calls))
 
     def __del__(self):
-        super().__del__()
-        self._forget(list(getattr(self, "_own", ())))
+        handle = getattr(self, "_handle", None)
+        if handle is None or lib is None:
+            return
+        if _is_gone_after(lib.ditto_coordinator_destroy(handle)):
+            self._batch.forget(list(self._batch.calls))
+        else:
+            self._left.append(handle)  # for example if this is a worker's thread
 
     def _check(self, status):
         """Raises the exception of a function that has failed, once."""
-        if status == _c.ERR_USER and self._first is not None:
-            first, self._first = self._first, None
+        first = self._batch.first
+        if status < 0:
+            self._batch.first = None
+        if status == _c.ERR_USER and first is not None:
             raise first
         _c.check(status)
-
-    def _forget(self, numbers):
-        for number in numbers:
-            self._own.pop(number, None)
-            self._calls.pop(number, None)
 
 
 class Remote(_Object):
@@ -743,6 +782,8 @@ class Remote(_Object):
         worker has several replicas, it is a list of what they returned."""
         out = ctypes.c_void_p()
         status = lib.ditto_remote_fetch(self._get(), ctypes.byref(out))
+        if self.done():
+            self._call.batch.forget([self._call.number])
         if status == _c.ERR_USER and self._call.first is not None:
             raise self._call.first
         _c.check(status)
@@ -758,7 +799,11 @@ class Remote(_Object):
     def cancel(self):
         """Cancels the function, if no worker has begun it. Returns False if one has."""
         status = lib.ditto_remote_cancel(self._get())
-        return _c.STATUS.get(status) != "BUSY" and _c.check(status) == _c.OK
+        if _c.STATUS.get(status) == "BUSY":
+            return False
+        _c.check(status)
+        self._call.batch.forget([self._call.number])
+        return True
 
 
 @atexit.register
@@ -767,6 +812,8 @@ def _end_workers():
     for coordinator in list(Coordinator._all):
         with contextlib.suppress(Error):
             coordinator.destroy()
+    for handle in Coordinator._left:
+        lib.ditto_coordinator_destroy(handle)
 
 
 def _list_names(paths):

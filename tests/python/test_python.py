@@ -454,7 +454,7 @@ class Workers(unittest.TestCase):
                     found = [remote.fetch() for remote in remotes]
                     self.assertEqual([result[0] for result in found], [2 * k for k in range(50)])
                     self.assertTrue(all(remote.done() and not remote.cancel() for remote in remotes))
-                    self.assertEqual((coordinator._own, coordinator._calls), ({}, {}))
+                    self.assertEqual((coordinator._batch.calls, ditto._Call.all), ({}, {}))
                 value = weights.read()
                 self.assertEqual((value[0, 0], value[1, 0], value[5, 1]), (50, 2, 61))
                 with self.assertRaisesRegex(ditto.Error, "worker"):
@@ -489,13 +489,28 @@ class Workers(unittest.TestCase):
                     coordinator.join()
                 self.assertEqual(coordinator.schedule(lambda self: self.worker).fetch() < n, True)
                 coordinator.join()
-                self.assertEqual(coordinator._calls, {})
+                self.assertEqual(ditto._Call.all, {})
         with ditto.Strategy(1) as strategy:
             with self.assertRaisesRegex(ditto.Error, "PARAMETER_SERVER"):
                 ditto.Coordinator(strategy)
             self.assertEqual(strategy.run(lambda self: self.worker), [None])
         with self.assertRaisesRegex(ValueError, "mirrored"):
             ditto.Strategy(1, kind="mirror")
+
+    def test_functions_after_a_timeout_are_not_lost(self):
+        with ditto.Strategy(1, kind="parameter_server", timeout_ms=200) as strategy, \
+                ditto.Coordinator(strategy) as coordinator:
+            gate = threading.Event()
+            coordinator.schedule(lambda self: gate.wait())
+            remotes = [coordinator.schedule(lambda self, k=k: k) for k in range(4)]
+            with self.assertRaises(ditto.Error) as caught:
+                coordinator.join()
+            self.assertEqual(caught.exception.status, "TIMED_OUT")
+            gate.set()
+            coordinator.join()
+            self.assertEqual([remote.fetch() for remote in remotes], [0, 1, 2, 3])
+            with self.assertRaisesRegex(ValueError, "integers"):
+                coordinator.schedule(lambda self: self.lookup(None, [1.5])).fetch()
 
     def test_what_is_cancelled(self):
         gate = threading.Event()
@@ -512,7 +527,7 @@ class Workers(unittest.TestCase):
                     remote.fetch()
             with self.assertRaisesRegex(ValueError, "destroyed"):
                 coordinator.schedule(lambda self: 1)
-            self.assertEqual(ditto.Coordinator._calls, {})
+            self.assertEqual(ditto._Call.all, {})
 
     def test_optimizers(self):
         for n in COUNTS:

@@ -298,7 +298,10 @@ static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_opt
                         out->learning_rate, o->largest_factor);
     if (o->iterations->shard == NULL && (out->has_read_steps != 0 || out->dropped != NULL))
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is set, but the variables are no parameters",
-                        out->dropped != NULL ? "dropped" : "has_read_steps");
+                        out->has_read_steps != 0 ? "read_steps" : "dropped");
+    if (out->has_read_steps != 0 && out->read_steps < 0)
+        return DTI_FAIL(DITTO_ERR_RANGE, "read_steps = %lld: it must be at least 0",
+                        (long long)out->read_steps);
     if (o->options.has_max_staleness != 0 && out->has_read_steps == 0)
         return DTI_FAIL(
             DITTO_ERR_INVALID,

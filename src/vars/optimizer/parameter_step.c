@@ -167,10 +167,12 @@ static bool gather(const struct dti_applying *a, size_t item, double factor)
     if (++o->gathered_in[item] < o->options.accumulate)
         return false;
     o->gathered_in[item] = 0;
-    if (o->options.op == DITTO_MEAN && count != 0)
+    if (count == 0)
+        return true;
+    if (o->options.op == DITTO_MEAN)
         dti_divide(v->spec.dtype, gathered, gathered, count, o->options.accumulate);
     update_item(a, item, gathered, 1);
-    memset(gathered, 0, count * ditto_dtype_bytes(v->spec.dtype)); /* begins anew */
+    memset(gathered, 0, count * ditto_dtype_bytes(v->spec.dtype));
     return true;
 }
 
@@ -213,13 +215,12 @@ static ditto_status step(struct dti_replica *self, ditto_optimizer *o, const str
     DTI_TRY(agree_on_number(self, o, options, &number));
     if (options->dropped != NULL)
         *options->dropped = number == 0;
+    if (options->norm != NULL)
+        *options->norm = norm;
     if (number == 0)
         return DITTO_OK;
     applying.step = dti_optimizer_step_of(&o->options, options->learning_rate, number);
-    DTI_TRY(update_items(self, &applying, factor));
-    if (options->norm != NULL)
-        *options->norm = norm;
-    return DITTO_OK;
+    return update_items(self, &applying, factor);
 }
 
 ditto_status dti_parameter_step(struct dti_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
