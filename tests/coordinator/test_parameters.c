@@ -356,20 +356,66 @@ static void rule_12_12_one_worker_has_the_bits_of_one_replica(void **state)
         }
 }
 
-/* Every replica of every worker pushes ones. */
+/* Gradients of ones for the table, and of `of_bias` for the bias. */
+struct gradients {
+    double table[ROWS * WIDTH], bias[WIDTH];
+    ditto_tensor tensor[2];
+};
+
+static void set_gradients(struct gradients *g, double of_bias)
+{
+    g->tensor[0] = (ditto_tensor){
+        .data = g->table, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH }
+    };
+    g->tensor[1] = (ditto_tensor){ .data = g->bias, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } };
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        g->table[i] = 1;
+    for (int i = 0; i < WIDTH; i++)
+        g->bias[i] = of_bias;
+}
+
+/* Workers with an optimizer, and a function that they execute. */
+struct training {
+    ditto_strategy *strategy;
+    ditto_coordinator *coordinator;
+    struct step_numbers n;
+    const char *name;
+};
+
+static void begin_training(struct training *t, uint32_t workers, uint32_t replicas,
+                           const ditto_optimizer_options *rule, const char *name, ditto_replica_fn function)
+{
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    options.num_replicas = workers * replicas;
+    options.replicas_per_worker = replicas;
+    t->name = name;
+    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &t->strategy));
+    make_variables(t->strategy, 5, rule, &t->n);
+    assert_ok(ditto_coordinator_create(t->strategy, NULL, &t->coordinator));
+    assert_ok(ditto_function_register(name, function, &t->n));
+}
+
+static void train(const struct training *t, int times)
+{
+    for (int i = 0; i < times; i++)
+        assert_ok(ditto_coordinator_schedule(t->coordinator, t->name, NULL, NULL, NULL));
+    assert_ok(ditto_coordinator_join(t->coordinator));
+}
+
+static void end_training(struct training *t)
+{
+    assert_ok(ditto_coordinator_destroy(t->coordinator));
+    destroy_all(&t->n);
+    assert_ok(ditto_strategy_destroy(t->strategy));
+    assert_ok(ditto_function_unregister(t->name));
+}
+
 static ditto_status push_ones(ditto_replica *self, void *user)
 {
     struct step_numbers *n = user;
-    double table[ROWS * WIDTH], bias[WIDTH];
-    ditto_tensor gradients[2] = {
-        { .data = table, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
-        { .data = bias, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } },
-    };
-    for (int i = 0; i < ROWS * WIDTH; i++)
-        table[i] = 1;
-    for (int i = 0; i < WIDTH; i++)
-        bias[i] = ditto_replica_id(self);
-    return ditto_apply(self, n->optimizer, gradients, NULL);
+    struct gradients g;
+    set_gradients(&g, ditto_replica_id(self));
+    return ditto_apply(self, n->optimizer, g.tensor, NULL);
 }
 
 static void rule_12_12_steps_of_many_workers_are_all_applied(void **state)
@@ -380,57 +426,40 @@ static void rule_12_12_steps_of_many_workers_are_all_applied(void **state)
         uint32_t workers = shapes[k][0], replicas = shapes[k][1];
         int times = test_trials(200);
         double found[(ROWS + 1) * WIDTH];
-        ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
         ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
-        ditto_strategy *strategy;
-        ditto_coordinator *c;
-        struct step_numbers n;
+        struct training t;
         adding.rule = DITTO_RULE_ADD;
-        options.num_replicas = workers * replicas;
-        options.replicas_per_worker = replicas;
-        assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
-        make_variables(strategy, 5, &adding, &n);
-        assert_ok(ditto_coordinator_create(strategy, NULL, &c));
-        assert_ok(ditto_function_register("push_ones", push_ones, &n));
-        for (int i = 0; i < times; i++)
-            assert_ok(ditto_coordinator_schedule(c, "push_ones", NULL, NULL, NULL));
-        assert_ok(ditto_coordinator_join(c));
-        read_all(&n, found);
+        begin_training(&t, workers, replicas, &adding, "push_ones", push_ones);
+        train(&t, times);
+        read_all(&t.n, found);
         for (int i = 0; i < ROWS * WIDTH; i++)
             assert_true(found[i] == (double)times * replicas);
         for (int i = 0; i < WIDTH; i++)
             assert_true(found[ROWS * WIDTH + i] == times * (replicas * (replicas - 1) / 2.0));
-        assert_ok(ditto_coordinator_destroy(c));
-        destroy_all(&n);
-        assert_ok(ditto_strategy_destroy(strategy));
-        assert_ok(ditto_function_unregister("push_ones"));
+        end_training(&t);
     }
 }
 
 /* -- gathering, and gradients that are too old -- */
 
-/* Pushes ones. `step` is the number of steps that the gradients are said to come from. */
+/* Pushes gradients that are said to come from step `step`. */
 static ditto_status push_from_step(ditto_replica *self, void *user)
 {
     struct step_numbers *n = user;
-    double table[ROWS * WIDTH], bias[WIDTH];
+    struct gradients g;
     int dropped = -1;
     int64_t steps;
-    ditto_tensor gradients[2] = {
-        { .data = table, .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } },
-        { .data = bias, .dtype = DITTO_F64, .rank = 1, .shape = { WIDTH } },
-    };
+    double norm = -1;
     ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
-    for (int i = 0; i < ROWS * WIDTH; i++)
-        table[i] = 1;
-    for (int i = 0; i < WIDTH; i++)
-        bias[i] = 2;
+    set_gradients(&g, 2);
     DITTO_TRY(ditto_optimizer_steps(self, n->optimizer, &steps));
     options.read_steps = (int64_t)n->step;
     options.has_read_steps = 1;
     options.dropped = &dropped;
-    DITTO_TRY(ditto_apply(self, n->optimizer, gradients, &options));
+    options.norm = &norm;
+    DITTO_TRY(ditto_apply(self, n->optimizer, g.tensor, &options));
     DITTO_TRY(ditto_return_f64(self, "steps", (double)steps));
+    DITTO_TRY(ditto_return_f64(self, "norm", norm));
     return ditto_return_f64(self, "dropped", dropped);
 }
 
@@ -446,92 +475,108 @@ static double member_f64(const ditto_value *value, const char *name)
 static void rule_12_12_gradients_are_gathered(void **state)
 {
     (void)state;
-    for (int mean = 0; mean < 2; mean++)
-        for (uint32_t workers = 1; workers <= 3; workers++) {
-            double found[(ROWS + 1) * WIDTH];
-            ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-            ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
-            ditto_strategy *strategy;
-            ditto_coordinator *c;
-            struct step_numbers n;
-            uint64_t versions[5];
-            adding.rule = DITTO_RULE_ADD;
-            adding.op = mean ? DITTO_MEAN : DITTO_SUM;
-            adding.accumulate = 3;
-            options.num_replicas = workers;
-            assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
-            make_variables(strategy, 5, &adding, &n);
-            assert_ok(ditto_coordinator_create(strategy, NULL, &c));
-            assert_ok(ditto_function_register("push_ones", push_ones, &n));
-            for (int i = 0; i < 20; i++) /* six steps, and two gradients that wait for a third */
-                assert_ok(ditto_coordinator_schedule(c, "push_ones", NULL, NULL, NULL));
-            assert_ok(ditto_coordinator_join(c));
-            read_all(&n, found);
-            assert_true(found[0] == (mean ? 6 : 18) && found[ROWS * WIDTH - 1] == found[0]);
-            assert_ok(ditto_parameter_versions(n.table, versions, 5));
-            assert_int_equal(versions[4], 6);
-            ditto_variable *iterations;
-            int64_t steps;
-            assert_ok(ditto_optimizer_iterations(n.optimizer, &iterations));
-            assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
-            assert_int_equal(steps, 6);
-            assert_ok(ditto_coordinator_destroy(c));
-            destroy_all(&n);
-            assert_ok(ditto_strategy_destroy(strategy));
-            assert_ok(ditto_function_unregister("push_ones"));
-        }
+    const uint32_t shapes[][2] = { { 1, 1 }, { 2, 1 }, { 3, 1 }, { 8, 1 }, { 2, 3 } };
+    for (size_t k = 0; k < 2 * sizeof shapes / sizeof shapes[0]; k++) {
+        uint32_t workers = shapes[k / 2][0], replicas = shapes[k / 2][1];
+        bool mean = k % 2 != 0;
+        double found[(ROWS + 1) * WIDTH];
+        ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
+        ditto_variable *iterations;
+        struct training t;
+        uint64_t versions[5];
+        int64_t steps;
+        adding.rule = DITTO_RULE_ADD;
+        adding.op = mean ? DITTO_MEAN : DITTO_SUM;
+        adding.accumulate = 3;
+        begin_training(&t, workers, replicas, &adding, "push_ones", push_ones);
+        train(&t, 20); /* six steps, and two gradients that wait for a third */
+        read_all(&t.n, found);
+        assert_true(found[0] == (mean ? 6 : 18 * replicas) && found[ROWS * WIDTH - 1] == found[0]);
+        assert_ok(ditto_parameter_versions(t.n.table, versions, 5));
+        assert_int_equal(versions[4], 6);
+        assert_ok(ditto_optimizer_iterations(t.n.optimizer, &iterations));
+        assert_ok(ditto_variable_read(iterations, &steps, sizeof steps));
+        assert_int_equal(steps, 6);
+        end_training(&t);
+    }
+}
+
+static ditto_optimizer_options with_max_staleness(int64_t max_staleness)
+{
+    ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
+    adding.rule = DITTO_RULE_ADD;
+    adding.max_staleness = max_staleness;
+    adding.has_max_staleness = 1;
+    return adding;
 }
 
 static void rule_12_12_old_gradients_are_dropped(void **state)
 {
     (void)state;
     double found[(ROWS + 1) * WIDTH];
-    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
-    ditto_optimizer_options adding = DITTO_OPTIMIZER_OPTIONS_INIT;
-    ditto_strategy *strategy, *mirrored = make_strategy(1, NULL);
-    ditto_coordinator *c;
-    struct step_numbers n;
-    ditto_optimizer *refused;
-    adding.rule = DITTO_RULE_ADD;
-    adding.max_staleness = 2;
-    options.num_replicas = 2;
-    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &strategy));
-    adding.has_max_staleness = 1;
-    make_variables(strategy, 3, &adding, &n);
-    assert_ok(ditto_coordinator_create(strategy, NULL, &c));
-    assert_ok(ditto_function_register("push_from_step", push_from_step, &n));
+    ditto_optimizer_options two = with_max_staleness(2);
+    struct training t;
+    begin_training(&t, 2, 1, &two, "push_from_step", push_from_step);
     for (int i = 0; i < 6; i++) { /* all from step 0: ages 0, 1 and 2 are applied */
         ditto_remote *remote;
         ditto_value *value;
-        assert_ok(ditto_coordinator_schedule(c, "push_from_step", NULL, NULL, &remote));
+        assert_ok(ditto_coordinator_schedule(t.coordinator, "push_from_step", NULL, NULL, &remote));
         assert_ok(ditto_remote_fetch(remote, &value));
         assert_true(member_f64(value, "dropped") == (i > 2));
         assert_true(member_f64(value, "steps") == (i < 3 ? i : 3));
+        assert_true(member_f64(value, "norm") == sqrt(ROWS * WIDTH + 4 * WIDTH));
         assert_ok(ditto_value_destroy(value));
         assert_ok(ditto_remote_destroy(remote));
     }
-    read_all(&n, found);
+    read_all(&t.n, found);
     assert_true(found[0] == 3 && found[ROWS * WIDTH] == 6);
     /* A step that does not say what its gradients come from. */
-    assert_ok(ditto_function_register("take_step", take_step, &n));
-    assert_ok(ditto_coordinator_schedule(c, "take_step", NULL, NULL, NULL));
-    assert_status(ditto_coordinator_join(c), DITTO_ERR_INVALID);
+    assert_ok(ditto_function_register("take_step", take_step, &t.n));
+    assert_ok(ditto_coordinator_schedule(t.coordinator, "take_step", NULL, NULL, NULL));
+    assert_status(ditto_coordinator_join(t.coordinator), DITTO_ERR_INVALID);
     assert_message("read_steps");
-    assert_ok(ditto_coordinator_destroy(c));
-    destroy_all(&n);
-    assert_ok(ditto_strategy_destroy(strategy));
     assert_ok(ditto_function_unregister("take_step"));
-    /* Replicas that work in step have no old gradients. */
+    t.n.step = (uint64_t)INT64_MIN;
+    assert_ok(ditto_coordinator_schedule(t.coordinator, "push_from_step", NULL, NULL, NULL));
+    assert_status(ditto_coordinator_join(t.coordinator), DITTO_ERR_RANGE);
+    end_training(&t);
+}
+
+static ditto_status give_dropped(ditto_replica *self, void *user)
+{
+    ditto_apply_options options = DITTO_APPLY_OPTIONS_INIT;
+    double gradient = 0;
+    int dropped = 0;
+    ditto_tensor t = { .data = &gradient, .dtype = DITTO_F64 };
+    options.dropped = &dropped;
+    assert_status(ditto_apply(self, user, &t, &options), DITTO_ERR_INVALID);
+    assert_message("dropped");
+    assert_status(ditto_apply_finish(self, user, &options), DITTO_ERR_INVALID);
+    assert_message("dropped");
+    return DITTO_OK;
+}
+
+/* Replicas that work in step gather no gradients and have no old ones. */
+static void rule_12_12_only_parameters_have_old_gradients(void **state)
+{
+    (void)state;
+    ditto_strategy *mirrored = make_strategy(1, NULL);
+    ditto_optimizer_options adding = with_max_staleness(2);
+    ditto_optimizer *optimizer;
     ditto_variable *variable;
     ditto_tensor t = { .dtype = DITTO_F64 };
     assert_ok(ditto_variable_create(mirrored, &t, NULL, &variable));
-    assert_status(ditto_optimizer_create(&variable, 1, &adding, &refused), DITTO_ERR_INVALID);
+    assert_status(ditto_optimizer_create(&variable, 1, &adding, &optimizer), DITTO_ERR_INVALID);
     adding.has_max_staleness = 0;
-    assert_status(ditto_optimizer_create(&variable, 1, &adding, &refused), DITTO_ERR_INVALID);
+    assert_status(ditto_optimizer_create(&variable, 1, &adding, &optimizer), DITTO_ERR_INVALID);
     adding.max_staleness = 0;
     adding.accumulate = 2;
-    assert_status(ditto_optimizer_create(&variable, 1, &adding, &refused), DITTO_ERR_INVALID);
+    assert_status(ditto_optimizer_create(&variable, 1, &adding, &optimizer), DITTO_ERR_INVALID);
     assert_message("accumulate");
+    adding.accumulate = 0;
+    assert_ok(ditto_optimizer_create(&variable, 1, &adding, &optimizer));
+    assert_ok(ditto_strategy_run(mirrored, give_dropped, optimizer));
+    assert_ok(ditto_optimizer_destroy(optimizer));
     assert_ok(ditto_variable_destroy(variable));
     assert_ok(ditto_strategy_destroy(mirrored));
 }
@@ -576,6 +621,7 @@ int main(void)
         cmocka_unit_test(rule_12_12_steps_of_many_workers_are_all_applied),
         cmocka_unit_test(rule_12_12_gradients_are_gathered),
         cmocka_unit_test(rule_12_12_old_gradients_are_dropped),
+        cmocka_unit_test(rule_12_12_only_parameters_have_old_gradients),
         cmocka_unit_test(rule_12_12_steps_in_parts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,6 +284,16 @@ static ditto_status check_norm(const ditto_optimizer *o)
     return DITTO_OK;
 }
 
+/* Replicas of mirrored variables work in step, so none of their gradients are old. */
+static ditto_status check_for_parameters(const ditto_optimizer *o, const ditto_apply_options *options)
+{
+    if (o->iterations->shard != NULL || (options->has_read_steps == 0 && options->dropped == NULL))
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_INVALID,
+                    "options->%s is set, but the variables are no parameters: leave it unset",
+                    options->has_read_steps != 0 ? "has_read_steps" : "dropped");
+}
+
 static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_options *options,
                                  ditto_apply_options *out)
 {
@@ -296,9 +306,7 @@ static ditto_status read_options(const ditto_optimizer *o, const ditto_apply_opt
         return DTI_FAIL(DITTO_ERR_RANGE,
                         "learning_rate = %g times the largest of rate_factors, %g, is infinite",
                         out->learning_rate, o->largest_factor);
-    if (o->iterations->shard == NULL && (out->has_read_steps != 0 || out->dropped != NULL))
-        return DTI_FAIL(DITTO_ERR_INVALID, "%s is set, but the variables are no parameters",
-                        out->has_read_steps != 0 ? "read_steps" : "dropped");
+    DTI_TRY(check_for_parameters(o, out));
     if (out->has_read_steps != 0 && out->read_steps < 0)
         return DTI_FAIL(DITTO_ERR_RANGE, "read_steps = %lld: it must be at least 0",
                         (long long)out->read_steps);
@@ -396,6 +404,7 @@ ditto_status ditto_apply_finish(ditto_replica *self, ditto_optimizer *o, const d
     USE_OPTIMIZER(self, r, o);
     DTI_TRY(check_in_parts(o));
     DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_apply_options"));
+    DTI_TRY(check_for_parameters(o, &known));
     if (known.learning_rate != 0 || known.has_learning_rate != 0)
         return DTI_FAIL(
             DITTO_ERR_INVALID,
