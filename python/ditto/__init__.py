@@ -699,6 +699,7 @@ class Coordinator(_Object):
 
     def __init__(self, strategy, **options):
         given = _c.CoordinatorOptions(**options)
+        self._destroy_left()
         _c.check(lib.ditto_function_register(_NAME, _scheduled, None))
         self._strategy, self._batch = strategy, _Batch()
         super().__init__(_make(lib.ditto_coordinator_create, strategy._get(), ctypes.byref(given)))
@@ -759,6 +760,12 @@ class Coordinator(_Object):
         else:
             self._left.append(handle)  # for example if this is a worker's thread
 
+    @classmethod
+    def _destroy_left(cls):
+        """Destroys what could not be destroyed before. What still cannot be stays for the next time."""
+        left, cls._left[:] = list(cls._left), []
+        cls._left += [handle for handle in left if not _is_gone_after(lib.ditto_coordinator_destroy(handle))]
+
     def _check(self, status):
         """Raises the exception of a function that has failed, once."""
         first = self._batch.first
@@ -812,8 +819,7 @@ def _end_workers():
     for coordinator in list(Coordinator._all):
         with contextlib.suppress(Error):
             coordinator.destroy()
-    for handle in Coordinator._left:
-        lib.ditto_coordinator_destroy(handle)
+    Coordinator._destroy_left()
 
 
 def _list_names(paths):

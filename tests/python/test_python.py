@@ -512,6 +512,54 @@ class Workers(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "integers"):
                 coordinator.schedule(lambda self: self.lookup(None, [1.5])).fetch()
 
+    def test_exceptions_of_one_batch_are_not_those_of_the_next(self):
+        def first(self):
+            self.scatter(None, "add", [1.5], numpy.ones(1))
+
+        def second(_):
+            raise Unusual("of the second batch")
+        with ditto.Strategy(1, kind="parameter_server") as strategy, \
+                ditto.Coordinator(strategy) as coordinator:
+            coordinator.schedule(first)
+            with self.assertRaisesRegex(ValueError, "integers"):
+                coordinator.join()
+            coordinator.schedule(second)
+            with self.assertRaisesRegex(Unusual, "of the second batch"):
+                coordinator.join()
+            self.assertEqual(ditto._Call.all, {})
+
+    def test_a_late_worker(self):
+        """A coordinator that is gone although destroy raises an error is not destroyed again."""
+        gate = threading.Event()
+        strategy = ditto.Strategy(1, kind="parameter_server", run_timeout_ms=100)
+        coordinator = ditto.Coordinator(strategy)
+        coordinator.schedule(lambda self: gate.wait())
+        with self.assertRaises(ditto.Error) as caught:
+            coordinator.join()
+        self.assertEqual(caught.exception.status, "POISONED")
+        with self.assertRaises(ditto.Error) as caught:
+            coordinator.destroy()
+        self.assertEqual(caught.exception.status, "POISONED")
+        coordinator.destroy()
+        gate.set()
+        with self.assertRaisesRegex(ditto.Error, "cannot|destroy|poison"):
+            strategy.destroy()
+        self.assertEqual(ditto._Call.all, {})
+
+    def test_the_last_reference_ends_on_a_worker(self):
+        with ditto.Strategy(1, kind="parameter_server") as strategy:
+            held, gate = [ditto.Coordinator(strategy)], threading.Event()
+
+            def drop(_):
+                gate.wait()
+                held.clear()
+            remote = held[0].schedule(drop)
+            gate.set()
+            remote.fetch()
+            with ditto.Coordinator(strategy) as coordinator:
+                self.assertEqual(coordinator.schedule(lambda self: 5).fetch(), 5)
+            self.assertEqual(ditto.Coordinator._left, [])
+
     def test_what_is_cancelled(self):
         gate = threading.Event()
         with ditto.Strategy(1, kind="parameter_server") as strategy:
