@@ -644,7 +644,7 @@ def _scheduled(handle, _):
         return status
     call = _Call.all.get(ctypes.c_int64.from_address(number.data).value)
     if call is None:
-        return _c.OK  # a worker that was too late for the library has executed it
+        return _c.OK  # a worker that is retired has ended it after all
     status = call.on_replica(handle, None)
     if status == _c.OK:
         call.count_end()
