@@ -58,7 +58,7 @@ static void end(ditto_coordinator *c, ditto_strategy *strategy)
 
 /* -- functions -- */
 
-static _Atomic int calls, gate_is_open;
+static _Atomic int calls, gate_is_open, at_gate;
 
 static ditto_status count_call(ditto_replica *self, void *user)
 {
@@ -76,12 +76,27 @@ static ditto_status double_it(ditto_replica *self, void *user)
     return ditto_return_f64(self, NULL, 2 * *(const double *)x.data);
 }
 
+static void close_gate(void)
+{
+    atomic_store(&at_gate, 0);
+    atomic_store(&gate_is_open, 0);
+}
+
 static ditto_status wait_for_gate(ditto_replica *self, void *user)
 {
     (void)self, (void)user;
+    atomic_fetch_add(&at_gate, 1);
     while (!atomic_load(&gate_is_open))
         sleep_ms(1);
     return DITTO_OK;
+}
+
+/* Waits until so many functions have begun and wait for the gate. A worker that is busy may still be about to
+ * begin its function. */
+static void await_at_gate(int functions)
+{
+    while (atomic_load(&at_gate) < functions)
+        sleep_ms(1);
 }
 
 static ditto_status fail_always(ditto_replica *self, void *user)
@@ -406,7 +421,7 @@ static void rule_12_5_the_first_error_is_returned_once(void **state)
         ditto_coordinator *c = make_coordinator(strategy, 0);
         ditto_value *value;
         atomic_store(&calls, 0);
-        atomic_store(&gate_is_open, 0);
+        close_gate();
         /* The gate keeps the worker busy until everything is in the queue. */
         ditto_remote *busy = schedule(c, "wait", NULL), *failed, *cancelled;
         for (uint32_t i = 1; i < workers; i++)
@@ -415,6 +430,7 @@ static void rule_12_5_the_first_error_is_returned_once(void **state)
         cancelled = schedule(c, "count", NULL);
         for (int i = 0; workers == 1 && i < 10; i++)
             assert_ok(ditto_coordinator_schedule(c, "count", NULL, NULL, NULL));
+        await_at_gate((int)workers); /* a function that has not begun would be cancelled */
         atomic_store(&gate_is_open, 1);
         ditto_status status = ditto_coordinator_join(c);
         assert_int_equal(status, DITTO_ERR_USER);
@@ -474,13 +490,11 @@ static void rule_12_6_cancelling(void **state)
     ditto_value *value;
     register_as("wait", wait_for_gate, NULL);
     register_as("count", count_call, &calls);
-    atomic_store(&gate_is_open, 0);
+    close_gate();
     atomic_store(&calls, 0);
     ditto_remote *running = schedule(c, "wait", NULL), *queued = schedule(c, "count", NULL),
                  *last = schedule(c, "count", NULL);
-    ditto_worker_info info = DITTO_WORKER_INFO_INIT;
-    while (!info.is_busy)
-        assert_ok(ditto_coordinator_worker_info(c, 0, &info));
+    await_at_gate(1);
     assert_status(ditto_remote_cancel(running), DITTO_ERR_BUSY);
     assert_ok(ditto_remote_cancel(queued));
     assert_ok(ditto_remote_cancel(queued));
@@ -513,16 +527,12 @@ static void rule_12_6_destroy_cancels_the_queue(void **state)
     pthread_t opener;
     ditto_remote *running[2], *queued[20];
     register_as("wait", wait_for_gate, NULL);
-    atomic_store(&gate_is_open, 0);
+    close_gate();
     for (int i = 0; i < 2; i++)
         running[i] = schedule(c, "wait", NULL);
     for (int i = 0; i < 20; i++)
         queued[i] = schedule(c, "wait", NULL);
-    for (uint32_t w = 0; w < 2; w++) {
-        ditto_worker_info info = DITTO_WORKER_INFO_INIT;
-        while (!info.is_busy)
-            assert_ok(ditto_coordinator_worker_info(c, w, &info));
-    }
+    await_at_gate(2);
     assert_int_equal(pthread_create(&opener, NULL, open_gate_later, NULL), 0);
     assert_ok(ditto_coordinator_destroy(c));
     pthread_join(opener, NULL);
