@@ -8,13 +8,13 @@
 #include "base/errors/status.h"
 #include "base/numbers/checksum.h"
 #include "hosts/header.h"
+#include "hosts/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,11 +25,6 @@
 #define CONNECT_MS     5000
 #define ADDRESS_MS     1500
 #define MOST_ADDRESSES 16
-
-/* A dead peer, or a cut cable, is noticed within half a minute. */
-#define KEEPALIVE_SECONDS 5
-#define KEEPALIVE_TRIES   4
-#define USER_TIMEOUT_MS   25000
 
 struct address {
     sa_family_t family;
@@ -64,52 +59,6 @@ static void read_boot(char boot[40])
         return;
     (void)!fread(boot, 1, 39, file);
     fclose(file);
-}
-
-/* Waits until the socket is ready. Returns false after the deadline. */
-static bool is_ready(int fd, short events, const struct dti_deadline *deadline)
-{
-    struct dti_deadline until = *deadline;
-    struct pollfd polled = { .fd = fd, .events = events };
-    for (;;) {
-        uint64_t now = dti_now_ns(), end = dti_deadline_at(&until);
-        if (now >= end)
-            return false;
-        int ready = poll(&polled, 1, (int)((end - now) / 1000000) + 1);
-        if (ready > 0)
-            return true;
-        if (ready < 0 && errno != EINTR)
-            return false;
-    }
-}
-
-/* Sends or receives all bytes. Returns false after the deadline, or if the connection is closed. */
-static bool move(int fd, void *data, size_t bytes, bool sends, const struct dti_deadline *deadline)
-{
-    for (size_t done = 0; done < bytes;) {
-        if (!is_ready(fd, sends ? POLLOUT : POLLIN, deadline))
-            return false;
-        ssize_t moved = sends ? send(fd, (char *)data + done, bytes - done, MSG_NOSIGNAL)
-                              : recv(fd, (char *)data + done, bytes - done, 0);
-        if (moved == 0 || (moved < 0 && errno != EINTR && errno != EAGAIN))
-            return false;
-        done += moved > 0 ? (size_t)moved : 0;
-    }
-    return true;
-}
-
-static void set_options(int fd)
-{
-    const struct {
-        int level, name, value;
-    } options[] = { { SOL_SOCKET, SO_KEEPALIVE, 1 },
-                    { IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS },
-                    { IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_SECONDS },
-                    { IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_TRIES },
-                    { IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS },
-                    { IPPROTO_TCP, TCP_NODELAY, 1 } };
-    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
-        (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof options[i].value);
 }
 
 /* -- host 0 -- */
@@ -178,14 +127,14 @@ static void let_in(const ditto_cluster *cluster, int listening, const struct inv
     if (accepted < 0)
         return;
     unsigned char yes = 1;
-    if (!move(accepted, &hello, sizeof hello, false, &soon) ||
+    if (!dti_socket_receive(accepted, &hello, sizeof hello, &soon) ||
         memcmp(hello.token, invitation->token, sizeof hello.token) != 0 || hello.host == 0 ||
         hello.host >= cluster->wire.num_hosts || fd[hello.host] >= 0 ||
-        !move(accepted, &yes, 1, true, &soon)) {
+        !dti_socket_send(accepted, &yes, 1, &soon)) {
         close(accepted);
         return;
     }
-    set_options(accepted);
+    dti_socket_set_options(accepted);
     fd[hello.host] = accepted;
     ++*count;
 }
@@ -195,7 +144,8 @@ static void let_all_in(const ditto_cluster *cluster, int listening, const struct
 {
     struct dti_deadline deadline = { .timeout_ms = CONNECT_MS };
     uint32_t count = 1;
-    while (listening >= 0 && count < cluster->wire.num_hosts && is_ready(listening, POLLIN, &deadline))
+    while (listening >= 0 && count < cluster->wire.num_hosts &&
+           dti_socket_is_ready(listening, POLLIN, &deadline))
         let_in(cluster, listening, invitation, fd, &count);
 }
 
@@ -221,12 +171,12 @@ static int connect_to(const ditto_cluster *cluster, const struct invitation *inv
     memcpy(hello.token, invitation->token, sizeof hello.token);
     int begun = connect(fd, is_v4 ? (struct sockaddr *)(void *)&v4 : (struct sockaddr *)(void *)&v6,
                         is_v4 ? sizeof v4 : sizeof v6);
-    bool connected = (begun == 0 || errno == EINPROGRESS) && is_ready(fd, POLLOUT, &soon) &&
+    bool connected = (begun == 0 || errno == EINPROGRESS) && dti_socket_is_ready(fd, POLLOUT, &soon) &&
                      getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &length) == 0 && failed == 0;
     /* Host 0 lets in one host after the other, so its answer may come much later. */
-    if (connected && move(fd, &hello, sizeof hello, true, deadline) && move(fd, &yes, 1, false, deadline) &&
-        yes == 1) {
-        set_options(fd);
+    if (connected && dti_socket_send(fd, &hello, sizeof hello, deadline) &&
+        dti_socket_receive(fd, &yes, 1, deadline) && yes == 1) {
+        dti_socket_set_options(fd);
         return fd;
     }
     close(fd);

@@ -1,8 +1,10 @@
 /* tests/support/as_hosts.c - runs the tests of a program in several processes. See as_hosts.h. */
 #include "support/as_hosts.h"
 #include "hosts/header.h"
+#include "support/free_ports.h"
 #include "support/local_wire.h"
 
+#include <ditto/tcp.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,7 +21,8 @@ enum {
 };
 
 static uint32_t hosts = 1, host;
-static struct local_network *network[MOST_CLUSTERS];
+static struct local_network *network[MOST_CLUSTERS]; /* NULL if the hosts are connected by TCP */
+static char ports[MOST_CLUSTERS][MOST_HOSTS * 24];   /* of these hosts */
 static ditto_cluster *cluster[MOST_CLUSTERS];
 
 uint32_t test_hosts(void)
@@ -34,20 +37,32 @@ uint32_t test_host(void)
 
 /* -- a host -- */
 
+static ditto_status make_cluster(uint32_t i, const ditto_cluster_options *options)
+{
+    ditto_tcp_options tcp = DITTO_TCP_OPTIONS_INIT;
+    ditto_wire wire;
+    if (network[i] != NULL) {
+        local_network_wire(network[i], host, &wire);
+        return ditto_cluster_create(&wire, options, &cluster[i]);
+    }
+    tcp.hosts = ports[i];
+    tcp.host = host;
+    tcp.has_host = 1;
+    return ditto_tcp_cluster(&tcp, options, &cluster[i]);
+}
+
 /* Returns a cluster that no strategy uses. It is the same one on all hosts, because they make and destroy
  * strategies in the same order. */
 static ditto_cluster *free_cluster(void)
 {
     ditto_cluster_options options = DITTO_CLUSTER_OPTIONS_INIT;
-    ditto_wire wire;
     uint32_t i = 0;
     while (i < MOST_CLUSTERS && cluster[i] != NULL && cluster[i]->ranges != NULL)
         i++;
     if (i == MOST_CLUSTERS)
         fail_msg("more than %d strategies at a time", MOST_CLUSTERS);
     options.timeout_ms = TIMEOUT_MS;
-    local_network_wire(network[i], host, &wire);
-    if (cluster[i] == NULL && ditto_cluster_create(&wire, &options, &cluster[i]) != DITTO_OK)
+    if (cluster[i] == NULL && make_cluster(i, &options) != DITTO_OK)
         fail_msg("no cluster of %u hosts: %s", hosts, ditto_last_error()->message);
     return cluster[i];
 }
@@ -123,8 +138,13 @@ static bool play_on_all(const char *group, const struct CMUnitTest *test, CMFixt
 {
     pid_t pids[MOST_HOSTS];
     FILE *output[MOST_HOSTS];
-    for (uint32_t i = 0; i < MOST_CLUSTERS; i++)
-        network[i] = local_network_make_shared(hosts, DELAY_US, 17 + i);
+    const char *wire = getenv("DITTO_TEST_WIRE");
+    bool is_tcp = wire != NULL && strcmp(wire, "tcp") == 0;
+    for (uint32_t i = 0; i < MOST_CLUSTERS; i++) {
+        network[i] = is_tcp ? NULL : local_network_make_shared(hosts, DELAY_US, 17 + i);
+        if (is_tcp)
+            list_free_ports(hosts, ports[i], sizeof ports[i]);
+    }
     fflush(NULL);
     for (uint32_t h = 0; h < hosts; h++) {
         output[h] = tmpfile();
@@ -140,7 +160,7 @@ static bool play_on_all(const char *group, const struct CMUnitTest *test, CMFixt
             print_file(output[h], h);
         fclose(output[h]);
     }
-    for (uint32_t i = 0; i < MOST_CLUSTERS; i++)
+    for (uint32_t i = 0; i < MOST_CLUSTERS && !is_tcp; i++)
         local_network_free(network[i]);
     return passed;
 }

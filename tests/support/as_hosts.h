@@ -5,6 +5,8 @@
  * each host gets at least one. So a test counts the calls, and looks at the components, of this host alone
  * (first_local, end_local). Each host checks what it sees, and a failure of one fails the test.
  *
+ * Messages move through shared memory, or over TCP if DITTO_TEST_WIRE is "tcp".
+ *
  * A test that cannot do so is listed with one_host_test and the reason. */
 #ifndef SUPPORT_AS_HOSTS_H
 #define SUPPORT_AS_HOSTS_H
