@@ -70,8 +70,10 @@ def main():
     pages = {str(page.relative_to(ROOT)) for page in PAGES}
     for page in PAGES:
         write(output / page.relative_to(ROOT), staged(page, page.read_text(), pages))
-    for picture in sorted((ROOT / "docs").glob("*.svg")):
-        shutil.copyfile(picture, output / "docs" / picture.name)
+    (output / "docs" / "figures").mkdir(exist_ok=True)
+    for folder in ("docs", "docs/figures"):
+        for picture in sorted((ROOT / folder).glob("*.svg")):
+            shutil.copyfile(picture, output / folder / picture.name)
     write(output / "index.md", (ROOT / "docs" / "site" / "index.md").read_text())
 
     decisions = [page for page in PAGES if page.parent.name == "adr"]
