@@ -14,8 +14,14 @@
  *           owner: a thread that applies the pushes of all others, which it gets through a ring for each.
  * dense:    us of one ditto_apply of plain SGD on 256 KiB of f32 in 4 shards, for all workers together.
  *
+ * With --peers there are also pools of threads of oneTBB and Taskflow, for empty, compute and uneven, and
+ * MPI_Accumulate for rows: each process adds its rows to a table that is spread over all of them, and waits
+ * for the end of each push (peers/pools.cc, peers/mpi.c). MPI takes part if there is more than one worker. A
+ * peer whose program was not built is named as missing.
+ *
  * Each figure is the median of the rounds, in which ditto and its peers take turns. */
 #include "alone.h"
+#include "function_work.h"
 #include "harness.h"
 #include "samples.h"
 
@@ -35,15 +41,12 @@ enum {
     ROUNDS = 21,
     FUNCTIONS = 50000,
     COMPUTE = 2000,
-    COMPUTE_NS = 20000,
     UNEVEN = 400,
     UNEVEN_WORKERS = 4,
     STARTS = 2000,
     SLEEPS = 40,
-    TABLE_ROWS = 65536,
-    WIDTH = 16,
-    PUSH = 64,
     PUSHES = 2000,
+    PROCESS_PUSHES = 200,
     SHARDS = 8,
     LOCKS = 1024,
     DENSE = 65536,
@@ -71,17 +74,6 @@ static void bind_to(uint32_t index)
     sched_setaffinity(0, sizeof one, &one);
 }
 
-/* Row numbers of a push. Low ones are more frequent, as those of words in a text. */
-static void draw(uint64_t *state, int64_t *rows)
-{
-    for (int i = 0; i < PUSH; i++) {
-        *state = *state * 6364136223846793005u + 1442695040888963407u;
-        uint64_t level = *state >> 60; /* 0 to 15 */
-        *state = *state * 6364136223846793005u + 1442695040888963407u;
-        rows[i] = (int64_t)((*state >> 33) % ((uint64_t)2 << level));
-    }
-}
-
 /* -- ditto -- */
 
 struct ditto {
@@ -100,24 +92,17 @@ static ditto_status nothing(ditto_replica *self, void *user)
     return DITTO_OK;
 }
 
-/* Computes for COMPUTE_NS. */
-static void compute(void)
-{
-    for (uint64_t end = now_ns() + COMPUTE_NS; now_ns() < end;)
-        ;
-}
-
-static ditto_status compute_function(ditto_replica *self, void *user)
+static ditto_status compute_on_worker(ditto_replica *self, void *user)
 {
     (void)self, (void)user;
-    compute();
+    compute_function();
     return DITTO_OK;
 }
 
 static ditto_status sleep_unevenly(ditto_replica *self, void *user)
 {
     (void)user;
-    nanosleep(&(struct timespec){ .tv_nsec = ditto_worker(self) == 0 ? 5000000 : 1000000 }, NULL);
+    sleep_function(ditto_worker(self));
     return DITTO_OK;
 }
 
@@ -140,7 +125,7 @@ static ditto_status push_rows(ditto_replica *self, void *user)
     for (int i = 0; i < PUSH * WIDTH; i++)
         values[i] = 1;
     for (int i = 0; i < PUSHES; i++) {
-        draw(&state, rows);
+        draw_rows(&state, rows);
         DITTO_TRY(ditto_scatter(self, side.table, DITTO_SCATTER_ADD, &slices));
     }
     return DITTO_OK;
@@ -174,7 +159,7 @@ static void open_ditto(uint32_t workers)
     must(ditto_optimizer_create(&side.dense, 1, &rule, &side.optimizer));
     must(ditto_coordinator_create(side.strategy, NULL, &side.coordinator));
     must(ditto_function_register("nothing", nothing, NULL));
-    must(ditto_function_register("compute", compute_function, NULL));
+    must(ditto_function_register("compute", compute_on_worker, NULL));
     must(ditto_function_register("sleep_unevenly", sleep_unevenly, NULL));
     must(ditto_function_register("note_start", note_start, NULL));
     must(ditto_function_register("push_rows", push_rows, NULL));
@@ -236,7 +221,7 @@ static double time_sleep(long ns)
 
 static double each_alone(uint32_t workers)
 {
-    return 1 / (1 / time_sleep(5000000) + (workers - 1) / time_sleep(1000000));
+    return 1 / (1 / time_sleep(SLOW_NS) + (workers - 1) / time_sleep(FAST_NS));
 }
 
 /* The mean time until a function begins, `pause_us` after the last one has ended. */
@@ -368,7 +353,7 @@ static double pool_empty(uint32_t workers)
 
 static double pool_compute(uint32_t workers)
 {
-    return time_pool(workers, compute, COMPUTE);
+    return time_pool(workers, compute_function, COMPUTE);
 }
 
 /* -- a table under many locks -- */
@@ -393,7 +378,7 @@ static void *push_under_locks(void *index)
         values[i] = 1;
     pthread_barrier_wait(&line);
     for (int i = 0; i < PUSHES; i++) {
-        draw(&state, rows);
+        draw_rows(&state, rows);
         for (int k = 0; k < PUSH; k++) {
             pthread_mutex_lock(&row_lock[rows[k] % LOCKS]);
             add_row(rows[k], values);
@@ -465,7 +450,7 @@ static void *push_to_owner(void *index)
         while (i - atomic_load_explicit(&own_ring->emptied, memory_order_acquire) == RING)
             sched_yield();
         struct push *push = &own_ring->push[i % RING];
-        draw(&state, push->rows);
+        draw_rows(&state, push->rows);
         for (int k = 0; k < PUSH * WIDTH; k++)
             push->values[k] = 1;
         atomic_store_explicit(&own_ring->filled, i + 1, memory_order_release);
@@ -491,74 +476,188 @@ static double owned_rows(uint32_t workers)
     return ns;
 }
 
+/* -- peers in processes of their own -- */
+
+/* Where their programs are. NULL if they are not asked for. */
+static const char *peers_folder;
+static struct contender peers[MOST_CONTENDERS];
+static uint32_t peers_count;
+
+void functions_use_peers(const char *folder)
+{
+    peers_folder = folder;
+}
+
+static void open_peers(uint32_t workers)
+{
+    peers_count = peers_folder != NULL ? function_peers_open(peers, peers_folder, workers) : 0;
+}
+
+static void close_peers(void)
+{
+    for (uint32_t i = 0; i < peers_count; i++)
+        peers[i].close(peers[i].state);
+    peers_count = 0;
+}
+
+/* Returns NULL if the peer was not started. */
+static const struct contender *find_peer(const char *name)
+{
+    for (uint32_t i = 0; i < peers_count; i++)
+        if (strcmp(peers[i].name, name) == 0)
+            return &peers[i];
+    return NULL;
+}
+
 /* -- rows -- */
 
 typedef double measured(uint32_t workers);
 
+/* A row has a column for ditto, for peers of this process, and for those in processes of their own. */
+enum { OWN_PEERS = 2, PROCESSES = 2, COLUMNS = 1 + OWN_PEERS + PROCESSES };
+
 static const struct row {
     const char *name;
-    measured *of[3]; /* ditto and its peers */
-    const char *peer[2];
+    measured *of[1 + OWN_PEERS];
+    const char *peer[COLUMNS - 1];
     uint64_t operations; /* of a batch; of `rows` and `dense` those of each worker */
     bool one_worker;     /* only with one worker */
     bool of_each;
+
+    /* What peers in processes of their own do, how many times, and how many operations of the row each time
+     * is. */
+    enum function_row row;
+    uint64_t process_times, process_operations;
+    bool processes_only_together; /* They take part only if there is more than one worker. */
 } rows[] = {
-    { "empty", { ditto_empty, pool_empty }, { "mutex pool" }, FUNCTIONS, false, false },
-    { "compute 20 us", { ditto_compute, pool_compute }, { "mutex pool" }, COMPUTE, false, false },
-    { "start, spinning", { ditto_start_spinning }, { NULL }, STARTS, true, false },
-    { "start, asleep", { ditto_start_asleep }, { NULL }, SLEEPS, true, false },
-    { "rows",
-      { ditto_rows, locked_rows, owned_rows },
-      { "1024 locks", "owner" },
-      (uint64_t)PUSHES *PUSH,
-      false,
-      true },
-    { "dense 256 KiB", { ditto_dense }, { NULL }, STEPS, false, true },
+    { .name = "empty",
+      .of = { ditto_empty, pool_empty },
+      .peer = { "mutex pool", NULL, "tbb", "taskflow" },
+      .operations = FUNCTIONS,
+      .row = FUNCTIONS_EMPTY,
+      .process_times = FUNCTIONS,
+      .process_operations = 1 },
+    { .name = "compute 20 us",
+      .of = { ditto_compute, pool_compute },
+      .peer = { "mutex pool", NULL, "tbb", "taskflow" },
+      .operations = COMPUTE,
+      .row = FUNCTIONS_COMPUTE,
+      .process_times = COMPUTE,
+      .process_operations = 1 },
+    { .name = "start, spinning", .of = { ditto_start_spinning }, .operations = STARTS, .one_worker = true },
+    { .name = "start, asleep", .of = { ditto_start_asleep }, .operations = SLEEPS, .one_worker = true },
+    { .name = "rows",
+      .of = { ditto_rows, locked_rows, owned_rows },
+      .peer = { "1024 locks", "owner", "openmpi", "mpich" },
+      .operations = (uint64_t)PUSHES * PUSH,
+      .of_each = true,
+      .row = FUNCTIONS_PUSH,
+      .process_times = PROCESS_PUSHES,
+      .process_operations = PUSH,
+      .processes_only_together = true },
+    { .name = "dense 256 KiB", .of = { ditto_dense }, .operations = STEPS, .of_each = true },
 };
 
-static const struct row uneven = { "uneven", { ditto_uneven, each_alone }, { "each alone" }, UNEVEN, false,
-                                   false };
+static const struct row uneven = { .name = "uneven",
+                                   .of = { ditto_uneven, each_alone },
+                                   .peer = { "each alone", NULL, "tbb", "taskflow" },
+                                   .operations = UNEVEN,
+                                   .row = FUNCTIONS_UNEVEN,
+                                   .process_times = UNEVEN,
+                                   .process_operations = 1 };
 
 /* What ditto's threads counted in the batches of a row. */
 static struct alone_counts counts;
+
+static bool is_process(uint32_t column)
+{
+    return column > OWN_PEERS;
+}
+
+/* Returns true if the row has a peer in this column that is asked for. */
+static bool has_peer(const struct row *row, uint32_t column, uint32_t workers)
+{
+    if (row->peer[column - 1] == NULL)
+        return false;
+    return !is_process(column) || (peers_folder != NULL && !(row->processes_only_together && workers == 1));
+}
+
+static void print_peers(const struct row *row, uint32_t workers, const struct rounds *rounds, uint32_t mode)
+{
+    double ditto_ns = rounds_figures(rounds, 0, mode).median;
+    for (uint32_t k = 1; k < COLUMNS; k++) {
+        if (!has_peer(row, k, workers))
+            continue;
+        double ns = rounds_figures(rounds, k, mode).median;
+        if (ns > 0)
+            printf(" %s %.1f ns: %.2f of it;", row->peer[k - 1], ns, ditto_ns / ns);
+        else /* The program was not built, or it has failed, which was said. */
+            printf(" %s is missing;", row->peer[k - 1]);
+    }
+}
+
+static void print_csv(const struct row *row, uint32_t workers, const struct rounds *rounds, uint32_t mode)
+{
+    char name[48];
+    snprintf(name, sizeof name, "functions %s", row->name);
+    for (uint32_t k = 0; k < COLUMNS; k++)
+        if (k == 0 || (is_process(k) && rounds_figures(rounds, k, mode).median > 0))
+            alone_csv(&(struct alone_row){ .bench = name,
+                                           .algorithm = k == 0 ? "ditto" : row->peer[k - 1],
+                                           .replicas = workers,
+                                           .reps = 1,
+                                           .rounds = rounds,
+                                           .column = k,
+                                           .mode = mode,
+                                           .counts = k == 0 ? &counts : NULL });
+}
 
 static void print(const struct row *row, uint32_t workers, const struct rounds *rounds, bool csv)
 {
     for (uint32_t mode = 0; mode < rounds->modes.count; mode++) {
         struct figures f = rounds_figures(rounds, 0, mode);
         if (csv) {
-            char name[48];
-            snprintf(name, sizeof name, "functions %s", row->name);
-            alone_csv(&(struct alone_row){ .bench = name,
-                                           .algorithm = "ditto",
-                                           .replicas = workers,
-                                           .reps = 1,
-                                           .rounds = rounds,
-                                           .mode = mode,
-                                           .counts = &counts });
+            print_csv(row, workers, rounds, mode);
             continue;
         }
         printf("functions  %-16s %2u workers %9.1f ns (min %.1f, p95 %.1f);", row->name, workers, f.median,
                f.min, f.p95);
-        for (int k = 0; k < 2 && row->peer[k] != NULL; k++) {
-            double peer_ns = rounds_figures(rounds, (uint32_t)k + 1, mode).median;
-            printf(" %s %.1f ns: %.2f of it;", row->peer[k], peer_ns, f.median / peer_ns);
-        }
+        print_peers(row, workers, rounds, mode);
         alone_end_row(rounds, 0, mode, &counts);
     }
+}
+
+/* Measures a peer in processes of its own. */
+static void measure_process(const struct row *row, uint32_t column, uint32_t workers, struct rounds *rounds)
+{
+    const struct contender *peer = find_peer(row->peer[column - 1]);
+    double all = (double)(row->process_times * row->process_operations) * (row->of_each ? workers : 1);
+    double seconds = peer != NULL ? function_peer_seconds(peer, (int)row->row, row->process_times) : -1;
+    if (seconds > 0)
+        rounds_put(rounds, column, seconds * 1e9 / all);
+    else
+        rounds_drop(rounds, column);
+}
+
+static void measure_round(const struct row *row, uint32_t workers, struct rounds *rounds)
+{
+    for (uint32_t k = 0; k <= OWN_PEERS && row->of[k] != NULL; k++) {
+        alone_start(k == 0 ? &counts : NULL);
+        double ns = row->of[k](workers);
+        alone_stop(k == 0 ? &counts : NULL, row->operations * (row->of_each ? workers : 1));
+        rounds_put(rounds, k, ns);
+    }
+    for (uint32_t k = OWN_PEERS + 1; k < COLUMNS; k++)
+        if (has_peer(row, k, workers))
+            measure_process(row, k, workers, rounds);
 }
 
 static void measure_one(const struct row *row, uint32_t workers, bool csv)
 {
     struct rounds rounds;
-    rounds_begin(&rounds, 3, ROUNDS);
+    rounds_begin(&rounds, COLUMNS, ROUNDS);
     while (rounds_next(&rounds))
-        for (uint32_t k = 0; k < 3 && row->of[k] != NULL; k++) {
-            alone_start(k == 0 ? &counts : NULL);
-            double ns = row->of[k](workers);
-            alone_stop(k == 0 ? &counts : NULL, row->operations * (row->of_each ? workers : 1));
-            rounds_put(&rounds, k, ns);
-        }
+        measure_round(row, workers, &rounds);
     print(row, workers, &rounds, csv);
     rounds_end(&rounds);
     alone_forget(&counts);
@@ -571,6 +670,7 @@ static void measure_all(uint32_t workers, bool csv)
 {
     cpu_set_t before;
     sched_getaffinity(0, sizeof before, &before);
+    open_peers(workers);
     open_ditto(workers);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
         if (workers > 1 && rows[k].one_worker)
@@ -581,6 +681,7 @@ static void measure_all(uint32_t workers, bool csv)
         sched_setaffinity(0, sizeof before, &before);
     }
     close_ditto();
+    close_peers();
 }
 
 void bench_functions(uint32_t replicas, bool csv)
@@ -594,9 +695,11 @@ void bench_functions(uint32_t replicas, bool csv)
     measure_all(1, csv);
     if (pus > 1)
         measure_all(pus < MOST_WORKERS ? pus : MOST_WORKERS, csv);
+    open_peers(UNEVEN_WORKERS);
     open_ditto(UNEVEN_WORKERS);
     measure_one(&uneven, UNEVEN_WORKERS, csv);
     close_ditto();
+    close_peers();
     for (uint32_t w = 0; w < MOST_WORKERS; w++)
         free(ring[w].push);
     free(plain_table);

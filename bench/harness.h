@@ -79,6 +79,14 @@ uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_
 /* The same for BENCH_WAIT: each peer with each of its ways to wait. The family is "default" or "other". If
  * `all` is false, only the first peer is started. */
 uint32_t waiting_peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas);
+
+/* The peers of BENCH_FUNCTIONS. Instead of `batch`, function_peer_seconds measures as many operations of a
+ * row of function_work.h. It returns a negative number if the peer does not have the row, or has failed. */
+uint32_t function_peers_open(struct contender *out, const char *folder, uint32_t workers);
+double function_peer_seconds(const struct contender *peer, int row, uint64_t operations);
+/* functions.c: measures these peers too. The path of the folder is kept. */
+void functions_use_peers(const char *folder);
+
 /* ditto_contender.c: contenders with each way to wait. Each creates its strategy in `prepare`, and
  * destroys it in `finish`. */
 uint32_t waiting_dittos_open(struct contender *out);

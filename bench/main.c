@@ -119,6 +119,10 @@ int main(int count, char **word)
         if (q.csv)
             report_heading(&q);
         perf_control_show(true);
+        static char folder[4096];
+        own_folder(folder, sizeof folder);
+        if (q.peers)
+            functions_use_peers(folder);
         without_peers[q.kind](q.replicas, q.csv);
         counters_say_missing(stderr);
         return 0;

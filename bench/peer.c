@@ -75,6 +75,14 @@ static const struct launch waiting_launches[] = {
     { "mpich", "default", MPICH, NULL, NULL, true },
 };
 
+/* Those of the rows of `functions`. */
+static const struct launch function_launches[] = {
+    { "tbb", "pool", "peer-tbb", "", "", 0, NULL, NULL, false },
+    { "taskflow", "pool", "peer-taskflow", "", "", 0, NULL, NULL, false },
+    { "openmpi", "MPI", OPENMPI, NULL, NULL, false },
+    { "mpich", "MPI", MPICH, NULL, NULL, false },
+};
+
 static const char *const waiting_variables[] = { "OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME",
                                                  "KMP_LIBRARY", "OMPI_MCA_mpi_yield_when_idle" };
 
@@ -321,6 +329,17 @@ static uint32_t open_list(struct contender *out, const struct launch *launch, si
                                                .close = end };
     }
     return count;
+}
+
+uint32_t function_peers_open(struct contender *out, const char *folder, uint32_t workers)
+{
+    return open_list(out, function_launches, sizeof function_launches / sizeof function_launches[0], folder,
+                     workers);
+}
+
+double function_peer_seconds(const struct contender *peer, int row, uint64_t operations)
+{
+    return ask(peer->state, "functions %d %lu\n", row, (unsigned long)operations).seconds;
 }
 
 uint32_t peers_open(struct contender *out, const char *folder, bool all, uint32_t replicas)

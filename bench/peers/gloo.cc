@@ -193,6 +193,9 @@ int main(int count, char **word)
             finish();
             answer_yes(true);
             break;
+        case ORDER_FUNCTIONS:
+            answer_yes(false);
+            break;
         case ORDER_END:
             return 0;
         }

@@ -1,5 +1,7 @@
 /* bench/peers/mpi.c - the same work in MPI. Each replica is a rank with its own memory. The file is compiled
- * with Open MPI and with MPICH. Rank 0 reads the orders and broadcasts them. */
+ * with Open MPI and with MPICH. Rank 0 reads the orders and broadcasts them. Of the rows of `functions` it
+ * has that of pushes, in which each rank adds rows to a table that is spread over all of them. */
+#include "../function_work.h"
 #include "protocol.h"
 
 #include <mpi.h>
@@ -150,6 +152,60 @@ static struct timing batch(bool baseline)
     return all;
 }
 
+/* -- pushes of rows: passive target, so that the rank that has a row does not take part -- */
+
+/* Row r is in rank r % ranks, so each has frequent ones. The table is kept for later batches. */
+static MPI_Win window = MPI_WIN_NULL;
+
+static void open_table(void)
+{
+    MPI_Info hints;
+    float *part = NULL;
+    size_t elements = (size_t)(TABLE_ROWS / ranks + 1) * WIDTH;
+    MPI_Info_create(&hints);
+    MPI_Info_set(hints, "accumulate_ordering", "none");
+    MPI_Info_set(hints, "accumulate_ops", "same_op");
+    MPI_Win_allocate((MPI_Aint)(elements * sizeof(float)), sizeof(float), hints, MPI_COMM_WORLD, &part,
+                     &window);
+    MPI_Info_free(&hints);
+    MPI_Win_lock_all(0, window);
+    memset(part, 0, elements * sizeof(float));
+    MPI_Win_sync(window);
+}
+
+static void close_table(void)
+{
+    if (window == MPI_WIN_NULL)
+        return;
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+}
+
+/* Each rank makes as many pushes. A push has ended when all its rows have been added. Returns the time of the
+ * slowest rank. */
+static struct timing push_rows(uint64_t pushes)
+{
+    uint64_t state = (uint64_t)rank + 1;
+    int64_t rows[PUSH];
+    float values[WIDTH];
+    if (window == MPI_WIN_NULL)
+        open_table();
+    for (int i = 0; i < WIDTH; i++)
+        values[i] = 1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begin = now_seconds(), mine, slowest = 0;
+    for (uint64_t i = 0; i < pushes; i++) {
+        draw_rows(&state, rows);
+        for (int k = 0; k < PUSH; k++)
+            MPI_Accumulate(values, WIDTH, MPI_FLOAT, (int)(rows[k] % ranks),
+                           (MPI_Aint)(rows[k] / ranks * WIDTH), WIDTH, MPI_FLOAT, MPI_SUM, window);
+        MPI_Win_flush_all(window);
+    }
+    mine = now_seconds() - begin;
+    MPI_Reduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    return (struct timing){ slowest, 0, 0 };
+}
+
 static void hello(void)
 {
     int own_pid = (int)getpid(), *processes = calloc((size_t)ranks, sizeof *processes);
@@ -191,6 +247,11 @@ static bool execute(const struct order *order)
         if (rank == 0)
             answer_yes(true);
         return true;
+    case ORDER_FUNCTIONS:
+        timing = order->row == FUNCTIONS_PUSH ? push_rows(order->work.reps) : TIMING_NONE;
+        if (rank == 0)
+            answer(timing, NULL, 0, 0);
+        return true;
     default:
         return false;
     }
@@ -214,6 +275,7 @@ int main(int count, char **word)
             order = read_order(stdin);
         MPI_Bcast(&order, (int)sizeof order, MPI_BYTE, 0, MPI_COMM_WORLD);
     } while (execute(&order));
+    close_table();
     MPI_Finalize();
     return 0;
 }

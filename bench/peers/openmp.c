@@ -101,6 +101,9 @@ int main(int count, char **word)
             work_free(&work, workers);
             answer_yes(true);
             break;
+        case ORDER_FUNCTIONS:
+            answer_yes(false);
+            break;
         case ORDER_END:
             return 0;
         }

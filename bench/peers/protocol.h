@@ -5,6 +5,8 @@
  *                                                     seconds in operations, and the counts of replica 0,
  *                                                     1, ...
  *     finish                                          1 0 0
+ *     functions ROW OPERATIONS                        seconds 0 0, or -1 0 0 if the peer does not have
+ *                                                     the row, which is a number of function_work.h
  *
  * KIND is a number of bench/work.h. DTYPE and OP are those of ditto. Before the first line the peer prints
  * `hello` and the ids of all its processes. These are stopped while another contender is measured, because
@@ -17,20 +19,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum order_kind { ORDER_PREPARE, ORDER_BATCH, ORDER_FINISH, ORDER_END };
+enum order_kind { ORDER_PREPARE, ORDER_BATCH, ORDER_FINISH, ORDER_FUNCTIONS, ORDER_END };
 struct order {
     enum order_kind what;
 
-    /* `prepare` has kind, bytes, dtype, op, in_place and turns. `batch` has kind, reps and skew_ns. All other
-     * members are 0. */
+    /* `prepare` has kind, bytes, dtype, op, in_place and turns. `batch` has kind, reps and skew_ns.
+     * `functions` has reps. All other members are 0. */
     struct work work;
     int baseline;
+    int row;
 };
 
 static inline struct order read_order(FILE *from)
 {
     char line[256];
-    int kind = 0, dtype = 0, op = 0, in_place = 0, turns = 0, baseline = 0;
+    int kind = 0, dtype = 0, op = 0, in_place = 0, turns = 0, baseline = 0, row = 0;
     unsigned skew_ns = 0;
     unsigned long reps = 0, bytes = 0;
     struct order order;
@@ -40,6 +43,8 @@ static inline struct order read_order(FILE *from)
         order.what = ORDER_PREPARE;
     else if (sscanf(line, "batch %d %lu %u %d", &kind, &reps, &skew_ns, &baseline) == 4)
         order.what = ORDER_BATCH;
+    else if (sscanf(line, "functions %d %lu", &row, &reps) == 2)
+        order.what = ORDER_FUNCTIONS;
     else
         order.what = ORDER_FINISH;
     order.work.kind = (enum bench_kind)kind;
@@ -54,6 +59,7 @@ static inline struct order read_order(FILE *from)
     order.work.skew_ns = skew_ns;
     order.work.reps = reps;
     order.baseline = baseline;
+    order.row = row;
     return order;
 }
 
