@@ -22,8 +22,13 @@ DITTO_BEGIN
  * context, but ditto_checkpointer_wait and ditto_checkpointer_destroy return DITTO_ERR_CONTEXT in a function
  * of a dataset, and ditto_checkpointer_destroy also on the thread of a replica.
  *
- * The strategy must not run during a call that saves or restores. Meanwhile, other threads get DITTO_ERR_BUSY
- * if they destroy one of the variables, or the optimizer to which it belongs.
+ * The strategy must not run during a call that saves or restores. Workers of a parameter server strategy may
+ * push meanwhile: the elements of a shard, those of its slots and its version are copied between two updates.
+ * The versions of parameter NAME are the data "ditto_versions/NAME", u64 for each shard. A restore sets them,
+ * or gives each shard the largest one if their number has changed.
+ *
+ * Meanwhile, other threads get DITTO_ERR_BUSY if they destroy one of the variables, or the optimizer to which
+ * it belongs.
  *
  * A NULL pointer is DITTO_ERR_INVALID, unless a comment gives NULL a meaning. DITTO_ERR_CORRUPT means that a
  * file fails a check. If a system call failed, the error is DITTO_ERR_NOT_FOUND, DITTO_ERR_IO or
@@ -60,7 +65,8 @@ typedef struct ditto_attribute {
 
 /** An array of the program that is saved unchanged, for example the state of an iterator or a table. */
 typedef struct ditto_checkpoint_data {
-    /** The name. No variable and no other array that is saved with it has the same name. */
+    /** The name. No variable and no other array that is saved with it has the same name. It does not begin
+     *  with "ditto_versions/", the folder of the versions of parameters. */
     const char *name;
 
     ditto_tensor tensor; /**< the array */
@@ -110,6 +116,7 @@ typedef struct ditto_checkpoint_options {
  *      - A name has an empty part, a part ".", more than DITTO_MAX_CHECKPOINT_GROUPS "/", or more than
  *        DITTO_MAX_CHECKPOINT_NAME_BYTES bytes.
  *      - A sync-on-read variable has no aggregation.
+ *      - The name of an array begins with "ditto_versions/".
  *      - An array has an unknown dtype or a rank above DITTO_MAX_RANK, or its data is NULL or misaligned.
  *      - An attribute breaks the rules of ditto_attribute or is too long, or there are too many.
  *  @retval DITTO_ERR_RANGE      the kind of an attribute is not a value of its enum, or the size of an
@@ -126,8 +133,9 @@ typedef struct ditto_checkpoint_options {
  *  SIGXFSZ is blocked in the thread that writes, so a file that is larger than RLIMIT_FSIZE is DITTO_ERR_IO.
  *  @par Cost
  *  The values are written once, and the checksum is computed while they are in the cache. Then the file is
- *  read once, mostly from the page cache. Only the values of sync-on-read variables and of variables in
- *  several shards are copied in memory first. */
+ *  read once, mostly from the page cache. Only the values of sync-on-read variables, of variables in
+ *  several shards and of parameters are copied in memory first. An update of a shard waits while the shard
+ *  and its slots are copied. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_checkpoint_save(ditto_strategy *strategy, const char *path,
                                                              const ditto_checkpoint_options *options);
 

@@ -61,7 +61,8 @@ typedef struct ditto_pull_options {
 DITTO_API DITTO_NODISCARD ditto_status ditto_pull(ditto_replica *self, const ditto_variable *variable,
                                                   const ditto_pull_options *options, void *dst);
 
-/** Returns how often each shard of a parameter has been updated.
+/** Returns how often each shard of a parameter has been updated. A restore of a checkpoint sets the versions
+ *  to those of the save, or to the largest of them if the number of shards has changed (ditto/checkpoint.h).
  *
  *  @param variable  the parameter
  *  @param versions  [out] [capacity] the versions of the first shards

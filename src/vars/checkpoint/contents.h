@@ -22,7 +22,12 @@ struct dti_contents_entry {
     ditto_synchronization synchronization;
     ditto_aggregation aggregation;
     bool trainable;
-    bool own;         /* the program's own data, not a variable */
+    bool own; /* the program's own data, not a variable */
+
+    /* Of a save: the parameter whose versions are the value, or NULL. The entry is one of the program's own
+     * data. */
+    const ditto_variable *versions_of;
+
     const void *data; /* the bytes to be saved, or NULL if the entry was read from a file */
     uint64_t offset;  /* in the file, or 0 if the entry has no bytes */
 };

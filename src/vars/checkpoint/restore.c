@@ -2,6 +2,7 @@
  * first value is written. */
 #include "sync/hosts/cross.h"
 #include "vars/checkpoint/checkpoint.h"
+#include "vars/checkpoint/parameter_values.h"
 #include "vars/registry/registry.h"
 #include "vars/registry/select_variables.h"
 #include "vars/vars.h"
@@ -15,6 +16,10 @@ struct restored_value {
     const struct dti_contents_entry *entry;
     ditto_variable *variable; /* NULL if it does not exist yet */
     void *value;
+
+    /* [num_versions] The versions of the shards of a parameter, or NULL. */
+    uint64_t *versions;
+    size_t num_versions;
 };
 
 struct restoring {
@@ -120,17 +125,40 @@ static ditto_status find_missing(struct restoring *r)
         r->file->path, names);
 }
 
+/* Reads an entry into memory that is allocated for it. */
+static ditto_status read_entry(const struct restoring *r, const struct dti_contents_entry *entry, void **out)
+{
+    size_t bytes = ditto_tensor_bytes(&entry->spec);
+    *out = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
+    return *out == NULL ? no_memory()
+                        : dti_checkpoint_file_read(r->file->fd, *out, bytes, entry->offset, r->file->path);
+}
+
+/* Reads the versions of a parameter, if the file has them. */
+static ditto_status read_versions(const struct restoring *r, struct restored_value *value)
+{
+    void *versions = NULL;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): match_entries sets the entry of each value */
+    char *name = dti_versions_name(value->entry->name);
+    if (name == NULL)
+        return no_memory();
+    const struct dti_contents_entry *entry = dti_contents_find(&r->file->contents, name);
+    free(name);
+    if (entry == NULL || !entry->own || entry->spec.dtype != DITTO_U64 || entry->spec.rank != 1 ||
+        entry->spec.shape[0] == 0)
+        return DITTO_OK;
+    ditto_status status = read_entry(r, entry, &versions);
+    value->versions = versions;
+    value->num_versions = entry->spec.shape[0];
+    return status;
+}
+
 static ditto_status read_values(struct restoring *r)
 {
     for (size_t i = 0; i < r->num_values; i++) {
-        size_t bytes = ditto_tensor_bytes(&r->value[i].entry->spec);
-        r->value[i].value = aligned_alloc(DTI_CACHE_LINE,
-                                          bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
-        if (r->value[i].value == NULL)
-            return no_memory();
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): match_entries sets the entry of each value */
-        DTI_TRY(dti_checkpoint_file_read(r->file->fd, r->value[i].value, bytes, r->value[i].entry->offset,
-                                         r->file->path));
+        DTI_TRY(read_entry(r, r->value[i].entry, &r->value[i].value));
+        if (r->value[i].variable == NULL || dti_has_versions(r->value[i].variable))
+            DTI_TRY(read_versions(r, &r->value[i]));
     }
     return DITTO_OK;
 }
@@ -147,7 +175,10 @@ static ditto_status hold_values(const struct restoring *r)
         if (m->variable != NULL)
             continue;
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): match_entries sets the entry of each value */
-        held[count] = (struct dti_named_value){ .name = m->entry->name, .value = m->entry->spec };
+        held[count] = (struct dti_named_value){ .name = m->entry->name,
+                                                .value = m->entry->spec,
+                                                .versions = m->versions,
+                                                .num_versions = m->num_versions };
         held[count++].value.data = m->value;
     }
     ditto_status status = count != 0 ? dti_restore_values(r->strategy, held, count) : DITTO_OK;
@@ -155,11 +186,25 @@ static ditto_status hold_values(const struct restoring *r)
     return status;
 }
 
+/* Lists the values of parameters and their slots, which are written together. list has room for all
+ * values. */
+static size_t list_parameters(const struct restoring *r, struct dti_parameter_value *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < r->num_values; i++)
+        if (r->value[i].variable != NULL && dti_is_parameter(r->value[i].variable))
+            list[count++] = (struct dti_parameter_value){ .variable = r->value[i].variable,
+                                                          .value = r->value[i].value,
+                                                          .versions = r->value[i].versions,
+                                                          .num_versions = r->value[i].num_versions };
+    return count;
+}
+
 /* Writes the values. If it fails, nothing has changed. Values without a variable are stored first, because
  * storing them may run out of memory. After that nothing can fail: assigning to existing variables allocates
  * nothing, and the thread already has the turn and is pinned. Hosts have the same values, those of one file,
  * so they need not be compared. */
-static ditto_status write_values(const struct restoring *r)
+static ditto_status write_values(const struct restoring *r, struct dti_parameter_value *list)
 {
     struct dti_team *team = dti_team_of(r->strategy);
     struct dti_frame frame;
@@ -171,9 +216,11 @@ static ditto_status write_values(const struct restoring *r)
         status = hold_values(r);
     for (size_t i = 0; i < r->num_values && status == DITTO_OK; i++) {
         ditto_variable *v = r->value[i].variable;
-        if (v != NULL)
+        if (v != NULL && !dti_is_parameter(v))
             status = v->kind->cross_write(v, DTI_RULE_ASSIGN, r->value[i].value);
     }
+    if (status == DITTO_OK)
+        dti_parameters_restore(list, list_parameters(r, list));
     dti_cross_leave(team, &frame);
     return status;
 }
@@ -186,7 +233,10 @@ static ditto_status restore(struct restoring *r)
     DTI_TRY(match_entries(r));
     DTI_TRY(find_missing(r));
     DTI_TRY(read_values(r));
-    return write_values(r);
+    struct dti_parameter_value *list = malloc((r->num_values + 1) * sizeof *list);
+    ditto_status status = list != NULL ? write_values(r, list) : no_memory();
+    free(list);
+    return status;
 }
 
 ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file,
@@ -194,8 +244,10 @@ ditto_status dti_restore(ditto_strategy *strategy, ditto_checkpoint *file,
 {
     struct restoring r = { .strategy = strategy, .file = file, .options = options };
     ditto_status status = restore(&r);
-    for (size_t i = 0; i < r.num_values; i++)
+    for (size_t i = 0; i < r.num_values; i++) {
         free(r.value[i].value);
+        free(r.value[i].versions);
+    }
     free(r.value);
     free(r.variable);
     if (status == DITTO_OK && result != NULL)

@@ -2,6 +2,7 @@
  * checkpoint.h. */
 #include "vars/checkpoint/checkpoint.h"
 #include "vars/checkpoint/hdf5/hdf5.h"
+#include "vars/checkpoint/parameter_values.h"
 #include "vars/registry/select_variables.h"
 #include "vars/vars.h"
 
@@ -31,10 +32,33 @@ static ditto_status add_entry(struct dti_contents *contents, const ditto_variabl
     return DITTO_OK;
 }
 
+/* The versions are an array of u64, one for each shard. */
+static ditto_status add_versions(struct dti_contents *contents, const ditto_variable *v)
+{
+    char *name = dti_versions_name(ditto_variable_name(v));
+    if (name == NULL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a checkpoint");
+    struct dti_contents_entry *entry = dti_contents_add(contents, name);
+    free(name);
+    if (entry == NULL)
+        return DITTO_ERR_NO_MEMORY;
+    entry->spec = (ditto_tensor){ .dtype = DITTO_U64, .rank = 1, .shape = { v->pieces } };
+    entry->synchronization = DITTO_ON_WRITE;
+    entry->aggregation = DITTO_AGGREGATE_NONE;
+    entry->own = true;
+    entry->versions_of = v;
+    return DITTO_OK;
+}
+
 static ditto_status add_data(struct dti_contents *contents, const ditto_checkpoint_data *data)
 {
     size_t bytes;
     DTI_TRY(dti_not_null(data->name, "the name of data"));
+    if (strncmp(data->name, DTI_VERSIONS_FOLDER, sizeof DTI_VERSIONS_FOLDER - 1) == 0)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "data cannot be called \"%.100s\", because \"" DTI_VERSIONS_FOLDER
+                        "\" is the folder of the versions of parameters: give it another name",
+                        data->name);
     DTI_TRY(dti_tensor_check(&data->tensor, &bytes));
     DTI_TRY(dti_buffer_check(data->tensor.data, bytes, data->tensor.dtype, data->name));
     struct dti_contents_entry *entry = dti_contents_add(contents, data->name);
@@ -75,6 +99,9 @@ static ditto_status fill_contents(struct dti_contents *c, ditto_variable *const 
         return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory for a checkpoint");
     for (size_t i = 0; i < count; i++)
         DTI_TRY(add_entry(c, variable[i]));
+    for (size_t i = 0; i < count; i++)
+        if (dti_has_versions(variable[i]))
+            DTI_TRY(add_versions(c, variable[i]));
     for (size_t i = 0; i < o->num_data; i++)
         DTI_TRY(add_data(c, &o->data[i]));
     for (size_t i = 0; i < o->num_attributes; i++) {
@@ -152,7 +179,55 @@ static const void *contiguous_value(ditto_variable *v, const struct dti_contents
 
 static bool is_copied(const struct dti_contents_entry *entry, bool in_place)
 {
+    if (entry->versions_of != NULL)
+        return true;
     return entry->own ? !in_place : entry->data == NULL;
+}
+
+/* Returns where the versions of a variable are copied to, or NULL if the checkpoint does not have them. */
+static uint64_t *versions_of(const struct dti_contents *c, const ditto_variable *v)
+{
+    for (size_t i = 0; dti_has_versions(v) && i < c->entries; i++)
+        if (c->entry[i].versions_of == v)
+            return (uint64_t *)(uintptr_t)c->entry[i].data; /* in the snapshot */
+    return NULL;
+}
+
+/* Copies the parameters and their slots to the places in the snapshot that their entries name. */
+static ditto_status copy_parameters(const struct dti_contents *c, ditto_variable *const *variable,
+                                    struct dti_team *team)
+{
+    size_t count = 0;
+    struct dti_frame frame;
+    struct dti_parameter_value *list = malloc((c->entries + 1) * sizeof *list);
+    if (list == NULL)
+        return DTI_FAIL_ERRNO(DITTO_ERR_NO_MEMORY, ENOMEM, "no memory to copy parameters");
+    for (size_t i = 0; i < c->entries; i++)
+        if (!c->entry[i].own && dti_is_parameter(variable[i]))
+            list[count++] = (struct dti_parameter_value){ .variable = variable[i],
+                                                          .value = (char *)(uintptr_t)c->entry[i].data,
+                                                          .versions = versions_of(c, variable[i]) };
+    ditto_status status = dti_cross_enter(team, &frame, DTI_CALLER_KEEPS_AFFINITY);
+    if (status == DITTO_OK) {
+        dti_parameters_save(list, count);
+        dti_cross_leave(team, &frame);
+    }
+    free(list);
+    return status;
+}
+
+/* Copies the bytes of an entry to `to`, except those of parameters and their versions, which are copied
+ * together. */
+static ditto_status copy_entry(const struct dti_contents_entry *entry, ditto_variable *variable,
+                               unsigned char *to, size_t bytes)
+{
+    if (entry->versions_of != NULL)
+        return DITTO_OK;
+    if (!entry->own)
+        return dti_is_parameter(variable) ? DITTO_OK : DTI_OWN(ditto_variable_read(variable, to, bytes));
+    if (bytes != 0)
+        memcpy(to, entry->data, bytes);
+    return DITTO_OK;
 }
 
 /* The first entries are the variables, in the order of `variable`. The program's own data follow them. */
@@ -170,14 +245,13 @@ ditto_status dti_save_copy(struct dti_contents *c, ditto_variable *const *variab
         if (!is_copied(&c->entry[i], in_place))
             continue;
         bytes = ditto_tensor_bytes(&c->entry[i].spec);
-        if (c->entry[i].own && bytes != 0)
-            memcpy(snapshot->memory + at, c->entry[i].data, bytes);
-        else if (!c->entry[i].own)
-            DTI_TRY(DTI_OWN(ditto_variable_read(variable[i], snapshot->memory + at, bytes)));
+        DTI_TRY(copy_entry(&c->entry[i], c->entry[i].own ? NULL : variable[i], snapshot->memory + at, bytes));
         c->entry[i].data = snapshot->memory + at;
         at += padded(bytes);
     }
-    return DITTO_OK;
+    /* All variables of a strategy are parameters, or none is. */
+    bool has_parameters = c->entries != 0 && !c->entry[0].own && dti_is_parameter(variable[0]);
+    return has_parameters ? copy_parameters(c, variable, variable[0]->team) : DITTO_OK;
 }
 
 /* -- The file -- */

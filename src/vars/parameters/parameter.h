@@ -53,6 +53,26 @@ static inline void dti_shard_updated(const ditto_variable *v, uint32_t piece)
                           memory_order_release);
 }
 
+/* Sets the version of a shard. The caller has its lock. */
+static inline void dti_shard_set_version(const ditto_variable *v, uint32_t piece, uint64_t version)
+{
+    /* release: as in dti_shard_updated. */
+    atomic_store_explicit(&v->shard[piece].version, version, memory_order_release);
+}
+
+/* Returns the version of a shard after a restore of `count` versions: its own, or the largest one if the
+ * parameter now has another number of shards. */
+static inline uint64_t dti_restored_version(const uint64_t *versions, size_t count, uint32_t pieces,
+                                            uint32_t piece)
+{
+    uint64_t largest = 0;
+    if (count == pieces)
+        return versions[piece];
+    for (size_t i = 0; i < count; i++)
+        largest = versions[i] > largest ? versions[i] : largest;
+    return largest;
+}
+
 /* Copies the elements of a parameter to dst, shard by shard, each between two updates. If versions is not
  * NULL, stores the version of each shard. Any thread that holds the variable. */
 void dti_parameter_read(const ditto_variable *v, void *dst, uint64_t *versions);
@@ -60,6 +80,11 @@ void dti_parameter_read(const ditto_variable *v, void *dst, uint64_t *versions);
 /* Changes the elements of a parameter by the rule, one shard after the other. Any thread that holds the
  * variable. */
 void dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value);
+
+/* Copies a value to a new parameter, or to a new slot of one, before others know it. A parameter gets the
+ * versions, as dti_restored_version says, or counts an update if there are none. A new slot changes no
+ * version. */
+void dti_parameter_fill(const ditto_variable *v, const void *value, const uint64_t *versions, size_t count);
 
 /* -- parameter_rows.c: rows of a parameter, whose indices have been checked. A row number that the caller
  * changes meanwhile cannot lead outside of the parameter. Return NO_MEMORY. Any thread that holds the

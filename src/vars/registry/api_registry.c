@@ -1,9 +1,11 @@
 /* src/vars/registry/api_registry.c - the public functions of include/ditto/variable.h that list a strategy's
  * variables, and those that restore values by name. */
 #include "sync/hosts/cross.h"
+#include "vars/parameters/parameter.h"
 #include "vars/registry/registry.h"
 #include "vars/vars.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 ditto_status ditto_strategy_variables(ditto_strategy *strategy, ditto_variable **variables, size_t capacity,
@@ -79,6 +81,15 @@ ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *
     return dti_cross_tell(team, begin, status);
 }
 
+/* Writes a value whose variable exists now. */
+static ditto_status write_created(ditto_variable *v, const struct dti_waiting_value *value)
+{
+    if (v->shard == NULL || v->optimizer_slot || value->versions == NULL)
+        return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->value);
+    dti_parameter_fill(v, value->value, value->versions, value->num_versions);
+    return DITTO_OK;
+}
+
 /* Handles the values of the list whose variables exist now. Checks that they fit, or writes them. */
 static ditto_status restore_created(const struct dti_team *team, const struct dti_waiting_value *list,
                                     bool writes)
@@ -87,8 +98,7 @@ static ditto_status restore_created(const struct dti_team *team, const struct dt
         ditto_variable *v;
         DTI_TRY(find(team, list->name, &v));
         if (v != NULL)
-            DTI_TRY(writes ? v->kind->cross_write(v, DTI_RULE_ASSIGN, list->value)
-                           : dti_waiting_value_check(list, v));
+            DTI_TRY(writes ? write_created(v, list) : dti_waiting_value_check(list, v));
     }
     return DITTO_OK;
 }
@@ -114,14 +124,30 @@ static ditto_status restore_list(struct dti_team *team, struct dti_waiting_value
     return status;
 }
 
+/* Copies the versions of a value, if it has some. */
+static ditto_status copy_versions(const struct dti_named_value *from, struct dti_waiting_value *to)
+{
+    if (from->num_versions == 0)
+        return DITTO_OK;
+    to->versions = malloc(from->num_versions * sizeof *to->versions);
+    if (to->versions == NULL)
+        return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory to keep the versions of \"%s\" until it is created",
+                        from->name);
+    memcpy(to->versions, from->versions, from->num_versions * sizeof *to->versions);
+    to->num_versions = from->num_versions;
+    return DITTO_OK;
+}
+
 ditto_status dti_restore_values(ditto_strategy *strategy, const struct dti_named_value *value, size_t count)
 {
     struct dti_waiting_value *list = NULL, **end = &list;
     ditto_status status = DITTO_OK;
     for (size_t i = 0; i < count && status == DITTO_OK; i++) {
         status = dti_waiting_value_make(value[i].name, &value[i].value, end);
-        if (status == DITTO_OK)
-            end = &(*end)->next;
+        if (status != DITTO_OK)
+            break;
+        status = copy_versions(&value[i], *end);
+        end = &(*end)->next;
     }
     if (status == DITTO_OK)
         status = restore_list(dti_team_of(strategy), &list);

@@ -19,6 +19,7 @@ void dti_waiting_value_free(struct dti_waiting_value *waiting)
 {
     free(waiting->name);
     free(waiting->value);
+    free(waiting->versions);
     free(waiting);
 }
 

@@ -11,6 +11,10 @@ struct dti_waiting_value {
     char *name;
     ditto_tensor spec;
     void *value;
+
+    /* [num_versions] The versions of the shards of a parameter, or NULL. */
+    uint64_t *versions;
+    size_t num_versions;
 };
 
 void dti_registry_add(ditto_variable *v);
@@ -51,6 +55,10 @@ ditto_status dti_waiting_value_check(const struct dti_waiting_value *waiting, co
 struct dti_named_value {
     const char *name;
     ditto_tensor value;
+
+    /* [num_versions] The versions of the shards of a parameter, or NULL. */
+    const uint64_t *versions;
+    size_t num_versions;
 };
 
 /* For companion libraries: keeps copies of values for which no variables existed, and takes the turn for it.

@@ -145,7 +145,11 @@ static ditto_status allocate_and_add(ditto_variable *v, const void *value)
     dti_copies_assign_nodes(v, *dti_registry_shards_assigned(v->team));
     DTI_TRY(dti_copies_allocate(v, value));
     if (waiting != NULL) {
-        ditto_status status = v->kind->cross_write(v, DTI_RULE_ASSIGN, waiting->value);
+        ditto_status status = DITTO_OK;
+        if (v->shard != NULL)
+            dti_parameter_fill(v, waiting->value, waiting->versions, waiting->num_versions);
+        else
+            status = v->kind->cross_write(v, DTI_RULE_ASSIGN, waiting->value);
         if (status != DITTO_OK) {
             dti_copies_free(v);
             return status;
