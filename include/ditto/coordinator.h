@@ -57,6 +57,9 @@ typedef struct ditto_remote ditto_remote;
 /** A value, or an iterator, for each worker. */
 typedef struct ditto_per_worker ditto_per_worker;
 
+/** One pass over a dataset, whose batches all workers take. */
+typedef struct ditto_shared_dataset ditto_shared_dataset;
+
 /** Most bytes in the name of a registered function. */
 #define DITTO_MAX_FUNCTION_NAME_BYTES 63
 
@@ -407,6 +410,109 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_worker_iterator(ditto_replica *self
  *  @return the number, from 0; UINT32_MAX outside of scheduled functions, and after an error, which is in
  *          ditto_last_error() */
 DITTO_API uint32_t ditto_worker(const ditto_replica *self);
+
+/** @} */
+
+/** @name Datasets that all workers share
+ *
+ *  Each batch is taken by one worker, in whatever order workers ask, so every row is used once in a pass, and
+ *  a worker that is slow takes fewer batches. A worker reads the rows of its batch itself, into memory on the
+ *  node of the replica, while others read theirs. Only the choice of the rows is made by one worker at a time.
+ *  There are no producers: what reading takes is time of the function that asks.
+ *
+ *  **Lost workers.** If a worker is retired, the batches that its function has taken are taken again, before
+ *  all others. Each row is therefore used by at least one function that ends in time, and perhaps also by one
+ *  that was late. The batches of a function that fails are not taken again.
+ *  @{ */
+
+/** Begins a pass over a dataset that the workers share.
+ *
+ *  @param coordinator  the coordinator
+ *  @param dataset      the dataset. It is kept alive until the shared dataset is destroyed
+ *  @param options      NULL for the defaults. Only global_batch, the number of rows of a batch if the dataset
+ *                      is not batched, partial, pass, DITTO_INPUT_STATIC and the state may be set. buffer may
+ *                      be DITTO_NO_PREFETCH
+ *  @param out          [out] the shared dataset; set only on DITTO_OK
+ *  @return DITTO_OK, an error of the dataset, or one of:
+ *  @retval DITTO_ERR_INVALID      the dataset is not batched and global_batch is 0, or both are set and
+ *                                 differ; another option is set; a flag is unknown; the state is of another
+ *                                 dataset, batch or pass; options was not initialised
+ *  @retval DITTO_ERR_RANGE        partial is unknown; a batch has more bytes than size_t can count
+ *  @retval DITTO_ERR_CORRUPT      the state is truncated, damaged, or of an iterator
+ *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version; the state has the position of a generator
+ *                                 that lacks `restore`
+ *  @retval DITTO_ERR_NO_MEMORY    there is no memory
+ *  @par Ownership
+ *  The caller gives it to ditto_shared_dataset_destroy, before the coordinator is destroyed or after it.
+ *  @par Cost
+ *  Opens the dataset. Each replica allocates memory for its part of one batch when it first asks for one. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_shared_dataset(ditto_coordinator *coordinator,
+                                                                        ditto_dataset *dataset,
+                                                                        const ditto_input_options *options,
+                                                                        ditto_shared_dataset **out);
+
+/** Takes a batch. It is called in a scheduled function, on the replica's thread.
+ *
+ *  If a worker has several replicas, each gets its part of the batch, as ditto_strategy_iterate divides the
+ *  rows of a step. All replicas of the worker call it equally often in a function.
+ *
+ *  @param self    the calling replica
+ *  @param shared  the shared dataset
+ *  @param out     [out] the batch; set only on DITTO_OK. `step` is its number in the pass, from 0, in the
+ *                 order of the rows. It is valid until the replica's next call for the same shared dataset, or
+ *                 until the function ends
+ *  @return DITTO_OK, the error of the input, or one of:
+ *  @retval DITTO_END_OF_INPUT   no batch is left. Later calls return this again, unless a worker is retired
+ *                               and its batches are taken again
+ *  @retval DITTO_ERR_TIMED_OUT  the calling worker is retired
+ *  @retval DITTO_ERR_DIVERGED   not from this call, but from the function, when it has ended: its replicas
+ *                               have not called this equally often
+ *  @retval DITTO_ERR_CONTEXT    self is not the calling thread's replica; this is no function of the shared
+ *                               dataset's coordinator
+ *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the batch
+ *  @retval DITTO_ERR_INVALID    a pointer is NULL
+ *  An error of the input is returned to the function that asked for the rows, and to all that ask later. The
+ *  batch that has a row which cannot be read is not delivered; if the input fails while rows are chosen, those
+ *  before the error are delivered first, as a smaller batch.
+ *  @par Cost
+ *  Chooses the rows, while other workers that ask wait, and reads them. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_shared_dataset_next(ditto_replica *self,
+                                                                 ditto_shared_dataset *shared,
+                                                                 ditto_batch *out);
+
+/** Saves the position of the pass: a shared dataset that is made from it (ditto_input_options.state) delivers
+ *  exactly the batches that have not been taken. A batch is taken when ditto_shared_dataset_next has chosen
+ *  it. A function that takes it may still fail, or be retired, after the save, so a position after
+ *  ditto_coordinator_join is the one to continue from. The number of workers and their replicas may differ.
+ *  After the coordinator was destroyed, the call returns DITTO_ERR_CONTEXT.
+ *
+ *  @param shared  the shared dataset
+ *  @param state   [out] the state
+ *  @param bytes   [out] length of the state in bytes
+ *  @return DITTO_OK, the error that has ended the pass, or one of:
+ *  @retval DITTO_ERR_UNSUPPORTED  a generator of the dataset has not ended, and lacks `save` or `restore`
+ *  @retval DITTO_ERR_USER         `save` of a generator failed. If it returned another error, that error is
+ *                                 returned
+ *  @retval DITTO_ERR_INVALID      a pointer is NULL; `save` of a generator returned a larger length in its
+ *                                 second call
+ *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the state
+ *  @par Ownership
+ *  The caller frees the state with ditto_state_free.
+ *  @par Cost
+ *  That of ditto_iterator_save. It waits for a worker that chooses the rows of a batch. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_shared_dataset_save(ditto_shared_dataset *shared, void **state,
+                                                                 size_t *bytes);
+
+/** Ends the pass, even if batches are left. Functions that use it must not be scheduled during the call, nor
+ *  later. It may be called after the coordinator was destroyed, which ends the pass.
+ *
+ *  @param shared  the shared dataset; NULL is allowed
+ *  @retval DITTO_OK           it is destroyed
+ *  @retval DITTO_ERR_BUSY     functions are in the queue or being executed, also late ones; nothing was done
+ *  @retval DITTO_ERR_CONTEXT  called in a scheduled function or in a run; nothing was done
+ *  @par Cost
+ *  Frees the memory of all replicas. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_shared_dataset_destroy(ditto_shared_dataset *shared);
 
 /** @} */
 /** @} */

@@ -106,6 +106,24 @@ class remote : public handle<ditto_remote, ditto_remote_destroy>
     }
 };
 
+// A dataset that all workers share. Made by coordinator::share.
+class shared_dataset : public handle<ditto_shared_dataset, ditto_shared_dataset_destroy>
+{
+  public:
+    using handle<ditto_shared_dataset, ditto_shared_dataset_destroy>::handle;
+
+    // Takes a batch, in a scheduled function. None at the end of the input.
+    outcome<std::optional<batch>> next(replica self) const
+    {
+        return detail::next_batch(ditto_shared_dataset_next, self.get(), get());
+    }
+    // The position, for ditto_input_options.state.
+    outcome<std::vector<unsigned char>> save() const
+    {
+        return detail::saved(ditto_shared_dataset_save, get());
+    }
+};
+
 // The queue of a strategy, and its workers.
 class coordinator : public handle<ditto_coordinator, ditto_coordinator_destroy>
 {
@@ -152,6 +170,11 @@ class coordinator : public handle<ditto_coordinator, ditto_coordinator_destroy>
         int done = 0;
         ditto_status status = ditto_coordinator_done(get(), &done);
         return detail::give(status, done != 0);
+    }
+    // Begins a pass over a dataset that the workers share.
+    outcome<shared_dataset> share(const dataset &rows, const ditto_input_options *options = nullptr) const
+    {
+        return make<shared_dataset>(ditto_coordinator_shared_dataset, get(), rows.get(), options);
     }
     outcome<ditto_worker_info> worker(std::uint32_t index) const
     {

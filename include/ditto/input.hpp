@@ -398,6 +398,21 @@ inline outcome<dataset> interleave(const dataset_list &datasets, std::uint32_t c
 
 // -- batches --
 
+namespace detail
+{
+// The position that save(object, &state, &bytes) gives.
+template <class T>
+outcome<std::vector<unsigned char>> saved(ditto_status (*save)(T *, void **, std::size_t *), T *object)
+{
+    void *state = nullptr;
+    std::size_t bytes = 0;
+    ditto_status status = save(object, &state, &bytes);
+    std::unique_ptr<void, void (*)(void *)> owned(status < 0 ? nullptr : state, ditto_state_free);
+    auto *first = static_cast<const unsigned char *>(owned.get());
+    return give(status, std::vector<unsigned char>(first, status < 0 ? first : first + bytes));
+}
+} // namespace detail
+
 // One pass over a dataset. Made by strategy::iterate.
 class iterator : public handle<ditto_iterator, ditto_iterator_destroy>
 {
@@ -419,12 +434,7 @@ class iterator : public handle<ditto_iterator, ditto_iterator_destroy>
     // The position, for ditto_input_options.state.
     outcome<std::vector<unsigned char>> save() const
     {
-        void *state = nullptr;
-        std::size_t bytes = 0;
-        ditto_status status = ditto_iterator_save(get(), &state, &bytes);
-        std::unique_ptr<void, void (*)(void *)> owned(status < 0 ? nullptr : state, ditto_state_free);
-        auto *first = static_cast<const unsigned char *>(owned.get());
-        return detail::give(status, std::vector<unsigned char>(first, status < 0 ? first : first + bytes));
+        return detail::saved(ditto_iterator_save, get());
     }
     outcome<ditto_iterator_counters> stats(std::uint32_t replica = DITTO_ALL_REPLICAS) const
     {
@@ -471,10 +481,15 @@ class batch
     ditto_batch batch_;
 };
 
-inline outcome<std::optional<batch>> replica::next(const iterator &steps) const
+namespace detail
+{
+// The batch that next(self, object, &batch) gives, or none at the end of the input.
+template <class T>
+outcome<std::optional<batch>> next_batch(ditto_status (*next)(ditto_replica *, T *, ditto_batch *),
+                                         ditto_replica *self, T *object)
 {
     std::optional<batch> out(std::in_place);
-    ditto_status status = ditto_next(self_, steps.get(), out->get());
+    ditto_status status = next(self, object, out->get());
     if (status != DITTO_OK)
         out.reset();
 #if DITTO_CPP_THROWS
@@ -482,8 +497,14 @@ inline outcome<std::optional<batch>> replica::next(const iterator &steps) const
         throw error(*ditto_last_error());
     return out;
 #else
-    return detail::give(status, std::move(out));
+    return give(status, std::move(out));
 #endif
+}
+} // namespace detail
+
+inline outcome<std::optional<batch>> replica::next(const iterator &steps) const
+{
+    return detail::next_batch(ditto_next, self_, steps.get());
 }
 
 inline outcome<iterator> strategy_view::iterate(const dataset &rows, const ditto_input_options *options) const

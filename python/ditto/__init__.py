@@ -31,7 +31,7 @@ from . import _c
 from ._c import Error, lib, version
 
 __all__ = ["Checkpoint", "Coordinator", "Dataset", "Error", "Iterator", "Optimizer", "Pending", "Remote",
-           "Replica", "Strategy", "Variable", "load", "version"]
+           "Replica", "SharedDataset", "Strategy", "Variable", "load", "version"]
 
 _OPS = {name: number for number, name in enumerate(
     ("sum", "mean", "min", "max", "prod", "and", "or", "xor"), start=1)}
@@ -549,9 +549,11 @@ class Replica:
                                    ctypes.byref(slices)))
 
     def batches(self, iterator):
-        """Yields this replica's batches, as tuples of read-only arrays, valid until the next batch."""
+        """Yields this replica's batches of an Iterator or a SharedDataset, as tuples of read-only arrays, valid
+        until the next batch."""
         batch = _c.Batch()
-        while _c.check(lib.ditto_next(self._get(), iterator._get(), ctypes.byref(batch))) == _c.OK:
+        take = getattr(lib, iterator._take)
+        while _c.check(take(self._get(), iterator._get(), ctypes.byref(batch))) == _c.OK:
             yield tuple(_array_at(batch.component[k], iterator) for k in range(batch.num_components))
 
 
@@ -743,6 +745,15 @@ class Coordinator(_Object):
         self._check(lib.ditto_coordinator_done(self._get(), ctypes.byref(done)))
         return bool(done.value)
 
+    def share(self, dataset, state=None, **options):
+        """Begins a pass over a dataset whose batches all workers take, and returns a SharedDataset. state is
+        what SharedDataset.save returned. options are global_batch and pass."""
+        given = _c.InputOptions(**options)
+        if state is not None:
+            given.state, given.state_bytes = ctypes.cast(ctypes.c_char_p(state), ctypes.c_void_p), len(state)
+        made = _make(lib.ditto_coordinator_shared_dataset, self._get(), dataset._get(), ctypes.byref(given))
+        return SharedDataset(made, dataset, self)
+
     def destroy(self):
         """Cancels the functions in the queue, and waits for those that are executed."""
         try:
@@ -774,6 +785,26 @@ class Coordinator(_Object):
         if status == _c.ERR_USER and first is not None:
             raise first
         _c.check(status)
+
+
+class SharedDataset(_Object):
+    """A dataset from which all workers take batches: replica.batches(shared) in a scheduled function. Made by
+    Coordinator.share."""
+    _destroy = "ditto_shared_dataset_destroy"
+    _take = "ditto_shared_dataset_next"
+
+    def __init__(self, handle, dataset, coordinator):
+        super().__init__(handle)
+        self._dataset, self._strategy = dataset, coordinator._strategy
+
+    def save(self):
+        """Returns the position as bytes, for Coordinator.share."""
+        state, length = ctypes.c_void_p(), ctypes.c_size_t()
+        _c.check(lib.ditto_shared_dataset_save(self._get(), ctypes.byref(state), ctypes.byref(length)))
+        try:
+            return ctypes.string_at(state, length.value)
+        finally:
+            lib.ditto_state_free(state)
 
 
 class Remote(_Object):
@@ -892,6 +923,7 @@ class Dataset(_Object):
 class Iterator(_Object):
     """Batches of a dataset for the replicas of a strategy."""
     _destroy = "ditto_iterator_destroy"
+    _take = "ditto_next"
 
     def __init__(self, handle, dataset, strategy):
         super().__init__(handle)

@@ -5,6 +5,7 @@
 #include "base/waiting/fork.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/remote.h"
+#include "input/input.h"
 #include "values/values.h"
 
 /* -- functions with names -- */
@@ -237,21 +238,99 @@ ditto_status ditto_coordinator_datasets_from_function(ditto_coordinator *coordin
     return dti_per_worker_datasets(coordinator, function, user, &known, out);
 }
 
+/* -- shared datasets -- */
+
+ditto_status ditto_coordinator_shared_dataset(ditto_coordinator *coordinator, ditto_dataset *dataset,
+                                              const ditto_input_options *options, ditto_shared_dataset **out)
+{
+    ditto_input_options known;
+    DTI_ENTER();
+    ENTER_COORDINATOR(coordinator);
+    DTI_TRY(dti_not_null(dataset, "dataset"));
+    DTI_TRY(dti_not_null(out, "out"));
+    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_input_options"));
+    return dti_shared_dataset_create(coordinator, dataset, &known, out);
+}
+
+static ditto_status fail_detached(void)
+{
+    return DTI_FAIL(DITTO_ERR_CONTEXT, "the coordinator of the shared dataset has been destroyed");
+}
+
+ditto_status ditto_shared_dataset_save(ditto_shared_dataset *shared, void **state, size_t *bytes)
+{
+    struct dti_bytes written = { 0 };
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(shared, "shared"));
+    if (dti_shared_dataset_is_detached(shared))
+        return fail_detached();
+    ENTER_COORDINATOR(dti_shared_dataset_coordinator(shared));
+    DTI_TRY(dti_not_null((const void *)state, "state"));
+    DTI_TRY(dti_not_null(bytes, "bytes"));
+    ditto_status status = dti_shared_dataset_save(shared, &written);
+    if (status != DITTO_OK) {
+        dti_bytes_free(&written);
+        return status;
+    }
+    *state = written.data;
+    *bytes = written.length;
+    return DITTO_OK;
+}
+
+static ditto_status destroy_attached(ditto_shared_dataset *shared)
+{
+    ENTER_COORDINATOR(dti_shared_dataset_coordinator(shared));
+    return dti_shared_dataset_destroy(shared);
+}
+
+ditto_status ditto_shared_dataset_destroy(ditto_shared_dataset *shared)
+{
+    DTI_ENTER();
+    if (shared == NULL)
+        return DITTO_OK;
+    if (!dti_shared_dataset_is_detached(shared))
+        return destroy_attached(shared);
+    dti_shared_dataset_free_detached(shared);
+    return DITTO_OK;
+}
+
 /* -- in functions -- */
 
-/* Finds the worker whose function the calling replica executes. */
-static ditto_status find_worker(ditto_replica *self, const struct ditto_per_worker *p,
-                                const struct dti_function_worker **out)
+/* Finds the worker of the coordinator, whose function the calling replica executes. `what` belongs to the
+ * coordinator. */
+static ditto_status find_worker(const struct dti_replica *r, const struct ditto_coordinator *c,
+                                const char *what, struct dti_function_worker **out)
+{
+    *out = dti_team_strategy(r->team)->worker;
+    if (*out == NULL || (*out)->coordinator != c)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "this function is not executed by a worker of the coordinator that %s belongs to",
+                        what);
+    return DITTO_OK;
+}
+
+static ditto_status find_own(ditto_replica *self, const struct ditto_per_worker *p,
+                             const struct dti_function_worker **out)
 {
     struct dti_replica *r;
+    struct dti_function_worker *w;
     DTI_TRY(dti_self(self, &r));
     DTI_TRY(dti_not_null(p, "per_worker"));
-    *out = dti_team_strategy(r->team)->worker;
-    if (*out == NULL || (*out)->coordinator != dti_per_worker_coordinator(p))
-        return DTI_FAIL(DITTO_ERR_CONTEXT,
-                        "this function is not executed by a worker of the coordinator that "
-                        "per_worker belongs to");
+    DTI_TRY(find_worker(r, dti_per_worker_coordinator(p), "per_worker", &w));
+    *out = w;
     return DITTO_OK;
+}
+
+ditto_status ditto_shared_dataset_next(ditto_replica *self, ditto_shared_dataset *shared, ditto_batch *out)
+{
+    struct dti_replica *r;
+    struct dti_function_worker *w;
+    DTI_ENTER();
+    DTI_TRY(dti_self(self, &r));
+    DTI_TRY(dti_not_null(shared, "shared"));
+    DTI_TRY(find_worker(r, dti_shared_dataset_coordinator(shared), "the shared dataset", &w));
+    DTI_TRY(dti_not_null(out, "out"));
+    return dti_shared_dataset_next(r, w, shared, out);
 }
 
 static ditto_status fail_not_made(void)
@@ -265,7 +344,7 @@ ditto_status ditto_worker_value(ditto_replica *self, ditto_per_worker *per_worke
 {
     const struct dti_function_worker *w;
     DTI_ENTER();
-    DTI_TRY(find_worker(self, per_worker, &w));
+    DTI_TRY(find_own(self, per_worker, &w));
     DTI_TRY(dti_not_null(out, "out"));
     const ditto_tensor *value = dti_per_worker_value_of(per_worker, w);
     if (value == NULL)
@@ -280,7 +359,7 @@ ditto_status ditto_worker_iterator(ditto_replica *self, ditto_per_worker *per_wo
 {
     const struct dti_function_worker *w;
     DTI_ENTER();
-    DTI_TRY(find_worker(self, per_worker, &w));
+    DTI_TRY(find_own(self, per_worker, &w));
     DTI_TRY(dti_not_null(out, "out"));
     if (dti_per_worker_value_of(per_worker, w) != NULL)
         return DTI_FAIL(DITTO_ERR_INVALID, "per_worker has values: call ditto_worker_value");

@@ -133,16 +133,19 @@ static uint32_t end_threads(struct ditto_coordinator *c)
     return lost;
 }
 
-/* Says whether a function is in the queue or being executed, also a late one. Variables and optimizers are
- * not destroyed meanwhile. */
-static bool is_in_use(const void *coordinator)
+bool dti_coordinator_is_in_use(const struct ditto_coordinator *c)
 {
-    const struct ditto_coordinator *c = coordinator;
     for (uint32_t i = 0; i < c->workers->count; i++)
         if ((atomic_load_explicit(&c->worker[i].state, memory_order_acquire) & 3) == DTI_WORKER_RETIRED &&
             !atomic_load_explicit(&c->worker[i].has_left, memory_order_acquire))
             return true;
     return !dti_all_finished(c);
+}
+
+/* Variables and optimizers are not destroyed meanwhile. */
+static bool is_in_use(const void *coordinator)
+{
+    return dti_coordinator_is_in_use(coordinator);
 }
 
 static ditto_status start_threads(struct ditto_coordinator *c)
@@ -213,6 +216,7 @@ ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
                         "another thread is in a call on the coordinator: destroy it after that");
     uint32_t lost = end_threads(c);
     dti_cancel_queued(c);
+    dti_shared_datasets_detach(c, lost != 0);
     dti_per_worker_free(c, lost != 0);
     for (uint32_t i = 0; i < c->workers->count && lost == 0; i++)
         c->workers->strategy[i]->worker = NULL;

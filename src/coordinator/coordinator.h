@@ -30,6 +30,8 @@
 
 #include <pthread.h>
 
+struct dti_bytes;
+
 /* How many calls of a coordinator may wait at a time without polling. */
 #define DTI_CALLERS 32
 
@@ -53,6 +55,9 @@ struct dti_function_worker {
 
     /* The newest per-worker object that it has made. Only the worker uses it. */
     const struct ditto_per_worker *made;
+
+    /* The present function has asked for a batch of a shared dataset. */
+    _Atomic bool has_taken;
 
     pthread_t thread;
     bool is_started;
@@ -84,9 +89,10 @@ struct ditto_coordinator {
     _Atomic uint64_t given_up;                     /* functions that no worker finished */
     _Atomic(struct ditto_per_worker *) per_worker; /* the newest one */
 
-    pthread_mutex_t lock;           /* of the members from here on */
-    ditto_error error;              /* of the function that failed first */
-    struct dti_scheduled *returned; /* [workers->count] a stack */
+    pthread_mutex_t lock;                /* of the members from here on */
+    ditto_error error;                   /* of the function that failed first */
+    struct dti_scheduled *returned;      /* [workers->count] a stack */
+    struct ditto_shared_dataset *shared; /* the newest one */
 
     /* Calls that wait. */
     struct dti_wait_queue callers;
@@ -100,6 +106,8 @@ ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordi
 ditto_status dti_coordinator_destroy(struct ditto_coordinator *c);
 void dti_coordinator_keep(struct ditto_coordinator *c);
 void dti_coordinator_drop(struct ditto_coordinator *c);
+/* Says whether a function is in the queue or being executed, also a late one. */
+bool dti_coordinator_is_in_use(const struct ditto_coordinator *c);
 
 /* -- schedule.c: calls of the program. They are in the gate of the coordinator. -- */
 ditto_status dti_schedule(struct ditto_coordinator *c, const char *name, const ditto_value *arguments,
@@ -157,5 +165,27 @@ const ditto_tensor *dti_per_worker_value_of(const struct ditto_per_worker *p,
 ditto_iterator *dti_per_worker_iterator_of(const struct ditto_per_worker *p,
                                            const struct dti_function_worker *w);
 struct ditto_coordinator *dti_per_worker_coordinator(const struct ditto_per_worker *p);
+
+/* -- shared_dataset.c -- */
+ditto_status dti_shared_dataset_create(struct ditto_coordinator *c, ditto_dataset *dataset,
+                                       const ditto_input_options *options, struct ditto_shared_dataset **out);
+/* Returns BUSY if functions are in the queue or being executed. */
+ditto_status dti_shared_dataset_destroy(struct ditto_shared_dataset *s);
+ditto_status dti_shared_dataset_save(struct ditto_shared_dataset *s, struct dti_bytes *to);
+struct ditto_coordinator *dti_shared_dataset_coordinator(const struct ditto_shared_dataset *s);
+/* The coordinator is destroyed. Frees all but the handles of the program. If `lost` is true, a worker may still
+ * use them, and nothing is freed. */
+void dti_shared_datasets_detach(struct ditto_coordinator *c, bool lost);
+/* Says whether the coordinator has been destroyed. */
+bool dti_shared_dataset_is_detached(const struct ditto_shared_dataset *s);
+/* Frees the handle after this. */
+void dti_shared_dataset_free_detached(struct ditto_shared_dataset *s);
+/* Takes the next batch. Called on the thread of a replica of the worker. */
+ditto_status dti_shared_dataset_next(struct dti_replica *r, struct dti_function_worker *w,
+                                     struct ditto_shared_dataset *s, ditto_batch *out);
+/* The worker's function has ended in time with `status`. Returns this status, or DIVERGED. */
+ditto_status dti_shared_datasets_end_function(struct dti_function_worker *w, ditto_status status);
+/* The worker has been retired. The batches of its function are taken again. Any thread */
+void dti_shared_datasets_give_back(struct dti_function_worker *w);
 
 #endif

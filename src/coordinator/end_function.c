@@ -117,6 +117,7 @@ static void retire(struct ditto_coordinator *c, struct dti_function_worker *w, u
         return;
     struct dti_scheduled item = w->current; /* the worker keeps its own reference to the arguments */
     atomic_fetch_add_explicit(&c->retired, 1, memory_order_acq_rel);
+    dti_shared_datasets_give_back(w); /* before the function, which takes them again */
     dti_give_back(c, &item, w->index);
     dti_signal_callers(c);
 }

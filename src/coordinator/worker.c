@@ -181,6 +181,7 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
         return false;
     }
     if (is_executed) {
+        status = dti_shared_datasets_end_function(w, status);
         count(&w->functions, 1);
         count(&w->busy_ns, dti_now_ns() - began);
     }

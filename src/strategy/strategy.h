@@ -78,7 +78,7 @@ struct ditto_strategy {
 
     /* If this is the strategy of a worker that has a coordinator: the worker (src/coordinator). Set while no
      * function runs. */
-    const struct dti_function_worker *worker;
+    struct dti_function_worker *worker;
     uint64_t told_rows;      /* by dti_input_chosen_rows */
     struct dti_hosts *hosts; /* NULL if the strategy has one host */
 

@@ -1,5 +1,6 @@
 // tests/cpp/test_training.cpp - datasets, optimizers, checkpoints and workers of the C++ headers: what they
 // return, what they throw, and what they refuse.
+#include <atomic>
 #include <ditto.hpp>
 #include <ditto/checkpoint.hpp>
 
@@ -399,6 +400,34 @@ static void checkpoints(std::uint32_t n)
 
 // -- workers that do not wait for each other --
 
+// All workers take the rows 0 to 99 from one dataset, half of them from a saved position.
+static void share_rows(const ditto::coordinator &coordinator)
+{
+    auto rows = ditto::dataset::from_range(0, 100).batch(10);
+    ditto::shared_dataset shared = coordinator.share(rows);
+    std::atomic<std::int64_t> sum = 0;
+    auto take = [&](ditto::replica self) {
+        if (auto batch = shared.next(self))
+            for (std::int64_t row : batch->component<std::int64_t>(0))
+                sum += row;
+    };
+    ditto::function_name name("take", take);
+    for (int i = 0; i < 5; i++)
+        coordinator.schedule("take");
+    coordinator.join();
+    CHECK(sum == 49 * 50 / 2);
+    std::vector<unsigned char> state = shared.save();
+    ditto_input_options options = DITTO_INPUT_OPTIONS_INIT;
+    options.state = state.data();
+    options.state_bytes = state.size();
+    shared = coordinator.share(rows, &options);
+    for (int i = 0; i < 7; i++)
+        coordinator.schedule("take");
+    coordinator.join();
+    CHECK(sum == 99 * 100 / 2);
+    CHECK(has(thrown<ditto::error>([&] { coordinator.share(ditto::dataset::from_range(0, 9)); }), "batch"));
+}
+
 static void workers(std::uint32_t n)
 {
     ditto::strategy strategy(ditto::strategy::with(n), DITTO_PARAMETER_SERVER);
@@ -436,6 +465,7 @@ static void workers(std::uint32_t n)
         for (std::uint32_t i = 0; i < n; i++)
             done += coordinator.worker(i).functions;
         CHECK(done == 102);
+        share_rows(coordinator);
         coordinator.schedule("fault");
         CHECK(has(thrown<ditto::error>([&] { coordinator.join(); }), "no such row"));
         coordinator.schedule("misfit");

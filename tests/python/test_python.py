@@ -460,6 +460,36 @@ class Workers(unittest.TestCase):
                 with self.assertRaisesRegex(ditto.Error, "worker"):
                     strategy.run(lambda self: None)
 
+    def test_shared_datasets(self):
+        for n in COUNTS:
+            with ditto.Strategy(n, kind="parameter_server") as strategy, \
+                    ditto.Coordinator(strategy) as coordinator:
+                dataset = ditto.Dataset.range(0, 100).batch(10)
+                shared = coordinator.share(dataset)
+
+                def take(self, shared):
+                    batch = next(self.batches(shared), None)
+                    return None if batch is None else batch[0].copy()
+
+                def rows(calls, shared):
+                    remotes = [coordinator.schedule(take, shared) for _ in range(calls)]
+                    coordinator.join()
+                    found = [remote.fetch() for remote in remotes]
+                    return sorted(row for batch in found if batch is not None for row in batch)
+
+                self.assertEqual(rows(4, shared), list(range(40)))
+                state = shared.save()
+                self.assertEqual(rows(9, shared), list(range(40, 100)))
+                shared.destroy()
+                with coordinator.share(dataset, state) as again:
+                    self.assertEqual(rows(9, again), list(range(40, 100)))
+                with self.assertRaisesRegex(ditto.Error, "INVALID"):
+                    coordinator.share(ditto.Dataset.range(0, 9))
+                left = coordinator.share(dataset)
+            with self.assertRaisesRegex(ditto.Error, "coordinator"):
+                left.save()
+            left.destroy()
+
     def test_workers_of_several_replicas(self):
         with ditto.Strategy(6, kind="parameter_server", replicas_per_worker=3) as strategy, \
                 ditto.Coordinator(strategy) as coordinator:

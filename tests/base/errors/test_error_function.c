@@ -139,6 +139,9 @@ static ditto_value *value;
     X(ditto_remote_cancel, (NULL))                                                                \
     X(ditto_worker_value, (NULL, NULL, NULL))                                                     \
     X(ditto_worker_iterator, (NULL, NULL, NULL))                                                  \
+    X(ditto_coordinator_shared_dataset, (NULL, NULL, NULL, NULL))                                 \
+    X(ditto_shared_dataset_next, (NULL, NULL, NULL))                                              \
+    X(ditto_shared_dataset_save, (NULL, NULL, NULL))                                              \
     X(ditto_pull, (NULL, NULL, NULL, NULL))                                                       \
     X(ditto_optimizer_steps, (NULL, NULL, NULL))                                                  \
     X(ditto_parameter_versions, (NULL, NULL, 0))                                                  \
@@ -662,12 +665,12 @@ static void failures_name_the_function_if_the_caller_waits(void **state)
 /* -- the lists above are complete -- */
 
 /* These cannot be made to fail here. The queue's fails only while a thread sleeps in the queue, which
- * tests/input/queue/test_queue_end.c tests, and a coordinator's only in a call on it or after a late function
- * (tests/coordinator/). The others return DITTO_OK for NULL and for every handle. */
-static const char *const never_fails[] = { "ditto_cluster_destroy",    "ditto_queue_destroy",
-                                           "ditto_topology_destroy",   "ditto_placement_destroy",
-                                           "ditto_dataset_destroy",    "ditto_remote_destroy",
-                                           "ditto_coordinator_destroy" };
+ * tests/input/queue/test_queue_end.c tests, and those of a coordinator and its shared datasets only while functions
+ * are executed or after a late one (tests/coordinator/). The others return DITTO_OK for NULL and for every handle. */
+static const char *const never_fails[] = { "ditto_cluster_destroy",     "ditto_queue_destroy",
+                                           "ditto_topology_destroy",    "ditto_placement_destroy",
+                                           "ditto_dataset_destroy",     "ditto_remote_destroy",
+                                           "ditto_coordinator_destroy", "ditto_shared_dataset_destroy" };
 
 static bool is_name(const char *name, const char *at, size_t length)
 {
@@ -714,6 +717,7 @@ static void destroying_nothing_succeeds(void **state)
     assert_ok(ditto_dataset_destroy(NULL));
     assert_ok(ditto_remote_destroy(NULL));
     assert_ok(ditto_coordinator_destroy(NULL));
+    assert_ok(ditto_shared_dataset_destroy(NULL));
 }
 
 static void every_function_that_returns_a_status_is_tried_here(void **state)
