@@ -58,6 +58,10 @@ DITTO_BEGIN
  *  ditto/queue.h have a parameter timeout_ms instead, and 0 there means not to wait. */
 #define DITTO_FOREVER UINT32_MAX
 
+/** The number of ranges of a histogram by powers of two (ditto_coordinator_stats,
+ *  ditto_optimizer_staleness). */
+#define DITTO_HISTOGRAM_LENGTH 32
+
 /** An option that is on or off. */
 typedef enum ditto_switch {
     DITTO_SWITCH_DEFAULT = 0, /**< the default of the option */

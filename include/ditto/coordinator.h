@@ -305,6 +305,9 @@ typedef struct ditto_worker_info {
 
     /** How often it has made the iterators of per-worker datasets. */
     uint64_t iterators;
+
+    /** How long it had no function to execute, since its thread began. */
+    uint64_t idle_ns;
 } ditto_worker_info;
 
 /** Initial value of ditto_worker_info. */
@@ -330,6 +333,49 @@ DITTO_API uint32_t ditto_coordinator_num_workers(const ditto_coordinator *coordi
  *  Any thread may call it, in any context. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_worker_info(const ditto_coordinator *coordinator,
                                                                      uint32_t worker, ditto_worker_info *out);
+
+/** What a coordinator has done since it was created. Times of several workers are added up. */
+typedef struct ditto_coordinator_counters {
+    size_t struct_size; /**< set by DITTO_COORDINATOR_COUNTERS_INIT */
+
+    uint64_t elapsed_ns; /**< time since the coordinator was created */
+    uint64_t scheduled;  /**< functions that were put into the queue */
+    uint64_t ended;      /**< those of them that were executed, have failed, or were cancelled */
+    uint64_t functions;  /**< executions that ended in time, as in ditto_worker_info */
+
+    uint64_t busy_ns; /**< time of these executions. Divided by the sum with idle_ns it is the load */
+    uint64_t idle_ns; /**< time in which workers had nothing to execute. If it is small, add workers */
+
+    uint64_t depth; /**< functions that wait in the queue now */
+
+    /** The largest depth that was seen. */
+    uint64_t largest_depth;
+
+    /** How deep the queue was when a function was scheduled, with this function. Every 16th function is
+     *  counted. Range 0 means that a worker had taken it already, range k is a depth from 2^(k-1) to
+     *  2^k - 1. */
+    uint64_t depth_histogram[DITTO_HISTOGRAM_LENGTH];
+
+    uint32_t num_workers; /**< workers of the strategy */
+    uint32_t num_retired; /**< those of them that are retired */
+} ditto_coordinator_counters;
+
+/** Initial value of ditto_coordinator_counters. */
+#define DITTO_COORDINATOR_COUNTERS_INIT DITTO_OPTIONS_INIT(ditto_coordinator_counters)
+
+/** Reads what the queue and all workers have done. While functions are executed, the numbers are approximate:
+ *  a function counts when it has ended.
+ *
+ *  @param coordinator  the coordinator
+ *  @param out          [out] the numbers. Start from DITTO_COORDINATOR_COUNTERS_INIT
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL, or struct_size is not set
+ *  @par Thread safety
+ *  Any thread may call it, in any context.
+ *  @par Cost
+ *  Reads a few cache lines of each worker. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_stats(const ditto_coordinator *coordinator,
+                                                               ditto_coordinator_counters *out);
 
 /** Makes a value for each worker, which the worker's functions may read and write. It lives on the worker's
  *  node, and keeps its contents between functions.

@@ -176,6 +176,12 @@ class coordinator : public handle<ditto_coordinator, ditto_coordinator_destroy>
     {
         return make<shared_dataset>(ditto_coordinator_shared_dataset, get(), rows.get(), options);
     }
+    // What the queue and all workers have done.
+    outcome<ditto_coordinator_counters> stats() const
+    {
+        ditto_coordinator_counters out = DITTO_COORDINATOR_COUNTERS_INIT;
+        return detail::give(ditto_coordinator_stats(get(), &out), out);
+    }
     outcome<ditto_worker_info> worker(std::uint32_t index) const
     {
         ditto_worker_info info = DITTO_WORKER_INFO_INIT;

@@ -310,6 +310,40 @@ typedef struct ditto_apply_options {
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_steps(ditto_replica *self, ditto_optimizer *optimizer,
                                                              int64_t *steps);
 
+/** How old the gradients of an optimizer of parameters were. The age of a gradient is the number of steps that
+ *  have begun between read_steps and its own step. */
+typedef struct ditto_staleness_counters {
+    size_t struct_size; /**< set by DITTO_STALENESS_COUNTERS_INIT */
+
+    uint64_t calls;   /**< calls of ditto_apply with read_steps; one for each worker, not for each replica */
+    uint64_t dropped; /**< calls whose gradients were dropped (max_staleness) */
+    uint64_t sum;     /**< of the ages of all these calls; divided by calls it is the mean */
+    uint64_t largest; /**< age */
+
+    /** Calls by age. Range 0 is the age 0, range k the ages from 2^(k-1) to 2^k - 1, and the last range all
+     *  that are larger. */
+    uint64_t histogram[DITTO_HISTOGRAM_LENGTH];
+} ditto_staleness_counters;
+
+/** Initial value of ditto_staleness_counters. */
+#define DITTO_STALENESS_COUNTERS_INIT DITTO_OPTIONS_INIT(ditto_staleness_counters)
+
+/** Reads how old the gradients were since the optimizer was created. All numbers are 0 for an optimizer of
+ *  variables that are no parameters, and if no call of ditto_apply gives read_steps. While workers make steps,
+ *  the numbers may belong to different calls.
+ *
+ *  @param optimizer  the optimizer
+ *  @param out        [out] the numbers. Start from DITTO_STALENESS_COUNTERS_INIT
+ *  @retval DITTO_OK           out is set
+ *  @retval DITTO_ERR_INVALID  a pointer is NULL, or struct_size is not set
+ *  @par Thread safety
+ *  Any thread may call it, in any context, also after the strategy was destroyed.
+ *  @par Cost
+ *  Reads five cache lines. Calls of ditto_apply count only if they give read_steps, under a lock that they
+ *  take anyway. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_staleness(const ditto_optimizer *optimizer,
+                                                                 ditto_staleness_counters *out);
+
 /** Makes one step. On parameters (ditto/parameter.h) only the replicas of one worker take part, and the step
  *  is applied to one shard after the other, while other workers make steps of theirs. The following holds for
  *  mirrored variables.

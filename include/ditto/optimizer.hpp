@@ -76,6 +76,12 @@ class optimizer : public handle<ditto_optimizer, ditto_optimizer_destroy>
             status = ditto_variable_read(counter, &steps, sizeof steps);
         return detail::give(status, steps);
     }
+    // How old the gradients of steps on parameters were.
+    outcome<ditto_staleness_counters> staleness() const
+    {
+        ditto_staleness_counters out = DITTO_STALENESS_COUNTERS_INIT;
+        return detail::give(ditto_optimizer_staleness(get(), &out), out);
+    }
     // The numbers that the rule keeps for the elements of a variable, for example "m". They belong to the
     // optimizer.
     outcome<ditto_variable *> slot(std::uint32_t variable, const char *name) const

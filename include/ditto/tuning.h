@@ -122,7 +122,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strateg
                                                              ditto_choice *out);
 
 /** Describes the replicas, one on each line: the last collective of the replica in the last run, and whether
- *  the replica is still in it. The function is meant for a debugger, if a program hangs. It takes no lock,
+ *  the replica is still in it. Of a strategy with workers (DITTO_PARAMETER_SERVER) it describes the queue of the
+ *  coordinator, and on one line for each worker what it executes, how many functions it has executed, and how
+ *  long it was busy and idle. The function is meant for a debugger, if a program hangs. It takes no lock,
  *  makes no system call, and works while a run goes on. In gdb, where `strategy` is a variable of the
  *  program:
  *
@@ -134,7 +136,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strateg
  *  @param strategy  the strategy
  *  @return the text, never NULL
  *  @par Thread safety
- *  Any thread may call it. If two threads call it at the same time, the text may be a mixture.
+ *  Any thread may call it, but not while another one destroys the coordinator. If two threads call it at the
+ *  same time, the text may be a mixture.
  *  @par Ownership
  *  The text is in the strategy's memory, and is valid until the next call.
  *  @par Cost

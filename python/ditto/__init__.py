@@ -631,6 +631,13 @@ class Optimizer(_Object):
         _c.check(lib.ditto_variable_read(counter, ctypes.byref(steps), ctypes.c_size_t(8)))
         return steps.value
 
+    def staleness(self):
+        """Returns how old the gradients of steps on parameters were, as a dict with the members of
+        ditto_staleness_counters (ditto/optimizer.h)."""
+        found = _c.StalenessCounters()
+        _c.check(lib.ditto_optimizer_staleness(self._get(), ctypes.byref(found)))
+        return _c.dict_of(found)
+
 
 # -- workers that do not wait for each other --
 
@@ -744,6 +751,13 @@ class Coordinator(_Object):
         done = ctypes.c_int()
         self._check(lib.ditto_coordinator_done(self._get(), ctypes.byref(done)))
         return bool(done.value)
+
+    def stats(self):
+        """Returns what the queue and the workers have done, as a dict with the members of
+        ditto_coordinator_counters (ditto/coordinator.h)."""
+        found = _c.CoordinatorCounters()
+        _c.check(lib.ditto_coordinator_stats(self._get(), ctypes.byref(found)))
+        return _c.dict_of(found)
 
     def share(self, dataset, state=None, **options):
         """Begins a pass over a dataset whose batches all workers take, and returns a SharedDataset. state is

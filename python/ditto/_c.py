@@ -8,6 +8,7 @@ import pathlib
 
 MAX_RANK = 8
 MAX_COMPONENTS = 16
+HISTOGRAM_LENGTH = 32
 
 # The version of the headers that the structs below are those of.
 VERSION = (0, 1)
@@ -96,6 +97,22 @@ class CoordinatorOptions(Options):
     """ditto_coordinator_options"""
     _fields_ = [("struct_size", ctypes.c_size_t), ("queue_capacity", ctypes.c_uint32),
                 ("max_attempts", ctypes.c_uint32)]
+
+
+class CoordinatorCounters(Options):
+    """ditto_coordinator_counters"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("elapsed_ns", ctypes.c_uint64),
+                ("scheduled", ctypes.c_uint64), ("ended", ctypes.c_uint64), ("functions", ctypes.c_uint64),
+                ("busy_ns", ctypes.c_uint64), ("idle_ns", ctypes.c_uint64), ("depth", ctypes.c_uint64),
+                ("largest_depth", ctypes.c_uint64), ("depth_histogram", ctypes.c_uint64 * HISTOGRAM_LENGTH),
+                ("num_workers", ctypes.c_uint32), ("num_retired", ctypes.c_uint32)]
+
+
+class StalenessCounters(Options):
+    """ditto_staleness_counters"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("calls", ctypes.c_uint64), ("dropped", ctypes.c_uint64),
+                ("sum", ctypes.c_uint64), ("largest", ctypes.c_uint64),
+                ("histogram", ctypes.c_uint64 * HISTOGRAM_LENGTH)]
 
 
 class Slices(ctypes.Structure):
@@ -244,6 +261,12 @@ def check(status):
     if status < 0:
         raise Error(lib.ditto_last_error().contents)
     return status
+
+
+def dict_of(counters):
+    """Returns the members of a struct that the library has filled. Arrays become lists."""
+    found = {name: getattr(counters, name) for name, _ in counters._fields_ if name != "struct_size"}
+    return {name: value if isinstance(value, int) else list(value) for name, value in found.items()}
 
 
 def text_of(function, *arguments):

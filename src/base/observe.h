@@ -2,6 +2,8 @@
 #ifndef DTI_OBSERVE_H
 #define DTI_OBSERVE_H
 
+#include <ditto/api.h>
+
 #include "base/platform.h"
 
 /* The call count of one public function. It is a static variable of that function (DTI_ENTER), and joins the
@@ -24,6 +26,14 @@ DTI_COMPANION void dti_usage_count(struct dti_usage *usage, const char *name);
 /* Returns the first count of the list. Counts are never removed, so `next` can be followed at any time. Any
  * thread may call it. */
 struct dti_usage *dti_usage_first(void);
+
+/* Returns the range of a number: 0 for 0, k for 2^(k - 1) to 2^k - 1, and the last range for all that are
+ * larger. */
+static inline uint32_t dti_histogram_range(uint64_t number)
+{
+    uint32_t range = number == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(number);
+    return range < DITTO_HISTOGRAM_LENGTH ? range : DITTO_HISTOGRAM_LENGTH - 1;
+}
 
 /* Static tracepoints, for `perf record -e sdt_ditto:*`. Each is one nop instruction. They exist where
  * <sys/sdt.h> is installed. Their arguments are:

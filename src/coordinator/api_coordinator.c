@@ -195,19 +195,19 @@ ditto_status ditto_coordinator_worker_info(const ditto_coordinator *c, uint32_t 
     if (worker >= c->workers->count)
         return DTI_FAIL(DITTO_ERR_RANGE, "worker %u does not exist: the coordinator has %u", worker,
                         c->workers->count);
-    const struct dti_function_worker *w = &c->worker[worker];
-    /* relaxed: the numbers are only reported. */
-    uint64_t state = atomic_load_explicit(&w->state, memory_order_relaxed) & 3;
-    ditto_worker_info found = {
-        .first_replica = worker * c->workers->replicas,
-        .num_replicas = c->workers->replicas,
-        .is_retired = state == DTI_WORKER_RETIRED,
-        .is_busy = state == DTI_WORKER_RUNNING ||
-                   (state == DTI_WORKER_RETIRED && !atomic_load_explicit(&w->has_left, memory_order_relaxed)),
-        .functions = atomic_load_explicit(&w->functions, memory_order_relaxed),
-        .busy_ns = atomic_load_explicit(&w->busy_ns, memory_order_relaxed),
-        .iterators = atomic_load_explicit(&w->iterators, memory_order_relaxed),
-    };
+    ditto_worker_info found;
+    dti_worker_observe(&c->worker[worker], &found);
+    dti_result_store(out, &found, sizeof found);
+    return DITTO_OK;
+}
+
+ditto_status ditto_coordinator_stats(const ditto_coordinator *coordinator, ditto_coordinator_counters *out)
+{
+    ditto_coordinator_counters found;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(coordinator, "coordinator"));
+    DTI_TRY(dti_result_check(out, "ditto_coordinator_counters"));
+    dti_coordinator_observe(coordinator, &found);
     dti_result_store(out, &found, sizeof found);
     return DITTO_OK;
 }

@@ -83,6 +83,7 @@ static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_o
     c->process = dti_process_number();
     c->max_attempts = o->max_attempts != 0 ? o->max_attempts : DEFAULT_ATTEMPTS;
     c->timeout_ms = servers->timeout_ms;
+    c->began_ns = dti_now_ns();
     c->limit_ns = limit_ms == DITTO_FOREVER ? DTI_NEVER : limit_ms * UINT64_C(1000000);
     atomic_init(&c->references, 1);
     pthread_mutex_init(&c->lock, NULL);
@@ -178,6 +179,7 @@ ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordi
 {
     struct ditto_coordinator *c, *none = NULL;
     DTI_TRY(allocate(strategy, o, &c));
+    atomic_store_explicit(&strategy->workers->diagnose, dti_coordinator_diagnose, memory_order_relaxed);
     if (!atomic_compare_exchange_strong(&strategy->workers->coordinator, &none, c)) {
         dti_coordinator_drop(c);
         return DTI_FAIL(DITTO_ERR_BUSY, "the strategy has a coordinator: destroy that first, or use it");

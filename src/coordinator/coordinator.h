@@ -35,12 +35,20 @@ struct dti_bytes;
 /* How many calls of a coordinator may wait at a time without polling. */
 #define DTI_CALLERS 32
 
+/* Every so many functions, the depth of the queue is looked at. To look at it moves a cache line from the workers
+ * to the thread that schedules and back, which would slow short functions down. */
+#define DTI_DEPTH_EVERY 16u
+
 enum dti_worker_state { DTI_WORKER_FREE, DTI_WORKER_RUNNING, DTI_WORKER_RETIRED };
 
 struct dti_function_worker {
     /* The number of functions that it has finished. Only the worker writes it. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t finished;
-    _Atomic uint64_t functions, busy_ns, iterators; /* as in ditto_worker_info */
+    _Atomic uint64_t functions, busy_ns, idle_ns, iterators; /* as in ditto_worker_info */
+    _Atomic uint64_t idle_since_ns; /* when its last function has ended, or its thread has begun */
+
+    /* The function that it executes, for reports, or NULL. */
+    _Atomic(const struct dti_function *) executes;
 
     /* A number that grows with each function, times 4, plus an enum dti_worker_state. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t state;
@@ -78,6 +86,12 @@ struct ditto_coordinator {
     struct dti_function_worker *worker; /* [workers->count] */
     uint32_t workers_made;              /* those whose wait queue exists */
     struct dti_function_queue queue;
+    uint64_t began_ns; /* when the coordinator was created */
+
+    /* What schedule has seen of the queue, at one of DTI_DEPTH_EVERY functions. Written by threads that
+     * schedule. */
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t largest_depth;
+    _Atomic uint64_t depth_histogram[DITTO_HISTOGRAM_LENGTH];
 
     /* A bit for each worker that is idle. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t idle[DITTO_MAX_REPLICAS / 64];
@@ -116,6 +130,14 @@ ditto_status dti_join(struct ditto_coordinator *c);
 ditto_status dti_done(struct ditto_coordinator *c, bool *done);
 /* Waits until the result is final. Returns TIMED_OUT. */
 ditto_status dti_wait_for_remote(struct ditto_coordinator *c, const struct ditto_remote *remote);
+
+/* -- observe_workers.c: any thread -- */
+void dti_worker_observe(const struct dti_function_worker *w, ditto_worker_info *out);
+void dti_coordinator_observe(const struct ditto_coordinator *c, ditto_coordinator_counters *out);
+/* Writes a line about the queue and one about each worker. Takes no lock. */
+void dti_coordinator_diagnose(const struct ditto_coordinator *c, struct dti_text *text);
+/* Says that schedule has pushed the function with this ticket. */
+void dti_depth_seen(struct ditto_coordinator *c, uint64_t ticket);
 
 /* -- end_function.c: how functions end. Any thread -- */
 /* Says that the function of this thread's error record has failed. The first one counts. */

@@ -22,7 +22,7 @@ void dti_function_queue_free(struct dti_function_queue *q)
     q->slot = NULL;
 }
 
-bool dti_function_queue_push(struct dti_function_queue *q, const struct dti_scheduled *item)
+bool dti_function_queue_push(struct dti_function_queue *q, const struct dti_scheduled *item, uint64_t *out)
 {
     /* relaxed, also in the pop: the sequence numbers order the accesses to the slots. */
     uint64_t ticket = atomic_load_explicit(&q->tail, memory_order_relaxed);
@@ -40,6 +40,7 @@ bool dti_function_queue_push(struct dti_function_queue *q, const struct dti_sche
             continue; /* a failed exchange has set `ticket` to the tail */
         slot->item = *item;
         atomic_store_explicit(&slot->sequence, ticket + 1, memory_order_seq_cst); /* F0 */
+        *out = ticket;
         return true;
     }
 }

@@ -47,11 +47,19 @@ struct dti_function_queue {
 bool dti_function_queue_make(struct dti_function_queue *q, uint32_t capacity);
 void dti_function_queue_free(struct dti_function_queue *q);
 
-/* Any thread. They return false if the queue is full, or empty. */
-bool dti_function_queue_push(struct dti_function_queue *q, const struct dti_scheduled *item);
+/* Any thread. They return false if the queue is full, or empty. The first sets *ticket to the number of functions
+ * that were pushed before. */
+bool dti_function_queue_push(struct dti_function_queue *q, const struct dti_scheduled *item,
+                             uint64_t *ticket);
 bool dti_function_queue_pop(struct dti_function_queue *q, struct dti_scheduled *item);
 bool dti_function_queue_is_full(const struct dti_function_queue *q);
 bool dti_function_queue_has_one(const struct dti_function_queue *q);
+
+/* Returns the number of functions that were ever popped. */
+static inline uint64_t dti_function_queue_popped(const struct dti_function_queue *q)
+{
+    return atomic_load_explicit(&q->head, memory_order_relaxed);
+}
 
 /* Returns the number of functions that were ever pushed. */
 static inline uint64_t dti_function_queue_pushed(const struct dti_function_queue *q)

@@ -151,7 +151,8 @@ static bool is_not_full(void *argument)
 
 static ditto_status push(struct ditto_coordinator *c, const struct dti_scheduled *item, bool no_wait)
 {
-    while (!dti_function_queue_push(&c->queue, item)) {
+    uint64_t ticket;
+    while (!dti_function_queue_push(&c->queue, item, &ticket)) {
         if (no_wait)
             return DITTO_PENDING;
         if (!wait_for(c, is_not_full, c))
@@ -162,6 +163,8 @@ static ditto_status push(struct ditto_coordinator *c, const struct dti_scheduled
             return fail_retired(c);
     }
     dti_wake_worker(c);
+    if (ticket % DTI_DEPTH_EVERY == 0)
+        dti_depth_seen(c, ticket);
     return DITTO_OK;
 }
 

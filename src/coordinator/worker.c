@@ -168,12 +168,14 @@ static ditto_status prepare_function(struct dti_function_worker *w, const struct
 static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct dti_copied *result = NULL;
-    uint64_t began = dti_now_ns();
+    uint64_t began = dti_now_ns(), idle_since = atomic_load_explicit(&w->idle_since_ns, memory_order_relaxed);
     begin(w, item, began);
     ditto_status status = prepare_function(w, item);
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
-    if (is_executed)
+    if (is_executed) {
+        atomic_store_explicit(&w->executes, item->function, memory_order_relaxed); /* for reports */
         status = run(w, item, &result);
+    }
     if (dti_process_differs(w->coordinator->process))
         return false; /* the function has forked, and this is the child process */
     if (!end(w, item)) {
@@ -182,8 +184,12 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
     }
     if (is_executed) {
         status = dti_shared_datasets_end_function(w, status);
+        uint64_t now = dti_now_ns();
         count(&w->functions, 1);
-        count(&w->busy_ns, dti_now_ns() - began);
+        count(&w->busy_ns, now - began);
+        count(&w->idle_ns, began - idle_since);
+        atomic_store_explicit(&w->idle_since_ns, now, memory_order_relaxed);
+        atomic_store_explicit(&w->executes, NULL, memory_order_relaxed);
     }
     if (!is_cancelled)
         deliver(w, item, status, result);
@@ -204,6 +210,7 @@ static bool prepare(struct dti_function_worker *w)
         w->start_error = *dti_error_get();
     w->wait_policy = dti_team_wait_policy(team, dti_team_replica(team, 0)->pu.number, &epoch);
     bool is_ready = w->start_status == DITTO_OK;
+    atomic_store_explicit(&w->idle_since_ns, dti_now_ns(), memory_order_relaxed);
     atomic_store_explicit(&w->has_begun, true, memory_order_release); /* pairs with dti_coordinator_create */
     return is_ready;
 }

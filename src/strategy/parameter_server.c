@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of the text about the queue, and of that about a worker, whose function may have a long name. */
+#define DIAGNOSIS_BYTES 256u
+
 /* -- the plan -- */
 
 static ditto_status check(const ditto_strategy_options *o, const ditto_placement *placement)
@@ -118,7 +121,9 @@ ditto_status dti_workers_plan(ditto_strategy *strategy, const ditto_strategy_opt
     w->strategy = calloc(w->count, sizeof(ditto_strategy *));
     w->placed = calloc(w->count, sizeof(ditto_placement *));
     w->node = calloc(placement->replicas + o->num_parameter_nodes, sizeof *w->node);
-    if (w->strategy == NULL || w->placed == NULL || w->node == NULL)
+    w->diagnosis_bytes = DIAGNOSIS_BYTES * ((size_t)w->count + 1);
+    w->diagnosis = calloc(w->diagnosis_bytes, 1);
+    if (w->strategy == NULL || w->placed == NULL || w->node == NULL || w->diagnosis == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for %u workers", w->count);
     for (uint32_t i = 0; i < o->num_parameter_nodes; i++)
         add_node(w, o->parameter_nodes[i]);
@@ -139,6 +144,7 @@ void dti_workers_free(struct dti_workers *w)
     free(w->placed);
     free(w->strategy);
     free(w->node);
+    free(w->diagnosis);
     free(w);
 }
 
@@ -223,6 +229,37 @@ void dti_workers_describe(const ditto_strategy *strategy, struct dti_text *text)
                      placed.pu.numa_node == DITTO_NO_NODE ? -1 : (int)placed.pu.numa_node, placed.pu.number,
                      placed.num_sharers);
     }
+}
+
+const char *dti_workers_diagnose(struct dti_workers *w)
+{
+    struct dti_text text = { w->diagnosis, w->diagnosis_bytes, 0 };
+    /* acquire: pairs with the thread that creates the coordinator. */
+    const struct ditto_coordinator *c = atomic_load_explicit(&w->coordinator, memory_order_acquire);
+    if (c != NULL)
+        atomic_load_explicit(&w->diagnose, memory_order_relaxed)(c, &text);
+    else
+        dti_text_add(&text, "%u workers without a coordinator\n", w->count);
+    return w->diagnosis;
+}
+
+ditto_status dti_workers_take_turns(const ditto_strategy *strategy, bool *taken)
+{
+    const struct dti_workers *w = strategy->workers;
+    if (dti_team_check_unused(dti_team_of(strategy), "strategy", "") != DITTO_OK)
+        return DTI_FAIL(DITTO_ERR_BUSY,
+                        "functions are in the queue of the coordinator or being executed: wait for them "
+                        "(ditto_coordinator_join)");
+    for (uint32_t i = 0; i < w->count; i++)
+        taken[i] = dti_team_take_turn(dti_team_of(w->strategy[i]));
+    return DITTO_OK;
+}
+
+void dti_workers_give_turns(const ditto_strategy *strategy, const bool *taken)
+{
+    const struct dti_workers *w = strategy->workers;
+    for (uint32_t i = 0; i < w->count; i++)
+        dti_team_give_turn(dti_team_of(w->strategy[i]), taken[i]);
 }
 
 ditto_status dti_workers_info(const ditto_strategy *strategy, uint32_t replica, ditto_replica_info *out)

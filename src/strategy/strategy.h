@@ -65,6 +65,11 @@ struct dti_workers {
 
     /* The coordinator of the strategy, or NULL. */
     _Atomic(struct ditto_coordinator *) coordinator;
+
+    /* Writes what the coordinator does (ditto_strategy_diagnose). Set before the first coordinator is. */
+    void (*_Atomic diagnose)(const struct ditto_coordinator *coordinator, struct dti_text *text);
+    char *diagnosis; /* the text, of diagnosis_bytes */
+    size_t diagnosis_bytes;
 };
 
 struct ditto_strategy {
@@ -116,6 +121,12 @@ ditto_status dti_workers_plan(ditto_strategy *strategy, const ditto_strategy_opt
 ditto_strategy_options dti_server_options(const ditto_strategy_options *options);
 /* Creates the strategies of the workers. The team of the servers exists. */
 ditto_status dti_workers_make(ditto_strategy *strategy, const ditto_strategy_options *options);
+/* Writes what the coordinator and its workers do at present. Takes no lock. */
+const char *dti_workers_diagnose(struct dti_workers *workers);
+/* Takes the turns of all workers, for a call that holds the turn of the strategy. taken[i] is given to
+ * dti_workers_give_turns. Returns BUSY if functions are in the queue or being executed. */
+ditto_status dti_workers_take_turns(const ditto_strategy *strategy, bool *taken);
+void dti_workers_give_turns(const ditto_strategy *strategy, const bool *taken);
 /* Destroys the strategies of the workers. Returns POISONED if a replica never returned. */
 ditto_status dti_workers_destroy(ditto_strategy *strategy);
 /* Frees what dti_workers_plan has allocated. NULL is allowed. */
@@ -186,8 +197,8 @@ void dti_input_describe(const struct dti_team *team, struct dti_text *text);
  *
  * The first function returns the sums of one operation, the second writes a table of all sums, and the third
  * writes all events that were kept to a file. They return NOT_FOUND if nothing was recorded. */
-ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_counters *out);
-ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *text);
-ditto_status dti_trace_write(const struct dti_team *team, const char *path);
+ditto_status dti_trace_times(const ditto_strategy *strategy, uint32_t index, ditto_operation_counters *out);
+ditto_status dti_trace_statistics(const ditto_strategy *strategy, struct dti_text *text);
+ditto_status dti_trace_write(const ditto_strategy *strategy, const char *path);
 
 #endif

@@ -19,16 +19,32 @@ static const struct dti_total *find(const struct dti_tracer *t, const char *name
     return NULL;
 }
 
+/* The numbers of replicas are those of the placement. Of a strategy with workers, they are in the teams of the
+ * workers. */
+static uint32_t replicas_of(const ditto_strategy *strategy)
+{
+    const struct dti_workers *w = strategy->workers;
+    return w != NULL ? w->count * w->replicas : dti_team_num_replicas(dti_team_of(strategy));
+}
+
+static const struct dti_tracer *tracer_of(const ditto_strategy *strategy, uint32_t replica)
+{
+    const struct dti_workers *w = strategy->workers;
+    if (w == NULL)
+        return dti_team_replica(dti_team_of(strategy), replica)->traced;
+    return dti_team_replica(dti_team_of(w->strategy[replica / w->replicas]), replica % w->replicas)->traced;
+}
+
 /* Returns the operation with an index, or NULL if there are fewer. The operations of replica 0 come first,
  * then those of replica 1 that replica 0 does not have, and so on. */
-static const struct dti_total *operation_at(const struct dti_team *team, uint32_t index)
+static const struct dti_total *operation_at(const ditto_strategy *strategy, uint32_t index)
 {
-    for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
-        const struct dti_tracer *t = dti_team_replica(team, r)->traced;
+    for (uint32_t r = 0; r < replicas_of(strategy); r++) {
+        const struct dti_tracer *t = tracer_of(strategy, r);
         for (uint32_t i = 0; i < t->totals; i++) {
             uint32_t before = 0;
             while (before < r &&
-                   find(dti_team_replica(team, before)->traced, t->total[i].name, t->total[i].kind) == NULL)
+                   find(tracer_of(strategy, before), t->total[i].name, t->total[i].kind) == NULL)
                 before++;
             if (before == r && index-- == 0)
                 return &t->total[i];
@@ -48,19 +64,20 @@ static bool is_slower(const struct dti_total *a, const struct dti_total *than)
     return by_own_time ? a->own_ns > than->own_ns : a->waited_ns < than->waited_ns;
 }
 
-static void add_up(const struct dti_team *team, const struct dti_total *named, ditto_operation_counters *out)
+static void add_up(const ditto_strategy *strategy, const struct dti_total *named,
+                   ditto_operation_counters *out)
 {
     const struct dti_total *slowest = NULL;
     *out = (ditto_operation_counters){ .name = named->name };
-    for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
-        const struct dti_total *total = find(dti_team_replica(team, r)->traced, named->name, named->kind);
+    for (uint32_t r = 0; r < replicas_of(strategy); r++) {
+        const struct dti_total *total = find(tracer_of(strategy, r), named->name, named->kind);
         if (total == NULL)
             continue;
         out->calls = total->count > out->calls ? total->count : out->calls;
         out->bytes += total->bytes;
-        out->time_ns += total->ns / dti_team_num_replicas(team);
-        out->wait_ns += total->waited_ns / dti_team_num_replicas(team);
-        out->own_ns += total->own_ns / dti_team_num_replicas(team);
+        out->time_ns += total->ns / replicas_of(strategy);
+        out->wait_ns += total->waited_ns / replicas_of(strategy);
+        out->own_ns += total->own_ns / replicas_of(strategy);
         if (slowest == NULL || is_slower(total, slowest)) {
             slowest = total;
             out->slowest = r;
@@ -73,14 +90,14 @@ static ditto_status fail_empty(void)
     return DTI_FAIL(DITTO_ERR_NOT_FOUND, "nothing was recorded: ditto_strategy_trace_start begins recording");
 }
 
-ditto_status dti_trace_times(const struct dti_team *team, uint32_t index, ditto_operation_counters *out)
+ditto_status dti_trace_times(const ditto_strategy *strategy, uint32_t index, ditto_operation_counters *out)
 {
-    if (dti_team_replica(team, 0)->traced == NULL)
+    if (tracer_of(strategy, 0) == NULL)
         return fail_empty();
-    const struct dti_total *named = operation_at(team, index);
+    const struct dti_total *named = operation_at(strategy, index);
     if (named == NULL)
         return DTI_FAIL(DITTO_ERR_NOT_FOUND, "operation %u does not exist: fewer were recorded", index);
-    add_up(team, named, out);
+    add_up(strategy, named, out);
     return DITTO_OK;
 }
 
@@ -133,17 +150,17 @@ static void write_shares(const struct shares *s, struct dti_text *text)
                      all != 0 ? 100 * (double)lines[i].ns / (double)all : 0);
 }
 
-ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *text)
+ditto_status dti_trace_statistics(const ditto_strategy *strategy, struct dti_text *text)
 {
     struct shares shares = { 0 };
     const struct dti_total *named;
-    if (dti_team_replica(team, 0)->traced == NULL)
+    if (tracer_of(strategy, 0) == NULL)
         return fail_empty();
     dti_text_add(text, "%-30s %10s %14s %10s %10s %10s  %s\n", "operation", "calls", "bytes", "ms", "own ms",
                  "waited ms", "slowest replica");
-    for (uint32_t i = 0; (named = operation_at(team, i)) != NULL; i++) {
+    for (uint32_t i = 0; (named = operation_at(strategy, i)) != NULL; i++) {
         ditto_operation_counters t;
-        add_up(team, named, &t);
+        add_up(strategy, named, &t);
         add_share(&shares, named->kind, &t);
         dti_text_add(text, "%-30s %10llu %14llu %10.3f %10.3f %10.3f  %u\n", t.name,
                      (unsigned long long)t.calls, (unsigned long long)t.bytes, ms(t.time_ns), ms(t.own_ns),
@@ -153,7 +170,7 @@ ditto_status dti_trace_statistics(const struct dti_team *team, struct dti_text *
     return DITTO_OK;
 }
 
-/* -- events -- */
+/* -- one event -- */
 
 /* Writes nanoseconds as microseconds with three decimals. The decimal point does not depend on the locale. */
 static void write_us(FILE *file, const char *field, uint64_t ns)
@@ -181,75 +198,107 @@ static void write_event(FILE *file, uint32_t track, const struct dti_event *e, u
     fputs("}}", file);
 }
 
-/* The time of the first event, and the range of the numbers of producers that occur in events. */
-struct range_of_events {
-    uint64_t begin_ns;
-    uint32_t first_producer, producers;
+/* -- a file of events --
+ *
+ * Each team has a track for each of its replicas, and then one for each of its producers. */
+
+/* The numbers of the producers that occur in the events of a team. */
+struct producer_range {
+    uint32_t first, count;
 };
 
-static struct range_of_events range_of(const struct dti_team *team)
+static uint64_t first_event_ns(const ditto_strategy *strategy)
+{
+    uint64_t begin = UINT64_MAX;
+    for (uint32_t r = 0; r < replicas_of(strategy); r++) {
+        const struct dti_tracer *t = tracer_of(strategy, r);
+        for (size_t i = 0; i < t->events; i++)
+            begin = t->event[i].begin_ns < begin ? t->event[i].begin_ns : begin;
+    }
+    return begin;
+}
+
+static struct producer_range producers_of(const struct dti_team *team)
 {
     uint32_t first = UINT32_MAX, end = 0;
-    uint64_t begin = UINT64_MAX;
     for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
         const struct dti_tracer *t = dti_team_replica(team, r)->traced;
         for (size_t i = 0; i < t->events; i++) {
             const struct dti_event *e = &t->event[i];
-            begin = e->begin_ns < begin ? e->begin_ns : begin;
             if (e->kind == DTI_TRACE_FILLING) {
                 first = e->producer < first ? e->producer : first;
                 end = e->producer >= end ? e->producer + 1 : end;
             }
         }
     }
-    return (struct range_of_events){ begin, first, end > first ? end - first : 0 };
+    return (struct producer_range){ first, end > first ? end - first : 0 };
 }
 
-/* Writes an event on the track of its producer. The track gets its name with its first event. If `named` is
- * NULL, tracks get no names. */
-static void write_filling(FILE *file, uint32_t replicas, const struct dti_event *e,
-                          const struct range_of_events *range, bool *named)
+/* How the events of a team are written. */
+struct writing {
+    FILE *file;
+    uint64_t begin_ns; /* the time of the first event of all teams */
+    uint64_t dropped;  /* events that were not kept */
+    uint32_t tracks;   /* that other teams have used */
+    uint32_t replicas; /* of other teams, which come first in the placement */
+    struct producer_range producers;
+    bool *is_named; /* [producers.count] whose tracks have names. If it is NULL, tracks get no names */
+};
+
+/* Writes an event on the track of its producer. The track gets its name with its first event. */
+static void write_filling(struct writing *w, uint32_t replicas, const struct dti_event *e)
 {
-    uint32_t index = e->producer - range->first_producer, track = replicas + index;
-    if (named != NULL && !named[index]) {
-        write_track(file, track, "producer", e->producer);
-        named[index] = true;
+    uint32_t index = e->producer - w->producers.first, track = w->tracks + replicas + index;
+    if (w->is_named != NULL && !w->is_named[index]) {
+        write_track(w->file, track, "producer", e->producer);
+        w->is_named[index] = true;
     }
-    write_event(file, track, e, range->begin_ns);
+    write_event(w->file, track, e, w->begin_ns);
 }
 
-static void write_events(const struct dti_team *team, FILE *file)
+static void write_team(struct writing *w, const struct dti_team *team)
 {
-    struct range_of_events range = range_of(team);
-    bool *named = calloc((size_t)range.producers + 1, sizeof *named);
-    uint64_t dropped = 0;
+    uint32_t n = dti_team_num_replicas(team);
+    w->producers = producers_of(team);
+    w->is_named = calloc((size_t)w->producers.count + 1, sizeof *w->is_named);
+    for (uint32_t r = 0; r < n; r++) {
+        const struct dti_tracer *t = dti_team_replica(team, r)->traced;
+        write_track(w->file, w->tracks + r, "replica", w->replicas + r);
+        for (size_t i = 0; i < t->events; i++)
+            if (t->event[i].kind == DTI_TRACE_FILLING)
+                write_filling(w, n, &t->event[i]);
+            else
+                write_event(w->file, w->tracks + r, &t->event[i], w->begin_ns);
+        w->dropped += t->dropped;
+    }
+    free(w->is_named);
+    w->tracks += n + w->producers.count;
+    w->replicas += n;
+}
+
+static void write_events(const ditto_strategy *strategy, FILE *file)
+{
+    struct writing w = { .file = file, .begin_ns = first_event_ns(strategy) };
     fprintf(
         file,
         "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\","
         "\"args\":{\"name\":\"ditto\"}}",
         (int)getpid());
-    for (uint32_t r = 0; r < dti_team_num_replicas(team); r++) {
-        const struct dti_tracer *t = dti_team_replica(team, r)->traced;
-        write_track(file, r, "replica", r);
-        for (size_t i = 0; i < t->events; i++)
-            if (t->event[i].kind == DTI_TRACE_FILLING)
-                write_filling(file, dti_team_num_replicas(team), &t->event[i], &range, named);
-            else
-                write_event(file, r, &t->event[i], range.begin_ns);
-        dropped += t->dropped;
-    }
-    free(named);
-    fprintf(file, "\n],\"otherData\":{\"events not kept\":\"%llu\"}}\n", (unsigned long long)dropped);
+    if (strategy->workers == NULL)
+        write_team(&w, dti_team_of(strategy));
+    for (uint32_t i = 0; strategy->workers != NULL && i < strategy->workers->count; i++)
+        write_team(&w, dti_team_of(strategy->workers->strategy[i]));
+    fprintf(file, "\n],\"otherData\":{\"events not kept\":\"%llu\"}}\n", (unsigned long long)w.dropped);
 }
 
-ditto_status dti_trace_write(const struct dti_team *team, const char *path)
+ditto_status dti_trace_write(const ditto_strategy *strategy, const char *path)
 {
-    if (dti_team_replica(team, 0)->traced == NULL)
+    if (tracer_of(strategy, 0) == NULL)
         return fail_empty();
     FILE *file = fopen(path, "we");
     if (file == NULL)
         return DTI_FAIL_ERRNO(DITTO_ERR_IO, errno, "\"%s\" can't be written", path);
-    write_events(team, file);
+    write_events(strategy, file);
     errno = 0;
     bool failed = fflush(file) != 0 || ferror(file) != 0;
     int error_number = errno;

@@ -1,8 +1,10 @@
-/* src/sync/api_tuning.c - the public functions of include/ditto/tuning.h. */
+/* src/sync/api_tuning.c - the functions of include/ditto/tuning.h, and what
+ * ditto_strategy_diagnose says about collectives. */
 #include "replicas/team/team.h"
 #include "sync/meeting/failure.h"
 #include "sync/meeting/meeting.h"
 #include "sync/plans/choose_algorithm.h"
+#include "sync/sync.h"
 
 #include <string.h>
 
@@ -66,11 +68,8 @@ ditto_status ditto_strategy_choice(const ditto_strategy *strategy, ditto_operati
     return DITTO_OK;
 }
 
-const char *ditto_strategy_diagnose(ditto_strategy *strategy)
+const char *dti_sync_diagnose(const struct dti_team *team)
 {
-    if (strategy == NULL)
-        return "no strategy";
-    const struct dti_team *team = dti_team_of(strategy);
     struct dti_text text = { dti_team_sync(team)->diagnosis, dti_diagnosis_bytes(dti_team_num_replicas(team)),
                              0 };
     dti_text_add(&text, "%u replicas, run %llu%s\n", dti_team_num_replicas(team),

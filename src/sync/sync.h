@@ -91,6 +91,9 @@ struct dti_matched_call {
     bool each_host;
 };
 
+/* Describes the last collective of each replica. Any thread; the text is valid until the next call. */
+const char *dti_sync_diagnose(const struct dti_team *team);
+
 /* A barrier that waits until all replicas have made the call, and compares their calls. */
 ditto_status dti_sync_meet(struct dti_replica *self, const struct dti_matched_call *same,
                            struct dti_deadline *deadline);

@@ -224,7 +224,6 @@ static void rule_12_2_calls_that_need_replicas_in_step(void **state)
                   DITTO_ERR_UNSUPPORTED);
     assert_status(ditto_strategy_value_from_function(strategy, give_one, NULL, &value),
                   DITTO_ERR_UNSUPPORTED);
-    assert_status(ditto_strategy_trace_start(strategy, NULL), DITTO_ERR_UNSUPPORTED);
     assert_ok(ditto_strategy_describe(strategy, text, sizeof text, NULL));
     assert_non_null(strstr(text, "parameter server strategy, 2 workers of 1 replica"));
     assert_status(ditto_coordinator_create(strategy, NULL, &second), DITTO_ERR_BUSY);

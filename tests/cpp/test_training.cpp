@@ -464,7 +464,7 @@ static void workers(std::uint32_t n)
         std::uint64_t done = 0;
         for (std::uint32_t i = 0; i < n; i++)
             done += coordinator.worker(i).functions;
-        CHECK(done == 102);
+        CHECK(done == 102 && coordinator.stats().functions == 102 && coordinator.stats().depth == 0);
         share_rows(coordinator);
         coordinator.schedule("fault");
         CHECK(has(thrown<ditto::error>([&] { coordinator.join(); }), "no such row"));

@@ -460,6 +460,28 @@ class Workers(unittest.TestCase):
                 with self.assertRaisesRegex(ditto.Error, "worker"):
                     strategy.run(lambda self: None)
 
+    def test_reports(self):
+        for n in COUNTS:
+            with ditto.Strategy(n, kind="parameter_server") as strategy, \
+                    ditto.Coordinator(strategy) as coordinator:
+                weights = strategy.variable(numpy.zeros(3))
+                optimizer = strategy.optimizer([weights], rule="sgd", max_staleness=1000)
+
+                def step(self):
+                    self.apply(optimizer, [numpy.ones(3)], read_steps=self.steps_of(optimizer))
+
+                strategy.trace_start()
+                for _ in range(20):
+                    coordinator.schedule(step)
+                coordinator.join()
+                strategy.trace_stop()
+                self.assertIn("ditto_apply", strategy.trace_table())
+                stats, ages = coordinator.stats(), optimizer.staleness()
+                self.assertEqual((stats["scheduled"], stats["functions"], stats["depth"]), (20, 20, 0))
+                self.assertEqual((sum(stats["depth_histogram"]), stats["num_workers"]), (2, n))
+                self.assertEqual((ages["calls"], ages["dropped"], sum(ages["histogram"])), (20, 0, 20))
+                optimizer.destroy()
+
     def test_shared_datasets(self):
         for n in COUNTS:
             with ditto.Strategy(n, kind="parameter_server") as strategy, \

@@ -357,6 +357,17 @@ ditto_status ditto_optimizer_steps(ditto_replica *self, ditto_optimizer *o, int6
     return DITTO_OK;
 }
 
+ditto_status ditto_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters *out)
+{
+    ditto_staleness_counters found;
+    DTI_ENTER();
+    DTI_TRY(dti_not_null(o, "optimizer"));
+    DTI_TRY(dti_result_check(out, "ditto_staleness_counters"));
+    dti_optimizer_staleness(o, &found);
+    dti_result_store(out, &found, sizeof found);
+    return DITTO_OK;
+}
+
 ditto_status ditto_apply(ditto_replica *self, ditto_optimizer *o, const ditto_tensor *gradients,
                          const ditto_apply_options *options)
 {

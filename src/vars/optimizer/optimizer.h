@@ -47,6 +47,12 @@ struct ditto_optimizer {
      * `iterations`. */
     uint32_t gathered;
 
+    /* Of parameters: how old the gradients of calls with read_steps were, as in ditto_staleness_counters.
+     * Written under the lock of `iterations`, and read without it. */
+    struct {
+        _Atomic uint64_t calls, dropped, sum, largest, histogram[DITTO_HISTOGRAM_LENGTH];
+    } staleness;
+
     uint32_t slots; /* of each variable */
 
     /* [count] The settings of each variable. Both are NULL if all variables have those of the options. */
@@ -146,6 +152,8 @@ void dti_scale_gradient(ditto_dtype dtype, double factor, void *values, size_t c
 
 /* Returns the number of steps. For a parameter under its lock. */
 int64_t dti_optimizer_steps(const ditto_optimizer *o);
+/* Reads how old the gradients were. Any thread */
+void dti_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters *out);
 
 /* Takes one step on parameters. Collective among the replicas of the worker alone. The arguments have been
  * checked. */

@@ -4,6 +4,7 @@
  * item after the other, each under the lock of its shard, together with its slots. Other workers may update
  * other items meanwhile, or the same ones before and after. If the worker has several replicas, each of them
  * updates its share of the items. */
+#include "base/observe.h"
 #include "replicas/memory/remote_memory.h"
 #include "vars/optimizer/optimizer.h"
 #include "vars/parameters/parameter.h"
@@ -67,6 +68,39 @@ int64_t dti_optimizer_steps(const ditto_optimizer *o)
     return steps;
 }
 
+/* relaxed, also in the next function: only the holder of the lock writes the numbers, which are only
+ * reported. */
+static void add(_Atomic uint64_t *counter, uint64_t more)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + more,
+                          memory_order_relaxed);
+}
+
+/* Records how many steps have begun since the parameters were read. The caller has the lock of
+ * `iterations`. */
+static void record_staleness(ditto_optimizer *o, int64_t steps, int64_t read_steps, bool is_dropped)
+{
+    uint64_t staleness = steps > read_steps ? (uint64_t)(steps - read_steps) : 0;
+    add(&o->staleness.calls, 1);
+    add(&o->staleness.dropped, is_dropped);
+    add(&o->staleness.sum, staleness);
+    add(&o->staleness.histogram[dti_histogram_range(staleness)], 1);
+    if (staleness > atomic_load_explicit(&o->staleness.largest, memory_order_relaxed))
+        atomic_store_explicit(&o->staleness.largest, staleness, memory_order_relaxed);
+}
+
+void dti_optimizer_staleness(const ditto_optimizer *o, ditto_staleness_counters *out)
+{
+    *out = (ditto_staleness_counters){
+        .calls = atomic_load_explicit(&o->staleness.calls, memory_order_relaxed),
+        .dropped = atomic_load_explicit(&o->staleness.dropped, memory_order_relaxed),
+        .sum = atomic_load_explicit(&o->staleness.sum, memory_order_relaxed),
+        .largest = atomic_load_explicit(&o->staleness.largest, memory_order_relaxed),
+    };
+    for (uint32_t i = 0; i < DITTO_HISTOGRAM_LENGTH; i++)
+        out->histogram[i] = atomic_load_explicit(&o->staleness.histogram[i], memory_order_relaxed);
+}
+
 /* Takes the number of the step that the call belongs to. Steps are numbered from 1. Returns 0 if the
  * gradients are too old. */
 static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *options)
@@ -75,6 +109,8 @@ static int64_t take_number(ditto_optimizer *o, const ditto_apply_options *option
     dti_shard_lock(o->iterations, 0);
     bool is_old = o->options.has_max_staleness != 0 &&
                   *steps - options->read_steps > o->options.max_staleness;
+    if (options->has_read_steps != 0)
+        record_staleness(o, *steps, options->read_steps, is_old);
     if (!is_old) {
         number = *steps + 1;
         if (++o->gathered >= o->options.accumulate) {

@@ -138,6 +138,8 @@ static ditto_value *value;
     X(ditto_remote_test, (NULL, NULL))                                                            \
     X(ditto_remote_cancel, (NULL))                                                                \
     X(ditto_worker_value, (NULL, NULL, NULL))                                                     \
+    X(ditto_coordinator_stats, (NULL, NULL))                                                      \
+    X(ditto_optimizer_staleness, (NULL, NULL))                                                    \
     X(ditto_worker_iterator, (NULL, NULL, NULL))                                                  \
     X(ditto_coordinator_shared_dataset, (NULL, NULL, NULL, NULL))                                 \
     X(ditto_shared_dataset_next, (NULL, NULL, NULL))                                              \
