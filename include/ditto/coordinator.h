@@ -463,8 +463,8 @@ DITTO_API uint32_t ditto_worker(const ditto_replica *self);
  *
  *  Each batch is taken by one worker, in whatever order workers ask, so every row is used once in a pass, and
  *  a worker that is slow takes fewer batches. A worker reads the rows of its batch itself, into memory on the
- *  node of the replica, while others read theirs. Only the choice of the rows is made by one worker at a time.
- *  There are no producers: what reading takes is time of the function that asks.
+ *  node of the replica, while others read theirs. Only the choice of the rows is made by one worker at a
+ *  time. There are no producers: what reading takes is time of the function that asks.
  *
  *  **Lost workers.** If a worker is retired, the batches that its function has taken are taken again, before
  *  all others. Each row is therefore used by at least one function that ends in time, and perhaps also by one
@@ -505,8 +505,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_shared_dataset(ditto_co
  *  @param self    the calling replica
  *  @param shared  the shared dataset
  *  @param out     [out] the batch; set only on DITTO_OK. `step` is its number in the pass, from 0, in the
- *                 order of the rows. It is valid until the replica's next call for the same shared dataset, or
- *                 until the function ends
+ *                 order of the rows. It is valid until the replica's next call for the same shared dataset,
+ *                 or until the function ends
  *  @return DITTO_OK, the error of the input, or one of:
  *  @retval DITTO_END_OF_INPUT   no batch is left. Later calls return this again, unless a worker is retired
  *                               and its batches are taken again
@@ -518,8 +518,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_shared_dataset(ditto_co
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the batch
  *  @retval DITTO_ERR_INVALID    a pointer is NULL
  *  An error of the input is returned to the function that asked for the rows, and to all that ask later. The
- *  batch that has a row which cannot be read is not delivered; if the input fails while rows are chosen, those
- *  before the error are delivered first, as a smaller batch.
+ *  batch that has a row which cannot be read is not delivered; if the input fails while rows are chosen,
+ *  those before the error are delivered first, as a smaller batch.
  *  @par Cost
  *  Chooses the rows, while other workers that ask wait, and reads them. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_shared_dataset_next(ditto_replica *self,

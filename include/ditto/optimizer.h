@@ -310,8 +310,8 @@ typedef struct ditto_apply_options {
 DITTO_API DITTO_NODISCARD ditto_status ditto_optimizer_steps(ditto_replica *self, ditto_optimizer *optimizer,
                                                              int64_t *steps);
 
-/** How old the gradients of an optimizer of parameters were. The age of a gradient is the number of steps that
- *  have begun between read_steps and its own step. */
+/** How old the gradients of an optimizer of parameters were. The age of a gradient is the number of steps
+ *  that have begun between read_steps and its own step. */
 typedef struct ditto_staleness_counters {
     size_t struct_size; /**< set by DITTO_STALENESS_COUNTERS_INIT */
 
@@ -329,8 +329,8 @@ typedef struct ditto_staleness_counters {
 #define DITTO_STALENESS_COUNTERS_INIT DITTO_OPTIONS_INIT(ditto_staleness_counters)
 
 /** Reads how old the gradients were since the optimizer was created. All numbers are 0 for an optimizer of
- *  variables that are no parameters, and if no call of ditto_apply gives read_steps. While workers make steps,
- *  the numbers may belong to different calls.
+ *  variables that are no parameters, and if no call of ditto_apply gives read_steps. While workers make
+ *  steps, the numbers may belong to different calls.
  *
  *  @param optimizer  the optimizer
  *  @param out        [out] the numbers. Start from DITTO_STALENESS_COUNTERS_INIT

@@ -4,8 +4,8 @@
  * traced, every replica records each of its runs, collectives, batches and pauses of a merge_call: when it
  * began and ended, how long the replica waited for others in it, and how many bytes the replica contributed.
  * For each batch that it takes, a replica also records when a producer filled the batch. The replicas of a
- * strategy with workers (DITTO_PARAMETER_SERVER) have the numbers of its placement, a run is a function that a
- * worker executes, and the gaps between runs are the times in which the worker had nothing to do.
+ * strategy with workers (DITTO_PARAMETER_SERVER) have the numbers of its placement, a run is a function that
+ * a worker executes, and the gaps between runs are the times in which the worker had nothing to do.
  *
  * If the library was built with <sys/sdt.h>, there are static tracepoints for `perf` in runs, collectives,
  * ditto_next and the producers of batches. Started collectives have none.
@@ -47,7 +47,8 @@ typedef struct ditto_trace_options {
  *  @param strategy  the strategy
  *  @param options   the options, or NULL for the defaults
  *  @return DITTO_OK, or one of:
- *  @retval DITTO_ERR_NO_MEMORY    memory was refused. Nothing has changed, or with workers, nothing is recorded
+ *  @retval DITTO_ERR_NO_MEMORY    memory was refused. Nothing has changed. With workers, earlier
+ *                                 recordings may be deleted
  *  @retval DITTO_ERR_RANGE        num_events is so large that the bytes of the events overflow size_t
  *  @retval DITTO_ERR_INVALID      struct_size of options is not set
  *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version, and has a field set that this version

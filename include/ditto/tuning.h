@@ -122,9 +122,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_strategy_choice(const ditto_strateg
                                                              ditto_choice *out);
 
 /** Describes the replicas, one on each line: the last collective of the replica in the last run, and whether
- *  the replica is still in it. Of a strategy with workers (DITTO_PARAMETER_SERVER) it describes the queue of the
- *  coordinator, and on one line for each worker what it executes, how many functions it has executed, and how
- *  long it was busy and idle. The function is meant for a debugger, if a program hangs. It takes no lock,
+ *  the replica is still in it. Of a strategy with workers (DITTO_PARAMETER_SERVER) it describes the queue of
+ *  the coordinator, and on one line for each worker what it executes, how many functions it has executed, and
+ *  how long it was busy and idle. The function is meant for a debugger, if a program hangs. It takes no lock,
  *  makes no system call, and works while a run goes on. In gdb, where `strategy` is a variable of the
  *  program:
  *

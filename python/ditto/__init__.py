@@ -549,8 +549,8 @@ class Replica:
                                    ctypes.byref(slices)))
 
     def batches(self, iterator):
-        """Yields this replica's batches of an Iterator or a SharedDataset, as tuples of read-only arrays, valid
-        until the next batch."""
+        """Yields this replica's batches of an Iterator or a SharedDataset, as tuples of read-only arrays,
+        valid until the next batch."""
         batch = _c.Batch()
         take = getattr(lib, iterator._take)
         while _c.check(take(self._get(), iterator._get(), ctypes.byref(batch))) == _c.OK:

@@ -35,8 +35,8 @@ struct dti_bytes;
 /* How many calls of a coordinator may wait at a time without polling. */
 #define DTI_CALLERS 32
 
-/* Every so many functions, the depth of the queue is looked at. To look at it moves a cache line from the workers
- * to the thread that schedules and back, which would slow short functions down. */
+/* Every so many functions, the depth of the queue is looked at. To look at it moves a cache line from the
+ * workers to the thread that schedules and back, which would slow short functions down. */
 #define DTI_DEPTH_EVERY 16u
 
 enum dti_worker_state { DTI_WORKER_FREE, DTI_WORKER_RUNNING, DTI_WORKER_RETIRED };
@@ -195,8 +195,8 @@ ditto_status dti_shared_dataset_create(struct ditto_coordinator *c, ditto_datase
 ditto_status dti_shared_dataset_destroy(struct ditto_shared_dataset *s);
 ditto_status dti_shared_dataset_save(struct ditto_shared_dataset *s, struct dti_bytes *to);
 struct ditto_coordinator *dti_shared_dataset_coordinator(const struct ditto_shared_dataset *s);
-/* The coordinator is destroyed. Frees all but the handles of the program. If `lost` is true, a worker may still
- * use them, and nothing is freed. */
+/* The coordinator is destroyed. Frees all but the handles of the program. If `lost` is true, a worker may
+ * still use them, and nothing is freed. */
 void dti_shared_datasets_detach(struct ditto_coordinator *c, bool lost);
 /* Says whether the coordinator has been destroyed. */
 bool dti_shared_dataset_is_detached(const struct ditto_shared_dataset *s);

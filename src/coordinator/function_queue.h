@@ -47,8 +47,8 @@ struct dti_function_queue {
 bool dti_function_queue_make(struct dti_function_queue *q, uint32_t capacity);
 void dti_function_queue_free(struct dti_function_queue *q);
 
-/* Any thread. They return false if the queue is full, or empty. The first sets *ticket to the number of functions
- * that were pushed before. */
+/* Any thread. They return false if the queue is full, or empty. The first sets *ticket to the number of
+ * functions that were pushed before. */
 bool dti_function_queue_push(struct dti_function_queue *q, const struct dti_scheduled *item,
                              uint64_t *ticket);
 bool dti_function_queue_pop(struct dti_function_queue *q, struct dti_scheduled *item);

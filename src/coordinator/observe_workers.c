@@ -1,4 +1,4 @@
-/* src/coordinator/observe_workers.c - what the workers and the queue of a coordinator have done, for reports. */
+/* src/coordinator/observe_workers.c - what the workers and the queue of a coordinator have done. */
 #include "base/observe.h"
 #include "base/text/text.h"
 #include "coordinator/coordinator.h"

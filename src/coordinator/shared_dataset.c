@@ -19,6 +19,7 @@
 #include "input/input.h"
 #include "input/shared_pass.h"
 #include "replicas/memory/remote_memory.h"
+#include "replicas/team/recorder.h"
 #include "replicas/team/replica.h"
 
 #include <stdlib.h>
@@ -51,8 +52,8 @@ struct ditto_shared_dataset {
     struct ditto_shared_dataset *next;
     struct ditto_coordinator *coordinator; /* a reference */
 
-    /* The coordinator was destroyed. Only the handle is left, or everything if is_lost, because a late function
-     * may still use it. */
+    /* The coordinator was destroyed. Only the handle is left, or everything if is_lost, because a late
+     * function may still use it. */
     _Atomic bool is_detached;
     bool is_lost;
     struct dti_shared_pass *pass;
@@ -227,8 +228,8 @@ static ditto_status fail_retired(const struct dti_function_worker *w)
         w->index);
 }
 
-/* Looks for the batch number `index` of the present function. Sets *out to it, with a reference, or to NULL if
- * the function has not taken it yet. Returns TIMED_OUT if the worker is retired. */
+/* Looks for the batch number `index` of the present function. Sets *out to it, with a reference, or to NULL
+ * if the function has not taken it yet. Returns TIMED_OUT if the worker is retired. */
 static ditto_status look(const struct dti_function_worker *w, struct worker_part *part, uint64_t index,
                          struct dti_shared_batch **out, bool *is_found)
 {
@@ -236,7 +237,7 @@ static ditto_status look(const struct dti_function_worker *w, struct worker_part
     *out = NULL;
     pthread_mutex_lock(&part->lock);
     bool retired = is_retired(w);
-    const struct taken *t = find(part, index);
+    const struct taken *t = retired ? NULL : find(part, index);
     *is_found = t != NULL;
     if (t != NULL && t->batch != NULL) {
         *out = t->batch;
@@ -304,8 +305,8 @@ static void count_use(const struct dti_function_worker *w, struct worker_part *p
     pthread_mutex_unlock(&part->lock);
 }
 
-ditto_status dti_shared_dataset_next(struct dti_replica *r, struct dti_function_worker *w,
-                                     struct ditto_shared_dataset *s, ditto_batch *out)
+static ditto_status next_batch(struct dti_replica *r, struct dti_function_worker *w,
+                               struct ditto_shared_dataset *s, ditto_batch *out)
 {
     struct worker_part *part = &s->part[w->index];
     struct own_part *own = &part->own[r->index];
@@ -314,13 +315,24 @@ ditto_status dti_shared_dataset_next(struct dti_replica *r, struct dti_function_
         DTI_TRY(dti_replica_alloc(r, s->pass->payload_bytes + 1, DTI_CACHE_LINE_PAIR, &own->memory));
     /* relaxed: the end of the run orders it before the worker's thread. */
     atomic_store_explicit(&w->has_taken, true, memory_order_relaxed);
+    uint64_t since_ns = dti_trace_wait(r);
     ditto_status status = find_or_take(w, s, part, own->taken, &batch);
+    dti_trace_waited(r, since_ns);
     if (status < 0)
         return status;
     if (status == DITTO_OK)
         status = dti_shared_batch_fill(r->team, batch, r->index, &own->reader, own->memory, out);
     dti_shared_batch_drop(batch);
     count_use(w, part, own->taken++);
+    return status;
+}
+
+ditto_status dti_shared_dataset_next(struct dti_replica *r, struct dti_function_worker *w,
+                                     struct ditto_shared_dataset *s, ditto_batch *out)
+{
+    dti_trace_begin(r, DTI_TRACE_INPUT, "ditto_shared_dataset_next");
+    ditto_status status = next_batch(r, w, s, out);
+    dti_trace_end(r, status == DITTO_OK ? out->rows * s->pass->dataset->row_bytes : 0);
     return status;
 }
 

@@ -19,8 +19,8 @@ static const struct dti_total *find(const struct dti_tracer *t, const char *name
     return NULL;
 }
 
-/* The numbers of replicas are those of the placement. Of a strategy with workers, they are in the teams of the
- * workers. */
+/* The numbers of replicas are those of the placement. Of a strategy with workers, they are in the teams of
+ * the workers. */
 static uint32_t replicas_of(const ditto_strategy *strategy)
 {
     const struct dti_workers *w = strategy->workers;

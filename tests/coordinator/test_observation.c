@@ -5,7 +5,9 @@
 #include <ditto/coordinator.h>
 #include <ditto/optimizer.h>
 #include <ditto/parameter.h>
+#include <ditto/source.h>
 #include <ditto/trace.h>
+#include <ditto/transform.h>
 #include <ditto/tuning.h>
 
 #include <pthread.h>
@@ -429,6 +431,42 @@ static void rule_12_14_traces_of_workers(void **state)
     }
 }
 
+static ditto_shared_dataset *shared;
+
+static ditto_status take_batch(ditto_replica *self, void *user)
+{
+    ditto_batch batch;
+    (void)user;
+    return ditto_shared_dataset_next(self, shared, &batch);
+}
+
+static void rule_12_14_traces_have_the_input(void **state)
+{
+    (void)state;
+    ditto_dataset *rows, *batched;
+    begin(1, 2);
+    assert_ok(ditto_dataset_from_range(0, 100, 1, &rows));
+    assert_ok(ditto_dataset_batch(rows, 10, 0, &batched));
+    assert_ok(ditto_coordinator_shared_dataset(test.coordinator, batched, NULL, &shared));
+    assert_ok(ditto_strategy_trace_start(test.strategy, NULL));
+    schedule("take_batch", take_batch, 15);
+    join();
+    assert_ok(ditto_strategy_trace_stop(test.strategy));
+    assert_int_equal(calls_of("ditto_shared_dataset_next"), 15);
+    for (uint32_t i = 0;; i++) {
+        ditto_operation_counters found = DITTO_OPERATION_COUNTERS_INIT;
+        assert_ok(ditto_strategy_operation_stats(test.strategy, i, &found));
+        if (strcmp(found.name, "ditto_shared_dataset_next") != 0)
+            continue;
+        assert_int_equal(found.bytes, 800);
+        break;
+    }
+    assert_ok(ditto_dataset_destroy(rows));
+    assert_ok(ditto_dataset_destroy(batched));
+    assert_ok(ditto_shared_dataset_destroy(shared));
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -440,6 +478,7 @@ int main(void)
         cmocka_unit_test(rule_12_14_dropped_gradients),
         cmocka_unit_test(rule_12_14_optimizers_of_other_variables),
         cmocka_unit_test(rule_12_14_traces_of_workers),
+        cmocka_unit_test(rule_12_14_traces_have_the_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
