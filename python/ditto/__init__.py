@@ -759,10 +759,11 @@ class Coordinator(_Object):
         _c.check(lib.ditto_coordinator_stats(self._get(), ctypes.byref(found)))
         return _c.dict_of(found)
 
-    def share(self, dataset, state=None, **options):
-        """Begins a pass over a dataset whose batches all workers take, and returns a SharedDataset. state is
-        what SharedDataset.save returned. options are global_batch and pass."""
-        given = _c.InputOptions(**options)
+    def share(self, dataset, batch, state=None, **options):
+        """Begins a pass over a dataset of which all workers take batches of `batch` rows, and returns a
+        SharedDataset. state is what SharedDataset.save returned. options are those of
+        ditto_coordinator_shared_dataset, for example flags."""
+        given = _c.InputOptions(global_batch=batch, **options)
         if state is not None:
             given.state, given.state_bytes = ctypes.cast(ctypes.c_char_p(state), ctypes.c_void_p), len(state)
         made = _make(lib.ditto_coordinator_shared_dataset, self._get(), dataset._get(), ctypes.byref(given))

@@ -470,7 +470,7 @@ class Workers(unittest.TestCase):
                 def step(self):
                     self.apply(optimizer, [numpy.ones(3)], read_steps=self.steps_of(optimizer))
 
-                strategy.trace_start()
+                strategy.trace()
                 for _ in range(20):
                     coordinator.schedule(step)
                 coordinator.join()
@@ -486,8 +486,8 @@ class Workers(unittest.TestCase):
         for n in COUNTS:
             with ditto.Strategy(n, kind="parameter_server") as strategy, \
                     ditto.Coordinator(strategy) as coordinator:
-                dataset = ditto.Dataset.range(0, 100).batch(10)
-                shared = coordinator.share(dataset)
+                dataset = ditto.Dataset.range(0, 100)
+                shared = coordinator.share(dataset, 10)
 
                 def take(self, shared):
                     batch = next(self.batches(shared), None)
@@ -503,11 +503,11 @@ class Workers(unittest.TestCase):
                 state = shared.save()
                 self.assertEqual(rows(9, shared), list(range(40, 100)))
                 shared.destroy()
-                with coordinator.share(dataset, state) as again:
+                with coordinator.share(dataset, 10, state) as again:
                     self.assertEqual(rows(9, again), list(range(40, 100)))
                 with self.assertRaisesRegex(ditto.Error, "INVALID"):
-                    coordinator.share(ditto.Dataset.range(0, 9))
-                left = coordinator.share(dataset)
+                    coordinator.share(dataset, 5, state)
+                left = coordinator.share(dataset, 10)
             with self.assertRaisesRegex(ditto.Error, "coordinator"):
                 left.save()
             left.destroy()
