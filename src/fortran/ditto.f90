@@ -2,9 +2,9 @@
 !
 ! The module has the objects of ditto as types with procedures: a strategy, the replica that a procedure of a
 ! run gets, variables of the library, and operations that were started. Datasets are in the module
-! ditto_input, optimizers in ditto_optimizers, and checkpoints in ditto_checkpoints. What each procedure
-! means, which errors it has, and what it costs, is said in the C header of the same name
-! (include/ditto/collective.h and the others).
+! ditto_input, optimizers in ditto_optimizers, checkpoints in ditto_checkpoints, and workers that do not wait
+! for each other in ditto_coordinators. What each procedure means, which errors it has, and what it costs, is
+! said in the C header of the same name (include/ditto/collective.h and the others).
 !
 ! Arrays may have any rank and any kind that ditto knows: real and complex of 4 and 8 bytes a number, integer
 ! of 1, 2, 4 and 8 bytes, logical(c_bool). No array is copied on the way. One whose elements do not lie
@@ -23,6 +23,7 @@ module ditto
 
     public :: strategy, strategy_options, replica, variable, pending, exchange_part, user_procedure
     public :: tensor, tensor_of, check_views, elements_of, extents, elements_procedure, through_procedure
+    public :: number_for_c
     public :: error_message, failure, library_version, c_sizes
 
     ! -- constants, which tests/fortran compares with the C headers --
@@ -48,6 +49,12 @@ module ditto
     integer(c_int), parameter, public :: ditto_aggregate_none = 64, ditto_aggregate_sum = 65, &
                                          ditto_aggregate_mean = 66, ditto_aggregate_only_first_replica = 67
     integer(c_int), parameter, public :: ditto_caller_is_replica_0 = 1, ditto_caller_waits = 2
+    integer(c_int), parameter, public :: ditto_mirrored = 1, ditto_central_storage = 2, &
+                                         ditto_one_device = 3, ditto_parameter_server = 5
+    integer(c_int), parameter, public :: ditto_scatter_add = 1, ditto_scatter_sub = 2, &
+                                         ditto_scatter_mul = 3, ditto_scatter_div = 4, &
+                                         ditto_scatter_min = 5, ditto_scatter_max = 6, &
+                                         ditto_scatter_update = 7
 
     ! -- types --
     !
@@ -120,12 +127,17 @@ module ditto
         integer(c_int32_t) :: device = 0
     end type
 
-    ! A variable of the library: mirrored or sync-on-read.
+    ! A variable of the library: mirrored, sync-on-read, or a parameter of workers. Its rows are its last
+    ! dimension in Fortran, and are counted from 1.
     type :: variable
         type(c_ptr) :: handle = c_null_ptr
     contains
         procedure, non_overridable :: read => variable_read
         procedure, non_overridable :: assign => variable_assign
+        procedure, non_overridable :: lookup => variable_lookup
+        procedure, non_overridable :: scatter => variable_scatter
+        procedure, non_overridable :: num_shards => variable_num_shards
+        procedure, non_overridable :: versions => variable_versions
         procedure, non_overridable :: destroy => variable_destroy
     end type
 
@@ -162,6 +174,13 @@ module ditto
         procedure, non_overridable :: assign => replica_assign
         procedure, non_overridable :: assign_add => replica_assign_add
         procedure, non_overridable :: assign_sub => replica_assign_sub
+        procedure, non_overridable :: lookup => replica_lookup
+        procedure, non_overridable :: scatter => replica_scatter
+        procedure, non_overridable :: pull => replica_pull
+        procedure, non_overridable :: worker => replica_worker
+        procedure, non_overridable :: argument => replica_argument
+        procedure, non_overridable :: argument_view => replica_argument_view
+        procedure, non_overridable :: give => replica_give
         procedure, non_overridable :: alloc => replica_alloc
         procedure, non_overridable :: free => replica_free
         procedure, non_overridable :: keep => replica_keep
@@ -230,9 +249,10 @@ module ditto
     ! -- C --
 
     interface
-        function c_create(options, out) bind(c, name='ditto_f_create') result(status)
+        function c_create(options, kind, out) bind(c, name='ditto_f_create') result(status)
             import
             type(strategy_options), intent(inout) :: options
+            integer(c_int), value :: kind
             type(c_ptr), intent(out) :: out
             integer(c_int) :: status
         end function
@@ -449,13 +469,13 @@ module ditto
             type(c_ptr), value :: self, memory
             integer(c_int) :: status
         end function
-        function c_variable_create(handle, initial, name, synchronization, aggregation, out) &
+        function c_variable_create(handle, initial, name, synchronization, aggregation, shards, out) &
             bind(c, name='ditto_f_variable_create') result(status)
             import
             type(c_ptr), value :: handle
             type(*), dimension(..), intent(in) :: initial
             character(kind=c_char), intent(in) :: name(*)
-            integer(c_int), value :: synchronization, aggregation
+            integer(c_int), value :: synchronization, aggregation, shards
             type(c_ptr), intent(out) :: out
             integer(c_int) :: status
         end function
@@ -481,6 +501,90 @@ module ditto
             type(c_ptr), value :: self, handle
             type(*), dimension(..) :: x
             integer(c_int), value :: rule
+            integer(c_int) :: status
+        end function
+        function c_variable_lookup(handle, rows, n, x) bind(c, name='ditto_f_variable_lookup') result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int64_t), intent(in) :: rows(*)
+            integer(c_size_t), value :: n
+            type(*), dimension(..) :: x
+            integer(c_int) :: status
+        end function
+        function c_variable_scatter(handle, op, rows, n, x) bind(c, name='ditto_f_variable_scatter') &
+            result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int), value :: op
+            integer(c_int64_t), intent(in) :: rows(*)
+            integer(c_size_t), value :: n
+            type(*), dimension(..), intent(in) :: x
+            integer(c_int) :: status
+        end function
+        function c_num_shards(handle) bind(c, name='ditto_variable_num_shards') result(n)
+            import
+            type(c_ptr), value :: handle
+            integer(c_size_t) :: n
+        end function
+        function c_versions(handle, versions, capacity) bind(c, name='ditto_parameter_versions') &
+            result(status)
+            import
+            type(c_ptr), value :: handle
+            integer(c_int64_t), intent(inout) :: versions(*)
+            integer(c_size_t), value :: capacity
+            integer(c_int) :: status
+        end function
+        function c_lookup(self, handle, rows, n, x) bind(c, name='ditto_f_lookup') result(status)
+            import
+            type(c_ptr), value :: self, handle
+            integer(c_int64_t), intent(in) :: rows(*)
+            integer(c_size_t), value :: n
+            type(*), dimension(..) :: x
+            integer(c_int) :: status
+        end function
+        function c_scatter(self, handle, op, rows, n, x) bind(c, name='ditto_f_scatter') result(status)
+            import
+            type(c_ptr), value :: self, handle
+            integer(c_int), value :: op
+            integer(c_int64_t), intent(in) :: rows(*)
+            integer(c_size_t), value :: n
+            type(*), dimension(..), intent(in) :: x
+            integer(c_int) :: status
+        end function
+        function c_pull(self, handle, x, versions) bind(c, name='ditto_f_pull') result(status)
+            import
+            type(c_ptr), value :: self, handle, versions
+            type(*), dimension(..) :: x
+            integer(c_int) :: status
+        end function
+        function c_worker(self) bind(c, name='ditto_worker') result(worker)
+            import
+            type(c_ptr), value :: self
+            integer(c_int32_t) :: worker
+        end function
+        function c_argument(self, number, name, x) bind(c, name='ditto_f_argument') result(status)
+            import
+            type(c_ptr), value :: self
+            integer(c_int), value :: number
+            character(kind=c_char), intent(in) :: name(*)
+            type(*), dimension(..) :: x
+            integer(c_int) :: status
+        end function
+        function c_argument_view(self, number, name, view) bind(c, name='ditto_f_argument_view') &
+            result(status)
+            import
+            type(c_ptr), value :: self
+            integer(c_int), value :: number
+            character(kind=c_char), intent(in) :: name(*)
+            type(tensor), intent(inout) :: view
+            integer(c_int) :: status
+        end function
+        function c_give(self, number, name, x) bind(c, name='ditto_f_give') result(status)
+            import
+            type(c_ptr), value :: self
+            integer(c_int), value :: number
+            character(kind=c_char), intent(in) :: name(*)
+            type(*), dimension(..), intent(in) :: x
             integer(c_int) :: status
         end function
         function c_message() bind(c, name='ditto_f_message') result(text)
@@ -580,13 +684,16 @@ contains
 
     ! -- strategies --
 
-    ! Creates a mirrored strategy. Without options, `num_replicas` replicas with the defaults.
-    subroutine strategy_create(self, num_replicas, status, options)
+    ! Creates a strategy, which is mirrored unless `kind` says otherwise. Without options, `num_replicas`
+    ! replicas with the defaults.
+    subroutine strategy_create(self, num_replicas, status, options, kind)
         class(strategy), intent(inout) :: self
         integer, intent(in) :: num_replicas
         integer, intent(out) :: status
         type(strategy_options), intent(in), optional :: options
+        integer(c_int), intent(in), optional :: kind
         type(strategy_options) :: given, initial
+        integer(c_int) :: of_kind
         if (c_associated(self%handle)) then
             status = failure('create: the strategy exists: destroy it first')
             return
@@ -600,7 +707,9 @@ contains
         if (present(options)) given = options
         given%struct_size = initial%struct_size
         given%num_replicas = int(num_replicas, c_int32_t)
-        status = c_create(given, self%handle)
+        of_kind = ditto_mirrored
+        if (present(kind)) of_kind = kind
+        status = c_create(given, of_kind, self%handle)
         if (status < 0) self%handle = c_null_ptr
     end subroutine
 
@@ -641,22 +750,33 @@ contains
         status = self%status
     end function
 
-    subroutine strategy_create_variable(self, initial, v, status, name, synchronization, aggregation)
+    ! Creates a variable, which is cut into `shards` pieces of whole rows if that is given. Each shard of a
+    ! parameter has its own lock and version.
+    subroutine strategy_create_variable(self, initial, v, status, name, synchronization, aggregation, shards)
         class(strategy), intent(in) :: self
         type(*), dimension(..), intent(in) :: initial
         type(variable), intent(inout) :: v
         integer, intent(out) :: status
         character(*), intent(in), optional :: name
         integer(c_int), intent(in), optional :: synchronization, aggregation
-        integer(c_int) :: s, a
+        integer, intent(in), optional :: shards
+        integer(c_int) :: s, a, pieces
         character(:), allocatable :: text
         s = 0
         a = 0
+        pieces = 0
         text = c_null_char
+        if (present(shards)) then
+            pieces = int(shards, c_int)
+            if (shards < 1) then
+                status = failure('create_variable: the number of shards is below 1')
+                return
+            end if
+        end if
         if (present(synchronization)) s = synchronization
         if (present(aggregation)) a = aggregation
         if (present(name)) text = trim(name)//c_null_char
-        status = c_variable_create(self%handle, initial, text, s, a, v%handle)
+        status = c_variable_create(self%handle, initial, text, s, a, pieces, v%handle)
     end subroutine
 
     ! -- variables, outside of runs --
@@ -673,6 +793,40 @@ contains
         type(*), dimension(..), intent(in) :: x
         integer, intent(out) :: status
         status = c_variable_assign(self%handle, x)
+    end subroutine
+
+    ! Copies rows: x(..., k) becomes row rows(k).
+    subroutine variable_lookup(self, rows, x, status)
+        class(variable), intent(in) :: self
+        integer(c_int64_t), intent(in), contiguous :: rows(:)
+        type(*), dimension(..) :: x
+        integer, intent(out) :: status
+        status = c_variable_lookup(self%handle, rows, size(rows, kind=c_size_t), x)
+    end subroutine
+
+    ! Changes rows: x(..., k) is added to row rows(k), or whatever `op` says.
+    subroutine variable_scatter(self, op, rows, x, status)
+        class(variable), intent(in) :: self
+        integer(c_int), intent(in) :: op
+        integer(c_int64_t), intent(in), contiguous :: rows(:)
+        type(*), dimension(..), intent(in) :: x
+        integer, intent(out) :: status
+        status = c_variable_scatter(self%handle, op, rows, size(rows, kind=c_size_t), x)
+    end subroutine
+
+    function variable_num_shards(self) result(n)
+        class(variable), intent(in) :: self
+        integer :: n
+        n = int(c_num_shards(self%handle))
+    end function
+
+    ! How often the first shards of a parameter have been updated. In any context.
+    subroutine variable_versions(self, versions, status)
+        class(variable), intent(in) :: self
+        integer(c_int64_t), intent(out), contiguous :: versions(:)
+        integer, intent(out) :: status
+        versions = 0
+        status = c_versions(self%handle, versions, size(versions, kind=c_size_t))
     end subroutine
 
     subroutine variable_destroy(self, status)
@@ -1055,6 +1209,129 @@ contains
         if (found == 0) found = c_write(self%handle, v%handle, x, 3_c_int)
         call self%keep(found, status)
     end subroutine
+
+    ! Copies rows: x(..., k) becomes row rows(k).
+    subroutine replica_lookup(self, v, rows, x, status)
+        class(replica), intent(inout) :: self
+        type(variable), intent(in) :: v
+        integer(c_int64_t), intent(in), contiguous :: rows(:)
+        type(*), dimension(..) :: x
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_lookup(self%handle, v%handle, rows, size(rows, kind=c_size_t), x)
+        call self%keep(found, status)
+    end subroutine
+
+    ! Changes rows: x(..., k) is added to row rows(k), or whatever `op` says. Collective, except for
+    ! parameters.
+    subroutine replica_scatter(self, v, op, rows, x, status)
+        class(replica), intent(inout) :: self
+        type(variable), intent(in) :: v
+        integer(c_int), intent(in) :: op
+        integer(c_int64_t), intent(in), contiguous :: rows(:)
+        type(*), dimension(..), intent(in) :: x
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0) found = c_scatter(self%handle, v%handle, op, rows, size(rows, kind=c_size_t), x)
+        call self%keep(found, status)
+    end subroutine
+
+    ! -- in functions of workers --
+
+    ! Copies a parameter. `versions` says how often each of its shards had been updated then.
+    subroutine replica_pull(self, v, x, status, versions)
+        class(replica), intent(inout) :: self
+        type(variable), intent(in) :: v
+        type(*), dimension(..) :: x
+        integer, intent(out), optional :: status
+        integer(c_int64_t), intent(out), optional, contiguous, target :: versions(:)
+        integer(c_int) :: found
+        type(c_ptr) :: counts
+        counts = c_null_ptr
+        found = self%status
+        if (present(versions)) then
+            versions = 0
+            if (found == 0) then
+                if (size(versions) < v%num_shards()) &
+                    found = failure('pull: the variable has more shards than versions has elements')
+            end if
+            if (size(versions) > 0) counts = c_loc(versions)
+        end if
+        if (found == 0) found = c_pull(self%handle, v%handle, x, counts)
+        call self%keep(found, status)
+    end subroutine
+
+    ! The number of the worker, from 0, or -1 outside of functions of workers.
+    function replica_worker(self) result(worker)
+        class(replica), intent(in) :: self
+        integer :: worker
+        worker = int(c_worker(self%handle))
+    end function
+
+    ! Copies an argument of the function to an array of the same type and number of elements. It is the one
+    ! with this number, counted from 1, or with this name, or the only one.
+    subroutine replica_argument(self, x, number, name, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..) :: x
+        integer, intent(in), optional :: number
+        character(*), intent(in), optional :: name
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0 .and. present(name)) then
+            found = c_argument(self%handle, number_for_c(number), trim(name)//c_null_char, x)
+        else if (found == 0) then
+            found = c_argument(self%handle, number_for_c(number), c_null_char, x)
+        end if
+        call self%keep(found, status)
+    end subroutine
+
+    ! A view of an argument, which must not be written. It is valid until the function returns.
+    subroutine replica_argument_view(self, view, number, name, status)
+        class(replica), intent(inout) :: self
+        type(tensor), intent(out) :: view
+        integer, intent(in), optional :: number
+        character(*), intent(in), optional :: name
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0 .and. present(name)) then
+            found = c_argument_view(self%handle, number_for_c(number), trim(name)//c_null_char, view)
+        else if (found == 0) then
+            found = c_argument_view(self%handle, number_for_c(number), c_null_char, view)
+        end if
+        call self%keep(found, status)
+    end subroutine
+
+    ! Gives a result of the function, which is copied. Results have numbers, counted from 1, or names, or
+    ! there is one without either.
+    subroutine replica_give(self, x, number, name, status)
+        class(replica), intent(inout) :: self
+        type(*), dimension(..), intent(in) :: x
+        integer, intent(in), optional :: number
+        character(*), intent(in), optional :: name
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        found = self%status
+        if (found == 0 .and. present(name)) then
+            found = c_give(self%handle, number_for_c(number), trim(name)//c_null_char, x)
+        else if (found == 0) then
+            found = c_give(self%handle, number_for_c(number), c_null_char, x)
+        end if
+        call self%keep(found, status)
+    end subroutine
+
+    ! The number of an argument or a result for C: 0 if there is none, and -1 for a number that is refused.
+    pure function number_for_c(number) result(n)
+        integer, intent(in), optional :: number
+        integer(c_int) :: n
+        n = 0
+        if (.not. present(number)) return
+        n = int(number, c_int)
+        if (number < 1) n = -1
+    end function
 
     ! -- memory on the replica's own NUMA node --
 

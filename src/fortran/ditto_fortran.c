@@ -9,9 +9,10 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-ditto_status ditto_f_create(ditto_strategy_options *options, ditto_strategy **out);
+ditto_status ditto_f_create(ditto_strategy_options *options, int kind, ditto_strategy **out);
 void ditto_f_options_init(ditto_strategy_options *options);
 ditto_status ditto_f_all_reduce(ditto_replica *self, const CFI_cdesc_t *src, const CFI_cdesc_t *dst, int op);
 ditto_status ditto_f_reduce(ditto_replica *self, const CFI_cdesc_t *x, int root, int op);
@@ -29,10 +30,30 @@ ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_
 ditto_status ditto_f_block_dot(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *y,
                                const CFI_cdesc_t *sum);
 ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,
-                                     int synchronization, int aggregation, ditto_variable **out);
+                                     int synchronization, int aggregation, int shards, ditto_variable **out);
 ditto_status ditto_f_variable_read(ditto_variable *variable, const CFI_cdesc_t *x);
 ditto_status ditto_f_variable_assign(ditto_variable *variable, const CFI_cdesc_t *x);
 ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const CFI_cdesc_t *x, int rule);
+ditto_status ditto_f_variable_lookup(ditto_variable *variable, const int64_t *rows, size_t count,
+                                     const CFI_cdesc_t *x);
+ditto_status ditto_f_variable_scatter(ditto_variable *variable, int op, const int64_t *rows, size_t count,
+                                      const CFI_cdesc_t *x);
+ditto_status ditto_f_lookup(ditto_replica *self, ditto_variable *variable, const int64_t *rows, size_t count,
+                            const CFI_cdesc_t *x);
+ditto_status ditto_f_scatter(ditto_replica *self, ditto_variable *variable, int op, const int64_t *rows,
+                             size_t count, const CFI_cdesc_t *x);
+ditto_status ditto_f_pull(ditto_replica *self, const ditto_variable *variable, const CFI_cdesc_t *x,
+                          uint64_t *versions);
+ditto_status ditto_f_argument(ditto_replica *self, int number, const char *name, const CFI_cdesc_t *x);
+ditto_status ditto_f_argument_view(ditto_replica *self, int number, const char *name, ditto_tensor *out);
+ditto_status ditto_f_give(ditto_replica *self, int number, const char *name, const CFI_cdesc_t *x);
+ditto_status ditto_f_schedule(ditto_coordinator *coordinator, ditto_strategy *strategy, const char *name,
+                              const ditto_tensor *arguments, size_t num_arguments, const char *names,
+                              int no_wait, ditto_remote **out);
+ditto_status ditto_f_result(const ditto_value *results, int number, const char *name, int replica,
+                            const CFI_cdesc_t *x);
+ditto_status ditto_f_result_view(const ditto_value *results, int number, const char *name, int replica,
+                                 ditto_tensor *out);
 ditto_status ditto_f_all_reduce_through(ditto_replica *self, const CFI_cdesc_t *x, int op,
                                         ditto_through_fn function, void *user);
 ditto_status ditto_f_block_sum(ditto_replica *self, const CFI_cdesc_t *x, const CFI_cdesc_t *sum);
@@ -177,16 +198,22 @@ ditto_status ditto_f_check_views(const char *procedure, const ditto_tensor *view
     return DITTO_OK;
 }
 
-/* Copies the elements of a view to an array. */
-ditto_status ditto_f_elements(const ditto_tensor *from, const CFI_cdesc_t *x)
+/* Copies the elements of a view to an array. `why` is the end of the message if they do not fit. */
+static ditto_status copy_elements(const char *procedure, const ditto_tensor *from, const CFI_cdesc_t *x,
+                                  const char *why)
 {
     struct elements e;
-    DITTO_TRY(find("elements_of", x, "the array", &e));
+    DITTO_TRY(find(procedure, x, "the array", &e));
     if (from->dtype != e.dtype || ditto_tensor_count(from) != e.count)
-        return wrong("elements_of", "the array", "has another type or size than the view");
+        return wrong(procedure, "the array", why);
     if (e.count != 0)
         memcpy(e.data, from->data, ditto_tensor_bytes(from));
     return DITTO_OK;
+}
+
+ditto_status ditto_f_elements(const ditto_tensor *from, const CFI_cdesc_t *x)
+{
+    return copy_elements("elements_of", from, x, "has another type or size than the view");
 }
 
 /* -- collectives -- */
@@ -315,13 +342,13 @@ ditto_status ditto_f_part(const CFI_cdesc_t *src, const CFI_cdesc_t *dst, ditto_
 
 /* -- strategies and variables -- */
 
-ditto_status ditto_f_create(ditto_strategy_options *options, ditto_strategy **out)
+ditto_status ditto_f_create(ditto_strategy_options *options, int kind, ditto_strategy **out)
 {
     int major = 0, minor = 0;
     char text[200];
     if (sscanf(ditto_version(), "%d.%d", &major, &minor) == 2 && major == DITTO_VERSION_MAJOR &&
         minor == DITTO_VERSION_MINOR)
-        return ditto_strategy_create(DITTO_MIRRORED, options, out);
+        return ditto_strategy_create((ditto_strategy_kind)kind, options, out);
     snprintf(text, sizeof text,
              "the module was compiled with ditto %d.%d, but the program runs with libditto %s",
              DITTO_VERSION_MAJOR, DITTO_VERSION_MINOR, ditto_version());
@@ -329,7 +356,7 @@ ditto_status ditto_f_create(ditto_strategy_options *options, ditto_strategy **ou
 }
 
 ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t *initial, const char *name,
-                                     int synchronization, int aggregation, ditto_variable **out)
+                                     int synchronization, int aggregation, int shards, ditto_variable **out)
 {
     ditto_tensor t;
     ditto_variable_options options = DITTO_VARIABLE_OPTIONS_INIT;
@@ -337,6 +364,8 @@ ditto_status ditto_f_variable_create(ditto_strategy *strategy, const CFI_cdesc_t
     options.name = name[0] != '\0' ? name : NULL;
     options.synchronization = (ditto_synchronization)synchronization;
     options.aggregation = (ditto_aggregation)aggregation;
+    if (shards > 0)
+        options.partitioner = (ditto_partitioner){ DITTO_PARTITION_FIXED, (size_t)shards, 0 };
     return ditto_variable_create(strategy, &t, &options, out);
 }
 
@@ -389,4 +418,207 @@ ditto_status ditto_f_write(ditto_replica *self, ditto_variable *variable, const 
             memcpy(e.data, values, x->elem_len * e.count);
         return DITTO_OK;
     }
+}
+
+/* -- rows -- */
+
+/* Finds the rows of a variable that an array has elements for. Fortran counts rows from 1, C from 0. The
+ * caller frees out->indices. */
+static ditto_status find_rows(const char *procedure, const ditto_variable *variable, const int64_t *rows,
+                              size_t count, const CFI_cdesc_t *x, ditto_slices *out)
+{
+    struct elements e;
+    ditto_tensor spec;
+    char reason[120];
+    DITTO_TRY(find(procedure, x, "the array", &e));
+    DITTO_TRY(ditto_variable_spec(variable, &spec));
+    if (spec.rank == 0)
+        return wrong(procedure, "the variable", "is a scalar, which has no rows");
+    *out = (ditto_slices){ .values = e.data, .rows = count, .row_count = 1, .dtype = e.dtype };
+    for (uint32_t i = 1; i < spec.rank; i++)
+        out->row_count *= spec.shape[i];
+    if (spec.dtype != e.dtype || e.count != count * out->row_count)
+        return wrong(procedure, "the array", "has another type or size than these rows of the variable");
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i] >= 1 && (uint64_t)rows[i] <= spec.shape[0])
+            continue;
+        snprintf(reason, sizeof reason, "%lld is not there: the variable has the rows 1 to %zu",
+                 (long long)rows[i], spec.shape[0]);
+        return wrong(procedure, "row", reason);
+    }
+    out->indices = malloc((count + 1) * sizeof *out->indices);
+    if (out->indices == NULL)
+        return wrong(procedure, "the rows", "are too many: there is no memory for their numbers");
+    for (size_t i = 0; i < count; i++)
+        out->indices[i] = rows[i] - 1;
+    return DITTO_OK;
+}
+
+ditto_status ditto_f_variable_lookup(ditto_variable *variable, const int64_t *rows, size_t count,
+                                     const CFI_cdesc_t *x)
+{
+    ditto_slices s;
+    DITTO_TRY(find_rows("lookup", variable, rows, count, x, &s));
+    ditto_status status = ditto_variable_lookup(variable, s.indices, count, s.values,
+                                                count * s.row_count * x->elem_len);
+    free(s.indices);
+    return status;
+}
+
+ditto_status ditto_f_variable_scatter(ditto_variable *variable, int op, const int64_t *rows, size_t count,
+                                      const CFI_cdesc_t *x)
+{
+    ditto_slices s;
+    DITTO_TRY(find_rows("scatter", variable, rows, count, x, &s));
+    ditto_status status = ditto_variable_scatter(variable, (ditto_scatter_op)op, &s);
+    free(s.indices);
+    return status;
+}
+
+ditto_status ditto_f_lookup(ditto_replica *self, ditto_variable *variable, const int64_t *rows, size_t count,
+                            const CFI_cdesc_t *x)
+{
+    ditto_slices s;
+    DITTO_TRY(find_rows("lookup", variable, rows, count, x, &s));
+    ditto_status status = ditto_lookup(self, variable, s.indices, count, s.values);
+    free(s.indices);
+    return status;
+}
+
+ditto_status ditto_f_scatter(ditto_replica *self, ditto_variable *variable, int op, const int64_t *rows,
+                             size_t count, const CFI_cdesc_t *x)
+{
+    ditto_slices s;
+    DITTO_TRY(find_rows("scatter", variable, rows, count, x, &s));
+    ditto_status status = ditto_scatter(self, variable, (ditto_scatter_op)op, &s);
+    free(s.indices);
+    return status;
+}
+
+/* -- workers -- */
+
+enum { MAX_ARGUMENTS = 32, PATH_BYTES = 300 };
+
+ditto_status ditto_f_pull(ditto_replica *self, const ditto_variable *variable, const CFI_cdesc_t *x,
+                          uint64_t *versions)
+{
+    struct elements e;
+    ditto_pull_options options = DITTO_PULL_OPTIONS_INIT;
+    DITTO_TRY(fits("pull", variable, x, &e));
+    options.versions = versions;
+    return ditto_pull(self, variable, &options, e.data);
+}
+
+/* Writes the path of an argument or a result. `number` is counted from 1. It is 0 if there is none, and -1 if
+ * the program's number is below 1. A name that is empty means none. `replica` is -1 if there is none, and -2 if
+ * it is below 0. */
+static ditto_status path_of(const char *procedure, int number, const char *name, int replica,
+                            char path[PATH_BYTES])
+{
+    int length = 0;
+    path[0] = '\0';
+    if (number < 0)
+        return wrong(procedure, "the number", "is below 1: the first one has the number 1");
+    if (replica < -1)
+        return wrong(procedure, "the id of the replica", "is below 0");
+    if (number > 0 && name[0] != '\0')
+        return wrong(procedure, "the number", "is given together with a name: give one of them");
+    if (number > 0)
+        length = snprintf(path, PATH_BYTES, "%d", number - 1);
+    else
+        length = snprintf(path, PATH_BYTES, "%s", name);
+    if (length < PATH_BYTES && replica >= 0)
+        length += snprintf(path + length, (size_t)(PATH_BYTES - length), "%s%d", length > 0 ? "/" : "",
+                           replica);
+    return length < PATH_BYTES ? DITTO_OK : wrong(procedure, "the name", "is too long");
+}
+
+ditto_status ditto_f_argument_view(ditto_replica *self, int number, const char *name, ditto_tensor *out)
+{
+    char path[PATH_BYTES];
+    DITTO_TRY(path_of("argument", number, name, -1, path));
+    /* A single argument of `schedule` is no member of a nest, but has the number 1 all the same. */
+    const ditto_value *all = number == 1 ? ditto_arguments(self) : NULL;
+    bool is_single = all != NULL && ditto_value_kind_of(all) != DITTO_VALUE_NEST;
+    return ditto_argument(self, path[0] == '\0' || is_single ? NULL : path, out);
+}
+
+ditto_status ditto_f_argument(ditto_replica *self, int number, const char *name, const CFI_cdesc_t *x)
+{
+    ditto_tensor t;
+    DITTO_TRY(ditto_f_argument_view(self, number, name, &t));
+    return copy_elements("argument", &t, x, "has another type or size than the argument");
+}
+
+ditto_status ditto_f_give(ditto_replica *self, int number, const char *name, const CFI_cdesc_t *x)
+{
+    ditto_tensor t;
+    char path[PATH_BYTES];
+    DITTO_TRY(path_of("give", number, name, -1, path));
+    DITTO_TRY(view("give", x, "the array", &t));
+    return ditto_return(self, path[0] != '\0' ? path : NULL, &t);
+}
+
+/* Makes a nest of plain values. `names` has the names one behind the other, each with its zero, or is
+ * empty. */
+static ditto_status nest_of(ditto_strategy *strategy, const ditto_tensor *arguments, size_t count,
+                            const char *names, ditto_value **out)
+{
+    const char *name[MAX_ARGUMENTS] = { NULL };
+    ditto_value *member[MAX_ARGUMENTS];
+    const ditto_value *given[MAX_ARGUMENTS];
+    ditto_status status = DITTO_OK;
+    const char *next = names;
+    size_t made = 0;
+    for (; made < count; made++) {
+        name[made] = next;
+        next += names[0] != '\0' ? strlen(next) + 1 : 0;
+        status = ditto_strategy_value(strategy, &arguments[made], &member[made]);
+        if (status != DITTO_OK)
+            break;
+        given[made] = member[made];
+    }
+    if (status == DITTO_OK)
+        status = ditto_strategy_nest(strategy, names[0] != '\0' ? name : NULL, given, (uint32_t)count, out);
+    while (made > 0)
+        (void)!ditto_value_destroy(member[--made]);
+    return status;
+}
+
+ditto_status ditto_f_schedule(ditto_coordinator *coordinator, ditto_strategy *strategy, const char *name,
+                              const ditto_tensor *arguments, size_t num_arguments, const char *names,
+                              int no_wait, ditto_remote **out)
+{
+    ditto_schedule_options options = DITTO_SCHEDULE_OPTIONS_INIT;
+    ditto_value *value = NULL;
+    options.no_wait = no_wait;
+    if (num_arguments > MAX_ARGUMENTS)
+        return wrong("schedule", "the list of arguments", "has more than 32 elements");
+    if (num_arguments == 1 && names[0] == '\0')
+        DITTO_TRY(ditto_strategy_value(strategy, arguments, &value));
+    else if (num_arguments > 0)
+        DITTO_TRY(nest_of(strategy, arguments, num_arguments, names, &value));
+    ditto_status status = ditto_coordinator_schedule(coordinator, name, value, &options, out);
+    (void)!ditto_value_destroy(value);
+    return status;
+}
+
+ditto_status ditto_f_result_view(const ditto_value *results, int number, const char *name, int replica,
+                                 ditto_tensor *out)
+{
+    char path[PATH_BYTES];
+    const ditto_value *member;
+    if (results == NULL)
+        return wrong("result", "the function", "gave no result");
+    DITTO_TRY(path_of("result", number, name, replica, path));
+    DITTO_TRY(ditto_value_member(results, path, &member));
+    return ditto_value_tensor(member, out);
+}
+
+ditto_status ditto_f_result(const ditto_value *results, int number, const char *name, int replica,
+                            const CFI_cdesc_t *x)
+{
+    ditto_tensor t;
+    DITTO_TRY(ditto_f_result_view(results, number, name, replica, &t));
+    return copy_elements("result", &t, x, "has another type or size than the result");
 }

@@ -72,6 +72,7 @@ module ditto_optimizers
         procedure, non_overridable :: finish_apply => optimizer_finish_apply
         procedure, non_overridable :: num_variables => optimizer_num_variables
         procedure, non_overridable :: iterations => optimizer_iterations
+        procedure, non_overridable :: steps => optimizer_steps
         procedure, non_overridable :: slot => optimizer_slot
         procedure, non_overridable :: destroy => optimizer_destroy
         procedure, private, non_overridable :: check => optimizer_check
@@ -126,6 +127,12 @@ module ditto_optimizers
             type(c_ptr), intent(out) :: out
             integer(c_int) :: status
         end function
+        function c_steps(self, o, steps) bind(c, name='ditto_optimizer_steps') result(status)
+            import
+            type(c_ptr), value :: self, o
+            integer(c_int64_t), intent(inout) :: steps
+            integer(c_int) :: status
+        end function
         function c_slot(o, v, name, out) bind(c, name='ditto_optimizer_slot') result(status)
             import
             type(c_ptr), value :: o
@@ -166,19 +173,33 @@ contains
     end subroutine
 
     ! Makes one step, with this replica's gradients of all variables, in a run. `norm` is the norm of the
-    ! aggregated gradients before clipping. Either all replicas ask for it, or none.
-    subroutine optimizer_apply(self, of, gradients, status, learning_rate, norm)
+    ! aggregated gradients before clipping. Either all replicas ask for it, or none. With max_staleness,
+    ! `read_steps` is what `steps` gave before the parameters were pulled, and `dropped` is true if the
+    ! gradients were too old.
+    subroutine optimizer_apply(self, of, gradients, status, learning_rate, norm, read_steps, dropped)
         class(optimizer), intent(in) :: self
         class(replica), intent(inout) :: of
         type(tensor), intent(in) :: gradients(:)
         integer, intent(out), optional :: status
         real(c_double), intent(in), optional :: learning_rate
         real(c_double), intent(out), optional, target :: norm
+        integer(c_int64_t), intent(in), optional :: read_steps
+        logical, intent(out), optional :: dropped
+        type(apply_options) :: options
+        integer(c_int), target :: is_dropped
         integer(c_int) :: found
         if (present(norm)) norm = 0
+        is_dropped = 0
+        options = step_options(learning_rate, norm)
+        if (present(dropped)) options%dropped = c_loc(is_dropped)
+        if (present(read_steps)) then
+            options%read_steps = read_steps
+            options%has_read_steps = 1
+        end if
         found = of%status
         if (found == 0) found = self%check('apply', gradients, self%num_variables())
-        if (found == 0) found = c_apply(of%handle, self%handle, gradients, step_options(learning_rate, norm))
+        if (found == 0) found = c_apply(of%handle, self%handle, gradients, options)
+        if (present(dropped)) dropped = is_dropped /= 0
         call of%keep(found, status)
     end subroutine
 
@@ -259,6 +280,19 @@ contains
         steps = 0
         status = c_iterations(self%handle, counter%handle)
         if (status >= 0) call counter%read(steps, status)
+    end subroutine
+
+    ! The number of steps that have begun, in a run or in a function of a worker.
+    subroutine optimizer_steps(self, of, steps, status)
+        class(optimizer), intent(in) :: self
+        class(replica), intent(inout) :: of
+        integer(c_int64_t), intent(out) :: steps
+        integer, intent(out), optional :: status
+        integer(c_int) :: found
+        steps = 0
+        found = of%status
+        if (found == 0) found = c_steps(of%handle, self%handle, steps)
+        call of%keep(found, status)
     end subroutine
 
     ! The numbers that the rule keeps for the elements of variable `number`, for example those of name 'm'.
