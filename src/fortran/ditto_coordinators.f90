@@ -36,7 +36,7 @@ module ditto_coordinators
     public :: dataset_function, dataset_procedure, input_context, coordinator_sizes
     public :: register_function, unregister_function
 
-    integer, parameter, public :: ditto_max_function_name_bytes = 63, ditto_max_scheduled = 1048576
+    integer(c_int), parameter, public :: ditto_max_function_name_bytes = 63, ditto_max_scheduled = 1048576
 
     ! -- types --
 
@@ -457,9 +457,9 @@ contains
 
     ! -- results --
 
-    ! Waits until the function has ended, and keeps copies of its results in the object. They can be read until
-    ! the object or the strategy is destroyed. The status is that of the function. Later calls do not wait, and
-    ! give the same one.
+    ! Waits until the function has ended, and keeps copies of its results in the object. They can be read
+    ! until the object or the strategy is destroyed. The status is that of the function. Later calls do not
+    ! wait, and give the same one.
     subroutine remote_fetch(self, status)
         class(remote), intent(inout) :: self
         integer, intent(out) :: status

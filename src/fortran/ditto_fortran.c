@@ -510,8 +510,8 @@ ditto_status ditto_f_pull(ditto_replica *self, const ditto_variable *variable, c
 }
 
 /* Writes the path of an argument or a result. `number` is counted from 1. It is 0 if there is none, and -1 if
- * the program's number is below 1. A name that is empty means none. `replica` is -1 if there is none, and -2 if
- * it is below 0. */
+ * the program's number is below 1. A name that is empty means none. `replica` is -1 if there is none, and -2
+ * if the program's id is below 0. */
 static ditto_status path_of(const char *procedure, int number, const char *name, int replica,
                             char path[PATH_BYTES])
 {

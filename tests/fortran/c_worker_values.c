@@ -21,18 +21,10 @@ void c_sizes_of_workers(size_t *bytes)
 /* In the order of structs_are_those_of_c in test_coordinators.f90. */
 void c_worker_values(int *values)
 {
-    const int found[] = { DITTO_MIRRORED,
-                          DITTO_CENTRAL_STORAGE,
-                          DITTO_ONE_DEVICE,
-                          DITTO_PARAMETER_SERVER,
-                          DITTO_SCATTER_ADD,
-                          DITTO_SCATTER_SUB,
-                          DITTO_SCATTER_MUL,
-                          DITTO_SCATTER_DIV,
-                          DITTO_SCATTER_MIN,
-                          DITTO_SCATTER_MAX,
-                          DITTO_SCATTER_UPDATE,
-                          DITTO_MAX_FUNCTION_NAME_BYTES,
+    const int found[] = { DITTO_MIRRORED,         DITTO_CENTRAL_STORAGE, DITTO_ONE_DEVICE,
+                          DITTO_PARAMETER_SERVER, DITTO_SCATTER_ADD,     DITTO_SCATTER_SUB,
+                          DITTO_SCATTER_MUL,      DITTO_SCATTER_DIV,     DITTO_SCATTER_MIN,
+                          DITTO_SCATTER_MAX,      DITTO_SCATTER_UPDATE,  DITTO_MAX_FUNCTION_NAME_BYTES,
                           DITTO_MAX_SCHEDULED };
     for (size_t i = 0; i < sizeof found / sizeof found[0]; i++)
         values[i] = found[i];
