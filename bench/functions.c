@@ -12,6 +12,8 @@
  * rows:     ns of one row (16 f32) in pushes of 64 rows with skewed indices into 65536 rows, for all workers
  *           together. One peer is a table under 1024 locks, of which each row has one. The other one is an
  *           owner: a thread that applies the pushes of all others, which it gets through a ring for each.
+ * hogwild:  the same pushes into a table with DITTO_CONCURRENCY_HOGWILD. The peer is a table of relaxed
+ *           atomic floats without locks, as one writes it by hand.
  * dense:    us of one ditto_apply of plain SGD on 256 KiB of f32 in 4 shards, for all workers together.
  *
  * With --peers there are also pools of threads of oneTBB and Taskflow, for empty, compute and uneven, and
@@ -79,7 +81,7 @@ static void bind_to(uint32_t index)
 struct ditto {
     ditto_strategy *strategy;
     ditto_coordinator *coordinator;
-    ditto_variable *table, *dense;
+    ditto_variable *table, *hogwild, *dense;
     ditto_optimizer *optimizer;
     float *gradient;
 };
@@ -113,20 +115,21 @@ static ditto_status note_start(ditto_replica *self, void *user)
     return DITTO_OK;
 }
 
+/* Pushes into the table that *user points to. */
 static ditto_status push_rows(ditto_replica *self, void *user)
 {
+    ditto_variable **table = user;
     uint64_t state = ditto_worker(self) + 1;
     int64_t rows[PUSH];
     float values[PUSH * WIDTH];
     ditto_slices slices = {
         .indices = rows, .values = values, .rows = PUSH, .row_count = WIDTH, .dtype = DITTO_F32
     };
-    (void)user;
     for (int i = 0; i < PUSH * WIDTH; i++)
         values[i] = 1;
     for (int i = 0; i < PUSHES; i++) {
         draw_rows(&state, rows);
-        DITTO_TRY(ditto_scatter(self, side.table, DITTO_SCATTER_ADD, &slices));
+        DITTO_TRY(ditto_scatter(self, *table, DITTO_SCATTER_ADD, &slices));
     }
     return DITTO_OK;
 }
@@ -153,6 +156,10 @@ static void open_ditto(uint32_t workers)
     cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = SHARDS };
     must(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &side.strategy));
     must(ditto_variable_create(side.strategy, &table, &cut, &side.table));
+    cut.name = "hogwild";
+    cut.concurrency = DITTO_CONCURRENCY_HOGWILD;
+    must(ditto_variable_create(side.strategy, &table, &cut, &side.hogwild));
+    cut.concurrency = DITTO_CONCURRENCY_LOCKED;
     cut.name = "dense";
     cut.partitioner.num_shards = 4;
     must(ditto_variable_create(side.strategy, &dense, &cut, &side.dense));
@@ -162,7 +169,8 @@ static void open_ditto(uint32_t workers)
     must(ditto_function_register("compute", compute_on_worker, NULL));
     must(ditto_function_register("sleep_unevenly", sleep_unevenly, NULL));
     must(ditto_function_register("note_start", note_start, NULL));
-    must(ditto_function_register("push_rows", push_rows, NULL));
+    must(ditto_function_register("push_rows", push_rows, &side.table));
+    must(ditto_function_register("push_hogwild", push_rows, &side.hogwild));
     must(ditto_function_register("push_dense", push_dense, NULL));
     side.gradient = calloc(DENSE, sizeof *side.gradient);
 }
@@ -172,6 +180,7 @@ static void close_ditto(void)
     must(ditto_coordinator_destroy(side.coordinator));
     must(ditto_optimizer_destroy(side.optimizer));
     must(ditto_variable_destroy(side.table));
+    must(ditto_variable_destroy(side.hogwild));
     must(ditto_variable_destroy(side.dense));
     must(ditto_strategy_destroy(side.strategy));
     free(side.gradient);
@@ -269,6 +278,11 @@ static double run_on_each(const char *name, uint32_t workers, uint64_t operation
 static double ditto_rows(uint32_t workers)
 {
     return run_on_each("push_rows", workers, (uint64_t)PUSHES * PUSH);
+}
+
+static double ditto_hogwild(uint32_t workers)
+{
+    return run_on_each("push_hogwild", workers, (uint64_t)PUSHES * PUSH);
 }
 
 static double ditto_dense(uint32_t workers)
@@ -406,6 +420,34 @@ static double time_threads(uint32_t workers, void *(*body)(void *index))
 static double locked_rows(uint32_t workers)
 {
     return time_threads(workers, push_under_locks);
+}
+
+/* -- a table without locks -- */
+
+static _Atomic float *free_table;
+
+static void *push_without_locks(void *index)
+{
+    uint64_t state = (uintptr_t)index + 1;
+    int64_t rows[PUSH];
+    bind_to((uint32_t)(uintptr_t)index);
+    pthread_barrier_wait(&line);
+    for (int i = 0; i < PUSHES; i++) {
+        draw_rows(&state, rows);
+        for (int k = 0; k < PUSH; k++)
+            for (int e = 0; e < WIDTH; e++) {
+                _Atomic float *element = &free_table[rows[k] * WIDTH + e];
+                /* relaxed: an addition of another thread in between is lost, which is the point */
+                float sum = atomic_load_explicit(element, memory_order_relaxed) + 1;
+                atomic_store_explicit(element, sum, memory_order_relaxed);
+            }
+    }
+    return NULL;
+}
+
+static double free_rows(uint32_t workers)
+{
+    return time_threads(workers, push_without_locks);
 }
 
 /* -- an owner that applies the pushes of all -- */
@@ -555,6 +597,11 @@ static const struct row {
       .process_times = PROCESS_PUSHES,
       .process_operations = PUSH,
       .processes_only_together = true },
+    { .name = "rows, hogwild",
+      .of = { ditto_hogwild, free_rows },
+      .peer = { "no locks" },
+      .operations = (uint64_t)PUSHES * PUSH,
+      .of_each = true },
     { .name = "dense 256 KiB", .of = { ditto_dense }, .operations = STEPS, .of_each = true },
 };
 
@@ -688,6 +735,7 @@ void bench_functions(uint32_t replicas, bool csv)
 {
     (void)replicas;
     plain_table = calloc((size_t)TABLE_ROWS * WIDTH, sizeof *plain_table);
+    free_table = calloc((size_t)TABLE_ROWS * WIDTH, sizeof *free_table);
     for (int i = 0; i < LOCKS; i++)
         pthread_mutex_init(&row_lock[i], NULL);
     sched_getaffinity(0, sizeof allowed, &allowed);
@@ -703,4 +751,5 @@ void bench_functions(uint32_t replicas, bool csv)
     for (uint32_t w = 0; w < MOST_WORKERS; w++)
         free(ring[w].push);
     free(plain_table);
+    free(free_table);
 }

@@ -1049,18 +1049,21 @@ class replica
         return written(v, values, ditto_assign_sub);
     }
 
-    // Copies a parameter, in a function of a worker. The elements of a shard belong to one version.
-    template <class T> outcome<void> pull(const variable<T> &v, span<T> dst) const
+    // Copies a parameter, in a function of a worker. The elements of a shard belong to one version, unless
+    // options->lock is DITTO_SWITCH_OFF.
+    template <class T>
+    outcome<void> pull(const variable<T> &v, span<T> dst, const ditto_pull_options *options = nullptr) const
     {
         if (dst.size() != v.size())
             return detail::fail<void>("the range does not have as many elements as the variable");
-        return detail::done(ditto_pull(self_, v.get(), nullptr, dst.data()));
+        return detail::done(ditto_pull(self_, v.get(), options, dst.data()));
     }
-    template <class T> outcome<std::vector<T>> pull(const variable<T> &v) const
+    template <class T>
+    outcome<std::vector<T>> pull(const variable<T> &v, const ditto_pull_options *options = nullptr) const
     {
         static_assert(!std::is_same_v<T, bool>, "a std::vector<bool> has no elements: use ditto_pull");
         std::vector<T> values(v.size());
-        ditto_status status = ditto_pull(self_, v.get(), nullptr, values.data());
+        ditto_status status = ditto_pull(self_, v.get(), options, values.data());
         return detail::give(status, std::move(values));
     }
     // The number of the worker whose function this replica executes, or UINT32_MAX.

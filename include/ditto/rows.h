@@ -28,7 +28,8 @@ typedef enum ditto_scatter_op {
 /** Changes rows of a mirrored variable. The call is collective.
  *
  *  Rows of a parameter (ditto/parameter.h) are changed by the slices of this replica alone, without a
- *  meeting, by any operation, and without an aggregation. The following holds for mirrored variables.
+ *  meeting, by any operation, and without an aggregation. No update of a row is lost, unless the variable has
+ *  DITTO_CONCURRENCY_HOGWILD. The following holds for mirrored variables.
  *
  *  The slices of all replicas form one list in replica order. They are applied once, in the order of that
  *  list. Indices may be repeated. When the call returns, every replica sees the result. The variable's

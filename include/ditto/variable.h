@@ -89,6 +89,32 @@ typedef struct ditto_partitioner {
     size_t bytes;         /**< see ditto_partition */
 } ditto_partitioner;
 
+/** What workers do that read and write one parameter (ditto/parameter.h) at the same time. */
+typedef enum ditto_concurrency {
+    DITTO_CONCURRENCY_DEFAULT = 0, /**< DITTO_CONCURRENCY_LOCKED */
+
+    /** Reads and writes of a shard take its lock. No update is lost, and a read of a shard lies between two
+     *  updates. */
+    DITTO_CONCURRENCY_LOCKED = 1,
+
+    /** Reads and writes take no lock. An element is never torn, but a read may lie in the middle of updates.
+     *  If two calls change the same row at the same time, the change of one of them may be lost in some or
+     *  all elements of the row. docs/semantics.md (rule 12.11) says what is promised. An optimizer must have
+     *  no slots: the rules are SGD without momentum, ADD, SUB and ASSIGN, without accumulate. Variables of
+     *  DITTO_C128 are not supported, because 16 bytes cannot be accessed at once on every processor.
+     *
+     *  @par Source
+     *  Niu, Recht, Re, Wright: Hogwild!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent,
+     *  2011. */
+    DITTO_CONCURRENCY_HOGWILD = 2,
+
+    /** Writes of a shard take its lock, and no update is lost. Reads take it too, except pulls with
+     *  ditto_pull_options.lock = DITTO_SWITCH_OFF, which never wait for a write and may find elements of
+     *  different versions. A write copies the changed elements once more than with LOCKED. Optimizers may
+     *  have any rule. Variables of DITTO_C128 are not supported. */
+    DITTO_CONCURRENCY_FREE_READS = 3,
+} ditto_concurrency;
+
 /** How a variable is created. Start from DITTO_VARIABLE_OPTIONS_INIT. A field that is 0 means its default. */
 typedef struct ditto_variable_options {
     size_t struct_size; /**< set by DITTO_VARIABLE_OPTIONS_INIT */
@@ -122,6 +148,10 @@ typedef struct ditto_variable_options {
     /** How the variable is cut into shards. It is allowed only for mirrored variables, without
      *  DITTO_COPIES_PER_REPLICA and without colocate_with. */
     ditto_partitioner partitioner;
+
+    /** What workers do that read and write the variable at the same time. It is allowed only for variables of
+     *  a strategy of kind DITTO_PARAMETER_SERVER. */
+    ditto_concurrency concurrency;
 } ditto_variable_options;
 
 /** Initial value of ditto_variable_options: a mirrored variable without aggregation. */
@@ -151,12 +181,13 @@ typedef struct ditto_variable_options {
  *        copies that cannot be split although this variable needs one for each replica.
  *      - A partitioner FIXED without num_shards, or MAX_SIZE without bytes. A partitioner together with
  *        ON_READ, DITTO_COPIES_PER_REPLICA or colocate_with.
+ *      - A concurrency, and the strategy is not of kind DITTO_PARAMETER_SERVER.
  *      - A value was restored for the variable, which has another dtype, or is sync-on-read without
  *        aggregation.
  *  @retval DITTO_ERR_SHAPE        a value that was restored for the variable has another shape
  *  @retval DITTO_ERR_RANGE        an unknown enum value; the size overflows; more than UINT32_MAX shards
- *  @retval DITTO_ERR_UNSUPPORTED  SUM of DITTO_BOOL; ON_READ in central storage; options is of a newer
- *                                 version
+ *  @retval DITTO_ERR_UNSUPPORTED  SUM of DITTO_BOOL; ON_READ in central storage; a concurrency other
+ *                                 than LOCKED of DITTO_C128; options is of a newer version
  *  @retval DITTO_ERR_USER         initialize returned a positive status
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the copies
  *  @retval DITTO_ERR_SYSTEM       the strategy has DITTO_MEMORY_STRICT, and mbind is refused

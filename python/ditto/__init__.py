@@ -45,6 +45,11 @@ _SCATTERS = {name: number for number, name in enumerate(
 _SYNCHRONIZATIONS = {"write": 1, "read": 2}
 _RULES = {"assign": 1, "add": 2, "sub": 3, "sgd": 4, "adam": 5}
 _AGGREGATIONS = {"none": 0x40, "sum": 0x41, "mean": 0x42, "first": 0x43}
+_CONCURRENCIES = {"locked": 1, "hogwild": 2, "free_reads": 3}
+
+
+def _pull_options(lock):
+    return _c.PullOptions(lock=0 if lock is None else 1 if lock else 2)
 
 
 def _one_of(table, value, what):
@@ -269,13 +274,15 @@ class Strategy(_Object):
         _c.check(status)
         return run.results
 
-    def variable(self, value, name=None, synchronization="write", aggregation="none"):
+    def variable(self, value, name=None, synchronization="write", aggregation="none", concurrency=None):
         """Creates a variable with this value. synchronization is "write" (mirrored) or "read"; aggregation is
-        "none", "sum", "mean" or "first"."""
+        "none", "sum", "mean" or "first"; concurrency, which only parameters have, is "locked",
+        "free_reads" or "hogwild"."""
         options = _c.VariableOptions(
             name=name.encode() if name else None,
             synchronization=_one_of(_SYNCHRONIZATIONS, synchronization, "the synchronization"),
-            aggregation=_one_of(_AGGREGATIONS, aggregation, "the aggregation"))
+            aggregation=_one_of(_AGGREGATIONS, aggregation, "the aggregation"),
+            concurrency=_one_of(_CONCURRENCIES, concurrency, "the concurrency") if concurrency else 0)
         tensor = _tensor_of(value, "the value")
         return Variable(_make(lib.ditto_variable_create, self._get(), ctypes.byref(tensor),
                               ctypes.byref(options)), value, self)
@@ -521,19 +528,26 @@ class Replica:
         number = lib.ditto_worker(self._get())
         return None if number == 2**32 - 1 else number
 
-    def pull(self, variable):
-        """Returns a copy of a parameter, in a scheduled function."""
+    def pull(self, variable, lock=None):
+        """Returns a copy of a parameter, in a scheduled function. lock=False copies the elements as they
+        come, if the variable has the concurrency "free_reads" or "hogwild"."""
         array = numpy.empty(variable._shape, variable._dtype)
         address, _, _ = _check_array(array, "the value", True)
-        _c.check(lib.ditto_pull(self._get(), variable._get(), None, address))
+        _c.check(lib.ditto_pull(self._get(), variable._get(), ctypes.byref(_pull_options(lock)), address))
         return array
 
-    def lookup(self, variable, indices):
-        """Returns a copy of rows of a variable. The indices may be any integers, and are copied."""
+    def lookup(self, variable, indices, lock=None):
+        """Returns a copy of rows of a variable. The indices may be any integers, and are copied. lock is that
+        of pull, for parameters alone."""
         indices = _indices_of(indices)
         rows = numpy.empty(indices.shape + variable._shape[1:], variable._dtype)
-        _c.check(lib.ditto_lookup(self._get(), variable._get(), ctypes.c_void_p(indices.ctypes.data),
-                                  ctypes.c_size_t(indices.size), ctypes.c_void_p(rows.ctypes.data)))
+        given = (self._get(), variable._get(), ctypes.c_void_p(indices.ctypes.data),
+                 ctypes.c_size_t(indices.size))
+        if lock is None:
+            _c.check(lib.ditto_lookup(*given, ctypes.c_void_p(rows.ctypes.data)))
+        else:
+            _c.check(lib.ditto_pull_rows(*given, ctypes.byref(_pull_options(lock)),
+                                         ctypes.c_void_p(rows.ctypes.data)))
         return rows
 
     def scatter(self, variable, op, indices, rows):

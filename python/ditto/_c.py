@@ -85,12 +85,23 @@ class ReduceOptions(Options):
                 ("implementation", ctypes.c_int)]
 
 
+class Partitioner(ctypes.Structure):
+    """ditto_partitioner"""
+    _fields_ = [("kind", ctypes.c_int), ("num_shards", ctypes.c_size_t), ("bytes", ctypes.c_size_t)]
+
+
 class VariableOptions(Options):
-    """ditto_variable_options, without its last member, the partitioner"""
+    """ditto_variable_options"""
     _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p),
                 ("synchronization", ctypes.c_int), ("aggregation", ctypes.c_int), ("copies", ctypes.c_int),
                 ("trainable", ctypes.c_int), ("initialize", ctypes.c_void_p),
-                ("initialize_user", ctypes.c_void_p), ("colocate_with", ctypes.c_void_p)]
+                ("initialize_user", ctypes.c_void_p), ("colocate_with", ctypes.c_void_p),
+                ("partitioner", Partitioner), ("concurrency", ctypes.c_int)]
+
+
+class PullOptions(Options):
+    """ditto_pull_options"""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("versions", ctypes.c_void_p), ("lock", ctypes.c_int)]
 
 
 class CoordinatorOptions(Options):

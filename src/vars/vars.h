@@ -90,6 +90,11 @@ struct ditto_variable {
     struct dti_parameter_shard *shard;
     bool borrows_shards;
 
+    /* Of parameters: LOCKED, HOGWILD or FREE_READS, and the bytes of one access to elements without a lock
+     * (parameters/shared_elements.c). */
+    ditto_concurrency concurrency;
+    uint32_t access_bytes;
+
     bool is_colocated; /* its copies were planned as those of another variable */
 
     /* The number of physical copies. A variable of several pieces has one copy of each piece. A split only

@@ -24,6 +24,9 @@ struct model {
     _Atomic uint32_t pushes;
 };
 
+/* How the table of the present test is accessed. */
+static ditto_concurrency concurrency;
+
 /* A value and its slots are functions of the number of updates. */
 static void count_updates(const ditto_rule_range *range, void *user)
 {
@@ -68,6 +71,7 @@ static void make_table(struct model *m, size_t shards)
     ditto_variable_options cut = DITTO_VARIABLE_OPTIONS_INIT;
     ditto_tensor table = { .dtype = DITTO_F64, .rank = 2, .shape = { ROWS, WIDTH } };
     cut.name = "layer/table";
+    cut.concurrency = concurrency;
     cut.partitioner = (ditto_partitioner){ .kind = DITTO_PARTITION_FIXED, .num_shards = shards };
     assert_ok(ditto_variable_create(m->strategy, &table, &cut, &m->table));
     m->shards = shards;
@@ -375,6 +379,36 @@ static void rule_12_13_a_restore_while_workers_push(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* Without locks, a save has elements that single updates have written, and a restore loses nothing else. */
+static void rule_12_13_saves_and_restores_without_locks(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/ditto-parameters-XXXXXX";
+    struct model m;
+    double value[COUNT];
+    ditto_checkpoint *file;
+    ditto_optimizer_options sgd = DITTO_OPTIMIZER_OPTIONS_INIT;
+    sgd.rule = DITTO_RULE_SGD;
+    sgd.learning_rate = 1;
+    close(mkstemp(path));
+    concurrency = DITTO_CONCURRENCY_HOGWILD;
+    begin_pushing(&m, 3, 1, 4, sgd);
+    concurrency = DITTO_CONCURRENCY_LOCKED;
+    for (int i = 0; i < test_trials(30); i++) {
+        assert_ok(ditto_checkpoint_save(m.strategy, path, NULL));
+        uint32_t most = atomic_load(&m.pushes) + 3; /* each worker may be in a push */
+        assert_ok(ditto_checkpoint_open(path, &file));
+        assert_ok(ditto_checkpoint_read(file, "layer/table", value, sizeof value));
+        assert_ok(ditto_checkpoint_close(file));
+        for (int k = 0; k < COUNT; k++)
+            assert_true(value[k] == floor(value[k]) && value[k] <= 0 && -value[k] <= most);
+        assert_ok(ditto_checkpoint_restore(m.strategy, path, NULL, NULL));
+    }
+    end_pushing(&m);
+    destroy_model(&m);
+    assert_int_equal(unlink(path), 0);
+}
+
 /* A mirrored strategy has no versions, and its checkpoint has none. */
 static void rule_12_13_checkpoints_of_mirrored_variables(void **state)
 {
@@ -441,6 +475,7 @@ int main(void)
         cmocka_unit_test(rule_12_13_chosen_parameters_are_saved),
         cmocka_unit_test(rule_12_13_a_checkpoint_fits_other_workers_and_shards),
         cmocka_unit_test(rule_12_13_a_restore_while_workers_push),
+        cmocka_unit_test(rule_12_13_saves_and_restores_without_locks),
         cmocka_unit_test(rule_12_13_checkpoints_of_mirrored_variables),
         cmocka_unit_test(rule_12_13_the_folder_of_versions_is_not_for_data),
     };

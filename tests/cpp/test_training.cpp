@@ -439,7 +439,9 @@ static void workers(std::uint32_t n)
     };
     auto sum = [&](ditto::replica self) {
         std::vector<double> pulled(3);
-        self.pull<double>(weights, pulled);
+        ditto_pull_options with_locks = DITTO_PULL_OPTIONS_INIT;
+        with_locks.lock = DITTO_SWITCH_ON;
+        self.pull<double>(weights, pulled, &with_locks);
         return ditto_return_f64(self.get(), nullptr, std::accumulate(pulled.begin(), pulled.end(), 0.0));
     };
     auto fault = [](ditto::replica) { throw std::out_of_range("no such row"); };

@@ -512,6 +512,29 @@ class Workers(unittest.TestCase):
                 left.save()
             left.destroy()
 
+    def test_concurrency(self):
+        with ditto.Strategy(2, kind="parameter_server") as strategy, \
+                ditto.Coordinator(strategy) as coordinator:
+            table = strategy.variable(numpy.zeros((4, 2)), concurrency="hogwild")
+            ones = numpy.ones((1, 2))
+            for _ in range(10):  # each worker has a row of its own
+                coordinator.schedule(lambda self: self.scatter(table, "add", [self.worker], ones))
+            coordinator.join()
+            self.assertEqual(table.read().sum(), 20)
+            free = strategy.variable(numpy.ones((4, 2)), concurrency="free_reads")
+            read = coordinator.schedule(lambda self: (self.pull(free, lock=False).sum(),
+                                                      self.lookup(free, [1, 3], lock=False).sum(),
+                                                      self.lookup(free, [2], lock=True).sum()))
+            self.assertEqual(read.fetch(), (8, 4, 2))
+            with self.assertRaisesRegex(ditto.Error, "HOGWILD"):
+                strategy.optimizer([table], "adam")
+            locked = strategy.variable(numpy.ones((4, 2)))
+            coordinator.schedule(lambda self: self.pull(locked, lock=False))
+            with self.assertRaisesRegex(ditto.Error, "FREE_READS"):
+                coordinator.join()
+            with self.assertRaisesRegex(ValueError, "concurrency"):
+                strategy.variable(numpy.zeros(2), concurrency="wild")
+
     def test_workers_of_several_replicas(self):
         with ditto.Strategy(6, kind="parameter_server", replicas_per_worker=3) as strategy, \
                 ditto.Coordinator(strategy) as coordinator:

@@ -44,7 +44,10 @@ static void copy_piece(const struct dti_parameter_value *p, uint32_t piece, bool
         return;
     char *elements = v->copies_of_piece[piece].copy[0].data;
     char *value = p->value + v->piece[piece].first * element_bytes;
-    memcpy(saves ? value : elements, saves ? elements : value, v->piece[piece].count * element_bytes);
+    if (saves)
+        dti_shard_copy(v, value, elements, v->piece[piece].count * element_bytes, true);
+    else
+        dti_shard_apply(v, DTI_RULE_ASSIGN, elements, value, v->piece[piece].count);
 }
 
 /* What is done to each shard of a parameter, under its lock. */
@@ -78,11 +81,11 @@ static void copy_group(const struct dti_parameter_value *list, size_t count, boo
     }
     for (uint32_t piece = 0; piece < v->pieces; piece++) {
         dti_shard_lock(v, piece);
+        if (saves) /* before the elements, for variables without locks (V1 in parameter.h) */
+            save_version(with_versions, piece);
         for (size_t i = 0; i < count; i++)
             copy_piece(&list[i], piece, saves);
-        if (saves)
-            save_version(with_versions, piece);
-        else
+        if (!saves)
             restore_version(v, with_versions, piece);
         dti_shard_unlock(v, piece);
     }

@@ -110,6 +110,24 @@ static ditto_status hold_variable(const ditto_variable *v, struct dti_gates *hel
     return status;
 }
 
+/* Refuses what cannot be done without the lock of a shard. */
+static ditto_status check_concurrency(const ditto_variable *v, const ditto_optimizer_options *o)
+{
+    const char *slots[DTI_OPTIMIZER_SLOT_NAMES];
+    dti_optimizer_rule_slots(o, slots);
+    const char *needs_lock = o->rule == DITTO_RULE_FUNCTION ? "a rule that is a function"
+                             : slots[0] != NULL             ? "a rule with slots"
+                             : o->accumulate > 1            ? "accumulate"
+                                                            : NULL;
+    if (v->concurrency != DITTO_CONCURRENCY_HOGWILD || needs_lock == NULL)
+        return DITTO_OK;
+    return DTI_FAIL(
+        DITTO_ERR_UNSUPPORTED,
+        "%s for \"%s\", which has DITTO_CONCURRENCY_HOGWILD and therefore no lock: use SGD without "
+        "momentum, ADD, SUB or ASSIGN, or create the variable with DITTO_CONCURRENCY_LOCKED",
+        needs_lock, v->name);
+}
+
 static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
                                    const ditto_optimizer_options *o)
 {
@@ -130,6 +148,7 @@ static ditto_status check_variable(ditto_variable *const *variables, uint32_t k,
     if (v->shard == NULL && (o->accumulate > 1 || o->has_max_staleness != 0))
         return DTI_FAIL(DITTO_ERR_INVALID, "%s is set, but \"%s\" is no parameter: its replicas work in step",
                         o->accumulate > 1 ? "accumulate" : "max_staleness", v->name);
+    DTI_TRY(check_concurrency(v, o));
     DTI_TRY(dti_optimizer_rule_check(o->rule, v->spec.dtype));
     DTI_TRY(dti_reduction_check(v->spec.dtype, o->op));
     if (o->clip_norm > 0 && v->spec.dtype != DITTO_F32 && v->spec.dtype != DITTO_F64)

@@ -76,8 +76,7 @@ void dti_optimizer_rule_slots(const ditto_optimizer_options *o, const char *name
     name[slots] = NULL;
 }
 
-/* Returns the part of a range that begins at its element `at` and has at most `most` elements. */
-static ditto_rule_range cut(const ditto_rule_range *range, size_t at, size_t most)
+ditto_rule_range dti_rule_range_part(const ditto_rule_range *range, size_t at, size_t most)
 {
     ditto_rule_range part = *range;
     size_t offset = at * ditto_dtype_bytes(range->dtype);
@@ -101,7 +100,7 @@ static DTI_GUARDED void call_function(const struct dti_optimizer_step *s, const 
     alignas(DTI_CACHE_LINE) char value[PART_BYTES];
     size_t element_bytes = ditto_dtype_bytes(range->dtype), part_count = sizeof value / element_bytes;
     for (size_t at = 0; at < range->count; at += part_count) {
-        ditto_rule_range part = cut(range, at, part_count);
+        ditto_rule_range part = dti_rule_range_part(range, at, part_count);
         part.value = value;
         part.learning_rate = s->learning_rate;
         memcpy(value, (const char *)old + at * element_bytes, part.count * element_bytes);
@@ -130,7 +129,7 @@ static void decay_and_step(const struct dti_optimizer_step *s, const ditto_rule_
     alignas(DTI_CACHE_LINE) char decayed[PART_BYTES];
     size_t element_bytes = ditto_dtype_bytes(range->dtype), part_count = sizeof decayed / element_bytes;
     for (size_t at = 0; at < range->count; at += part_count) {
-        ditto_rule_range part = cut(range, at, part_count);
+        ditto_rule_range part = dti_rule_range_part(range, at, part_count);
         s->loops->decay[range->dtype == DITTO_F64](s, &part, (const char *)old + at * element_bytes, decayed);
         loop_of(s, range->dtype)(s, &part, decayed, (char *)new + at *element_bytes);
     }

@@ -49,6 +49,9 @@ ditto_status dti_optimizer_rule_check(ditto_rule rule, ditto_dtype dtype);
 void dti_optimizer_rule_slots(const ditto_optimizer_options *options,
                               const char *name[DTI_OPTIMIZER_SLOT_NAMES]);
 
+/* Returns the part of a range that begins at its element `at` and has at most `most` elements. */
+ditto_rule_range dti_rule_range_part(const ditto_rule_range *range, size_t at, size_t most);
+
 /* Computes `new` from `old` and range->gradient by the rule, and updates the slots. `new` may be `old` or
  * range->gradient. */
 void dti_optimizer_step_apply(const struct dti_optimizer_step *step, const ditto_rule_range *range,

@@ -138,6 +138,19 @@ static ditto_status agree_on_number(struct dti_replica *self, ditto_optimizer *o
 /* The elements to which the factor of clipping is applied at once. */
 #define TILE_BYTES 4096
 
+/* What computes a range of an item. */
+struct computing {
+    const struct dti_optimizer_step *step;
+    const ditto_rule_range *range; /* all of it */
+};
+
+static void compute_range(const void *context, size_t first, size_t count, const void *old, void *new)
+{
+    const struct computing *c = context;
+    ditto_rule_range part = dti_rule_range_part(c->range, first, count);
+    dti_optimizer_step_apply(c->step, &part, old, new);
+}
+
 /* Updates an item, whose gradient is given. `factor` is that of clipping, or 1. */
 static void update_item(const struct dti_applying *a, size_t item, const char *gradient, double factor)
 {
@@ -159,7 +172,8 @@ static void update_item(const struct dti_applying *a, size_t item, const char *g
             dti_scale_gradient(v->spec.dtype, factor, tile, range.count);
             range.gradient = tile;
         }
-        dti_optimizer_step_apply(step, &range, value + at * element_bytes, value + at * element_bytes);
+        dti_shard_change(v, value + at * element_bytes, range.count, compute_range,
+                         &(struct computing){ step, &range });
     }
 }
 

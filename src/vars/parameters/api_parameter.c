@@ -1,6 +1,7 @@
 /* src/vars/parameters/api_parameter.c - the public functions of include/ditto/parameter.h. They check their
  * arguments and the context. */
 #include "vars/parameters/parameter.h"
+#include "vars/variables/variable_rows.h"
 
 #include <ditto/parameter.h>
 
@@ -14,6 +15,33 @@ static ditto_status check_parameter(const ditto_variable *v)
                     v->name);
 }
 
+/* Checks whether the variable can be read with or without its locks, as the option says. */
+static ditto_status check_lock(const ditto_variable *v, ditto_switch lock)
+{
+    if ((int)lock < DITTO_SWITCH_DEFAULT || lock > DITTO_SWITCH_OFF)
+        return DTI_FAIL(DITTO_ERR_RANGE, "options->lock = %d is not a value of ditto_switch", (int)lock);
+    if (lock == DITTO_SWITCH_OFF && v->concurrency == DITTO_CONCURRENCY_LOCKED)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "options->lock is OFF, but \"%s\" can only be read with its locks: create it with "
+                        "DITTO_CONCURRENCY_FREE_READS (a slot of an optimizer always has locks)",
+                        v->name);
+    if (lock == DITTO_SWITCH_ON && v->concurrency == DITTO_CONCURRENCY_HOGWILD)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "options->lock is ON, but \"%s\" has DITTO_CONCURRENCY_HOGWILD and therefore no "
+                        "locks: leave the option out, or create it with DITTO_CONCURRENCY_FREE_READS",
+                        v->name);
+    return DITTO_OK;
+}
+
+/* Copies the options of a pull, and checks them. */
+static ditto_status check(const ditto_variable *v, const ditto_pull_options *options,
+                          ditto_pull_options *known)
+{
+    DTI_TRY(check_parameter(v));
+    DTI_TRY(dti_options_copy(known, sizeof *known, options, "ditto_pull_options"));
+    return check_lock(v, known->lock);
+}
+
 ditto_status ditto_pull(ditto_replica *self, const ditto_variable *variable,
                         const ditto_pull_options *options, void *dst)
 {
@@ -22,11 +50,31 @@ ditto_status ditto_pull(ditto_replica *self, const ditto_variable *variable,
     struct dti_replica *r;
     DTI_TRY(dti_self(self, &r));
     DTI_USE_OWN_VARIABLE(r, variable);
-    DTI_TRY(check_parameter(variable));
-    DTI_TRY(dti_options_copy(&known, sizeof known, options, "ditto_pull_options"));
+    DTI_TRY(check(variable, options, &known));
     DTI_TRY(dti_buffer_check(dst, variable->bytes, variable->spec.dtype, "dst"));
-    dti_parameter_read(variable, dst, known.versions);
+    struct dti_reading reading = { known.lock == DITTO_SWITCH_OFF, known.versions };
+    dti_parameter_read(variable, dst, &reading);
     return DITTO_OK;
+}
+
+ditto_status ditto_pull_rows(ditto_replica *self, const ditto_variable *variable, const int64_t *indices,
+                             size_t count, const ditto_pull_options *options, void *rows)
+{
+    ditto_pull_options known;
+    DTI_ENTER();
+    struct dti_replica *r;
+    DTI_TRY(dti_self(self, &r));
+    DTI_USE_OWN_VARIABLE(r, variable);
+    DTI_TRY(check(variable, options, &known));
+    if (variable->spec.rank == 0)
+        return DTI_FAIL(DITTO_ERR_SHAPE, "\"%s\" is a scalar and has no rows", variable->name);
+    if (count == 0)
+        return DITTO_OK;
+    DTI_TRY(dti_buffer_check(indices, sizeof *indices, DITTO_I64, "indices"));
+    DTI_TRY(dti_buffer_check(rows, variable->count != 0, variable->spec.dtype, "rows"));
+    DTI_TRY(dti_rows_check(variable, indices, count));
+    struct dti_reading reading = { known.lock == DITTO_SWITCH_OFF, known.versions };
+    return dti_parameter_lookup(variable, indices, count, rows, &reading);
 }
 
 ditto_status ditto_parameter_versions(const ditto_variable *variable, uint64_t *versions, size_t capacity)

@@ -2,7 +2,6 @@
 #include "vars/parameters/parameter.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 ditto_status dti_parameter_make_shards(ditto_variable *v)
 {
@@ -20,6 +19,7 @@ ditto_status dti_parameter_make_shards(ditto_variable *v)
         atomic_init(&v->shard[i].version, 0);
     }
     pthread_mutexattr_destroy(&spins);
+    v->access_bytes = dti_shard_access_bytes(v);
     return DITTO_OK;
 }
 
@@ -37,17 +37,28 @@ static char *elements_of(const ditto_variable *v, uint32_t piece)
     return v->copies_of_piece[piece].copy[0].data;
 }
 
-void dti_parameter_read(const ditto_variable *v, void *dst, uint64_t *versions)
+void dti_reading_begin(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece)
+{
+    if (!reading->is_free)
+        dti_shard_lock(v, piece);
+    if (reading->versions != NULL) /* before the elements, which without a lock may be newer */
+        reading->versions[piece] = dti_shard_version(v, piece);
+}
+
+void dti_reading_end(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece)
+{
+    if (!reading->is_free)
+        dti_shard_unlock(v, piece);
+}
+
+void dti_parameter_read(const ditto_variable *v, void *dst, const struct dti_reading *reading)
 {
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = 0; i < v->pieces; i++) {
-        dti_shard_lock(v, i);
-        if (v->piece[i].count != 0)
-            memcpy((char *)dst + v->piece[i].first * element_bytes, elements_of(v, i),
-                   v->piece[i].count * element_bytes);
-        if (versions != NULL)
-            versions[i] = dti_shard_version(v, i);
-        dti_shard_unlock(v, i);
+        dti_reading_begin(reading, v, i);
+        dti_shard_copy(v, (char *)dst + v->piece[i].first * element_bytes, elements_of(v, i),
+                       v->piece[i].count * element_bytes, !reading->is_free);
+        dti_reading_end(reading, v, i);
     }
 }
 
@@ -56,10 +67,9 @@ void dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     struct dti_fenv saved = dti_fenv_enter();
     for (uint32_t i = 0; i < v->pieces; i++) {
-        char *elements = elements_of(v, i);
         dti_shard_lock(v, i);
-        dti_rule_apply(rule, v->spec.dtype, elements, elements,
-                       (const char *)value + v->piece[i].first * element_bytes, v->piece[i].count);
+        dti_shard_apply(v, rule, elements_of(v, i), (const char *)value + v->piece[i].first * element_bytes,
+                        v->piece[i].count);
         dti_shard_updated(v, i);
         dti_shard_unlock(v, i);
     }
@@ -97,7 +107,7 @@ static ditto_status read_cross(ditto_variable *v, void *dst)
 {
     struct dti_frame frame;
     DTI_TRY(dti_cross_enter(v->team, &frame, DTI_CALLER_KEEPS_AFFINITY));
-    dti_parameter_read(v, dst, NULL);
+    dti_parameter_read(v, dst, &(struct dti_reading){ .versions = NULL });
     dti_cross_leave(v->team, &frame);
     return DITTO_OK;
 }

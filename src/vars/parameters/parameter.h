@@ -3,10 +3,17 @@
  *
  * A parameter exists once. Each of its pieces (shards) has a lock and a version. A thread that reads or
  * writes elements of a shard has its lock, so that the elements it reads belong to one version, and no update
- * is lost or applied in part. A thread has at most one of these locks at a time, and inside it calls nothing
- * that waits, except the function of an optimizer's own rule. Therefore locks cannot wait for each other in a
- * circle. Optimizers' slots of a parameter have the same pieces, and are guarded by the locks of the
- * parameter. */
+ * is lost or applied in part. Of a variable with DITTO_CONCURRENCY_HOGWILD the same calls take no lock, and
+ * of one with FREE_READS some reads take none. Such calls, and those that they may meet, access the elements
+ * by relaxed atomic accesses (shared_elements.c). A thread has at most one of these locks at a time, and
+ * inside it calls nothing that waits, except the function of an optimizer's own rule. Therefore locks cannot
+ * wait for each other in a circle. Optimizers' slots of a parameter have the same pieces, and are guarded by
+ * the locks of the parameter.
+ *
+ * Edges       V0 -> V1  An update of a shard writes its elements, and then counts the version (V0). A thread
+ *             that reads the version (V1) and then the elements, with or without the lock, sees these or
+ *             later ones.
+ * Model       tests/model/parameters.pml */
 #ifndef DTI_PARAMETER_H
 #define DTI_PARAMETER_H
 
@@ -27,30 +34,39 @@ struct dti_parameter_shard {
 ditto_status dti_parameter_make_shards(ditto_variable *v);
 void dti_parameter_free_shards(ditto_variable *v);
 
+/* Stand around the accesses to a shard, except free reads. They take and release its lock, or do nothing if
+ * the variable is HOGWILD. */
 static inline void dti_shard_lock(const ditto_variable *v, uint32_t piece)
 {
-    pthread_mutex_lock(&v->shard[piece].lock);
+    if (v->concurrency != DITTO_CONCURRENCY_HOGWILD)
+        pthread_mutex_lock(&v->shard[piece].lock);
 }
 
 static inline void dti_shard_unlock(const ditto_variable *v, uint32_t piece)
 {
-    pthread_mutex_unlock(&v->shard[piece].lock);
+    if (v->concurrency != DITTO_CONCURRENCY_HOGWILD)
+        pthread_mutex_unlock(&v->shard[piece].lock);
 }
 
 static inline uint64_t dti_shard_version(const ditto_variable *v, uint32_t piece)
 {
-    /* acquire: pairs with the release in dti_shard_updated. A thread that sees a version and then takes the
-     * lock sees the elements of this version or of a later one. */
+    /* acquire: V1, pairs with the release in dti_shard_updated. A thread that sees a version and then reads,
+     * with or without the lock, sees the elements of this version or later ones. */
     return atomic_load_explicit(&v->shard[piece].version, memory_order_acquire);
 }
 
-/* Counts an update of a shard. The caller has its lock. */
+/* Counts an update of a shard. The caller has its lock, or the variable is HOGWILD. */
 static inline void dti_shard_updated(const ditto_variable *v, uint32_t piece)
 {
-    /* release: as in dti_shard_version. The load is relaxed, because the lock orders the writers. */
     _Atomic uint64_t *version = &v->shard[piece].version;
-    atomic_store_explicit(version, atomic_load_explicit(version, memory_order_relaxed) + 1,
-                          memory_order_release);
+    /* release: V0, pairs with the acquire in dti_shard_version. Without a lock, the additions of all writers
+     * form one release sequence, so a thread that sees a version sees what all of its updates wrote. With a
+     * lock, the lock orders the writers, and the load is relaxed. */
+    if (v->concurrency == DITTO_CONCURRENCY_HOGWILD)
+        atomic_fetch_add_explicit(version, 1, memory_order_release);
+    else
+        atomic_store_explicit(version, atomic_load_explicit(version, memory_order_relaxed) + 1,
+                              memory_order_release);
 }
 
 /* Sets the version of a shard. The caller has its lock. */
@@ -73,9 +89,42 @@ static inline uint64_t dti_restored_version(const uint64_t *versions, size_t cou
     return largest;
 }
 
-/* Copies the elements of a parameter to dst, shard by shard, each between two updates. If versions is not
- * NULL, stores the version of each shard. Any thread that holds the variable. */
-void dti_parameter_read(const ditto_variable *v, void *dst, uint64_t *versions);
+/* -- shared_elements.c: accesses to elements of a shard, between dti_shard_lock and dti_shard_unlock -- */
+
+/* Returns the bytes of one access without a lock: 8, or fewer if the bytes of a row are no multiple of 8. */
+uint32_t dti_shard_access_bytes(const ditto_variable *v);
+
+/* Copies elements of a shard to dst. has_lock is false if the variable is HOGWILD, or in a free read, which
+ * happens outside of dti_shard_lock. */
+void dti_shard_copy(const ditto_variable *v, void *dst, const char *elements, size_t bytes, bool has_lock);
+
+/* Computes elements [first, first + count) of a change: `new` from `old`, which may be the same memory. */
+typedef void dti_shard_compute(const void *context, size_t first, size_t count, const void *old, void *new);
+
+/* Changes `count` elements of a shard. The first of them lies at a multiple of access_bytes. If threads may
+ * read or write without a lock, the elements are changed tile by tile. If they may write, the change of a
+ * tile may be lost if another thread changes the same elements meanwhile. */
+void dti_shard_change(const ditto_variable *v, char *elements, size_t count, dti_shard_compute *compute,
+                      const void *context);
+#define DTI_SHARD_TILE_BYTES 1024
+
+/* Changes elements of a shard by a rule, in the same way. */
+void dti_shard_apply(const ditto_variable *v, enum dti_rule rule, char *elements, const void *value,
+                     size_t count);
+
+/* How a parameter is read. */
+struct dti_reading {
+    bool is_free;       /* without locks, although the variable may have some */
+    uint64_t *versions; /* [pieces] for the version of each shard, or NULL */
+};
+
+/* Stand around the copies from one shard. */
+void dti_reading_begin(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece);
+void dti_reading_end(const struct dti_reading *reading, const ditto_variable *v, uint32_t piece);
+
+/* Copies the elements of a parameter to dst, shard by shard, each between two updates if the reading is not
+ * free. Any thread that holds the variable. */
+void dti_parameter_read(const ditto_variable *v, void *dst, const struct dti_reading *reading);
 
 /* Changes the elements of a parameter by the rule, one shard after the other. Any thread that holds the
  * variable. */
@@ -92,7 +141,8 @@ void dti_parameter_fill(const ditto_variable *v, const void *value, const uint64
 
 /* Changes rows by the rule, in the order of the slices, one shard after the other. */
 ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, const ditto_slices *slices);
-/* Copies row indices[k] to rows[k], one shard after the other. */
-ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows);
+/* Copies row indices[k] to rows[k], one shard after the other. Versions of shards without rows stay. */
+ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows,
+                                  const struct dti_reading *reading);
 
 #endif

@@ -104,11 +104,9 @@ static void apply(const ditto_variable *v, enum dti_rule rule, const struct sort
 {
     size_t row_count = v->count / v->spec.shape[0];
     for (size_t i = from; i < to; i++) {
-        char *elements = s->row[i].elements;
         if (i + AHEAD < to)
             __builtin_prefetch(s->row[i + AHEAD].elements, 1);
-        dti_rule_apply(rule, v->spec.dtype, elements, elements, values + s->row[i].entry * s->row_bytes,
-                       row_count);
+        dti_shard_apply(v, rule, s->row[i].elements, values + s->row[i].entry * s->row_bytes, row_count);
     }
 }
 
@@ -134,7 +132,8 @@ ditto_status dti_parameter_scatter(const ditto_variable *v, enum dti_rule rule, 
     return DITTO_OK;
 }
 
-ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows)
+ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indices, size_t count, void *rows,
+                                  const struct dti_reading *reading)
 {
     struct few few;
     struct sorted_rows s;
@@ -145,11 +144,12 @@ ditto_status dti_parameter_lookup(const ditto_variable *v, const int64_t *indice
         size_t from = i > 0 ? s.end[i - 1] : 0;
         if (from == s.end[i])
             continue;
-        dti_shard_lock(v, i);
+        dti_reading_begin(reading, v, i);
         for (size_t k = from; k < s.end[i]; k++)
             /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): sort has made all rows */
-            memcpy((char *)rows + s.row[k].entry * s.row_bytes, s.row[k].elements, s.row_bytes);
-        dti_shard_unlock(v, i);
+            dti_shard_copy(v, (char *)rows + s.row[k].entry * s.row_bytes, s.row[k].elements, s.row_bytes,
+                           !reading->is_free);
+        dti_reading_end(reading, v, i);
     }
     free(s.memory);
     return DITTO_OK;

@@ -27,6 +27,8 @@ static ditto_status check_enums(const ditto_variable_options *o)
                        DITTO_AGGREGATE_ONLY_FIRST_REPLICA,
                        ": use DITTO_AGGREGATE_SUM, not DITTO_SUM, and the like"));
     DTI_TRY(check_enum(o, "copies", (int)o->copies, DITTO_COPIES_PER_REPLICA, DITTO_COPIES_PER_REPLICA, ""));
+    DTI_TRY(check_enum(o, "concurrency", (int)o->concurrency, DITTO_CONCURRENCY_LOCKED,
+                       DITTO_CONCURRENCY_FREE_READS, ""));
     return check_enum(o, "trainable", (int)o->trainable, DITTO_SWITCH_ON, DITTO_SWITCH_OFF, "");
 }
 
@@ -66,6 +68,24 @@ static ditto_status check_spec(const ditto_tensor *t, const ditto_variable_optio
     return DITTO_OK;
 }
 
+static ditto_status check_concurrency(const struct dti_team *team, const ditto_variable_options *o,
+                                      ditto_dtype dtype)
+{
+    if (o->concurrency != DITTO_CONCURRENCY_DEFAULT && !dti_vars_storage(team)->parameters)
+        return DTI_FAIL(
+            DITTO_ERR_INVALID,
+            "options->concurrency of the variable \"%.100s\" is set, but its strategy is not of "
+            "kind DITTO_PARAMETER_SERVER: leave it out, because replicas that work in step do not "
+            "write at the same time",
+            dti_variable_name(o));
+    if (o->concurrency > DITTO_CONCURRENCY_LOCKED && dtype == DITTO_C128)
+        return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
+                        "the variable \"%.100s\" is of c128, whose elements cannot be read and written at "
+                        "once: use DITTO_CONCURRENCY_LOCKED",
+                        dti_variable_name(o));
+    return DITTO_OK;
+}
+
 static ditto_status create(struct dti_team *team, const ditto_tensor *initial,
                            const ditto_variable_options *options, ditto_variable **out)
 {
@@ -76,6 +96,7 @@ static ditto_status create(struct dti_team *team, const ditto_tensor *initial,
     DTI_TRY(check_enums(&known));
     DTI_TRY(check_partitioner(&known));
     DTI_TRY(check_spec(initial, &known));
+    DTI_TRY(check_concurrency(team, &known, initial->dtype));
     DTI_TRY(dti_context_check_cross(team));
     DTI_LEAVES_GATE(held_other, NULL);
     /* The result is ignored. If the other variable's strategy was destroyed, it has no team, and colocate()

@@ -73,6 +73,10 @@ ditto_status ditto_variable_describe(const ditto_variable *v, char *buffer, size
     dti_spec_text(&v->spec, spec);
     dti_text_add(&text, "%s: %s, %s, %s%s", v->name, spec, v->central ? "central" : v->kind->name,
                  aggregation_text(v->aggregation), v->trainable ? ", trainable" : "");
+    if (v->concurrency == DITTO_CONCURRENCY_HOGWILD)
+        dti_text_add(&text, ", without locks (HOGWILD)");
+    if (v->concurrency == DITTO_CONCURRENCY_FREE_READS)
+        dti_text_add(&text, ", with FREE_READS");
     if (v->optimizer_slot || v->pieces > 1)
         add_parts(v, &text);
     else

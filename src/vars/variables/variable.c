@@ -249,6 +249,7 @@ static ditto_variable *describe(struct dti_team *team, const ditto_tensor *spec,
     v->own_copies = !v->central && v->kind != &dti_parameter_kind && (!v->mirrored || v->wants_copies);
     v->trainable = o->trainable != DITTO_SWITCH_DEFAULT ? o->trainable == DITTO_SWITCH_ON : v->mirrored;
     v->partitioner = o->partitioner;
+    v->concurrency = o->concurrency != DITTO_CONCURRENCY_DEFAULT ? o->concurrency : DITTO_CONCURRENCY_LOCKED;
     return v;
 }
 
@@ -263,7 +264,7 @@ static ditto_status share_value(ditto_variable *v, const ditto_variable_options 
     digest = dti_hash_word(digest,
                            (uint64_t)v->aggregation << 32 | (uint64_t)v->mirrored << 8 | v->trainable);
     digest = dti_hash_word(digest, (uint64_t)v->partitioner.kind << 32 | v->pieces);
-    digest = dti_hash_word(digest, (uint64_t)o->copies);
+    digest = dti_hash_word(digest, (uint64_t)o->concurrency << 32 | (uint64_t)o->copies);
     digest = dti_hash_word(digest, o->colocate_with != NULL ? o->colocate_with->stamp : 0);
     struct dti_cross_request request = { "ditto_variable_create", v->name, digest };
     bool gives = dti_team_first_replica(v->team) == 0 && *value != NULL;

@@ -241,15 +241,21 @@ ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule
 
 /* -- Lookup -- */
 
+ditto_status dti_rows_check(const ditto_variable *v, const int64_t *indices, size_t count)
+{
+    for (size_t k = 0; k < count; k++)
+        DTI_TRY(check_index(v, indices[k], k, "entry"));
+    return DITTO_OK;
+}
+
 ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count,
                         void *rows)
 {
     size_t row_count = rows_of(v) != 0 ? v->count / rows_of(v) : 0,
            row_bytes = row_count * ditto_dtype_bytes(v->spec.dtype);
-    for (size_t k = 0; k < count; k++)
-        DTI_TRY(check_index(v, indices[k], k, "entry"));
+    DTI_TRY(dti_rows_check(v, indices, count));
     if (v->shard != NULL)
-        return dti_parameter_lookup(v, indices, count, rows);
+        return dti_parameter_lookup(v, indices, count, rows, &(struct dti_reading){ .versions = NULL });
     for (size_t k = 0; k < count; k++)
         dti_copies_read(v, replica, (size_t)indices[k] * row_count, ((size_t)indices[k] + 1) * row_count,
                         (char *)rows + k * row_bytes);

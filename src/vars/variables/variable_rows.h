@@ -21,6 +21,9 @@ ditto_status dti_scatter_cross(ditto_variable *v, enum dti_rule rule, const ditt
 ditto_status dti_scatter_copy(ditto_variable *v, uint32_t replica, enum dti_rule rule,
                               const ditto_slices *slices);
 
+/* Returns DITTO_ERR_RANGE if an index is not a row of the variable. */
+ditto_status dti_rows_check(const ditto_variable *v, const int64_t *indices, size_t count);
+
 /* Copies row indices[k] of the copy nearest to `replica` to rows[k]. Returns DITTO_ERR_RANGE, and writes
  * nothing, if an index is not a row of the variable. */
 ditto_status dti_lookup(const ditto_variable *v, uint32_t replica, const int64_t *indices, size_t count,

@@ -145,6 +145,7 @@ static ditto_value *value;
     X(ditto_shared_dataset_next, (NULL, NULL, NULL))                                              \
     X(ditto_shared_dataset_save, (NULL, NULL, NULL))                                              \
     X(ditto_pull, (NULL, NULL, NULL, NULL))                                                       \
+    X(ditto_pull_rows, (NULL, NULL, NULL, 0, NULL, NULL))                                         \
     X(ditto_optimizer_steps, (NULL, NULL, NULL))                                                  \
     X(ditto_parameter_versions, (NULL, NULL, 0))                                                  \
     X(ditto_exchange, (NULL, NULL, 0, NULL))                                                      \
