@@ -393,7 +393,7 @@ static void rule_12_13_saves_and_restores_without_locks(void **state)
     close(mkstemp(path));
     concurrency = DITTO_CONCURRENCY_HOGWILD;
     begin_pushing(&m, 3, 1, 4, sgd);
-    concurrency = DITTO_CONCURRENCY_LOCKED;
+    concurrency = DITTO_CONCURRENCY_DEFAULT;
     for (int i = 0; i < test_trials(30); i++) {
         assert_ok(ditto_checkpoint_save(m.strategy, path, NULL));
         uint32_t most = atomic_load(&m.pushes) + 3; /* each worker may be in a push */

@@ -96,7 +96,8 @@ uint32_t dti_shard_access_bytes(const ditto_variable *v);
 
 /* Copies elements of a shard to dst. has_lock is false if the variable is HOGWILD, or in a free read, which
  * happens outside of dti_shard_lock. */
-void dti_shard_copy(const ditto_variable *v, void *dst, const char *elements, size_t bytes, bool has_lock);
+DTI_COMPANION void dti_shard_copy(const ditto_variable *v, void *dst, const char *elements, size_t bytes,
+                                  bool has_lock);
 
 /* Computes elements [first, first + count) of a change: `new` from `old`, which may be the same memory. */
 typedef void dti_shard_compute(const void *context, size_t first, size_t count, const void *old, void *new);
@@ -109,8 +110,8 @@ void dti_shard_change(const ditto_variable *v, char *elements, size_t count, dti
 #define DTI_SHARD_TILE_BYTES 1024
 
 /* Changes elements of a shard by a rule, in the same way. */
-void dti_shard_apply(const ditto_variable *v, enum dti_rule rule, char *elements, const void *value,
-                     size_t count);
+DTI_COMPANION void dti_shard_apply(const ditto_variable *v, enum dti_rule rule, char *elements,
+                                   const void *value, size_t count);
 
 /* How a parameter is read. */
 struct dti_reading {
