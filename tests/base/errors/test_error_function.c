@@ -668,8 +668,9 @@ static void failures_name_the_function_if_the_caller_waits(void **state)
 /* -- the lists above are complete -- */
 
 /* These cannot be made to fail here. The queue's fails only while a thread sleeps in the queue, which
- * tests/input/queue/test_queue_end.c tests, and those of a coordinator and its shared datasets only while functions
- * are executed or after a late one (tests/coordinator/). The others return DITTO_OK for NULL and for every handle. */
+ * tests/input/queue/test_queue_end.c tests, and those of a coordinator and its shared datasets only while
+ * functions are executed or after a late one (tests/coordinator/). The others return DITTO_OK for NULL and
+ * for every handle. */
 static const char *const never_fails[] = { "ditto_cluster_destroy",     "ditto_queue_destroy",
                                            "ditto_topology_destroy",    "ditto_placement_destroy",
                                            "ditto_dataset_destroy",     "ditto_remote_destroy",
