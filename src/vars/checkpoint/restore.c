@@ -130,8 +130,10 @@ static ditto_status read_entry(const struct restoring *r, const struct dti_conte
 {
     size_t bytes = ditto_tensor_bytes(&entry->spec);
     *out = aligned_alloc(DTI_CACHE_LINE, bytes / DTI_CACHE_LINE * DTI_CACHE_LINE + DTI_CACHE_LINE);
-    return *out == NULL ? no_memory()
-                        : dti_checkpoint_file_read(r->file->fd, *out, bytes, entry->offset, r->file->path);
+    if (*out == NULL)
+        return no_memory();
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): match_entries sets the entry of each value */
+    return dti_checkpoint_file_read(r->file->fd, *out, bytes, entry->offset, r->file->path);
 }
 
 /* Reads the versions of a parameter, if the file has them. */
