@@ -1,6 +1,6 @@
 /* examples/launch.h - how a program joins the hosts on which it was started.
  *
- * launch_tcp.c is for one host, or for several that DITTO_HOSTS lists. launch_mpi.c is for MPI, and is linked
+  * launch_tcp.c is for one host, or for several over TCP. launch_mpi.c is for MPI, and is linked
  * instead of it. The program is the same. */
 #ifndef LAUNCH_H
 #define LAUNCH_H

@@ -1,5 +1,5 @@
-/* examples/launch_tcp.c - a program on one host, or on the hosts that DITTO_HOSTS lists, which are connected
- * by TCP. See launch.h. */
+/* examples/launch_tcp.c - a program on one host, or on several that are connected by TCP: those that DITTO_HOSTS
+ * lists, or that a launcher has started. See launch.h. */
 #include "launch.h"
 
 #include <stdio.h>
@@ -10,8 +10,6 @@ static ditto_cluster *cluster;
 void join_hosts(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
-    if (getenv("DITTO_HOSTS") == NULL)
-        return;
     ditto_status status = ditto_tcp_cluster(NULL, NULL, &cluster);
     if (status != DITTO_OK)
         leave_after_error(status);

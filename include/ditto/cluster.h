@@ -2,8 +2,8 @@
  *
  * A *host* is one process of a program that runs on several machines, or on several sockets of one. All hosts
  * run the same program and make the same calls in the same order. A *wire* moves bytes between them.
- * ditto/mpi.h has a wire over MPI, which makes the cluster with one call. A program that has another network
- * fills in a ditto_wire itself. docs/cluster.md says which calls all hosts make together, and which concern
+ * ditto/mpi.h has a wire over MPI, and ditto/tcp.h one over TCP, which make the cluster with one call. A program
+ * that has another network fills in a ditto_wire itself. docs/cluster.md says which calls all hosts make together, and which concern
  * one host alone. */
 #ifndef DITTO_CLUSTER_H
 #define DITTO_CLUSTER_H
@@ -28,6 +28,10 @@ typedef struct ditto_cluster ditto_cluster;
 /** The functions of a wire may only be called by the thread that made the cluster. */
 #define DITTO_WIRE_ONE_THREAD UINT32_C(1)
 
+/** `destroy` of a wire may be called while sends and receives are unfinished. Afterwards the wire does not touch
+ *  their memory. */
+#define DITTO_WIRE_ENDS_TRANSFERS UINT32_C(2)
+
 /** A send or a receive that a wire has finished. */
 typedef struct ditto_wire_event {
     uint64_t ticket;     /**< the number that the send or receive was given */
@@ -48,7 +52,7 @@ typedef struct ditto_wire {
     size_t struct_size; /**< set by DITTO_WIRE_INIT */
     uint32_t num_hosts; /**< number of hosts, 1 to 1024 */
     uint32_t host;      /**< the number of this host, from 0 */
-    uint32_t flags;     /**< 0, or DITTO_WIRE_ONE_THREAD */
+    uint32_t flags;     /**< 0, or DITTO_WIRE_ONE_THREAD, DITTO_WIRE_ENDS_TRANSFERS, or both, combined by | */
 
     /** The name of the wire, for descriptions: "Open MPI 4.1.4". */
     const char *name;
@@ -73,7 +77,8 @@ typedef struct ditto_wire {
      *  number in *count. Every send and receive has one event, unless it was cancelled. */
     ditto_status (*progress)(void *user, ditto_wire_event *events, size_t capacity, size_t *count);
 
-    /** Frees the wire. No send or receive is unfinished, unless the cluster was poisoned. May be NULL. */
+    /** Frees the wire. No send or receive is unfinished, unless the wire has DITTO_WIRE_ENDS_TRANSFERS. May be
+     *  NULL. */
     void (*destroy)(void *user);
 } ditto_wire;
 
@@ -132,8 +137,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_create(const ditto_wire *wi
  *  @param cluster  the cluster; NULL is allowed
  *  @retval DITTO_OK            the cluster and its wire are destroyed
  *  @retval DITTO_ERR_BUSY      a strategy uses the cluster: destroy it first. The cluster stays
- *  @retval DITTO_ERR_POISONED  a message to or from a host that did not answer is unfinished. The cluster is
- *                              destroyed, but the memory of the message and the wire are not freed
+  *  @retval DITTO_ERR_POISONED  a message to or from a host that did not answer is unfinished. The cluster is
+ *                              destroyed, but the memory of the message and the wire are not freed. A wire
+ *                              with DITTO_WIRE_ENDS_TRANSFERS is freed, and the call returns DITTO_OK
  *  @par Cost
  *  Tells the other hosts, closes the connection of the life line, and ends its thread. */
 DITTO_API DITTO_NODISCARD ditto_status ditto_cluster_destroy(ditto_cluster *cluster);

@@ -57,6 +57,7 @@ module ditto_coordinators
         integer(c_int64_t) :: functions = 0
         integer(c_int64_t) :: busy_ns = 0
         integer(c_int64_t) :: iterators = 0
+        integer(c_int64_t) :: idle_ns = 0
     end type
 
     ! Which dataset is asked for, as ditto_input_context. `pipeline` is the number of the worker,

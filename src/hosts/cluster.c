@@ -187,7 +187,8 @@ static ditto_status check_wire(const ditto_wire *given, ditto_wire *wire)
         wire->name == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "a wire needs a name and the functions send, receive, cancel and progress");
-    DTI_TRY(dti_flags_check(wire->flags, DITTO_WIRE_ONE_THREAD, "ditto_wire.flags"));
+    DTI_TRY(
+        dti_flags_check(wire->flags, DITTO_WIRE_ONE_THREAD | DITTO_WIRE_ENDS_TRANSFERS, "ditto_wire.flags"));
     if (wire->num_hosts == 0 || wire->num_hosts > DTI_MAX_HOSTS || wire->host >= wire->num_hosts)
         return DTI_FAIL(DITTO_ERR_RANGE, "a wire of host %u of %u: a cluster has 1 to %u hosts", wire->host,
                         wire->num_hosts, DTI_MAX_HOSTS);
@@ -254,7 +255,11 @@ ditto_status ditto_cluster_destroy(ditto_cluster *cluster)
     if (!cluster->is_poisoned)
         dti_headers_withdraw(cluster);
     if (cluster->is_poisoned || cluster->unfinished != 0) {
-        dti_cluster_keep(cluster);
+        dti_cluster_keep(cluster); /* a replica that never returned may look at it */
+        if ((cluster->wire.flags & DITTO_WIRE_ENDS_TRANSFERS) != 0 && cluster->wire.destroy != NULL) {
+            cluster->wire.destroy(cluster->wire.user);
+            return DITTO_OK;
+        }
         return DTI_FAIL(
             DITTO_ERR_POISONED,
             "destroyed, but a host has not answered, and messages to or from it are unfinished: end "

@@ -8,12 +8,11 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* A dead peer, or a cut cable, is noticed within half a minute. */
 #define KEEPALIVE_SECONDS 5
 #define KEEPALIVE_TRIES   4
 #define USER_TIMEOUT_MS   25000
 
-bool dti_socket_is_ready(int fd, short events, const struct dti_deadline *deadline)
+bool dti_socket_wait(int fd, short events, const struct dti_deadline *deadline)
 {
     struct dti_deadline until = *deadline;
     struct pollfd polled = { .fd = fd, .events = events };
@@ -38,8 +37,10 @@ static bool has_failed(ssize_t moved)
 
 bool dti_socket_send(int fd, const void *data, size_t bytes, const struct dti_deadline *deadline)
 {
+    struct dti_deadline until = *deadline;
+    (void)dti_deadline_at(&until); /* one limit for all parts */
     for (size_t done = 0; done < bytes;) {
-        if (!dti_socket_is_ready(fd, POLLOUT, deadline))
+        if (!dti_socket_wait(fd, POLLOUT, &until))
             return false;
         ssize_t moved = send(fd, (const char *)data + done, bytes - done, MSG_NOSIGNAL);
         if (has_failed(moved))
@@ -51,8 +52,10 @@ bool dti_socket_send(int fd, const void *data, size_t bytes, const struct dti_de
 
 bool dti_socket_receive(int fd, void *data, size_t bytes, const struct dti_deadline *deadline)
 {
+    struct dti_deadline until = *deadline;
+    (void)dti_deadline_at(&until);
     for (size_t done = 0; done < bytes;) {
-        if (!dti_socket_is_ready(fd, POLLIN, deadline))
+        if (!dti_socket_wait(fd, POLLIN, &until))
             return false;
         ssize_t moved = recv(fd, (char *)data + done, bytes - done, 0);
         if (has_failed(moved))
@@ -70,8 +73,13 @@ void dti_socket_set_options(int fd)
                     { IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_SECONDS },
                     { IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_SECONDS },
                     { IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_TRIES },
-                    { IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS },
                     { IPPROTO_TCP, TCP_NODELAY, 1 } };
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
         (void)setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof options[i].value);
+}
+
+void dti_socket_limit_unacknowledged(int fd)
+{
+    const int limit_ms = USER_TIMEOUT_MS;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof limit_ms);
 }

@@ -135,6 +135,7 @@ static void let_in(const ditto_cluster *cluster, int listening, const struct inv
         return;
     }
     dti_socket_set_options(accepted);
+    dti_socket_limit_unacknowledged(accepted);
     fd[hello.host] = accepted;
     ++*count;
 }
@@ -144,8 +145,8 @@ static void let_all_in(const ditto_cluster *cluster, int listening, const struct
 {
     struct dti_deadline deadline = { .timeout_ms = CONNECT_MS };
     uint32_t count = 1;
-    while (listening >= 0 && count < cluster->wire.num_hosts &&
-           dti_socket_is_ready(listening, POLLIN, &deadline))
+    (void)dti_deadline_at(&deadline); /* one limit for all hosts */
+    while (listening >= 0 && count < cluster->wire.num_hosts && dti_socket_wait(listening, POLLIN, &deadline))
         let_in(cluster, listening, invitation, fd, &count);
 }
 
@@ -171,12 +172,13 @@ static int connect_to(const ditto_cluster *cluster, const struct invitation *inv
     memcpy(hello.token, invitation->token, sizeof hello.token);
     int begun = connect(fd, is_v4 ? (struct sockaddr *)(void *)&v4 : (struct sockaddr *)(void *)&v6,
                         is_v4 ? sizeof v4 : sizeof v6);
-    bool connected = (begun == 0 || errno == EINPROGRESS) && dti_socket_is_ready(fd, POLLOUT, &soon) &&
+    bool connected = (begun == 0 || errno == EINPROGRESS) && dti_socket_wait(fd, POLLOUT, &soon) &&
                      getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &length) == 0 && failed == 0;
     /* Host 0 lets in one host after the other, so its answer may come much later. */
     if (connected && dti_socket_send(fd, &hello, sizeof hello, deadline) &&
         dti_socket_receive(fd, &yes, 1, deadline) && yes == 1) {
         dti_socket_set_options(fd);
+        dti_socket_limit_unacknowledged(fd);
         return fd;
     }
     close(fd);

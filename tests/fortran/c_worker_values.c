@@ -45,8 +45,9 @@ void c_fill_worker(ditto_worker_info *info, ditto_input_context *context)
                                  .is_busy = 5,
                                  .functions = 6,
                                  .busy_ns = 7,
-                                 .iterators = 8 };
-    *context = (ditto_input_context){ .num_pipelines = 9, .pipeline = 10, .num_replicas = 11 };
+                                 .iterators = 8,
+                                 .idle_ns = 9 };
+    *context = (ditto_input_context){ .num_pipelines = 10, .pipeline = 11, .num_replicas = 12 };
 }
 
 void c_pause(void)

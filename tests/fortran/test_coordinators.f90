@@ -81,8 +81,8 @@ contains
         call c_fill_worker(w, i)
         call check(w%struct_size == 1 .and. w%first_replica == 2 .and. w%num_replicas == 3 &
                    .and. w%is_retired == 4 .and. w%is_busy == 5 .and. w%functions == 6 &
-                   .and. w%busy_ns == 7 .and. w%iterators == 8, 'worker_info')
-        call check(i%num_pipelines == 9 .and. i%pipeline == 10 .and. i%num_replicas == 11, 'input_context')
+                   .and. w%busy_ns == 7 .and. w%iterators == 8 .and. w%idle_ns == 9, 'worker_info')
+        call check(i%num_pipelines == 10 .and. i%pipeline == 11 .and. i%num_replicas == 12, 'input_context')
     end subroutine
 
     ! -- functions of workers --

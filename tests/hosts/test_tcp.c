@@ -6,10 +6,12 @@
 #include "support/support.h"
 
 #include <ditto.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -223,6 +225,7 @@ struct host {
     pthread_t thread;
     uint32_t number, hosts, delay_ms, timeout_ms;
     const char *list, *secret;
+    bool no_life_line;
     ditto_cluster *cluster;
     ditto_status status; /* of ditto_tcp_cluster, or else of the function */
     char message[1024];
@@ -239,6 +242,7 @@ static ditto_status make_cluster(struct host *host)
     tcp.has_host = 1;
     tcp.secret = host->secret;
     options.timeout_ms = host->timeout_ms;
+    options.life_line = host->no_life_line ? DITTO_SWITCH_OFF : DITTO_SWITCH_DEFAULT;
     return ditto_tcp_cluster(&tcp, &options, &host->cluster);
 }
 
@@ -375,8 +379,9 @@ static ditto_status send_messages(struct host *host)
     ditto_wire_event events[MESSAGES];
     char *data[MESSAGES];
     for (size_t i = 0; i < MESSAGES; i++) {
-        data[i] = malloc(length_of(i) + 1);
-        memset(data[i], (int)i, length_of(i));
+        data[i] = length_of(i) != 0 ? malloc(length_of(i)) : NULL;
+        if (data[i] != NULL)
+            memset(data[i], (int)i, length_of(i));
         DITTO_TRY(wire->send(wire->user, 1, (uint32_t)(9 + i % 3), data[i], length_of(i), 100 + i));
     }
     DITTO_TRY(collect(host, MESSAGES, events));
@@ -568,19 +573,27 @@ static void hosts_that_do_not_belong_together(void **state)
     assert_true(host[2].status == DITTO_ERR_UNSUPPORTED || host[2].status == DITTO_ERR_SYSTEM);
 }
 
-/* Something that is no host connects. The hosts find each other nevertheless. */
+/* Strangers connect to host 0 as soon as it listens: one that says nothing, and others that say something else
+ * than a host does, or only a part of it. The hosts find each other nevertheless. */
 static void *disturb(void *list)
 {
+    static const char *const words[] = { "", "GET / HTTP/1.1\r\nHost: a.long.name.of.a.host.com\r\n\r\n",
+                                         "ditto" };
     struct dti_tcp_hosts hosts;
-    char port[64];
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd[3];
     if (read_list(list, &hosts) == DITTO_OK)
-        snprintf(port, sizeof port, "exec 3<>/dev/tcp/127.0.0.1/%u && echo GET / >&3", hosts.host[0].port);
+        to.sin_port = htons(hosts.host[0].port);
     dti_tcp_hosts_free(&hosts);
-    for (int i = 0; i < 5; i++) {
-        char command[128];
-        snprintf(command, sizeof command, "bash -c '%s' 2>/dev/null", port);
-        (void)!system(command);
+    for (int i = 0; i < 3; i++) {
+        fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        while (connect(fd[i], (struct sockaddr *)(void *)&to, sizeof to) != 0)
+            sleep_ms(1);
+        (void)!send(fd[i], words[i], strlen(words[i]), MSG_NOSIGNAL);
     }
+    sleep_ms(200);
+    for (int i = 0; i < 3; i++)
+        close(fd[i]);
     return NULL;
 }
 
@@ -656,10 +669,54 @@ static void a_host_that_is_killed(void **state)
     close(started[1]);
 }
 
+/* Without a life line, the wire itself notices that a process has ended. One that has destroyed its cluster has
+ * left, which is no loss. */
+static void hosts_that_end_or_leave(void **state)
+{
+    (void)state;
+    for (int leaves = 0; leaves <= 1; leaves++) {
+        struct host host[2];
+        struct report report = { 0 };
+        char list[MOST_HOSTS * 24], byte;
+        ditto_wire_event events[2];
+        size_t count = 0;
+        prepare(host, 2, list, sizeof list, &report, NULL);
+        host[0].no_life_line = host[1].no_life_line = true;
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(make_cluster(&host[1]) != DITTO_OK ||
+                  (leaves && ditto_cluster_destroy(host[1].cluster) != DITTO_OK));
+        assert_ok(make_cluster(&host[0]));
+        const ditto_wire *wire = &host[0].cluster->wire;
+        assert_ok(wire->receive(wire->user, 1, 9, &byte, 1, 1));
+        if (leaves) {
+            for (int i = 0; i < 20; i++, sleep_ms(1))
+                assert_ok(wire->progress(wire->user, events, 2, &count));
+            assert_int_equal(count, 0);
+            assert_int_equal(wire->cancel(wire->user, 1), DITTO_OK);
+        } else {
+            /* the receive of the next header ends too */
+            assert_ok(collect(&host[0], 2, events));
+            assert_int_equal(events[0].status, DITTO_ERR_LOST);
+            assert_int_equal(events[1].status, DITTO_ERR_LOST);
+            assert_ok(wire->send(wire->user, 1, 9, &byte, 1, 2));
+            assert_ok(collect(&host[0], 1, events));
+            assert_int_equal(events[0].status, DITTO_ERR_LOST);
+        }
+        assert_string_equal(report.first_failure, "");
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        if (leaves)
+            assert_ok(ditto_cluster_destroy(host[0].cluster));
+        else /* its receive of a header has ended behind its back */
+            (void)!ditto_cluster_destroy(host[0].cluster);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_host_that_is_killed), /* before there are threads */
+        cmocka_unit_test(hosts_that_end_or_leave),
         cmocka_unit_test(lists_of_hosts),
         cmocka_unit_test(lists_that_cannot_be_read),
         cmocka_unit_test(hosts_of_the_environment),

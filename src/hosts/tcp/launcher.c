@@ -66,18 +66,37 @@ ditto_status dti_launcher_read(struct dti_launched *out)
 #define FIRST_PORT 20000u
 #define PORTS      12000u
 
-static uint32_t computed_port(const char *job)
+/* Jobs with up to so many processes on a machine have ports of their own, most likely. */
+#define PORTS_OF_JOB 16u
+
+static uint64_t add_variable(uint64_t hash, const char *variable)
 {
-    return FIRST_PORT + (uint32_t)(dti_hash_bytes(DTI_HASH_SEED, job, strlen(job)) % (PORTS / 16)) * 16;
+    const char *text = getenv(variable);
+    return text != NULL ? dti_hash_bytes(hash, text, strlen(text)) : hash;
 }
 
-/* All processes of a launcher on one machine have the same parent process. */
+uint64_t dti_launcher_job(void)
+{
+    uint64_t hash = add_variable(DTI_HASH_SEED, "PMIX_NAMESPACE"); /* Open MPI, and Slurm with PMIx */
+    hash = add_variable(hash, "SLURM_JOB_ID");
+    hash = add_variable(hash, "SLURM_STEP_ID");
+    return hash != DTI_HASH_SEED ? hash : 0;
+}
+
+/* Without a name of the job, the processes of a launcher on one machine have the same parent process. */
+static uint32_t computed_port(void)
+{
+    uint64_t job = dti_launcher_job();
+    long parent = (long)getppid();
+    if (job == 0)
+        job = dti_hash_bytes(DTI_HASH_SEED, &parent, sizeof parent);
+    return FIRST_PORT + (uint32_t)(job % (PORTS / PORTS_OF_JOB)) * PORTS_OF_JOB;
+}
+
 static ditto_status hosts_here(const struct dti_launched *launched, uint32_t port, struct dti_tcp_hosts *out)
 {
-    char job[32];
-    snprintf(job, sizeof job, "%ld", (long)getppid());
     if (port == 0)
-        port = computed_port(job);
+        port = computed_port();
     for (uint32_t h = 0; h < launched->size; h++)
         DTI_TRY(dti_tcp_add_host(out, "127.0.0.1", strlen("127.0.0.1"), port + h));
     return DITTO_OK;
@@ -89,8 +108,8 @@ static ditto_status hosts_here(const struct dti_launched *launched, uint32_t por
 struct reader {
     const char *nodes; /* "node[1-3,07],other" */
     const char *tasks; /* "2(x3),1", or "" */
-    uint32_t repeats;  /* of the number of tasks that was read last */
-    uint32_t each;     /* that number */
+    uint32_t tasks_of_node;
+    uint32_t repeats; /* how many more nodes have so many tasks */
     uint32_t port;
     struct dti_tcp_hosts *out;
 };
@@ -103,22 +122,31 @@ static ditto_status fail_nodes(const char *text)
                     text);
 }
 
+/* Reads a number of at most 9 digits. Moves *at behind it. */
+static bool read_number(const char **at, uint32_t *number)
+{
+    const char *first = *at;
+    *number = 0;
+    while (**at >= '0' && **at <= '9' && *at - first < 9)
+        *number = 10 * *number + (uint32_t)(*(*at)++ - '0');
+    return *at != first && !(**at >= '0' && **at <= '9');
+}
+
 /* Returns how many tasks the next node has: "2(x3)" stands for three nodes with two each. */
 static ditto_status next_tasks(struct reader *r)
 {
-    char *end;
     if (r->repeats == 0) {
-        if (*r->tasks < '0' || *r->tasks > '9')
-            return fail_nodes(r->tasks);
-        r->each = (uint32_t)strtoul(r->tasks, &end, 10);
+        const char *at = r->tasks;
         r->repeats = 1;
-        if (strncmp(end, "(x", 2) == 0) {
-            r->repeats = (uint32_t)strtoul(end + 2, &end, 10);
-            if (*end != ')' || r->repeats == 0)
-                return fail_nodes(r->tasks);
-            end++;
+        bool is_right = read_number(&at, &r->tasks_of_node) && r->tasks_of_node != 0;
+        if (is_right && strncmp(at, "(x", 2) == 0) {
+            at += 2;
+            is_right = read_number(&at, &r->repeats) && r->repeats != 0 && *at == ')';
+            at++;
         }
-        r->tasks = *end == ',' ? end + 1 : end;
+        if (!is_right)
+            return fail_nodes(r->tasks);
+        r->tasks = *at == ',' ? at + 1 : at;
     }
     r->repeats--;
     return DITTO_OK;
@@ -127,7 +155,7 @@ static ditto_status next_tasks(struct reader *r)
 static ditto_status add_node(struct reader *r, const char *name)
 {
     DTI_TRY(next_tasks(r));
-    for (uint32_t k = 0; k < r->each; k++)
+    for (uint32_t k = 0; k < r->tasks_of_node; k++)
         DTI_TRY(dti_tcp_add_host(r->out, name, strlen(name), r->port + k));
     return DITTO_OK;
 }
@@ -137,22 +165,22 @@ static ditto_status add_range(struct reader *r, const char *prefix, size_t lengt
 {
     char name[DTI_TCP_NAME_BYTES];
     for (;;) {
-        char *end;
         const char *first = *at;
-        if (*first < '0' || *first > '9')
+        uint32_t low, high;
+        bool is_right = read_number(at, &low);
+        int width = (int)(*at - first);
+        high = low;
+        if (is_right && **at == '-') {
+            ++*at;
+            is_right = read_number(at, &high);
+        }
+        if (!is_right || high < low || high - low >= DTI_MAX_HOSTS || (**at != ',' && **at != ']'))
             return fail_nodes(r->nodes);
-        unsigned long low = strtoul(first, &end, 10), high = low;
-        int width = (int)(end - first);
-        if (*end == '-' && end[1] >= '0' && end[1] <= '9')
-            high = strtoul(end + 1, &end, 10);
-        if (high < low || high - low >= DTI_MAX_HOSTS || width > 20 || (*end != ',' && *end != ']'))
-            return fail_nodes(r->nodes);
-        for (unsigned long k = low; k <= high; k++) {
-            snprintf(name, sizeof name, "%.*s%0*lu", (int)length, prefix, width, k);
+        for (uint32_t k = low; k <= high; k++) {
+            snprintf(name, sizeof name, "%.*s%0*u", (int)length, prefix, width, k);
             DTI_TRY(add_node(r, name));
         }
-        *at = end + 1;
-        if (*end == ']')
+        if (*(*at)++ == ']')
             return DITTO_OK;
     }
 }
@@ -184,18 +212,16 @@ static ditto_status hosts_of_slurm(const struct dti_launched *launched, uint32_t
                                    struct dti_tcp_hosts *out)
 {
     const char *nodes = getenv("SLURM_STEP_NODELIST"), *tasks = getenv("SLURM_STEP_TASKS_PER_NODE"),
-               *job = getenv("SLURM_JOB_ID");
+               *own = getenv("SLURMD_NODENAME");
     if (nodes == NULL || tasks == NULL)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "the launcher has started %u processes on several machines, and does not tell which: "
                         "set DITTO_HOSTS=NAME:PORT,NAME:PORT in the environment, or use ditto/mpi.h",
                         launched->size);
-    struct reader r = { .nodes = nodes,
-                        .tasks = tasks,
-                        .port = port != 0 ? port : computed_port(job != NULL ? job : nodes),
-                        .out = out };
+    struct reader r = {
+        .nodes = nodes, .tasks = tasks, .port = port != 0 ? port : computed_port(), .out = out
+    };
     DTI_TRY(read_nodes(&r));
-    const char *own = getenv("SLURMD_NODENAME");
     if (out->count != launched->size)
         return DTI_FAIL(DITTO_ERR_INVALID,
                         "Slurm has started %u processes, but SLURM_STEP_NODELIST (%.80s) and "
@@ -214,6 +240,7 @@ ditto_status dti_launcher_hosts(const struct dti_launched *launched, uint32_t ba
                                 struct dti_tcp_hosts *out)
 {
     out->own = launched->rank;
+    out->job = dti_launcher_job();
     return launched->one_machine ? hosts_here(launched, base_port, out)
                                  : hosts_of_slurm(launched, base_port, out);
 }

@@ -3,6 +3,7 @@
 #include "base/errors/status.h"
 #include "hosts/cluster.h"
 
+#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -102,9 +103,18 @@ ditto_status dti_tcp_read_list(const char *list, struct dti_tcp_hosts *out)
 
 /* -- which host this is -- */
 
+/* Debian's /etc/hosts gives the machine's own name an address like 127.0.1.1, which no interface lists. */
+static bool is_loopback(const struct sockaddr *address)
+{
+    return address->sa_family == AF_INET &&
+           ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 == 127;
+}
+
 /* Returns true if an interface of this machine has the address. */
 static bool is_own_address(const struct ifaddrs *interfaces, const struct sockaddr *address)
 {
+    if (is_loopback(address))
+        return true;
     for (const struct ifaddrs *i = interfaces; i != NULL; i = i->ifa_next) {
         if (i->ifa_addr == NULL || i->ifa_addr->sa_family != address->sa_family)
             continue;
@@ -178,11 +188,12 @@ static ditto_status find_own(const ditto_tcp_options *options, const struct dti_
 
 ditto_status dti_tcp_find_hosts(const ditto_tcp_options *options, struct dti_tcp_hosts *out)
 {
-    struct dti_launched launched;
+    struct dti_launched launched = { 0 };
     const char *list = options->hosts != NULL ? options->hosts : getenv("DITTO_HOSTS");
     uint32_t port = options->port;
     *out = (struct dti_tcp_hosts){ 0 };
-    DTI_TRY(dti_launcher_read(&launched));
+    if (list == NULL || options->has_host == 0)
+        DTI_TRY(dti_launcher_read(&launched));
     if (port > HIGHEST_PORT)
         return DTI_FAIL(DITTO_ERR_RANGE, "ditto_tcp_options.port is %u: ports are 1 to %u", port,
                         HIGHEST_PORT);
@@ -191,8 +202,8 @@ ditto_status dti_tcp_find_hosts(const ditto_tcp_options *options, struct dti_tcp
     if (list != NULL)
         DTI_TRY(dti_tcp_read_list(list, out));
     else if (launched.size > 1)
-        return dti_launcher_hosts(&launched, port, out);
+        DTI_TRY(dti_launcher_hosts(&launched, port, out));
     else
-        return dti_tcp_add_host(out, "localhost", strlen("localhost"), port != 0 ? port : 1);
+        DTI_TRY(dti_tcp_add_host(out, "localhost", strlen("localhost"), port != 0 ? port : 1));
     return find_own(options, &launched, out);
 }

@@ -17,6 +17,7 @@ struct dti_tcp_host {
 struct dti_tcp_hosts {
     uint32_t count;
     uint32_t own;              /* the number of this host */
+    uint64_t job;              /* dti_launcher_job, if a launcher has told the hosts; else 0 */
     struct dti_tcp_host *host; /* [count] */
 };
 
@@ -28,7 +29,8 @@ void dti_tcp_hosts_free(struct dti_tcp_hosts *hosts);
 /* Reads a list like "node1:7000,[::1]:7001". */
 ditto_status dti_tcp_read_list(const char *list, struct dti_tcp_hosts *out);
 
-/* Adds a host. Returns RANGE if there are too many, or NO_MEMORY. */
+/* Adds a host. Returns INVALID for a name that is empty, too long, or listed with the same port before; RANGE
+ * for a port that cannot be, or too many hosts; NO_MEMORY. */
 ditto_status dti_tcp_add_host(struct dti_tcp_hosts *hosts, const char *name, size_t name_length,
                               uint32_t port);
 
@@ -43,6 +45,9 @@ struct dti_launched {
 
 /* Returns INVALID if a variable cannot be read. */
 ditto_status dti_launcher_read(struct dti_launched *out);
+
+/* Returns a hash of what distinguishes this job of a launcher from others, or 0 if nothing does. */
+uint64_t dti_launcher_job(void);
 
 /* Adds the hosts that the launcher has started, with ports from base_port on, or computed ones if base_port
  * is 0. */
