@@ -1,5 +1,5 @@
-/* examples/launch_tcp.c - a program on one host, or on several that are connected by TCP: those that DITTO_HOSTS
- * lists, or that a launcher has started. See launch.h. */
+/* examples/launch_tcp.c - a program on one host, or on several that are connected by TCP: those that
+ * DITTO_HOSTS lists, or that a launcher has started. See launch.h. */
 #include "launch.h"
 
 #include <stdio.h>

@@ -2,9 +2,9 @@
  *
  * A *host* is one process of a program that runs on several machines, or on several sockets of one. All hosts
  * run the same program and make the same calls in the same order. A *wire* moves bytes between them.
- * ditto/mpi.h has a wire over MPI, and ditto/tcp.h one over TCP, which make the cluster with one call. A program
- * that has another network fills in a ditto_wire itself. docs/cluster.md says which calls all hosts make together, and which concern
- * one host alone. */
+ * ditto/mpi.h has a wire over MPI, and ditto/tcp.h one over TCP, which make the cluster with one call. A
+ * program that has another network fills in a ditto_wire itself. docs/cluster.md says which calls all hosts
+ * make together, and which concern one host alone. */
 #ifndef DITTO_CLUSTER_H
 #define DITTO_CLUSTER_H
 
@@ -28,8 +28,8 @@ typedef struct ditto_cluster ditto_cluster;
 /** The functions of a wire may only be called by the thread that made the cluster. */
 #define DITTO_WIRE_ONE_THREAD UINT32_C(1)
 
-/** `destroy` of a wire may be called while sends and receives are unfinished. Afterwards the wire does not touch
- *  their memory. */
+/** `destroy` of a wire may be called while sends and receives are unfinished. Afterwards the wire does not
+ *  touch their memory. */
 #define DITTO_WIRE_ENDS_TRANSFERS UINT32_C(2)
 
 /** A send or a receive that a wire has finished. */
@@ -77,8 +77,8 @@ typedef struct ditto_wire {
      *  number in *count. Every send and receive has one event, unless it was cancelled. */
     ditto_status (*progress)(void *user, ditto_wire_event *events, size_t capacity, size_t *count);
 
-    /** Frees the wire. No send or receive is unfinished, unless the wire has DITTO_WIRE_ENDS_TRANSFERS. May be
-     *  NULL. */
+    /** Frees the wire. No send or receive is unfinished, unless the wire has DITTO_WIRE_ENDS_TRANSFERS. May
+     *  be NULL. */
     void (*destroy)(void *user);
 } ditto_wire;
 

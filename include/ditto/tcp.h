@@ -34,8 +34,9 @@ typedef struct ditto_tcp_options {
     uint32_t host;
     int has_host; /**< not 0: `host` is used */
 
-    /** The port of the first host of each machine if mpirun, mpiexec or srun tells the hosts; the next ones have
-     *  the ports behind it. 0 means DITTO_PORT of the environment, or a port that is computed from the job. */
+    /** The port of the first host of each machine if mpirun, mpiexec or srun tells the hosts; the next ones
+     *  have the ports behind it. 0 means DITTO_PORT of the environment, or a port that is computed from the
+     *  job. */
     uint32_t port;
 
     /** A word that hosts must show to be let in. NULL means DITTO_SECRET of the environment, or none. It

@@ -573,8 +573,8 @@ static void hosts_that_do_not_belong_together(void **state)
     assert_true(host[2].status == DITTO_ERR_UNSUPPORTED || host[2].status == DITTO_ERR_SYSTEM);
 }
 
-/* Strangers connect to host 0 as soon as it listens: one that says nothing, and others that say something else
- * than a host does, or only a part of it. The hosts find each other nevertheless. */
+/* Strangers connect to host 0 as soon as it listens: one that says nothing, and others that say something
+ * else than a host does, or only a part of it. The hosts find each other nevertheless. */
 static void *disturb(void *list)
 {
     static const char *const words[] = { "", "GET / HTTP/1.1\r\nHost: a.long.name.of.a.host.com\r\n\r\n",
@@ -669,8 +669,8 @@ static void a_host_that_is_killed(void **state)
     close(started[1]);
 }
 
-/* Without a life line, the wire itself notices that a process has ended. One that has destroyed its cluster has
- * left, which is no loss. */
+/* Without a life line, the wire itself notices that a process has ended. One that has destroyed its cluster
+ * has left, which is no loss. */
 static void hosts_that_end_or_leave(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* src/hosts/tcp/tcp_connect.c - connects the hosts of a cluster over TCP. See tcp_connect.h.
  *
-  * Each host but the last one listens on its port. It connects to all hosts with lower numbers, and then lets in
- * those with higher ones. Host 0 lets hosts in at once, so host 1 gets its answer from it, and lets in the
+ * Each host but the last one listens on its port. It connects to all hosts with lower numbers, and then lets
+ * in those with higher ones. Host 0 lets hosts in at once, so host 1 gets its answer from it, and lets in the
  * others, and so on, so there is no deadlock. The system keeps connections until a host lets them in. A host
  * that has not been started yet refuses connections, so they are tried again until the time limit. */
 #include "hosts/tcp/tcp_connect.h"
@@ -247,8 +247,8 @@ static void keep(struct connecting *c, uint32_t host, int fd)
     dti_socket_set_options(fd);
 }
 
-/* Says to a process that has connected whether it is let in. A connection that says something else than a host
- * does is closed. */
+/* Says to a process that has connected whether it is let in. A connection that says something else than a
+ * host does is closed. */
 static void answer_to(struct connecting *c, int fd)
 {
     static const char *const reasons[] = { "", "", "another secret", "another list of hosts, or number",

@@ -4,9 +4,9 @@
  * messages of one host do, too. A frame takes the oldest receive of its channel. If there is none, the
  * message is kept in memory until one comes.
  *
-  * A host that destroys its wire says so with a last frame. After that, receives from it stay unfinished, as if
- * it were silent. If a connection breaks without this frame, messages that have arrived are still received,
- * and all other sends and receives of this host end with LOST. */
+ * A host that destroys its wire says so with a last frame. After that, receives from it stay unfinished, as
+ * if it were silent. If a connection breaks without this frame, messages that have arrived are still
+ * received, and all other sends and receives of this host end with LOST. */
 #include "base/errors/status.h"
 #include "base/types/types.h"
 #include "hosts/cluster.h"
@@ -519,8 +519,8 @@ static void free_list(struct list *list)
     }
 }
 
-/* Says to the other hosts that this one leaves, and waits until they have read everything. A connection that is
- * closed while it has bytes to read is reset, and then the other host may lose what it was sent. */
+/* Says to the other hosts that this one leaves, and waits until they have read everything. A connection that
+ * is closed while it has bytes to read is reset, and then the other host may lose what it was sent. */
 static void take_leave(const struct tcp_wire *w)
 {
     const struct frame last = { .channel = LEAVING, .magic = FRAME_MAGIC };
@@ -631,7 +631,7 @@ static ditto_status make_cluster(const struct dti_tcp_hosts *hosts, const char *
     ditto_status status = connect_wire(w, hosts, secret, timeout_ms);
     wire.num_hosts = hosts->count;
     wire.host = hosts->own;
-        wire.flags = DITTO_WIRE_ENDS_TRANSFERS;
+    wire.flags = DITTO_WIRE_ENDS_TRANSFERS;
     wire.name = "TCP";
     wire.user = w;
     wire.send = wire_send;
