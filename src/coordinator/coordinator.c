@@ -134,13 +134,17 @@ static uint32_t end_threads(struct ditto_coordinator *c)
     return lost;
 }
 
+/* It looks at the functions first. A worker becomes RETIRED before its function is finished elsewhere, so if
+ * all functions are finished, the loop sees each worker whose function is late. */
 bool dti_coordinator_is_in_use(const struct ditto_coordinator *c)
 {
+    if (!dti_all_finished(c))
+        return true;
     for (uint32_t i = 0; i < c->workers->count; i++)
         if ((atomic_load_explicit(&c->worker[i].state, memory_order_acquire) & 3) == DTI_WORKER_RETIRED &&
             !atomic_load_explicit(&c->worker[i].has_left, memory_order_acquire))
             return true;
-    return !dti_all_finished(c);
+    return false;
 }
 
 /* Variables and optimizers are not destroyed meanwhile. */
