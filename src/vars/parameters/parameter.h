@@ -131,9 +131,9 @@ void dti_parameter_read(const ditto_variable *v, void *dst, const struct dti_rea
  * variable. */
 void dti_parameter_write(const ditto_variable *v, enum dti_rule rule, const void *value);
 
-/* Copies a value to a new parameter, or to a new slot of one, before others know it. A parameter gets the
- * versions, as dti_restored_version says, or counts an update if there are none. A new slot changes no
- * version. */
+/* Copies a restored value to a parameter, or to a slot of one. Workers may use it meanwhile. A parameter gets
+ * the versions, as dti_restored_version says, or counts an update if there are none. A slot changes no
+ * version. Any thread that holds the variable. */
 void dti_parameter_fill(const ditto_variable *v, const void *value, const uint64_t *versions, size_t count);
 
 /* -- parameter_rows.c: rows of a parameter, whose indices have been checked. A row number that the caller

@@ -84,7 +84,7 @@ ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *
 /* Writes a value whose variable exists now. */
 static ditto_status write_created(ditto_variable *v, const struct dti_waiting_value *value)
 {
-    if (v->shard == NULL || v->optimizer_slot || value->versions == NULL)
+    if (v->shard == NULL)
         return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->value);
     dti_parameter_fill(v, value->value, value->versions, value->num_versions);
     return DITTO_OK;
