@@ -13,7 +13,9 @@
  *     part->lock          the list of batches, for a few instructions. A thread that retires the worker has
  *                         changed its state before it takes this lock, so a replica that holds it either
  *                         sees the state, or adds a batch that the other thread finds.
- * A thread that retires a worker never waits for `taking`. */
+ * Between part->taking and part->lock there is `choosing` of the pass (shared_pass.h). It is held until the
+ * batch is in the list, or is given back because the worker was retired. A thread that retires a worker
+ * never waits for `taking` or `choosing`. */
 #include "base/errors/status.h"
 #include "coordinator/coordinator.h"
 #include "input/input.h"
@@ -248,6 +250,28 @@ static ditto_status look(const struct dti_function_worker *w, struct worker_part
     return retired ? fail_retired(w) : status;
 }
 
+/* Where a batch goes that is being taken. */
+struct taker {
+    const struct dti_function_worker *w;
+    struct worker_part *part;
+    struct taken *entry;
+};
+
+/* Adds the batch to the list of the worker, or gives it back if the worker is retired. */
+static void add_taken(void *argument, ditto_status status, struct dti_shared_batch *batch)
+{
+    const struct taker *taker = argument;
+    struct worker_part *part = taker->part;
+    taker->entry->status = status;
+    taker->entry->batch = batch;
+    pthread_mutex_lock(&part->lock);
+    taker->entry->older = part->newest;
+    part->newest = taker->entry;
+    if (is_retired(taker->w))
+        clear(part, true); /* the thread that has retired the worker may have been here before */
+    pthread_mutex_unlock(&part->lock);
+}
+
 /* Takes the next batch of the pass for the worker, which becomes number `index` of its function. */
 static ditto_status take_for_worker(const struct dti_function_worker *w, struct ditto_shared_dataset *s,
                                     struct worker_part *part, uint64_t index)
@@ -256,19 +280,12 @@ static ditto_status take_for_worker(const struct dti_function_worker *w, struct 
     if (t == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a batch");
     t->index = index;
-    t->status = dti_shared_pass_take(w->strategy->base.team, s->pass, &t->batch);
-    if (t->status < 0) {
-        ditto_status status = t->status;
-        free(t);
-        return status;
-    }
-    pthread_mutex_lock(&part->lock);
-    t->older = part->newest;
-    part->newest = t;
-    if (is_retired(w))
-        clear(part, true); /* the thread that has retired the worker may have been here before */
-    pthread_mutex_unlock(&part->lock);
-    return DITTO_OK;
+    struct taker taker = { w, part, t };
+    ditto_status status = dti_shared_pass_take(w->strategy->base.team, s->pass, add_taken, &taker);
+    if (status >= 0)
+        return DITTO_OK;
+    free(t);
+    return status;
 }
 
 /* Finds the batch number `index` of the present function, or takes it. */

@@ -125,12 +125,15 @@ static ditto_status choose(struct dti_team *team, struct dti_shared_pass *pass, 
 }
 
 ditto_status dti_shared_pass_take(struct dti_team *team, struct dti_shared_pass *pass,
-                                  struct dti_shared_batch **out)
+                                  dti_shared_batch_taken *taken, void *taker)
 {
+    struct dti_shared_batch *batch;
     pthread_mutex_lock(&pass->choosing);
-    ditto_status status = take_returned(pass, out);
-    if (status == DITTO_OK && *out == NULL)
-        status = choose(team, pass, out);
+    ditto_status status = take_returned(pass, &batch);
+    if (status == DITTO_OK && batch == NULL)
+        status = choose(team, pass, &batch);
+    if (status >= 0)
+        taken(taker, status, batch);
     pthread_mutex_unlock(&pass->choosing);
     return status;
 }

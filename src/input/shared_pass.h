@@ -8,7 +8,9 @@
  * back are taken before new ones, and they are part of a saved position.
  *
  * Locks  `choosing` may be held for long, while a function of the program chooses a row. `lock` is held for a
- *        few instructions only, and is the inner one. A thread that gives a batch back needs only `lock`. */
+ *        few instructions only, and is the inner one. A thread that gives a batch back needs only `lock`.
+ *        A batch leaves `choosing` in the hands of its taker (dti_shared_batch_taken), so that a thread that
+ *        has `choosing` finds every batch either with a taker or among those that were given back. */
 #ifndef DTI_SHARED_PASS_H
 #define DTI_SHARED_PASS_H
 
@@ -61,9 +63,15 @@ void dti_shared_pass_close(struct dti_team *team, struct dti_shared_pass *pass);
 /* Lets functions that look for rows end early. Any thread may call it. */
 void dti_shared_pass_interrupt(struct dti_shared_pass *pass);
 
-/* Takes a batch. Returns END_OF_INPUT, or the error that ends the pass, again and again, and NO_MEMORY. */
+/* Gets a batch that was taken, with a reference. If the status is END_OF_INPUT, the batch is NULL. The caller
+ * holds `choosing`. The function may take locks under which no thread waits for `choosing`, and may give the
+ * batch back. */
+typedef void dti_shared_batch_taken(void *taker, ditto_status status, struct dti_shared_batch *batch);
+
+/* Takes a batch, and calls `taken` unless there is an error. Returns END_OF_INPUT, or the error that ends the
+ * pass, again and again, and NO_MEMORY. */
 ditto_status dti_shared_pass_take(struct dti_team *team, struct dti_shared_pass *pass,
-                                  struct dti_shared_batch **out);
+                                  dti_shared_batch_taken *taken, void *taker);
 
 /* Another thread will take the batch. The caller's reference is used up. */
 void dti_shared_batch_give_back(struct dti_shared_batch *batch);
