@@ -515,6 +515,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_shared_dataset(ditto_co
  *                               have not called this equally often
  *  @retval DITTO_ERR_CONTEXT    self is not the calling thread's replica; this is no function of the shared
  *                               dataset's coordinator
+ *  @retval DITTO_ERR_FORKED     this is a child process after fork
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the batch
  *  @retval DITTO_ERR_INVALID    a pointer is NULL
  *  An error of the input is returned to the function that asked for the rows, and to all that ask later. The
@@ -542,6 +543,7 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_shared_dataset_next(ditto_replica *
  *  @retval DITTO_ERR_INVALID      a pointer is NULL; `save` of a generator returned a larger length in its
  *                                 second call
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the state
+ *  @retval DITTO_ERR_FORKED       this is a child process after fork
  *  @par Ownership
  *  The caller frees the state with ditto_state_free.
  *  @par Cost
@@ -553,7 +555,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_shared_dataset_save(ditto_shared_da
  *  later. It may be called after the coordinator was destroyed, which ends the pass.
  *
  *  @param shared  the shared dataset; NULL is allowed
- *  @retval DITTO_OK           it is destroyed
+ *  @retval DITTO_OK           it is destroyed. In a child process after fork its memory stays until the child
+ *                             ends
  *  @retval DITTO_ERR_BUSY     functions are in the queue or being executed, also late ones; nothing was done
  *  @retval DITTO_ERR_CONTEXT  called in a scheduled function or in a run; nothing was done
  *  @par Cost

@@ -288,6 +288,9 @@ ditto_status ditto_shared_dataset_destroy(ditto_shared_dataset *shared)
     DTI_ENTER();
     if (shared == NULL)
         return DITTO_OK;
+    /* In a child process after fork the memory stays, as that of the coordinator does. */
+    if (dti_process_differs(dti_shared_dataset_coordinator(shared)->process))
+        return DITTO_OK;
     if (!dti_shared_dataset_is_detached(shared))
         return destroy_attached(shared);
     dti_shared_dataset_free_detached(shared);
@@ -330,6 +333,8 @@ ditto_status ditto_shared_dataset_next(ditto_replica *self, ditto_shared_dataset
     DTI_TRY(dti_not_null(shared, "shared"));
     DTI_TRY(find_worker(r, dti_shared_dataset_coordinator(shared), "the shared dataset", &w));
     DTI_TRY(dti_not_null(out, "out"));
+    if (dti_replica_is_forked(r))
+        return dti_fail_forked();
     return dti_shared_dataset_next(r, w, shared, out);
 }
 

@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define MOST_ROWS 100000
 
@@ -770,6 +772,44 @@ static void rule_12_9_a_late_function_keeps_its_batch(void **state)
     assert_int_equal(in_child(destroy_before_late, NULL, 100), 0);
 }
 
+static ditto_status fork_and_take(ditto_replica *self, void *user)
+{
+    ditto_batch batch;
+    int ended;
+    (void)user;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(ditto_shared_dataset_next(self, test.shared, &batch) == DITTO_ERR_FORKED ? 0 : 1);
+    if (child < 0 || waitpid(child, &ended, 0) != child || ended != 0)
+        return ditto_fail(self, 7, "a child process took a batch");
+    return DITTO_OK;
+}
+
+static int use_in_child(void *unused)
+{
+    void *saved;
+    size_t bytes;
+    (void)unused;
+    REQUIRE(ditto_shared_dataset_save(test.shared, &saved, &bytes) == DITTO_ERR_FORKED);
+    REQUIRE(ditto_shared_dataset_destroy(test.shared) == DITTO_OK);
+    REQUIRE(ditto_coordinator_destroy(test.coordinator) == DITTO_OK);
+    return 0;
+}
+
+static void rule_12_9_child_processes(void **state)
+{
+    (void)state;
+    begin(2, 1);
+    share(numbers(100, 10, 0), NULL);
+    schedule("fork_and_take", fork_and_take, 1);
+    assert_ok(ditto_coordinator_join(test.coordinator));
+    assert_int_equal(in_child(use_in_child, NULL, 100), 0);
+    schedule("take_all", take_all, 1);
+    assert_ok(ditto_coordinator_join(test.coordinator));
+    assert_used_once(0, 100);
+    end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -789,6 +829,7 @@ int main(void)
         cmocka_unit_test(rule_12_9_batches_of_a_late_function_are_taken_again),
         cmocka_unit_test(rule_12_9_a_position_has_batches_of_lost_workers),
         cmocka_unit_test(rule_12_9_a_late_function_keeps_its_batch),
+        cmocka_unit_test(rule_12_9_child_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
