@@ -81,8 +81,9 @@ void dti_parameter_fill(const ditto_variable *v, const void *value, const uint64
     size_t element_bytes = ditto_dtype_bytes(v->spec.dtype);
     for (uint32_t i = 0; i < v->pieces; i++) {
         dti_shard_lock(v, i);
-        dti_shard_apply(v, DTI_RULE_ASSIGN, elements_of(v, i),
-                        (const char *)value + v->piece[i].first * element_bytes, v->piece[i].count);
+        if (v->piece[i].count != 0)
+            dti_shard_apply(v, DTI_RULE_ASSIGN, elements_of(v, i),
+                            (const char *)value + v->piece[i].first * element_bytes, v->piece[i].count);
         if (versions != NULL && !v->optimizer_slot)
             dti_shard_set_version(v, i, dti_restored_version(versions, count, v->pieces, i));
         else if (!v->borrows_shards)

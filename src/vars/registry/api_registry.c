@@ -44,9 +44,18 @@ static ditto_status find(const struct dti_team *team, const char *name, ditto_va
     return DITTO_OK;
 }
 
+/* Writes a value to a variable that exists. */
+static ditto_status write_created(ditto_variable *v, const struct dti_waiting_value *value)
+{
+    if (v->shard == NULL)
+        return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->value);
+    dti_parameter_fill(v, value->value, value->versions, value->num_versions);
+    return DITTO_OK;
+}
+
 static ditto_status restore(struct dti_team *team, const char *name, const ditto_tensor *value)
 {
-    struct dti_waiting_value given = { .spec = *value };
+    struct dti_waiting_value given = { .spec = *value, .value = value->data };
     ditto_variable *v;
     DTI_TRY(find(team, name, &v));
     if (v == NULL) {
@@ -56,7 +65,7 @@ static ditto_status restore(struct dti_team *team, const char *name, const ditto
         return DITTO_OK;
     }
     DTI_TRY(dti_waiting_value_check(&given, v));
-    return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->data);
+    return write_created(v, &given);
 }
 
 ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *name,
@@ -79,15 +88,6 @@ ditto_status ditto_strategy_restore_value(ditto_strategy *strategy, const char *
         status = restore(team, name, value);
     dti_cross_leave(team, &frame);
     return dti_cross_tell(team, begin, status);
-}
-
-/* Writes a value whose variable exists now. */
-static ditto_status write_created(ditto_variable *v, const struct dti_waiting_value *value)
-{
-    if (v->shard == NULL)
-        return v->kind->cross_write(v, DTI_RULE_ASSIGN, value->value);
-    dti_parameter_fill(v, value->value, value->versions, value->num_versions);
-    return DITTO_OK;
 }
 
 /* Handles the values of the list whose variables exist now. Checks that they fit, or writes them. */
