@@ -306,7 +306,7 @@ typedef struct ditto_worker_info {
     /** How often it has made the iterators of per-worker datasets. */
     uint64_t iterators;
 
-    /** How long it had no function to execute, since its thread began. */
+    /** How long it had no function to execute, since its thread began. It is never smaller in a later call. */
     uint64_t idle_ns;
 } ditto_worker_info;
 

@@ -44,15 +44,19 @@ enum dti_worker_state { DTI_WORKER_FREE, DTI_WORKER_RUNNING, DTI_WORKER_RETIRED 
 struct dti_function_worker {
     /* The number of functions that it has finished. Only the worker writes it. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t finished;
-    _Atomic uint64_t functions, busy_ns, idle_ns, iterators; /* as in ditto_worker_info */
-    _Atomic uint64_t idle_since_ns; /* when its last function has ended, or its thread has begun */
+    _Atomic uint64_t functions, busy_ns, iterators; /* as in ditto_worker_info */
+
+    /* The time without a function, as one number, so that it never goes backwards for a thread that reads it.
+     * While the worker has a function, this is twice the time. While it has none, this is twice the
+     * difference of the time and the moment, plus 1, so that the time is (idle >> 1) + now, modulo 2^63. */
+    _Atomic uint64_t idle;
 
     /* The function that it executes, for reports, or NULL. */
     _Atomic(const struct dti_function *) executes;
 
     /* A number that grows with each function, times 4, plus an enum dti_worker_state. */
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t state;
-    _Atomic uint64_t began_at_ns; /* of the function that runs; only if there is a limit */
+    _Atomic uint64_t began_at_ns; /* of the function that runs, or ran last */
     struct dti_scheduled current; /* the function that runs; belongs to the owner of the state */
 
     struct dti_wait_queue wait;

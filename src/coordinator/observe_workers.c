@@ -29,9 +29,17 @@ static uint64_t since(const _Atomic uint64_t *moment, uint64_t now)
     return now > began ? now - began : 0;
 }
 
+/* Returns how long the worker had no function. */
+static uint64_t idle_time(const struct dti_function_worker *w)
+{
+    /* acquire: pairs with the release in worker.c, so that the clock is read after the worker has read it. */
+    uint64_t idle = atomic_load_explicit(&w->idle, memory_order_acquire);
+    return (idle & 1) != 0 ? ((idle >> 1) + dti_now_ns()) & (UINT64_MAX >> 1) : idle >> 1;
+}
+
 void dti_worker_observe(const struct dti_function_worker *w, ditto_worker_info *out)
 {
-    uint64_t state = number(&w->state) & 3, now = dti_now_ns();
+    uint64_t state = number(&w->state) & 3;
     bool has_left = atomic_load_explicit(&w->has_left, memory_order_relaxed);
     uint32_t replicas = w->coordinator->workers->replicas;
     *out = (ditto_worker_info){
@@ -42,10 +50,8 @@ void dti_worker_observe(const struct dti_function_worker *w, ditto_worker_info *
         .functions = number(&w->functions),
         .busy_ns = number(&w->busy_ns),
         .iterators = number(&w->iterators),
-        .idle_ns = number(&w->idle_ns),
+        .idle_ns = idle_time(w),
     };
-    if (state == DTI_WORKER_FREE && !has_left)
-        out->idle_ns += since(&w->idle_since_ns, now);
 }
 
 /* Returns the number of functions in the queue, with those that retired workers have given back. */

@@ -86,6 +86,21 @@ static ditto_status run(struct dti_function_worker *w, const struct dti_schedule
     return status;
 }
 
+/* -- the time without a function; see `idle` in coordinator.h. Only the worker writes it. -- */
+
+static void begin_idle(struct dti_function_worker *w, uint64_t now)
+{
+    uint64_t time = atomic_load_explicit(&w->idle, memory_order_relaxed) >> 1;
+    /* release: pairs with the acquire in idle_time, here and below. */
+    atomic_store_explicit(&w->idle, ((time - now) << 1) | 1, memory_order_release);
+}
+
+static void end_idle(struct dti_function_worker *w, uint64_t now)
+{
+    uint64_t idle = atomic_load_explicit(&w->idle, memory_order_relaxed);
+    atomic_store_explicit(&w->idle, ((idle >> 1) + now) << 1, memory_order_release);
+}
+
 /* From here on the worker is retired if the function takes too long. */
 static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uint64_t now)
 {
@@ -95,6 +110,7 @@ static void begin(struct dti_function_worker *w, struct dti_scheduled *item, uin
     /* The worker's own references, which it keeps if the function is taken away. */
     dti_copied_keep(item->arguments);
     dti_remote_keep(item->remote);
+    end_idle(w, now);
     atomic_store_explicit(&w->began_at_ns, now, memory_order_relaxed);
     /* release: pairs with the acquire in dti_retire_late. */
     atomic_store_explicit(&w->state, (state | 3) + 1 + DTI_WORKER_RUNNING, memory_order_release);
@@ -168,7 +184,7 @@ static ditto_status prepare_function(struct dti_function_worker *w, const struct
 static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct dti_copied *result = NULL;
-    uint64_t began = dti_now_ns(), idle_since = atomic_load_explicit(&w->idle_since_ns, memory_order_relaxed);
+    uint64_t began = dti_now_ns();
     begin(w, item, began);
     ditto_status status = prepare_function(w, item);
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
@@ -184,13 +200,11 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
     }
     if (is_executed) {
         status = dti_shared_datasets_end_function(w, status);
-        uint64_t now = dti_now_ns();
         count(&w->functions, 1);
-        count(&w->busy_ns, now - began);
-        count(&w->idle_ns, began - idle_since);
-        atomic_store_explicit(&w->idle_since_ns, now, memory_order_relaxed);
+        count(&w->busy_ns, dti_now_ns() - began);
         atomic_store_explicit(&w->executes, NULL, memory_order_relaxed);
     }
+    begin_idle(w, dti_now_ns());
     if (!is_cancelled)
         deliver(w, item, status, result);
     finish(w, item);
@@ -210,7 +224,7 @@ static bool prepare(struct dti_function_worker *w)
         w->start_error = *dti_error_get();
     w->wait_policy = dti_team_wait_policy(team, dti_team_replica(team, 0)->pu.number, &epoch);
     bool is_ready = w->start_status == DITTO_OK;
-    atomic_store_explicit(&w->idle_since_ns, dti_now_ns(), memory_order_relaxed);
+    begin_idle(w, dti_now_ns());
     atomic_store_explicit(&w->has_begun, true, memory_order_release); /* pairs with dti_coordinator_create */
     return is_ready;
 }
@@ -227,12 +241,15 @@ void *dti_worker_main(void *argument)
     if (prepare(w)) {
         dti_thread_hook(options->thread_start, 0, options->thread_user);
         (void)dti_public_enter("ditto_coordinator_schedule");
-        while (next_function(w, &item) && execute(w, &item))
-            ;
+        bool is_own = true;
+        while (is_own && next_function(w, &item))
+            is_own = execute(w, &item);
         /* This is the only thread of the child process, so its return ends the process, as a return from main
          * does. Locks may be held by threads that do not exist there. */
         if (dti_process_differs(c->process))
             return NULL;
+        if (is_own)
+            end_idle(w, dti_now_ns());
         dti_thread_hook(options->thread_stop, 0, options->thread_user);
         (void)dti_scope_leave(w->strategy);
     }

@@ -148,6 +148,7 @@ static void rule_12_14_time_of_workers(void **state)
             assert_ok(ditto_coordinator_worker_info(test.coordinator, w, &after));
             assert_true(before.is_busy && after.is_busy);
             assert_true(before.idle_ns == after.idle_ns); /* a worker that is busy is not idle */
+            assert_true(before.idle_ns > 0);              /* it was, before the function */
         }
         assert_ok(ditto_coordinator_stats(test.coordinator, &all));
         assert_int_equal(all.num_workers, n);
@@ -218,7 +219,15 @@ static void rule_12_14_depth_of_the_queue(void **state)
 
 static void *read_again_and_again(void *has_ended)
 {
+    uint64_t idle_ns[3] = { 0 };
     while (!atomic_load((_Atomic int *)has_ended)) {
+        for (uint32_t w = 0; w < 3; w++) {
+            ditto_worker_info info = DITTO_WORKER_INFO_INIT;
+            if (ditto_coordinator_worker_info(test.coordinator, w, &info) != DITTO_OK ||
+                info.idle_ns < idle_ns[w])
+                return "failed";
+            idle_ns[w] = info.idle_ns;
+        }
         ditto_coordinator_counters all = DITTO_COORDINATOR_COUNTERS_INIT;
         ditto_staleness_counters ages = DITTO_STALENESS_COUNTERS_INIT;
         if (ditto_coordinator_stats(test.coordinator, &all) != DITTO_OK || all.ended > all.scheduled ||
