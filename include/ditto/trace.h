@@ -48,7 +48,7 @@ typedef struct ditto_trace_options {
  *  @param options   the options, or NULL for the defaults
  *  @return DITTO_OK, or one of:
  *  @retval DITTO_ERR_NO_MEMORY    memory was refused. Nothing has changed. With workers, earlier
- *                                 recordings may be deleted
+ *                                 recordings of all of them may be deleted, and then none records
  *  @retval DITTO_ERR_RANGE        num_events is so large that the bytes of the events overflow size_t
  *  @retval DITTO_ERR_INVALID      struct_size of options is not set
  *  @retval DITTO_ERR_UNSUPPORTED  options is of a newer version, and has a field set that this version

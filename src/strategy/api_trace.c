@@ -64,14 +64,15 @@ static struct dti_team *team_at(const ditto_strategy *strategy, uint32_t index)
     return dti_team_of(strategy->workers != NULL ? strategy->workers->strategy[index] : strategy);
 }
 
-/* Starts all, or none: if there is no memory for one, those before it do not record. */
+/* Starts all, or none. If there is no memory for a team after the first one, earlier recordings of the teams
+ * before it are lost. Then those of all are deleted, because they belong together. */
 static ditto_status start(const ditto_strategy *strategy, size_t events)
 {
     for (uint32_t i = 0; i < num_teams(strategy); i++) {
         ditto_status status = dti_trace_start(team_at(strategy, i), events);
         if (status != DITTO_OK) {
-            while (i-- > 0)
-                dti_trace_forget(team_at(strategy, i));
+            for (uint32_t k = 0; i > 0 && k < num_teams(strategy); k++)
+                dti_trace_forget(team_at(strategy, k));
             return status;
         }
     }
