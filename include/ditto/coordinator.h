@@ -518,7 +518,9 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_coordinator_shared_dataset(ditto_co
  *  @retval DITTO_ERR_FORKED     this is a child process after fork
  *  @retval DITTO_ERR_NO_MEMORY  there is no memory for the batch
  *  @retval DITTO_ERR_INVALID    a pointer is NULL
- *  An error of the input is returned to the function that asked for the rows, and to all that ask later. The
+ *  An error of the input is returned to the function that asked for the rows, and to all that ask later.
+ *  DITTO_ERR_NO_MEMORY while rows are read, and any error that a retired worker finds in the rows of its
+ *  batch, are returned to the caller alone. The
  *  batch that has a row which cannot be read is not delivered; if the input fails while rows are chosen,
  *  those before the error are delivered first, as a smaller batch.
  *  @par Cost

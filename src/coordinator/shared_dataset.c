@@ -199,18 +199,35 @@ static struct taken *find(const struct worker_part *part, uint64_t index)
     return t != NULL && t->index == index ? t : NULL;
 }
 
-/* Removes all. If `given_back` is true, other workers will take the batches, the oldest first. */
-static void clear(struct worker_part *part, bool given_back)
+/* Removes all. Other workers will take the batches, the oldest first. */
+static void give_all_back(struct worker_part *part)
 {
     for (struct taken *t = part->newest, *older; t != NULL; t = older) {
         older = t->older;
-        if (given_back && t->batch != NULL)
+        if (t->batch != NULL)
             dti_shared_batch_give_back(t->batch);
-        else
-            dti_shared_batch_drop(t->batch);
         free(t);
     }
     part->newest = NULL;
+}
+
+/* Moves all entries to another list. */
+static void move_to(struct worker_part *part, struct taken **list)
+{
+    for (struct taken *t; (t = part->newest) != NULL; *list = t) {
+        part->newest = t->older;
+        t->older = *list;
+    }
+}
+
+/* Frees entries that are in no list of a worker. The caller has no lock, because values of rows are freed. */
+static void drop_all(struct taken *list)
+{
+    for (struct taken *older; list != NULL; list = older) {
+        older = list->older;
+        dti_shared_batch_drop(list->batch);
+        free(list);
+    }
 }
 
 /* -- taking a batch, on a thread of a replica -- */
@@ -268,7 +285,7 @@ static void add_taken(void *argument, ditto_status status, struct dti_shared_bat
     taker->entry->older = part->newest;
     part->newest = taker->entry;
     if (is_retired(taker->w))
-        clear(part, true); /* the thread that has retired the worker may have been here before */
+        give_all_back(part); /* the thread that has retired the worker may have been here before */
     pthread_mutex_unlock(&part->lock);
 }
 
@@ -308,6 +325,7 @@ static ditto_status find_or_take(const struct dti_function_worker *w, struct dit
  * back. */
 static void count_use(const struct dti_function_worker *w, struct worker_part *part, uint64_t index)
 {
+    struct taken *unused = NULL;
     pthread_mutex_lock(&part->lock);
     struct taken *t = find(part, index);
     bool is_last = t != NULL && ++t->used == w->coordinator->workers->replicas;
@@ -316,10 +334,11 @@ static void count_use(const struct dti_function_worker *w, struct worker_part *p
         while (*at != t)
             at = &(*at)->older;
         *at = t->older;
-        dti_shared_batch_drop(t->batch);
-        free(t);
+        t->older = NULL;
+        unused = t;
     }
     pthread_mutex_unlock(&part->lock);
+    drop_all(unused);
 }
 
 static ditto_status next_batch(struct dti_replica *r, struct dti_function_worker *w,
@@ -339,6 +358,9 @@ static ditto_status next_batch(struct dti_replica *r, struct dti_function_worker
         return status;
     if (status == DITTO_OK)
         status = dti_shared_batch_fill(r->team, batch, r->index, &own->reader, own->memory, out);
+    /* The batches of a retired worker are read again, and there may be memory for other workers. */
+    if (status < 0 && status != DITTO_ERR_NO_MEMORY && !is_retired(w))
+        dti_shared_pass_end(s->pass, status);
     dti_shared_batch_drop(batch);
     count_use(w, part, own->taken++);
     return status;
@@ -355,8 +377,8 @@ ditto_status dti_shared_dataset_next(struct dti_replica *r, struct dti_function_
 
 /* -- the end of a function -- */
 
-/* Returns true if the replicas of the worker have called next equally often. */
-static bool end_in(const struct ditto_coordinator *c, struct worker_part *part)
+/* Moves the batches to the list. Returns true if the replicas of the worker have called next equally often. */
+static bool end_in(const struct ditto_coordinator *c, struct worker_part *part, struct taken **list)
 {
     bool is_equal = true;
     for (uint32_t r = 1; r < c->workers->replicas; r++)
@@ -364,7 +386,7 @@ static bool end_in(const struct ditto_coordinator *c, struct worker_part *part)
     for (uint32_t r = 0; r < c->workers->replicas; r++)
         part->own[r].taken = 0;
     pthread_mutex_lock(&part->lock);
-    clear(part, false);
+    move_to(part, list);
     pthread_mutex_unlock(&part->lock);
     return is_equal;
 }
@@ -372,14 +394,16 @@ static bool end_in(const struct ditto_coordinator *c, struct worker_part *part)
 ditto_status dti_shared_datasets_end_function(struct dti_function_worker *w, ditto_status status)
 {
     struct ditto_coordinator *c = w->coordinator;
+    struct taken *unused = NULL;
     bool is_equal = true;
     if (!atomic_load_explicit(&w->has_taken, memory_order_relaxed))
         return status;
     atomic_store_explicit(&w->has_taken, false, memory_order_relaxed);
     pthread_mutex_lock(&c->lock);
     for (struct ditto_shared_dataset *s = c->shared; s != NULL; s = s->next)
-        is_equal = end_in(c, &s->part[w->index]) && is_equal;
+        is_equal = end_in(c, &s->part[w->index], &unused) && is_equal;
     pthread_mutex_unlock(&c->lock);
+    drop_all(unused);
     if (is_equal || status < 0)
         return status;
     return DTI_FAIL(
@@ -395,7 +419,7 @@ void dti_shared_datasets_give_back(struct dti_function_worker *w)
     pthread_mutex_lock(&c->lock);
     for (struct ditto_shared_dataset *s = c->shared; s != NULL; s = s->next) {
         pthread_mutex_lock(&s->part[w->index].lock);
-        clear(&s->part[w->index], true);
+        give_all_back(&s->part[w->index]);
         pthread_mutex_unlock(&s->part[w->index].lock);
     }
     pthread_mutex_unlock(&c->lock);

@@ -62,8 +62,8 @@ void dti_shared_batch_give_back(struct dti_shared_batch *batch)
 
 /* -- the end -- */
 
-/* Ends the pass, unless it has failed before. An error replaces the end of the input. */
-static void end_with(struct dti_shared_pass *pass, ditto_status status)
+/* An error replaces the end of the input. */
+void dti_shared_pass_end(struct dti_shared_pass *pass, ditto_status status)
 {
     pthread_mutex_lock(&pass->lock);
     if (pass->end_status >= 0) {
@@ -114,7 +114,7 @@ static ditto_status choose(struct dti_team *team, struct dti_shared_pass *pass, 
     batch->rows = got;
     batch->number = pass->next_number;
     if (status != DITTO_OK)
-        end_with(pass, status);
+        dti_shared_pass_end(pass, status);
     if (dti_cut_exists(&pass->cut, want, got, status < 0, false)) {
         pass->next_number++;
         *out = batch;
@@ -170,10 +170,8 @@ ditto_status dti_shared_batch_fill(struct dti_team *team, const struct dti_share
                                   destination);
         dti_frame_leave(&frame, saved);
     }
-    if (status != DITTO_OK) {
-        end_with(pass, status);
+    if (status != DITTO_OK)
         return status;
-    }
     describe(batch, rows, memory, out);
     return DITTO_OK;
 }

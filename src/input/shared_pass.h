@@ -73,13 +73,17 @@ typedef void dti_shared_batch_taken(void *taker, ditto_status status, struct dti
 ditto_status dti_shared_pass_take(struct dti_team *team, struct dti_shared_pass *pass,
                                   dti_shared_batch_taken *taken, void *taker);
 
+/* Ends the pass with the thread's error, for example that of a row that cannot be read, unless it has failed
+ * before. Batches that were taken stay valid. */
+void dti_shared_pass_end(struct dti_shared_pass *pass, ditto_status status);
+
 /* Another thread will take the batch. The caller's reference is used up. */
 void dti_shared_batch_give_back(struct dti_shared_batch *batch);
 void dti_shared_batch_keep(struct dti_shared_batch *batch);
 void dti_shared_batch_drop(struct dti_shared_batch *batch);
 
-/* Reads the rows of one replica's part into `memory`, which has payload_bytes, and describes it. A row that
- * cannot be read ends the pass with its error. */
+/* Reads the rows of one replica's part into `memory`, which has payload_bytes, and describes it. Returns the
+ * error of a row that cannot be read, and NO_MEMORY. */
 ditto_status dti_shared_batch_fill(struct dti_team *team, const struct dti_shared_batch *batch,
                                    uint32_t replica, struct dti_reader *reader, char *memory,
                                    ditto_batch *out);
