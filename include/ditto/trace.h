@@ -40,7 +40,7 @@ typedef struct ditto_trace_options {
  * DITTO_ERR_CONTEXT. They also return the errors of the group "Strategies" (strategy.h), and
  * DITTO_ERR_INVALID if the strategy is NULL. With workers they are called when no function is in the queue or
  * being executed (ditto_coordinator_join). Otherwise they return DITTO_ERR_BUSY. Functions that other threads
- * schedule meanwhile wait. */
+ * schedule meanwhile wait, and this wait does not count for run_timeout_ms. */
 
 /** Starts recording, and deletes earlier recordings.
  *

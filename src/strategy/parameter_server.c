@@ -243,16 +243,21 @@ const char *dti_workers_diagnose(struct dti_workers *w)
     return w->diagnosis;
 }
 
+/* Takes the turns first, and then looks for functions. A worker has its team's turn for a moment before the
+ * clock of a function begins, so a function that is scheduled later begins after the turns are given back. */
 ditto_status dti_workers_take_turns(const ditto_strategy *strategy, bool *taken)
 {
     const struct dti_workers *w = strategy->workers;
-    if (dti_team_check_unused(dti_team_of(strategy), "strategy", "") != DITTO_OK)
-        return DTI_FAIL(DITTO_ERR_BUSY,
-                        "functions are in the queue of the coordinator or being executed: wait for them "
-                        "(ditto_coordinator_join)");
-    for (uint32_t i = 0; i < w->count; i++)
-        taken[i] = dti_team_take_turn(dti_team_of(w->strategy[i]));
-    return DITTO_OK;
+    uint32_t i = 0;
+    while (i < w->count && dti_team_try_turn(dti_team_of(w->strategy[i]), &taken[i]))
+        i++;
+    if (i == w->count && dti_team_check_unused(dti_team_of(strategy), "strategy", "") == DITTO_OK)
+        return DITTO_OK;
+    while (i-- > 0)
+        dti_team_give_turn(dti_team_of(w->strategy[i]), taken[i]);
+    return DTI_FAIL(DITTO_ERR_BUSY,
+                    "functions are in the queue of the coordinator or being executed: wait for "
+                    "them (ditto_coordinator_join)");
 }
 
 void dti_workers_give_turns(const ditto_strategy *strategy, const bool *taken)

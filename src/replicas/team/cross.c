@@ -45,6 +45,12 @@ bool dti_team_take_turn(struct dti_team *team)
     return take;
 }
 
+bool dti_team_try_turn(struct dti_team *team, bool *taken)
+{
+    *taken = !dti_team_has_turn(team);
+    return !*taken || pthread_mutex_trylock(&team->lock) == 0;
+}
+
 void dti_team_give_turn(struct dti_team *team, bool taken)
 {
     if (taken)

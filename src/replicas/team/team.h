@@ -222,6 +222,8 @@ bool dti_team_has_turn(const struct dti_team *team);
 /* Takes the turn, for callers that need nothing else of dti_cross_enter. Returns false if the calling thread
  * had the turn already. The result is passed to dti_team_give_turn. */
 bool dti_team_take_turn(struct dti_team *team);
+/* Does the same, but does not wait. Returns false if another thread has the turn. */
+bool dti_team_try_turn(struct dti_team *team, bool *taken);
 void dti_team_give_turn(struct dti_team *team, bool taken);
 
 /* For companion libraries: does the work of DTI_HOLD_STRATEGY. Returns the gate that the caller must leave,
