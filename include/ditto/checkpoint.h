@@ -45,10 +45,12 @@ typedef enum ditto_attribute_kind {
  *  to about 65500 bytes. */
 #define DITTO_MAX_ATTRIBUTE_BYTES 60000
 
-/** Largest number of "/" in the name of a variable or of data that is saved. Each "/" makes a group. */
+/** Largest number of "/" in the name of a variable or of data that is saved. Each "/" makes a group. For a
+ *  parameter it is one less, because its versions are saved as "ditto_versions/NAME". */
 #define DITTO_MAX_CHECKPOINT_GROUPS 256
 
-/** Largest length of such a name in bytes, with its "/" and without the terminating zero. */
+/** Largest length of such a name in bytes, with its "/" and without the terminating zero. For a parameter it
+ *  is 15 less, the length of "ditto_versions/". */
 #define DITTO_MAX_CHECKPOINT_NAME_BYTES 4096
 
 /** A named text or number that is saved with the variables. */
