@@ -821,10 +821,25 @@ class SharedDataset(_Object):
     Coordinator.share."""
     _destroy = "ditto_shared_dataset_destroy"
     _take = "ditto_shared_dataset_next"
+    _left = []  # handles that could not be destroyed where the last reference ended, and their datasets
 
     def __init__(self, handle, dataset, coordinator):
         super().__init__(handle)
         self._dataset, self._strategy = dataset, coordinator._strategy
+        self._destroy_left()
+
+    def __del__(self):
+        handle = getattr(self, "_handle", None)
+        if handle is None or lib is None:
+            return
+        if not _is_gone_after(lib.ditto_shared_dataset_destroy(handle)):
+            self._left.append((handle, self._dataset))  # for example if functions may still use it
+
+    @classmethod
+    def _destroy_left(cls):
+        """Destroys what could not be destroyed before. What still cannot be stays for the next time."""
+        left, cls._left[:] = list(cls._left), []
+        cls._left += [one for one in left if not _is_gone_after(lib.ditto_shared_dataset_destroy(one[0]))]
 
     def save(self):
         """Returns the position as bytes, for Coordinator.share."""
@@ -880,6 +895,7 @@ def _end_workers():
         with contextlib.suppress(Error):
             coordinator.destroy()
     Coordinator._destroy_left()
+    SharedDataset._destroy_left()
 
 
 def _list_names(paths):
