@@ -306,7 +306,7 @@ typedef struct ditto_worker_info {
     /** How often it has made the iterators of per-worker datasets. */
     uint64_t iterators;
 
-    /** How long it had no function to execute, since its thread began. It is never smaller in a later call. */
+    /** How long it had no function to execute, since its thread began. A later call never returns less. */
     uint64_t idle_ns;
 } ditto_worker_info;
 
@@ -544,6 +544,8 @@ DITTO_API DITTO_NODISCARD ditto_status ditto_shared_dataset_next(ditto_replica *
  *                                 returned
  *  @retval DITTO_ERR_INVALID      a pointer is NULL; `save` of a generator returned a larger length in its
  *                                 second call
+ *  @retval DITTO_ERR_TIMED_OUT    a worker, perhaps a retired one, chose the rows of a batch for the whole
+ *                                 timeout_ms of the strategy. The message says so
  *  @retval DITTO_ERR_NO_MEMORY    there is no memory for the state
  *  @retval DITTO_ERR_FORKED       this is a child process after fork
  *  @par Ownership

@@ -186,7 +186,7 @@ struct ditto_coordinator *dti_shared_dataset_coordinator(const struct ditto_shar
 
 ditto_status dti_shared_dataset_save(struct ditto_shared_dataset *s, struct dti_bytes *to)
 {
-    return dti_shared_pass_save(team_of(s->coordinator), s->pass, to);
+    return dti_shared_pass_save(team_of(s->coordinator), s->pass, s->coordinator->timeout_ms, to);
 }
 
 /* -- the list of a worker. The caller holds part->lock. -- */

@@ -6,6 +6,7 @@
 #include "replicas/team/context.h"
 
 #include <string.h>
+#include <time.h>
 
 #define MAGIC_BYTES 8
 static const char magic[MAGIC_BYTES + 1] = "DITTOSH1";
@@ -229,9 +230,32 @@ static ditto_status write_locked(struct dti_team *team, struct dti_shared_pass *
     return dti_bytes_status(to);
 }
 
-ditto_status dti_shared_pass_save(struct dti_team *team, struct dti_shared_pass *pass, struct dti_bytes *to)
+static ditto_status lock_choosing(struct dti_shared_pass *pass, uint32_t timeout_ms)
 {
-    pthread_mutex_lock(&pass->choosing);
+    struct timespec end;
+    if (timeout_ms == DITTO_FOREVER) {
+        pthread_mutex_lock(&pass->choosing);
+        return DITTO_OK;
+    }
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += timeout_ms / 1000;
+    end.tv_nsec += timeout_ms % 1000 * 1000000L;
+    if (end.tv_nsec >= 1000000000L) {
+        end.tv_sec++;
+        end.tv_nsec -= 1000000000L;
+    }
+    if (pthread_mutex_timedlock(&pass->choosing, &end) == 0)
+        return DITTO_OK;
+    return DTI_FAIL(DITTO_ERR_TIMED_OUT,
+                    "a worker has chosen the rows of a batch for more than timeout_ms = %u ms, and the "
+                    "position is not known meanwhile: look at the generators and functions of the dataset",
+                    timeout_ms);
+}
+
+ditto_status dti_shared_pass_save(struct dti_team *team, struct dti_shared_pass *pass, uint32_t timeout_ms,
+                                  struct dti_bytes *to)
+{
+    DTI_TRY(lock_choosing(pass, timeout_ms));
     ditto_status status = write_locked(team, pass, to);
     pthread_mutex_unlock(&pass->choosing);
     return status;

@@ -88,7 +88,9 @@ ditto_status dti_shared_batch_fill(struct dti_team *team, const struct dti_share
                                    uint32_t replica, struct dti_reader *reader, char *memory,
                                    ditto_batch *out);
 
-/* Writes the position. Waits for a thread that chooses rows. */
-ditto_status dti_shared_pass_save(struct dti_team *team, struct dti_shared_pass *pass, struct dti_bytes *to);
+/* Writes the position. Waits for a thread that chooses rows. Returns TIMED_OUT if that takes longer than
+ * timeout_ms, which may be DITTO_FOREVER. */
+ditto_status dti_shared_pass_save(struct dti_team *team, struct dti_shared_pass *pass, uint32_t timeout_ms,
+                                  struct dti_bytes *to);
 
 #endif

@@ -599,14 +599,15 @@ static ditto_status restore_counter(void *user, void *position, const void *byte
     return DITTO_OK;
 }
 
-static ditto_dataset *generated(struct counter *counter, uint64_t batch)
+static ditto_dataset *generated_by(ditto_status (*next)(void *, void *, const ditto_tensor *),
+                                   struct counter *counter, uint64_t batch)
 {
     ditto_generator generator = DITTO_GENERATOR_INIT;
     ditto_tensor row = { .dtype = DITTO_I64 };
     ditto_dataset *rows, *batched;
     generator.user = counter;
     generator.open = open_counter;
-    generator.next = next_number;
+    generator.next = next;
     generator.close = close_counter;
     generator.save = save_counter;
     generator.restore = restore_counter;
@@ -614,6 +615,11 @@ static ditto_dataset *generated(struct counter *counter, uint64_t batch)
     assert_ok(ditto_dataset_batch(rows, batch, 0, &batched));
     assert_ok(ditto_dataset_destroy(rows));
     return batched;
+}
+
+static ditto_dataset *generated(struct counter *counter, uint64_t batch)
+{
+    return generated_by(next_number, counter, batch);
 }
 
 static void rule_12_9_rows_before_an_error_are_delivered(void **state)
@@ -749,6 +755,41 @@ static void rule_12_9_a_position_has_batches_of_lost_workers(void **state)
     assert_ok(ditto_shared_dataset_destroy(of_late_function));
 }
 
+static ditto_status next_behind_gate(void *user, void *position, const ditto_tensor *row)
+{
+    DITTO_TRY(wait_for_gate(NULL, NULL));
+    return next_number(user, position, row);
+}
+
+static void rule_12_9_a_save_does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    struct counter counter = { .behind = 10, .fails_at = -1 };
+    ditto_strategy_options options = DITTO_STRATEGY_OPTIONS_INIT;
+    ditto_status joined;
+    void *saved;
+    size_t bytes;
+    memset(&test, 0, sizeof test);
+    options.num_replicas = 2;
+    options.timeout_ms = 100;
+    assert_ok(ditto_strategy_create(DITTO_PARAMETER_SERVER, &options, &test.strategy));
+    assert_ok(ditto_coordinator_create(test.strategy, NULL, &test.coordinator));
+    share(generated_by(next_behind_gate, &counter, 10), NULL);
+    schedule("take_one", take_one, 1);
+    while (atomic_load(&test.at_gate) == 0)
+        sleep_ms(1);
+    assert_status(ditto_shared_dataset_save(test.shared, &saved, &bytes), DITTO_ERR_TIMED_OUT);
+    assert_message("timeout_ms = 100");
+    atomic_store(&test.gate_is_open, 1);
+    while ((joined = ditto_coordinator_join(test.coordinator)) == DITTO_ERR_TIMED_OUT)
+        ;
+    assert_ok(joined);
+    assert_used_once(0, 10);
+    assert_ok(ditto_shared_dataset_save(test.shared, &saved, &bytes));
+    ditto_state_free(saved);
+    end();
+}
+
 static int destroy_before_late(void *unused)
 {
     (void)unused;
@@ -828,6 +869,7 @@ int main(void)
         cmocka_unit_test(rule_12_9_passes_of_a_generator),
         cmocka_unit_test(rule_12_9_batches_of_a_late_function_are_taken_again),
         cmocka_unit_test(rule_12_9_a_position_has_batches_of_lost_workers),
+        cmocka_unit_test(rule_12_9_a_save_does_not_wait_for_ever),
         cmocka_unit_test(rule_12_9_a_late_function_keeps_its_batch),
         cmocka_unit_test(rule_12_9_child_processes),
     };
