@@ -46,10 +46,11 @@ struct dti_function_worker {
     alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t finished;
     _Atomic uint64_t functions, busy_ns, iterators; /* as in ditto_worker_info */
 
-    /* The time without a function, as one number, so that it never goes backwards for a thread that reads it.
-     * While the worker has a function, this is twice the time. While it has none, this is twice the
-     * difference of the time and the moment, plus 1, so that the time is (idle >> 1) + now, modulo 2^63. */
+    /* The time without a function, as one number, so that a thread that reads it finds it complete. While
+     * the worker has a function, this is twice the time. While it has none, this is twice the difference of
+     * the time and the moment, plus 1, so that the time is (idle >> 1) + now, modulo 2^63. */
     _Atomic uint64_t idle;
+    _Atomic uint64_t reported_idle; /* the longest time without a function that was reported */
 
     /* The function that it executes, for reports, or NULL. */
     _Atomic(const struct dti_function *) executes;

@@ -377,7 +377,8 @@ ditto_status dti_shared_dataset_next(struct dti_replica *r, struct dti_function_
 
 /* -- the end of a function -- */
 
-/* Moves the batches to the list. Returns true if the replicas of the worker have called next equally often. */
+/* Moves the batches to the list. Returns true if the replicas of the worker have called next equally
+ * often. */
 static bool end_in(const struct ditto_coordinator *c, struct worker_part *part, struct taken **list)
 {
     bool is_equal = true;

@@ -185,8 +185,9 @@ static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct dti_copied *result = NULL;
     struct dti_team *team = dti_team_of(w->strategy);
-    /* A thread that starts, stops or reads a trace may have the turn for long. The time of the function begins
-     * after that. A call that comes later finds the function and returns BUSY (dti_workers_take_turns). */
+    /* A thread that starts, stops or reads a trace may have the turn for long. The time of the function
+     * begins after that. A call that comes later finds the function and returns BUSY
+     * (dti_workers_take_turns). */
     dti_team_give_turn(team, dti_team_take_turn(team));
     uint64_t began = dti_now_ns();
     begin(w, item, began);
