@@ -840,6 +840,8 @@ static int use_in_child(void *unused)
 static void rule_12_9_child_processes(void **state)
 {
     (void)state;
+    if (SANITIZED)
+        skip();
     begin(2, 1);
     share(numbers(100, 10, 0), NULL);
     schedule("fork_and_take", fork_and_take, 1);
