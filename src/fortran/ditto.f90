@@ -801,7 +801,11 @@ contains
         integer(c_int64_t), intent(in), contiguous :: rows(:)
         type(*), dimension(..) :: x
         integer, intent(out) :: status
-        status = c_variable_lookup(self%handle, rows, size(rows, kind=c_size_t), x)
+        if (size(rows) > 0) then
+            status = c_variable_lookup(self%handle, rows, size(rows, kind=c_size_t), x)
+        else ! an empty array may have no address
+            status = c_variable_lookup(self%handle, [0_c_int64_t], 0_c_size_t, x)
+        end if
     end subroutine
 
     ! Changes rows: x(..., k) is added to row rows(k), or whatever `op` says.
@@ -811,7 +815,11 @@ contains
         integer(c_int64_t), intent(in), contiguous :: rows(:)
         type(*), dimension(..), intent(in) :: x
         integer, intent(out) :: status
-        status = c_variable_scatter(self%handle, op, rows, size(rows, kind=c_size_t), x)
+        if (size(rows) > 0) then
+            status = c_variable_scatter(self%handle, op, rows, size(rows, kind=c_size_t), x)
+        else ! as in variable_lookup
+            status = c_variable_scatter(self%handle, op, [0_c_int64_t], 0_c_size_t, x)
+        end if
     end subroutine
 
     function variable_num_shards(self) result(n)
@@ -825,8 +833,13 @@ contains
         class(variable), intent(in) :: self
         integer(c_int64_t), intent(out), contiguous :: versions(:)
         integer, intent(out) :: status
+        integer(c_int64_t) :: none(1)
         versions = 0
-        status = c_versions(self%handle, versions, size(versions, kind=c_size_t))
+        if (size(versions) > 0) then
+            status = c_versions(self%handle, versions, size(versions, kind=c_size_t))
+        else ! as in variable_lookup
+            status = c_versions(self%handle, none, 0_c_size_t)
+        end if
     end subroutine
 
     subroutine variable_destroy(self, status)
@@ -1219,7 +1232,11 @@ contains
         integer, intent(out), optional :: status
         integer(c_int) :: found
         found = self%status
-        if (found == 0) found = c_lookup(self%handle, v%handle, rows, size(rows, kind=c_size_t), x)
+        if (found == 0 .and. size(rows) > 0) then
+            found = c_lookup(self%handle, v%handle, rows, size(rows, kind=c_size_t), x)
+        else if (found == 0) then ! as in variable_lookup
+            found = c_lookup(self%handle, v%handle, [0_c_int64_t], 0_c_size_t, x)
+        end if
         call self%keep(found, status)
     end subroutine
 
@@ -1234,7 +1251,11 @@ contains
         integer, intent(out), optional :: status
         integer(c_int) :: found
         found = self%status
-        if (found == 0) found = c_scatter(self%handle, v%handle, op, rows, size(rows, kind=c_size_t), x)
+        if (found == 0 .and. size(rows) > 0) then
+            found = c_scatter(self%handle, v%handle, op, rows, size(rows, kind=c_size_t), x)
+        else if (found == 0) then ! as in variable_lookup
+            found = c_scatter(self%handle, v%handle, op, [0_c_int64_t], 0_c_size_t, x)
+        end if
         call self%keep(found, status)
     end subroutine
 
