@@ -299,10 +299,12 @@ static ditto_status take_for_worker(const struct dti_function_worker *w, struct 
     t->index = index;
     struct taker taker = { w, part, t };
     ditto_status status = dti_shared_pass_take(w->strategy->base.team, s->pass, add_taken, &taker);
-    if (status >= 0)
-        return DITTO_OK;
-    free(t);
-    return status;
+    if (status < 0) {
+        free(t);
+        return status;
+    }
+    /* cppcheck-suppress memleak; add_taken has added it to the list of the worker */
+    return DITTO_OK;
 }
 
 /* Finds the batch number `index` of the present function, or takes it. */
