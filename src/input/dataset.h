@@ -17,7 +17,7 @@
 #include <ditto/dataset.h>
 
 #include "base/text/text.h"
-#include "input/bytes.h"
+#include "base/text/bytes.h"
 
 #include <stdlib.h>
 

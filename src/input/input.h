@@ -6,7 +6,7 @@
 
 #include "base/errors/status.h"
 #include "base/waiting/gate.h"
-#include "input/bytes.h"
+#include "base/text/bytes.h"
 #include "replicas/team/replica.h"
 
 struct dti_input_plan;

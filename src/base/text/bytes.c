@@ -1,5 +1,5 @@
-/* src/input/bytes.c - writes and reads states as bytes; see bytes.h. */
-#include "input/bytes.h"
+/* src/base/text/bytes.c - writes and reads states as bytes; see bytes.h. */
+#include "base/text/bytes.h"
 #include "base/errors/status.h"
 
 #include <stdlib.h>
