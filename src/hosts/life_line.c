@@ -3,13 +3,13 @@
 #include "base/errors/status.h"
 #include "base/text/text.h"
 #include "hosts/cluster.h"
+#include "hosts/host_thread.h"
 #include "hosts/star.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -53,6 +53,7 @@ struct dti_life_line {
 
     /* The lost host and 1, or 0. The first one counts. */
     _Atomic uint32_t lost;
+    _Atomic bool *is_lost; /* [hosts] */
 
     /* Guards the members below, and `ranges` of the cluster while the thread describes a host. A thread that
      * holds it may take `sending`, and not the other way round. */
@@ -77,6 +78,12 @@ bool dti_life_line_has_lost(const ditto_cluster *cluster)
     const struct dti_life_line *l = cluster->life_line;
     /* relaxed: the number is all that is published. */
     return l != NULL && atomic_load_explicit(&l->lost, memory_order_relaxed) != 0;
+}
+
+bool dti_life_line_has_lost_host(const ditto_cluster *cluster, uint32_t host)
+{
+    const struct dti_life_line *l = cluster->life_line;
+    return l != NULL && atomic_load_explicit(&l->is_lost[host], memory_order_relaxed);
 }
 
 static ditto_status fail_lost(const ditto_cluster *cluster, uint32_t host)
@@ -222,11 +229,14 @@ static void hear(struct dti_life_line *l, const struct dti_notice *notice)
 static void lose(struct dti_life_line *l, uint32_t host)
 {
     uint32_t none = 0;
-    if (!atomic_compare_exchange_strong_explicit(&l->lost, &none, host + 1, memory_order_relaxed,
-                                                 memory_order_relaxed))
+    /* Host 0 tells of each lost host. A host whose connection with host 0 breaks may also be told. */
+    if (atomic_exchange_explicit(&l->is_lost[host], true, memory_order_relaxed))
         return;
     if (l->cluster->wire.host == 0)
         say_to_all(l, &(struct news){ .kind = NEWS_LOST, .host = host }, host);
+    if (!atomic_compare_exchange_strong_explicit(&l->lost, &none, host + 1, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return;
     pthread_mutex_lock(&l->lock);
     if (l->stop != NULL) {
         (void)fail_lost(l->cluster, host);
@@ -316,7 +326,6 @@ static void attend_to(struct dti_life_line *l, uint32_t i)
 static void *watch(void *argument)
 {
     struct dti_life_line *l = argument;
-    pthread_setname_np(pthread_self(), "ditto-life");
     dti_public_function = "the life line";
     for (;;) {
         prepare_poll(l);
@@ -342,34 +351,31 @@ static void release(struct dti_life_line *l)
     pthread_mutex_destroy(&l->sending);
     free(l->connection);
     free(l->polled);
+    free(l->is_lost);
     free(l);
 }
 
-/* Starts the thread with all signals blocked. fd[h] is the connection with host h, or -1. */
+/* Starts the thread. fd[h] is the connection with host h, or -1. */
 static struct dti_life_line *start(ditto_cluster *cluster, const int *fd)
 {
     struct dti_life_line *l = calloc(1, sizeof *l);
-    sigset_t all, before;
     if (l == NULL)
         return NULL;
     l->cluster = cluster;
     l->end = eventfd(0, EFD_CLOEXEC);
     l->connection = calloc(cluster->wire.num_hosts, sizeof *l->connection);
     l->polled = calloc((size_t)cluster->wire.num_hosts + 1, sizeof *l->polled);
+    l->is_lost = calloc(cluster->wire.num_hosts, sizeof *l->is_lost);
     pthread_mutex_init(&l->lock, NULL);
     pthread_mutex_init(&l->sending, NULL);
-    if (l->end < 0 || l->connection == NULL || l->polled == NULL) {
+    if (l->end < 0 || l->connection == NULL || l->polled == NULL || l->is_lost == NULL) {
         release(l);
         return NULL;
     }
     for (uint32_t h = 0; h < cluster->wire.num_hosts; h++)
         if (fd[h] >= 0)
             l->connection[l->connections++] = (struct connection){ .fd = fd[h], .host = h };
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&l->thread, NULL, watch, l);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed == 0)
+    if (dti_host_thread_start(&l->thread, "ditto-life", watch, l) == 0)
         return l;
     l->connections = 0; /* the caller closes them */
     release(l);

@@ -52,6 +52,9 @@ void dti_life_line_end(struct ditto_cluster *cluster);
 /* Returns true if a host is lost. Any thread. */
 bool dti_life_line_has_lost(const struct ditto_cluster *cluster);
 
+/* Returns true if this host is lost. Any thread. */
+bool dti_life_line_has_lost_host(const struct ditto_cluster *cluster, uint32_t host);
+
 /* Records that a host is lost, and which. Returns DITTO_ERR_LOST. Any thread. */
 ditto_status dti_life_line_fail(const struct ditto_cluster *cluster);
 
