@@ -459,6 +459,40 @@ DITTO_API uint32_t ditto_worker(const ditto_replica *self);
 
 /** @} */
 
+/** @name Workers on several hosts
+ *
+ *  A strategy of kind DITTO_PARAMETER_SERVER with a cluster has workers on all hosts. All hosts make the same
+ *  strategy and register the same functions. Then host 0 creates the coordinator, and the others call
+ *  ditto_serve. Workers are numbered host by host.
+ *  @{ */
+
+/** What ditto_serve calls before functions come: it makes the per-worker values and datasets of this host,
+ *  with `coordinator`, which can do nothing else. */
+typedef ditto_status (*ditto_serve_fn)(ditto_coordinator *coordinator, void *user);
+
+/** Lets the workers of this host execute the functions that host 0 schedules. It returns when the coordinator
+ *  of host 0 is destroyed. If another host is lost, it goes on.
+ *
+ *  @param strategy  the strategy, which has no coordinator
+ *  @param prepare   what is called first, or NULL
+ *  @param user      its second argument
+ *  @return DITTO_OK when the coordinator has ended, an error of ditto_coordinator_create on host 0, or:
+ *  @retval DITTO_ERR_INVALID      the strategy has no workers
+ *  @retval DITTO_ERR_CONTEXT      this is host 0, or the strategy has no cluster; called in a function or a
+ *                                 run
+ *  @retval DITTO_ERR_BUSY         the strategy has a coordinator
+ *  @retval DITTO_ERR_LOST         host 0 is gone
+ *  @retval DITTO_ERR_UNSUPPORTED  only one thread may use the wire: MPI needs MPI_THREAD_MULTIPLE
+ *  @retval DITTO_ERR_TIMED_OUT    host 0 does not come within timeout_ms; or at the end, other hosts do not
+ *  @retval DITTO_ERR_POISONED     a function has not returned
+ *  An error of `prepare` is returned by all hosts.
+ *  @par Cost
+ *  A thread for each worker, and one that drives the wire. */
+DITTO_API DITTO_NODISCARD ditto_status ditto_serve(ditto_strategy *strategy, ditto_serve_fn prepare,
+                                                   void *user);
+
+/** @} */
+
 /** @name Datasets that all workers share
  *
  *  Each batch is taken by one worker, in whatever order workers ask, so every row is used once in a pass, and

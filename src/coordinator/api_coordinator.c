@@ -4,8 +4,10 @@
 #include "base/types/types.h"
 #include "base/waiting/fork.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/hosts.h"
 #include "coordinator/remote.h"
 #include "input/input.h"
+#include "sync/hosts/hosts.h"
 #include "values/values.h"
 
 /* -- functions with names -- */
@@ -46,7 +48,26 @@ ditto_status ditto_coordinator_create(ditto_strategy *strategy, const ditto_coor
                         DITTO_MAX_SCHEDULED);
     DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
     DTI_TRY(dti_team_check_usable(dti_team_of(strategy)));
-    return dti_coordinator_create(strategy, &known, out);
+    if (strategy->hosts != NULL && dti_hosts_own(strategy->hosts) != 0)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "the coordinator is on host 0: call ditto_serve on the other hosts");
+    return dti_coordinator_create(strategy, &known, false, out);
+}
+
+ditto_status ditto_serve(ditto_strategy *strategy, ditto_serve_fn prepare, void *user)
+{
+    DTI_ENTER();
+    DTI_HOLD_STRATEGY(strategy);
+    if (strategy->workers == NULL)
+        return DTI_FAIL(DITTO_ERR_INVALID,
+                        "a strategy of kind \"%s\" has no workers: create one of kind DITTO_PARAMETER_SERVER",
+                        strategy->kind->name);
+    if (strategy->hosts == NULL || dti_hosts_own(strategy->hosts) == 0)
+        return DTI_FAIL(DITTO_ERR_CONTEXT,
+                        "this is host 0, or the only host: call ditto_coordinator_create here");
+    DTI_TRY(dti_context_check_cross(dti_team_of(strategy)));
+    DTI_TRY(dti_team_check_usable(dti_team_of(strategy)));
+    return dti_serve(strategy, prepare, user);
 }
 
 ditto_status ditto_coordinator_destroy(ditto_coordinator *coordinator)
@@ -183,7 +204,7 @@ ditto_status ditto_remote_destroy(ditto_remote *remote)
 
 uint32_t ditto_coordinator_num_workers(const ditto_coordinator *coordinator)
 {
-    return coordinator != NULL ? coordinator->workers->count : 0;
+    return coordinator != NULL ? coordinator->total : 0;
 }
 
 ditto_status ditto_coordinator_worker_info(const ditto_coordinator *c, uint32_t worker,
@@ -192,9 +213,9 @@ ditto_status ditto_coordinator_worker_info(const ditto_coordinator *c, uint32_t 
     DTI_ENTER();
     DTI_TRY(dti_not_null(c, "coordinator"));
     DTI_TRY(dti_result_check(out, "ditto_worker_info"));
-    if (worker >= c->workers->count)
+    if (worker >= c->count)
         return DTI_FAIL(DITTO_ERR_RANGE, "worker %u does not exist: the coordinator has %u", worker,
-                        c->workers->count);
+                        c->count);
     ditto_worker_info found;
     dti_worker_observe(&c->worker[worker], &found);
     dti_result_store(out, &found, sizeof found);
@@ -378,5 +399,5 @@ uint32_t ditto_worker(const ditto_replica *self)
 {
     const struct dti_replica *r = dti_self_in("ditto_worker", self);
     const struct dti_function_worker *w = r != NULL ? dti_team_strategy(r->team)->worker : NULL;
-    return w != NULL ? w->index : UINT32_MAX;
+    return w != NULL ? w->coordinator->first + w->index : UINT32_MAX;
 }

@@ -2,6 +2,7 @@
 #include "coordinator/coordinator.h"
 #include "base/errors/status.h"
 #include "base/waiting/fork.h"
+#include "coordinator/hosts.h"
 #include "coordinator/remote.h"
 #include "replicas/machine/thread.h"
 
@@ -34,6 +35,7 @@ void dti_coordinator_drop(struct ditto_coordinator *c)
     dti_function_queue_free(&c->queue);
     pthread_mutex_destroy(&c->lock);
     free(c->returned);
+    free(c->idle);
     free(c->worker);
     free(c);
 }
@@ -50,10 +52,12 @@ static uint32_t power_of_two(uint32_t number)
 
 static ditto_status allocate_parts(struct ditto_coordinator *c, uint32_t capacity)
 {
-    uint32_t n = c->workers->count;
+    uint32_t n = c->count;
     c->worker = aligned_alloc(DTI_CACHE_LINE_PAIR, n * sizeof *c->worker);
     c->returned = calloc(n, sizeof *c->returned);
-    if (c->worker == NULL || c->returned == NULL || !dti_function_queue_make(&c->queue, capacity) ||
+    c->idle = calloc((n + 63) / 64, sizeof *c->idle);
+    if (c->worker == NULL || c->returned == NULL || c->idle == NULL ||
+        !dti_function_queue_make(&c->queue, capacity) ||
         !dti_wait_queue_init(&c->callers, DTI_CALLERS, DTI_SLEEPS_OFTEN))
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for a queue of %u functions and %u workers", capacity,
                         n);
@@ -61,7 +65,7 @@ static ditto_status allocate_parts(struct ditto_coordinator *c, uint32_t capacit
     for (; c->workers_made < n; c->workers_made++) {
         struct dti_function_worker *w = &c->worker[c->workers_made];
         w->index = c->workers_made;
-        w->strategy = c->workers->strategy[w->index];
+        w->strategy = w->index < c->workers->count ? c->workers->strategy[w->index] : NULL;
         w->coordinator = c;
         if (!dti_wait_queue_init(&w->wait, 1, DTI_SLEEPS_OFTEN))
             return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for worker %u", w->index);
@@ -69,7 +73,7 @@ static ditto_status allocate_parts(struct ditto_coordinator *c, uint32_t capacit
     return DITTO_OK;
 }
 
-static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_options *o,
+static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_options *o, bool serves,
                              struct ditto_coordinator **out)
 {
     const struct dti_team_options *servers = dti_team_options(strategy->base.team);
@@ -80,6 +84,10 @@ static ditto_status allocate(ditto_strategy *strategy, const ditto_coordinator_o
     memset(c, 0, sizeof *c);
     c->strategy = strategy;
     c->workers = strategy->workers;
+    c->serves = serves;
+    c->total = dti_num_workers(strategy);
+    c->count = serves ? c->workers->count : c->total;
+    c->first = serves ? dti_first_worker(strategy) : 0;
     c->process = dti_process_number();
     c->max_attempts = o->max_attempts != 0 ? o->max_attempts : DEFAULT_ATTEMPTS;
     c->timeout_ms = servers->timeout_ms;
@@ -120,7 +128,7 @@ static uint32_t end_threads(struct ditto_coordinator *c)
     /* release: pairs with the acquire of the workers. */
     atomic_store_explicit(&c->is_ending, true, memory_order_release);
     dti_wake_all_workers(c);
-    for (uint32_t i = 0; i < c->workers->count; i++) {
+    for (uint32_t i = 0; i < c->count; i++) {
         struct dti_function_worker *w = &c->worker[i];
         if (!w->is_started)
             continue;
@@ -140,7 +148,7 @@ bool dti_coordinator_is_in_use(const struct ditto_coordinator *c)
 {
     if (!dti_all_finished(c))
         return true;
-    for (uint32_t i = 0; i < c->workers->count; i++)
+    for (uint32_t i = 0; i < c->count; i++)
         if ((atomic_load_explicit(&c->worker[i].state, memory_order_acquire) & 3) == DTI_WORKER_RETIRED &&
             !atomic_load_explicit(&c->worker[i].has_left, memory_order_acquire))
             return true;
@@ -155,18 +163,19 @@ static bool is_in_use(const void *coordinator)
 
 static ditto_status start_threads(struct ditto_coordinator *c)
 {
-    for (uint32_t i = 0; i < c->workers->count; i++) {
+    for (uint32_t i = 0; i < c->count; i++) {
         struct dti_function_worker *w = &c->worker[i];
-        size_t stack_bytes = dti_team_options(w->strategy->base.team)->stack_bytes;
+        size_t stack_bytes = w->host == 0 ? dti_team_options(w->strategy->base.team)->stack_bytes : 0;
         dti_coordinator_keep(c); /* of the thread */
-        int error_number = dti_thread_start(&w->thread, stack_bytes, dti_worker_main, w);
+        int error_number = dti_thread_start(&w->thread, stack_bytes,
+                                            w->host == 0 ? dti_worker_main : dti_deputy_main, w);
         if (error_number != 0) {
             dti_coordinator_drop(c);
-            return dti_thread_refused(error_number, stack_bytes, "worker %u of %u", i, c->workers->count);
+            return dti_thread_refused(error_number, stack_bytes, "worker %u of %u", i, c->count);
         }
         w->is_started = true;
     }
-    for (uint32_t i = 0; i < c->workers->count; i++) {
+    for (uint32_t i = 0; i < c->count; i++) {
         struct dti_function_worker *w = &c->worker[i];
         while (!atomic_load_explicit(&w->has_begun, memory_order_acquire))
             sched_yield();
@@ -178,17 +187,34 @@ static ditto_status start_threads(struct ditto_coordinator *c)
     return DITTO_OK;
 }
 
-ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordinator_options *o,
+/* The steps that are made when the strategy has no other coordinator. */
+static ditto_status begin(struct ditto_coordinator *c)
+{
+    bool has_hosts = c->strategy->hosts != NULL && !c->serves;
+    if (has_hosts)
+        DTI_TRY(dti_other_hosts_begin(c));
+    ditto_status status = start_threads(c);
+    if (status == DITTO_OK)
+        return DITTO_OK;
+    ditto_error kept = *dti_error_get();
+    (void)end_threads(c);
+    if (has_hosts)
+        (void)dti_other_hosts_end(c);
+    dti_error_set(&kept);
+    return status;
+}
+
+ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordinator_options *o, bool serves,
                                     struct ditto_coordinator **out)
 {
     struct ditto_coordinator *c, *none = NULL;
-    DTI_TRY(allocate(strategy, o, &c));
+    DTI_TRY(allocate(strategy, o, serves, &c));
     atomic_store_explicit(&strategy->workers->diagnose, dti_coordinator_diagnose, memory_order_relaxed);
     if (!atomic_compare_exchange_strong(&strategy->workers->coordinator, &none, c)) {
         dti_coordinator_drop(c);
         return DTI_FAIL(DITTO_ERR_BUSY, "the strategy has a coordinator: destroy that first, or use it");
     }
-    ditto_status status = start_threads(c);
+    ditto_status status = begin(c);
     if (status == DITTO_OK) {
         for (uint32_t i = 0; i < c->workers->count; i++)
             c->workers->strategy[i]->worker = &c->worker[i];
@@ -196,11 +222,8 @@ ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordi
         *out = c;
         return DITTO_OK;
     }
-    ditto_error kept = *dti_error_get();
-    (void)end_threads(c);
     atomic_store(&strategy->workers->coordinator, NULL);
     dti_coordinator_drop(c);
-    dti_error_set(&kept);
     return status;
 }
 
@@ -222,6 +245,7 @@ ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
                         "another thread is in a call on the coordinator: destroy it after that");
     uint32_t lost = end_threads(c);
     dti_cancel_queued(c);
+    ditto_status others = c->post != NULL ? dti_other_hosts_end(c) : DITTO_OK;
     dti_shared_datasets_detach(c, lost != 0);
     dti_per_worker_free(c, lost != 0);
     for (uint32_t i = 0; i < c->workers->count && lost == 0; i++)
@@ -234,7 +258,7 @@ ditto_status dti_coordinator_destroy(struct ditto_coordinator *c)
     atomic_store(&c->workers->coordinator, NULL);
     dti_coordinator_drop(c);
     if (lost == 0)
-        return DITTO_OK;
+        return others;
     return DTI_FAIL(DITTO_ERR_POISONED,
                     "destroyed, but %u worker%s still in a function that took longer than run_timeout_ms: "
                     "the memory that it uses is not freed",

@@ -69,6 +69,13 @@ struct dti_function_worker {
     /* The newest per-worker object that it has made. Only the worker uses it. */
     const struct ditto_per_worker *made;
 
+    /* The host that executes its functions, or 0 if that is this one. Its deputy waits on `reply`, and then
+     * has the data (hosts.h). */
+    uint32_t host;
+    _Atomic uint32_t reply;
+    void *reply_data;
+    size_t reply_bytes;
+
     /* The present function has asked for a batch of a shared dataset. */
     _Atomic bool has_taken;
 
@@ -88,9 +95,16 @@ struct ditto_coordinator {
     uint64_t limit_ns;           /* of a function, or DTI_NEVER */
     _Atomic uint32_t references; /* the program's handle, results, and each thread */
     struct dti_gate gate;
-    struct dti_function_worker *worker; /* [workers->count] */
+    uint32_t total; /* of workers of all hosts */
+    uint32_t count; /* of those that this coordinator has: of all, or if it serves, of its host */
+    uint32_t first; /* the number of the first worker, of a coordinator that serves */
+    struct dti_function_worker *worker; /* [count] those of this host are first */
     uint32_t workers_made;              /* those whose wait queue exists */
     struct dti_function_queue queue;
+
+    /* The mail with other hosts, or NULL. If `serves` is true, they tell this coordinator what to execute. */
+    struct dti_post *post;
+    bool serves;
     uint64_t began_ns; /* when the coordinator was created */
 
     /* What schedule has seen of the queue, at one of DTI_DEPTH_EVERY functions. Written by threads that
@@ -99,7 +113,7 @@ struct ditto_coordinator {
     _Atomic uint64_t depth_histogram[DITTO_HISTOGRAM_LENGTH];
 
     /* A bit for each worker that is idle. */
-    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t idle[DITTO_MAX_REPLICAS / 64];
+    alignas(DTI_CACHE_LINE_PAIR) _Atomic uint64_t *idle; /* [count / 64, rounded up] */
 
     alignas(DTI_CACHE_LINE_PAIR) _Atomic bool is_ending;
     _Atomic bool has_failed;                       /* `error` is to be returned */
@@ -110,7 +124,7 @@ struct ditto_coordinator {
 
     pthread_mutex_t lock;                /* of the members from here on */
     ditto_error error;                   /* of the function that failed first */
-    struct dti_scheduled *returned;      /* [workers->count] a stack */
+    struct dti_scheduled *returned;      /* [count] a stack */
     struct ditto_shared_dataset *shared; /* the newest one */
 
     /* Calls that wait. */
@@ -120,8 +134,9 @@ struct ditto_coordinator {
 };
 
 /* -- coordinator.c -- */
+/* If `serves` is true, this is a host other than 0, whose coordinator has the workers of this host alone. */
 ditto_status dti_coordinator_create(ditto_strategy *strategy, const ditto_coordinator_options *options,
-                                    struct ditto_coordinator **out);
+                                    bool serves, struct ditto_coordinator **out);
 ditto_status dti_coordinator_destroy(struct ditto_coordinator *c);
 void dti_coordinator_keep(struct ditto_coordinator *c);
 void dti_coordinator_drop(struct ditto_coordinator *c);
@@ -154,8 +169,12 @@ void dti_cancel_queued(struct ditto_coordinator *c);
 /* Retires the workers whose functions are late. */
 void dti_retire_late(struct ditto_coordinator *c);
 /* Gives a function of a retired worker, which the caller owns, to another worker, or lets it fail if it was
- * begun too often or no worker is left. */
-void dti_give_back(struct ditto_coordinator *c, struct dti_scheduled *item, uint32_t worker);
+ * begun too often. `why` is TIMED_OUT, or LOST if the worker's host is lost. */
+void dti_give_back(struct ditto_coordinator *c, struct dti_scheduled *item, uint32_t worker,
+                   ditto_status why);
+/* Retires a worker whose host is lost, and gives its function to another one. Returns false if the worker was
+ * retired before. */
+bool dti_retire_lost(struct dti_function_worker *w);
 /* Takes a function that was given back. */
 bool dti_take_returned(struct ditto_coordinator *c, struct dti_scheduled *item);
 /* Returns when the first function that runs now will be late, or DTI_NEVER. */
@@ -168,7 +187,7 @@ bool dti_all_finished(const struct ditto_coordinator *c);
 uint64_t dti_finished(const struct ditto_coordinator *c);
 static inline bool dti_all_retired(const struct ditto_coordinator *c)
 {
-    return atomic_load_explicit(&c->retired, memory_order_acquire) == c->workers->count;
+    return atomic_load_explicit(&c->retired, memory_order_acquire) == c->count;
 }
 static inline void dti_signal_callers(struct ditto_coordinator *c)
 {

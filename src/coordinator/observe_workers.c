@@ -79,14 +79,14 @@ void dti_coordinator_observe(const struct ditto_coordinator *c, ditto_coordinato
         .ended = ended,
         .depth = depth_of(c),
         .largest_depth = number(&c->largest_depth),
-        .num_workers = c->workers->count,
+        .num_workers = c->count,
         .num_retired = atomic_load_explicit(&c->retired, memory_order_relaxed),
     };
     if (out->depth > out->largest_depth)
         out->largest_depth = out->depth;
     for (uint32_t i = 0; i < DITTO_HISTOGRAM_LENGTH; i++)
         out->depth_histogram[i] = number(&c->depth_histogram[i]);
-    for (uint32_t i = 0; i < c->workers->count; i++) {
+    for (uint32_t i = 0; i < c->count; i++) {
         ditto_worker_info info;
         dti_worker_observe(&c->worker[i], &info);
         out->functions += info.functions;
@@ -123,6 +123,6 @@ void dti_coordinator_diagnose(const struct ditto_coordinator *c, struct dti_text
     dti_text_add(text, "queue: %llu functions, most %llu; %llu scheduled, %llu ended\n",
                  (unsigned long long)all.depth, (unsigned long long)all.largest_depth,
                  (unsigned long long)all.scheduled, (unsigned long long)all.ended);
-    for (uint32_t i = 0; i < c->workers->count; i++)
+    for (uint32_t i = 0; i < c->count; i++)
         diagnose_worker(&c->worker[i], text);
 }

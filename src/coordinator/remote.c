@@ -70,9 +70,15 @@ void dti_remote_end(struct ditto_remote *remote, ditto_status status, struct dti
         remote->error = *dti_error_get();
     /* release: pairs with the acquire in dti_remote_is_final. */
     atomic_store_explicit(&remote->state, DTI_REMOTE_ENDED, memory_order_release);
+    if (remote->ended != NULL)
+        remote->ended(remote);
 }
 
 bool dti_remote_cancel(struct ditto_remote *remote)
 {
-    return change(remote, DTI_REMOTE_QUEUED, DTI_REMOTE_CANCELLED);
+    if (!change(remote, DTI_REMOTE_QUEUED, DTI_REMOTE_CANCELLED))
+        return false;
+    if (remote->ended != NULL)
+        remote->ended(remote);
+    return true;
 }

@@ -92,7 +92,7 @@ static bool wait_for(struct ditto_coordinator *c, dti_condition *condition, void
 
 static ditto_status fail_late(const struct ditto_coordinator *c, const char *what)
 {
-    for (uint32_t i = 0; i < c->workers->count; i++)
+    for (uint32_t i = 0; i < c->count; i++)
         if ((atomic_load_explicit(&c->worker[i].state, memory_order_relaxed) & 3) == DTI_WORKER_RUNNING)
             return DTI_FAIL(DITTO_ERR_TIMED_OUT,
                             "%s: no function has ended for %u ms (timeout_ms); worker %u executes one; set "
@@ -108,7 +108,7 @@ static ditto_status fail_retired(const struct ditto_coordinator *c)
         DITTO_ERR_POISONED,
         "all %u workers are retired, because their functions took longer than run_timeout_ms: destroy "
         "the coordinator and the strategy",
-        c->workers->count);
+        c->count);
 }
 
 /* -- errors of functions -- */

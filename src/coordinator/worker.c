@@ -3,6 +3,7 @@
 #include "base/errors/status.h"
 #include "base/waiting/fork.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/hosts.h"
 #include "coordinator/remote.h"
 #include "replicas/machine/thread.h"
 #include "replicas/team/replica.h"
@@ -150,9 +151,11 @@ static void finish(struct dti_function_worker *w, struct dti_scheduled *item)
 static void deliver(struct dti_function_worker *w, const struct dti_scheduled *item, ditto_status status,
                     struct dti_copied *result)
 {
+    struct ditto_coordinator *c = w->coordinator;
     if (status < 0) {
-        (void)dti_where(status, "\"%s\" on worker %u", item->function->name, w->index);
-        dti_function_failed(w->coordinator);
+        (void)dti_where(status, "\"%s\" on worker %u", item->function->name, c->first + w->index);
+        if (!c->serves) /* else host 0 is told */
+            dti_function_failed(c);
     }
     if (item->remote != NULL)
         dti_remote_end(item->remote, status, result);
@@ -172,31 +175,49 @@ static ditto_status prepare_function(struct dti_function_worker *w, const struct
     }
     if (is_first && item->remote != NULL && dti_remote_is_final(item->remote))
         return DITTO_ERR_CANCELLED;
-    ditto_status status = dti_per_worker_make(w);
-    if (status != DITTO_OK && is_first && item->remote != NULL)
+    ditto_status status = w->host == 0 ? dti_per_worker_make(w) : DITTO_OK;
+    /* Host 0 gets the error of what cannot be made. Elsewhere the caller of fetch is told to try again. */
+    if (status != DITTO_OK && is_first && item->remote != NULL && !c->serves)
         (void)dti_remote_cancel(item->remote);
-    if (status == DITTO_OK && item->remote != NULL && !dti_remote_begin(item->remote))
+    if ((status == DITTO_OK || c->serves) && item->remote != NULL && !dti_remote_begin(item->remote))
         return DITTO_ERR_CANCELLED;
     return status;
+}
+
+/* A thread that starts, stops or reads a trace may have the turn for long. The time of the function begins
+ * after that. A call that comes later finds the function and returns BUSY (dti_workers_take_turns). */
+static void await_turn(const struct dti_function_worker *w)
+{
+    struct dti_team *team = dti_team_of(w->strategy);
+    dti_team_give_turn(team, dti_team_take_turn(team));
+}
+
+/* The host of a deputy is lost, so another worker gets the function. */
+static bool leave_lost(struct dti_function_worker *w, const struct dti_scheduled *item)
+{
+    dti_copied_drop(item->arguments); /* the worker's own references */
+    dti_remote_drop(item->remote);
+    (void)dti_retire_lost(w); /* unless the function was late, too */
+    return false;
 }
 
 /* Returns false if the worker is retired. */
 static bool execute(struct dti_function_worker *w, struct dti_scheduled *item)
 {
     struct dti_copied *result = NULL;
-    struct dti_team *team = dti_team_of(w->strategy);
-    /* A thread that starts, stops or reads a trace may have the turn for long. The time of the function
-     * begins after that. A call that comes later finds the function and returns BUSY
-     * (dti_workers_take_turns). */
-    dti_team_give_turn(team, dti_team_take_turn(team));
+    bool is_lost = false;
+    if (w->host == 0)
+        await_turn(w);
     uint64_t began = dti_now_ns();
     begin(w, item, began);
     ditto_status status = prepare_function(w, item);
     bool is_executed = status == DITTO_OK, is_cancelled = status == DITTO_ERR_CANCELLED;
     if (is_executed) {
         atomic_store_explicit(&w->executes, item->function, memory_order_relaxed); /* for reports */
-        status = run(w, item, &result);
+        status = w->host == 0 ? run(w, item, &result) : dti_run_on_host(w, item, &is_lost, &result);
     }
+    if (is_lost)
+        return leave_lost(w, item);
     if (dti_process_differs(w->coordinator->process))
         return false; /* the function has forked, and this is the child process */
     if (!end(w, item)) {
@@ -234,31 +255,56 @@ static bool prepare(struct dti_function_worker *w)
     return is_ready;
 }
 
+/* Executes functions until the coordinator ends, or the worker is retired. */
+static void work(struct dti_function_worker *w)
+{
+    struct dti_scheduled item;
+    bool is_own = true;
+    (void)dti_public_enter("ditto_coordinator_schedule");
+    while (is_own && next_function(w, &item))
+        is_own = execute(w, &item);
+    if (is_own && !dti_process_differs(w->coordinator->process))
+        end_idle(w, dti_now_ns());
+}
+
+static void leave(struct dti_function_worker *w)
+{
+    struct ditto_coordinator *c = w->coordinator;
+    atomic_store_explicit(&w->has_left, true, memory_order_release); /* pairs with end_threads */
+    dti_coordinator_drop(c);
+}
+
+void *dti_deputy_main(void *argument)
+{
+    struct dti_function_worker *w = argument;
+    char name[16];
+    snprintf(name, sizeof name, "ditto-d%u", w->index % 100000);
+    dti_thread_begin(name);
+    begin_idle(w, dti_now_ns());
+    atomic_store_explicit(&w->has_begun, true, memory_order_release); /* as in prepare */
+    work(w);
+    leave(w);
+    return NULL;
+}
+
 void *dti_worker_main(void *argument)
 {
     struct dti_function_worker *w = argument;
     struct ditto_coordinator *c = w->coordinator;
     const struct dti_team_options *options = dti_team_options(w->strategy->base.team);
-    struct dti_scheduled item;
     char name[16];
     snprintf(name, sizeof name, "ditto-w%u", w->index % DITTO_MAX_REPLICAS);
     dti_thread_begin(name);
     if (prepare(w)) {
         dti_thread_hook(options->thread_start, 0, options->thread_user);
-        (void)dti_public_enter("ditto_coordinator_schedule");
-        bool is_own = true;
-        while (is_own && next_function(w, &item))
-            is_own = execute(w, &item);
+        work(w);
         /* This is the only thread of the child process, so its return ends the process, as a return from main
          * does. Locks may be held by threads that do not exist there. */
         if (dti_process_differs(c->process))
             return NULL;
-        if (is_own)
-            end_idle(w, dti_now_ns());
         dti_thread_hook(options->thread_stop, 0, options->thread_user);
         (void)dti_scope_leave(w->strategy);
     }
-    atomic_store_explicit(&w->has_left, true, memory_order_release); /* pairs with end_threads */
-    dti_coordinator_drop(c);
+    leave(w);
     return NULL;
 }

@@ -34,7 +34,7 @@ module ditto_coordinators
 
     public :: coordinator, coordinator_options, remote, worker_info, worker_function, per_worker
     public :: dataset_function, dataset_procedure, input_context, coordinator_sizes
-    public :: register_function, unregister_function
+    public :: register_function, unregister_function, serve, serve_function, serve_procedure
 
     integer(c_int), parameter, public :: ditto_max_function_name_bytes = 63, ditto_max_scheduled = 1048576
 
@@ -124,6 +124,29 @@ module ditto_coordinators
         procedure, non_overridable :: destroy => coordinator_destroy
     end type
 
+    ! What prepares a host for functions that come from host 0: it makes the per-worker values and datasets of
+    ! this host, with the coordinator, which can do nothing else. `status` is 0, or the result of `failure`.
+    abstract interface
+        subroutine serve_procedure(c, user, status)
+            import :: coordinator, c_int
+            type(coordinator), intent(in) :: c
+            class(*), intent(inout) :: user
+            integer(c_int), intent(inout) :: status
+        end subroutine
+    end interface
+
+    ! The procedure that prepares a host, and what it gets. The object has the attribute target.
+    type :: serve_function
+        procedure(serve_procedure), pointer, nopass :: function => null()
+        class(*), pointer :: user => null()
+    end type
+
+    ! What `serve` passes through C.
+    type :: serving
+        type(serve_function), pointer :: function => null()
+        type(c_ptr) :: strategy = c_null_ptr
+    end type
+
     ! A value, or an iterator, for each worker. It belongs to the coordinator, and ends with it.
     type :: per_worker
         type(c_ptr) :: handle = c_null_ptr
@@ -159,6 +182,12 @@ module ditto_coordinators
         function c_destroy(c) bind(c, name='ditto_coordinator_destroy') result(status)
             import
             type(c_ptr), value :: c
+            integer(c_int) :: status
+        end function
+        function c_serve(s, prepare, user) bind(c, name='ditto_serve') result(status)
+            import
+            type(c_ptr), value :: s, user
+            type(c_funptr), value :: prepare
             integer(c_int) :: status
         end function
         function c_schedule(c, s, name, arguments, n, names, no_wait, out) bind(c, name='ditto_f_schedule') &
@@ -340,6 +369,40 @@ contains
         status = c_create(s%handle, given, self%handle)
         if (status >= 0) self%strategy = s%handle
     end subroutine
+
+    ! Lets the workers of this host execute the functions that host 0 schedules, and returns when the
+    ! coordinator of host 0 is destroyed. On all hosts but 0.
+    subroutine serve(s, status, prepare)
+        type(strategy), intent(in) :: s
+        integer, intent(out) :: status
+        type(serve_function), intent(inout), optional, target :: prepare
+        type(serving), target :: what
+        if (.not. present(prepare)) then
+            status = c_serve(s%handle, c_null_funptr, c_null_ptr)
+            return
+        end if
+        if (.not. associated(prepare%function)) then
+            status = failure('serve: the serve_function has no function')
+            return
+        end if
+        if (.not. associated(prepare%user)) prepare%user => nothing
+        what%function => prepare
+        what%strategy = s%handle
+        status = c_serve(s%handle, c_funloc(on_serve), c_loc(what))
+    end subroutine
+
+    ! What C calls to prepare a host.
+    function on_serve(handle, user) bind(c) result(status)
+        type(c_ptr), value :: handle, user
+        integer(c_int) :: status
+        type(serving), pointer :: what
+        type(coordinator) :: c
+        call c_f_pointer(user, what)
+        c%handle = handle
+        c%strategy = what%strategy
+        status = ditto_ok
+        call what%function%function(c, what%function%user, status)
+    end function
 
     ! Puts a function into the queue, with copies of its arguments. If the queue is full, it waits, or with
     ! `no_wait` schedules nothing and gives the status ditto_pending. Without `r`, results are discarded.

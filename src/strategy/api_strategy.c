@@ -2,6 +2,7 @@
  * context. */
 #include "replicas/placement/placement.h"
 #include "strategy/strategy.h"
+#include "sync/hosts/hosts.h"
 #include "vars/vars.h"
 
 #include <errno.h>
@@ -68,7 +69,8 @@ ditto_strategy_kind ditto_strategy_kind_of(const ditto_strategy *strategy)
 uint32_t ditto_strategy_num_replicas(const ditto_strategy *strategy)
 {
     if (strategy != NULL && strategy->workers != NULL)
-        return strategy->placement->replicas;
+        return strategy->hosts != NULL ? dti_ranges_replicas(&strategy->hosts->ranges)
+                                       : strategy->placement->replicas;
     return strategy != NULL ? dti_team_all_replicas(dti_team_of(strategy)) : 0;
 }
 
@@ -81,6 +83,8 @@ uint32_t ditto_strategy_num_local_replicas(const ditto_strategy *strategy)
 
 uint32_t ditto_strategy_first_local_replica(const ditto_strategy *strategy)
 {
+    if (strategy != NULL && strategy->workers != NULL)
+        return strategy->hosts != NULL ? strategy->hosts->first : 0;
     return strategy != NULL ? dti_team_first_replica(dti_team_of(strategy)) : 0;
 }
 

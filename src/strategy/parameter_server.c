@@ -172,6 +172,7 @@ static ditto_status make_worker(ditto_strategy *strategy, const ditto_strategy_o
     w->placed[index] = NULL;
     own.caller = DITTO_CALLER_IS_REPLICA_0; /* the thread that the coordinator starts for the worker */
     own.run_timeout_ms = 0;                 /* the coordinator retires workers that are late */
+    own.cluster = NULL;                     /* workers of different hosts do nothing together */
     DTI_TRY(dti_strategy_create_placed(&dti_mirrored_strategy, &own, &strategy->machine, placement,
                                        &w->strategy[index]));
     dti_team_set_servers(w->strategy[index]->base.team, strategy->base.team);

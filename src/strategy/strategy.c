@@ -4,6 +4,7 @@
 #include "base/numbers/checksum.h"
 #include "replicas/machine/topology.h"
 #include "replicas/placement/placement.h"
+#include "hosts/life_line.h"
 #include "sync/hosts/hosts.h"
 #include "values/values.h"
 #include "vars/vars.h"
@@ -85,7 +86,8 @@ static ditto_status make_team(const ditto_strategy *strategy, const ditto_strate
                               struct dti_team **out)
 {
     const ditto_topology_counts *machine = &strategy->machine;
-    const struct dti_hosts *hosts = strategy->hosts;
+    /* Each worker, and the parameter servers, are a team of this host alone. */
+    const struct dti_hosts *hosts = strategy->workers == NULL ? strategy->hosts : NULL;
     struct dti_team_options options = {
         .first_replica = hosts != NULL ? hosts->first : 0,
         .all_replicas = hosts != NULL ? dti_ranges_replicas(&hosts->ranges) : 0,
@@ -155,7 +157,8 @@ static uint32_t default_node(const ditto_strategy *strategy)
 static ditto_status make_variables(ditto_strategy *strategy, const ditto_strategy_options *o)
 {
     struct dti_storage storage = { .central = strategy->kind->is_central,
-                                   .parameters = strategy->kind->has_workers };
+                                   .parameters = strategy->kind->has_workers,
+                                   .has_hosts = strategy->kind->has_workers && strategy->hosts != NULL };
     if (storage.parameters) {
         storage.nodes = strategy->workers->node;
         storage.num_nodes = strategy->workers->num_nodes;
@@ -179,7 +182,8 @@ static ditto_status allocate_parts(ditto_strategy *strategy, const ditto_strateg
     dti_team_set_strategy(team, strategy);
     strategy->base.num_replicas = n;
     DTI_TRY(dti_values_make(team, &strategy->base.values));
-    DTI_TRY(make_sync(team, o, strategy->hosts));
+    /* Parameter servers of different hosts do nothing together, nor do workers. */
+    DTI_TRY(make_sync(team, o, strategy->workers == NULL ? strategy->hosts : NULL));
     strategy->merging = aligned_alloc(DTI_CACHE_LINE, n * sizeof *strategy->merging);
     if (strategy->merging == NULL)
         return DTI_FAIL(DITTO_ERR_NO_MEMORY, "no memory for the values of %u replicas", n);
@@ -193,7 +197,7 @@ static ditto_status join_hosts(ditto_strategy *strategy, const ditto_strategy_op
 {
     struct dti_hosts_request request = { .order_blocks = o->order_blocks,
                                          .agrees = o->run_agreement != DITTO_SWITCH_OFF };
-    if (status == DITTO_OK && strategy->kind->kind != DITTO_MIRRORED)
+    if (status == DITTO_OK && strategy->kind->kind != DITTO_MIRRORED && !strategy->kind->has_workers)
         status = DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                           "a strategy of kind \"%s\" has one home, and cannot span %u hosts",
                           strategy->kind->name, ditto_cluster_num_hosts(o->cluster));
@@ -204,6 +208,7 @@ static ditto_status join_hosts(ditto_strategy *strategy, const ditto_strategy_op
     request.replicas = status == DITTO_OK ? strategy->placement->replicas : 0;
     request.options = dti_hash_word((uint64_t)strategy->kind->kind, o->bytes_per_pack);
     request.options = dti_hash_word(request.options, (uint64_t)o->implementation);
+    request.options = dti_hash_word(request.options, o->replicas_per_worker);
     return dti_hosts_make(o->cluster, &request, status, &strategy->hosts);
 }
 
@@ -250,7 +255,7 @@ static ditto_status finish(ditto_strategy *strategy, const ditto_strategy_option
     if (status == DITTO_OK)
         status = make_teams(strategy, o);
     /* Another host may be told of the end of this call, make a run, and fail, before this one returns. */
-    if (strategy->hosts != NULL && strategy->base.team != NULL)
+    if (strategy->hosts != NULL && strategy->workers == NULL && strategy->base.team != NULL)
         dti_hosts_attach(strategy->hosts, strategy->base.team);
     if (strategy->hosts != NULL)
         status = dti_hosts_agree(strategy->hosts, "ditto_strategy_create", status);
@@ -400,7 +405,8 @@ ditto_status dti_strategy_destroy(ditto_strategy *strategy)
         return DTI_FAIL(DITTO_ERR_BUSY, "the strategy has a coordinator: destroy that first");
     }
     /* The other hosts may still need this one in a call that they made before. */
-    if (strategy->hosts != NULL && !strategy->hosts->cluster->is_poisoned)
+    if (strategy->hosts != NULL && !strategy->hosts->cluster->is_poisoned &&
+        !(has_workers && dti_life_line_has_lost(strategy->hosts->cluster)))
         others = dti_hosts_agree(strategy->hosts, "ditto_strategy_destroy", DITTO_OK);
     /* If a worker never returned, its function may still use the parameters. */
     if (has_workers && (others = dti_workers_destroy(strategy)) != DITTO_OK)

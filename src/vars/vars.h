@@ -138,6 +138,7 @@ struct dti_storage {
     /* True if the variables are parameters. Each piece has a single copy, and the pieces of all variables are
      * dealt out over these nodes in turn. */
     bool parameters;
+    bool has_hosts; /* the strategy spans several hosts, and has no parameters yet */
     uint32_t num_nodes;
     const uint32_t *nodes; /* [num_nodes] they live as long as the strategy */
 };

@@ -431,6 +431,7 @@ contains
         integer, intent(in) :: n
         type(model), target :: m
         type(worker_function), target :: of_echo, of_square, of_end
+        type(serve_function), target :: unprepared
         type(remote) :: r(10), two
         type(tensor) :: view
         real(real64) :: x, y
@@ -458,6 +459,10 @@ contains
         call check(status < 0, 'no such result')
         call r(1)%result(y, status, replica_id=-1)
         call refused(status, 'result: the id of the replica is below 0')
+        call serve(m%s, status)
+        call refused(status, 'this is host 0, or the only host')
+        call serve(m%s, status, unprepared)
+        call refused(status, 'serve: the serve_function has no function')
         call m%c%schedule('square', status, r(1), [tensor_of(x)])
         call refused(status, 'destroy it first')
         call r(1)%cancel(status)

@@ -103,6 +103,11 @@ static ditto_status create(struct dti_team *team, const ditto_tensor *initial,
      * refuses it. */
     if (known.colocate_with != NULL)
         (void)dti_dependent_hold(&known.colocate_with->dependent, &held_other);
+    if (dti_vars_storage(team)->has_hosts)
+        return DTI_FAIL(
+            DITTO_ERR_UNSUPPORTED,
+            "a parameter of a strategy with workers on several hosts: give functions what they need as "
+            "arguments, and take what they compute as results");
     if (dti_vars_storage(team)->parameters && known.synchronization == DITTO_ON_READ)
         return DTI_FAIL(DITTO_ERR_UNSUPPORTED,
                         "a sync-on-read parameter: parameters exist once. A value for each worker is made by "

@@ -1,0 +1,154 @@
+/* src/coordinator/host_workers.c - workers of other hosts, on host 0. See hosts.h. */
+#include "base/errors/status.h"
+#include "base/waiting/futex.h"
+#include "coordinator/encoded.h"
+#include "coordinator/hosts.h"
+#include "replicas/machine/thread.h"
+#include "sync/hosts/hosts.h"
+
+#include <stdlib.h>
+
+/* What the deputy's futex word says. */
+enum { REPLY_NONE, REPLY_AWAITED, REPLY_HERE, REPLY_LOST };
+
+/* -- which workers -- */
+
+static uint32_t workers_of_host(const ditto_strategy *strategy, uint32_t host)
+{
+    const uint32_t *start = strategy->hosts->cluster->ranges->start;
+    return (start[host + 1] - start[host]) / strategy->workers->replicas;
+}
+
+uint32_t dti_first_worker(const ditto_strategy *strategy)
+{
+    uint32_t own = dti_hosts_own(strategy->hosts);
+    return strategy->hosts->cluster->ranges->start[own] / strategy->workers->replicas;
+}
+
+uint32_t dti_num_workers(const ditto_strategy *strategy)
+{
+    uint32_t count = 0;
+    if (strategy->hosts == NULL)
+        return strategy->workers->count;
+    for (uint32_t h = 0; h < dti_hosts_count(strategy->hosts); h++)
+        count += workers_of_host(strategy, h);
+    return count;
+}
+
+static void assign_hosts(struct ditto_coordinator *c)
+{
+    uint32_t i = c->workers->count;
+    for (uint32_t h = 1; h < dti_hosts_count(c->strategy->hosts); h++)
+        for (uint32_t end = i + workers_of_host(c->strategy, h); i < end; i++)
+            c->worker[i].host = h;
+}
+
+/* -- mail, on the thread of the postman -- */
+
+/* Gives a deputy what it waits for. */
+static void wake_deputy(struct dti_function_worker *w, uint32_t word)
+{
+    /* release: pairs with the acquire in await_reply. */
+    atomic_store_explicit(&w->reply, word, memory_order_release);
+    dti_futex_wake(&w->reply);
+}
+
+static bool is_awaited(const struct dti_function_worker *w)
+{
+    /* acquire: pairs with the release of the deputy, which has read the reply before. */
+    return atomic_load_explicit(&w->reply, memory_order_acquire) == REPLY_AWAITED;
+}
+
+static void deliver(void *context, uint32_t from, const struct dti_mail *mail)
+{
+    struct ditto_coordinator *c = context;
+    struct dti_function_worker *w = mail->id < c->count ? &c->worker[mail->id] : NULL;
+    if (mail->kind != DTI_MAIL_RESULT || w == NULL || w->host != from || !is_awaited(w)) {
+        free(mail->data); /* no host of this version sends it */
+        return;
+    }
+    w->reply_data = mail->data;
+    w->reply_bytes = mail->bytes;
+    wake_deputy(w, REPLY_HERE);
+}
+
+static void lose(void *context, uint32_t host)
+{
+    struct ditto_coordinator *c = context;
+    for (uint32_t i = c->workers->count; i < c->count; i++)
+        if (c->worker[i].host == host && is_awaited(&c->worker[i]))
+            wake_deputy(&c->worker[i], REPLY_LOST);
+}
+
+/* -- deputies -- */
+
+static bool await_reply(struct dti_function_worker *w)
+{
+    uint32_t word;
+    /* acquire: pairs with the release in wake_deputy. */
+    while ((word = atomic_load_explicit(&w->reply, memory_order_acquire)) == REPLY_AWAITED) {
+        /* A host that was lost before this function was sent is not told again. */
+        if (dti_post_has_lost(w->coordinator->post, w->host))
+            return false;
+        dti_futex_sleep(&w->reply, REPLY_AWAITED, dti_now_ns() + UINT64_C(100000000));
+    }
+    return word == REPLY_HERE;
+}
+
+static ditto_status fail_lost(const struct dti_function_worker *w)
+{
+    return DTI_FAIL(DITTO_ERR_LOST, "host %u (%s) of worker %u is gone", w->host,
+                    ditto_cluster_host_name(w->coordinator->strategy->hosts->cluster, w->host), w->index);
+}
+
+ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_scheduled *item, bool *is_lost,
+                             struct dti_copied **result)
+{
+    const ditto_cluster *cluster = w->coordinator->strategy->hosts->cluster;
+    struct dti_bytes bytes = { 0 };
+    dti_encode_function(&bytes, item->function->name, item->remote != NULL, item->arguments);
+    ditto_status status = dti_bytes_status(&bytes);
+    if (status != DITTO_OK) {
+        dti_bytes_free(&bytes);
+        return status;
+    }
+    atomic_store_explicit(&w->reply, REPLY_AWAITED, memory_order_release); /* pairs with is_awaited */
+    status = dti_post_send(
+        w->coordinator->post, w->host,
+        &(struct dti_mail){
+            .kind = DTI_MAIL_FUNCTION, .id = w->index, .data = bytes.data, .bytes = bytes.length });
+    if (status == DITTO_OK && !await_reply(w)) {
+        *is_lost = true;
+        status = fail_lost(w);
+    } else if (status == DITTO_OK) {
+        status = dti_decode_result(w->reply_data, w->reply_bytes, w->host,
+                                   ditto_cluster_host_name(cluster, w->host), result);
+        free(w->reply_data);
+    }
+    atomic_store_explicit(&w->reply, REPLY_NONE, memory_order_release);
+    return status;
+}
+
+/* -- beginning and ending -- */
+
+ditto_status dti_other_hosts_begin(struct ditto_coordinator *c)
+{
+    struct dti_hosts *hosts = c->strategy->hosts;
+    const struct dti_mail_handler handler = { .deliver = deliver, .lose = lose, .context = c };
+    assign_hosts(c);
+    ditto_status status = dti_post_check(hosts->cluster);
+    DTI_TRY(dti_hosts_agree(hosts, DTI_SERVING, status));
+    return dti_post_open(hosts->cluster, &handler, &c->post);
+}
+
+ditto_status dti_other_hosts_end(struct ditto_coordinator *c)
+{
+    const struct dti_mail end = { .kind = DTI_MAIL_END };
+    ditto_status status = DITTO_OK;
+    for (uint32_t h = 1; !c->serves && h < dti_hosts_count(c->strategy->hosts); h++)
+        if (dti_post_send(c->post, h, &end) != DITTO_OK)
+            status = DITTO_ERR_NO_MEMORY;
+    ditto_status closed = dti_post_close(c->post, c->timeout_ms);
+    c->post = NULL;
+    return status != DITTO_OK ? status : closed;
+}

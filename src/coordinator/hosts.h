@@ -1,0 +1,53 @@
+/* src/coordinator/hosts.h - workers on several hosts.
+ *
+ * Host 0 has the coordinator. For each worker of another host it has a thread, the *deputy* of this worker,
+ * which takes functions from the queue as a worker does, sends each to the host, and waits for its result. So
+ * a worker of another host is one like any other for the queue: it is late, retired and cancelled in the same
+ * way. If its host is lost, the deputy retires its worker itself, and its function is executed by another
+ * one.
+ *
+ * Each other host serves (ditto_serve): it has a coordinator of its own, which is told by mail what to
+ * execute (hosts/mail.h), and sends the results back. It begins a function at once, because host 0 sends at
+ * most as many functions at a time as the host has workers.
+ *
+ *     kind       from   id                    data
+ *     FUNCTION   0      number of the worker  the function (encoded.h)
+ *     RESULT     others the same              the result
+ *     END        0      0                     none: no more functions will come */
+#ifndef DTI_COORDINATOR_HOSTS_H
+#define DTI_COORDINATOR_HOSTS_H
+
+#include "coordinator/coordinator.h"
+#include "hosts/mail.h"
+
+enum dti_coordinator_mail { DTI_MAIL_FUNCTION = 1, DTI_MAIL_RESULT, DTI_MAIL_END };
+
+/* -- host_workers.c: on host 0 -- */
+
+/* Returns the number of workers of all hosts. */
+uint32_t dti_num_workers(const ditto_strategy *strategy);
+
+/* Returns the number of the first worker of this host. */
+uint32_t dti_first_worker(const ditto_strategy *strategy);
+
+/* Sets which hosts the workers from c->workers->count on belong to, and opens the post. Collective with
+ * dti_serve on the other hosts. */
+ditto_status dti_other_hosts_begin(struct ditto_coordinator *c);
+
+/* What all hosts agree on, for messages. */
+#define DTI_SERVING "ditto_coordinator_create on host 0 and ditto_serve on the others"
+
+/* Closes the post, when all functions have ended. Host 0 first tells the others that no more will come. */
+ditto_status dti_other_hosts_end(struct ditto_coordinator *c);
+
+/* The thread of a deputy. */
+void *dti_deputy_main(void *worker);
+
+/* Executes a function on the worker's host. Returns LOST if the host is lost, with *is_lost set. */
+ditto_status dti_run_on_host(struct dti_function_worker *w, const struct dti_scheduled *item, bool *is_lost,
+                             struct dti_copied **result);
+
+/* -- serve.c: on the other hosts -- */
+ditto_status dti_serve(ditto_strategy *strategy, ditto_serve_fn prepare, void *user);
+
+#endif
