@@ -162,7 +162,7 @@ ditto_status dti_serve(ditto_strategy *strategy, ditto_serve_fn prepare, void *u
     if (status == DITTO_OK && prepare != NULL)
         status = call_prepare(s.coordinator, prepare, user);
     status = dti_hosts_agree(hosts, DTI_SERVING, status);
-    if (status == DITTO_OK)
+    if (status == DITTO_OK && s.coordinator != NULL) /* which it has then */
         status = serve(&s);
     return s.coordinator != NULL ? end(&s, status) : status;
 }
